@@ -1,0 +1,61 @@
+# Every third-party package, found once, here. docs/ARCHITECTURE.md gives the reason for each.
+# On Debian, tools/setup.sh installs them all.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+find_package(fmt REQUIRED CONFIG)
+find_package(spdlog REQUIRED CONFIG)
+find_package(nlohmann_json REQUIRED CONFIG)
+find_package(yaml-cpp REQUIRED CONFIG)
+find_package(CLI11 REQUIRED CONFIG)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET GLOBAL libzstd)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
+
+add_library(fb_yaml INTERFACE)  # yaml-cpp renamed its target in 0.8
+target_link_libraries(fb_yaml INTERFACE
+  $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
+
+# fb_import(<target> <header> NAMES <library>... [HINTS <prefix>...]): a library found by header and file.
+# For the two packages below whose own package files demand more development packages (OpenCL for oneDNN;
+# libedit, zlib, curl, ... for LLVM) than linking their shared library does.
+function(fb_import target header)
+  cmake_parse_arguments(import "" "" "NAMES;HINTS" ${ARGN})
+  find_path(${target}_INCLUDE_DIR ${header} HINTS ${import_HINTS} PATH_SUFFIXES include)
+  find_library(${target}_LIBRARY NAMES ${import_NAMES} HINTS ${import_HINTS} PATH_SUFFIXES lib)
+  mark_as_advanced(${target}_INCLUDE_DIR ${target}_LIBRARY)
+  if(${target}_INCLUDE_DIR AND ${target}_LIBRARY)
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE "${${target}_LIBRARY}")
+    if(NOT ${target}_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+      target_include_directories(${target} SYSTEM INTERFACE "${${target}_INCLUDE_DIR}")
+    endif()
+  endif()
+endfunction()
+
+fb_import(fb_dnnl oneapi/dnnl/dnnl.hpp NAMES dnnl)
+if(NOT TARGET fb_dnnl)
+  message(FATAL_ERROR "oneDNN was not found (Debian: libdnnl-dev).")
+endif()
+
+# LLVM: 19 is what we test; others are accepted. Only the one shared library is linked (the component
+# archives would add minutes of linking), and only backend/cpu sees the headers.
+foreach(version 19 20 18 17 16 15)
+  if(NOT TARGET fb_llvm)
+    fb_import(fb_llvm llvm/Config/llvm-config.h NAMES LLVM-${version} HINTS /usr/lib/llvm-${version})
+  endif()
+endforeach()
+if(TARGET fb_llvm)
+  file(STRINGS "${fb_llvm_INCLUDE_DIR}/llvm/Config/llvm-config.h" version REGEX "define LLVM_VERSION_STRING")
+endif()
+if(NOT version MATCHES "\"(1[5-9]|20)\\.[^\"]*\"")
+  message(FATAL_ERROR "LLVM 15 to 20 with its shared library was not found (Debian: llvm-19-dev).")
+endif()
+message(STATUS "LLVM ${CMAKE_MATCH_0}: ${fb_llvm_LIBRARY}")
+
+if(FB_TESTS)
+  find_package(GTest REQUIRED CONFIG)
+endif()
+if(FB_BENCH)
+  find_package(benchmark REQUIRED CONFIG)
+endif()

@@ -1,0 +1,136 @@
+# The build's vocabulary. A folder becomes a target by one call; sources are globbed, so adding a file
+# needs no edit here (CONFIGURE_DEPENDS re-checks the folders at the start of each build).
+
+# fb_sources(OUT_SOURCES OUT_HEADERS folder): the .cpp and .h files below a folder; empty if it is absent.
+function(fb_sources out_sources out_headers folder)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${folder}/*.h")
+  set(${out_sources} "${sources}" PARENT_SCOPE)
+  set(${out_headers} "${headers}" PARENT_SCOPE)
+endfunction()
+
+# Declares headers of a target, so that the target all_verify_interface_header_sets compiles each alone.
+# That target is not part of `all`: .ci/run builds it.
+function(fb_declare_headers target scope)
+  if(ARGN)
+    target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARGN})
+  endif()
+endfunction()
+
+# fb_room(<name> [EXCEPT <subfolder>...] [LIBRARIES <lib>...]): fullbore/<name>, without the subfolders that
+# are rooms of their own, becomes the OBJECT library fullbore_<name>, which libfullbore.so collects. OBJECT,
+# not STATIC: a static library loses the registrars nobody refers to. A room that has no .cpp yet is an
+# INTERFACE library, so its headers are checked all the same.
+function(fb_room name)
+  cmake_parse_arguments(room "" "" "EXCEPT;LIBRARIES" ${ARGN})
+  string(REPLACE "/" "_" target fullbore_${name})
+  fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
+  foreach(subfolder ${room_EXCEPT})
+    list(FILTER sources EXCLUDE REGEX "/fullbore/${name}/${subfolder}/")
+    list(FILTER headers EXCLUDE REGEX "/fullbore/${name}/${subfolder}/")
+  endforeach()
+  if(sources)
+    add_library(${target} OBJECT ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_link_libraries(${target} ${scope} fb_flags ${room_LIBRARIES})
+  fb_declare_headers(${target} ${scope} ${headers})
+  set_property(GLOBAL APPEND PROPERTY FB_ROOMS ${target})
+endfunction()
+
+# Collects the rooms declared so far into the shared library `fullbore`.
+function(fb_library)
+  get_property(rooms GLOBAL PROPERTY FB_ROOMS)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/empty.cpp" CONTENT "")  # lets it link with no room filled
+  add_library(fullbore SHARED "${CMAKE_CURRENT_BINARY_DIR}/empty.cpp")
+  target_link_libraries(fullbore
+    PUBLIC fb_flags Threads::Threads fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json
+    PRIVATE ${rooms})
+  set_target_properties(fullbore PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  # A forgotten source fails here and not in a caller. (Clang leaves its sanitizers' symbols to the executable.)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_link_options(fullbore PRIVATE LINKER:--no-undefined)
+  endif()
+  target_link_options(fullbore INTERFACE LINKER:--allow-shlib-undefined)
+endfunction()
+
+# models/*.cpp -> libfullbore_models.so.
+function(fb_models)
+  fb_sources(sources headers "${PROJECT_SOURCE_DIR}/models")
+  if(sources)
+    add_library(fullbore_models SHARED ${sources})
+    target_link_libraries(fullbore_models PUBLIC fullbore)
+    target_link_options(fullbore_models INTERFACE LINKER:--no-as-needed)  # its registrars are its only users
+    set_target_properties(fullbore_models PROPERTIES
+      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+    fb_declare_headers(fullbore_models PUBLIC ${headers})
+  endif()
+endfunction()
+
+# apps/*.cpp -> bin/fullbore. All but main.cpp goes through an OBJECT library that test_apps links too.
+function(fb_cli)
+  fb_sources(sources headers "${PROJECT_SOURCE_DIR}/apps")
+  set(main "${PROJECT_SOURCE_DIR}/apps/main.cpp")
+  if(NOT main IN_LIST sources)
+    return()
+  endif()
+  list(REMOVE_ITEM sources "${main}")
+  add_executable(fullbore_cli "${main}")
+  set_target_properties(fullbore_cli PROPERTIES OUTPUT_NAME fullbore)
+  target_link_libraries(fullbore_cli PRIVATE fullbore CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
+  if(sources)
+    add_library(fullbore_apps OBJECT ${sources})
+    target_link_libraries(fullbore_apps PUBLIC
+      fullbore fb_yaml CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
+    target_compile_definitions(fullbore_apps PRIVATE FB_VERSION="${PROJECT_VERSION}")
+    fb_declare_headers(fullbore_apps PUBLIC ${headers})
+    target_link_libraries(fullbore_cli PRIVATE fullbore_apps)
+  endif()
+endfunction()
+
+# tests/<room>/*.cpp -> bin/test_<room>, one ctest entry each: starting one process per case would cost
+# more than the cases do. fb_tests(<room> [LIBRARIES <lib>...]); an absent or empty folder is skipped.
+function(fb_tests room)
+  cmake_parse_arguments(tests "" "" "LIBRARIES" ${ARGN})
+  fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
+  if(NOT sources)
+    return()
+  endif()
+  set(target test_${room})
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE
+    fullbore $<TARGET_NAME_IF_EXISTS:fullbore_models> $<TARGET_NAME_IF_EXISTS:fb_test_support>
+    ${tests_LIBRARIES} GTest::gmock GTest::gtest_main)
+  fb_test_paths(${target})
+  if(TARGET fullbore_cli)
+    add_dependencies(${target} fullbore_cli)
+  endif()
+  add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
+  set_tests_properties(${target} PROPERTIES
+    TIMEOUT 600
+    ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
+endfunction()
+
+# The paths a test may ask for. FB_SHARED_DIR holds optional data beside the checkout: a test that needs a
+# file from there skips with a message when it is absent.
+function(fb_test_paths target)
+  target_compile_definitions(${target} PRIVATE
+    FB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    FB_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared"
+    FB_BINARY="${CMAKE_BINARY_DIR}/bin/fullbore")
+endfunction()
+
+# bench/<file>.cpp -> bin/bench_<file>.
+function(fb_benches)
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+  foreach(file ${files})
+    cmake_path(GET file STEM name)
+    add_executable(bench_${name} "${file}")
+    target_link_libraries(bench_${name} PRIVATE
+      fullbore $<TARGET_NAME_IF_EXISTS:fullbore_apps> $<TARGET_NAME_IF_EXISTS:fullbore_models>
+      fb_dnnl benchmark::benchmark_main)
+  endforeach()
+endfunction()
