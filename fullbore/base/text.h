@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fullbore {
+
+/// The candidate with the smallest edit distance to `word`, or "" if none is near enough (distance
+/// above a third of the length, and above 2) to be what was meant.
+std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
+
+/// " Did you mean 'x'?" or "".
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+/// "1.5 KiB", "3.2 GiB": binary multiples.
+std::string bytes_text(double bytes);
+/// "12.3 M", "4.56 G": decimal multiples, for counts and rates.
+std::string count_text(double count);
+/// "1h02m", "3m05s", "12.3s", "45ms".
+std::string duration_text(double seconds);
+
+}  // namespace fullbore

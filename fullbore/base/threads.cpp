@@ -1,0 +1,134 @@
+#include "fullbore/base/threads.h"
+
+#include <immintrin.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fullbore/base/check.h"
+
+namespace fullbore {
+namespace {
+
+// "max 100000" or "200000 100000": quota and period in microseconds; whole processors, at least 1.
+int cgroup_quota() {
+  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
+  if (!file) return 1 << 20;
+  long long quota = 0;
+  long long period = 0;
+  const int fields = std::fscanf(file, "%lld %lld", &quota, &period);
+  std::fclose(file);
+  if (fields != 2 || quota <= 0 || period <= 0) return 1 << 20;
+  return std::max<int>(1, static_cast<int>((quota + period - 1) / period));
+}
+
+// Spinning wins when the others arrive within a microsecond or two and harms when cores are shared
+// with other processes: a few hundred pauses (some microseconds), then give the core away a few
+// times, then sleep in the kernel.
+constexpr int kSpins = 2000;
+constexpr int kYields = 50;
+
+// Returns once `word` no longer holds `old`.
+void wait_while(const std::atomic<uint32_t>& word, uint32_t old) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (word.load(std::memory_order_acquire) != old) return;
+    _mm_pause();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (word.load(std::memory_order_acquire) != old) return;
+    sched_yield();
+  }
+  while (word.load(std::memory_order_acquire) == old) word.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+int available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int count = 0;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
+  if (count <= 0) count = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  return std::max(1, std::min(count, cgroup_quota()));
+}
+
+struct Team::Implementation {
+  explicit Implementation(int count) : workers(count) {
+    threads.reserve(static_cast<size_t>(count));
+    for (int worker = 1; worker < count; ++worker)
+      threads.emplace_back([this, worker] { serve(worker); });
+  }
+
+  ~Implementation() {
+    stopping = true;
+    epoch.fetch_add(1, std::memory_order_release);
+    epoch.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // Life of workers 1..n-1: wait for the next program, run it, say so at the closing barrier.
+  void serve(int worker) {
+    uint32_t seen = 0;
+    for (;;) {
+      wait_while(epoch, seen);
+      seen = epoch.load(std::memory_order_acquire);
+      if (stopping) return;
+      program(context, worker);
+      barrier();
+    }
+  }
+
+  void barrier() {
+    if (workers == 1) return;
+    const uint32_t phase = barrier_phase.load(std::memory_order_relaxed);
+    if (barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == workers) {
+      barrier_arrived.store(0, std::memory_order_relaxed);
+      barrier_phase.store(phase + 1, std::memory_order_release);
+      barrier_phase.notify_all();
+    } else {
+      wait_while(barrier_phase, phase);
+    }
+  }
+
+  const int workers;
+  std::vector<std::thread> threads;
+  void (*program)(void*, int) = nullptr;
+  void* context = nullptr;
+  bool stopping = false;  // written before, read after a change of epoch
+
+  alignas(64) std::atomic<uint32_t> epoch{0};
+  alignas(64) std::atomic<int> barrier_arrived{0};
+  alignas(64) std::atomic<uint32_t> barrier_phase{0};
+};
+
+Team::Team(int workers) {
+  FB_CHECK(workers >= 1, "{} workers", workers);
+  implementation_ = std::make_unique<Implementation>(workers);
+}
+
+Team::~Team() = default;
+
+int Team::workers() const { return implementation_->workers; }
+
+void Team::run(void (*program)(void* context, int worker), void* context) {
+  Implementation& team = *implementation_;
+  team.program = program;
+  team.context = context;
+  team.epoch.fetch_add(1, std::memory_order_release);
+  team.epoch.notify_all();
+  program(context, 0);
+  team.barrier();
+}
+
+void Team::barrier(int worker) {
+  (void)worker;  // the central barrier needs no identity; a tree barrier for many cores would
+  implementation_->barrier();
+}
+
+}  // namespace fullbore

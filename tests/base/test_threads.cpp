@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "fullbore/base/threads.h"
+
+namespace fullbore {
+namespace {
+
+class TeamOf : public testing::TestWithParam<int> {};
+
+TEST_P(TeamOf, EveryWorkerRunsOnce) {
+  Team team(GetParam());
+  std::vector<std::atomic<int>> runs(static_cast<size_t>(team.workers()));
+  for (int repeat = 0; repeat < 1000; ++repeat)
+    team.run(
+        [](void* context, int worker) {
+          ++(*static_cast<std::vector<std::atomic<int>>*>(context))[static_cast<size_t>(worker)];
+        },
+        &runs);
+  for (const auto& count : runs) EXPECT_EQ(count, 1000);
+}
+
+struct Relay {
+  Team* team;
+  std::vector<int64_t> plain;  // not atomic: the barrier alone orders the accesses
+  int rounds;
+};
+
+// Each round every worker adds up what all wrote in the round before: any missing ordering shows as
+// a wrong sum (or as a data race under TSan).
+TEST_P(TeamOf, BarrierOrdersPlainWrites) {
+  Team team(GetParam());
+  const auto n = static_cast<size_t>(team.workers());
+  Relay relay{&team, std::vector<int64_t>(2 * n, 1), 2000};
+  team.run(
+      [](void* context, int worker) {
+        Relay& r = *static_cast<Relay*>(context);
+        const size_t count = r.plain.size() / 2;
+        for (int round = 0; round < r.rounds; ++round) {
+          const size_t read = static_cast<size_t>(round % 2) * count;
+          const size_t write = count - read;
+          int64_t sum = 0;
+          for (size_t i = 0; i < count; ++i) sum += r.plain[read + i];
+          r.plain[write + static_cast<size_t>(worker)] = sum % 1000003;
+          r.team->barrier(worker);
+        }
+      },
+      &relay);
+  int64_t expected = 1;
+  for (int round = 0; round < relay.rounds; ++round)
+    expected = expected * static_cast<int64_t>(n) % 1000003;
+  for (size_t i = 0; i < n; ++i) EXPECT_EQ(relay.plain[i], expected);
+}
+
+TEST_P(TeamOf, ParallelForCoversTheRangeOnce) {
+  Team team(GetParam());
+  for (int64_t n : {0, 1, 2, 7, 1000}) {
+    std::vector<int> hits(static_cast<size_t>(n), 0);
+    team.parallel_for(n, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+    });
+    for (int hit : hits) EXPECT_EQ(hit, 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, TeamOf, testing::Values(1, 2, 3, 5));
+
+TEST(Processors, AtLeastOne) { EXPECT_GE(available_processors(), 1); }
+
+}  // namespace
+}  // namespace fullbore
