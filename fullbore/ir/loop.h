@@ -1,0 +1,45 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "fullbore/ir/graph.h"
+
+namespace fullbore {
+
+/// The structure of a loop node; recursion, recurrence, accumulation and adaptive step counts are
+/// all this one construct.
+///
+/// Node inputs:  [count i64[] if counted] carried... sliced... captured...
+/// Body inputs:  index i64[], carried..., slice of each sliced (axis 0 removed)..., captured...
+/// Body outputs: carried..., stacked..., [stop bool[] if until]
+/// Node outputs: carried..., stacked with a leading axis of `trips`..., [executed i64[] if until]
+///
+/// Attributes: carried, sliced (counts), trips (the bound), reverse, until, counted.
+/// A plain loop makes `trips` trips, index 0..trips-1 (or down, with reverse). `counted` makes
+/// min(count, trips) trips, index 0..count-1 (or count-1 down to 0). `until` stops after the first
+/// trip whose stop is true; at least one trip is made when trips > 0. Sliced operands are read and
+/// stacked results written at the index. Rows of stacked results whose trip was not made are zero:
+/// the semantics of a masked unroll of fixed length.
+struct LoopShape {
+  int carried = 0;
+  int sliced = 0;
+  int captured = 0;
+  int stacked = 0;
+  int64_t trips = 0;
+  bool reverse = false;
+  bool until = false;
+  bool counted = false;
+
+  explicit LoopShape(const Node& node);
+  LoopShape(const Attributes& attributes, int node_inputs, const Graph& body);
+
+  int first_carried() const { return counted ? 1 : 0; }  ///< index among the node's inputs
+  int first_sliced() const { return first_carried() + carried; }
+  int first_captured() const { return first_sliced() + sliced; }
+};
+
+inline bool is_loop(const Node& node) {
+  return node.body != nullptr && node.attributes.has("trips");
+}
+
+}  // namespace fullbore
