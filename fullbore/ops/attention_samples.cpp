@@ -1,0 +1,147 @@
+#include <cmath>
+#include <limits>
+
+#include "fullbore/ops/attention.h"
+
+namespace fullbore {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const TensorType kIndex{DType::i64, {}};
+
+struct Extents {
+  int64_t batch = 2, heads = 2, groups = 2, queries = 5, keys = 5, width = 4;
+};
+
+Sample sample(std::string why, Extents e, bool causal) {
+  const TensorType q{DType::f32, {e.batch, e.heads, e.queries, e.width}};
+  const TensorType k{DType::f32, {e.batch, e.groups, e.keys, e.width}};
+  return {.why = std::move(why),
+          .inputs = {SampleInput::normal(q), SampleInput::normal(k), SampleInput::normal(k)},
+          .attributes = {{"causal", causal},
+                         {"masked", false},
+                         {"scale", 1 / std::sqrt(static_cast<double>(e.width))},
+                         {"dropout", 0.0},
+                         {"site", int64_t{0}}}};
+}
+
+Sample with_mask(Sample sample, SampleInput mask) {
+  sample.inputs.push_back(std::move(mask));
+  sample.attributes.set("masked", true);
+  return sample;
+}
+
+Sample with_dropout(Sample sample, double probability, bool in_loop) {
+  const auto scalar = [](double value) { return SampleInput::given(kIndex, {value}).constant(); };
+  sample.inputs.push_back(scalar(77));
+  sample.inputs.push_back(scalar(1000));
+  if (in_loop) sample.inputs.push_back(scalar(3));
+  sample.attributes.set("dropout", probability);
+  sample.attributes.set("site", int64_t{5});
+  return sample;
+}
+
+Sample with_scale(Sample sample, double scale) {
+  sample.attributes.set("scale", scale);
+  return sample;
+}
+
+SampleInput truth(Shape shape) {
+  return SampleInput::integers({DType::boolean, std::move(shape)}, 0, 2);
+}
+
+}  // namespace
+
+std::vector<Sample> attention_samples() {
+  return {
+      sample("every query sees every key", {}, false),
+      sample("causal", {}, true),
+      sample("causal with a cache: fewer queries than keys", {.queries = 2, .keys = 7}, true),
+      sample("causal, more queries than keys: the first see none", {.queries = 6, .keys = 4}, true),
+      sample("decoding: one query", {.batch = 3, .queries = 1, .keys = 9}, true),
+      sample("cross-attention", {.queries = 3, .keys = 8}, false),
+      sample("queries share keys", {.heads = 4, .groups = 2}, true),
+      sample("all heads share keys", {.heads = 3, .groups = 1, .queries = 4, .keys = 6}, false),
+      sample("one element of everything", {1, 1, 1, 1, 1, 1}, true),
+      sample("one above 16 and 32", {1, 2, 1, 17, 33, 17}, true),
+      sample("no keys: zeros", {.keys = 0}, false),
+      sample("no queries", {.queries = 0}, true),
+      sample("no batch", {.batch = 0}, true),
+      with_scale(sample("sharp", {}, false), 5),
+      with_scale(sample("flat: the mean of the values", {}, false), 0),
+      with_mask(sample("keys by batch, as padding does", {}, false), truth({2, 1, 1, 5})),
+      with_mask(sample("keys by query, and causal", {}, true), truth({2, 2, 5, 5})),
+      with_mask(sample("keys by head", {.heads = 4, .groups = 2}, false), truth({1, 4, 1, 5})),
+      with_mask(sample("rows without any key", {.batch = 1, .heads = 1, .groups = 1, .queries = 3},
+                       false),
+                SampleInput::given({DType::boolean, {1, 1, 3, 5}},
+                                   {0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+                    .constant()),
+      with_mask(sample("a bias of positions, which learns", {}, false),
+                SampleInput::normal({DType::f32, {1, 2, 5, 5}})),
+      with_mask(sample("a bias of -inf", {.batch = 1, .queries = 2, .keys = 3}, false),
+                SampleInput::given({DType::f32, {1, 1, 2, 3}},
+                                   {0, -kInfinity, 1, -kInfinity, -kInfinity, -kInfinity})
+                    .constant()),
+      with_dropout(sample("weights are dropped", {.queries = 9, .keys = 9}, true), 0.25, false),
+      with_dropout(
+          with_mask(sample("masked and dropped, in a loop", {}, false), truth({2, 1, 5, 5})), 0.5,
+          true),
+  };
+}
+
+std::vector<ErrorSample> attention_error_samples() {
+  const TensorType q{DType::f32, {2, 4, 5, 8}};
+  const TensorType k{DType::f32, {2, 2, 6, 8}};
+  const auto attributes = [](bool masked, double dropout) {
+    return Attributes{{"causal", true},
+                      {"masked", masked},
+                      {"scale", 0.25},
+                      {"dropout", dropout},
+                      {"site", int64_t{0}}};
+  };
+  const Attributes plain = attributes(false, 0);
+  return {
+      {"heads that cannot share",
+       {q, {DType::f32, {2, 3, 6, 8}}, {DType::f32, {2, 3, 6, 8}}},
+       plain,
+       "4 heads are no multiple of 3"},
+      {"two batches",
+       {q, {DType::f32, {1, 2, 6, 8}}, {DType::f32, {1, 2, 6, 8}}},
+       plain,
+       "q f32[2,4,5,8] and k f32[1,2,6,8] differ in batch"},
+      {"two widths",
+       {q, {DType::f32, {2, 2, 6, 4}}, {DType::f32, {2, 2, 6, 4}}},
+       plain,
+       "differ in width of head"},
+      {"keys and values that differ",
+       {q, k, {DType::f32, {2, 2, 7, 8}}},
+       plain,
+       "k f32[2,2,6,8] and v f32[2,2,7,8] differ in shape"},
+      {"heads not apart", {{DType::f32, {2, 5, 32}}, k, k}, plain, "needs q of rank 4"},
+      {"two dtypes", {q, {DType::bf16, {2, 2, 6, 8}}, k}, plain, "differ in dtype"},
+      {"a mask of other keys",
+       {q, k, k, {DType::boolean, {2, 1, 1, 5}}},
+       attributes(true, 0),
+       "needs a mask [2 or 1,4 or 1,5 or 1,6], got bool[2,1,1,5]"},
+      {"a mask of integers",
+       {q, k, k, {DType::i32, {2, 1, 1, 6}}},
+       attributes(true, 0),
+       "needs a mask of bool or f32, got i32[2,1,1,6]"},
+      {"a mask that is not announced",
+       {q, k, k, {DType::boolean, {2, 1, 1, 6}}},
+       plain,
+       "needs 3 operands, got 4"},
+      {"everything dropped", {q, k, k, kIndex, kIndex}, attributes(false, 1), "not in [0, 1)"},
+      {"dropout without a source",
+       {q, k, k},
+       attributes(false, 0.5),
+       "needs 5 to 6 operands, got 3"},
+      {"a seed that is no scalar",
+       {q, k, k, {DType::i64, {2}}, kIndex},
+       attributes(false, 0.5),
+       "needs i64 scalars as source of its dropout, got i64[2]"},
+  };
+}
+
+}  // namespace fullbore

@@ -1,0 +1,200 @@
+#include "fullbore/ir/loop.h"
+
+#include "fullbore/base/error.h"
+#include "fullbore/ops/loop_samples.h"
+#include "fullbore/ops/rules.h"
+
+namespace fullbore {
+namespace {
+
+const TensorType kIndex{DType::i64, {}};
+const TensorType kFlag{DType::boolean, {}};
+
+int64_t require_count(const OpCall& call, std::string_view name) {
+  const int64_t count = require_attribute<int64_t>(call, name);
+  if (count < 0) call.fail(fmt::format("{} cannot be {}", name, count));
+  return count;
+}
+
+const TensorType& body_input(const OpCall& call, int index) {
+  return call.body->type(call.body->inputs()[static_cast<size_t>(index)].value);
+}
+const TensorType& body_output(const OpCall& call, int index) {
+  return call.body->type(call.body->outputs()[static_cast<size_t>(index)].value);
+}
+const TensorType& operand(const OpCall& call, int index) {
+  return call.inputs[static_cast<size_t>(index)];
+}
+
+// The counts of LoopShape, none of which may be negative.
+LoopShape require_shape(const OpCall& call) {
+  const int64_t carried = require_count(call, "carried");
+  const int64_t sliced = require_count(call, "sliced");
+  require_count(call, "trips");
+  for (const std::string_view name : {"reverse", "until", "counted"})
+    require_attribute<bool>(call, name);
+  if (!call.body) call.fail("needs a body");
+  const auto operands = static_cast<int64_t>(call.inputs.size());
+  if (carried + sliced > operands ||
+      LoopShape(call.attributes, static_cast<int>(operands), *call.body).captured < 0)
+    call.fail(fmt::format("{} operands for {} carried and {} sliced", operands, carried, sliced));
+  const LoopShape shape(call.attributes, static_cast<int>(operands), *call.body);
+  const size_t inputs = call.body->inputs().size();
+  const int wanted = 1 + shape.carried + shape.sliced + shape.captured;
+  if (static_cast<int>(inputs) != wanted)
+    call.fail(fmt::format("the body has {} inputs, its operands make {}", inputs, wanted));
+  if (shape.stacked < 0)
+    call.fail(fmt::format("the body has {} outputs, too few for {} carried{}",
+                          call.body->outputs().size(), shape.carried,
+                          shape.until ? " and a stop" : ""));
+  return shape;
+}
+
+void require_operands(const OpCall& call, const LoopShape& shape) {
+  if (shape.counted && operand(call, 0) != kIndex)
+    call.fail(fmt::format("needs count i64[], got {}", operand(call, 0).text()));
+  if (body_input(call, 0) != kIndex)
+    call.fail(fmt::format("the body takes its index as {}, not i64[]", body_input(call, 0).text()));
+  for (int i = 0; i < shape.carried; ++i) {
+    const TensorType& enters = operand(call, shape.first_carried() + i);
+    if (body_input(call, 1 + i) != enters)
+      call.fail(fmt::format("carried {} is {}, the body takes {}", i, enters.text(),
+                            body_input(call, 1 + i).text()));
+    if (body_output(call, i) != enters)
+      call.fail(fmt::format("carried {} enters the body as {} and leaves it as {}", i,
+                            enters.text(), body_output(call, i).text()));
+  }
+  for (int i = 0; i < shape.sliced; ++i) {
+    const TensorType& rows = operand(call, shape.first_sliced() + i);
+    if (rows.shape.rank() == 0 || rows.shape[0] != shape.trips)
+      call.fail(fmt::format("sliced {} is {}, which has no row for each of {} trips", i,
+                            rows.text(), shape.trips));
+    const TensorType row{rows.dtype, rows.shape.without(0)};
+    if (body_input(call, 1 + shape.carried + i) != row)
+      call.fail(fmt::format("a row of sliced {} is {}, the body takes {}", i, row.text(),
+                            body_input(call, 1 + shape.carried + i).text()));
+  }
+  for (int i = 0; i < shape.captured; ++i) {
+    const TensorType& constant = operand(call, shape.first_captured() + i);
+    const TensorType& taken = body_input(call, 1 + shape.carried + shape.sliced + i);
+    if (taken != constant)
+      call.fail(
+          fmt::format("captured {} is {}, the body takes {}", i, constant.text(), taken.text()));
+  }
+}
+
+std::vector<TensorType> infer(const OpCall& call) {
+  const LoopShape shape = require_shape(call);
+  require_operands(call, shape);
+  if (shape.until && body_output(call, shape.carried + shape.stacked) != kFlag)
+    call.fail(fmt::format("needs stop bool[], got {}",
+                          body_output(call, shape.carried + shape.stacked).text()));
+  std::vector<TensorType> types;
+  for (int i = 0; i < shape.carried; ++i) types.push_back(body_output(call, i));
+  for (int i = 0; i < shape.stacked; ++i) {
+    const TensorType& row = body_output(call, shape.carried + i);
+    types.push_back({row.dtype, row.shape.inserted(0, shape.trips)});
+    require_elements(call, types.back().shape);
+  }
+  if (shape.until) types.push_back(kIndex);
+  return types;
+}
+
+// No vjp: the gradient of a loop is another loop, whose body is the gradient of this one's body.
+// Only autodiff can take the gradient of a graph (autodiff/loop_gradient.h). No reference either:
+// the interpreter runs the body, by the definition in ir/loop.h.
+const OpRegistrar loop_op(OpDef{
+    .name = "loop",
+    .summary = "runs its body for each trip, with carried, sliced, captured and stacked values",
+    .tags = Tag::region,
+    .infer = infer,
+    .samples = loop_samples,
+    .error_samples = loop_error_samples,
+});
+
+void require_tensors(const std::vector<Tensor>& tensors, std::string_view name, SourceLoc loc) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    require_tensor("loop", fmt::format("{} {}", name, i), tensors[i], loc);
+}
+
+// A body and the builder that made it, which lives as long: a tensor of the body that a model uses
+// after the loop finds its builder without a graph, and is refused (require_tensor).
+struct Body {
+  explicit Body(GraphBuilder* outer) : builder("body", outer) {}
+  GraphBuilder builder;
+  Graph graph;
+};
+
+// The body's inputs as ir/loop.h orders them; captures come after all of these by themselves.
+LoopBody open_body(GraphBuilder& inner, const std::vector<Tensor>& carried,
+                   const std::vector<Tensor>& sliced, const LoopOptions& options, SourceLoc loc) {
+  LoopBody body;
+  body.index = inner.input("index", Role::local, kIndex);
+  for (size_t i = 0; i < carried.size(); ++i)
+    body.carried.push_back(
+        inner.input(fmt::format("carried{}", i), Role::local, carried[i].type()));
+  for (size_t i = 0; i < sliced.size(); ++i) {
+    const TensorType& rows = sliced[i].type();
+    if (rows.shape.rank() == 0 || rows.shape[0] != options.trips)
+      throw UsageError(fmt::format("loop: sliced {} is {}, which has no row for each of {} trips",
+                                   i, rows.text(), options.trips),
+                       loc);
+    body.slices.push_back(
+        inner.input(fmt::format("slice{}", i), Role::local, {rows.dtype, rows.shape.without(0)}));
+  }
+  return body;
+}
+
+void close_body(GraphBuilder& inner, const LoopStep& step, size_t carried, SourceLoc loc) {
+  if (step.carried.size() != carried)
+    throw UsageError(fmt::format("loop: {} values enter the body as carried and {} leave it",
+                                 carried, step.carried.size()),
+                     loc);
+  require_tensors(step.carried, "the body's carried", loc);
+  require_tensors(step.stacked, "the body's stacked", loc);
+  for (size_t i = 0; i < carried; ++i) inner.output(fmt::format("carried{}", i), step.carried[i]);
+  for (size_t i = 0; i < step.stacked.size(); ++i)
+    inner.output(fmt::format("stacked{}", i), step.stacked[i]);
+  if (step.stop.valid()) inner.output("stop", step.stop);
+}
+
+}  // namespace
+
+LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<Tensor> sliced,
+                LoopOptions options, const std::function<LoopStep(const LoopBody&)>& body,
+                SourceLoc loc) {
+  require_tensors(carried, "carried", loc);
+  require_tensors(sliced, "sliced", loc);
+  if (options.trips < 0)
+    throw UsageError(fmt::format("loop: trips cannot be {}", options.trips), loc);
+
+  const auto made = std::make_shared<Body>(&builder);
+  GraphBuilder& inner = made->builder;
+  const LoopStep step = body(open_body(inner, carried, sliced, options, loc));
+  close_body(inner, step, carried.size(), loc);
+  made->graph = inner.take();
+
+  std::vector<Tensor> operands;
+  if (options.count.valid()) operands.push_back(options.count);
+  operands.insert(operands.end(), carried.begin(), carried.end());
+  operands.insert(operands.end(), sliced.begin(), sliced.end());
+  for (const GraphBuilder::Capture& capture : inner.captures()) operands.push_back(capture.outer);
+  const bool until = step.stop.valid();
+  const Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
+                              {"sliced", static_cast<int64_t>(sliced.size())},
+                              {"trips", options.trips},
+                              {"reverse", options.reverse},
+                              {"until", until},
+                              {"counted", options.count.valid()}};
+  const std::vector<Tensor> results = builder.emit(
+      get_op("loop"), operands, attributes, loc, std::shared_ptr<const Graph>(made, &made->graph));
+
+  LoopResult result;
+  const auto after_carried = results.begin() + static_cast<std::ptrdiff_t>(carried.size());
+  result.carried.assign(results.begin(), after_carried);
+  result.stacked.assign(after_carried, results.end() - (until ? 1 : 0));
+  if (until) result.executed = results.back();
+  return result;
+}
+
+}  // namespace fullbore

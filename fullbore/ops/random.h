@@ -1,0 +1,24 @@
+#pragma once
+#include "fullbore/ops/rules.h"
+
+/// What the ops that draw share. Their inputs end in [seed, step, (trip)], i64 scalars, and their
+/// attribute `site` tells them apart.
+///
+/// How draws are told apart. The key is the seed. Of the 128 bits of the counter,
+///   counter_high = step + site * 2^40     step < 2^40, 0 <= site < 2^23
+///   counter_low  = element + trip * 2^32  element < 2^32 (checked), 0 <= trip < 2^31
+/// so no two elements of two draws of two trips of two steps ever share a counter.
+namespace fullbore {
+
+inline constexpr int64_t kSites = int64_t{1} << 23;
+
+/// The operands from `first` on are a source, and the attribute site is in range.
+void require_source(const OpCall& call, size_t first);
+/// Fails if the shape has more elements than a counter tells apart.
+void require_drawable(const OpCall& call, const Shape& shape);
+/// 64 bits for each element of the shape, i64.
+Tensor draw_bits(std::span<const Tensor> source, int64_t site, const Shape& shape);
+/// Seed, step and trip as operands of `op`.
+std::vector<Tensor> source_operands(std::string_view op, const RandomSource& source, SourceLoc loc);
+
+}  // namespace fullbore

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <numeric>
+
+#include "tests/support/random_choices.h"
+
+namespace fullbore {
+namespace {
+
+// Values inside bodies are not looked at: a tanh after each choice keeps them small.
+Tensor damped(Tensor x) { return is_floating(x.dtype()) ? tanh(x) : x; }
+
+Tensor mean_of(Tensor x) {
+  if (x.rank() == 0) return x;
+  std::vector<int64_t> axes(static_cast<size_t>(x.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  return reduce_mean(x, axes);
+}
+
+void fill_body(Workbench& inner) {
+  static const std::vector<Choice> choices = {call_by_sample, call_elementwise, call_elementwise,
+                                              move_elements,  reduce_elements,  multiply_matrices,
+                                              add_constant,   repeat_node};
+  for (int64_t i = 0; i < 1 + inner.below(4); ++i) {
+    std::vector<Tensor> results =
+        inner.depth < 2 && inner.chance(0.1) ? run_loop(inner) : inner.one_of(choices)(inner);
+    for (Tensor x : results)
+      if (x.type().elements() <= inner.options.most_elements) inner.values.push_back(damped(x));
+  }
+}
+
+LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, bool until) {
+  Workbench inner{body.index.builder(), outer.draws, outer.options,
+                  outer.new_input,      {},          outer.depth + 1};
+  inner.values = outer.values;  // to be captured
+  inner.values.push_back(body.index);
+  inner.values.insert(inner.values.end(), body.slices.begin(), body.slices.end());
+  inner.values.insert(inner.values.end(), body.carried.begin(), body.carried.end());
+  fill_body(inner);
+  LoopStep step;
+  for (size_t i = 0; i < carried; ++i) {
+    const Tensor before = body.carried[i];
+    const auto made = inner.pick(
+        [&](Tensor x) { return x.dtype() == before.dtype() && x.type().elements() > 0; });
+    // At times a carried value does not change, and at times it is only counted up.
+    Tensor next = before;
+    if (is_floating(before.dtype()) && made && !inner.chance(0.1))
+      next = damped(adapt(inner.builder.import(*made), before.shape()));
+    else if (!is_floating(before.dtype()) && before.dtype() != DType::boolean)
+      next = before + 1.0;
+    step.carried.push_back(next);
+  }
+  for (int64_t i = 0; i < inner.below(3); ++i)
+    if (const auto row = inner.pick([](Tensor) { return true; }))
+      step.stacked.push_back(inner.builder.import(*row));
+  if (until) {
+    const auto decides =
+        inner.pick([](Tensor x) { return is_floating(x.dtype()) && x.type().elements() > 0; });
+    const bool by_value = decides && inner.chance(0.5);
+    step.stop = by_value ? less(mean_of(inner.builder.import(*decides)), inner.draws.normal())
+                         : equal(body.index, static_cast<double>(inner.below(4)));
+  }
+  return step;
+}
+
+}  // namespace
+
+std::vector<Tensor> run_loop(Workbench& bench) {
+  if (!bench.options.loops) return {};
+  LoopOptions options{.trips = bench.below(5), .reverse = bench.chance(0.4)};
+  if (bench.chance(0.3)) {
+    Literal count({DType::i64, {}});
+    count.integers()[0] = bench.below(7) - 1;
+    options.count = bench.new_input(std::move(count));
+  }
+  std::vector<Tensor> carried, sliced;
+  for (int64_t i = 0; i < 1 + bench.below(3); ++i)
+    if (const auto value = bench.pick([](Tensor x) { return x.dtype() != DType::boolean; }))
+      carried.push_back(bench.builder.import(*value));
+  for (int64_t i = 0; i < bench.below(3); ++i) {
+    const Tensor rows = bench.pick_floating();
+    if (rows.type().elements() == 0) continue;
+    sliced.push_back(bench.builder.import(adapt(rows, bench.shape(2).inserted(0, options.trips))));
+  }
+  if (std::any_of(sliced.begin(), sliced.end(),
+                  [&](Tensor x) { return x.type().elements() > bench.options.most_elements; }))
+    return {};
+  const bool until = bench.chance(0.3);
+  const LoopResult result =
+      loop(bench.builder, carried, sliced, options,
+           [&](const LoopBody& body) { return random_step(bench, body, carried.size(), until); });
+  std::vector<Tensor> results = result.carried;
+  results.insert(results.end(), result.stacked.begin(), result.stacked.end());
+  if (until) results.push_back(result.executed);
+  return results;
+}
+
+}  // namespace fullbore
