@@ -1,0 +1,95 @@
+#include "fullbore/trace/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/base/philox.h"
+
+namespace fullbore {
+
+Trace::Trace(std::string name, bool training) : builder_(std::move(name)), training_(training) {}
+
+Tensor Trace::batch(const std::string& name, TensorType type) {
+  return builder_.input(name, Role::batch, std::move(type));
+}
+
+Tensor Trace::state(const std::string& name, Role role, TensorType type, Initializer initializer,
+                    SourceLoc loc) {
+  const auto known = states_.find(name);
+  if (known != states_.end()) {
+    const Graph& graph = builder_.graph();
+    const Graph::Input& input = graph.inputs()[static_cast<size_t>(graph.find_input(name))];
+    if (known->second.type() != type || input.role != role)
+      throw UsageError(
+          fmt::format("state '{}' is {} {} here and {} {} elsewhere", name, role_name(role),
+                      type.text(), role_name(input.role), known->second.type().text()),
+          loc);
+    return known->second;
+  }
+  const Tensor tensor = builder_.input(name, role, std::move(type));
+  states_.emplace(name, tensor);
+  initializers_.emplace(name, std::move(initializer));
+  if (role == Role::parameter) parameters_.push_back({name, tensor});
+  return tensor;
+}
+
+Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initializer,
+                        SourceLoc loc) {
+  const std::string scope = builder_.scope();
+  return state(scope.empty() ? name : scope + "." + name, Role::parameter,
+               {DType::f32, std::move(shape)}, std::move(initializer), loc);
+}
+
+RandomSource Trace::random() {
+  const TensorType scalar{DType::i64, {}};
+  return {state("random.seed", Role::control, scalar, Initializer::zeros()),
+          state("step", Role::control, scalar, Initializer::zeros()),
+          next_site_++,
+          {}};
+}
+
+void Trace::update(Tensor state, Tensor next) {
+  const auto is_state = [&](const auto& known) { return known.second.value() == state.value(); };
+  FB_CHECK(std::any_of(states_.begin(), states_.end(), is_state), "an update of what is no State");
+  for (const Update& known : updates_)
+    FB_CHECK(known.state.value() != state.value(), "State updated twice in one step");
+  updates_.push_back({state, next});
+}
+
+void Trace::result(const std::string& name, Tensor value) { results_.emplace_back(name, value); }
+
+Graph Trace::finish() {
+  for (const auto& [name, value] : results_) builder_.output(name, value);
+  for (const Update& change : updates_) {
+    const auto& inputs = builder_.graph().inputs();
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].value == change.state.value())
+        builder_.output(inputs[i].name, change.next, static_cast<int>(i));
+  }
+  return builder_.take();
+}
+
+void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
+                const std::string& name, void* data) {
+  PhiloxStream draws(seed, hash_text(name));
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    double value = 0;
+    switch (initializer.kind) {
+      case Initializer::Kind::zeros: break;
+      case Initializer::Kind::ones: value = 1; break;
+      case Initializer::Kind::normal: value = initializer.a + initializer.b * draws.normal(); break;
+      case Initializer::Kind::uniform: value = draws.uniform(initializer.a, initializer.b); break;
+      case Initializer::Kind::given:
+        FB_CHECK(static_cast<int64_t>(initializer.values.size()) == type.elements(),
+                 "{} initial values for '{}' of {}", initializer.values.size(), name, type.text());
+        value = initializer.values[static_cast<size_t>(i)];
+        break;
+    }
+    store_element(data, type.dtype, i, value);
+  }
+}
+
+}  // namespace fullbore

@@ -1,0 +1,100 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fullbore/ops/ops.h"
+
+namespace fullbore {
+
+/// How a parameter starts. Filled on the host from (seed, name), so that a parameter's first value
+/// does not depend on which others exist.
+struct Initializer {
+  enum class Kind : uint8_t { zeros, ones, normal, uniform, given };
+  Kind kind = Kind::zeros;
+  double a = 0;  ///< normal: mean; uniform: low
+  double b = 0;  ///< normal: standard deviation; uniform: high
+  std::vector<double> values = {};
+
+  static Initializer zeros() { return {}; }
+  static Initializer ones() { return {Kind::ones}; }
+  static Initializer normal(double deviation, double mean = 0) {
+    return {Kind::normal, mean, deviation};
+  }
+  static Initializer uniform(double low, double high) { return {Kind::uniform, low, high}; }
+  static Initializer given(std::vector<double> values) {
+    return {Kind::given, 0, 0, std::move(values)};
+  }
+};
+
+/// One run of the user's function, writing ir. Holds the graph under construction, the State it
+/// declares, the random source, and whether this is a training or an evaluation trace.
+class Trace {
+ public:
+  Trace(std::string name, bool training);
+
+  GraphBuilder& builder() { return builder_; }
+  bool training() const { return training_; }
+
+  Tensor batch(const std::string& name, TensorType type);
+  /// State of any role; asking again for the same name gives the same tensor (shared weights), and
+  /// with another type or role is a UsageError.
+  Tensor state(const std::string& name, Role role, TensorType type, Initializer initializer,
+               SourceLoc loc = SourceLoc::here());
+  /// Parameter `name` within the current scope: "layers.0.attention.query.weight".
+  Tensor parameter(const std::string& name, Shape shape, Initializer initializer,
+                   SourceLoc loc = SourceLoc::here());
+  /// The parameters declared so far, in order.
+  struct Parameter {
+    std::string name;
+    Tensor tensor;
+  };
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  const std::map<std::string, Initializer>& initializers() const { return initializers_; }
+
+  /// A draw site: seed and step from State, a number of its own.
+  RandomSource random();
+
+  /// This replay's new value of a State tensor. At most once per tensor.
+  void update(Tensor state, Tensor next);
+  /// A named result.
+  void result(const std::string& name, Tensor value);
+  /// Ends the trace.
+  Graph finish();
+
+ private:
+  GraphBuilder builder_;
+  bool training_;
+  int64_t next_site_ = 0;
+  std::vector<Parameter> parameters_;
+  std::map<std::string, Tensor> states_;
+  std::map<std::string, Initializer> initializers_;
+  struct Update {
+    Tensor state;
+    Tensor next;
+  };
+  std::vector<Update> updates_;
+  std::vector<std::pair<std::string, Tensor>> results_;
+};
+
+/// Names the module whose parameters and nodes follow, while it lives.
+class Scope {
+ public:
+  Scope(Trace& trace, std::string name) : trace_(trace) {
+    trace_.builder().push_scope(std::move(name));
+  }
+  ~Scope() { trace_.builder().pop_scope(); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Trace& trace_;
+};
+
+/// Fills `data` with the parameter's first values.
+void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
+                const std::string& name, void* data);
+
+}  // namespace fullbore
