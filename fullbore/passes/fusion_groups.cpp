@@ -1,0 +1,150 @@
+#include "fullbore/passes/fusion_groups.h"
+
+#include <algorithm>
+#include <set>
+
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore {
+namespace {
+
+size_t place(Value value) { return static_cast<size_t>(value.id); }
+size_t at(int index) { return static_cast<size_t>(index); }
+
+}  // namespace
+
+FusionGroups::FusionGroups(const Graph& graph)
+    : graph_(graph),
+      readers_(static_cast<size_t>(graph.value_count())),
+      is_output_(static_cast<size_t>(graph.value_count()), false) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    spaces_.push_back(fusion_space(graph, graph.nodes()[i]));
+    group_.push_back(static_cast<int>(i));
+    members_.push_back({static_cast<int>(i)});
+  }
+  for (const Graph::Output& output : graph.outputs()) is_output_[place(output.value)] = true;
+  find_candidates();
+  // First where the value between the two vanishes, then where only a read of it is saved.
+  for (const Candidate& candidate : candidates_) {
+    const Value between = graph.nodes()[at(candidate.producer)].outputs[0];
+    if (read_only_by(between, group(candidate.consumer))) try_to_join(candidate);
+  }
+  for (const Candidate& candidate : candidates_) try_to_join(candidate);
+}
+
+void FusionGroups::find_candidates() {
+  for (size_t i = 0; i < graph_.nodes().size(); ++i)
+    for (Value operand : graph_.nodes()[i].inputs) {
+      const Value from = spaces_[i] ? fusion_edge(graph_, operand).from : operand;
+      readers_[place(from)].push_back(static_cast<int>(i));
+      const int producer = graph_.producer(from);
+      if (spaces_[i] && producer >= 0 && spaces_[at(producer)])
+        candidates_.push_back({producer, static_cast<int>(i)});
+    }
+}
+
+bool FusionGroups::made_within(Value operand, int group) const {
+  const int maker = graph_.producer(fusion_edge(graph_, operand).from);
+  return maker >= 0 && group_[at(maker)] == group;
+}
+
+bool FusionGroups::read_only_by(Value value, int group, int or_group) const {
+  if (is_output_[place(value)]) return false;
+  const std::vector<int>& readers = readers_[place(value)];
+  return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+    // Groups read through what only moves the value; somebody else may read the moved value.
+    const Node& node = graph_.nodes()[at(reader)];
+    if (node.op->is(Tag::identity) || node.op->name == "broadcast_to")
+      return read_only_by(node.outputs[0], group, or_group);
+    return this->group(reader) == group || this->group(reader) == or_group;
+  });
+}
+
+bool FusionGroups::vanishes(int producer, int consumer) const {
+  return std::all_of(members_[at(producer)].begin(), members_[at(producer)].end(), [&](int member) {
+    return read_only_by(graph_.nodes()[at(member)].outputs[0], producer, consumer);
+  });
+}
+
+std::optional<FusionSpace> FusionGroups::joined_space(int producer, int consumer) const {
+  std::optional<FusionSpace> space = join(*spaces_[at(producer)], *spaces_[at(consumer)]);
+  if (!space) return std::nullopt;
+  for (int member : members_[at(consumer)])
+    for (Value operand : graph_.nodes()[at(member)].inputs)
+      if (made_within(operand, producer) && !admit(*space, graph_, operand)) return std::nullopt;
+  return space;
+}
+
+void FusionGroups::try_to_join(const Candidate& candidate) {
+  const int producer = group(candidate.producer), consumer = group(candidate.consumer);
+  if (producer == consumer) return;
+  if (spaces_[at(consumer)]->columns && !vanishes(producer, consumer)) return;
+  const std::optional<FusionSpace> space = joined_space(producer, consumer);
+  if (!space || path_around(producer, consumer)) return;
+  std::vector<int> both;
+  std::merge(members_[at(producer)].begin(), members_[at(producer)].end(),
+             members_[at(consumer)].begin(), members_[at(consumer)].end(),
+             std::back_inserter(both));
+  members_[at(producer)].clear();
+  members_[at(consumer)].clear();
+  const int joined = both.front();
+  for (int member : both) group_[at(member)] = joined;
+  spaces_[at(joined)] = space;
+  members_[at(joined)] = std::move(both);
+}
+
+std::vector<int> FusionGroups::sources(int group, int joined_with) const {
+  std::set<int> found;
+  const bool fusible = spaces_[at(group)].has_value();
+  for (int member : members_[at(group)])
+    for (Value operand : graph_.nodes()[at(member)].inputs) {
+      const int maker = graph_.producer(operand);
+      if (maker < 0 ||
+          (fusible && (made_within(operand, group) || made_within(operand, joined_with))))
+        continue;
+      found.insert(group_[at(maker)]);
+    }
+  return {found.begin(), found.end()};
+}
+
+bool FusionGroups::path_around(int producer, int consumer) const {
+  const int first = members_[at(producer)].front();
+  std::vector<int> waiting = sources(consumer, producer);
+  std::set<int> seen(waiting.begin(), waiting.end());
+  while (!waiting.empty()) {
+    const int next = waiting.back();
+    waiting.pop_back();
+    // Nothing whose last member comes before the producer's first depends on it.
+    if (members_[at(next)].back() < first) continue;
+    for (int source : sources(next, -1)) {
+      if (source == producer) return true;
+      if (seen.insert(source).second) waiting.push_back(source);
+    }
+  }
+  return false;
+}
+
+std::vector<int> FusionGroups::order() const {
+  std::vector<int> unmet(members_.size(), 0);
+  std::vector<std::vector<int>> readers(members_.size());
+  // Earliest last member first: as near to the given order as can be.
+  std::set<std::pair<int, int>> ready;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i].empty()) continue;
+    const std::vector<int> from = sources(static_cast<int>(i), -1);
+    unmet[i] = static_cast<int>(from.size());
+    for (int source : from) readers[at(source)].push_back(static_cast<int>(i));
+    if (from.empty()) ready.insert({members_[i].back(), static_cast<int>(i)});
+  }
+  std::vector<int> result;
+  while (!ready.empty()) {
+    const int next = ready.begin()->second;
+    ready.erase(ready.begin());
+    result.push_back(next);
+    for (int reader : readers[at(next)])
+      if (--unmet[at(reader)] == 0) ready.insert({members_[at(reader)].back(), reader});
+  }
+  return result;
+}
+
+}  // namespace fullbore

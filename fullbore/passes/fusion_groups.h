@@ -1,0 +1,49 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "fullbore/ir/graph.h"
+#include "fullbore/passes/fusion_space.h"
+
+namespace fullbore {
+
+/// Which nodes of a graph are computed together.
+class FusionGroups {
+ public:
+  explicit FusionGroups(const Graph& graph);
+
+  /// The group of a node, named by its first member; a node that is not fused is alone in one.
+  int group(int node) const { return group_[static_cast<size_t>(node)]; }
+  const std::vector<int>& members(int group) const { return members_[static_cast<size_t>(group)]; }
+  /// Is the operand made of a value of the group, through reshapes and a repetition along rows?
+  bool made_within(Value operand, int group) const;
+  /// Is the value, also through reshapes and repetitions, read by the group alone?
+  bool read_only_by(Value value, int group, int or_group = -1) const;
+  /// Groups in an order in which every one comes after those that it reads from.
+  std::vector<int> order() const;
+
+ private:
+  struct Candidate {
+    int producer;
+    int consumer;
+  };
+  void find_candidates();
+  void try_to_join(const Candidate& candidate);
+  std::optional<FusionSpace> joined_space(int producer, int consumer) const;
+  /// Does the consumer, with the producer in it, still read all that the producer makes?
+  bool vanishes(int producer, int consumer) const;
+  /// Groups that a group, joined with another or -1, reads from directly.
+  std::vector<int> sources(int group, int joined_with) const;
+  /// Does something outside of both depend on the producer and feed the consumer?
+  bool path_around(int producer, int consumer) const;
+
+  const Graph& graph_;
+  std::vector<std::optional<FusionSpace>> spaces_;  // per group
+  std::vector<int> group_;                          // per node
+  std::vector<std::vector<int>> members_;           // per group, ascending
+  std::vector<std::vector<int>> readers_;  // per value: nodes; fusible ones through what moves
+  std::vector<bool> is_output_;            // per value: of the graph
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace fullbore

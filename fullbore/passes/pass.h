@@ -1,0 +1,45 @@
+#pragma once
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/ir/graph.h"
+#include "fullbore/ir/target.h"
+
+namespace fullbore {
+
+/// A rewriting of graphs: value in, value out, no globals; applied twice it changes nothing the
+/// second time.
+struct Pass {
+  std::string_view name;     ///< a verb: "fold_constants"
+  std::string_view summary;  ///< what it does, one line
+  std::string_view because;  ///< why it runs at this place
+  bool optional = true;      ///< may be switched off by name
+  Graph (*run)(const Graph&, const Target&) = nullptr;
+};
+
+/// The pipeline in order: the table of contents of the compiler's middle.
+const std::vector<Pass>& pipeline();
+
+struct PassRecord {
+  std::string_view name;
+  bool ran = false;
+  int nodes_before = 0;
+  int nodes_after = 0;
+  double seconds = 0;
+};
+
+struct PassOptions {
+  std::set<std::string> disabled;  ///< names; an unknown or mandatory one is a UsageError
+  /// Called with each pass's name and its result, when set: dumps.
+  std::function<void(std::string_view, const Graph&)> dump = {};
+};
+
+/// Runs the pipeline. Every result is verified; a malformed one is our bug and aborts with the text
+/// of the graph.
+Graph run_passes(Graph graph, const Target& target, const PassOptions& options = {},
+                 std::vector<PassRecord>* records = nullptr);
+
+}  // namespace fullbore

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/ir/print.h"
+#include "fullbore/ir/verify.h"
+#include "fullbore/passes/expand_composites.h"
+#include "fullbore/passes/fold_constants.h"
+#include "fullbore/passes/fuse.h"
+#include "fullbore/passes/hoist_invariants.h"
+#include "fullbore/passes/merge_common.h"
+#include "fullbore/passes/pass.h"
+#include "fullbore/passes/remove_dead.h"
+#include "fullbore/passes/simplify.h"
+
+namespace fullbore {
+namespace {
+
+int count_nodes(const Graph& graph) {
+  int count = 0;
+  for (const Node& node : graph.nodes()) count += 1 + (node.body ? count_nodes(*node.body) : 0);
+  return count;
+}
+
+void check_disabled(const std::set<std::string>& disabled) {
+  std::vector<std::string> optional;
+  for (const Pass& pass : pipeline())
+    if (pass.optional) optional.emplace_back(pass.name);
+  for (const std::string& name : disabled) {
+    const auto known = std::find_if(pipeline().begin(), pipeline().end(),
+                                    [&](const Pass& pass) { return pass.name == name; });
+    if (known == pipeline().end())
+      throw UsageError(fmt::format("there is no pass '{}'.{}", name, did_you_mean(name, optional)));
+    if (!known->optional)
+      throw UsageError(fmt::format("pass '{}' cannot be switched off: {}", name, known->because));
+  }
+}
+
+Graph run_pass(const Pass& pass, const Graph& graph, const Target& target) {
+  const CheckContext context(fmt::format("pass {}", pass.name));
+  Graph result = pass.run(graph, target);
+  const std::string problem = verify(result);
+  FB_CHECK(problem.empty(), "{}\n{}", problem, print(result));
+  return result;
+}
+
+}  // namespace
+
+const std::vector<Pass>& pipeline() {
+  static const std::vector<Pass> passes = {
+      {"expand_composites", "composites without a kernel become primitives",
+       "first: all others see the arithmetic itself, and backends need kernels for primitives "
+       "alone",
+       false, expand_composites},
+      {"fold_constants", "what depends on constants alone is evaluated",
+       "before simplify, which looks for zeros and ones", true, fold_constants},
+      {"simplify", "algebra on one node at a time",
+       "before hoisting and merging, which should not be distracted by idle nodes", true, simplify},
+      {"hoist_invariants", "what every trip of a loop computes alike moves out of it",
+       "before merging: a loop and its gradient hoist the same values", true, hoist_invariants},
+      {"merge_common", "equal nodes become one, and so do loops that make the same trips",
+       "after all that makes equal things look equal; gradients repeat much of the forward pass",
+       true, merge_common},
+      {"remove_dead", "what no output depends on is dropped",
+       "after merging, which leaves the loops' superseded results behind", true, remove_dead},
+      {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
+       "last: every other pass sees single nodes", true, fuse},
+  };
+  return passes;
+}
+
+Graph run_passes(Graph graph, const Target& target, const PassOptions& options,
+                 std::vector<PassRecord>* records) {
+  check_disabled(options.disabled);
+  for (const Pass& pass : pipeline()) {
+    PassRecord record;
+    record.name = pass.name;
+    record.nodes_before = record.nodes_after = count_nodes(graph);
+    record.ran = !options.disabled.contains(std::string(pass.name));
+    if (record.ran) {
+      const auto start = std::chrono::steady_clock::now();
+      graph = run_pass(pass, graph, target);
+      record.seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      record.nodes_after = count_nodes(graph);
+      if (options.dump) options.dump(pass.name, graph);
+    }
+    if (records) records->push_back(record);
+  }
+  return graph;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/ir/print.h"
+#include "fullbore/ir/verify.h"
+#include "fullbore/passes/pass.h"
+#include "tests/support/gradcheck.h"
+
+/// tests/passes/<pass>/<case>.ir: a line that says why the case exists, optionally what the target
+/// claims, the graph before and the graph expected after.
+///
+///   why: zero is the neutral element of addition
+///   claimed: softmax layer_norm
+///   before
+///   graph ...
+///   after
+///   graph ...
+///
+/// FB_BLESS=1 writes what the pass gives as the new expectation: look at the diff.
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  std::string path, why, before, after;
+  Target target;
+};
+
+std::vector<std::string> case_paths() {
+  std::vector<std::string> paths;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(FB_SOURCE_DIR) / "tests" / "passes"))
+    if (entry.path().extension() == ".ir") paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Case read_case(const std::string& path) {
+  Case result{path, "", "", "", {}};
+  std::ifstream file(path);
+  std::string* part = nullptr;
+  for (std::string line; std::getline(file, line);) {
+    if (line == "before")
+      part = &result.before;
+    else if (line == "after")
+      part = &result.after;
+    else if (part)
+      *part += line + "\n";
+    else if (line.starts_with("why: "))
+      result.why = line.substr(5);
+    else if (line.starts_with("claimed: ")) {
+      std::istringstream names(line.substr(9));
+      for (std::string name; names >> name;) result.target.claimed.insert(name);
+    }
+  }
+  return result;
+}
+
+void bless(const Case& each, const std::string& after) {
+  std::ofstream file(each.path);
+  file << "why: " << each.why << "\n";
+  if (!each.target.claimed.empty()) {
+    file << "claimed:";
+    for (const std::string& name : each.target.claimed) file << " " << name;
+    file << "\n";
+  }
+  file << "before\n" << each.before << "after\n" << after;
+}
+
+const Pass* pass_of(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().filename().string();
+  for (const Pass& pass : pipeline())
+    if (pass.name == folder) return &pass;
+  return nullptr;
+}
+
+std::vector<Literal> some_inputs(const Graph& graph) {
+  std::vector<Literal> inputs;
+  for (const Graph::Input& input : graph.inputs()) {
+    inputs.push_back(random_literal(graph.type(input.value), 21, inputs.size()));
+    for (int64_t& each : inputs.back().integers()) each = std::abs(each) % 3;
+    inputs.back().round();
+  }
+  return inputs;
+}
+
+class PassCase : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PassCase, GivesTheGraphExpected) {
+  const Case each = read_case(GetParam());
+  const Pass* pass = pass_of(each.path);
+  ASSERT_TRUE(pass) << "no pass has the name of the folder of " << each.path;
+  EXPECT_FALSE(each.why.empty());
+  const Result<Graph> before = parse_graph(each.before);
+  ASSERT_TRUE(before.ok()) << before.error();
+  ASSERT_EQ(verify(before.value()), "");
+  EXPECT_EQ(print(before.value()), each.before) << "the case is not written as graphs are printed";
+
+  const Graph after = pass->run(before.value(), each.target);
+  EXPECT_EQ(verify(after), "");
+  if (std::getenv("FB_BLESS"))
+    bless(each, print(after));
+  else
+    EXPECT_EQ(print(after), each.after) << each.why;
+  EXPECT_EQ(print(pass->run(after, each.target)), print(after)) << "twice is not once";
+  const std::vector<Literal> inputs = some_inputs(before.value());
+  EXPECT_EQ(compare_literals(interpret(before.value(), inputs), interpret(after, inputs), 1e-9),
+            "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, PassCase, ::testing::ValuesIn(case_paths()), [](const auto& each) {
+  const fs::path path(each.param);
+  std::string name = path.parent_path().filename().string() + "_" + path.stem().string();
+  return name;
+});
+
+TEST(PassCases, EveryPassHasSome) {
+  for (const Pass& pass : pipeline()) {
+    const auto paths = case_paths();
+    EXPECT_TRUE(std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+      return pass_of(path) == &pass;
+    })) << pass.name;
+  }
+}
+
+}  // namespace
+}  // namespace fullbore
