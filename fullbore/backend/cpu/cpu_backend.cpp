@@ -1,0 +1,76 @@
+#include "fullbore/backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/backend/cpu/processor.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore {
+namespace {
+
+std::string operand_types(const KernelRequest& request) {
+  std::string text;
+  for (size_t i = 0; i < request.node().inputs.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", request.input(i).text());
+  return text;
+}
+
+std::string origin(const Node& node) {
+  return node.location.empty() ? "" : fmt::format(" ({})", node.location);
+}
+
+bool has_no_results(const KernelRequest& request) {
+  for (size_t i = 0; i < request.node().outputs.size(); ++i)
+    if (request.output(i).elements() > 0) return false;
+  return true;
+}
+
+/// Of a node whose results have no elements, whatever its op.
+class EmptyKernel final : public Kernel {
+ public:
+  explicit EmptyKernel(std::string_view op) : op_(op) {}
+  int64_t items() const override { return 0; }
+  double nanoseconds() const override { return 0; }
+  void run(void* const*, int64_t, int64_t, int) const override {}
+  std::string description() const override { return fmt::format("empty {}", op_); }
+
+ private:
+  std::string_view op_;
+};
+
+}  // namespace
+
+CpuBackend::CpuBackend() = default;
+CpuBackend::~CpuBackend() = default;
+
+Target CpuBackend::target() const {
+  Target target;
+  target.name = "cpu";
+  target.threads = available_processors();
+  target.native_bf16 = this_processor().bf16_products;
+  return target;
+}
+
+std::unique_ptr<Kernel> CpuBackend::compile(const Graph& graph, const Node& node, int workers) {
+  KernelRequest request(graph, node, workers);
+  if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
+  std::string why_not;
+  for (const KernelMaker& maker : kernel_list()) {
+    if (maker.op != node.op->name) continue;
+    if (auto kernel = maker.make(request)) return kernel;
+    why_not += fmt::format("; {}: {}", maker.name, request.reason());
+  }
+  std::string not_lowered;
+  if (auto kernel = jit_.add(graph, node, workers, &not_lowered)) return kernel;
+  why_not += "; jit: " + not_lowered;
+  throw UsageError(fmt::format("{}: the cpu backend has no kernel for {}{}{}", node.op->name,
+                               operand_types(request), why_not, origin(node)));
+}
+
+void CpuBackend::finish() { jit_.finish(); }
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace fullbore

@@ -1,0 +1,25 @@
+#include "fullbore/backend/cpu/kernel_list.h"
+
+#include "fullbore/backend/cpu/kernels/gather.h"
+#include "fullbore/backend/cpu/kernels/scatter.h"
+#include "fullbore/backend/cpu/kernels/sort.h"
+#include "fullbore/backend/cpu/matmul/onednn_matmul.h"
+#include "fullbore/backend/cpu/matmul/panel_matmul.h"
+
+namespace fullbore {
+
+const std::vector<KernelMaker>& kernel_list() {
+  static const std::vector<KernelMaker> list = {
+      {"gather", "copy", cpu::make_gather},
+      {"matmul", "dot", cpu::make_dot_matmul},
+      {"matmul", "onednn", cpu::make_onednn_matmul},
+      {"matmul", "panel", cpu::make_panel_matmul},
+      {"scatter_add", "scatter", cpu::make_scatter_add},
+      {"scatter_along_axis", "scatter", cpu::make_scatter_along_axis},
+      {"sort", "radix", cpu::make_sort},
+      {"take_along_axis", "copy", cpu::make_take_along_axis},
+  };
+  return list;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,19 @@
+#pragma once
+// LLVM's headers do not pass our warnings; every file of the code generator includes this one.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/Function.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+#pragma GCC diagnostic pop
+
+static_assert(LLVM_VERSION_MAJOR >= 15 && LLVM_VERSION_MAJOR <= 20, "LLVM 15 to 20");

@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+
+#include "fullbore/backend/cpu/kernel_list.h"
+
+namespace fullbore::cpu {
+
+/// One matmul node by its extents: y [batch, m, n] = a [batch, m, k] * b [batch, k, n], where a lies
+/// as [k, m] and b as [n, k] if transposed.
+struct Contraction {
+  int64_t batch = 1;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  DType in = DType::f32;
+  DType out = DType::f32;
+
+  static Contraction of(const KernelRequest& request);
+
+  /// Elements between rows of a and b as they lie.
+  int64_t a_stride() const { return transpose_a ? m : k; }
+  int64_t b_stride() const { return transpose_b ? k : n; }
+  double flops() const {
+    return 2 * static_cast<double>(batch * m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+  /// "6 x bf16 [64,32] [64,32]T -> f32"
+  std::string text() const;
+};
+
+}  // namespace fullbore::cpu

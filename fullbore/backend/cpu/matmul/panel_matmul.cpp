@@ -1,0 +1,233 @@
+#include "fullbore/backend/cpu/matmul/panel_matmul.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/backend/cpu/matmul/panel_unit.h"
+
+namespace fullbore::cpu {
+namespace {
+
+// Rows of a tile: enough to pay for the copy of a's rows, few enough that they stay in the second
+// cache beside the panel. Up to twice as many make one tile.
+constexpr int64_t kTileRows = 48;
+// Depth of one pass over registers; a panel of it (64 columns of f32) takes 192 KiB.
+constexpr int64_t kDepth = 768;
+// Depth for which a worker keeps copies of b's columns.
+constexpr int64_t kPackedDepth = 4096;
+// Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
+// n elements apart, in which neighbouring rows compete for the same lines of the cache.
+constexpr int64_t kRowsToPack = 128;
+// Where rows abound, wider tiles: a's rows are read and neighbouring elements of the result written
+// fewer times, as long as b's columns stay in the second cache.
+constexpr int64_t kManyRowTiles = 32;
+constexpr int64_t kPanelElements = 128 << 10;
+constexpr int64_t kMostPanels = 8;
+// Fewest tiles into which a product is cut, if its columns allow.
+constexpr int64_t kFewestTiles = 8;
+
+int64_t even_parts(int64_t count, int64_t most) {
+  return divide_up(count, std::max<int64_t>(1, divide_up(count, most)));
+}
+
+const char* offset(const void* data, DType dtype, int64_t elements) {
+  return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
+}
+
+template <class T>
+class PanelMatmul final : public Kernel {
+ public:
+  PanelMatmul(const Contraction& c, VectorUnit unit, const PanelUnit<T>& loops)
+      : c_(c),
+        loops_(loops),
+        native_(dtype_bytes(c.in) == static_cast<int64_t>(sizeof(T))),
+        direct_(dtype_bytes(c.out) == static_cast<int64_t>(sizeof(T))),
+        copy_a_(!native_ || (c.transpose_a && c.m > 2 * kTileRows)),
+        copy_b_(!native_ || c.transpose_b || (c.n > loops.panel && c.m >= kRowsToPack)),
+        depth_(std::max<int64_t>(1, even_parts(c.k, kDepth))),
+        packed_depth_(depth_ * std::max<int64_t>(1, kPackedDepth / depth_)),
+        text_(fmt::format("matmul {} {}", vector_unit_name(unit), c.text())) {
+    // A narrow result of many passes over b is summed tile by tile, and b copied for each: taller
+    // tiles then.
+    const int64_t height = direct_ || c.k <= packed_depth_ ? kTileRows : 4 * kTileRows;
+    const int64_t row_tiles = std::max<int64_t>(1, c.m / height);
+    rows_ = {c.m, std::max<int64_t>(1, round_up(divide_up(c.m, row_tiles), 6))};
+    int64_t panels = 2;
+    if (rows_.parts() >= kManyRowTiles)
+      panels = std::clamp(kPanelElements / (std::max<int64_t>(1, c.k) * loops.panel), panels,
+                          kMostPanels);
+    if (c.batch * rows_.parts() * divide_up(c.n, panels * loops.panel) < kFewestTiles) panels = 1;
+    columns_ = {c.n, panels * loops.panel};
+  }
+
+  int64_t items() const override { return c_.batch * rows_.parts() * columns_.parts(); }
+  double nanoseconds() const override {
+    return c_.flops() / loops_.flops_per_nanosecond + 30 * static_cast<double>(items());
+  }
+  int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
+  std::string description() const override { return text_; }
+
+  // Tiles are numbered with rows fastest: consecutive ones share columns.
+  void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
+    char* scratch =
+        worker_bytes() > 0 ? static_cast<char*>(buffers[3]) + worker_bytes() * worker : nullptr;
+    while (begin < end) {
+      const int64_t column_tile = begin / rows_.parts();
+      const int64_t first = begin % rows_.parts();
+      const int64_t count = std::min(end - begin, rows_.parts() - first);
+      const int64_t batch = column_tile / columns_.parts();
+      Columns columns{batch, columns_.begin(column_tile % columns_.parts()),
+                      columns_.end(column_tile % columns_.parts())};
+      // A narrow result is rounded when its sums are complete, so its tile stays in scratch until
+      // then, and only one can.
+      if (direct_ || c_.k <= packed_depth_) {
+        multiply(buffers, columns, first, first + count, scratch);
+      } else {
+        for (int64_t tile = first; tile < first + count; ++tile)
+          multiply(buffers, columns, tile, tile + 1, scratch);
+      }
+      begin += count;
+    }
+  }
+
+ private:
+  struct Columns {
+    int64_t batch;
+    int64_t begin;
+    int64_t end;
+  };
+  // What stands for a or b: elements as T, and their strides.
+  struct Operand {
+    const T* data;
+    int64_t row;
+    int64_t depth;
+  };
+
+  int64_t b_bytes() const {
+    if (!copy_b_) return 0;
+    const int64_t width = round_up(std::min(columns_.size, c_.n), loops_.lanes);
+    return round_up(std::min(packed_depth_, c_.k) * width * kBytes, 64);
+  }
+  int64_t a_bytes() const { return copy_a_ ? round_up(depth_ * rows_.size * kBytes, 64) : 0; }
+  int64_t c_bytes() const {
+    return direct_ ? 0 : round_up(rows_.size * columns_.size * kBytes, 64);
+  }
+  int64_t worker_bytes() const { return b_bytes() + a_bytes() + c_bytes(); }
+
+  // Rows [first, last) of tiles, all of depth, b copied in steps of packed_depth_.
+  void multiply(void* const* buffers, const Columns& columns, int64_t first, int64_t last,
+                char* scratch) const {
+    int64_t begin = 0;
+    do {  // once even if there is nothing to contract: the result is zeros
+      const int64_t end = std::min(c_.k, begin + packed_depth_);
+      if (copy_b_)
+        pack_b(offset(buffers[1], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
+               reinterpret_cast<T*>(scratch));
+      for (int64_t tile = first; tile < last; ++tile)
+        multiply_tile(buffers, columns, tile, begin, end, scratch);
+      begin = end;
+    } while (begin < c_.k);
+  }
+
+  // b[begin..end, columns] as panels one after the other, each [end - begin, its width].
+  void pack_b(const char* b, const Columns& columns, int64_t begin, int64_t end, T* to) const {
+    for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
+      const int64_t width = std::min<int64_t>(loops_.panel, columns.end - column);
+      const int64_t stride = round_up(width, loops_.lanes);
+      if (c_.transpose_b)
+        loops_.copy_transposed(
+            {offset(b, c_.in, column * c_.k + begin), c_.in, c_.k, width, end - begin}, to, stride);
+      else
+        loops_.copy({offset(b, c_.in, begin * c_.n + column), c_.in, c_.n, end - begin, width}, to,
+                    stride);
+      to += (end - begin) * stride;
+    }
+  }
+
+  // Rows of a from `row` on, `begin` the first of depth: where they lie or, copied, [rows, depth] or
+  // for a transposed a [depth, rows].
+  Operand rows_of_a(const void* const* buffers, int64_t batch, int64_t row, int64_t rows,
+                    int64_t begin, int64_t depth, T* copy) const {
+    const int64_t first =
+        batch * c_.m * c_.k + (c_.transpose_a ? begin * c_.m + row : row * c_.k + begin);
+    const char* a = offset(buffers[0], c_.in, first);
+    if (!copy_a_) {
+      const auto* data = reinterpret_cast<const T*>(a);
+      return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k, 1};
+    }
+    if (c_.transpose_a) {
+      loops_.copy({a, c_.in, c_.m, depth, rows}, copy, rows);
+      return {copy, 1, rows};
+    }
+    loops_.copy({a, c_.in, c_.k, rows, depth}, copy, depth);
+    return {copy, depth, 1};
+  }
+
+  void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
+                     int64_t end, char* scratch) const {
+    const int64_t row = rows_.begin(tile);
+    const int64_t rows = rows_.end(tile) - row;
+    const int64_t width = columns.end - columns.begin;
+    const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
+    auto* a_copy = reinterpret_cast<T*>(scratch + b_bytes());
+    auto* sums = reinterpret_cast<T*>(scratch + b_bytes() + a_bytes());
+    T* c = direct_ ? static_cast<T*>(buffers[2]) + at : sums;
+    const int64_t c_row = direct_ ? c_.n : width;
+    int64_t from = begin;
+    do {
+      const int64_t depth = std::min(depth_, end - from);
+      const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
+      for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
+        const int64_t panel = std::min<int64_t>(loops_.panel, columns.end - column);
+        const int64_t stride = copy_b_ ? round_up(panel, loops_.lanes) : c_.n;
+        const T* b =
+            copy_b_
+                ? reinterpret_cast<const T*>(scratch) + (column - columns.begin) * (end - begin) +
+                      (from - begin) * stride
+                : static_cast<const T*>(buffers[1]) + (columns.batch * c_.k + from) * c_.n + column;
+        loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride,
+                         c + (column - columns.begin), c_row, from > 0});
+      }
+      from += depth;
+    } while (from < end);
+    if (!direct_ && end == c_.k)
+      loops_.round(sums, width, static_cast<char*>(buffers[2]) + at * dtype_bytes(c_.out), c_.n,
+                   c_.out, rows, width);
+  }
+
+  static constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  Contraction c_;
+  const PanelUnit<T>& loops_;
+  bool native_;  ///< operands are of type T
+  bool direct_;  ///< the result is
+  bool copy_a_;
+  bool copy_b_;
+  int64_t depth_;
+  int64_t packed_depth_;
+  Chunks rows_;
+  Chunks columns_;
+  std::string text_;
+};
+
+template <class Make>
+auto with_products_in(DType dtype, const Make& make) {
+  return dtype == DType::f64 ? make(double{}) : make(float{});
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_panel_matmul(const Contraction& c, VectorUnit unit) {
+  return with_products_in(c.in, [&](auto zero) -> std::unique_ptr<Kernel> {
+    const auto* loops = panel_unit<decltype(zero)>(unit);
+    if (!loops) return nullptr;
+    return std::make_unique<PanelMatmul<decltype(zero)>>(c, unit, *loops);
+  });
+}
+
+std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request) {
+  return make_panel_matmul(Contraction::of(request), this_processor().vector_unit);
+}
+
+}  // namespace fullbore::cpu

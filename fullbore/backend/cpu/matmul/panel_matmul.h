@@ -1,0 +1,23 @@
+#pragma once
+#include "fullbore/backend/cpu/matmul/contraction.h"
+#include "fullbore/backend/cpu/processor.h"
+
+namespace fullbore::cpu {
+
+/// Matrix products of every floating dtype by the loops of a PanelUnit: bf16 and f16 are widened to
+/// f32 on their way into panels, and results rounded on their way out.
+///
+/// Work is cut into tiles of rows by a few panels of columns. A worker that is given a range of tiles
+/// copies the columns of b that they share once, into scratch of its own. Nothing is allocated, and
+/// each element is summed in the same order however the tiles are shared out.
+std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request);
+
+/// The same on a given unit, for tests; null if this processor lacks it.
+std::unique_ptr<Kernel> make_panel_matmul(const Contraction& contraction, VectorUnit unit);
+
+/// Few rows times a transposed matrix (a token through a layer): sums along depth, with b read once
+/// from where it lies.
+std::unique_ptr<Kernel> make_dot_matmul(KernelRequest& request);
+std::unique_ptr<Kernel> make_dot_matmul(const Contraction& contraction, VectorUnit unit);
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,18 @@
+#pragma once
+#include <string_view>
+
+namespace fullbore {
+
+/// Vector instructions of the processor we run on, in order of preference.
+enum class VectorUnit { baseline, avx2, avx512 };
+std::string_view vector_unit_name(VectorUnit unit);
+
+/// What CPUID says that kernels choose by.
+struct Processor {
+  VectorUnit vector_unit = VectorUnit::baseline;
+  bool bf16_products =
+      false;  ///< AVX512_BF16 (or AMX, which implies it): bf16 contractions beat f32
+};
+const Processor& this_processor();
+
+}  // namespace fullbore

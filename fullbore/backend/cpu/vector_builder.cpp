@@ -1,0 +1,50 @@
+#include "fullbore/backend/cpu/vector_builder.h"
+
+namespace fullbore::jit {
+
+VectorBuilder::VectorBuilder(llvm::IRBuilder<>& builder, llvm::Type* like)
+    : b_(builder), type_(like), is_double_(like->getScalarType()->isDoubleTy()) {
+  llvm::Type* scalar = is_double_ ? builder.getInt64Ty() : builder.getInt32Ty();
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like);
+  integer_type_ =
+      vector == nullptr ? scalar : llvm::FixedVectorType::get(scalar, vector->getNumElements());
+}
+
+llvm::Value* VectorBuilder::fma(Value a, Value b, Value c) const {
+  return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {a, b, c});
+}
+
+llvm::Value* VectorBuilder::abs(Value a) const {
+  return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a);
+}
+
+llvm::Value* VectorBuilder::sqrt(Value a) const {
+  return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a);
+}
+
+llvm::Value* VectorBuilder::copysign(Value magnitude, Value sign) const {
+  return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, magnitude, sign);
+}
+
+llvm::Value* VectorBuilder::polynomial(Value x, std::initializer_list<double> coefficients) const {
+  const double* c = coefficients.end() - 1;
+  Value result = real(*c);
+  while (c != coefficients.begin()) result = fma(result, x, real(*--c));
+  return result;
+}
+
+// Adding 1.5 * 2^(mantissa bits) leaves no bits for a fraction: the processor's rounding to nearest
+// even does the work, and the low bits of the sum are the integer.
+VectorBuilder::Rounded VectorBuilder::round(Value x) const {
+  Value shift = real(is_double_ ? 0x1.8p52 : 0x1.8p23);
+  Value sum = add(x, shift);
+  return {sub(sum, shift), b_.CreateSub(bits(sum), bits(shift))};
+}
+
+llvm::Value* VectorBuilder::power_of_two(Value n) const {
+  const int bias = is_double_ ? 1023 : 127;
+  const int mantissa = is_double_ ? 52 : 23;
+  return from_bits(b_.CreateShl(b_.CreateAdd(n, integer(bias)), integer(mantissa)));
+}
+
+}  // namespace fullbore::jit

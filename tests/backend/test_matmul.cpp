@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "comparison.h"
+#include "fullbore/backend/cpu/matmul/onednn_matmul.h"
+#include "fullbore/backend/cpu/matmul/panel_matmul.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/ops.h"
+#include "kernel_runner.h"
+
+/// Every way to multiply matrices, on every vector unit that this processor has, whichever of them
+/// the backend would choose.
+namespace fullbore {
+namespace {
+
+using cpu::Contraction;
+using testing_support::compare;
+using testing_support::expect;
+using testing_support::run_kernel_in_all_ways;
+using testing_support::RunResult;
+
+struct Case {
+  int64_t batch, m, n, k;
+};
+
+// What tiles, panels, vectors and passes over depth are likely to get wrong.
+const Case kCases[] = {
+    {1, 1, 1, 1},     {1, 1, 1, 0},     {2, 3, 4, 0},      {1, 0, 3, 4},     {1, 3, 0, 4},
+    {0, 3, 3, 3},     {1, 1, 16, 16},   {1, 2, 17, 15},    {3, 5, 33, 7},    {1, 12, 64, 64},
+    {1, 13, 65, 31},  {1, 7, 129, 33},  {2, 64, 64, 32},   {1, 97, 70, 50},  {1, 150, 131, 20},
+    {1, 130, 40, 97}, {1, 1, 200, 65},  {1, 200, 1, 65},   {1, 8, 100, 100}, {1, 6, 5, 1600},
+    {1, 50, 66, 770}, {1, 5, 70, 4700}, {1, 200, 3, 4200},
+};
+
+class MatmulCase {
+ public:
+  MatmulCase(const Case& c, bool transpose_a, bool transpose_b, DType in, DType out) {
+    const auto shape = [&](int64_t rows, int64_t columns, bool transposed) {
+      return transposed ? Shape{c.batch, columns, rows} : Shape{c.batch, rows, columns};
+    };
+    GraphBuilder builder;
+    const Tensor a = builder.input("a", Role::batch, {in, shape(c.m, c.k, transpose_a)});
+    const Tensor b = builder.input("b", Role::batch, {in, shape(c.k, c.n, transpose_b)});
+    builder.output("y", matmul(a, b, {transpose_a, transpose_b, out}));
+    graph_ = builder.take();
+    PhiloxStream draws(7);
+    for (const Graph::Input& input : graph_.inputs()) {
+      Literal literal(graph_.type(input.value));
+      for (int64_t i = 0; i < literal.elements(); ++i) literal.put(i, draws.normal());
+      literal.round();
+      inputs_.push_back(std::move(literal));
+    }
+    contraction_ = Contraction::of(KernelRequest(graph_, graph_.nodes()[0], 1));
+    expected_ = expect(graph_, graph_.nodes()[0], operands());
+  }
+
+  const Contraction& contraction() const { return contraction_; }
+  std::string check(const Kernel& kernel) const {
+    const TensorType& type = expected_[0].value.type();
+    const RunResult result = run_kernel_in_all_ways(kernel, operands(), {type});
+    if (!result.problem.empty()) return result.problem;
+    return compare(expected_[0], Literal::from_bytes(type, result.outputs[0].data()), 0);
+  }
+
+ private:
+  std::vector<const Literal*> operands() const { return {&inputs_[0], &inputs_[1]}; }
+
+  Graph graph_;
+  std::vector<Literal> inputs_;
+  Contraction contraction_;
+  std::vector<testing_support::Expected> expected_;
+};
+
+struct Dtypes {
+  DType in;
+  DType out;
+};
+
+class MatrixProducts : public ::testing::TestWithParam<Dtypes> {
+ protected:
+  // visit(call) for each case and transposition; of large cases only the two mixed ones.
+  template <class Visit>
+  void for_each_call(const Visit& visit) const {
+    for (const Case& c : kCases)
+      for (int transposed = 0; transposed < 4; ++transposed) {
+        const bool a = (transposed & 1) != 0, b = (transposed & 2) != 0;
+        if (a == b && c.m * c.n * c.k > 100000) continue;
+        visit(MatmulCase(c, a, b, GetParam().in, GetParam().out));
+      }
+  }
+};
+
+std::vector<VectorUnit> units_of_this_processor() {
+  std::vector<VectorUnit> units;
+  for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
+    if (unit <= this_processor().vector_unit) units.push_back(unit);
+  return units;
+}
+
+TEST_P(MatrixProducts, OfPanelsAndDotsAgreeWithTheReference) {
+  for_each_call([](const MatmulCase& call) {
+    const Contraction& c = call.contraction();
+    for (const VectorUnit unit : units_of_this_processor()) {
+      const auto panels = cpu::make_panel_matmul(c, unit);
+      EXPECT_EQ(call.check(*panels), "") << panels->description();
+      const bool contiguous = (!c.transpose_a || c.m == 1) && (c.transpose_b || c.n == 1);
+      if (!contiguous || (c.m > 16 && c.n > 1)) continue;
+      const auto dots = cpu::make_dot_matmul(c, unit);
+      EXPECT_EQ(call.check(*dots), "") << dots->description();
+    }
+  });
+}
+
+// Those that oneDNN is asked for.
+class OneDnnProducts : public MatrixProducts {};
+
+TEST_P(OneDnnProducts, AgreeWithTheReference) {
+  for_each_call([](const MatmulCase& call) {
+    if (call.contraction().flops() == 0) return;
+    const auto kernel = cpu::make_onednn_matmul(call.contraction(), 3);
+    EXPECT_EQ(call.check(*kernel), "") << kernel->description();
+  });
+}
+
+std::string pair_name(const ::testing::TestParamInfo<Dtypes>& pair) {
+  return fmt::format("{}_to_{}", dtype_name(pair.param.in), dtype_name(pair.param.out));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MatrixProducts,
+    ::testing::Values(Dtypes{DType::f32, DType::f32}, Dtypes{DType::f64, DType::f64},
+                      Dtypes{DType::bf16, DType::bf16}, Dtypes{DType::bf16, DType::f32},
+                      Dtypes{DType::f16, DType::f16}, Dtypes{DType::f16, DType::f32}),
+    pair_name);
+INSTANTIATE_TEST_SUITE_P(All, OneDnnProducts,
+                         ::testing::Values(Dtypes{DType::f32, DType::f32},
+                                           Dtypes{DType::bf16, DType::bf16},
+                                           Dtypes{DType::bf16, DType::f32}),
+                         pair_name);
+
+}  // namespace
+}  // namespace fullbore
