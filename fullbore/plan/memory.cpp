@@ -1,0 +1,46 @@
+#include "fullbore/plan/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace fullbore {
+
+Placement place_by_size(const std::vector<Lifetime>& blocks) {
+  std::vector<size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
+  Placement placement;
+  placement.offsets.resize(blocks.size(), 0);
+  std::vector<size_t> placed;  // sorted by offset
+  for (size_t block : order) {
+    if (blocks[block].bytes == 0) continue;
+    const int64_t bytes = aligned_bytes(blocks[block].bytes);
+    int64_t offset = 0;
+    for (size_t other : placed) {
+      if (blocks[other].first > blocks[block].last || blocks[other].last < blocks[block].first)
+        continue;
+      if (placement.offsets[other] - offset >= bytes) break;
+      offset = std::max(offset, placement.offsets[other] + aligned_bytes(blocks[other].bytes));
+    }
+    placement.offsets[block] = offset;
+    placement.total_bytes = std::max(placement.total_bytes, offset + bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), block,
+                                   [&](size_t a, size_t b) {
+                                     return placement.offsets[a] < placement.offsets[b];
+                                   }),
+                  block);
+  }
+  return placement;
+}
+
+Placement place_apart(const std::vector<Lifetime>& blocks) {
+  Placement placement;
+  for (const Lifetime& block : blocks) {
+    placement.offsets.push_back(placement.total_bytes);
+    placement.total_bytes += aligned_bytes(block.bytes);
+  }
+  return placement;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,111 @@
+#include "fullbore/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fullbore/base/check.h"
+#include "fullbore/base/text.h"
+#include "fullbore/ir/loop.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/plan/planner.h"
+
+namespace fullbore {
+namespace {
+
+double roofline(const Graph& graph, const MachinePeaks& peaks) {
+  double seconds = 0;
+  for (const Node& node : graph.nodes()) seconds += roofline_seconds(graph, node, peaks);
+  return seconds;
+}
+
+void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& steps, int depth,
+                 std::string& text) {
+  const std::string indent(static_cast<size_t>(depth) * 2, ' ');
+  const auto buffers = [&](const Step& step) {
+    std::string list;
+    for (int buffer : step.buffers) list += fmt::format(" b{}", buffer);
+    return list;
+  };
+  for (const Step& step : steps) {
+    switch (step.kind) {
+      case Step::Kind::copy: text += fmt::format("{}copy{}\n", indent, buffers(step)); break;
+      case Step::Kind::kernel:
+        text += fmt::format("{}{}{}\n", indent,
+                            plan.kernels[static_cast<size_t>(step.kernel)]->description(),
+                            buffers(step));
+        break;
+      case Step::Kind::loop: {
+        const LoopPlan& loop = *step.loop;
+        text += fmt::format("{}loop of {}{} trips{}\n", indent, loop.stop >= 0 ? "at most " : "",
+                            loop.trips, loop.reverse ? ", reversed" : "");
+        const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
+        print_steps(plan, *node.body, loop.body, depth + 1, text);
+        for (const LoopPlan::Carry& carry : loop.carries)
+          text += fmt::format("{}  carry b{} b{}\n", indent, carry.from, carry.to);
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options) {
+  const CheckContext context("planning '" + graph.name() + "'");
+  Plan plan;
+  plan.graph = std::move(graph);
+  Planner(plan, backend, options).plan_step();
+  const Cost cost = graph_cost(plan.graph);
+  plan.flops = cost.flops;
+  plan.bytes_moved = cost.bytes;
+  return plan;
+}
+
+double roofline_seconds(const Plan& plan, const MachinePeaks& peaks) {
+  return roofline(plan.graph, peaks);
+}
+
+double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks& peaks) {
+  if (node.op->is(Tag::identity) || node.op->is(Tag::source)) return 0;
+  if (is_loop(node))
+    return static_cast<double>(LoopShape(node).trips) * roofline(*node.body, peaks);
+  const Cost cost = node_cost(graph, node);
+  const bool low = node.op->is(Tag::contraction) &&
+                   is_low_precision(graph.type(node.inputs[0]).dtype) && peaks.bf16_flops > 0;
+  return std::max(cost.flops / (low ? peaks.bf16_flops : peaks.fp32_flops),
+                  cost.bytes / peaks.bytes_per_second);
+}
+
+std::string_view space_name(Space space) {
+  switch (space) {
+    case Space::arena: return "arena";
+    case Space::state: return "state";
+    case Space::batch: return "batch";
+    case Space::constant: return "constant";
+    case Space::result: return "result";
+    case Space::slice: return "slice";
+  }
+  FB_CHECK(false, "space {}", static_cast<int>(space));
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string text = fmt::format(
+      "plan \"{}\": {} kernels, {} buffers\n  arena {}, state {}, batch {}, results {}, "
+      "constants {}: peak {} bytes\n",
+      plan.graph.name(), plan.kernels.size(), plan.buffers.size(), plan.arena_bytes,
+      plan.state_bytes, plan.batch_bytes, plan.result_bytes, plan.constants.size(),
+      plan.peak_bytes());
+  print_steps(plan, plan.graph, plan.steps, 1, text);
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& buffer = plan.buffers[i];
+    text += fmt::format("  b{} {} {}{} {}\n", i, space_name(buffer.space),
+                        bytes_text(static_cast<double>(buffer.bytes)),
+                        buffer.space == Space::arena ? fmt::format(" at {}", buffer.offset) : "",
+                        buffer.what);
+  }
+  return text;
+}
+
+}  // namespace fullbore

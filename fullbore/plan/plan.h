@@ -1,0 +1,113 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/backend/backend.h"
+#include "fullbore/ir/graph.h"
+
+namespace fullbore {
+
+/// Where a buffer's bytes lie.
+enum class Space : uint8_t {
+  arena,     ///< at `offset` of the program's one arena; live from its first write to its last read
+  state,     ///< State slot of graph input `index`
+  batch,     ///< the caller's memory for graph input `index`
+  constant,  ///< at `offset` of the constants, filled at compile time
+  result,    ///< at `offset` of the results: outputs that are not State, kept until the next replay
+  slice      ///< row of another buffer at a loop's index: base pointer + index * stride
+};
+
+struct Buffer {
+  Space space = Space::arena;
+  int64_t bytes = 0;
+  int64_t offset = 0;
+  int index = -1;      ///< input index (state, batch)
+  int base = -1;       ///< of a slice: the buffer it is a row of
+  int64_t stride = 0;  ///< of a slice: bytes per row
+  std::string what;    ///< for people: "%12 tanh layers.0"
+};
+
+struct Step;
+
+/// A loop as the runtime walks it.
+struct LoopPlan {
+  int64_t trips = 0;
+  bool reverse = false;
+  int count = -1;           ///< buffer of the i64 trip count, or -1
+  int stop = -1;            ///< buffer of the body's stop flag, or -1
+  int index = -1;           ///< buffer that receives the trip's index
+  int executed = -1;        ///< buffer that receives the number of trips made, or -1
+  std::vector<int> slices;  ///< buffers of Space::slice to be moved with the index
+  /// After each trip the bytes of `from` become those of `to` (a carried value that could not be
+  /// computed in place).
+  struct Carry {
+    int from = -1;
+    int to = -1;
+  };
+  std::vector<Carry> carries;
+  std::vector<int> cleared;  ///< stacked buffers to zero first, because trips may be missing
+  std::vector<Step> body;
+};
+
+/// One entry of the launch list.
+struct Step {
+  enum class Kind : uint8_t { kernel, copy, loop };
+  Kind kind = Kind::kernel;
+  int node = -1;             ///< of the graph at this level, for profiles; -1 for copies
+  int kernel = -1;           ///< index into Plan::kernels
+  std::vector<int> buffers;  ///< kernel: inputs, outputs, scratch. copy: source, destination
+  std::shared_ptr<LoopPlan> loop;
+};
+
+/// A compiled program as data: what is launched, in which order, on which bytes. Everything about
+/// memory is known here, before a byte is allocated.
+struct Plan {
+  Graph graph;  ///< after all passes
+  std::vector<std::shared_ptr<Kernel>> kernels;
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<int> result_buffers;  ///< per graph output: buffer, or -1 if State
+  std::vector<char> constants;      ///< contents of Space::constant
+
+  int64_t arena_bytes = 0;
+  int64_t state_bytes = 0;
+  int64_t batch_bytes = 0;
+  int64_t result_bytes = 0;
+  /// Arena, State, batch, constants and results together: the planned peak.
+  int64_t peak_bytes() const {
+    return arena_bytes + state_bytes + batch_bytes + result_bytes +
+           static_cast<int64_t>(constants.size());
+  }
+  double flops = 0;
+  double bytes_moved = 0;
+};
+
+struct PlanOptions {
+  int workers = 1;
+  /// Give every value bytes of its own: the reference that reuse is tested against.
+  bool reuse_memory = true;
+};
+
+/// Chooses kernels, order and bytes for a graph that has been through the passes.
+Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options);
+
+/// Peaks of a machine, measured by `fullbore doctor`.
+struct MachinePeaks {
+  double fp32_flops = 0;  ///< per second, all workers
+  double bf16_flops = 0;
+  double bytes_per_second = 0;
+};
+/// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster.
+double roofline_seconds(const Plan& plan, const MachinePeaks& peaks);
+/// One node's part of it: 0 for what launches nothing; of a loop, its trips times its body's.
+double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks& peaks);
+
+std::string_view space_name(Space space);  ///< "arena", "state", ...
+
+/// Every launch and buffer, in order; report.h sums them up.
+std::string plan_text(const Plan& plan);
+
+}  // namespace fullbore

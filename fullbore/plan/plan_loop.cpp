@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/base/check.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/plan/planner.h"
+
+namespace fullbore {
+
+// Where a carried value lives during the loop and after it: in its initial value's bytes if the loop
+// is their only and last reader, else in new ones that the initial value is copied to.
+int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape, int carried) {
+  const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
+  const Value initial = node.inputs[static_cast<size_t>(shape.first_carried() + carried)];
+  const int source = level.buffer_of(initial);
+  const bool only_reader = std::count_if(node.inputs.begin(), node.inputs.end(), [&](Value input) {
+                             return level.buffer_of(input) == source;
+                           }) == 1;
+  if (options_.reuse_memory && only_reader && level.last_read_of(initial) == index &&
+      !level.fixed[static_cast<size_t>(level.root_of(initial).id)] &&
+      plan_.buffers[static_cast<size_t>(source)].space == Space::arena)
+    return source;
+  const int buffer = new_buffer(Space::arena, level.graph.type(initial).bytes(),
+                                fmt::format("carried {} of loop", carried));
+  level.steps.push_back(copy_step(source, buffer));
+  return buffer;
+}
+
+// Decides how each output of the body reaches its place before the body is planned: made there if
+// possible, else copied at the end of a trip (see the end of plan_loop).
+void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& loop,
+                                const std::vector<int>& carried, const std::vector<int>& stacked) {
+  const Graph& graph = body.graph;
+  for (int c = 0; c < shape.carried; ++c) {
+    const Value next = graph.outputs()[static_cast<size_t>(c)].value;
+    const Value previous = graph.inputs()[static_cast<size_t>(1 + c)].value;
+    if (!body.target.contains(body.root_of(next)) && may_replace(body, previous, next))
+      body.target[body.root_of(next)] = carried[static_cast<size_t>(c)];
+  }
+  for (int s = 0; s < shape.stacked; ++s) {
+    const Value row = graph.outputs()[static_cast<size_t>(shape.carried + s)].value;
+    const int slice = new_slice(stacked[static_cast<size_t>(s)], graph.type(row).bytes(),
+                                fmt::format("row of stacked {}", s));
+    loop.slices.push_back(slice);
+    if (options_.reuse_memory && !body.target.contains(body.root_of(row)) &&
+        made_by_kernel(body, row))
+      body.target[body.root_of(row)] = slice;
+  }
+}
+
+void Planner::plan_loop(Level& level, int index) {
+  const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
+  const LoopShape shape(node);
+  const Graph& graph = *node.body;
+  auto loop = std::make_shared<LoopPlan>();
+  loop->trips = shape.trips;
+  loop->reverse = shape.reverse;
+
+  std::vector<int> carried;
+  for (int c = 0; c < shape.carried; ++c)
+    carried.push_back(loop_carried_buffer(level, index, shape, c));
+  const int start = clock_++;
+  touch_inputs(level, node);
+  if (shape.counted) loop->count = level.buffer_of(node.inputs[0]);
+  loop->index = new_buffer(Space::arena, 8, "index of loop");
+  std::vector<int> stacked;
+  for (int s = 0; s < shape.stacked; ++s) {
+    const Value output = node.outputs[static_cast<size_t>(shape.carried + s)];
+    stacked.push_back(new_buffer(Space::arena, level.graph.type(output).bytes(),
+                                 fmt::format("stacked {} of loop", s)));
+    if (shape.until || shape.counted) loop->cleared.push_back(stacked.back());
+  }
+  if (shape.until) loop->executed = new_buffer(Space::arena, 8, "trips made by loop");
+
+  Level body(graph);
+  body.bind(graph.inputs()[0].value, loop->index, true);
+  for (int c = 0; c < shape.carried; ++c)
+    body.bind(graph.inputs()[static_cast<size_t>(1 + c)].value, carried[static_cast<size_t>(c)],
+              true);
+  for (int s = 0; s < shape.sliced; ++s) {
+    const Value input = graph.inputs()[static_cast<size_t>(1 + shape.carried + s)].value;
+    const Value operand = node.inputs[static_cast<size_t>(shape.first_sliced() + s)];
+    const int slice = new_slice(level.buffer_of(operand), graph.type(input).bytes(),
+                                fmt::format("row of sliced {}", s));
+    loop->slices.push_back(slice);
+    body.bind(input, slice, true);
+  }
+  for (int c = 0; c < shape.captured; ++c)
+    body.bind(graph.inputs()[static_cast<size_t>(1 + shape.carried + shape.sliced + c)].value,
+              level.buffer_of(node.inputs[static_cast<size_t>(shape.first_captured() + c)]), true);
+  const size_t first_stacked_slice = loop->slices.size();
+  compile_kernels(body);
+  plan_loop_outputs(body, shape, *loop, carried, stacked);
+  plan_nodes(body);
+
+  for (int s = 0; s < shape.stacked; ++s) {
+    const int from = body.buffer_of(graph.outputs()[static_cast<size_t>(shape.carried + s)].value);
+    const int slice = loop->slices[first_stacked_slice + static_cast<size_t>(s)];
+    if (from != slice) body.steps.push_back(copy_step(from, slice));
+  }
+  for (int c = 0; c < shape.carried; ++c) {
+    int from = body.buffer_of(graph.outputs()[static_cast<size_t>(c)].value);
+    const int to = carried[static_cast<size_t>(c)];
+    if (from == to) continue;
+    if (std::find(carried.begin(), carried.end(), from) != carried.end()) {
+      // The new value is another carried one's: save it before that is replaced.
+      const int kept = new_buffer(Space::arena, plan_.buffers[static_cast<size_t>(from)].bytes,
+                                  "exchanged carried value");
+      body.steps.push_back(copy_step(from, kept));
+      from = kept;
+    }
+    loop->carries.push_back({from, to});
+  }
+  if (shape.until) loop->stop = body.buffer_of(graph.outputs().back().value);
+
+  // Everything that outlives a trip is alive during the whole loop. (A body's constant or captured
+  // value may be the source of a carry: touched here too.)
+  const int end = clock_++;
+  for (const LoopPlan::Carry& carry : loop->carries) touch(carry.from, end);
+  for (int buffer : carried) touch(buffer, end);
+  for (int buffer : stacked) touch(buffer, end);
+  touch(loop->index, end);
+  if (loop->stop >= 0) touch(loop->stop, end);
+  if (loop->executed >= 0) touch(loop->executed, end);
+  for (Value input : node.inputs) touch(level.buffer_of(input), end);
+  FB_CHECK(start < end);
+
+  for (int c = 0; c < shape.carried; ++c)
+    level.bind(node.outputs[static_cast<size_t>(c)], carried[static_cast<size_t>(c)], false);
+  for (int s = 0; s < shape.stacked; ++s)
+    level.bind(node.outputs[static_cast<size_t>(shape.carried + s)],
+               stacked[static_cast<size_t>(s)], false);
+  if (shape.until) level.bind(node.outputs.back(), loop->executed, false);
+  loop->body = std::move(body.steps);
+  Step step;
+  step.kind = Step::Kind::loop;
+  step.node = index;
+  step.loop = std::move(loop);
+  level.steps.push_back(std::move(step));
+}
+
+}  // namespace fullbore

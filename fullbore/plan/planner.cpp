@@ -1,0 +1,300 @@
+#include "fullbore/plan/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fullbore/base/check.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore {
+namespace {
+
+// Sources up to this size are evaluated while compiling and kept as constants; larger ones (a long
+// iota) are cheaper to make again than to read.
+constexpr int64_t kConstantLimitBytes = 64 << 10;
+
+bool is_constant(const Graph& graph, const Node& node) {
+  return node.op->is(Tag::source) && graph.type(node.outputs[0]).bytes() <= kConstantLimitBytes;
+}
+
+bool needs_kernel(const Graph& graph, const Node& node) {
+  return !node.op->is(Tag::identity) && !is_constant(graph, node) && !is_loop(node);
+}
+
+std::string describe(const Node& node, Value value) {
+  return fmt::format("%{} {}{}{}", value.id, node.op->name, node.scope.empty() ? "" : " ",
+                     node.scope);
+}
+
+}  // namespace
+
+Planner::Level::Level(const Graph& g) : graph(g) {
+  const auto values = static_cast<size_t>(g.value_count());
+  root.resize(values);
+  last_read.resize(values, -1);
+  buffer.resize(values, -1);
+  fixed.resize(values, false);
+  for (size_t i = 0; i < values; ++i) root[i] = {static_cast<int32_t>(i)};
+  for (size_t i = 0; i < g.nodes().size(); ++i) {
+    const Node& node = g.nodes()[i];
+    if (node.op->is(Tag::identity)) {
+      root[static_cast<size_t>(node.outputs[0].id)] = root_of(node.inputs[0]);
+      continue;
+    }
+    for (Value input : node.inputs)
+      last_read[static_cast<size_t>(root_of(input).id)] = static_cast<int>(i);
+  }
+  for (const Graph::Output& output : g.outputs())
+    last_read[static_cast<size_t>(root_of(output.value).id)] = static_cast<int>(g.nodes().size());
+}
+
+void Planner::Level::bind(Value value, int buffer_index, bool is_fixed) {
+  const auto id = static_cast<size_t>(root_of(value).id);
+  buffer[id] = buffer_index;
+  fixed[id] = is_fixed;
+}
+
+int Planner::new_buffer(Space space, int64_t bytes, std::string what) {
+  Buffer buffer;
+  buffer.space = space;
+  buffer.bytes = bytes;
+  buffer.what = std::move(what);
+  plan_.buffers.push_back(std::move(buffer));
+  lifetimes_.push_back({bytes, clock_, clock_});
+  return static_cast<int>(plan_.buffers.size()) - 1;
+}
+
+int Planner::new_slice(int base, int64_t stride, std::string what) {
+  const int slice = new_buffer(Space::slice, stride, std::move(what));
+  plan_.buffers[static_cast<size_t>(slice)].base = base;
+  plan_.buffers[static_cast<size_t>(slice)].stride = stride;
+  return slice;
+}
+
+// A read or write at `time`; of a row, the whole buffer that it belongs to.
+void Planner::touch(int buffer, int time) {
+  for (int b = buffer; b >= 0; b = plan_.buffers[static_cast<size_t>(b)].base)
+    lifetimes_[static_cast<size_t>(b)].last =
+        std::max(lifetimes_[static_cast<size_t>(b)].last, time);
+}
+
+void Planner::touch_inputs(Level& level, const Node& node) {
+  for (Value input : node.inputs) touch(level.buffer_of(input), clock_);
+}
+
+Step Planner::copy_step(int from, int to) {
+  touch(from, clock_);
+  touch(to, clock_);
+  Step step;
+  step.kind = Step::Kind::copy;
+  step.buffers = {from, to};
+  ++clock_;
+  return step;
+}
+
+bool Planner::made_by_kernel(const Level& level, Value value) const {
+  const int producer = level.graph.producer(level.root_of(value));
+  return producer >= 0 && level.kernels[static_cast<size_t>(producer)] != nullptr;
+}
+
+bool Planner::may_replace(const Level& level, Value previous, Value value) const {
+  if (!options_.reuse_memory || !made_by_kernel(level, value)) return false;
+  const Value root = level.root_of(value);
+  const int producer = level.graph.producer(root);
+  const Node& node = level.graph.nodes()[static_cast<size_t>(producer)];
+  if (level.last_read_of(previous) > producer) return false;
+  const auto output = std::find(node.outputs.begin(), node.outputs.end(), root);
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (level.root_of(node.inputs[i]) == level.root_of(previous) &&
+        !level.kernels[static_cast<size_t>(producer)]->may_alias(
+            static_cast<int>(i), static_cast<int>(output - node.outputs.begin())))
+      return false;
+  return true;
+}
+
+void Planner::compile_kernels(Level& level) {
+  for (const Node& node : level.graph.nodes()) {
+    if (!needs_kernel(level.graph, node)) {
+      level.kernels.emplace_back();
+      level.kernel_index.push_back(-1);
+      continue;
+    }
+    level.kernels.emplace_back(backend_.compile(level.graph, node, options_.workers));
+    level.kernel_index.push_back(static_cast<int>(plan_.kernels.size()));
+    plan_.kernels.push_back(level.kernels.back());
+  }
+}
+
+void Planner::plan_constant(Level& level, const Node& node) {
+  ReferenceCall call{
+      {}, {Literal(level.graph.type(node.outputs[0]))}, node.attributes, nullptr, {}};
+  node.op->reference(call);
+  const std::vector<char> bytes = call.outputs[0].bytes();
+  const int buffer = new_buffer(Space::constant, static_cast<int64_t>(bytes.size()),
+                                describe(node, node.outputs[0]));
+  plan_.buffers.back().offset = static_cast<int64_t>(plan_.constants.size());
+  plan_.constants.insert(plan_.constants.end(), bytes.begin(), bytes.end());
+  plan_.constants.resize(
+      static_cast<size_t>(aligned_bytes(static_cast<int64_t>(plan_.constants.size()))));
+  level.bind(node.outputs[0], buffer, true);
+}
+
+// The input whose buffer this output may overwrite, or -1: it dies here, is as large, and the
+// kernel reads each element before writing it.
+int Planner::reusable_input(const Level& level, int index, size_t output) const {
+  if (!options_.reuse_memory) return -1;
+  const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
+  const int64_t bytes = level.graph.type(node.outputs[output]).bytes();
+  for (Value input : node.inputs) {
+    const Value root = level.root_of(input);
+    const int buffer = level.buffer_of(input);
+    if (level.fixed[static_cast<size_t>(root.id)] || level.last_read_of(input) != index ||
+        plan_.buffers[static_cast<size_t>(buffer)].space != Space::arena ||
+        plan_.buffers[static_cast<size_t>(buffer)].bytes != bytes || bytes == 0)
+      continue;
+    bool allowed = true;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (level.buffer_of(node.inputs[i]) == buffer)
+        allowed = allowed && level.kernels[static_cast<size_t>(index)]->may_alias(
+                                 static_cast<int>(i), static_cast<int>(output));
+    for (size_t other = 0; other < output; ++other)
+      allowed = allowed && level.buffer_of(node.outputs[other]) != buffer;
+    if (allowed) return buffer;
+  }
+  return -1;
+}
+
+void Planner::plan_kernel(Level& level, int index) {
+  const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
+  Step step;
+  step.node = index;
+  step.kernel = level.kernel_index[static_cast<size_t>(index)];
+  for (Value input : node.inputs) step.buffers.push_back(level.buffer_of(input));
+  touch_inputs(level, node);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    const auto target = level.target.find(node.outputs[i]);
+    if (target != level.target.end()) {
+      level.bind(node.outputs[i], target->second, true);
+      touch(target->second, clock_);
+    } else if (const int reused = reusable_input(level, index, i); reused >= 0) {
+      level.bind(node.outputs[i], reused, false);
+    } else {
+      level.bind(node.outputs[i],
+                 new_buffer(Space::arena, level.graph.type(node.outputs[i]).bytes(),
+                            describe(node, node.outputs[i])),
+                 false);
+    }
+    step.buffers.push_back(level.buffer_of(node.outputs[i]));
+  }
+  const int64_t scratch =
+      level.kernels[static_cast<size_t>(index)]->scratch_bytes(options_.workers);
+  if (scratch > 0)
+    step.buffers.push_back(
+        new_buffer(Space::arena, scratch, fmt::format("scratch of {}", node.op->name)));
+  level.steps.push_back(std::move(step));
+  ++clock_;
+}
+
+void Planner::plan_nodes(Level& level) {
+  for (size_t i = 0; i < level.graph.nodes().size(); ++i) {
+    const Node& node = level.graph.nodes()[i];
+    if (node.op->is(Tag::identity)) continue;  // shares its input's bytes
+    if (is_constant(level.graph, node))
+      plan_constant(level, node);
+    else if (is_loop(node))
+      plan_loop(level, static_cast<int>(i));
+    else
+      plan_kernel(level, static_cast<int>(i));
+  }
+  for (const Graph::Output& output : level.graph.outputs())
+    touch(level.buffer_of(output.value), clock_);
+}
+
+// State that is replaced in place and results that are made where they are kept.
+void Planner::assign_results(Level& level) {
+  const Graph& graph = level.graph;
+  for (const Graph::Output& output : graph.outputs()) {
+    const Value root = level.root_of(output.value);
+    if (output.updates < 0) {
+      const int buffer =
+          new_buffer(Space::result, graph.type(output.value).bytes(), "result " + output.name);
+      plan_.result_buffers.push_back(buffer);
+      if (made_by_kernel(level, output.value) && !level.target.contains(root))
+        level.target[root] = buffer;
+      continue;
+    }
+    plan_.result_buffers.push_back(-1);
+    const Value slot = graph.inputs()[static_cast<size_t>(output.updates)].value;
+    if (!level.target.contains(root) && may_replace(level, slot, output.value))
+      level.target[root] = level.buffer_of(slot);
+  }
+}
+
+// What could not be made in place is copied at the end: results first, then State whose new value
+// is the old value of other State (through a buffer of its own, for that may be replaced too), then
+// the rest.
+void Planner::finish_results(Level& level) {
+  const Graph& graph = level.graph;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const int source = level.buffer_of(graph.outputs()[i].value);
+    const int result = plan_.result_buffers[i];
+    if (result >= 0 && result != source) level.steps.push_back(copy_step(source, result));
+  }
+  std::vector<std::pair<int, int>> copies;
+  for (const Graph::Output& output : graph.outputs()) {
+    if (output.updates < 0) continue;
+    const int slot = level.buffer_of(graph.inputs()[static_cast<size_t>(output.updates)].value);
+    int source = level.buffer_of(output.value);
+    if (source == slot) continue;
+    if (plan_.buffers[static_cast<size_t>(source)].space == Space::state) {
+      const int kept = new_buffer(Space::arena, plan_.buffers[static_cast<size_t>(source)].bytes,
+                                  "old value for " + output.name);
+      level.steps.push_back(copy_step(source, kept));
+      source = kept;
+    }
+    copies.emplace_back(source, slot);
+  }
+  for (const auto& [source, slot] : copies) touch(source, clock_ + static_cast<int>(copies.size()));
+  for (const auto& [source, slot] : copies) level.steps.push_back(copy_step(source, slot));
+}
+
+void Planner::plan_step() {
+  Level level(plan_.graph);
+  for (size_t i = 0; i < plan_.graph.inputs().size(); ++i) {
+    const Graph::Input& input = plan_.graph.inputs()[i];
+    const int64_t bytes = plan_.graph.type(input.value).bytes();
+    const bool state = is_state(input.role);
+    const int buffer = new_buffer(state ? Space::state : Space::batch, bytes, input.name);
+    plan_.buffers.back().index = static_cast<int>(i);
+    (state ? plan_.state_bytes : plan_.batch_bytes) += aligned_bytes(bytes);
+    level.bind(input.value, buffer, true);
+  }
+  compile_kernels(level);
+  assign_results(level);
+  plan_nodes(level);
+  finish_results(level);
+  plan_.steps = std::move(level.steps);
+  place();
+}
+
+void Planner::place() {
+  std::vector<Lifetime> blocks;
+  std::vector<size_t> which;
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    Buffer& buffer = plan_.buffers[i];
+    if (buffer.space == Space::result) {
+      buffer.offset = plan_.result_bytes;
+      plan_.result_bytes += aligned_bytes(buffer.bytes);
+    }
+    if (buffer.space != Space::arena) continue;
+    blocks.push_back(lifetimes_[i]);
+    which.push_back(i);
+  }
+  const Placement placement = options_.reuse_memory ? place_by_size(blocks) : place_apart(blocks);
+  for (size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = placement.offsets[i];
+  plan_.arena_bytes = placement.total_bytes;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,78 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fullbore/ir/loop.h"
+#include "fullbore/plan/memory.h"
+#include "fullbore/plan/plan.h"
+
+namespace fullbore {
+
+/// Turns one graph into the steps, buffers and lifetimes of a Plan. Used by make_plan alone.
+///
+/// Time is counted in launches, a loop's body once: its values live and die within a trip, so the
+/// intervals of one trip serve all, except that what the body reads from outside, what it carries
+/// and what it stacks live from the loop's first launch to its last.
+class Planner {
+ public:
+  Planner(Plan& plan, Backend& backend, const PlanOptions& options)
+      : plan_(plan), backend_(backend), options_(options) {}
+
+  void plan_step();
+
+ private:
+  /// One graph being planned: the step, or a loop's body.
+  struct Level {
+    explicit Level(const Graph& graph);
+    const Graph& graph;
+    std::vector<Value> root;      ///< per value: where its bytes come from, through identity ops
+    std::vector<int> last_read;   ///< per root: last node that reads it; node count if an output
+    std::vector<int> buffer;      ///< per root: index into Plan::buffers, -1 until assigned
+    std::vector<bool> fixed;      ///< per root: bytes belong to someone else: never overwritten
+    std::map<Value, int> target;  ///< roots that should be made in a given buffer
+    std::vector<std::shared_ptr<Kernel>> kernels;  ///< per node, null where none is needed
+    std::vector<int> kernel_index;
+    std::vector<Step> steps;
+
+    Value root_of(Value value) const { return root[static_cast<size_t>(value.id)]; }
+    int buffer_of(Value value) const { return buffer[static_cast<size_t>(root_of(value).id)]; }
+    int last_read_of(Value value) const {
+      return last_read[static_cast<size_t>(root_of(value).id)];
+    }
+    void bind(Value value, int buffer_index, bool is_fixed);
+  };
+
+  void compile_kernels(Level& level);
+  void plan_nodes(Level& level);
+  void plan_kernel(Level& level, int index);
+  void plan_constant(Level& level, const Node& node);
+  void plan_loop(Level& level, int index);
+  int loop_carried_buffer(Level& level, int index, const LoopShape& shape, int carried);
+  void plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& loop,
+                         const std::vector<int>& carried, const std::vector<int>& stacked);
+  void assign_results(Level& level);
+  void finish_results(Level& level);
+
+  /// May `value`'s producer write straight over `previous` (a value of the same level that lives in
+  /// a fixed buffer), because nobody reads it afterwards?
+  bool may_replace(const Level& level, Value previous, Value value) const;
+  int reusable_input(const Level& level, int index, size_t output) const;
+  bool made_by_kernel(const Level& level, Value value) const;
+
+  int new_buffer(Space space, int64_t bytes, std::string what);
+  int new_slice(int base, int64_t stride, std::string what);
+  void touch(int buffer, int time);
+  void touch_inputs(Level& level, const Node& node);
+  Step copy_step(int from, int to);
+  void place();
+
+  Plan& plan_;
+  Backend& backend_;
+  const PlanOptions& options_;
+  std::vector<Lifetime> lifetimes_;  ///< per buffer
+  int clock_ = 0;
+};
+
+}  // namespace fullbore

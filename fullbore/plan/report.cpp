@@ -1,0 +1,157 @@
+#include "fullbore/plan/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "fullbore/base/text.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore {
+namespace {
+
+class Counter {
+ public:
+  Counter(const Plan& plan, const MachinePeaks& peaks) : plan_(plan), peaks_(peaks) {}
+
+  void count(const Graph& graph, const std::vector<Step>& steps, int64_t times) {
+    for (const Step& step : steps) {
+      if (step.kind == Step::Kind::loop) {
+        const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
+        count(*node.body, step.loop->body, times * step.loop->trips);
+        for (const LoopPlan::Carry& carry : step.loop->carries)
+          count_copy(carry.from, times * step.loop->trips);
+      } else if (step.kind == Step::Kind::copy) {
+        count_copy(step.buffers[0], times);
+      } else {
+        const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
+        const Cost cost = node_cost(graph, node);
+        add(std::string(node.op->name), times, cost.flops, cost.bytes,
+            roofline_seconds(graph, node, peaks_));
+      }
+    }
+  }
+
+  std::vector<LaunchKind> kinds() const {
+    std::vector<LaunchKind> list;
+    for (const auto& [name, kind] : kinds_) list.push_back(kind);
+    std::stable_sort(list.begin(), list.end(), [](const LaunchKind& a, const LaunchKind& b) {
+      return a.roofline_seconds > b.roofline_seconds;
+    });
+    return list;
+  }
+
+ private:
+  void count_copy(int source, int64_t times) {
+    const auto bytes = 2.0 * static_cast<double>(plan_.buffers[static_cast<size_t>(source)].bytes);
+    add("copy", times, 0, bytes, bytes / peaks_.bytes_per_second);
+  }
+
+  void add(const std::string& name, int64_t times, double flops, double bytes, double seconds) {
+    LaunchKind& kind = kinds_[name];
+    const auto repeats = static_cast<double>(times);
+    kind.name = name;
+    kind.launches += times;
+    kind.flops += repeats * flops;
+    kind.bytes += repeats * bytes;
+    kind.roofline_seconds += repeats * seconds;
+  }
+
+  const Plan& plan_;
+  const MachinePeaks& peaks_;
+  std::map<std::string, LaunchKind> kinds_;
+};
+
+std::vector<BufferUse> largest_buffers(const Plan& plan, int count) {
+  std::vector<const Buffer*> order;
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.space != Space::slice) order.push_back(&buffer);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
+  if (order.size() > static_cast<size_t>(count)) order.resize(static_cast<size_t>(count));
+  std::vector<BufferUse> uses;
+  for (const Buffer* buffer : order)
+    uses.push_back({std::string(space_name(buffer->space)), buffer->bytes, buffer->what});
+  return uses;
+}
+
+}  // namespace
+
+PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers) {
+  PlanReport report;
+  report.name = plan.graph.name();
+  report.flops = plan.flops;
+  report.bytes_moved = plan.bytes_moved;
+  report.roofline_seconds = roofline_seconds(plan, peaks);
+  report.peak_bytes = plan.peak_bytes();
+  report.state_bytes = plan.state_bytes;
+  report.arena_bytes = plan.arena_bytes;
+  report.batch_bytes = plan.batch_bytes;
+  report.result_bytes = plan.result_bytes;
+  report.constant_bytes = static_cast<int64_t>(plan.constants.size());
+  Counter counter(plan, peaks);
+  counter.count(plan.graph, plan.steps, 1);
+  report.kinds = counter.kinds();
+  for (const LaunchKind& kind : report.kinds) report.launches += kind.launches;
+  report.largest = largest_buffers(plan, buffers);
+  return report;
+}
+
+nlohmann::ordered_json to_json(const PlanReport& report) {
+  auto kinds = nlohmann::ordered_json::array();
+  for (const LaunchKind& kind : report.kinds)
+    kinds.push_back({{"name", kind.name},
+                     {"launches", kind.launches},
+                     {"flops", kind.flops},
+                     {"bytes", kind.bytes},
+                     {"roofline_seconds", kind.roofline_seconds}});
+  auto largest = nlohmann::ordered_json::array();
+  for (const BufferUse& use : report.largest)
+    largest.push_back({{"space", use.space}, {"bytes", use.bytes}, {"what", use.what}});
+  return {{"name", report.name},
+          {"launches", report.launches},
+          {"flops", report.flops},
+          {"bytes_moved", report.bytes_moved},
+          {"roofline_seconds", report.roofline_seconds},
+          {"peak_bytes", report.peak_bytes},
+          {"state_bytes", report.state_bytes},
+          {"arena_bytes", report.arena_bytes},
+          {"batch_bytes", report.batch_bytes},
+          {"result_bytes", report.result_bytes},
+          {"constant_bytes", report.constant_bytes},
+          {"launches_by_kind", kinds},
+          {"largest_buffers", largest}};
+}
+
+std::string text(const PlanReport& report) {
+  std::string out;
+  const auto space = [&](const char* name, int64_t bytes) {
+    out +=
+        fmt::format("    {:<10} {:>15}  {}\n", name, bytes, bytes_text(static_cast<double>(bytes)));
+  };
+  out += fmt::format("  arithmetic   {}FLOP\n", count_text(report.flops));
+  out +=
+      fmt::format("  traffic      {}B, every operand moved once\n", count_text(report.bytes_moved));
+  out += fmt::format("  roofline     {:.3f} ms at best on this machine\n",
+                     report.roofline_seconds * 1e3);
+  out += "  memory, bytes\n";
+  space("peak", report.peak_bytes);
+  space("state", report.state_bytes);
+  space("arena", report.arena_bytes);
+  space("batch", report.batch_bytes);
+  space("results", report.result_bytes);
+  space("constants", report.constant_bytes);
+  out += fmt::format("  {} launches by kind    count        FLOP       bytes  roofline\n",
+                     report.launches);
+  for (const LaunchKind& kind : report.kinds)
+    out += fmt::format("    {:<22} {:>6} {:>11} {:>11} {:>6.3f} ms\n", kind.name, kind.launches,
+                       count_text(kind.flops), count_text(kind.bytes), kind.roofline_seconds * 1e3);
+  out += "  largest buffers\n";
+  for (const BufferUse& use : report.largest)
+    out += fmt::format("    {:>10}  {:<9} {}\n", bytes_text(static_cast<double>(use.bytes)),
+                       use.space, use.what);
+  return out;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,49 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "fullbore/plan/plan.h"
+
+namespace fullbore {
+
+/// All launches of one kind together: an op's name, "fused" or "copy". Those inside a loop count
+/// once per trip.
+struct LaunchKind {
+  std::string name;
+  int64_t launches = 0;
+  double flops = 0;
+  double bytes = 0;             ///< least traffic
+  double roofline_seconds = 0;  ///< copies: their bytes over the bandwidth
+};
+
+/// Where the arena's or any other bytes went.
+struct BufferUse {
+  std::string space;
+  int64_t bytes = 0;
+  std::string what;
+};
+
+/// A plan summed up.
+struct PlanReport {
+  std::string name;
+  int64_t launches = 0;
+  double flops = 0;
+  double bytes_moved = 0;
+  double roofline_seconds = 0;
+  int64_t peak_bytes = 0;
+  int64_t state_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t batch_bytes = 0;
+  int64_t result_bytes = 0;
+  int64_t constant_bytes = 0;
+  std::vector<LaunchKind> kinds;   ///< the longest roofline time first
+  std::vector<BufferUse> largest;  ///< at most `buffers`, the largest first, rows left out
+};
+PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers = 10);
+
+nlohmann::ordered_json to_json(const PlanReport& report);
+/// The same as an indented table.
+std::string text(const PlanReport& report);
+
+}  // namespace fullbore
