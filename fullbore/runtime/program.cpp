@@ -1,0 +1,162 @@
+#include "fullbore/runtime/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/plan/memory.h"
+#include "fullbore/runtime/replay.h"
+
+namespace fullbore {
+namespace {
+
+struct Free {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<char, Free>;
+
+// Touched once here, so that the first replay meets no page faults and resident memory is flat.
+Memory allocate(int64_t bytes) {
+  const auto size = static_cast<size_t>(std::max<int64_t>(
+      kBufferAlignment, (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment));
+  Memory memory(static_cast<char*>(std::aligned_alloc(kBufferAlignment, size)));
+  if (!memory)
+    throw MemoryError(fmt::format("cannot allocate {} for the arena of the step",
+                                  bytes_text(static_cast<double>(bytes))));
+  std::memset(memory.get(), 0, size);
+  return memory;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+struct Program::Implementation {
+  Implementation(Plan p, State& state, Team& team) : plan(std::move(p)) {
+    arena = allocate(plan.arena_bytes);
+    results = allocate(plan.result_bytes);
+    constants = allocate(static_cast<int64_t>(plan.constants.size()));
+    if (!plan.constants.empty())
+      std::memcpy(constants.get(), plan.constants.data(), plan.constants.size());
+    pointers.resize(plan.buffers.size(), nullptr);
+    for (size_t i = 0; i < plan.buffers.size(); ++i) bind(static_cast<int>(i), state);
+    for (size_t i = 0; i < plan.graph.inputs().size(); ++i)
+      if (!is_state(plan.graph.inputs()[i].role))
+        batch.push_back(buffer_of_input(static_cast<int>(i)));
+    replay = std::make_unique<Replay>(plan, pointers, team);
+  }
+
+  int buffer_of_input(int index) const {
+    for (size_t i = 0; i < plan.buffers.size(); ++i)
+      if (plan.buffers[i].index == index && plan.buffers[i].space == Space::batch)
+        return static_cast<int>(i);
+    FB_CHECK(false, "batch input {} has no buffer", index);
+  }
+
+  void bind(int index, State& state) {
+    const Buffer& buffer = plan.buffers[static_cast<size_t>(index)];
+    void*& pointer = pointers[static_cast<size_t>(index)];
+    switch (buffer.space) {
+      case Space::arena: pointer = arena.get() + buffer.offset; break;
+      case Space::result: pointer = results.get() + buffer.offset; break;
+      case Space::constant: pointer = constants.get() + buffer.offset; break;
+      case Space::state: pointer = state_pointer(buffer.index, state); break;
+      case Space::batch:
+      case Space::slice: break;  // set at each run, at each trip
+    }
+  }
+
+  void* state_pointer(int input_index, State& state) const {
+    const Graph::Input& input = plan.graph.inputs()[static_cast<size_t>(input_index)];
+    const int entry = state.find(input.name);
+    if (entry < 0)
+      throw UsageError(fmt::format("the program '{}' needs State '{}' {}, which does not exist",
+                                   plan.graph.name(), input.name,
+                                   plan.graph.type(input.value).text()));
+    const TensorType& found = state.entries()[static_cast<size_t>(entry)].type;
+    if (found != plan.graph.type(input.value))
+      throw UsageError(fmt::format("the program '{}' needs State '{}' as {}, it is {}",
+                                   plan.graph.name(), input.name,
+                                   plan.graph.type(input.value).text(), found.text()));
+    return state.data(entry);
+  }
+
+  Plan plan;
+  Memory arena;
+  Memory results;
+  Memory constants;
+  std::vector<void*> pointers;
+  std::vector<int> batch;
+  std::unique_ptr<Replay> replay;
+};
+
+Program::Program(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
+Program Program::compile(const Graph& graph, State& state, Team& team,
+                         const CompileOptions& options, CompileReport* report) {
+  const auto backend = make_backend(options.backend);
+  Target target = backend->target();
+  target.threads = team.workers();
+  CompileReport own;
+  CompileReport& record = report ? *report : own;
+  auto start = std::chrono::steady_clock::now();
+  Graph optimised = run_passes(graph, target, options.passes, &record.passes);
+  record.passes_seconds = seconds_since(start);
+  start = std::chrono::steady_clock::now();
+  Plan plan = make_plan(std::move(optimised), *backend, {team.workers(), options.reuse_memory});
+  backend->finish();
+  record.plan_seconds = seconds_since(start);
+  return Program(std::make_unique<Implementation>(std::move(plan), state, team));
+}
+
+void Program::run(std::span<const void* const> batch) {
+  Implementation& self = *implementation_;
+  FB_CHECK(batch.size() == self.batch.size(), "{} batch tensors for {}", batch.size(),
+           self.batch.size());
+  // Kernels take one table for what they read and write; batch inputs are never written.
+  for (size_t i = 0; i < batch.size(); ++i)
+    self.pointers[static_cast<size_t>(self.batch[i])] = const_cast<void*>(batch[i]);
+  self.replay->run();
+}
+
+const Plan& Program::plan() const { return implementation_->plan; }
+
+int Program::output(std::string_view name) const {
+  const int index = plan().graph.find_output(name);
+  FB_CHECK(index >= 0, "no output '{}' of '{}'", name, plan().graph.name());
+  return index;
+}
+
+const void* Program::result(int output) const {
+  const int buffer = plan().result_buffers[static_cast<size_t>(output)];
+  FB_CHECK(buffer >= 0, "output {} is State", output);
+  return implementation_->pointers[static_cast<size_t>(buffer)];
+}
+
+double Program::scalar(std::string_view name) const {
+  const int index = output(name);
+  const TensorType& type =
+      plan().graph.type(plan().graph.outputs()[static_cast<size_t>(index)].value);
+  FB_CHECK(type.elements() == 1, "'{}' is {}", name, type.text());
+  return load_element(result(index), type.dtype, 0);
+}
+
+void Program::set_profiling(bool on) { implementation_->replay->profiling = on; }
+
+std::vector<double> Program::profile() const { return implementation_->replay->seconds; }
+
+}  // namespace fullbore

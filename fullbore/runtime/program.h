@@ -1,0 +1,62 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/base/threads.h"
+#include "fullbore/passes/pass.h"
+#include "fullbore/plan/plan.h"
+#include "fullbore/runtime/state.h"
+
+namespace fullbore {
+
+struct CompileOptions {
+  std::string backend = "cpu";
+  PassOptions passes = {};
+  bool reuse_memory = true;
+};
+
+/// Where a compilation's time went.
+struct CompileReport {
+  double passes_seconds = 0;
+  double plan_seconds = 0;  ///< kernels included
+  std::vector<PassRecord> passes;
+};
+
+/// A compiled step, bound to a State: replayed any number of times without allocating.
+/// The State and the Team must outlive it and stay where they are.
+class Program {
+ public:
+  /// Graph -> passes -> plan -> arena. State entries are bound by name; a missing one or one of
+  /// another type is a UsageError that names both.
+  static Program compile(const Graph& graph, State& state, Team& team,
+                         const CompileOptions& options = {}, CompileReport* report = nullptr);
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+  ~Program();
+
+  /// Runs the step once. `batch`: one pointer per batch input, in the graph's order, 64-byte
+  /// aligned memory of the input's type. Returns when results and State are complete.
+  void run(std::span<const void* const> batch);
+
+  const Plan& plan() const;
+  /// Index of an output by name; aborts when there is none.
+  int output(std::string_view name) const;
+  const void* result(int output) const;  ///< valid until the next run
+  /// Rank-0 or one-element floating output as double.
+  double scalar(std::string_view name) const;
+
+  /// Seconds per launch of the last run, in the order of the plan's outermost steps; only after
+  /// set_profiling(true).
+  void set_profiling(bool on);
+  std::vector<double> profile() const;
+
+ private:
+  struct Implementation;
+  explicit Program(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace fullbore

@@ -1,0 +1,152 @@
+#include "fullbore/runtime/replay.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fullbore {
+namespace {
+
+// A barrier of the team costs a microsecond or so: launches below this are left to worker 0.
+constexpr double kParallelNanoseconds = 4000;
+// What one core copies in that time.
+constexpr int64_t kParallelCopyBytes = 32 << 10;
+
+}  // namespace
+
+Replay::Replay(const Plan& plan, std::vector<void*>& pointers, Team& team)
+    : plan_(plan), pointers_(pointers), team_(team) {
+  launches_ = prepare(plan.steps);
+  arguments_.assign(static_cast<size_t>(team.workers()), std::vector<void*>(most_arguments_ + 1));
+  seconds.resize(launches_.size());
+}
+
+std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps) {
+  std::vector<Launch> launches;
+  for (const Step& step : steps) {
+    Launch launch;
+    launch.step = &step;
+    most_arguments_ = std::max(most_arguments_, step.buffers.size());
+    switch (step.kind) {
+      case Step::Kind::kernel:
+        launch.kernel = plan_.kernels[static_cast<size_t>(step.kernel)].get();
+        launch.items = launch.kernel->items();
+        launch.parallel = launch.items > 1 && launch.kernel->nanoseconds() > kParallelNanoseconds;
+        break;
+      case Step::Kind::copy:
+        launch.items = plan_.buffers[static_cast<size_t>(step.buffers[1])].bytes;
+        launch.parallel = launch.items > kParallelCopyBytes;
+        break;
+      case Step::Kind::loop:
+        launch.body = prepare(step.loop->body);
+        for (const Launch& inner : launch.body) launch.parallel |= inner.parallel;
+        break;
+    }
+    launch.parallel &= team_.workers() > 1;
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+void Replay::run() {
+  team_.run(
+      [](void* context, int worker) {
+        auto& self = *static_cast<Replay*>(context);
+        Walk walk;
+        walk.worker = worker;
+        walk.arguments = self.arguments_[static_cast<size_t>(worker)].data();
+        self.walk(self.launches_, walk, true);
+      },
+      this);
+}
+
+void Replay::order(Walk& walk, bool parallel) {
+  if (!walk.solo && (parallel || walk.last_parallel)) team_.barrier(walk.worker);
+  walk.last_parallel = parallel;
+}
+
+void Replay::walk(const std::vector<Launch>& launches, Walk& walk, bool outermost) {
+  using Clock = std::chrono::steady_clock;
+  const bool timed = profiling && outermost && walk.worker == 0;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    order(walk, launches[i].parallel);
+    if (!launches[i].parallel && walk.worker != 0) continue;
+    const Clock::time_point start = timed ? Clock::now() : Clock::time_point();
+    launch(launches[i], walk);
+    if (timed) seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+}
+
+void Replay::launch(const Launch& launch, Walk& walk) {
+  if (launch.step->kind == Step::Kind::loop) {
+    const bool solo = walk.solo;
+    walk.solo |= !launch.parallel;
+    run_loop(launch, walk);
+    walk.solo = solo;
+    return;
+  }
+  int64_t begin = 0;
+  int64_t end = launch.items;
+  if (launch.parallel && !walk.solo) {
+    begin = launch.items * walk.worker / team_.workers();
+    end = launch.items * (walk.worker + 1) / team_.workers();
+  }
+  if (begin >= end) return;
+  const std::vector<int>& buffers = launch.step->buffers;
+  if (launch.step->kind == Step::Kind::copy) {
+    std::memcpy(pointer(buffers[1]) + begin, pointer(buffers[0]) + begin,
+                static_cast<size_t>(end - begin));
+    return;
+  }
+  for (size_t i = 0; i < buffers.size(); ++i)
+    walk.arguments[i] = pointers_[static_cast<size_t>(buffers[i])];
+  launch.kernel->run(walk.arguments, begin, end, walk.worker);
+}
+
+void Replay::begin_trip(const LoopPlan& loop, int64_t index) {
+  std::memcpy(pointer(loop.index), &index, sizeof(index));
+  for (int slice : loop.slices) {
+    const Buffer& buffer = plan_.buffers[static_cast<size_t>(slice)];
+    pointers_[static_cast<size_t>(slice)] = pointer(buffer.base) + index * buffer.stride;
+  }
+}
+
+// Called by every worker, or by worker 0 alone (walk.solo). Between two barriers either one worker
+// writes shared things (index, row pointers, carried values) or all read them.
+void Replay::run_loop(const Launch& launch, Walk& walk) {
+  const LoopPlan& loop = *launch.step->loop;
+  int64_t trips = loop.trips;
+  if (loop.count >= 0) {
+    int64_t count = 0;
+    std::memcpy(&count, pointer(loop.count), sizeof(count));
+    trips = std::clamp<int64_t>(count, 0, trips);
+  }
+  // The launch itself came after a barrier if it is parallel; what follows on worker 0 is ordered
+  // as if it were a launch of one worker.
+  walk.last_parallel = false;
+  if (walk.worker == 0)
+    for (int buffer : loop.cleared)
+      std::memset(pointer(buffer), 0,
+                  static_cast<size_t>(plan_.buffers[static_cast<size_t>(buffer)].bytes));
+  int64_t made = 0;
+  while (made < trips) {
+    order(walk, false);
+    if (walk.worker == 0) begin_trip(loop, loop.reverse ? trips - 1 - made : made);
+    this->walk(launch.body, walk, false);
+    ++made;
+    order(walk, false);
+    if (walk.worker == 0)
+      for (const LoopPlan::Carry& carry : loop.carries)
+        std::memcpy(pointer(carry.to), pointer(carry.from),
+                    static_cast<size_t>(plan_.buffers[static_cast<size_t>(carry.to)].bytes));
+    if (loop.stop < 0) continue;
+    if (!walk.solo) team_.barrier(walk.worker);
+    const bool stop = *pointer(loop.stop) != 0;
+    if (!walk.solo) team_.barrier(walk.worker);  // nobody overwrites the flag before all have read
+    if (stop) break;
+  }
+  order(walk, false);
+  if (walk.worker == 0 && loop.executed >= 0)
+    std::memcpy(pointer(loop.executed), &made, sizeof(made));
+}
+
+}  // namespace fullbore

@@ -1,0 +1,72 @@
+#include "fullbore/runtime/state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "fullbore/base/check.h"
+
+namespace fullbore {
+namespace {
+constexpr int64_t kAlignment = 64;
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+}  // namespace
+
+void State::Free::operator()(char* memory) const { std::free(memory); }
+
+State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
+  pointers_.resize(entries_.size());
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const StateEntry& entry = entries_[i];
+    FB_CHECK(names_.emplace(entry.name, static_cast<int>(i)).second, "State '{}' twice",
+             entry.name);
+    Arena* home = nullptr;
+    for (Arena& arena : arenas_)
+      if (arena.role == entry.role && arena.dtype == entry.type.dtype) home = &arena;
+    if (!home) home = &arenas_.emplace_back(Arena{entry.role, entry.type.dtype, nullptr, 0, {}});
+    home->entries.push_back(static_cast<int>(i));
+    home->bytes += aligned(entry.type.bytes());
+  }
+  for (Arena& arena : arenas_) {
+    const auto size = static_cast<size_t>(std::max(arena.bytes, kAlignment));
+    arena.data = static_cast<char*>(std::aligned_alloc(kAlignment, size));
+    if (!arena.data) throw std::bad_alloc();
+    memory_.emplace_back(arena.data);
+    std::memset(arena.data, 0, size);
+    int64_t offset = 0;
+    for (int entry : arena.entries) {
+      pointers_[static_cast<size_t>(entry)] = arena.data + offset;
+      offset += aligned(entries_[static_cast<size_t>(entry)].type.bytes());
+    }
+  }
+}
+
+int State::find(std::string_view name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? -1 : found->second;
+}
+
+int State::require(std::string_view name) const {
+  const int entry = find(name);
+  FB_CHECK(entry >= 0, "no State '{}'", name);
+  return entry;
+}
+
+int64_t State::bytes() const {
+  int64_t total = 0;
+  for (const Arena& arena : arenas_) total += arena.bytes;
+  return total;
+}
+
+std::vector<StateEntry> state_entries(const Graph& graph) {
+  std::vector<StateEntry> entries;
+  for (const Graph::Input& input : graph.inputs())
+    if (is_state(input.role)) entries.push_back({input.name, input.role, graph.type(input.value)});
+  return entries;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,255 @@
+#include "fullbore/runtime/program.h"
+
+#include <gtest/gtest.h>
+
+#include "fullbore/autodiff/backward.h"
+#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ops/ops.h"
+#include "tests/runtime/allocation_counter.h"
+#include "tests/support/program_check.h"
+
+namespace fullbore {
+namespace {
+
+using testing_support::check_against_oracle;
+using testing_support::compare_bits;
+using testing_support::run_graph;
+
+std::vector<Literal> random_inputs(const Graph& graph, uint64_t seed) {
+  PhiloxStream draws(seed);
+  std::vector<Literal> inputs;
+  for (const Graph::Input& input : graph.inputs()) {
+    Literal literal(graph.type(input.value));
+    for (int64_t i = 0; i < literal.elements(); ++i)
+      literal.put(i, literal.floating() ? draws.normal() : static_cast<double>(draws.below(3)));
+    literal.round();
+    inputs.push_back(std::move(literal));
+  }
+  return inputs;
+}
+
+void expect_oracle(const Graph& graph, const CompileOptions& options = {}) {
+  Team team(2);
+  EXPECT_EQ(check_against_oracle(graph, random_inputs(graph, 7), team, options), "");
+}
+
+// A small regression with everything a step has: State replaced in place, moments, a loop over
+// recurrent state, gradients through it, random numbers, results.
+Graph recurrent_training_step() {
+  GraphBuilder builder("train");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {6, 5, 16}});
+  const Tensor y = builder.input("y", Role::batch, {DType::f32, {5, 16}});
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {16, 16}});
+  const Tensor m = builder.input("m", Role::moment, {DType::f32, {16, 16}});
+  const Tensor seed = builder.input("seed", Role::control, {DType::i64, {}});
+  const Tensor step = builder.input("step", Role::control, {DType::i64, {}});
+  const LoopResult result =
+      loop(builder, {zeros_like(y)}, {x}, {.trips = 6}, [&](const LoopBody& body) {
+        const Tensor h = tanh(matmul(body.carried[0], w) + body.slices[0]);
+        return LoopStep{{h}, {h}};
+      });
+  const Tensor noisy = dropout(result.carried[0], 0.25, {seed, step, 3});
+  const Tensor error = noisy - y;
+  const Tensor loss =
+      reduce_mean(error * error, {0, 1}) + 0.1 * reduce_mean(result.stacked[0], {0, 1, 2});
+  const std::vector<Tensor> wanted = {w};
+  const Tensor g = gradient(loss, wanted)[0];
+  const Tensor next_m = m * 0.9 + g;
+  builder.output("loss", loss);
+  builder.output("w", w - next_m * 0.1, 2);
+  builder.output("m", next_m, 3);
+  builder.output("step", step + 1.0, 5);
+  return builder.take();
+}
+
+TEST(Program, RecurrentStepEqualsTheOracle) { expect_oracle(recurrent_training_step()); }
+
+TEST(Program, ReuseOfMemoryAndTeamSizeDoNotChangeBits) {
+  const Graph graph = recurrent_training_step();
+  const std::vector<Literal> inputs = random_inputs(graph, 3);
+  Team one(1);
+  const std::vector<Literal> apart = run_graph(graph, inputs, one, {.reuse_memory = false});
+  for (int workers : {1, 2, 3}) {
+    Team team(workers);
+    EXPECT_EQ(compare_bits(apart, run_graph(graph, inputs, team, {})), "") << workers;
+  }
+}
+
+// Values that change places: each new value is read from the old one, whatever the order.
+TEST(Program, StateMayChangePlaces) {
+  GraphBuilder builder("swap");
+  const Tensor a = builder.input("a", Role::stream, {DType::f32, {3}});
+  const Tensor b = builder.input("b", Role::stream, {DType::f32, {3}});
+  const Tensor c = builder.input("c", Role::stream, {DType::f32, {3}});
+  builder.output("a", b, 0);
+  builder.output("b", a, 1);
+  builder.output("c", a + c, 2);
+  builder.output("sum", a + b);
+  builder.output("old", a);
+  const Graph graph = builder.take();
+  expect_oracle(graph);
+  const std::vector<Literal> inputs = random_inputs(graph, 5);
+  Team team(1);
+  const std::vector<Literal> outputs = run_graph(graph, inputs, team, {});
+  EXPECT_EQ(outputs[0].reals(), inputs[1].reals());
+  EXPECT_EQ(outputs[1].reals(), inputs[0].reals());
+  EXPECT_EQ(outputs[4].reals(), inputs[0].reals());
+}
+
+TEST(Program, CarriedValuesMayChangePlaces) {
+  GraphBuilder builder("fibonacci");
+  const Tensor a = builder.input("a", Role::batch, {DType::i64, {2}});
+  const Tensor b = builder.input("b", Role::batch, {DType::i64, {2}});
+  const LoopResult result = loop(builder, {a, b}, {}, {.trips = 9}, [](const LoopBody& body) {
+    return LoopStep{{body.carried[1], body.carried[0] + body.carried[1]}, {body.carried[0]}};
+  });
+  builder.output("a", result.carried[0]);
+  builder.output("stacked", result.stacked[0]);
+  const Graph graph = builder.take();
+  Team team(2);
+  const std::vector<Literal> inputs = {Literal::of({DType::i64, {2}}, {0, 1}),
+                                       Literal::of({DType::i64, {2}}, {1, 3})};
+  const std::vector<Literal> outputs = run_graph(graph, inputs, team, {});
+  EXPECT_EQ(outputs[0].integers(), (std::vector<int64_t>{34, 123 - 0}));
+  EXPECT_EQ(compare_bits(outputs, interpret(graph, inputs)), "");
+}
+
+// Every form of loop with small and large bodies (one worker walks the small ones alone).
+TEST(Program, LoopFormsEqualTheOracle) {
+  for (int64_t width : {3, 20000})
+    for (bool reverse : {false, true})
+      for (int form = 0; form < 3; ++form) {
+        GraphBuilder builder("forms");
+        const Tensor x = builder.input("x", Role::batch, {DType::f32, {5, width}});
+        const Tensor limit = builder.input("limit", Role::batch, {DType::i64, {}});
+        LoopOptions options{.trips = 5, .reverse = reverse};
+        if (form == 1) options.count = limit;
+        if (form == 2 && reverse) continue;  // until counts upwards
+        const LoopResult result = loop(builder, {full(builder, {DType::f32, {width}}, 1)}, {x},
+                                       options, [&](const LoopBody& body) {
+                                         const Tensor h = body.carried[0] * 0.5 + body.slices[0];
+                                         LoopStep step{{h}, {h, body.index}};
+                                         if (form == 2)
+                                           step.stop = greater_equal(body.index, limit);
+                                         return step;
+                                       });
+        for (Tensor t : result.stacked) builder.output("s" + std::to_string(t.value().id), t);
+        builder.output("h", result.carried[0]);
+        if (form == 2) builder.output("executed", result.executed);
+        const Graph graph = builder.take();
+        std::vector<Literal> inputs = random_inputs(graph, 11);
+        inputs[1].put(0, 2);
+        Team team(2);
+        EXPECT_EQ(check_against_oracle(graph, inputs, team, {}), "")
+            << "width " << width << " form " << form;
+      }
+}
+
+TEST(Program, LoopOfNoTripsKeepsInitialValues) {
+  GraphBuilder builder("none");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {4}});
+  const LoopResult result = loop(builder, {x}, {}, {.trips = 0}, [](const LoopBody& body) {
+    return LoopStep{{body.carried[0] * 2.0}, {body.carried[0]}};
+  });
+  builder.output("x", result.carried[0]);
+  builder.output("rows", result.stacked[0]);
+  expect_oracle(builder.take());
+}
+
+TEST(Program, NestedLoopsEqualTheOracle) {
+  GraphBuilder builder("nested");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 4, 8}});
+  const LoopResult outer = loop(
+      builder, {full(builder, {DType::f32, {8}}, 0)}, {x}, {.trips = 3}, [&](const LoopBody& body) {
+        const LoopResult inner = loop(body.carried[0].builder(), {body.carried[0]},
+                                      {body.slices[0]}, {.trips = 4}, [&](const LoopBody& in) {
+                                        const Tensor h = tanh(in.carried[0] + in.slices[0]);
+                                        return LoopStep{{h}, {h + body.carried[0]}};
+                                      });
+        return LoopStep{{inner.carried[0]}, {inner.stacked[0]}};
+      });
+  builder.output("h", outer.carried[0]);
+  builder.output("rows", outer.stacked[0]);
+  expect_oracle(builder.take());
+}
+
+TEST(Program, NullBackendRunsEverySchedule) {
+  const Graph graph = recurrent_training_step();
+  Team team(2);
+  const std::vector<Literal> inputs = random_inputs(graph, 1);
+  EXPECT_EQ(run_graph(graph, inputs, team, {.backend = "null"}).size(), graph.outputs().size());
+}
+
+TEST(Program, RefusesMissingAndForeignState) {
+  GraphBuilder builder("step");
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {3}});
+  builder.output("w", w * 2.0, 0);
+  const Graph graph = builder.take();
+  Team team(1);
+  State empty{std::vector<StateEntry>{}};
+  State foreign({{"w", Role::parameter, {DType::f32, {4}}}});
+  try {
+    Program::compile(graph, empty, team);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "the program 'step' needs State 'w' f32[3], which does not exist");
+  }
+  try {
+    Program::compile(graph, foreign, team);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "the program 'step' needs State 'w' as f32[3], it is f32[4]");
+  }
+}
+
+// The planner's figure is what is allocated: every buffer lies inside, and some buffer ends there.
+TEST(Program, PlannedPeakIsTheSizeOfTheArena) {
+  const Graph graph = recurrent_training_step();
+  State state(state_entries(graph));
+  Team team(2);
+  const Program program = Program::compile(graph, state, team);
+  const Plan& plan = program.plan();
+  int64_t end = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.space != Space::arena) continue;
+    EXPECT_GE(buffer.offset, 0);
+    end = std::max(end, buffer.offset + buffer.bytes);
+  }
+  EXPECT_LE(end, plan.arena_bytes);
+  EXPECT_GT(end, plan.arena_bytes - 64);
+  EXPECT_EQ(plan.state_bytes, state.bytes());
+}
+
+TEST(Program, ReplayAllocatesNothing) {
+  const Graph graph = recurrent_training_step();
+  State state(state_entries(graph));
+  Team team(2);
+  Program program = Program::compile(graph, state, team);
+  alignas(64) static float x[6 * 5 * 16];
+  alignas(64) static float y[5 * 16];
+  PhiloxStream draws(1);
+  for (float& value : x) value = static_cast<float>(draws.normal());
+  for (float& value : y) value = static_cast<float>(draws.normal());
+  const void* const batch[] = {x, y};
+  for (int warm_up = 0; warm_up < 10; ++warm_up) program.run(batch);
+  const int64_t resident = resident_bytes();
+  const int64_t allocations = allocation_count();
+  for (int replay = 0; replay < 10000; ++replay) program.run(batch);
+  EXPECT_EQ(allocation_count(), allocations);
+  EXPECT_LE(resident_bytes() - resident, 1 << 20);
+}
+
+TEST(AllocationCounter, CountsWhatTheProcessAllocates) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers bring their own malloc";
+#endif
+  const int64_t before = allocation_count();
+  std::vector<std::string> lines(10, std::string(100, 'x'));
+  EXPECT_GE(allocation_count() - before, 11);
+  EXPECT_EQ(lines.size(), 10U);
+}
+
+}  // namespace
+}  // namespace fullbore
