@@ -1,0 +1,91 @@
+#include "fullbore/nn/modules.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/base/error.h"
+
+namespace fullbore::nn {
+namespace {
+
+// Weights are f32 masters; the product runs in the activations' dtype.
+Tensor as(Tensor parameter, DType dtype, SourceLoc loc) {
+  return parameter.dtype() == dtype ? parameter : cast(parameter, dtype, loc);
+}
+
+void require_rank(const char* module, Tensor x, bool fits, const char* axes, SourceLoc loc) {
+  if (!fits)
+    throw UsageError(fmt::format("{}: needs x {}, got {}", module, axes, x.type().text()), loc);
+}
+
+}  // namespace
+
+Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
+              LinearOptions options, SourceLoc loc) {
+  require_rank("linear", x, x.rank() >= 1, "[..., I]", loc);
+  const Scope scope(trace, name);
+  const Tensor weight =
+      trace.parameter("weight", {outputs, x.dim(-1)}, options.weight_initializer, loc);
+  if (!options.bias) return fullbore::linear(x, as(weight, x.dtype(), loc), {}, loc);
+  const Tensor bias = trace.parameter("bias", {outputs}, Initializer::zeros(), loc);
+  return fullbore::linear(x, as(weight, x.dtype(), loc), as(bias, x.dtype(), loc), loc);
+}
+
+Tensor embedding_table(Trace& trace, const std::string& name, int64_t rows, int64_t width,
+                       Initializer initializer, SourceLoc loc) {
+  const Scope scope(trace, name);
+  return trace.parameter("weight", {rows, width}, std::move(initializer), loc);
+}
+
+Tensor embedding(Trace& trace, const std::string& name, Tensor indices, int64_t rows, int64_t width,
+                 Initializer initializer, SourceLoc loc) {
+  const Tensor table = embedding_table(trace, name, rows, width, std::move(initializer), loc);
+  const Scope scope(trace, name);
+  return gather(table, indices, loc);
+}
+
+Tensor layer_norm(Trace& trace, const std::string& name, Tensor x, LayerNormOptions options,
+                  SourceLoc loc) {
+  require_rank("layer_norm", x, x.rank() >= 1, "[..., C]", loc);
+  const Scope scope(trace, name);
+  const Tensor gain = trace.parameter("weight", {x.dim(-1)}, Initializer::ones(), loc);
+  const Tensor bias =
+      options.bias ? trace.parameter("bias", {x.dim(-1)}, Initializer::zeros(), loc) : Tensor();
+  return fullbore::layer_norm(x, gain, bias, options.epsilon, loc);
+}
+
+Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc) {
+  if (!trace.training() || probability == 0) return x;
+  return fullbore::dropout(x, probability, trace.random(), loc);
+}
+
+Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAttentionOptions options,
+                      SourceLoc loc) {
+  require_rank("self_attention", x, x.rank() == 3, "[B,T,C]", loc);
+  const int64_t batch = x.dim(0);
+  const int64_t length = x.dim(1);
+  const int64_t width = x.dim(2);
+  if (options.heads <= 0 || width % options.heads != 0)
+    throw UsageError(
+        fmt::format("self_attention: width {} is not a multiple of {} heads", width, options.heads),
+        loc);
+  const Scope scope(trace, name);
+  const Tensor qkv = linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc);
+  // [B,T,3,H,D] -> q, k, v [B,H,T,D]
+  const Tensor heads =
+      transpose(reshape(qkv, {batch, length, 3, options.heads, width / options.heads}, loc),
+                {2, 0, 3, 1, 4}, loc);
+  const auto part = [&](int64_t which) {
+    return squeeze(slice(heads, 0, which, which + 1, 1, loc), 0, loc);
+  };
+  AttentionOptions attention_options{.causal = options.causal};
+  if (trace.training() && options.dropout > 0) {
+    attention_options.dropout = options.dropout;
+    attention_options.random = trace.random();
+  }
+  const Tensor mixed = attention(part(0), part(1), part(2), attention_options, loc);
+  const Tensor merged = reshape(transpose(mixed, {0, 2, 1, 3}, loc), {batch, length, width}, loc);
+  return linear(trace, "projection", merged, width, {options.bias, options.projection_initializer},
+                loc);
+}
+
+}  // namespace fullbore::nn

@@ -1,0 +1,53 @@
+#pragma once
+#include <string>
+
+#include "fullbore/ops/ops.h"
+#include "fullbore/trace/trace.h"
+
+/// Building blocks with parameters. Each is a function: it declares its parameters in the trace
+/// under its name and returns the result; calling it again under the same name shares the weights.
+namespace fullbore::nn {
+
+struct LinearOptions {
+  bool bias = true;
+  Initializer weight_initializer = Initializer::normal(0.02);
+};
+/// x [..., I] -> [..., O]; parameters `<name>.weight` [O, I] and `<name>.bias` [O], both f32, cast to
+/// x's dtype where they are used.
+Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
+              LinearOptions options = {}, SourceLoc loc = SourceLoc::here());
+
+/// Rows of a table: indices [...] integer -> [..., width]; parameter `<name>.weight` [rows, width].
+Tensor embedding(Trace& trace, const std::string& name, Tensor indices, int64_t rows, int64_t width,
+                 Initializer initializer = Initializer::normal(0.02),
+                 SourceLoc loc = SourceLoc::here());
+/// The table itself, to tie an output head to it.
+Tensor embedding_table(Trace& trace, const std::string& name, int64_t rows, int64_t width,
+                       Initializer initializer = Initializer::normal(0.02),
+                       SourceLoc loc = SourceLoc::here());
+
+struct LayerNormOptions {
+  bool bias = true;
+  double epsilon = 1e-5;
+};
+/// Over the last axis; parameters `<name>.weight` (ones) and `<name>.bias` (zeros) [C].
+Tensor layer_norm(Trace& trace, const std::string& name, Tensor x, LayerNormOptions options = {},
+                  SourceLoc loc = SourceLoc::here());
+
+/// Zeroes elements with `probability` while training; x itself otherwise.
+Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc = SourceLoc::here());
+
+struct SelfAttentionOptions {
+  int64_t heads = 1;
+  bool causal = true;
+  bool bias = true;
+  double dropout = 0;  ///< on the attention probabilities
+  Initializer projection_initializer = Initializer::normal(0.02);  ///< of the output projection
+};
+/// Multi-head self-attention, x [B,T,C] -> [B,T,C], C a multiple of heads; parameters
+/// `<name>.qkv` (one product for queries, keys and values) and `<name>.projection`.
+/// Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
+Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAttentionOptions options,
+                      SourceLoc loc = SourceLoc::here());
+
+}  // namespace fullbore::nn
