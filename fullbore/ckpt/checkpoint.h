@@ -1,0 +1,74 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/base/file_system.h"
+#include "fullbore/base/input_file.h"
+#include "fullbore/base/result.h"
+#include "fullbore/ckpt/safetensors.h"
+
+namespace fullbore {
+
+/// A tensor to be written.
+struct NamedTensor {
+  std::string name;
+  TensorType type;
+  const void* data = nullptr;
+};
+
+/// A place to be filled from a checkpoint.
+struct TensorSlot {
+  std::string name;
+  TensorType type;
+  void* data = nullptr;
+};
+
+/// Writes one safetensors file, atomically: after a failure or a crash at any moment the file is
+/// what it was before, or the new one, whole. The tensors are ordered by element size, so that each
+/// is aligned in the file. To the metadata come the keys
+///   fullbore.format           "1"
+///   fullbore.checksum.data    xxHash64 of the data, 16 hexadecimal digits
+///   fullbore.checksum.header  xxHash64 of length and header, these 16 digits taken as zeros
+/// Names must be unique. Failure names the path and the system's reason (a full disk).
+Status write_checkpoint(const std::string& path, std::span<const NamedTensor> tensors,
+                        const Metadata& metadata, FileSystem& files = system_files());
+
+/// A safetensors file that was opened and found in order. The tensors stay on disk until read.
+class Checkpoint {
+ public:
+  const std::string& path() const { return file_.path(); }
+  const Metadata& metadata() const { return header_.metadata; }
+  const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
+  const StoredTensor* find(std::string_view name) const;  ///< nullptr: there is none
+  /// The tensor's bytes to `data`, which has room for tensor.bytes().
+  Status read(const StoredTensor& tensor, void* data) const;
+
+ private:
+  friend class CheckpointReader;
+  Checkpoint(InputFile file, SafetensorsHeader header, uint64_t data_offset);
+  InputFile file_;
+  SafetensorsHeader header_;
+  uint64_t data_offset_;
+};
+
+enum class Verify {
+  kStructure,  ///< the format's own rules: for files of other programs, which carry no checksums
+  kHeader,     ///< and the checksum of the header: cheap, enough to trust the metadata
+  kEverything  ///< and the checksum of the data: reads the whole file once
+};
+
+/// Failure names path, offset or tensor, and reason; no bytes whatever do anything worse.
+Result<Checkpoint> read_checkpoint(const std::string& path, Verify verify = Verify::kEverything);
+
+enum class UnknownTensors { kRefuse, kIgnore };
+
+/// Fills every slot from the tensor of its name. Names and types are compared first: if one is
+/// missing or of another type, or (kRefuse) the file has a tensor for which there is no slot,
+/// nothing is written and the Failure lists what differs: the checkpoint is of another model.
+Status restore(const Checkpoint& checkpoint, std::span<const TensorSlot> slots,
+               UnknownTensors unknown = UnknownTensors::kRefuse);
+
+}  // namespace fullbore

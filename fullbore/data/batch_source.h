@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fullbore/base/shape.h"
+
+namespace fullbore {
+
+/// One tensor of a batch.
+struct BatchField {
+  std::string name;
+  TensorType type;
+};
+
+/// Where batches come from. A batch is a pure function of its position: whoever fills it, whenever,
+/// in whatever order, fills it with the same bytes. That is what makes a run resumable at any
+/// position in no time, and independent of the number of workers.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual const std::vector<BatchField>& fields() const = 0;
+  /// Writes batch `position` to one buffer per field. Called from several threads at once.
+  virtual void fill(uint64_t position, std::span<void* const> buffers) const = 0;
+};
+
+}  // namespace fullbore

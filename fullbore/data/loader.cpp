@@ -1,0 +1,156 @@
+#include "fullbore/data/loader.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "fullbore/base/check.h"
+
+namespace fullbore {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+struct AlignedDelete {
+  void operator()(std::byte* memory) const {
+    ::operator delete (memory, std::align_val_t{kAlignment});
+  }
+};
+using AlignedMemory = std::unique_ptr<std::byte, AlignedDelete>;
+
+AlignedMemory allocate(size_t bytes) {
+  return AlignedMemory(
+      static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
+}
+
+/// Room for one batch.
+struct Slot {
+  explicit Slot(const std::vector<BatchField>& fields) {
+    size_t bytes = 0;
+    std::vector<size_t> offsets;
+    for (const BatchField& field : fields) {
+      offsets.push_back(bytes);
+      const auto wanted = static_cast<size_t>(field.type.bytes());
+      bytes += (wanted + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    memory = allocate(bytes);
+    for (const size_t offset : offsets) {
+      buffers.push_back(memory.get() + offset);
+      readable.push_back(memory.get() + offset);
+    }
+  }
+  AlignedMemory memory;
+  std::vector<void*> buffers;
+  std::vector<const void*> readable;
+  bool ready = false;
+};
+
+}  // namespace
+
+/// Position p lives in slot p % slots. The positions from `oldest_` (the batch in use, else the next
+/// one) to `oldest_ + slots - 1` may occupy slots; `ticket_` is the first that no worker has taken.
+/// Everything but the bytes of a slot that is being filled is guarded by `mutex_`.
+class Loader::Ring {
+ public:
+  Ring(std::shared_ptr<const BatchSource> source, LoaderOptions options)
+      : source_(std::move(source)) {
+    FB_CHECK(options.workers >= 0 && options.prefetch >= 1, "{} workers, prefetch {}",
+             options.workers, options.prefetch);
+    const int slots = options.workers == 0 ? 1 : options.prefetch + 1;
+    for (int i = 0; i < slots; ++i) slots_.emplace_back(source_->fields());
+    for (int i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
+  }
+
+  ~Ring() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    may_fill_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
+  const BatchSource& source() const { return *source_; }
+  uint64_t position() const { return position_; }
+  double wait_seconds() const { return std::chrono::duration<double>(waited_).count(); }
+
+  std::span<const void* const> next() {
+    Slot& slot = slots_[position_ % slots_.size()];
+    const auto start = std::chrono::steady_clock::now();
+    if (workers_.empty()) {
+      source_->fill(position_, slot.buffers);
+    } else {
+      std::unique_lock lock(mutex_);
+      oldest_ = position_;  // the batch handed out before is done with
+      may_fill_.notify_one();
+      filled_.wait(lock, [&] { return slot.ready; });
+      slot.ready = false;
+    }
+    waited_ += std::chrono::steady_clock::now() - start;
+    ++position_;
+    return slot.readable;
+  }
+
+  void seek(uint64_t position) {
+    std::unique_lock lock(mutex_);
+    seeking_ = true;  // no worker takes another ticket: what is being filled can be waited for
+    filled_.wait(lock, [&] { return filling_ == 0; });
+    for (Slot& slot : slots_) slot.ready = false;
+    position_ = oldest_ = ticket_ = position;
+    seeking_ = false;
+    lock.unlock();
+    may_fill_.notify_all();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      may_fill_.wait(lock,
+                     [&] { return stopping_ || (!seeking_ && ticket_ - oldest_ < slots_.size()); });
+      if (stopping_) return;
+      const uint64_t position = ticket_++;
+      Slot& slot = slots_[position % slots_.size()];
+      ++filling_;
+      lock.unlock();
+      source_->fill(position, slot.buffers);
+      lock.lock();
+      --filling_;
+      slot.ready = true;
+      filled_.notify_all();
+    }
+  }
+
+  const std::shared_ptr<const BatchSource> source_;
+  std::vector<Slot> slots_;
+  uint64_t position_ = 0;  // of the consumer alone
+  std::chrono::steady_clock::duration waited_{};
+
+  std::mutex mutex_;
+  std::condition_variable may_fill_;
+  std::condition_variable filled_;
+  uint64_t oldest_ = 0;
+  uint64_t ticket_ = 0;
+  int filling_ = 0;
+  bool seeking_ = false;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;  // last: they use all of the above
+};
+
+Loader::Loader(std::shared_ptr<const BatchSource> source, LoaderOptions options)
+    : ring_(std::make_unique<Ring>(std::move(source), options)) {}
+
+Loader::~Loader() = default;
+
+const BatchSource& Loader::source() const { return ring_->source(); }
+std::span<const void* const> Loader::next() { return ring_->next(); }
+uint64_t Loader::position() const { return ring_->position(); }
+void Loader::seek(uint64_t position) { ring_->seek(position); }
+double Loader::wait_seconds() const { return ring_->wait_seconds(); }
+
+}  // namespace fullbore

@@ -1,0 +1,84 @@
+#include "fullbore/monitor/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+namespace fullbore {
+namespace {
+
+constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
+constexpr const char* kEraseLine = "\r\x1b[K";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// The first of the three that is set decides, as setlocale(3) has it.
+bool utf8_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string value = variable(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+Console::Console(int fd) : fd_(fd), terminal_(isatty(fd) == 1 && variable("TERM") != "dumb") {
+  style_.colour = terminal_ && variable("NO_COLOR").empty();
+  style_.unicode = terminal_ && utf8_locale();
+}
+
+int Console::width() const {
+  winsize size{};
+  if (ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void Console::line(std::string_view text) {
+  const std::string live = drawn_;
+  clear();
+  write(std::string(text) + '\n');
+  if (!live.empty()) draw(live);
+}
+
+bool Console::live_due(Clock::time_point now) const {
+  return terminal_ && now - drawn_at_ >= kRedrawInterval;
+}
+
+void Console::live(const Progress& progress, Clock::time_point now) {
+  if (!live_due(now)) return;
+  drawn_at_ = now;
+  // One column stays free: some terminals wrap when the last one is written.
+  draw(progress_line(progress, width() - 1, style_));
+}
+
+void Console::live(std::string_view text) {
+  if (terminal_) draw(text.substr(0, static_cast<size_t>(width() - 1)));
+}
+
+void Console::clear() {
+  if (!drawn_.empty()) write(kEraseLine);
+  drawn_.clear();
+}
+
+void Console::draw(std::string_view text) {
+  write(kEraseLine + std::string(text));
+  drawn_ = text;
+}
+
+void Console::write(std::string_view text) const {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd_, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;  // the reader of our messages has gone; the run has not
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace fullbore

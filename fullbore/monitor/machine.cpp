@@ -1,0 +1,190 @@
+#include "fullbore/monitor/machine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "fullbore/base/cache_directory.h"
+#include "fullbore/base/files.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/monitor/peak_kernels.h"
+#include "fullbore/monitor/process.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int kRepeats = 12;
+constexpr double kSecondsPerRepeat = 0.01;
+
+double now(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// How one run of the team went.
+struct Timing {
+  double seconds = 0;  ///< by the clock on the wall, from first start to last end
+  std::vector<double> processor_seconds;  ///< of each worker
+};
+
+/// Runs work(worker) on every worker at once.
+template <class Work>
+Timing time_team(Team& team, const Work& work) {
+  struct Context {
+    const Work& work;
+    Timing timing;
+  } context{work, {0, std::vector<double>(static_cast<size_t>(team.workers()))}};
+  const double start = now(CLOCK_MONOTONIC);
+  team.run(
+      [](void* opaque, int worker) {
+        auto& c = *static_cast<Context*>(opaque);
+        const double begin = now(CLOCK_THREAD_CPUTIME_ID);
+        c.work(worker);
+        c.timing.processor_seconds[static_cast<size_t>(worker)] =
+            now(CLOCK_THREAD_CPUTIME_ID) - begin;
+      },
+      &context);
+  context.timing.seconds = now(CLOCK_MONOTONIC) - start;
+  return context.timing;
+}
+
+/// Flops per second of all workers together. By processor time, not the clock: what other processes
+/// take of a core is no limit of the core.
+double measure_arithmetic(Team& team, const PeakKernel& kernel) {
+  int64_t iterations = 1000;
+  std::atomic<float> sink{0};
+  const auto run = [&] {
+    return time_team(team, [&](int) { sink.store(kernel.run(iterations)); });
+  };
+  // Longer and longer until one run dwarfs the cost of reading the clock.
+  while (run().processor_seconds[0] < kSecondsPerRepeat) iterations *= 2;
+  double best = 0;
+  for (int i = 0; i < kRepeats; ++i) {
+    double rate = 0;
+    for (const double seconds : run().processor_seconds)
+      rate += kernel.flops_per_iteration * static_cast<double>(iterations) / seconds;
+    best = std::max(best, rate);
+  }
+  return best;
+}
+
+struct Bandwidth {
+  double bytes_per_second = 0;
+  bool busy = false;  ///< other processes took a good part of the time of every repeat
+};
+
+/// The triad. By the clock: memory is shared, and one worker alone would see more than its part.
+Bandwidth measure_bandwidth(Team& team) {
+  // Twice the last cache per array, for it may belong to many more processors than ours; within
+  // bounds, for a small machine must not be filled.
+  const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
+  const int64_t bytes = std::clamp<int64_t>(2 * cache, 32 << 20, 96 << 20);
+  const auto elements = static_cast<size_t>(bytes) / sizeof(double);
+  const auto workers = static_cast<size_t>(team.workers());
+  std::vector<double> a(elements), b(elements, 1.0), c(elements, 2.0);
+  const auto run = [&] {
+    return time_team(team, [&](int worker) {
+      const size_t begin = elements * static_cast<size_t>(worker) / workers;
+      const size_t end = elements * static_cast<size_t>(worker + 1) / workers;
+      for (size_t i = begin; i < end; ++i) a[i] = b[i] + 3.0 * c[i];
+    });
+  };
+  run();  // touches the pages
+  Timing best;
+  for (int i = 0; i < kRepeats / 2; ++i) {
+    Timing timing = run();
+    if (i == 0 || timing.seconds < best.seconds) best = std::move(timing);
+  }
+  const double longest =
+      *std::max_element(best.processor_seconds.begin(), best.processor_seconds.end());
+  return {3.0 * static_cast<double>(bytes) / best.seconds, longest < 0.8 * best.seconds};
+}
+
+std::string cache_path(const std::string& processor, int workers) {
+  return fmt::format("{}/machine-{}.json", cache_directory(),
+                     hash_hex(hash_text(fmt::format("{}|{}", processor, workers))));
+}
+
+std::optional<Machine> load(const std::string& processor, int workers) {
+  const Result<std::string> text = read_file(cache_path(processor, workers));
+  if (!text) return std::nullopt;
+  const auto json = nlohmann::json::parse(text.value(), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  Machine machine;
+  try {
+    machine.processor = json.at("processor").get<std::string>();
+    machine.workers = json.at("workers").get<int>();
+    machine.peaks.fp32_flops = json.at("fp32_flops").get<double>();
+    machine.peaks.bf16_flops = json.at("bf16_flops").get<double>();
+    machine.peaks.bytes_per_second = json.at("bytes_per_second").get<double>();
+    machine.fp32_method = json.at("fp32_method").get<std::string>();
+    machine.bf16_method = json.at("bf16_method").get<std::string>();
+    machine.native_bf16 = json.at("native_bf16").get<bool>();
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // written by another version: measured again
+  }
+  const bool sound = machine.processor == processor && machine.workers == workers &&
+                     machine.peaks.fp32_flops > 0 && machine.peaks.bf16_flops > 0 &&
+                     machine.peaks.bytes_per_second > 0;
+  return sound ? std::optional(machine) : std::nullopt;
+}
+
+void save(const Machine& machine) {
+  const nlohmann::ordered_json json = {
+      {"processor", machine.processor},
+      {"workers", machine.workers},
+      {"fp32_flops", machine.peaks.fp32_flops},
+      {"bf16_flops", machine.peaks.bf16_flops},
+      {"bytes_per_second", machine.peaks.bytes_per_second},
+      {"fp32_method", machine.fp32_method},
+      {"bf16_method", machine.bf16_method},
+      {"native_bf16", machine.native_bf16},
+  };
+  std::error_code error;
+  std::filesystem::create_directories(cache_directory(), error);
+  // A read-only cache is no failure of the run; `fullbore doctor` tells of it.
+  (void)write_file_atomically(cache_path(machine.processor, machine.workers), json.dump(2) + '\n');
+}
+
+}  // namespace
+
+Machine measure_machine(Team& team) {
+  const PeakKernel fp32 = fp32_peak_kernel();
+  const PeakKernel bf16 = bf16_peak_kernel();
+  Machine machine;
+  machine.processor = processor_name();
+  machine.workers = team.workers();
+  machine.fp32_method = fp32.name;
+  machine.bf16_method = bf16.name;
+  machine.native_bf16 = bf16.run != nullptr;
+  machine.peaks.fp32_flops = measure_arithmetic(team, fp32);
+  machine.peaks.bf16_flops =
+      machine.native_bf16 ? measure_arithmetic(team, bf16) : machine.peaks.fp32_flops;
+  const Bandwidth bandwidth = measure_bandwidth(team);
+  machine.peaks.bytes_per_second = bandwidth.bytes_per_second;
+  machine.busy = bandwidth.busy;
+  return machine;
+}
+
+Machine known_machine(Team& team) {
+  if (std::optional<Machine> kept = load(processor_name(), team.workers())) return *kept;
+  const Machine machine = measure_machine(team);
+  if (!machine.busy) save(machine);
+  return machine;
+}
+
+Machine refresh_machine(Team& team) {
+  const Machine measured = measure_machine(team);
+  if (!measured.busy || !load(measured.processor, measured.workers)) save(measured);
+  return measured;
+}
+
+}  // namespace fullbore

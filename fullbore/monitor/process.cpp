@@ -1,0 +1,83 @@
+#include "fullbore/monitor/process.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+namespace fullbore {
+namespace {
+
+/// Text after "key<blanks>:" of the first line that starts with the key, or "".
+std::string proc_field(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind(key, 0) != 0) continue;
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const size_t start = line.find_first_not_of(" \t", colon + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return "";
+}
+
+int64_t limit_in(const char* path) {
+  std::ifstream file(path);
+  int64_t bytes = 0;
+  return file >> bytes ? bytes : INT64_MAX;  // "max" is no number: no limit
+}
+
+}  // namespace
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total_pages = 0;
+  int64_t resident_pages = 0;
+  if (!(file >> total_pages >> resident_pages)) return 0;
+  return resident_pages * sysconf(_SC_PAGESIZE);
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+void forget_peak_resident_bytes() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+std::string processor_name() {
+  const std::string name = proc_field("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown processor" : name;
+}
+
+std::vector<std::string> processor_features() {
+  // The kernel's list, not CPUID's: it leaves out what the operating system has not enabled.
+  const std::string flags = " " + proc_field("/proc/cpuinfo", "flags") + " ";
+  std::vector<std::string> found;
+  for (const char* name : {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni",
+                           "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16"})
+    if (flags.find(" " + std::string(name) + " ") != std::string::npos) found.emplace_back(name);
+  return found;
+}
+
+int online_processors() { return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
+
+int64_t free_disk_bytes(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(folder, error);
+  while (!error && !std::filesystem::exists(path, error) && path.has_relative_path())
+    path = path.parent_path();
+  const std::filesystem::space_info space = std::filesystem::space(path, error);
+  return error ? -1 : static_cast<int64_t>(space.available);
+}
+
+int64_t memory_limit_bytes() {
+  const int64_t machine = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  return std::min({machine, limit_in("/sys/fs/cgroup/memory.max"),
+                   limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+}
+
+}  // namespace fullbore

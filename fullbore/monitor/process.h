@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fullbore {
+
+/// Resident set of this process now, in bytes; 0 where the system does not tell.
+int64_t resident_bytes();
+/// The largest it has been, in bytes.
+int64_t peak_resident_bytes();
+/// Counts the peak anew from now on, where the kernel can (Linux 4.0, /proc/self/clear_refs).
+void forget_peak_resident_bytes();
+
+/// The processor as /proc/cpuinfo names it, or "unknown processor".
+std::string processor_name();
+
+/// The vector instructions that matter to training and that this processor (and operating system)
+/// offers: "avx2 fma avx512f avx512_bf16 amx_bf16". Empty on other architectures.
+std::vector<std::string> processor_features();
+
+/// Processors that the machine has, whatever this process may use of them.
+int online_processors();
+
+/// Free bytes of the file system that holds `folder` (or its nearest existing parent); -1 unknown.
+int64_t free_disk_bytes(const std::string& folder);
+
+/// Bytes of memory that this process may use: the machine's, limited by its control group's.
+int64_t memory_limit_bytes();
+
+}  // namespace fullbore

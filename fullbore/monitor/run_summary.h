@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "fullbore/base/result.h"
+
+namespace fullbore {
+
+/// What is left of a run when it ends, as summary.json. NaN is written as null: not known.
+struct RunSummary {
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+  std::string status;  ///< "completed", "interrupted" (run again with --resume) or "failed"
+  std::string error;   ///< why, of a failed run
+  int64_t steps = 0;   ///< made since step 0, earlier sessions included
+  double final_train_loss = kUnknown;
+  double final_validation_loss = kUnknown;
+  double best_validation_loss = kUnknown;
+  int64_t best_step = -1;
+  double tokens_per_second = kUnknown;  ///< over this session's steps, evaluation left out
+  double utilisation = kUnknown;        ///< of the measured peak of the machine, likewise
+  double data_wait_share = kUnknown;    ///< of the steps' time
+  int64_t peak_bytes = 0;               ///< largest resident set of the process
+  int64_t planned_peak_bytes = 0;       ///< State, batches, results and arenas of all programs
+  int64_t parameters = 0;
+  double flops_per_step = kUnknown;
+  double seconds_to_first_step = kUnknown;  ///< from the start of the command
+  double wall_seconds = kUnknown;           ///< of this session
+};
+
+nlohmann::ordered_json to_json(const RunSummary& summary);
+Status write_summary(const std::string& path, const RunSummary& summary);
+
+}  // namespace fullbore

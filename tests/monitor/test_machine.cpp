@@ -1,0 +1,119 @@
+#include "fullbore/monitor/machine.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <filesystem>
+#include <string>
+
+#include "fullbore/base/files.h"
+#include "fullbore/monitor/peak_kernels.h"
+#include "fullbore/monitor/process.h"
+
+namespace fullbore {
+namespace {
+
+class MachineCache : public ::testing::Test {
+ protected:
+  MachineCache() : folder_(::testing::TempDir() + "fullbore_machine_cache") {
+    std::filesystem::remove_all(folder_);
+    setenv("FULLBORE_CACHE", folder_.c_str(), 1);
+  }
+  ~MachineCache() override {
+    std::filesystem::remove_all(folder_);
+    unsetenv("FULLBORE_CACHE");
+  }
+  std::string only_file() const {
+    return std::filesystem::directory_iterator(folder_)->path().string();
+  }
+  /// Replaces a number in a JSON file.
+  static void put(const std::string& path, const std::string& key, const std::string& value) {
+    std::string text = read_file(path).value();
+    const size_t number = text.find(": ", text.find('"' + key + '"')) + 2;
+    text.replace(number, text.find(',', number) - number, value);
+    ASSERT_TRUE(write_file_atomically(path, text).ok());
+  }
+  std::string folder_;
+};
+
+TEST_F(MachineCache, MeasuresWhatAMachineCanDo) {
+  Team team(2);
+  const Machine machine = measure_machine(team);
+  EXPECT_GT(machine.peaks.fp32_flops, 1e8);
+  EXPECT_GT(machine.peaks.bytes_per_second, 1e7);
+  EXPECT_GE(machine.peaks.bf16_flops, machine.native_bf16 ? 1e8 : machine.peaks.fp32_flops);
+  EXPECT_EQ(machine.processor, processor_name());
+  EXPECT_EQ(machine.workers, 2);
+}
+
+// Whether a measurement is kept depends on what else the machine does: a file of our own does not.
+TEST_F(MachineCache, WhatIsKeptIsNotMeasuredAgain) {
+  Team team(1);
+  refresh_machine(team);  // with nothing kept yet, kept whatever the circumstances
+  put(only_file(), "fp32_flops", "9e18");
+  const Machine known = known_machine(team);
+  EXPECT_EQ(known.peaks.fp32_flops, 9e18);
+  EXPECT_EQ(known.processor, processor_name());
+  EXPECT_FALSE(known.fp32_method.empty());
+  EXPECT_LT(refresh_machine(team).peaks.fp32_flops, 9e18) << "not measured";
+}
+
+TEST_F(MachineCache, BrokenCacheIsMeasuredAgain) {
+  Team team(1);
+  refresh_machine(team);
+  const std::string path = only_file();
+  for (const char* text : {"", "{", "[1]", R"({"processor": 3})"}) {
+    ASSERT_TRUE(write_file_atomically(path, text).ok());
+    const Machine machine = known_machine(team);
+    EXPECT_GT(machine.peaks.fp32_flops, 1e8) << text;
+    EXPECT_LT(machine.peaks.fp32_flops, 1e18) << text;
+  }
+  refresh_machine(team);
+  put(path, "workers", "7");  // another machine's
+  EXPECT_EQ(known_machine(team).workers, 1);
+}
+
+// x = x / 2 + 1/2 from 0 reaches 1 in 25 steps, in every lane of every chain.
+TEST(PeakKernels, DoTheArithmeticTheyAreCountedFor) {
+  const PeakKernel kernel = fp32_peak_kernel();
+  EXPECT_GT(kernel.flops_per_iteration, 0);
+  EXPECT_EQ(kernel.run(0), 0.0F);
+  EXPECT_EQ(kernel.run(1), 12 * 0.5F);
+  EXPECT_EQ(kernel.run(2), 12 * 0.75F);
+  EXPECT_EQ(kernel.run(100), 12.0F);
+  const PeakKernel bf16 = bf16_peak_kernel();
+  if (bf16.run == nullptr) {
+    EXPECT_EQ(bf16.flops_per_iteration, 0);
+  } else {
+    bf16.run(100);  // must not trap
+  }
+}
+
+TEST(Process, PeakCanBeForgotten) {
+  // Not from the heap: a sanitizer's heap keeps what is freed.
+  constexpr size_t kBytes = 256 << 20;
+  void* block = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  ASSERT_NE(block, MAP_FAILED);
+  const int64_t with_block = peak_resident_bytes();
+  munmap(block, kBytes);
+  EXPECT_GE(peak_resident_bytes(), with_block);
+  forget_peak_resident_bytes();
+  EXPECT_LT(peak_resident_bytes(), with_block - (200 << 20));
+}
+
+TEST(Process, SizesAreSane) {
+  const int64_t before = resident_bytes();
+  EXPECT_GT(before, 1 << 20);
+  const std::string block(64 << 20, 'x');
+  EXPECT_GT(resident_bytes(), before + (48 << 20)) << block.size();
+  EXPECT_GE(peak_resident_bytes(), resident_bytes() - (4 << 20));
+  EXPECT_GE(online_processors(), 1);
+  EXPECT_GT(memory_limit_bytes(), 64 << 20);
+  EXPECT_GT(free_disk_bytes("/tmp/not/yet/there"), 0);
+  EXPECT_FALSE(processor_name().empty());
+}
+
+}  // namespace
+}  // namespace fullbore

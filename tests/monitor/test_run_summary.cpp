@@ -1,0 +1,60 @@
+#include "fullbore/monitor/run_summary.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "fullbore/base/files.h"
+#include "fullbore/monitor/step_meter.h"
+
+namespace fullbore {
+namespace {
+
+TEST(RunSummary, HoldsEveryPromisedKeyAndUnknownIsNull) {
+  RunSummary summary;
+  summary.status = "completed";
+  summary.steps = 20;
+  summary.final_train_loss = 2.5;
+  const std::string path = ::testing::TempDir() + "fullbore_summary.json";
+  ASSERT_TRUE(write_summary(path, summary).ok());
+  const auto json = nlohmann::json::parse(read_file(path).value());
+  std::filesystem::remove(path);
+  for (const char* key : {"status", "steps", "final_train_loss", "final_validation_loss",
+                          "best_validation_loss", "tokens_per_second", "utilisation", "peak_bytes",
+                          "planned_peak_bytes", "seconds_to_first_step", "wall_seconds"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(json["status"], "completed");
+  EXPECT_EQ(json["steps"], 20);
+  EXPECT_EQ(json["final_train_loss"], 2.5);
+  EXPECT_TRUE(json["best_validation_loss"].is_null());
+  EXPECT_FALSE(json.contains("error"));
+}
+
+TEST(RunSummary, ErrorTextNeedNotBeUtf8) {
+  RunSummary summary;
+  summary.error = "bad \xff byte";
+  const std::string path = ::testing::TempDir() + "fullbore_summary_error.json";
+  ASSERT_TRUE(write_summary(path, summary).ok());
+  const auto json = nlohmann::json::parse(read_file(path).value());
+  std::filesystem::remove(path);
+  EXPECT_EQ(json["error"], "bad \xef\xbf\xbd byte");
+}
+
+TEST(StepMeter, RatesAreOverallAndRecent) {
+  StepMeter meter;
+  EXPECT_EQ(meter.steps_per_second(), 0);
+  EXPECT_EQ(meter.wait_share(), 0);
+  for (int i = 0; i < 100; ++i) meter.add(0.75, 0.25);
+  EXPECT_DOUBLE_EQ(meter.steps_per_second(), 1);
+  EXPECT_NEAR(meter.recent_steps_per_second(), 1, 1e-12);
+  EXPECT_DOUBLE_EQ(meter.wait_share(), 0.25);
+  for (int i = 0; i < 300; ++i) meter.add(0.1, 0);
+  EXPECT_NEAR(meter.recent_steps_per_second(), 10, 0.1) << "30 s are ten half-lives";
+  EXPECT_NEAR(meter.recent_wait_share(), 0, 1e-3);
+  EXPECT_NEAR(meter.steps_per_second(), 400.0 / 130, 1e-9);
+  EXPECT_EQ(meter.steps(), 400);
+}
+
+}  // namespace
+}  // namespace fullbore
