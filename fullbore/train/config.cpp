@@ -1,0 +1,176 @@
+#include "fullbore/train/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/input_file.h"
+#include "fullbore/base/text.h"
+#include "fullbore/train/config_schema.h"
+#include "fullbore/train/config_yaml.h"
+
+namespace fullbore {
+namespace {
+
+/// A config under construction, which remembers where each key was set.
+class ConfigBuilder {
+ public:
+  void read(std::string_view yaml, const std::string& source) {
+    const ConfigDocument document = read_config_yaml(yaml, source);
+    std::map<std::string, int> section_lines;
+    for (const ConfigSection& section : document.sections) {
+      const std::string where = fmt::format("{}:{}", source, section.line);
+      check_section(section.name, where);
+      const auto [first, is_new] = section_lines.emplace(section.name, section.line);
+      if (!is_new) refuse_twice(where, "section '" + section.name + "'", first->second);
+    }
+    std::map<std::string, int> lines;
+    for (const ConfigEntry& entry : document.entries) {
+      const std::string key = entry.section + "." + entry.name;
+      const std::string where = fmt::format("{}:{}", source, entry.line);
+      set(key, entry.value, where);
+      const auto [first, is_new] = lines.emplace(key, entry.line);
+      if (!is_new) refuse_twice(where, "'" + key + "'", first->second);
+    }
+  }
+
+  void override_with(const std::string& text) {
+    const std::string where = "command line";
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format(
+          "config: {}: '{}' is no override; section.key=value was expected", where, text));
+    ConfigText value{text.substr(equals + 1), false, false, {}};
+    if (value.text.size() >= 2 && value.text.front() == '[' && value.text.back() == ']') {
+      value.is_list = true;
+      value.items = split(value.text.substr(1, value.text.size() - 2));
+    }
+    const std::string key = text.substr(0, equals);
+    const ConfigField* field = find_config_field(key);
+    Config defaults;
+    // A text may well begin with a bracket; only a list key makes it a list.
+    if (field != nullptr &&
+        !std::holds_alternative<std::vector<std::string>*>(field->place(defaults)))
+      value.is_list = false;
+    set(key, value, where);
+  }
+
+  Config finish() {
+    check_together(config_.model.width % config_.model.heads == 0, "model.width",
+                   "is not a multiple of", "model.heads");
+    check_together(config_.optim.schedule != "cosine" ||
+                       config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
+                   "optim.minimum_learning_rate", "is above", "optim.learning_rate");
+    return std::move(config_);
+  }
+
+ private:
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> items;
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t comma = std::min(text.find(',', begin), text.size());
+      const size_t first = std::min(text.find_first_not_of(' ', begin), comma);
+      const size_t last = text.find_last_not_of(' ', comma == 0 ? 0 : comma - 1);
+      if (first < comma) items.push_back(text.substr(first, last + 1 - first));
+      begin = comma + 1;
+    }
+    return items;
+  }
+
+  static void check_section(const std::string& name, const std::string& where) {
+    const std::vector<std::string> sections = config_sections();
+    if (std::find(sections.begin(), sections.end(), name) != sections.end()) return;
+    throw UsageError(fmt::format("config: {}: unknown section '{}'.{} The sections are {}.", where,
+                                 name, did_you_mean(name, sections), fmt::join(sections, ", ")));
+  }
+  [[noreturn]] static void refuse_twice(const std::string& where, const std::string& what,
+                                        int first_line) {
+    throw UsageError(fmt::format("config: {}: {} occurs twice; it stands in line {} already", where,
+                                 what, first_line));
+  }
+
+  void set(const std::string& key, const ConfigText& value, const std::string& where) {
+    const ConfigField* field = find_config_field(key);
+    if (field == nullptr)
+      throw UsageError(fmt::format("config: {}: unknown key '{}'.{}", where, key,
+                                   did_you_mean(key, config_keys())));
+    if (!assign(*field, config_, value)) {
+      constexpr size_t kShown = 60;
+      const std::string shown = value.text.substr(0, kShown);
+      const std::string given = value.is_list  ? "a list"
+                                : value.quoted ? fmt::format("the text \"{}\"", shown)
+                                               : fmt::format("'{}'", shown);
+      throw UsageError(fmt::format("config: {}: {} is {}; {} was expected.{}", where, key, given,
+                                   field->expectation(), did_you_mean(value.text, field->choices)));
+    }
+    origins_[key] = where;
+  }
+
+  std::string with_origin(const std::string& key) const {
+    const auto origin = origins_.find(key);
+    return fmt::format("{} {} ({})", key, value_yaml(*find_config_field(key), config_),
+                       origin == origins_.end() ? "default" : origin->second);
+  }
+  void check_together(bool holds, const std::string& a, const char* relation,
+                      const std::string& b) const {
+    if (!holds)
+      throw UsageError(fmt::format("config: {} {} {}", with_origin(a), relation, with_origin(b)));
+  }
+
+  Config config_;
+  std::map<std::string, std::string> origins_;
+};
+
+}  // namespace
+
+Config parse_config(std::string_view yaml, const std::string& source,
+                    std::span<const std::string> overrides) {
+  ConfigBuilder builder;
+  builder.read(yaml, source);
+  for (const std::string& text : overrides) builder.override_with(text);
+  return builder.finish();
+}
+
+Config load_config(const std::string& path, std::span<const std::string> overrides) {
+  // A config that cannot be read is a slip of the command line, hence of the user.
+  constexpr size_t kMost = (size_t{1} << 20) + 1;
+  const Result<InputFile> file = InputFile::open(path);
+  if (!file.ok()) throw UsageError("config: " + file.error());
+  std::string yaml(kMost, '\0');
+  const Result<size_t> count = file.value().read(0, yaml.data(), yaml.size());
+  if (!count.ok()) throw UsageError("config: " + count.error());
+  yaml.resize(count.value());
+  return parse_config(yaml, path, overrides);
+}
+
+std::string config_yaml(const Config& config) {
+  std::string yaml;
+  std::string_view section;
+  for (const ConfigField& field : config_fields()) {
+    if (field.section() != section) {
+      section = field.section();
+      yaml += fmt::format("{}:\n", section);
+    }
+    yaml += fmt::format("  {}: {}\n", field.name(), value_yaml(field, config));
+  }
+  return yaml;
+}
+
+std::string config_documentation() {
+  const Config defaults;
+  std::string text;
+  std::string_view section;
+  for (const ConfigField& field : config_fields()) {
+    if (field.section() != section)
+      text += fmt::format("{}{}:\n", text.empty() ? "" : "\n", field.section());
+    section = field.section();
+    const std::string value = value_yaml(field, defaults);
+    text += fmt::format("  {:<28} {}\n  {:<28} {}, default {}\n", field.key, field.meaning, "",
+                        field.expectation(), value);
+  }
+  return text;
+}
+
+}  // namespace fullbore

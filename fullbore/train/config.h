@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fullbore {
+
+/// A job: all that its YAML file and the command line may set. What each key means, its range and
+/// its type stand in the table of config_schema.cpp, from which parsing, checking, printing and
+/// documentation follow; the default values stand here.
+struct Config {
+  struct Run {
+    std::string dir;
+    std::string name;
+    int64_t seed = 1;
+    bool operator==(const Run&) const = default;
+  } run;
+  struct Data {
+    std::string path;
+    std::string cache_dir;
+    double validation_fraction = 0.1;
+    int64_t workers = 1;
+    int64_t prefetch = 4;
+    bool operator==(const Data&) const = default;
+  } data;
+  struct Model {
+    std::string name = "gpt";
+    int64_t layers = 4;
+    int64_t heads = 4;
+    int64_t width = 128;
+    int64_t context = 64;
+    double dropout = 0;
+    bool bias = false;
+    bool tie_head = true;
+    bool operator==(const Model&) const = default;
+  } model;
+  struct Optim {
+    std::string name = "adamw";
+    double learning_rate = 1e-3;
+    double minimum_learning_rate = 1e-4;
+    int64_t warmup_steps = 100;
+    std::string schedule = "cosine";
+    double beta1 = 0.9;
+    double beta2 = 0.99;
+    double epsilon = 1e-8;
+    double weight_decay = 0.1;
+    double clip_norm = 1;
+    bool operator==(const Optim&) const = default;
+  } optim;
+  struct Train {
+    int64_t steps = 2000;
+    int64_t batch_size = 12;
+    int64_t eval_interval = 250;
+    int64_t eval_batches = 0;
+    int64_t checkpoint_interval = 250;
+    int64_t sample_characters = 500;
+    bool operator==(const Train&) const = default;
+  } train;
+  struct Engine {
+    std::string backend = "cpu";
+    std::string precision = "fp32";
+    int64_t threads = 0;
+    std::vector<std::string> disabled_passes;
+    std::string cache_dir;
+    bool operator==(const Engine&) const = default;
+  } engine;
+  struct Log {
+    int64_t interval = 10;
+    std::string level = "info";
+    bool operator==(const Log&) const = default;
+  } log;
+  bool operator==(const Config&) const = default;
+};
+
+/// Reads a YAML file of sections and keys, then applies `overrides`, each "section.key=value", of
+/// which a later one wins. Keys left out keep their defaults.
+/// Throws UsageError, `config: configs/x.yaml:7: unknown key 'train.batchsize'. Did you mean
+/// 'train.batch_size'?`: unreadable or malformed file, unknown key, wrong type, value out of range,
+/// key met twice, values that do not go together. Whatever the bytes, time and memory stay in
+/// proportion to them: aliases, tags and deeper nesting are refused where they begin.
+Config load_config(const std::string& path, std::span<const std::string> overrides = {});
+/// The same for a text; `source` is how messages name it.
+Config parse_config(std::string_view yaml, const std::string& source,
+                    std::span<const std::string> overrides = {});
+
+/// Every key with its value, as YAML: reading it back gives the same config.
+std::string config_yaml(const Config& config);
+/// Every key with type, range, default and meaning, for people.
+std::string config_documentation();
+
+}  // namespace fullbore

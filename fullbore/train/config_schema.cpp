@@ -1,0 +1,245 @@
+#include "fullbore/train/config_schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "fullbore/data/utf8.h"
+
+namespace fullbore {
+namespace {
+
+/// A text that YAML reads back as it stands, and not as nothing.
+bool is_plain(const std::string& text) {
+  const auto is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '/' || c == '.';
+  };
+  return !text.empty() && is_word(text[0]) && text != "null" && text != "Null" && text != "NULL" &&
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return is_word(c) || c == '-' || c == '+'; });
+}
+
+std::string text_yaml(const std::string& text) {
+  return is_plain(text) ? text : nlohmann::json(text).dump();  // a JSON text is a YAML text
+}
+
+bool is_storable(const std::string& text) {
+  return text.find('\0') == std::string::npos && decode_utf8(text, [](char32_t) {}) == text.size();
+}
+
+template <class Number>
+bool parse_number(const ConfigText& value, const ConfigRange& range, Number& number) {
+  Number parsed{};
+  const char* const end = value.text.data() + value.text.size();
+  const auto [stop, error] = std::from_chars(value.text.data(), end, parsed);
+  if (value.quoted || error != std::errc() || stop != end ||
+      !range.contains(static_cast<double>(parsed)))
+    return false;
+  number = parsed;
+  return true;
+}
+
+/// Stores a ConfigText in a member, by the member's type.
+struct Assigner {
+  const ConfigField& field;
+  const ConfigText& value;
+
+  bool operator()(int64_t* place) const {
+    return !value.is_list && parse_number(value, field.range, *place);
+  }
+  bool operator()(double* place) const {
+    return !value.is_list && parse_number(value, field.range, *place);
+  }
+  bool operator()(bool* place) const {
+    if (value.is_list || value.quoted || (value.text != "true" && value.text != "false"))
+      return false;
+    *place = value.text == "true";
+    return true;
+  }
+  bool operator()(std::string* place) const {
+    const auto& choices = field.choices;
+    const bool allowed =
+        choices.empty() || std::find(choices.begin(), choices.end(), value.text) != choices.end();
+    if (value.is_list || !allowed || !is_storable(value.text)) return false;
+    *place = value.text;
+    return true;
+  }
+  bool operator()(std::vector<std::string>* place) const {
+    if (!value.is_list || !std::all_of(value.items.begin(), value.items.end(), is_storable))
+      return false;
+    *place = value.items;
+    return true;
+  }
+};
+
+struct Printer {
+  std::string operator()(const int64_t* place) const { return fmt::format("{}", *place); }
+  // The shortest form that reads back to the same double.
+  std::string operator()(const double* place) const { return fmt::format("{}", *place); }
+  std::string operator()(const bool* place) const { return *place ? "true" : "false"; }
+  std::string operator()(const std::string* place) const { return text_yaml(*place); }
+  std::string operator()(const std::vector<std::string>* place) const {
+    std::vector<std::string> items;
+    for (const std::string& item : *place) items.push_back(text_yaml(item));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
+};
+
+constexpr ConfigRange kNotNegative{.low = 0};
+constexpr ConfigRange kPositive{.low = 0, .low_open = true};
+constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
+// Bounds of counts keep products of them within 64 bits, and a slip of the keyboard from the planner.
+constexpr ConfigRange kSteps{.low = 1, .high = 1e9};
+constexpr ConfigRange kInterval{.low = 0, .high = 1e9};
+
+#define FB_KEY(section, member) \
+#section "." #member, [](Config & config) -> ConfigPlace { return &config.section.member; }
+
+std::vector<ConfigField> make_fields() {
+  return {
+      {FB_KEY(run, dir),
+       {},
+       {},
+       "folder of the run: metrics, log, checkpoints, summary; empty: runs/<name>-<number>, a new "
+       "one"},
+      {FB_KEY(run, name), {}, {}, "a label for people, kept in the run's records"},
+      {FB_KEY(run, seed), {0, 9007199254740992}, {}, "of initial values, batches and dropout"},
+
+      {FB_KEY(data, path), {}, {}, "the UTF-8 text to learn from"},
+      {FB_KEY(data, cache_dir), {}, {}, "folder for token caches; empty: the user's cache folder"},
+      {FB_KEY(data, validation_fraction),
+       kFraction,
+       {},
+       "share of the text, at its end, that is held out; 0: no validation"},
+      {FB_KEY(data, workers),
+       {0, 256},
+       {},
+       "threads that prepare batches, 0: the training thread; no effect on the result"},
+      {FB_KEY(data, prefetch), {1, 1024}, {}, "batches kept ready; no effect on the result"},
+
+      {FB_KEY(model, name), {}, {"gpt"}, "the architecture"},
+      {FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"},
+      {FB_KEY(model, heads), {1, 1024}, {}, "attention heads of each block; divides model.width"},
+      {FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"},
+      {FB_KEY(model, context), {1, 1048576}, {}, "characters seen at once, at most"},
+      {FB_KEY(model, dropout), kFraction, {}, "share of activations dropped while training"},
+      {FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"},
+      {FB_KEY(model, tie_head), {}, {}, "the output head is the token table"},
+
+      {FB_KEY(optim, name), {}, {"adamw"}, "the optimiser"},
+      {FB_KEY(optim, learning_rate), kNotNegative, {}, "its peak, reached after the warm-up"},
+      {FB_KEY(optim, minimum_learning_rate), kNotNegative, {}, "where a cosine schedule ends"},
+      {FB_KEY(optim, warmup_steps), kInterval, {}, "steps over which the rate rises linearly"},
+      {FB_KEY(optim, schedule), {}, {"cosine", "constant"}, "the rate after the warm-up"},
+      {FB_KEY(optim, beta1), kFraction, {}, "decay of the gradient's moving average"},
+      {FB_KEY(optim, beta2), kFraction, {}, "decay of the squared gradient's moving average"},
+      {FB_KEY(optim, epsilon), kPositive, {}, "added to the root of the second moment"},
+      {FB_KEY(optim, weight_decay), kNotNegative, {}, "decoupled; of matrices only"},
+      {FB_KEY(optim, clip_norm), kNotNegative, {}, "largest global gradient norm; 0: no clipping"},
+
+      {FB_KEY(train, steps), kSteps, {}, "updates in all, those before a --resume included"},
+      {FB_KEY(train, batch_size), {1, 1048576}, {}, "sequences per step"},
+      {FB_KEY(train, eval_interval),
+       kInterval,
+       {},
+       "steps between validations; 0: at the end only"},
+      {FB_KEY(train, eval_batches),
+       kInterval,
+       {},
+       "batches of each validation; 0: the whole validation part"},
+      {FB_KEY(train, checkpoint_interval),
+       kInterval,
+       {},
+       "steps between checkpoints; 0: at the end only"},
+      {FB_KEY(train, sample_characters), {0, 1e6}, {}, "length of the sample shown at the end"},
+
+      {FB_KEY(engine, backend), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
+      {FB_KEY(engine, precision), {}, {"fp32"}, "of the matrix products"},
+      {FB_KEY(engine, threads), {0, 1024}, {}, "threads of a step; 0: all processors there are"},
+      {FB_KEY(engine, disabled_passes), {}, {}, "names of `fullbore passes` to leave out"},
+      {FB_KEY(engine, cache_dir),
+       {},
+       {},
+       "folder for compiled kernels; empty: the user's cache folder"},
+
+      {FB_KEY(log, interval), kSteps, {}, "steps between lines of metrics"},
+      {FB_KEY(log, level), {}, {"debug", "info", "warn"}, "what the log file holds, at least"},
+  };
+}
+
+#undef FB_KEY
+
+}  // namespace
+
+bool ConfigRange::contains(double value) const {
+  return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high) &&
+         value - value == 0;  // neither NaN nor infinite
+}
+
+std::string ConfigRange::text() const {
+  const auto bound = [](double value) {
+    return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
+                                                                     : fmt::format("{}", value);
+  };
+  const bool bounded = high < std::numeric_limits<double>::infinity();
+  if (!bounded) return fmt::format("{} {}", low_open ? "above" : "of at least", bound(low));
+  return fmt::format("in {}{}, {}{}", low_open ? '(' : '[', bound(low), bound(high),
+                     high_open ? ')' : ']');
+}
+
+std::string_view ConfigField::section() const {
+  return std::string_view(key).substr(0, key.find('.'));
+}
+std::string_view ConfigField::name() const {
+  return std::string_view(key).substr(key.find('.') + 1);
+}
+
+std::string ConfigField::expectation() const {
+  Config config;
+  const ConfigPlace type = place(config);
+  if (std::holds_alternative<int64_t*>(type)) return "a whole number " + range.text();
+  if (std::holds_alternative<double*>(type)) return "a number " + range.text();
+  if (std::holds_alternative<bool*>(type)) return "true or false";
+  if (std::holds_alternative<std::vector<std::string>*>(type)) return "a list such as [a, b]";
+  if (choices.empty()) return "a text";
+  return fmt::format("{}{}", choices.size() > 1 ? "one of " : "", fmt::join(choices, ", "));
+}
+
+const std::vector<ConfigField>& config_fields() {
+  static const std::vector<ConfigField> fields = make_fields();
+  return fields;
+}
+
+const ConfigField* find_config_field(std::string_view key) {
+  for (const ConfigField& field : config_fields())
+    if (field.key == key) return &field;
+  return nullptr;
+}
+
+std::vector<std::string> config_keys() {
+  std::vector<std::string> keys;
+  for (const ConfigField& field : config_fields()) keys.push_back(field.key);
+  return keys;
+}
+
+std::vector<std::string> config_sections() {
+  std::vector<std::string> sections;
+  for (const ConfigField& field : config_fields())
+    if (sections.empty() || sections.back() != field.section())
+      sections.emplace_back(field.section());
+  return sections;
+}
+
+bool assign(const ConfigField& field, Config& config, const ConfigText& value) {
+  return std::visit(Assigner{field, value}, field.place(config));
+}
+
+std::string value_yaml(const ConfigField& field, const Config& config) {
+  Config copy = config;
+  return std::visit(Printer{}, field.place(copy));
+}
+
+}  // namespace fullbore

@@ -1,0 +1,56 @@
+#pragma once
+#include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "fullbore/train/config.h"
+
+namespace fullbore {
+
+/// Bounds of a number; `open` ones are excluded.
+struct ConfigRange {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_open = false;
+  bool high_open = false;
+  bool contains(double value) const;  ///< false for NaN
+  std::string text() const;           ///< "[0, 1)"
+};
+
+using ConfigPlace = std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*>;
+
+/// One key. Its type is that of the member it is stored in.
+struct ConfigField {
+  std::string key;  ///< "train.steps"
+  ConfigPlace (*place)(Config&);
+  ConfigRange range;                 ///< numbers only
+  std::vector<std::string> choices;  ///< texts only; empty: any text
+  std::string meaning;               ///< one line
+
+  std::string_view section() const;
+  std::string_view name() const;    ///< without the section
+  std::string expectation() const;  ///< "a whole number in [1, 1000]"
+};
+
+/// All keys, grouped by section.
+const std::vector<ConfigField>& config_fields();
+const ConfigField* find_config_field(std::string_view key);
+std::vector<std::string> config_keys();
+std::vector<std::string> config_sections();
+
+/// A value as it is written.
+struct ConfigText {
+  std::string text;
+  bool quoted = false;   ///< then it is a text, whatever it looks like
+  bool is_list = false;  ///< then `items` holds it
+  std::vector<std::string> items;
+};
+
+/// Stores the value; false when it has not the field's type or range, or is not UTF-8.
+bool assign(const ConfigField& field, Config& config, const ConfigText& value);
+/// The field's value in `config`, as YAML.
+std::string value_yaml(const ConfigField& field, const Config& config);
+
+}  // namespace fullbore

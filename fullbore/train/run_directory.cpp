@@ -1,0 +1,101 @@
+#include "fullbore/train/run_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/files.h"
+
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+
+void create_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    throw DataError(fmt::format("cannot create the folder {}: {}", path.string(), error.message()));
+}
+
+bool holds_a_run(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path / "config.resolved.yaml", error);
+}
+
+/// N of "<name>-N", or 0.
+int number_of(const std::string& folder, const std::string& name) {
+  if (folder.size() < name.size() + 2 || folder.compare(0, name.size(), name) != 0 ||
+      folder[name.size()] != '-')
+    return 0;
+  const char* first = folder.data() + name.size() + 1;
+  const char* last = folder.data() + folder.size();
+  int number = 0;
+  const auto [end, error] = std::from_chars(first, last, number);
+  return error == std::errc() && end == last && number > 0 ? number : 0;
+}
+
+int largest_number(const std::string& parent, const std::string& name) {
+  std::error_code error;
+  int largest = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error))
+    largest = std::max(largest, number_of(entry.path().filename().string(), name));
+  return largest;
+}
+
+}  // namespace
+
+RunDirectory RunDirectory::create(const std::string& path) {
+  if (holds_a_run(path))
+    throw UsageError(fmt::format(
+        "run.dir {} holds a run already: go on with it by --resume, or choose another run.dir",
+        path));
+  create_folder(path);
+  return RunDirectory(path);
+}
+
+RunDirectory RunDirectory::create_numbered(const std::string& parent, const std::string& name) {
+  create_folder(parent);
+  for (int number = largest_number(parent, name) + 1;; ++number) {
+    const std::string path = fmt::format("{}/{}-{}", parent, name, number);
+    std::error_code error;
+    if (fs::create_directory(path, error)) return RunDirectory(path);  // false: another was faster
+    if (error)
+      throw DataError(fmt::format("cannot create the folder {}: {}", path, error.message()));
+  }
+}
+
+RunDirectory RunDirectory::open(const std::string& path) {
+  if (!fs::is_directory(path)) throw DataError(fmt::format("there is no run {}", path));
+  return RunDirectory(path);
+}
+
+std::string RunDirectory::latest_numbered(const std::string& parent, const std::string& name) {
+  const int number = largest_number(parent, name);
+  return number == 0 ? "" : fmt::format("{}/{}-{}", parent, name, number);
+}
+
+RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
+  lock_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) throw DataError(fmt::format("cannot open {}: {}", path_, system_reason()));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    throw DataError(fmt::format("{} is in use by another fullbore process", path_));
+  }
+  create_folder(checkpoints());
+}
+
+RunDirectory::RunDirectory(RunDirectory&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+
+RunDirectory::~RunDirectory() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+}  // namespace fullbore

@@ -1,0 +1,43 @@
+#pragma once
+#include <string>
+
+namespace fullbore {
+
+/// The folder of one run. Its files:
+///   config.resolved.yaml   every setting; reproduces the run
+///   metrics.jsonl          one JSON object per line
+///   log.txt                what was said, with times
+///   summary.json           how it ended
+///   checkpoints/           last.safetensors, the one before it, best.safetensors
+class RunDirectory {
+ public:
+  /// For a new run. `path` may exist but must hold no run yet: UsageError that says what would do.
+  static RunDirectory create(const std::string& path);
+  /// For a new run in <parent>/<name>-N, N one more than the largest there is.
+  static RunDirectory create_numbered(const std::string& parent, const std::string& name);
+  /// For a run to go on with. DataError if it does not exist.
+  static RunDirectory open(const std::string& path);
+  /// The path <parent>/<name>-N with the largest N, or "".
+  static std::string latest_numbered(const std::string& parent, const std::string& name);
+
+  RunDirectory(RunDirectory&& other) noexcept;
+  RunDirectory& operator=(RunDirectory&&) = delete;
+  ~RunDirectory();  ///< lets other processes use it
+
+  const std::string& path() const { return path_; }
+  std::string config() const { return path_ + "/config.resolved.yaml"; }
+  std::string metrics() const { return path_ + "/metrics.jsonl"; }
+  std::string log() const { return path_ + "/log.txt"; }
+  std::string summary() const { return path_ + "/summary.json"; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string last_checkpoint() const { return checkpoints() + "/last.safetensors"; }
+  std::string best_checkpoint() const { return checkpoints() + "/best.safetensors"; }
+
+ private:
+  /// Locks the folder, which exists: two processes must not write one run.
+  explicit RunDirectory(std::string path);
+  std::string path_;
+  int lock_ = -1;
+};
+
+}  // namespace fullbore

@@ -1,0 +1,165 @@
+#include "fullbore/train/run_reporter.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/monitor/process.h"
+#include "fullbore/monitor/run_log.h"
+
+namespace fullbore {
+
+RunReporter::RunReporter(const RunDirectory& run, Console& console, Clock::time_point start)
+    : run_(run),
+      console_(console),
+      start_(start),
+      log_(make_run_log(console, run.log()).take_or_throw()) {}
+
+void RunReporter::begin(const RunScale& scale, const RunPosition& restored) {
+  scale_ = scale;
+  best_loss_ = restored.best_validation_loss;
+  best_step_ = restored.best_step;
+  progress_.step = restored.step;
+  progress_.train_loss = restored.train_loss;
+  progress_.validation_loss = restored.validation_loss;
+  progress_.total_steps = scale.total_steps;
+  progress_.planned_bytes = scale.planned_bytes;
+  const auto kept = [&](const nlohmann::json& record) {
+    const auto kind = record.find("kind");
+    const auto at = record.find("step");
+    if (kind == record.end() || at == record.end() || !at->is_number_integer()) return false;
+    return at->get<int64_t>() <= (*kind == "evaluation" ? restored.evaluated_step : restored.step);
+  };
+  const int64_t dropped = trim_json_lines(run_.metrics(), kept).take_or_throw();
+  if (dropped > 0)
+    log_->info("dropped {} lines of metrics that the checkpoint does not know of", dropped);
+  metrics_.emplace(JsonLines::open(run_.metrics()).take_or_throw());
+  write_summary(run_.summary(), summary("running", "")).take_or_throw();
+}
+
+void RunReporter::step_done(int64_t step, const StepMetrics& metrics, double step_seconds,
+                            double wait_seconds) {
+  if (meter_.steps() == 0) {
+    seconds_to_first_step_ = seconds_since_start();
+    log_->info("first step after {}", duration_text(seconds_to_first_step_));
+  }
+  meter_.add(step_seconds, wait_seconds);
+  last_ = metrics;
+  progress_.phase.clear();
+  progress_.step = step;
+  progress_.train_loss = metrics.loss;
+  if (console_.live_due()) {
+    update_rates();
+    console_.live(progress_);
+  }
+}
+
+void RunReporter::log_step() {
+  update_rates();
+  write_metrics({{"kind", "train"},
+                 {"step", progress_.step},
+                 {"loss", last_.loss},
+                 {"gradient_norm", last_.gradient_norm},
+                 {"learning_rate", last_.learning_rate},
+                 {"tokens_per_second", progress_.tokens_per_second},
+                 {"utilisation", progress_.utilisation},
+                 {"data_wait_share", progress_.data_wait_share},
+                 {"seconds", seconds_since_start()}});
+  // The live line says it already where there is one.
+  log_->log(console_.terminal() ? spdlog::level::debug : spdlog::level::info, "{}",
+            progress_text(progress_));
+}
+
+void RunReporter::evaluating(uint64_t done, uint64_t batches) {
+  progress_.phase = fmt::format("evaluating {}/{}", done, batches);
+  console_.live(progress_);
+}
+
+void RunReporter::evaluated(const RunPosition& position, double seconds) {
+  ++evaluations_;
+  evaluation_seconds_ += seconds;
+  progress_.phase.clear();
+  progress_.validation_loss = position.validation_loss;
+  best_loss_ = position.best_validation_loss;
+  best_step_ = position.best_step;
+  const bool best = position.best_step == position.step;
+  write_metrics({{"kind", "evaluation"},
+                 {"step", position.step},
+                 {"validation_loss", position.validation_loss},
+                 {"best", best},
+                 {"seconds", seconds_since_start()}});
+  log_->info("step {}/{}  validation loss {:.4f}{}", position.step, scale_.total_steps,
+             position.validation_loss,
+             best ? "  best" : fmt::format("  (best {:.4f} at step {})", best_loss_, best_step_));
+}
+
+void RunReporter::finish(const std::string& status, const std::string& error) {
+  console_.clear();
+  const RunSummary result = summary(status, error);
+  const Status written = write_summary(run_.summary(), result);
+  if (!written) log_->warn("{}", written.error());
+  if (!error.empty()) {
+    log_->debug("{}: {}", status, error);  // the console gets it from whoever catches it
+    return;
+  }
+  std::string text = fmt::format("{} at step {}/{} after {}", status, result.steps,
+                                 scale_.total_steps, duration_text(result.wall_seconds));
+  if (meter_.steps() > 0)
+    text += fmt::format("  {} tok/s  {:.1f}% of peak  {} resident at most",
+                        count_text(result.tokens_per_second), result.utilisation * 100,
+                        bytes_text(static_cast<double>(result.peak_bytes)));
+  log_->info("{}", text);
+}
+
+double RunReporter::seconds_since_start() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+void RunReporter::update_rates() {
+  const double rate = meter_.recent_steps_per_second();
+  progress_.tokens_per_second = rate * static_cast<double>(scale_.tokens_per_step);
+  progress_.utilisation = rate * scale_.flops_per_step / scale_.peak_flops;
+  progress_.data_wait_share = meter_.recent_wait_share();
+  progress_.resident_bytes = resident_bytes();
+  progress_.seconds_left = seconds_left();
+}
+
+double RunReporter::seconds_left() const {
+  const auto steps = static_cast<double>(scale_.total_steps - progress_.step);
+  double seconds = steps / meter_.recent_steps_per_second();
+  if (evaluations_ > 0 && scale_.evaluation_interval > 0)
+    seconds += steps / static_cast<double>(scale_.evaluation_interval) * evaluation_seconds_ /
+               static_cast<double>(evaluations_);
+  return seconds;
+}
+
+void RunReporter::write_metrics(const nlohmann::ordered_json& record) {
+  const Status written = metrics_->write(record);
+  if (!written) throw DataError(written.error());
+}
+
+RunSummary RunReporter::summary(const std::string& status, const std::string& error) const {
+  RunSummary result;
+  result.status = status;
+  result.error = error;
+  result.steps = progress_.step;
+  result.final_train_loss = progress_.train_loss;
+  result.final_validation_loss = progress_.validation_loss;
+  result.best_validation_loss = best_loss_;
+  result.best_step = best_step_;
+  result.peak_bytes = peak_resident_bytes();
+  result.planned_peak_bytes = scale_.planned_bytes;
+  result.parameters = scale_.parameters;
+  result.flops_per_step = scale_.flops_per_step;
+  result.seconds_to_first_step = seconds_to_first_step_;
+  result.wall_seconds = seconds_since_start();
+  if (meter_.steps() > 0) {
+    const double rate = meter_.steps_per_second();
+    result.tokens_per_second = rate * static_cast<double>(scale_.tokens_per_step);
+    result.utilisation = rate * scale_.flops_per_step / scale_.peak_flops;
+    result.data_wait_share = meter_.wait_share();
+  }
+  return result;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,54 @@
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fullbore/base/error.h"
+#include "fullbore/train/evaluator.h"
+#include "fullbore/train/run_checkpoints.h"
+#include "fullbore/train/run_directory.h"
+
+namespace fullbore {
+
+class Console;
+
+struct TrainingOptions {
+  int64_t steps = 1000;
+  int64_t log_interval = 10;          ///< steps between lines of metrics
+  int64_t evaluation_interval = 100;  ///< steps between evaluations; 0: at the end only
+  int64_t checkpoint_interval = 100;  ///< steps between checkpoints; 0: at the end only
+  uint64_t seed = 1;                  ///< of initial values and of random ops
+  AdamWOptions optimizer = {};
+  CompileOptions compile = {};
+  LoaderOptions loader = {};
+  int workers = 0;  ///< threads of the step; 0: all processors there are
+};
+
+/// Everything a training run is made of. The trainer knows the model as a function that writes a
+/// loss into a trace, and the data as a source of batches: nothing of tokens or of architectures.
+struct TrainingJob {
+  LossFunction loss;
+  std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
+  std::optional<ValidationSet> validation;
+  int64_t tokens_per_step = 0;  ///< for rates
+  TrainingOptions options;
+  /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
+  std::string tokenizer;
+  RunIdentity identity;
+  std::string config;  ///< the resolved configuration, kept in the run and in checkpoints
+};
+
+/// Runs the job in the run directory, from its last checkpoint if `resume` is set and there is one.
+///
+/// Every `checkpoint_interval` steps and at the end the run is saved as last.safetensors, at every
+/// best validation loss as best.safetensors. A resumed run has the bits of one never interrupted.
+/// On SIGINT, SIGTERM or SIGHUP the step is finished, the run saved, and kInterrupted returned.
+/// Throws NumericalError when loss or gradients are not finite (nothing is saved after), DataError
+/// when the checkpoint belongs to another run or a file cannot be written. Whatever happens,
+/// summary.json says how it ended.
+ExitCode train(const TrainingJob& job, const RunDirectory& run, Console& console, bool resume,
+               std::chrono::steady_clock::time_point start);
+
+}  // namespace fullbore

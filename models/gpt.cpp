@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "fullbore/base/error.h"
+#include "fullbore/nn/modules.h"
+#include "models/models.h"
+
+namespace fullbore {
+namespace {
+
+// x + attention(norm(x)), then x + mlp(norm(x)); x [B,T,C].
+Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config) {
+  const Scope scope(trace, name);
+  // Each block adds two branches to the residual stream: their last layers start smaller, so that
+  // its variance does not grow with depth (Radford et al. 2019, section 2.3).
+  const auto residual =
+      Initializer::normal(0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)));
+
+  Tensor h = nn::layer_norm(trace, "attention_norm", x, {.bias = config.bias});
+  h = nn::self_attention(trace, "attention", h,
+                         {.heads = config.heads,
+                          .causal = true,
+                          .bias = config.bias,
+                          .dropout = config.dropout,
+                          .projection_initializer = residual});
+  x = x + nn::dropout(trace, h, config.dropout);
+
+  h = nn::layer_norm(trace, "mlp_norm", x, {.bias = config.bias});
+  h = gelu(nn::linear(trace, "mlp.up", h, 4 * config.width, {.bias = config.bias}));
+  h = nn::linear(trace, "mlp.down", h, config.width, {config.bias, residual});
+  return x + nn::dropout(trace, h, config.dropout);
+}
+
+}  // namespace
+
+Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+  const int64_t length = tokens.dim(1);
+  if (length > config.context)
+    throw UsageError(fmt::format("gpt: {} tokens, the context is {}", length, config.context));
+
+  Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
+  const Tensor positions =
+      nn::embedding_table(trace, "position_embedding", config.context, config.width);
+  x = x + slice(positions, 0, 0, length);  // [B,T,C] + [T,C]
+  x = nn::dropout(trace, x, config.dropout);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    x = block(trace, fmt::format("layers.{}", layer), x, config);
+  x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
+
+  if (!config.tie_head) return nn::linear(trace, "head", x, config.vocabulary, {.bias = false});
+  const Tensor table =
+      nn::embedding_table(trace, "token_embedding", config.vocabulary, config.width);
+  return linear(x, table);
+}
+
+Tensor language_model_loss(Tensor logits, Tensor targets) {
+  return reduce_mean(cross_entropy(logits, targets), {0, 1});
+}
+
+}  // namespace fullbore

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fullbore/base/error.h"
+#include "fullbore/optim/adamw.h"
+#include "fullbore/runtime/program.h"
+#include "models/models.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kVocabulary = 65;
+constexpr int64_t kContext = 64;
+constexpr int64_t kBatch = 12;
+
+// Steele, Lea, Flood 2014; the same formulas as tools/golden/gpt_golden.py.
+uint64_t splitmix(uint64_t state) {
+  uint64_t z = state + 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
+double deviation_of(const std::string& name) {
+  if (name.find("embedding") != std::string::npos) return 0.02;
+  if (name.find("norm") != std::string::npos) return 0.1;
+  return name.ends_with(".bias") ? 0.02 : 0.05;
+}
+
+void fill_parameters(const Graph& graph, State& state) {
+  uint64_t ordinal = 0;
+  for (const Graph::Input& input : graph.inputs()) {
+    if (input.role != Role::parameter) continue;
+    const bool gain = input.name.find("norm.weight") != std::string::npos;
+    const std::span<float> values = state.span<float>(input.name);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double uniform = static_cast<double>(splitmix((ordinal << 32) + i) >> 11) * 0x1p-53;
+      values[i] = static_cast<float>((gain ? 1.0 : 0.0) +
+                                     deviation_of(input.name) * std::sqrt(3.0) * (2 * uniform - 1));
+    }
+    ++ordinal;
+  }
+}
+
+void fill_batch(uint64_t step, std::vector<int32_t>& tokens, std::vector<int32_t>& targets) {
+  for (uint64_t row = 0; row < kBatch; ++row) {
+    uint64_t token = splitmix(((1000 + step) << 32) + row) % kVocabulary;
+    for (uint64_t t = 0; t < kContext; ++t) {
+      tokens[row * kContext + t] = static_cast<int32_t>(token);
+      token = (token * 5 + row) % kVocabulary;
+      targets[row * kContext + t] = static_cast<int32_t>(token);
+    }
+  }
+}
+
+Graph training_step(bool bias) {
+  Trace trace("train", true);
+  const TensorType type{DType::i32, {kBatch, kContext}};
+  const Tensor tokens = trace.batch("tokens", type);
+  const Tensor targets = trace.batch("targets", type);
+  const LanguageModelConfig config{.vocabulary = kVocabulary, .bias = bias};
+  const Tensor loss = language_model_loss(gpt(trace, tokens, config), targets);
+  const OptimizerResult result = adamw(
+      trace, loss, {.schedule = {"cosine", 1e-3, 1e-4, 4, 20}, .beta2 = 0.99, .weight_decay = 0.1});
+  trace.result("loss", loss);
+  trace.result("gradient_norm", result.gradient_norm);
+  return trace.finish();
+}
+
+class GptGolden : public testing::TestWithParam<bool> {};
+
+// Ten steps of the reference configuration against PyTorch (tools/golden/gpt_golden.py): losses and
+// gradient norms to 1e-5 relative.
+TEST_P(GptGolden, TenStepsEqualPyTorch) {
+  const bool bias = GetParam();
+  std::ifstream file(std::string(FB_SOURCE_DIR) + "/tests/models/golden/gpt.json");
+  ASSERT_TRUE(file.good());
+  const auto golden = nlohmann::json::parse(file)[bias ? "bias" : "no_bias"]["f32"];
+
+  const Graph graph = training_step(bias);
+  State state(state_entries(graph));
+  fill_parameters(graph, state);
+  Team team(2);
+  Program program = Program::compile(graph, state, team);
+  void* const memory = std::aligned_alloc(64, 2 * kBatch * kContext * 4);
+  std::vector<int32_t> tokens(kBatch * kContext);
+  std::vector<int32_t> targets(kBatch * kContext);
+  auto* const aligned = static_cast<int32_t*>(memory);
+  const void* const batch[] = {aligned, aligned + kBatch * kContext};
+  for (size_t step = 0; step < golden["losses"].size(); ++step) {
+    fill_batch(step, tokens, targets);
+    std::memcpy(aligned, tokens.data(), tokens.size() * 4);
+    std::memcpy(aligned + kBatch * kContext, targets.data(), targets.size() * 4);
+    program.run(batch);
+    const double loss = golden["losses"][step];
+    const double norm = golden["gradient_norms"][step];
+    EXPECT_NEAR(program.scalar("loss"), loss, 1e-5 * loss) << "step " << step;
+    EXPECT_NEAR(program.scalar("gradient_norm"), norm, 1e-5 * norm) << "step " << step;
+  }
+  std::free(memory);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bias, GptGolden, testing::Bool());
+
+TEST(Gpt, ParameterCountIsTheFormula) {
+  Trace trace("count", false);
+  const LanguageModelConfig config{
+      .vocabulary = 50257, .layers = 12, .heads = 12, .width = 768, .context = 1024};
+  gpt(trace, trace.batch("tokens", {DType::i32, {1, 4}}), config);
+  int64_t parameters = 0;
+  for (const Trace::Parameter& parameter : trace.parameters())
+    parameters += parameter.tensor.type().elements();
+  EXPECT_EQ(parameters, 124439808);  // GPT-2 124M
+}
+
+TEST(Gpt, RefusesMoreTokensThanContext) {
+  Trace trace("long", false);
+  const LanguageModelConfig config{.vocabulary = 5, .context = 8};
+  EXPECT_THROW(gpt(trace, trace.batch("tokens", {DType::i32, {1, 9}}), config), UsageError);
+}
+
+}  // namespace
+}  // namespace fullbore

@@ -1,0 +1,47 @@
+#include "fullbore/train/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace fullbore {
+namespace {
+
+TEST(Interrupt, FirstSignalIsRememberedAndHandlersAreTakenAway) {
+  {
+    const InterruptGuard guard;
+    EXPECT_FALSE(guard.requested());
+    raise(SIGTERM);
+    EXPECT_TRUE(guard.requested());
+    EXPECT_EQ(guard.signal(), SIGTERM);
+    raise(SIGINT);
+    EXPECT_EQ(guard.signal(), SIGTERM) << "the first one counts";
+  }
+  const InterruptGuard again;
+  EXPECT_FALSE(again.requested()) << "a new run starts afresh";
+}
+
+TEST(InterruptDeathTest, SecondSignalOfAKindEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        const InterruptGuard guard;
+        raise(SIGINT);
+        raise(SIGINT);
+        _exit(0);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(Interrupt, IgnoredSignalsStayIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    const InterruptGuard guard;
+    raise(SIGHUP);
+    EXPECT_FALSE(guard.requested());
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+}
+
+}  // namespace
+}  // namespace fullbore

@@ -1,0 +1,74 @@
+#include "fullbore/train/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "fullbore/base/error.h"
+
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class RunDirectoryTest : public ::testing::Test {
+ protected:
+  RunDirectoryTest() : folder_(::testing::TempDir() + "fullbore_runs") { fs::remove_all(folder_); }
+  ~RunDirectoryTest() override { fs::remove_all(folder_); }
+
+  template <class Act>
+  static std::string error_of(const Act& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::string folder_;
+};
+
+TEST_F(RunDirectoryTest, NumbersGrowPastTheLargest) {
+  EXPECT_EQ(RunDirectory::latest_numbered(folder_, "gpt"), "");
+  EXPECT_EQ(RunDirectory::create_numbered(folder_, "gpt").path(), folder_ + "/gpt-1");
+  EXPECT_EQ(RunDirectory::create_numbered(folder_, "gpt").path(), folder_ + "/gpt-2");
+  for (const char* other : {"gpt-x", "gpt-07b", "gpt-", "gpt", "other-50", "gpt--3"})
+    fs::create_directory(fs::path(folder_) / other);
+  fs::create_directory(folder_ + "/gpt-9");
+  EXPECT_EQ(RunDirectory::latest_numbered(folder_, "gpt"), folder_ + "/gpt-9");
+  EXPECT_EQ(RunDirectory::create_numbered(folder_, "gpt").path(), folder_ + "/gpt-10");
+}
+
+TEST_F(RunDirectoryTest, ARunIsNotOverwritten) {
+  const std::string path = folder_ + "/deep/mine";
+  { const RunDirectory run = RunDirectory::create(path); }
+  { const RunDirectory run = RunDirectory::create(path); }  // nothing was written: still free
+  std::ofstream(path + "/config.resolved.yaml") << "x: 1\n";
+  EXPECT_THAT(error_of([&] { RunDirectory::create(path); }),
+              HasSubstr("holds a run already: go on with it by --resume"));
+  EXPECT_EQ(RunDirectory::open(path).path(), path);
+}
+
+TEST_F(RunDirectoryTest, OneProcessAtATime) {
+  const RunDirectory first = RunDirectory::create(folder_ + "/a");
+  EXPECT_THAT(error_of([&] { RunDirectory::open(folder_ + "/a"); }),
+              HasSubstr("in use by another fullbore process"));
+  EXPECT_NO_THROW(RunDirectory::create(folder_ + "/b"));
+}
+
+TEST_F(RunDirectoryTest, ImpossibleFoldersAreNamed) {
+  EXPECT_THAT(error_of([&] { RunDirectory::open(folder_ + "/none"); }),
+              HasSubstr("there is no run " + folder_ + "/none"));
+  EXPECT_THAT(error_of([] { RunDirectory::create("/proc/none/run"); }),
+              HasSubstr("cannot create the folder /proc/none/run"));
+  EXPECT_THAT(error_of([] { RunDirectory::create_numbered("/proc/none", "gpt"); }),
+              HasSubstr("cannot create the folder /proc/none"));
+}
+
+}  // namespace
+}  // namespace fullbore

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "fullbore/base/error.h"
+#include "fullbore/train/generator.h"
+
+namespace fullbore {
+namespace {
+
+std::vector<int> count_draws(const std::vector<float>& logits, const SamplingOptions& options,
+                             int draws) {
+  PhiloxStream stream(7);
+  std::vector<int> counts(logits.size(), 0);
+  for (int i = 0; i < draws; ++i)
+    ++counts[static_cast<size_t>(sample_token(logits, options, stream))];
+  return counts;
+}
+
+TEST(Sampling, FollowsTheSoftmax) {
+  const std::vector<float> logits = {0, 1, -1, 2};
+  constexpr int kDraws = 40'000;
+  for (const double temperature : {0.5, 1.0, 2.0}) {
+    const std::vector<int> counts = count_draws(logits, {temperature, 0}, kDraws);
+    double total = 0;
+    for (const float logit : logits) total += std::exp(logit / temperature);
+    for (size_t id = 0; id < logits.size(); ++id) {
+      const double p = std::exp(logits[id] / temperature) / total;
+      EXPECT_NEAR(counts[id], kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p))) << id;
+    }
+  }
+}
+
+TEST(Sampling, TopKDrawsFromTheKLargestAndTiesGoToTheLowerId) {
+  const std::vector<float> logits = {3, 5, 5, 5, 1};
+  const std::vector<int> counts = count_draws(logits, {1, 2}, 1000);
+  EXPECT_EQ(counts[1] + counts[2], 1000);
+  EXPECT_GT(counts[1], 400);
+  EXPECT_GT(counts[2], 400);
+  EXPECT_EQ(count_draws(logits, {1, 1}, 10)[1], 10);
+  EXPECT_GT(count_draws(logits, {1, 100}, 2000)[4], 0) << "k beyond the vocabulary is all of it";
+}
+
+TEST(Sampling, TemperatureZeroTakesTheLargest) {
+  EXPECT_EQ(count_draws({0, 3, 2, 3}, {0, 0}, 10)[1], 10);
+}
+
+TEST(Sampling, HugeAndMinusInfiniteLogitsAreFine) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(count_draws({1000, -1000, -infinity}, {1, 0}, 100)[0], 100);
+}
+
+TEST(Sampling, WhatIsNoDistributionIsRefused) {
+  PhiloxStream stream(1);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto draw = [&](std::vector<float> logits) { sample_token(logits, {}, stream); };
+  EXPECT_THROW(draw({1, nan}), NumericalError);
+  EXPECT_THROW(draw({1, infinity}), NumericalError);
+  EXPECT_THROW(draw({-infinity, -infinity}), NumericalError);
+}
+
+TEST(Sampling, SameSeedSameTokens) {
+  const std::vector<float> logits = {0, 1, 2, 3};
+  PhiloxStream a(5), b(5), c(6);
+  std::vector<int32_t> draws_a, draws_b, draws_c;
+  for (int i = 0; i < 50; ++i) {
+    draws_a.push_back(sample_token(logits, {}, a));
+    draws_b.push_back(sample_token(logits, {}, b));
+    draws_c.push_back(sample_token(logits, {}, c));
+  }
+  EXPECT_EQ(draws_a, draws_b);
+  EXPECT_NE(draws_a, draws_c);
+}
+
+}  // namespace
+}  // namespace fullbore
