@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "fullbore/backend/libraries.h"
+#include "fullbore/base/cache_directory.h"
+#include "fullbore/base/files.h"
+#include "fullbore/base/text.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/monitor/machine.h"
+#include "fullbore/monitor/process.h"
+#include "fullbore/ops/ops.h"
+#include "fullbore/runtime/program.h"
+
+namespace fullbore {
+namespace {
+
+/// All that the doctor looks at. A finding is something missing, with its consequence or cure.
+struct Diagnosis {
+  Machine machine;
+  std::vector<std::string> features;
+  int online_processors = 0;
+  int64_t memory_bytes = 0;
+  std::vector<Library> libraries;
+  std::string cache_folder;
+  bool cache_writable = false;
+  int64_t cache_free_bytes = 0;
+  int64_t run_free_bytes = 0;  ///< where runs are written: the current folder
+  std::string kernel_test;     ///< "" if the backend computes what it should
+  std::vector<std::string> findings;
+};
+
+/// Compiles and runs y = tanh(x w) once: a kernel of the JIT and one of the matrix library.
+std::string test_kernels(Team& team) {
+  constexpr int64_t kRows = 3;
+  constexpr int64_t kWidth = 5;
+  try {
+    GraphBuilder builder("doctor");
+    const Tensor x = builder.input("x", Role::batch, {DType::f32, {kRows, kWidth}});
+    const Tensor w = builder.input("w", Role::batch, {DType::f32, {kWidth, kWidth}});
+    builder.output("y", tanh(matmul(x, w)));
+    State state;
+    Program program = Program::compile(builder.take(), state, team);
+    alignas(64) float x_data[kRows * kWidth];
+    alignas(64) float w_data[kWidth * kWidth];
+    for (int i = 0; i < kRows * kWidth; ++i) x_data[i] = 0.1F * static_cast<float>(i - 7);
+    for (int i = 0; i < kWidth * kWidth; ++i) w_data[i] = 0.05F * static_cast<float>(11 - i);
+    const void* const batch[] = {x_data, w_data};
+    program.run(batch);
+    const auto* y = static_cast<const float*>(program.result(program.output("y")));
+    for (int64_t row = 0; row < kRows; ++row)
+      for (int64_t column = 0; column < kWidth; ++column) {
+        double sum = 0;
+        for (int64_t k = 0; k < kWidth; ++k)
+          sum += double{x_data[row * kWidth + k]} * double{w_data[k * kWidth + column]};
+        if (!(std::abs(double{y[row * kWidth + column]} - std::tanh(sum)) < 1e-5))
+          return fmt::format("computed {} where {} is right", y[row * kWidth + column],
+                             std::tanh(sum));
+      }
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+bool writable(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const std::string probe = fmt::format("{}/doctor-{}", folder, getpid());
+  const bool ok = write_file_atomically(probe, "probe\n").ok();
+  std::filesystem::remove(probe, error);
+  return ok;
+}
+
+void find_what_is_missing(Diagnosis& d) {
+  constexpr int64_t kLowDisk = int64_t{1} << 30;
+  const auto has = [&](const char* feature) {
+    return std::find(d.features.begin(), d.features.end(), feature) != d.features.end();
+  };
+  if (!d.kernel_test.empty())
+    d.findings.push_back("the cpu backend does not work here: " + d.kernel_test);
+  if (!has("avx2") || !has("fma"))
+    d.findings.emplace_back("no AVX2 with FMA: expect a small part of the usual speed");
+  if (!d.machine.native_bf16)
+    d.findings.emplace_back(
+        "no bf16 instructions (AVX512-BF16, AMX): engine.precision=bf16 saves memory here, not "
+        "time");
+  if (d.machine.busy)
+    d.findings.emplace_back(
+        "other processes were using this machine: the memory peak is too low; measure again when "
+        "it is idle");
+  if (d.machine.workers < d.online_processors)
+    d.findings.push_back(fmt::format(
+        "{} of {} processors usable: the affinity mask or the control group's quota limits this "
+        "process",
+        d.machine.workers, d.online_processors));
+  if (!d.cache_writable)
+    d.findings.push_back(fmt::format(
+        "the cache folder {} cannot be written: kernels are compiled anew in every run (set "
+        "FULLBORE_CACHE to a folder that can)",
+        d.cache_folder));
+  if (d.run_free_bytes >= 0 && d.run_free_bytes < kLowDisk)
+    d.findings.push_back(fmt::format("only {} of disk left in the current folder",
+                                     bytes_text(static_cast<double>(d.run_free_bytes))));
+}
+
+Diagnosis diagnose() {
+  Team team(available_processors());
+  Diagnosis d;
+  d.machine = refresh_machine(team);
+  d.features = processor_features();
+  d.online_processors = online_processors();
+  d.memory_bytes = memory_limit_bytes();
+  d.libraries = backend_libraries();
+  d.cache_folder = cache_directory();
+  d.cache_writable = writable(d.cache_folder);
+  d.cache_free_bytes = free_disk_bytes(d.cache_folder);
+  d.run_free_bytes = free_disk_bytes(".");
+  d.kernel_test = test_kernels(team);
+  find_what_is_missing(d);
+  return d;
+}
+
+void print_row(const char* name, const std::string& text) {
+  fmt::print("  {:<12} {}\n", name, text);
+}
+
+std::string free_text(int64_t bytes) {
+  return bytes < 0 ? "unknown" : bytes_text(static_cast<double>(bytes)) + " free";
+}
+
+void print_text(const Diagnosis& d) {
+  const MachinePeaks& peaks = d.machine.peaks;
+  fmt::print("Machine\n");
+  print_row("processor", d.machine.processor);
+  print_row("instructions", fmt::format("{}", fmt::join(d.features, " ")));
+  print_row("processors", fmt::format("{} usable of {}", d.machine.workers, d.online_processors));
+  print_row("memory", bytes_text(static_cast<double>(d.memory_bytes)));
+  fmt::print("Measured peaks, {} workers\n", d.machine.workers);
+  print_row("fp32",
+            fmt::format("{:.1f} GFLOP/s  ({})", peaks.fp32_flops / 1e9, d.machine.fp32_method));
+  print_row("bf16",
+            fmt::format("{:.1f} GFLOP/s  ({})", peaks.bf16_flops / 1e9, d.machine.bf16_method));
+  print_row("memory",
+            fmt::format("{:.1f} GB/s  (triad, three streams)", peaks.bytes_per_second / 1e9));
+  fmt::print("Libraries\n");
+  print_row("fullbore", FB_VERSION);
+  for (const Library& library : d.libraries)
+    print_row(library.name.c_str(), fmt::format("{}  {}", library.version, library.purpose));
+  print_row("kernels", d.kernel_test.empty() ? "compiled, run, and right" : d.kernel_test);
+  fmt::print("Disk\n");
+  print_row("cache", fmt::format("{}  {}, {}", d.cache_folder,
+                                 d.cache_writable ? "writable" : "not writable",
+                                 free_text(d.cache_free_bytes)));
+  print_row("runs", fmt::format("current folder  {}", free_text(d.run_free_bytes)));
+  fmt::print("Findings\n");
+  if (d.findings.empty()) fmt::print("  nothing is missing\n");
+  for (const std::string& finding : d.findings) fmt::print("  - {}\n", finding);
+}
+
+void print_json(const Diagnosis& d) {
+  nlohmann::ordered_json libraries = nlohmann::ordered_json::object();
+  for (const Library& library : d.libraries) libraries[library.name] = library.version;
+  const nlohmann::ordered_json json = {
+      {"processor", d.machine.processor},
+      {"instructions", d.features},
+      {"processors", d.online_processors},
+      {"workers", d.machine.workers},
+      {"memory_bytes", d.memory_bytes},
+      {"fp32_flops", d.machine.peaks.fp32_flops},
+      {"fp32_method", d.machine.fp32_method},
+      {"bf16_flops", d.machine.peaks.bf16_flops},
+      {"bf16_method", d.machine.bf16_method},
+      {"native_bf16", d.machine.native_bf16},
+      {"bytes_per_second", d.machine.peaks.bytes_per_second},
+      {"version", FB_VERSION},
+      {"libraries", libraries},
+      {"kernels_work", d.kernel_test.empty()},
+      {"cache", d.cache_folder},
+      {"cache_writable", d.cache_writable},
+      {"cache_free_bytes", d.cache_free_bytes},
+      {"run_free_bytes", d.run_free_bytes},
+      {"findings", d.findings},
+  };
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command = app.add_subcommand("doctor", "Measure this machine and say what is missing");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print JSON");
+  command->footer(
+      "\nThe measured peaks are kept in the cache folder; `train` and `plan` compare with them.\n"
+      "Exit code 1 if the backend does not compute what it should.\n"
+      "\nExample:\n  fullbore doctor");
+  command->callback([&chosen, json] {
+    chosen = [json] {
+      const Diagnosis diagnosis = diagnose();
+      *json ? print_json(diagnosis) : print_text(diagnosis);
+      return diagnosis.kernel_test.empty() ? ExitCode::kOk : ExitCode::kInternal;
+    };
+  });
+}
+
+}  // namespace fullbore

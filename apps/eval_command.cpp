@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "apps/language_model.h"
+#include "fullbore/monitor/console.h"
+
+namespace fullbore {
+namespace {
+
+struct EvalArguments {
+  std::string model;
+  std::string data;
+  int64_t batches = 0;
+  bool json = false;
+};
+
+/// The part that the model was not trained on, or all of a file of the user's choice.
+TokenRange held_out(const TextData& text, const Config& config, bool whole) {
+  if (whole) return {text.path, "evaluation", 0, text.tokens->size()};
+  if (config.data.validation_fraction <= 0)
+    throw UsageError(
+        "eval: the run held nothing out (data.validation_fraction is 0); name a text "
+        "by --data FILE");
+  return split_tokens(text.tokens->size(), config.data.validation_fraction, text.path).validation;
+}
+
+ExitCode run_eval(const EvalArguments& arguments) {
+  TrainedModel model = load_model(arguments.model);
+  const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
+  const TextData text = open_text(model.config, path, model.tokenizer);
+  const TokenRange range = held_out(text, model.config, !arguments.data.empty());
+  const ValidationSet set = validation_set(model.config, text, range, arguments.batches);
+  Team team(worker_count(model.config));
+  Evaluator evaluator(model_loss(model.config, model.tokenizer.vocabulary_size()), set, model.state,
+                      team, compile_options(model.config));
+  Console console;
+  Progress progress;
+  const double loss = *evaluator.evaluate([&](uint64_t done) {
+    progress.phase = fmt::format("evaluating {}/{}", done, evaluator.batches());
+    console.live(progress);
+    return true;
+  });
+  console.clear();
+  int64_t predictions = 0;
+  for (uint64_t i = 0; i < set.batches; ++i) predictions += set.predictions(i);
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"checkpoint", model.path},
+                                         {"step", model.step},
+                                         {"data", path},
+                                         {"predictions", predictions},
+                                         {"loss", loss},
+                                         {"perplexity", std::exp(loss)},
+                                         {"bits_per_character", loss / std::log(2.0)}};
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("checkpoint          {} (step {})\n", model.path, model.step);
+    fmt::print("text                {}, {} predictions\n", path, predictions);
+    fmt::print("loss                {:.6f} nats per character\n", loss);
+    fmt::print("perplexity          {:.4f}\n", std::exp(loss));
+    fmt::print("bits per character  {:.4f}\n", loss / std::log(2.0));
+  }
+  if (!std::isfinite(loss)) throw NumericalError(fmt::format("eval: the loss is {}", loss));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command = app.add_subcommand("eval", "Measure the loss of a trained model");
+  auto arguments = std::make_shared<EvalArguments>();
+  command
+      ->add_option("RUN_OR_CHECKPOINT", arguments->model,
+                   "Run directory (its best checkpoint) or .safetensors file")
+      ->required();
+  command->add_option("--data", arguments->data,
+                      "Text to measure on, all of it; by default the part that the run held out");
+  command->add_option("--batches", arguments->batches, "At most so many batches; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  command->add_flag("--json", arguments->json, "Print JSON");
+  command->footer(
+      "\nExample:\n"
+      "  fullbore eval runs/default-1\n"
+      "  fullbore eval runs/default-1/checkpoints/last.safetensors --data other.txt");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments] { return run_eval(*arguments); }; });
+}
+
+}  // namespace fullbore

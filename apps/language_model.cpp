@@ -1,0 +1,172 @@
+#include "apps/language_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/base/cache_directory.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/base/text.h"
+#include "fullbore/data/text_file.h"
+#include "fullbore/passes/pass.h"
+#include "fullbore/train/run_checkpoints.h"
+#include "models/models.h"
+
+namespace fullbore {
+namespace {
+
+TextData tokenize(const Config& config, const std::string& path, const TextSummary& summary,
+                  CharacterTokenizer tokenizer) {
+  const std::string folder =
+      config.data.cache_dir.empty() ? cache_directory() + "/tokens" : config.data.cache_dir;
+  CachedTokens cached = cached_tokens(path, summary, tokenizer, folder).take_or_throw();
+  return {path, std::move(tokenizer), std::make_shared<const TokenFile>(std::move(cached.tokens)),
+          fmt::format("{} bytes, xxHash64 {}", summary.bytes, hash_hex(summary.hash))};
+}
+
+/// "gpt layers=4 heads=4 ...": all that decides what the parameters mean.
+std::string model_identity(const Config::Model& model) {
+  return fmt::format("{} layers={} heads={} width={} context={} dropout={} bias={} tie_head={}",
+                     model.name, model.layers, model.heads, model.width, model.context,
+                     model.dropout, model.bias, model.tie_head);
+}
+
+LanguageModelConfig model_config(const Config& config, int64_t vocabulary) {
+  return {.vocabulary = vocabulary,
+          .layers = config.model.layers,
+          .heads = config.model.heads,
+          .width = config.model.width,
+          .context = config.model.context,
+          .dropout = config.model.dropout,
+          .bias = config.model.bias,
+          .tie_head = config.model.tie_head};
+}
+
+TrainingOptions training_options(const Config& config) {
+  TrainingOptions options;
+  options.steps = config.train.steps;
+  options.log_interval = config.log.interval;
+  options.evaluation_interval = config.train.eval_interval;
+  options.checkpoint_interval = config.train.checkpoint_interval;
+  options.seed = static_cast<uint64_t>(config.run.seed);
+  options.optimizer = optimizer_options(config);
+  options.compile = compile_options(config);
+  options.loader = {.workers = static_cast<int>(config.data.workers),
+                    .prefetch = static_cast<int>(config.data.prefetch)};
+  options.workers = worker_count(config);
+  return options;
+}
+
+}  // namespace
+
+TextData open_text(const Config& config) {
+  if (config.data.path.empty())
+    throw UsageError("data.path is empty: name the text to learn from by data.path=FILE");
+  TextSummary summary = summarize_text(config.data.path).take_or_throw();
+  CharacterTokenizer tokenizer(summary.vocabulary);
+  return tokenize(config, config.data.path, summary, std::move(tokenizer));
+}
+
+TextData open_text(const Config& config, const std::string& path,
+                   const CharacterTokenizer& tokenizer) {
+  return tokenize(config, path, summarize_text(path).take_or_throw(), tokenizer);
+}
+
+LogitsFunction model_logits(const Config& config, int64_t vocabulary) {
+  const LanguageModelConfig model = model_config(config, vocabulary);
+  return [model](Trace& trace, Tensor tokens) { return gpt(trace, tokens, model); };
+}
+
+LossFunction model_loss(const Config& config, int64_t vocabulary) {
+  const LogitsFunction logits = model_logits(config, vocabulary);
+  return [logits](Trace& trace, std::span<const Tensor> batch) {
+    return language_model_loss(logits(trace, batch[0]), batch[1]);
+  };
+}
+
+std::vector<BatchField> batch_fields(const Config& config) {
+  const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
+  return {{"inputs", type}, {"targets", type}};
+}
+
+AdamWOptions optimizer_options(const Config& config) {
+  const Config::Optim& optim = config.optim;
+  return {.schedule = {.schedule = optim.schedule,
+                       .learning_rate = optim.learning_rate,
+                       .minimum_learning_rate = optim.minimum_learning_rate,
+                       .warmup_steps = optim.warmup_steps,
+                       .total_steps = config.train.steps},
+          .beta1 = optim.beta1,
+          .beta2 = optim.beta2,
+          .epsilon = optim.epsilon,
+          .weight_decay = optim.weight_decay,
+          .clip_norm = optim.clip_norm};
+}
+
+CompileOptions compile_options(const Config& config) {
+  CompileOptions options;
+  options.backend = config.engine.backend;
+  std::vector<std::string> known;
+  for (const Pass& pass : pipeline())
+    if (pass.optional) known.emplace_back(pass.name);
+  for (const std::string& name : config.engine.disabled_passes)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError(fmt::format("engine.disabled_passes: there is no optional pass '{}'.{}",
+                                   name, did_you_mean(name, known)));
+  options.passes.disabled = {config.engine.disabled_passes.begin(),
+                             config.engine.disabled_passes.end()};
+  return options;
+}
+
+int worker_count(const Config& config) {
+  return config.engine.threads > 0 ? static_cast<int>(config.engine.threads)
+                                   : available_processors();
+}
+
+ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
+                             int64_t most_batches) {
+  const WindowOptions window = {config.train.batch_size, config.model.context};
+  std::shared_ptr<const SequentialWindows> source =
+      SequentialWindows::create(text.tokens, range, window).take_or_throw();
+  ValidationSet set;
+  set.source = source;
+  set.batches = source->batches();
+  if (most_batches > 0) set.batches = std::min(set.batches, static_cast<uint64_t>(most_batches));
+  set.rows = window.batch_size * window.context;
+  set.predictions = [source](uint64_t position) { return source->predictions(position); };
+  return set;
+}
+
+TrainingJob training_job(const Config& config, const TextData& text) {
+  const TokenSplit split =
+      split_tokens(text.tokens->size(), config.data.validation_fraction, text.path);
+  TrainingJob job;
+  job.loss = model_loss(config, text.tokenizer.vocabulary_size());
+  job.training = RandomWindows::create(text.tokens, split.training,
+                                       {config.train.batch_size, config.model.context},
+                                       static_cast<uint64_t>(config.run.seed))
+                     .take_or_throw();
+  if (config.data.validation_fraction > 0)
+    job.validation = validation_set(config, text, split.validation, config.train.eval_batches);
+  job.tokens_per_step = config.train.batch_size * config.model.context;
+  job.options = training_options(config);
+  job.tokenizer = text.tokenizer.to_json();
+  job.identity = {{"data", text.identity}, {"model", model_identity(config.model)}};
+  job.config = config_yaml(config);
+  return job;
+}
+
+TrainedModel load_model(const std::string& run_or_checkpoint) {
+  const std::string path = checkpoint_of(run_or_checkpoint);
+  const Checkpoint checkpoint = read_checkpoint(path).take_or_throw();
+  const RunRecord record = read_run_record(checkpoint).take_or_throw();
+  Config config = parse_config(record.config, path);
+  CharacterTokenizer tokenizer =
+      CharacterTokenizer::from_json(record.tokenizer, path).take_or_throw();
+  const LogitsFunction logits = model_logits(config, tokenizer.vocabulary_size());
+  State state(state_entries(Generator::trace(logits, config.model.context)));
+  load_parameters(checkpoint, state);
+  return {path, record.step, std::move(config), std::move(tokenizer), std::move(state)};
+}
+
+}  // namespace fullbore

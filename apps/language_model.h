@@ -1,0 +1,59 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fullbore/data/token_windows.h"
+#include "fullbore/train/config.h"
+#include "fullbore/train/evaluator.h"
+#include "fullbore/train/generator.h"
+#include "fullbore/train/trainer.h"
+
+namespace fullbore {
+
+/// Here a configuration becomes functions and batches: the one place where the trainer, the models
+/// and the data of a language model meet.
+
+/// A text as a model sees it.
+struct TextData {
+  std::string path;
+  CharacterTokenizer tokenizer;
+  std::shared_ptr<const TokenFile> tokens;
+  std::string identity;  ///< of the contents, not of the path
+};
+/// data.path with a vocabulary of its own. UsageError if it is empty, DataError if it cannot be read.
+TextData open_text(const Config& config);
+/// The text at `path` in the vocabulary of a trained model; DataError names a character outside it.
+TextData open_text(const Config& config, const std::string& path,
+                   const CharacterTokenizer& tokenizer);
+
+LogitsFunction model_logits(const Config& config, int64_t vocabulary);
+LossFunction model_loss(const Config& config, int64_t vocabulary);
+
+/// i32 tokens and targets [batch, context].
+std::vector<BatchField> batch_fields(const Config& config);
+AdamWOptions optimizer_options(const Config& config);
+/// UsageError if a pass to be left out does not exist, or may not be.
+CompileOptions compile_options(const Config& config);
+/// engine.threads, or all processors there are.
+int worker_count(const Config& config);
+
+/// Batches that cover `range` once, at most `most_batches` of them (0: all).
+ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
+                             int64_t most_batches);
+
+/// The whole job. `config` is what the run keeps: with run.dir and absolute paths.
+TrainingJob training_job(const Config& config, const TextData& text);
+
+/// A trained model, out of a run or a checkpoint: what `eval` and `generate` start from.
+struct TrainedModel {
+  std::string path;  ///< of the checkpoint
+  int64_t step = 0;
+  Config config;
+  CharacterTokenizer tokenizer;
+  State state;  ///< the parameters
+};
+/// `run_or_checkpoint`: a run directory (its best checkpoint) or a safetensors file. DataError if it
+/// is damaged or not of the model that its configuration says.
+TrainedModel load_model(const std::string& run_or_checkpoint);
+
+}  // namespace fullbore

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "fullbore/passes/pass.h"
+
+namespace fullbore {
+namespace {
+
+void print_json() {
+  auto list = nlohmann::ordered_json::array();
+  for (const Pass& pass : pipeline())
+    list.push_back({{"name", pass.name},
+                    {"summary", pass.summary},
+                    {"because", pass.because},
+                    {"optional", pass.optional}});
+  fmt::print("{}\n", list.dump(2));
+}
+
+void print_list() {
+  fmt::print("In order of application:\n");
+  int number = 0;
+  for (const Pass& pass : pipeline()) {
+    fmt::print("\n{:>3}. {}{}\n", ++number, pass.name, pass.optional ? "" : "  (always runs)");
+    fmt::print("     {}\n     here because {}\n", pass.summary, pass.because);
+  }
+}
+
+}  // namespace
+
+void add_passes_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command = app.add_subcommand("passes", "List the compiler's passes in order, with why");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print JSON");
+  command->footer(
+      "\nAn optional pass is switched off by name:\n"
+      "  fullbore train CONFIG engine.disable_passes=[NAME]\n"
+      "\nExample:\n  fullbore passes");
+  command->callback([&chosen, json] {
+    chosen = [json] {
+      *json ? print_json() : print_list();
+      return ExitCode::kOk;
+    };
+  });
+}
+
+}  // namespace fullbore

@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "apps/commands.h"
+#include "apps/generate_text.h"
+#include "apps/language_model.h"
+#include "fullbore/base/text.h"
+#include "fullbore/monitor/console.h"
+#include "fullbore/train/config_schema.h"
+
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool resume = false;
+};
+
+/// A run directory in place of a configuration means the run's own.
+Config load(const TrainArguments& arguments) {
+  if (arguments.config.find('=') != std::string::npos && !fs::exists(arguments.config))
+    throw UsageError(fmt::format(
+        "train: the first argument is a configuration file, '{}' is a setting", arguments.config));
+  std::vector<std::string> overrides = arguments.overrides;
+  std::string path = arguments.config;
+  if (fs::is_directory(path)) {
+    path += "/config.resolved.yaml";
+    overrides.insert(overrides.begin(), "run.dir=" + arguments.config);
+  }
+  Config config = load_config(path, overrides);
+  if (!config.data.path.empty()) config.data.path = fs::absolute(config.data.path).string();
+  return config;
+}
+
+RunDirectory open_run(const Config& config, bool resume) {
+  if (!config.run.dir.empty())
+    return resume && fs::is_directory(config.run.dir) ? RunDirectory::open(config.run.dir)
+                                                      : RunDirectory::create(config.run.dir);
+  const std::string name = config.run.name.empty() ? config.model.name : config.run.name;
+  if (!resume) return RunDirectory::create_numbered("runs", name);
+  const std::string latest = RunDirectory::latest_numbered("runs", name);
+  if (latest.empty())
+    throw UsageError(fmt::format(
+        "train: there is no runs/{}-<number> to resume; name the run by run.dir=DIRECTORY", name));
+  return RunDirectory::open(latest);
+}
+
+/// What is set otherwise than when the run was started or last resumed.
+void tell_changes(const RunDirectory& run, Config now, Console& console) {
+  if (!fs::exists(run.config())) return;
+  Config before = load_config(run.config());
+  for (const ConfigField& field : config_fields()) {
+    const std::string old_value = value_yaml(field, before);
+    const std::string new_value = value_yaml(field, now);
+    if (old_value != new_value && field.key != "run.dir")
+      console.line(fmt::format("changed  {}: {} -> {}", field.key, old_value, new_value));
+  }
+}
+
+void tell_text(const TextData& text, const Config& config, Console& console) {
+  const TokenSplit split =
+      split_tokens(text.tokens->size(), config.data.validation_fraction, text.path);
+  console.line(fmt::format("text     {}: {} characters, {} distinct; {} to train on, {} held out",
+                           config.data.path, text.tokens->size(), text.tokenizer.vocabulary_size(),
+                           split.training.size(), split.validation.size()));
+}
+
+ExitCode run_train(const TrainArguments& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  // `fullbore train ... | head` must not end a run of hours.
+  std::signal(SIGPIPE, SIG_IGN);
+  Config config = load(arguments);
+  if (!config.engine.cache_dir.empty())
+    setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
+  Console console;
+  console.live("reading the text");
+  const TextData text = open_text(config);
+  training_job(config, text);  // every refusal of the data comes before anything is created
+  const RunDirectory run = open_run(config, arguments.resume);
+  config.run.dir = run.path();
+  console.line(fmt::format("run      {}", run.path()));
+  tell_text(text, config, console);
+  if (arguments.resume) tell_changes(run, config, console);
+  const ExitCode code = train(training_job(config, text), run, console, arguments.resume, start);
+  if (code == ExitCode::kOk && config.train.sample_characters > 0 &&
+      config.engine.backend != "null") {
+    console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
+    GenerateOptions sample;
+    sample.characters = config.train.sample_characters;
+    generate_text(run.path(), sample);
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command = app.add_subcommand("train", "Train the model of a configuration");
+  auto arguments = std::make_shared<TrainArguments>();
+  command->add_option("CONFIG", arguments->config, "YAML file, or a run directory")->required();
+  command->add_option("key=value", arguments->overrides, "Settings that override the file's");
+  command->add_flag("--resume", arguments->resume,
+                    "Go on from the last checkpoint of the run, to the same bits as if it had "
+                    "never stopped");
+  command->footer(R"(
+A run is a folder: config.resolved.yaml, metrics.jsonl, log.txt, summary.json, checkpoints/.
+Without run.dir it is runs/NAME-1, runs/NAME-2, ... (NAME: run.name, or the model's). --resume
+without run.dir means the newest of them.
+
+Ctrl-C, SIGTERM: finish the step, save, exit with 75; a second one stops at once.
+
+Example:
+  fullbore train configs/default.yaml data.path=novel.txt train.steps=5000
+  fullbore train configs/default.yaml data.path=novel.txt train.steps=9000 --resume
+  fullbore train runs/default-1 --resume
+
+Exit codes: 0 done, 2 configuration, 3 data or checkpoint, 4 loss not finite, 5 does not fit in
+memory, 75 interrupted and saved.)");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments] { return run_train(*arguments); }; });
+}
+
+}  // namespace fullbore

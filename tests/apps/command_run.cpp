@@ -1,0 +1,104 @@
+#include "tests/apps/command_run.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "fullbore/base/files.h"
+
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr auto kLimit = std::chrono::minutes(2);
+
+/// In the child: becomes the command, or ends with 127.
+[[noreturn]] void become_command(const std::string& folder, std::vector<std::string> arguments) {
+  if (chdir(folder.c_str()) != 0) _exit(127);
+  std::vector<char*> words = {const_cast<char*>(FB_BINARY)};
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  execv(FB_BINARY, words.data());
+  _exit(127);
+}
+
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+int wait_for(pid_t child, const std::function<void(pid_t)>& while_running) {
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  for (;;) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child) return code_of(status);
+    if (while_running) while_running(child);
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << "the command did not end";
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return code_of(status);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+}  // namespace
+
+CommandResult run_command(const std::string& folder, const std::vector<std::string>& arguments,
+                          const std::function<void(pid_t)>& while_running) {
+  const std::string out = folder + "/.stdout";
+  const std::string err = folder + "/.stderr";
+  const pid_t child = fork();
+  if (child == 0) {
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    dup2(open(out.c_str(), flags, 0666), STDOUT_FILENO);
+    dup2(open(err.c_str(), flags, 0666), STDERR_FILENO);
+    become_command(folder, arguments);
+  }
+  CommandResult result;
+  result.exit_code = wait_for(child, while_running);
+  result.out = read_file(out).value();
+  result.err = read_file(err).value();
+  fs::remove(out);
+  fs::remove(err);
+  return result;
+}
+
+CommandResult run_command_on_terminal(const std::string& folder,
+                                      const std::vector<std::string>& arguments, int columns) {
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = static_cast<unsigned short>(columns);
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    setenv("TERM", "xterm", 1);
+    become_command(folder, arguments);
+  }
+  CommandResult result;
+  char bytes[4096];
+  // A closed terminal is EIO for its reader.
+  for (ssize_t count = 0; (count = read(terminal, bytes, sizeof bytes)) > 0;)
+    result.out.append(bytes, static_cast<size_t>(count));
+  close(terminal);
+  result.exit_code = wait_for(child, {});
+  return result;
+}
+
+std::map<std::string, std::string> folder_contents(const std::string& folder) {
+  std::map<std::string, std::string> contents;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      contents[fs::relative(entry.path(), folder).string()] =
+          read_file(entry.path().string()).value();
+  return contents;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,68 @@
+"""tools/make_docs must write what LAYERS and the command say, and notice when the page says otherwise."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+
+import tool
+
+make_docs = tool.load("make_docs")
+
+PASSES = """[
+  {"name": "fold", "summary": "evaluates constants", "because": "first | makes the rest smaller", "optional": true},
+  {"name": "fuse", "summary": "joins chains", "because": "after precision", "optional": false}
+]"""
+
+
+class MakeDocs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.page = pathlib.Path(folder.name) / "page.md"
+        self.binary = pathlib.Path(folder.name) / "fullbore"
+        self.answer(PASSES)
+        self.page.write_text("before\n<!-- begin floors -->\nstale\n<!-- end floors -->\nbetween\n"
+                             "<!-- begin passes -->\nstale\n<!-- end passes -->\nafter\n")
+
+    def answer(self, text, status=0):
+        self.binary.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n")
+        self.binary.chmod(0o755)
+
+    def run_tool(self, *arguments):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+            status = make_docs.main(["--page", str(self.page), *arguments])
+        return status, errors.getvalue()
+
+    def test_writes_both_parts_and_nothing_else(self):
+        self.assertEqual(self.run_tool("--binary", str(self.binary))[0], 0)
+        page = self.page.read_text()
+        for part in ["before\n", "between\n", "after\n", "0 | base ", "backend [cpu", "apps/",
+                     "p0 --> p1 --> p2 --> p3 --> p4 --> p5", "| 1 | `fold` | evaluates constants | first \\| makes"]:
+            self.assertIn(part, page)
+        self.assertNotIn("stale", page)
+
+    def test_check_notices_a_stale_page_and_leaves_it_alone(self):
+        before = self.page.read_text()
+        self.assertEqual(self.run_tool("--check", "--binary", str(self.binary))[0], 1)
+        self.assertEqual(self.page.read_text(), before)
+        self.run_tool("--binary", str(self.binary))
+        self.assertEqual(self.run_tool("--check", "--binary", str(self.binary))[0], 0)
+        self.answer(PASSES.replace("fuse", "merge"))
+        self.assertEqual(self.run_tool("--check", "--binary", str(self.binary))[0], 1)
+        self.assertEqual(self.run_tool("--check")[0], 0)  # without a binary the passes are not judged
+
+    def test_a_broken_command_or_page_is_an_error(self):
+        self.answer("[]", status=3)
+        self.assertIn("failed", self.run_tool("--binary", str(self.binary))[1])
+        self.answer('[{"name": "fold"}]')
+        self.assertIn("no `summary`", self.run_tool("--binary", str(self.binary))[1])
+        self.answer("not json")
+        self.assertEqual(self.run_tool("--binary", str(self.binary))[0], 2)
+        self.page.write_text("no markers\n")
+        self.assertEqual(self.run_tool()[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
