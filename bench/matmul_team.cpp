@@ -1,0 +1,159 @@
+// Who should own the threads of a matrix product: oneDNN's OpenMP team, or ours, calling oneDNN or
+// the panels on one thread per worker? Rows "f32/768x512x128 NT/openmp", "/onednn" and "/panel" report
+// operations per second; "NT" says that b is transposed. Run the contenders one by one
+// (--benchmark_filter=openmp), for an idle OpenMP team spins and slows down whoever comes next.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <memory>
+#include <vector>
+
+#include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/backend/cpu/matmul/onednn_matmul.h"
+#include "fullbore/backend/cpu/matmul/panel_matmul.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/base/threads.h"
+
+namespace {
+
+using namespace fullbore;  // NOLINT: a program, not a header
+using cpu::Contraction;
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Memory = std::unique_ptr<void, Free>;
+
+Memory allocate(int64_t bytes) {
+  return Memory(std::aligned_alloc(64, static_cast<size_t>(cpu::round_up(bytes + 1, 64))));
+}
+
+Memory random_matrix(int64_t elements, DType dtype, uint64_t seed) {
+  Memory memory = allocate(elements * dtype_bytes(dtype));
+  PhiloxStream draws(seed);
+  for (int64_t i = 0; i < elements; ++i)
+    store_element(memory.get(), dtype, i, draws.uniform(-1, 1));
+  return memory;
+}
+
+struct Operands {
+  Memory a, b, y;
+  explicit Operands(const Contraction& c)
+      : a(random_matrix(c.batch * c.m * c.k, c.in, 1)),
+        b(random_matrix(c.batch * c.k * c.n, c.in, 2)),
+        y(random_matrix(c.batch * c.m * c.n, c.out, 3)) {}
+};
+
+void report(benchmark::State& state, const Contraction& c) {
+  state.counters["flops"] =
+      benchmark::Counter(c.flops(), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+Team& team() {
+  static Team instance(available_processors());
+  return instance;
+}
+
+// A kernel as the runtime launches it: equal ranges of items.
+void run_on_team(benchmark::State& state, const Contraction& c, const Kernel& kernel) {
+  const Operands operands(c);
+  const Memory scratch = allocate(kernel.scratch_bytes(team().workers()));
+  struct Launch {
+    const Kernel& kernel;
+    void* buffers[4];
+  } launch{kernel, {operands.a.get(), operands.b.get(), operands.y.get(), scratch.get()}};
+  for (auto _ : state) {
+    team().run(
+        [](void* context, int worker) {
+          const auto& l = *static_cast<const Launch*>(context);
+          const int64_t items = l.kernel.items();
+          const int64_t begin = items * worker / team().workers();
+          const int64_t end = items * (worker + 1) / team().workers();
+          if (begin < end) l.kernel.run(l.buffers, begin, end, worker);
+        },
+        &launch);
+  }
+  report(state, c);
+}
+
+void run_panel(benchmark::State& state, const Contraction& c) {
+  const bool dots = c.transpose_b && !c.transpose_a && c.m <= 16;
+  const VectorUnit unit = this_processor().vector_unit;
+  run_on_team(state, c, *(dots ? cpu::make_dot_matmul(c, unit) : cpu::make_panel_matmul(c, unit)));
+}
+
+void run_onednn(benchmark::State& state, const Contraction& c) {
+  run_on_team(state, c, *cpu::make_onednn_matmul(c, team().workers()));
+}
+
+// One call, on as many threads as OpenMP gives it; b where it lies.
+void run_openmp(benchmark::State& state, const Contraction& c) {
+  using dnnl::memory;
+  const Operands operands(c);
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  const auto type = [](DType dtype) {
+    return dtype == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+  };
+  const auto matrix = [&](int64_t rows, int64_t columns, bool transposed, DType dtype) {
+    return memory::desc({c.batch, rows, columns}, type(dtype),
+                        transposed ? memory::dims{rows * columns, 1, rows}
+                                   : memory::dims{rows * columns, columns, 1});
+  };
+  const memory::desc a = matrix(c.m, c.k, c.transpose_a, c.in);
+  const memory::desc b = matrix(c.k, c.n, c.transpose_b, c.in);
+  const memory::desc y = matrix(c.m, c.n, false, c.out);
+  const dnnl::matmul product({{a, b, y}, engine});
+  const std::unordered_map<int, memory> arguments = {
+      {DNNL_ARG_SRC, memory(a, engine, operands.a.get())},
+      {DNNL_ARG_WEIGHTS, memory(b, engine, operands.b.get())},
+      {DNNL_ARG_DST, memory(y, engine, operands.y.get())}};
+  for (auto _ : state) product.execute(stream, arguments);
+  report(state, c);
+}
+
+const Contraction kProducts[] = {
+    // The layers of a small GPT: forward, both gradients, the head.
+    {1, 768, 512, 128, false, true},
+    {1, 768, 128, 512, false, true},
+    {1, 768, 128, 512, false, false},
+    {1, 512, 128, 768, true, false},
+    {1, 768, 65, 128, false, true},
+    // A larger layer.
+    {1, 6400, 1024, 256, false, true},
+    {1, 6400, 256, 1024, false, true},
+    {1, 256, 1024, 6400, true, false},
+    // The heads of attention: scores, values, gradients.
+    {48, 64, 64, 32, false, true},
+    {48, 64, 32, 64, false, false},
+    {48, 64, 32, 64, true, false},
+    // Generation: few tokens through a layer.
+    {1, 8, 768, 768, false, true},
+    {1, 1, 768, 768, false, true},
+};
+
+void register_all() {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (Contraction c : kProducts) {
+      c.in = dtype;
+      c.out = dtype;
+      const std::string name = fmt::format(
+          "{}/{}{}x{}x{} {}{}", dtype_name(dtype), c.batch > 1 ? fmt::format("{}x", c.batch) : "",
+          c.m, c.n, c.k, c.transpose_a ? 'T' : 'N', c.transpose_b ? 'T' : 'N');
+      const auto add = [&](const char* contender,
+                           void (*run)(benchmark::State&, const Contraction&)) {
+        benchmark::RegisterBenchmark((name + "/" + contender).c_str(), run, c)
+            ->UseRealTime()
+            ->Unit(benchmark::kMicrosecond);
+      };
+      add("openmp", run_openmp);
+      add("onednn", run_onednn);
+      add("panel", run_panel);
+    }
+}
+
+const bool registered = (register_all(), true);
+
+}  // namespace
