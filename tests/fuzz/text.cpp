@@ -1,0 +1,60 @@
+// Any bytes as a text and as a tokenizer: pieces of any size agree, and what is read is usable.
+#include <string>
+#include <string_view>
+
+#include "fullbore/data/character_tokenizer.h"
+#include "fullbore/data/text_file.h"
+#include "fullbore/data/utf8.h"
+#include "tests/fuzz/memory_file.h"
+
+using namespace fullbore;
+using fullbore::testing::MemoryFile;
+using fullbore::testing::require;
+
+namespace {
+
+/// The text, or the message with which it is refused.
+std::string read_in_pieces(const std::string& path, size_t piece_bytes) {
+  Result<TextReader> reader = TextReader::open(path, piece_bytes);
+  if (!reader.ok()) return reader.error();
+  std::string text;
+  for (;;) {
+    const Result<std::string_view> piece = reader.value().next();
+    if (!piece.ok()) return piece.error();
+    if (piece.value().empty()) return text;
+    text += piece.value();
+  }
+}
+
+void check_text(std::string_view bytes, size_t piece_bytes) {
+  const MemoryFile file(bytes.data(), bytes.size());
+  const std::string whole = read_in_pieces(file.path(), TextReader::kPieceBytes);
+  require(read_in_pieces(file.path(), piece_bytes) == whole);
+  std::string again;
+  const size_t valid = decode_utf8(bytes, [&](char32_t c) { append_utf8(again, c); });
+  require(again == bytes.substr(0, valid));
+  const bool is_text = !bytes.empty() && valid == bytes.size();
+  require(is_text == (whole == bytes));
+  if (!is_text) return;
+  const TextSummary summary = summarize_text(file.path()).take_or_throw();
+  const CharacterTokenizer tokenizer(summary.vocabulary);
+  const std::vector<int32_t> ids = tokenizer.encode(bytes).take_or_throw();
+  require(ids.size() == summary.characters);
+  require(tokenizer.decode(ids).take_or_throw() == bytes);
+}
+
+void check_tokenizer(std::string_view json) {
+  const Result<CharacterTokenizer> tokenizer = CharacterTokenizer::from_json(json, "fuzz.json");
+  if (!tokenizer.ok()) return;
+  require(CharacterTokenizer::from_json(tokenizer.value().to_json(), "again").take_or_throw() ==
+          tokenizer.value());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  check_tokenizer(bytes);
+  if (size > 0) check_text(bytes.substr(1), 1 + data[0] % 32);
+  return 0;
+}
