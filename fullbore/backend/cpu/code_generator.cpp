@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "fullbore/backend/cpu/kernel_emitter.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/hash.h"
 
@@ -59,6 +60,8 @@ void initialise_llvm() {
     llvm::InitializeNativeTargetAsmPrinter();
   });
 }
+
+int llvm_version() { return LLVM_VERSION_MAJOR; }
 
 CodegenTarget host_target() {
   const llvm::StringMap<bool> features = host_features();

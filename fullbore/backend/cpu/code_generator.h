@@ -2,12 +2,15 @@
 #include <memory>
 #include <string>
 
-#include "fullbore/backend/cpu/kernel_emitter.h"
+#include "fullbore/backend/cpu/codegen_target.h"
+#include "fullbore/backend/cpu/kernel_ir.h"
 
 namespace fullbore::jit {
 
 /// Before anything else of LLVM's is used; may be called again.
 void initialise_llvm();
+/// The major version that we were built with.
+int llvm_version();
 
 /// Name of the function that a kernel's text becomes: equal texts, equal names.
 std::string kernel_symbol(const std::string& kernel_text);

@@ -4,22 +4,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fullbore/backend/cpu/codegen_target.h"
 #include "fullbore/backend/cpu/kernel_ir.h"
 #include "fullbore/backend/cpu/llvm_headers.h"
 #include "fullbore/backend/cpu/scalar_emitter.h"
 #include "fullbore/backend/cpu/schedule.h"
 
 namespace fullbore::jit {
-
-/// What code is generated for.
-struct CodegenTarget {
-  std::string cpu;       ///< LLVM's name, "cascadelake"
-  std::string features;  ///< LLVM's list, "+avx512f,-amx-bf16,..."
-  int vector_bytes = 16;
-  bool cheap_masks = false;  ///< masked loads and stores as fast as plain ones (AVX-512)
-  std::string text() const { return cpu + " " + features; }
-};
-CodegenTarget host_target();
 
 /// Writes one kernel as a function `void name(void** buffers, int64_t* parameters, int64_t begin,
 /// int64_t end)` into a module. Code is straight: every value is a vector of `lanes` elements, every

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+
+namespace fullbore::jit {
+
+/// What code is generated for.
+struct CodegenTarget {
+  std::string cpu;       ///< LLVM's name, "cascadelake"
+  std::string features;  ///< LLVM's list, "+avx512f,-amx-bf16,..."
+  int vector_bytes = 16;
+  bool cheap_masks = false;  ///< masked loads and stores as fast as plain ones (AVX-512)
+  std::string text() const { return cpu + " " + features; }
+};
+CodegenTarget host_target();
+
+}  // namespace fullbore::jit

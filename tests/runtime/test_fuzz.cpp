@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "fullbore/backend/backend.h"
+#include "fullbore/passes/pass.h"
+#include "tests/support/program_check.h"
+#include "tests/support/random_graph.h"
+
+namespace fullbore {
+namespace {
+
+using testing_support::check_against_oracle;
+using testing_support::compare_bits;
+using testing_support::run_graph;
+using testing_support::with_all_values;
+
+// Buffers that are shared in time must change nothing: the plan in which every value stays until
+// the end gives the same bits.
+std::string check_sharing_of_memory(const RandomGraph& random, Team& team) {
+  const Graph optimised = run_passes(random.graph, make_backend("cpu")->target());
+  CompileOptions as_is;
+  for (const Pass& pass : pipeline())
+    if (pass.optional) as_is.passes.disabled.insert(std::string(pass.name));
+  const std::vector<Literal> shared = run_graph(optimised, random.inputs, team, as_is);
+  std::vector<Literal> apart = run_graph(with_all_values(optimised), random.inputs, team, as_is);
+  apart.resize(shared.size(), Literal({DType::f32, {}}));
+  const std::string difference = compare_bits(shared, apart);
+  return difference.empty() ? "" : "sharing memory changes the result: " + difference;
+}
+
+std::string check(const RandomGraph& random, Team& team) {
+  std::string problem = check_against_oracle(random.graph, random.inputs, team, {});
+  return problem.empty() ? check_sharing_of_memory(random, team) : problem;
+}
+
+RandomGraph some_graph(uint64_t seed) {
+  RandomGraphOptions options;
+  if (seed % 6 == 0) options.choices = 25;
+  if (seed % 3 != 0) options.dtype = DType::f32;  // most of what runs is
+  options.mixed_dtypes = seed % 3 == 1;
+  RandomGraph random = random_graph(seed, options);
+  for (Literal& input : random.inputs) input.round();
+  return random;
+}
+
+TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
+  Team team(2);
+  std::string failure;
+  const int graphs = fuzz(15, [&](uint64_t seed) {
+    const RandomGraph random = some_graph(seed);
+    failure = check(random, team);
+    if (failure.empty()) return true;
+    const RandomGraph small =
+        shrink(random, [&](const RandomGraph& smaller) { return !check(smaller, team).empty(); });
+    failure = check(small, team) + "\n" + describe(seed, small);
+    return false;
+  });
+  EXPECT_TRUE(failure.empty()) << failure;
+  EXPECT_GT(graphs, 0);
+  std::cout << graphs << " graphs\n";
+}
+
+}  // namespace
+}  // namespace fullbore
