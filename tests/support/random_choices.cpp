@@ -223,7 +223,7 @@ std::vector<Tensor> add_constant(Workbench& bench) {
 
 std::vector<Tensor> repeat_node(Workbench& bench) {
   const auto found = bench.pick([&](Tensor x) {
-    return bench.builder.graph().producer(x.value()) >= 0 && &x.builder() == &bench.builder;
+    return &x.builder() == &bench.builder && bench.builder.graph().producer(x.value()) >= 0;
   });
   if (!found) return {};
   const Node node = *bench.builder.graph().producer_node(found->value());
