@@ -241,6 +241,18 @@ TEST(JitFused, ColumnsOfABatch) {
         kSums);
 }
 
+TEST(JitFused, CountsWithinSpreadPads) {
+  for (const DType dtype : {DType::f32, DType::i32})
+    expect_same(
+        {f32({130})},
+        [&](GraphBuilder& builder, const Operands& x) {
+          const Tensor once = pad(iota(builder, {dtype, {43}}, 0), 0, 1, 2, 2);
+          const Tensor twice = slice(pad(once, 0, 0, 0, 1), 0, 0, 130);
+          return Operands{x[0] + cast(twice, DType::f32)};
+        },
+        0);
+}
+
 TEST(JitFused, SaysWhatItCannotDo) {
   const Graph body = body_of({f32({4, 4})}, [](GraphBuilder&, const Operands& x) {
     return Operands{reduce_sum(x[0], {0}), reduce_sum(x[0], {1})};

@@ -59,12 +59,16 @@ int BodyLowering::build_source(const Node& node, const IndexMap& map) {
   const DType dtype = graph_.type(node.outputs[0]).dtype;
   if (node.op->name == "iota") {
     const AxisIndex& index = map.axes[axis_of(node)];
-    if (index.divisor != 1) fail("iota within a spread pad");
     Instruction instruction;
     instruction.kind = Kind::index;
-    instruction.dtype = dtype;
+    instruction.dtype = index.divisor == 1 ? dtype : DType::i64;
     instruction.form = index.form;
-    return emit(std::move(instruction));
+    const int position = emit(std::move(instruction));
+    if (index.divisor == 1) return position;
+    // Within a spread pad; between its elements, what is not whole is cut off and not used.
+    const int whole = scalar(ScalarOp::div, DType::i64,
+                             {position, constant(DType::i64, static_cast<double>(index.divisor))});
+    return scalar(ScalarOp::cast, dtype, {whole});
   }
   if (node.op->name != "constant") fail(fmt::format("{} is not lowered", node.op->name));
   const auto& values = node.attributes.get<std::vector<double>>("values");
