@@ -31,7 +31,15 @@ double compute_epsilon(DType dtype) {
   return dtype == DType::f64 ? dtype_epsilon(DType::f64) : dtype_epsilon(DType::f32);
 }
 
-// The graph with every floating result multiplied by 1 + (a random error of its rounding).
+// x, each element multiplied by 1 plus or minus `error`.
+Tensor shaken(Tensor x, double error, PhiloxStream& draws) {
+  std::vector<double> factors(static_cast<size_t>(x.type().elements()));
+  for (double& factor : factors) factor = 1 + error * (draws.below(2) == 0 ? -1 : 1);
+  return x * constant(x.builder(), x.type(), std::move(factors));
+}
+
+// The graph with every floating result multiplied by 1 + (a random error of its rounding), and so
+// is what goes into sums: their errors are those of what they add, not of the result.
 Graph perturbed(const Graph& graph, PhiloxStream& draws) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> tensors(static_cast<size_t>(graph.value_count()));
@@ -39,21 +47,26 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws) {
     tensors[static_cast<size_t>(input.value.id)] =
         builder.input(input.name, input.role, graph.type(input.value));
   for (const Node& node : graph.nodes()) {
+    const bool exact = node.op->is(Tag::movement) || node.op->is(Tag::identity);
+    const bool adds_up = !exact && !node.op->is(Tag::elementwise) && !node.body;
     std::vector<Tensor> operands;
-    for (Value input : node.inputs) operands.push_back(tensors[static_cast<size_t>(input.id)]);
+    for (Value input : node.inputs) {
+      const Tensor operand = tensors[static_cast<size_t>(input.id)];
+      const bool shake = adds_up && is_floating(operand.dtype());
+      operands.push_back(shake ? shaken(operand, 2 * compute_epsilon(operand.dtype()), draws)
+                               : operand);
+    }
     Node copy = node;
     if (node.body) copy.body = std::make_shared<const Graph>(perturbed(*node.body, draws));
     std::vector<Tensor> results = builder.emit_like(copy, operands);
     for (size_t i = 0; i < results.size(); ++i) {
       const TensorType type = results[i].type();
-      if (is_floating(type.dtype) && !node.op->is(Tag::movement) && !node.op->is(Tag::identity)) {
+      if (is_floating(type.dtype) && !exact) {
         const double ulps = node.op->is(Tag::elementwise) ? scalar_op_ulps(node.op->scalar) : 2;
         // A narrow result is computed in f32 and, unless it stays within one kernel, rounded.
         const double error = ulps * compute_epsilon(type.dtype) +
                              (is_low_precision(type.dtype) ? dtype_epsilon(type.dtype) / 2 : 0);
-        std::vector<double> factors(static_cast<size_t>(type.elements()));
-        for (double& factor : factors) factor = 1 + error * (draws.below(2) == 0 ? -1 : 1);
-        results[i] = results[i] * constant(builder, type, std::move(factors));
+        results[i] = shaken(results[i], error, draws);
       }
       tensors[static_cast<size_t>(node.outputs[i].id)] = results[i];
     }
