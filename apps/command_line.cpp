@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "apps/commands.h"
+#include "apps/version.h"
 #include "fullbore/base/text.h"
-
-#ifndef FB_VERSION
-#error "FB_VERSION is the version of the project, given by the build"
-#endif
 
 namespace fullbore {
 namespace {
@@ -100,7 +97,8 @@ int parse_and_run(CLI::App& app, const ChosenCommand& chosen, int argc, const ch
 int run_command_line(int argc, const char* const* argv) {
   try {
     CLI::App app(kAbout, "fullbore");
-    app.set_version_flag("--version", "fullbore " FB_VERSION);
+    app.set_version_flag("--version", version_text,
+                         "Print the version, and what it was built with");
     app.require_subcommand(1);
     app.footer(kFooter);
     ChosenCommand chosen;
@@ -111,6 +109,9 @@ int run_command_line(int argc, const char* const* argv) {
     add_doctor_command(app, chosen);
     add_ops_command(app, chosen);
     add_passes_command(app, chosen);
+    add_config_command(app, chosen);
+    add_completion_command(app, chosen);
+    add_manual_command(app, chosen);
     return parse_and_run(app, chosen, argc, argv);
   } catch (const Error& error) {
     return exit_with(error.code(), error.what());

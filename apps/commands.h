@@ -19,5 +19,9 @@ void add_plan_command(CLI::App& app, ChosenCommand& chosen);
 void add_doctor_command(CLI::App& app, ChosenCommand& chosen);
 void add_ops_command(CLI::App& app, ChosenCommand& chosen);
 void add_passes_command(CLI::App& app, ChosenCommand& chosen);
+void add_config_command(CLI::App& app, ChosenCommand& chosen);
+/// The two below print what follows from all the others; `app` must outlive what is chosen.
+void add_completion_command(CLI::App& app, ChosenCommand& chosen);
+void add_manual_command(CLI::App& app, ChosenCommand& chosen);
 
 }  // namespace fullbore

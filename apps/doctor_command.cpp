@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/version.h"
 #include "fullbore/backend/libraries.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"
@@ -150,7 +151,7 @@ void print_text(const Diagnosis& d) {
   print_row("memory",
             fmt::format("{:.1f} GB/s  (triad, three streams)", peaks.bytes_per_second / 1e9));
   fmt::print("Libraries\n");
-  print_row("fullbore", FB_VERSION);
+  print_row("fullbore", version());
   for (const Library& library : d.libraries)
     print_row(library.name.c_str(), fmt::format("{}  {}", library.version, library.purpose));
   print_row("kernels", d.kernel_test.empty() ? "compiled, run, and right" : d.kernel_test);
@@ -179,7 +180,7 @@ void print_json(const Diagnosis& d) {
       {"bf16_method", d.machine.bf16_method},
       {"native_bf16", d.machine.native_bf16},
       {"bytes_per_second", d.machine.peaks.bytes_per_second},
-      {"version", FB_VERSION},
+      {"version", version()},
       {"libraries", libraries},
       {"kernels_work", d.kernel_test.empty()},
       {"cache", d.cache_folder},

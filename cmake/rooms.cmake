@@ -70,6 +70,18 @@ function(fb_models)
   endif()
 endfunction()
 
+# What --version tells, for one source alone: a new commit recompiles nothing else. It is the commit when CMake
+# last ran, "+" with uncommitted changes; a source archive has none.
+function(fb_version_facts source)
+  execute_process(COMMAND git -c "safe.directory=${PROJECT_SOURCE_DIR}" describe --always --dirty=+ --abbrev=12 --exclude *
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT commit)
+    set(commit "unknown")
+  endif()
+  set_source_files_properties("${source}" PROPERTIES COMPILE_DEFINITIONS
+    "FB_VERSION=\"${PROJECT_VERSION}\";FB_COMMIT=\"${commit}\";FB_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\"")
+endfunction()
+
 # apps/*.cpp -> bin/fullbore. All but main.cpp goes through an OBJECT library that test_apps links too.
 function(fb_cli)
   fb_sources(sources headers "${PROJECT_SOURCE_DIR}/apps")
@@ -85,7 +97,7 @@ function(fb_cli)
     add_library(fullbore_apps OBJECT ${sources})
     target_link_libraries(fullbore_apps PUBLIC
       fullbore fb_yaml CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
-    target_compile_definitions(fullbore_apps PRIVATE FB_VERSION="${PROJECT_VERSION}")
+    fb_version_facts("${PROJECT_SOURCE_DIR}/apps/version.cpp")
     fb_declare_headers(fullbore_apps PUBLIC ${headers})
     target_link_libraries(fullbore_cli PRIVATE fullbore_apps)
   endif()

@@ -54,6 +54,16 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
 }
 
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  size_t begin = 0;
+  for (size_t at; (at = text.find(from, begin)) != text.npos; begin = at + from.size()) {
+    result += text.substr(begin, at - begin);
+    result += to;
+  }
+  return result += text.substr(begin);
+}
+
 std::string bytes_text(double bytes) {
   static const char* const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
   return scaled(bytes, 1024, units, 5);

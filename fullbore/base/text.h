@@ -12,6 +12,9 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 /// " Did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+/// Every `from` (not empty) becomes `to`, from left to right.
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+
 /// "1.5 KiB", "3.2 GiB": binary multiples.
 std::string bytes_text(double bytes);
 /// "12.3 M", "4.56 G": decimal multiples, for counts and rates.
