@@ -57,7 +57,8 @@ class LoopGradient {
     begin_body();
     emit_body();
     end_body();
-    collect(emit_loop(), results);
+    // Nothing may come of what flows in, where it meets an op without a gradient.
+    if (!loop_.body.graph().outputs().empty()) collect(emit_loop(), results);
     return results;
   }
 

@@ -97,6 +97,7 @@ std::vector<TensorType> infer(const OpCall& call) {
     require_elements(call, types.back().shape);
   }
   if (shape.until) types.push_back(kIndex);
+  if (types.empty()) call.fail("the body has no outputs: nothing would come of the loop");
   return types;
 }
 

@@ -117,6 +117,25 @@ TEST(LoopGradientRules, OfALoopWithoutTripsIsTheIdentity) {
   EXPECT_EQ(gradients[1].reals(), (std::vector<double>{0, 0, 0}));
 }
 
+// A loop that makes nothing is no graph.
+TEST(LoopGradientRules, WhereEveryPathEndsThereIsNoLoop) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", Role::batch, {DType::f64, {2, 3}});
+  const LoopResult result = loop(builder, {}, {x}, {.trips = 2}, [&](const LoopBody& body) {
+    return LoopStep{{}, {floor(body.slices[0])}};
+  });
+  const Tensor loss = reduce_sum(result.stacked[0] * x, {0, 1});
+  const std::vector<Tensor> wanted = {x};
+  builder.output("dx", gradient(loss, wanted)[0]);
+  EXPECT_EQ(verify(builder.graph()), "");
+  int loops = 0;
+  for (const Node& node : builder.graph().nodes()) loops += node.body != nullptr;
+  EXPECT_EQ(loops, 1);
+  const std::vector<Literal> inputs = {Literal::of(x.type(), {0.5, 1.5, 2.5, -0.5, 3, -2})};
+  EXPECT_EQ(interpret(builder.graph(), inputs)[0].reals(),
+            (std::vector<double>{0, 1, 2, -1, 3, -2}));
+}
+
 // The backward loop reads captured and sliced operands themselves, and computes again what the index
 // alone determines: h is all that must be kept of a trip of h <- h * w + x_t * sin(t).
 TEST(LoopGradientRules, StacksNothingThatCanBeHadOtherwise) {

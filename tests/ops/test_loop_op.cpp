@@ -148,6 +148,14 @@ TEST(LoopOp, RefusesABodyOfAnotherForm) {
   body.add_output("carried0", carried);
   EXPECT_THAT(refuse({x}, body), HasSubstr("the body takes its index as i32[], not i64[]"));
   EXPECT_THAT(refuse({}, body), HasSubstr("0 operands for 1 carried and 0 sliced"));
+  Graph idle("body");
+  idle.add_input("index", Role::local, {DType::i64, {}});
+  const Attributes none{{"carried", int64_t{0}}, {"sliced", int64_t{0}}, {"trips", int64_t{2}},
+                        {"reverse", false},      {"until", false},       {"counted", false}};
+  EXPECT_THAT(usage_error([&] {
+                get_op("loop").infer({get_op("loop"), {}, none, &idle, kLine});
+              }),
+              HasSubstr("nothing would come of the loop"));
 
   Graph other("body");
   other.add_input("index", Role::local, {DType::i64, {}});
