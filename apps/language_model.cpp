@@ -49,7 +49,8 @@ TrainingOptions training_options(const Config& config) {
   options.evaluation_interval = config.train.eval_interval;
   options.checkpoint_interval = config.train.checkpoint_interval;
   options.seed = static_cast<uint64_t>(config.run.seed);
-  options.optimizer = optimizer_options(config);
+  options.step = step_options(config);
+  options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),
                     .prefetch = static_cast<int>(config.data.prefetch)};
@@ -89,18 +90,30 @@ std::vector<BatchField> batch_fields(const Config& config) {
   return {{"inputs", type}, {"targets", type}};
 }
 
-AdamWOptions optimizer_options(const Config& config) {
+StepOptions step_options(const Config& config) {
   const Config::Optim& optim = config.optim;
-  return {.schedule = {.schedule = optim.schedule,
-                       .learning_rate = optim.learning_rate,
-                       .minimum_learning_rate = optim.minimum_learning_rate,
-                       .warmup_steps = optim.warmup_steps,
-                       .total_steps = config.train.steps},
-          .beta1 = optim.beta1,
-          .beta2 = optim.beta2,
-          .epsilon = optim.epsilon,
-          .weight_decay = optim.weight_decay,
-          .clip_norm = optim.clip_norm};
+  StepOptions options;
+  options.noise_scale = optim.noise_scale;
+  options.optimizer = {.name = optim.name,
+                       .schedule = {.schedule = optim.schedule,
+                                    .learning_rate = optim.learning_rate,
+                                    .minimum_learning_rate = optim.minimum_learning_rate,
+                                    .warmup_steps = optim.warmup_steps,
+                                    .total_steps = config.train.steps,
+                                    .decay_fraction = optim.decay_fraction},
+                       .beta1 = optim.beta1,
+                       .beta2 = optim.beta2,
+                       .epsilon = optim.epsilon,
+                       .momentum = optim.momentum,
+                       .nesterov = optim.nesterov,
+                       .weight_decay = optim.weight_decay,
+                       .clip_norm = optim.clip_norm,
+                       .clip_value = optim.clip_value,
+                       .average_decay = optim.ema_decay,
+                       .norms = optim.norms};
+  for (const std::string& group : optim.groups)
+    options.optimizer.groups.push_back(parse_parameter_group(group));
+  return options;
 }
 
 CompileOptions compile_options(const Config& config) {

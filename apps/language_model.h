@@ -31,7 +31,7 @@ LossFunction model_loss(const Config& config, int64_t vocabulary);
 
 /// i32 tokens and targets [batch, context].
 std::vector<BatchField> batch_fields(const Config& config);
-AdamWOptions optimizer_options(const Config& config);
+StepOptions step_options(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
 /// engine.threads, or all processors there are.

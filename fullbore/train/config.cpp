@@ -8,6 +8,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/input_file.h"
 #include "fullbore/base/text.h"
+#include "fullbore/optim/parameter_groups.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
 
@@ -60,9 +61,14 @@ class ConfigBuilder {
   Config finish() {
     check_together(config_.model.width % config_.model.heads == 0, "model.width",
                    "is not a multiple of", "model.heads");
-    check_together(config_.optim.schedule != "cosine" ||
+    check_together(config_.optim.schedule == "constant" ||
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
                    "optim.minimum_learning_rate", "is above", "optim.learning_rate");
+    check_together(config_.train.evaluate != "ema" || config_.optim.ema_decay > 0, "train.evaluate",
+                   "has no average to look at, for", "optim.ema_decay");
+    check_together(!config_.optim.noise_scale || config_.train.batch_size % 2 == 0,
+                   "optim.noise_scale", "needs an even batch, and", "train.batch_size");
+    check_groups();
     return std::move(config_);
   }
 
@@ -117,6 +123,18 @@ class ConfigBuilder {
                       const std::string& b) const {
     if (!holds)
       throw UsageError(fmt::format("config: {} {} {}", with_origin(a), relation, with_origin(b)));
+  }
+
+  void check_groups() const {
+    for (const std::string& group : config_.optim.groups) {
+      try {
+        parse_parameter_group(group);
+      } catch (const UsageError& error) {
+        throw UsageError(fmt::format("config: {}: optim.groups: '{}': {}",
+                                     origins_.at("optim.groups"), group.substr(0, 60),
+                                     error.what()));
+      }
+    }
   }
 
   Config config_;

@@ -47,6 +47,14 @@ struct Config {
     double epsilon = 1e-8;
     double weight_decay = 0.1;
     double clip_norm = 1;
+    double clip_value = 0;
+    double momentum = 0.95;
+    bool nesterov = true;
+    double decay_fraction = 0.2;
+    std::vector<std::string> groups;
+    double ema_decay = 0;
+    bool noise_scale = false;
+    std::string norms = "off";
     bool operator==(const Optim&) const = default;
   } optim;
   struct Train {
@@ -54,6 +62,7 @@ struct Config {
     int64_t batch_size = 12;
     int64_t eval_interval = 250;
     int64_t eval_batches = 0;
+    std::string evaluate = "raw";
     int64_t checkpoint_interval = 250;
     int64_t sample_characters = 500;
     bool operator==(const Train&) const = default;

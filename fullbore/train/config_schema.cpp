@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/data/utf8.h"
+#include "fullbore/optim/optimizer.h"
 
 namespace fullbore {
 namespace {
@@ -129,16 +130,41 @@ std::vector<ConfigField> make_fields() {
       {FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"},
       {FB_KEY(model, tie_head), {}, {}, "the output head is the token table"},
 
-      {FB_KEY(optim, name), {}, {"adamw"}, "the optimiser"},
+      {FB_KEY(optim, name),
+       {},
+       optimizer_names(),
+       "the optimiser; muon: of matrices, adamw's rest"},
       {FB_KEY(optim, learning_rate), kNotNegative, {}, "its peak, reached after the warm-up"},
-      {FB_KEY(optim, minimum_learning_rate), kNotNegative, {}, "where a cosine schedule ends"},
+      {FB_KEY(optim, minimum_learning_rate), kNotNegative, {}, "where the schedule ends"},
       {FB_KEY(optim, warmup_steps), kInterval, {}, "steps over which the rate rises linearly"},
-      {FB_KEY(optim, schedule), {}, {"cosine", "constant"}, "the rate after the warm-up"},
+      {FB_KEY(optim, schedule), {}, schedule_names(), "the rate after the warm-up"},
+      {FB_KEY(optim, decay_fraction),
+       {0, 1},
+       {},
+       "share of the steps, at their end, in which warmup_stable_decay falls"},
       {FB_KEY(optim, beta1), kFraction, {}, "decay of the gradient's moving average"},
       {FB_KEY(optim, beta2), kFraction, {}, "decay of the squared gradient's moving average"},
       {FB_KEY(optim, epsilon), kPositive, {}, "added to the root of the second moment"},
-      {FB_KEY(optim, weight_decay), kNotNegative, {}, "decoupled; of matrices only"},
+      {FB_KEY(optim, momentum), kFraction, {}, "of sgd and muon; 0: none"},
+      {FB_KEY(optim, nesterov), {}, {}, "sgd and muon look one step ahead"},
+      {FB_KEY(optim, weight_decay), kNotNegative, {}, "decoupled (sgd: L2); of matrices only"},
       {FB_KEY(optim, clip_norm), kNotNegative, {}, "largest global gradient norm; 0: no clipping"},
+      {FB_KEY(optim, clip_value), kNotNegative, {}, "largest gradient element; 0: no clipping"},
+      {FB_KEY(optim, groups),
+       {},
+       {},
+       "{match: PATTERN, weight_decay, learning_rate_multiplier, algorithm}; the first match "
+       "counts",
+       true},
+      {FB_KEY(optim, ema_decay),
+       kFraction,
+       {},
+       "of the moving average of the weights, which warms up; 0: none is kept"},
+      {FB_KEY(optim, noise_scale), {}, {}, "measure the gradient noise scale, from half batches"},
+      {FB_KEY(optim, norms),
+       {},
+       {"off", "groups", "parameters"},
+       "gradient and parameter norms among the metrics"},
 
       {FB_KEY(train, steps), kSteps, {}, "updates in all, those before a --resume included"},
       {FB_KEY(train, batch_size), {1, 1048576}, {}, "sequences per step"},
@@ -150,6 +176,10 @@ std::vector<ConfigField> make_fields() {
        kInterval,
        {},
        "batches of each validation; 0: the whole validation part"},
+      {FB_KEY(train, evaluate),
+       {},
+       {"raw", "ema"},
+       "weights that are validated, and that generate and eval then use"},
       {FB_KEY(train, checkpoint_interval),
        kInterval,
        {},

@@ -28,6 +28,7 @@ struct ConfigField {
   ConfigRange range;                 ///< numbers only
   std::vector<std::string> choices;  ///< texts only; empty: any text
   std::string meaning;               ///< one line
+  bool maps = false;                 ///< lists only: items may be maps, read as "key=value ..."
 
   std::string_view section() const;
   std::string_view name() const;    ///< without the section

@@ -72,6 +72,7 @@ class ConfigEvents : public YAML::EventHandler {
         }
         return;
       case Level::kList: items_.push_back(value); return;
+      case Level::kItem: add_to_item(mark, value); return;
     }
   }
 
@@ -92,7 +93,12 @@ class ConfigEvents : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
     check_plain(mark, tag, anchor);
-    if (level_ == Level::kNothing) {
+    const ConfigField* field = level_ == Level::kList ? find_config_field(path()) : nullptr;
+    if (field != nullptr && field->maps) {
+      level_ = Level::kItem;
+      items_.emplace_back();
+      item_words_ = 0;
+    } else if (level_ == Level::kNothing) {
       level_ = Level::kSections;
     } else if (level_ == Level::kSections && !section_.empty()) {
       level_ = Level::kKeys;
@@ -103,12 +109,16 @@ class ConfigEvents : public YAML::EventHandler {
     }
   }
   void OnMapEnd() override {
+    if (level_ == Level::kItem) {
+      level_ = Level::kList;
+      return;
+    }
     level_ = level_ == Level::kKeys ? Level::kSections : Level::kNothing;
     section_.clear();
   }
 
  private:
-  enum class Level { kNothing, kSections, kKeys, kList };
+  enum class Level { kNothing, kSections, kKeys, kList, kItem };
 
   static int line_of(const YAML::Mark& mark) { return mark.line + 1; }
   std::string path() const { return key_.empty() ? section_ : section_ + "." + key_; }
@@ -133,6 +143,16 @@ class ConfigEvents : public YAML::EventHandler {
     key_ = key;
     key_line_ = line_of(mark);
   }
+  // A map in a list becomes one text: `{a: 1, b: 2}` "a=1 b=2".
+  void add_to_item(const YAML::Mark& mark, const std::string& word) {
+    const bool is_key = item_words_++ % 2 == 0;
+    if (word.empty() || word.find_first_of(is_key ? " =" : " ") != std::string::npos)
+      refuse(source_, line_of(mark),
+             fmt::format("'{}': a {} of '{}' is empty or has a blank or '=' in it", word,
+                         is_key ? "key" : "value", path()));
+    std::string& item = items_.back();
+    item += (is_key ? (item.empty() ? "" : " ") : "=") + word;
+  }
   void add_entry(ConfigText value) {
     document_.entries.push_back({section_, key_, key_line_, std::move(value)});
     key_.clear();
@@ -146,6 +166,7 @@ class ConfigEvents : public YAML::EventHandler {
   std::string key_;
   int key_line_ = 0;
   std::vector<std::string> items_;
+  size_t item_words_ = 0;  ///< keys and values of a list's map so far
 };
 
 int line_at(std::string_view yaml, size_t offset) {

@@ -27,7 +27,7 @@ struct ConfigDocument {
 };
 
 /// Reads YAML of exactly two levels, sections and keys, whose values are scalars or lists of
-/// scalars. Throws UsageError with `source` and line for everything else.
+/// scalars, or, where the key allows it, of maps, each of which becomes a text "key=value ...". Throws UsageError with `source` and line for everything else.
 ConfigDocument read_config_yaml(std::string_view yaml, const std::string& source);
 
 }  // namespace fullbore

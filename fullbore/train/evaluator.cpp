@@ -8,10 +8,10 @@ namespace fullbore {
 
 // No worker threads for the batches: they are few and small, and the next run is seldom near.
 Evaluator::Evaluator(const LossFunction& loss, ValidationSet set, State& state, Team& team,
-                     const CompileOptions& options)
+                     const CompileOptions& options, Weights weights)
     : set_(std::move(set)),
-      program_(Program::compile(trace_evaluation(loss, set_.source->fields()).graph, state, team,
-                                options)),
+      program_(Program::compile(trace_evaluation(loss, set_.source->fields(), weights).graph, state,
+                                team, options)),
       loader_(set_.source, {.workers = 0, .prefetch = 1}),
       loss_output_(program_.output("loss")) {
   FB_CHECK(set_.batches > 0, "an empty validation set");

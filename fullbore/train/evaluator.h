@@ -24,7 +24,7 @@ class Evaluator {
  public:
   /// The State, which must hold what the loss asks for, and the Team must outlive it.
   Evaluator(const LossFunction& loss, ValidationSet set, State& state, Team& team,
-            const CompileOptions& options);
+            const CompileOptions& options, Weights weights = Weights::raw);
 
   const Plan& plan() const { return program_.plan(); }
   uint64_t batches() const { return set_.batches; }

@@ -3,20 +3,24 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstring>
 
 #include "fullbore/base/error.h"
 
 namespace fullbore {
 namespace {
 
+Tensor checked_loss(Tensor loss) {
+  if (loss.rank() != 0 || !is_floating(loss.dtype()))
+    throw UsageError(
+        fmt::format("a step's loss must be a floating scalar, this is {}", loss.type().text()));
+  return loss;
+}
+
 Tensor trace_loss(Trace& trace, const LossFunction& loss, const std::vector<BatchField>& fields) {
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(trace.batch(field.name, field.type));
-  const Tensor value = loss(trace, batch);
-  if (value.rank() != 0 || !is_floating(value.dtype()))
-    throw UsageError(
-        fmt::format("a step's loss must be a floating scalar, this is {}", value.type().text()));
-  return value;
+  return checked_loss(loss(trace, batch));
 }
 
 TracedStep finish(Trace& trace) {
@@ -24,23 +28,84 @@ TracedStep finish(Trace& trace) {
   return {trace.finish(), std::move(initializers)};
 }
 
+// Loss and update from the losses of the batch's halves.
+OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
+                                   const std::vector<BatchField>& fields,
+                                   const OptimizerOptions& options, Tensor& whole_loss) {
+  std::vector<Tensor> first;
+  std::vector<Tensor> second;
+  const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
+  for (const BatchField& field : fields) {
+    if (field.type.shape.rank() == 0 || field.type.shape[0] != rows || rows % 2 != 0 || rows == 0)
+      throw UsageError(
+          fmt::format("the gradient noise scale needs an even batch size, along the first axis of "
+                      "every field; '{}' is {}",
+                      field.name, field.type.text()));
+    const Tensor batch = trace.batch(field.name, field.type);
+    first.push_back(slice(batch, 0, 0, rows / 2));
+    second.push_back(slice(batch, 0, rows / 2, rows));
+  }
+  const Tensor first_loss = checked_loss(loss(trace, first));
+  const Tensor second_loss = checked_loss(loss(trace, second));
+  whole_loss = (first_loss + second_loss) * 0.5;
+  return optimize_halves(trace, first_loss, second_loss, rows, options);
+}
+
 }  // namespace
 
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const AdamWOptions& optimizer) {
+                               const StepOptions& options) {
   Trace trace("train", true);
-  const Tensor value = trace_loss(trace, loss, fields);
-  const OptimizerResult update = adamw(trace, value, optimizer);
+  Tensor value;
+  OptimizerResult update;
+  if (options.noise_scale) {
+    update = optimize_by_halves(trace, loss, fields, options.optimizer, value);
+  } else {
+    value = trace_loss(trace, loss, fields);
+    update = optimize(trace, value, options.optimizer);
+  }
   trace.result("loss", cast(value, DType::f32));
   trace.result("gradient_norm", update.gradient_norm);
   trace.result("learning_rate", update.learning_rate);
-  return finish(trace);
+  trace.result("skipped", update.skipped);
+  for (const auto& [name, metric] : update.metrics) trace.result(name, metric);
+  TracedStep step = finish(trace);
+  for (const auto& [name, metric] : update.metrics) step.metrics.push_back(name);
+  return step;
 }
 
-TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields) {
+TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields,
+                            Weights weights) {
   Trace trace("evaluate", false);
   trace.result("loss", cast(trace_loss(trace, loss, fields), DType::f32));
-  return finish(trace);
+  TracedStep step = finish(trace);
+  if (weights == Weights::average) step.graph = with_averages(step.graph);
+  return step;
+}
+
+Graph with_averages(const Graph& graph) {
+  GraphBuilder builder(graph.name());
+  std::vector<Tensor> inputs;
+  for (const Graph::Input& input : graph.inputs())
+    inputs.push_back(
+        input.role == Role::parameter
+            ? builder.input(average_name(input.name), Role::average, graph.type(input.value))
+            : builder.input(input.name, input.role, graph.type(input.value)));
+  const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    builder.output(graph.outputs()[i].name, outputs[i], graph.outputs()[i].updates);
+  return builder.take();
+}
+
+void start_averages(State& state) {
+  for (size_t i = 0; i < state.entries().size(); ++i) {
+    const StateEntry& entry = state.entries()[i];
+    if (entry.role != Role::parameter) continue;
+    const int average = state.find(average_name(entry.name));
+    if (average >= 0)
+      std::memcpy(state.data(average), state.data(static_cast<int>(i)),
+                  static_cast<size_t>(entry.type.bytes()));
+  }
 }
 
 State initial_state(const TracedStep& step, uint64_t seed) {
@@ -52,6 +117,7 @@ State initial_state(const TracedStep& step, uint64_t seed) {
   }
   if (state.find("random.seed") >= 0)
     state.span<int64_t>("random.seed")[0] = std::bit_cast<int64_t>(seed);
+  start_averages(state);
   return state;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fullbore/data/batch_source.h"
-#include "fullbore/optim/adamw.h"
+#include "fullbore/optim/optimizer.h"
 #include "fullbore/runtime/state.h"
 #include "fullbore/trace/trace.h"
 
@@ -21,18 +21,41 @@ using LossFunction = std::function<Tensor(Trace& trace, std::span<const Tensor> 
 struct TracedStep {
   Graph graph;
   std::map<std::string, Initializer> initializers;
+  std::vector<std::string> metrics = {};  ///< further results, f32 scalars, for the log
 };
 
-/// Batch inputs, loss, gradients, clipping, AdamW, step counter. Results: `loss`, `gradient_norm`,
-/// `learning_rate`, f32 scalars.
+struct StepOptions {
+  OptimizerOptions optimizer = {};
+  /// Measures the gradient noise scale, from the halves of each batch: every field's first axis must
+  /// be the batch, and even.
+  bool noise_scale = false;
+};
+
+/// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
+/// `learning_rate`, `skipped` (1 where loss or gradient norm is not finite and nothing was updated,
+/// else 0), f32 scalars, and those that `metrics` names.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const AdamWOptions& optimizer);
+                               const StepOptions& options);
+
+/// Whose loss an evaluation measures.
+enum class Weights : uint8_t {
+  raw,     ///< the parameters
+  average  ///< their exponential moving averages
+};
 
 /// The loss alone, of the same State. Result: `loss`.
-TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields);
+TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields,
+                            Weights weights = Weights::raw);
+
+/// The graph with every parameter read from its moving average instead.
+Graph with_averages(const Graph& graph);
 
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
-/// an entry, becomes the seed.
+/// an entry, becomes the seed, and averages become what they average.
 State initial_state(const TracedStep& step, uint64_t seed);
+
+/// Copies every parameter of the State to its moving average, where it has one: for parameters that
+/// were filled anew.
+void start_averages(State& state);
 
 }  // namespace fullbore

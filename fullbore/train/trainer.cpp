@@ -76,7 +76,7 @@ class Trainer {
     try {
       measure_machine();
       const TracedStep step =
-          trace_training_step(job_.loss, job_.training->fields(), options_.optimizer);
+          trace_training_step(job_.loss, job_.training->fields(), options_.step);
       state_ = initial_state(step, options_.seed);
       if (resume && !restore()) return ExitCode::kOk;
       prepare(step);
@@ -139,7 +139,8 @@ class Trainer {
     const Clock::time_point start = Clock::now();
     program_.emplace(Program::compile(step.graph, state_, team_, options_.compile));
     if (job_.validation)
-      evaluator_.emplace(job_.loss, *job_.validation, state_, team_, options_.compile);
+      evaluator_.emplace(job_.loss, *job_.validation, state_, team_, options_.compile,
+                         options_.evaluate);
     loss_output_ = program_->output("loss");
     norm_output_ = program_->output("gradient_norm");
     rate_output_ = program_->output("learning_rate");

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/error.h"
-#include "fullbore/optim/adamw.h"
+#include "fullbore/optim/optimizer.h"
 #include "fullbore/runtime/program.h"
 #include "models/models.h"
 
@@ -64,7 +64,7 @@ Graph training_step(bool bias) {
   const Tensor targets = trace.batch("targets", type);
   const LanguageModelConfig config{.vocabulary = kVocabulary, .bias = bias};
   const Tensor loss = language_model_loss(gpt(trace, tokens, config), targets);
-  const OptimizerResult result = adamw(
+  const OptimizerResult result = optimize(
       trace, loss, {.schedule = {"cosine", 1e-3, 1e-4, 4, 20}, .beta2 = 0.99, .weight_decay = 0.1});
   trace.result("loss", loss);
   trace.result("gradient_norm", result.gradient_norm);

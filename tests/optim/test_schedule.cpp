@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/optim/replayed.h"
 #include "tests/support/evaluate.h"
 
 namespace fullbore {
@@ -65,6 +66,34 @@ TEST(Schedule, TellsLateStepsApart) {
   const double step = 1 << 24;
   EXPECT_NEAR(rate_at(step, options) - rate_at(step + 1, options), std::acos(-1) / (1 << 26),
               2e-16);
+}
+
+// PyTorch's schedulers, and warm-up stable decay by its formula (tools/golden/optimizers.py).
+TEST(Schedule, EqualsPyTorch) {
+  const nlohmann::json golden = read_golden("optimizers.json");
+  ASSERT_EQ(golden["schedules"].size(), 4U);
+  for (const auto& schedule : golden["schedules"]) {
+    const ScheduleOptions options{
+        schedule["schedule"],     schedule["learning_rate"], schedule["minimum_learning_rate"],
+        schedule["warmup_steps"], schedule["total_steps"],   schedule.value("decay_fraction", 0.2)};
+    for (size_t step = 0; step < schedule["rates"].size(); ++step)
+      EXPECT_NEAR(rate_at(static_cast<double>(step), options), schedule["rates"][step], 1e-14)
+          << options.schedule << " step " << step;
+  }
+}
+
+TEST(Schedule, OneCycleWithoutARiseBeginsAtTheTop) {
+  for (const int64_t warmup : {0, 1})
+    EXPECT_NEAR(rate_at(0, {"one_cycle", 0.5, 0.1, warmup, 10}), 0.5, kRounding);
+  EXPECT_NEAR(rate_at(1000, {"one_cycle", 0.5, 0.1, 3, 10}), 0.1, kRounding);
+}
+
+TEST(Schedule, EveryoneEndsAtTheFloorAndStaysThere) {
+  for (const std::string& name : schedule_names()) {
+    if (name == "constant") continue;
+    for (const double step : {50.0, 51.0, 1e6})
+      EXPECT_NEAR(rate_at(step, {name, 0.5, 0.125, 5, 50}), 0.125, kRounding) << name;
+  }
 }
 
 TEST(Schedule, UnknownNameSuggestsTheNearest) {

@@ -79,6 +79,23 @@ TEST(ConfigFile, OverridesComeAfterAndTheLastOneWins) {
   }
 }
 
+TEST(ConfigFile, ParameterGroupsAreMapsOrTexts) {
+  const std::vector<std::string> expected = {"match=*.bias weight_decay=0", "match=head.*"};
+  const Config config = parse_config(
+      "optim:\n"
+      "  groups:\n"
+      "    - {match: \"*.bias\", weight_decay: 0}\n"
+      "    - match: head.*\n"
+      "train: {steps: 3}\n",
+      "x");
+  EXPECT_EQ(config.optim.groups, expected);
+  EXPECT_EQ(config.train.steps, 3);
+  EXPECT_EQ(parse_config(config_yaml(config), "resolved"), config);
+  const std::vector<std::string> overrides = {
+      "optim.groups=[match=*.bias weight_decay=0, match=head.*]"};
+  EXPECT_EQ(parse_config("", "x", overrides).optim.groups, expected);
+}
+
 TEST(ConfigFile, TheFirstExampleOfTheManual) {
   EXPECT_EQ(refusal("run:\n  seed: 1\n\n\ntrain:\n  steps: 3\n  batchsize: 2\n"),
             "config: configs/x.yaml:7: unknown key 'train.batchsize'. Did you mean "
@@ -112,7 +129,9 @@ const Refused kRefused[] = {
     {"model: {bias: 'true'}", "model.bias is the text \"true\"; true or false"},
     {"optim: {learning_rate: fast}", "optim.learning_rate is 'fast'; a number of at least 0"},
     {"optim: {schedule: cosin}",
-     "optim.schedule is 'cosin'; one of cosine, constant was expected. Did you mean 'cosine'?"},
+     "optim.schedule is 'cosin'; one of cosine, constant, linear, warmup_stable_decay, one_cycle "
+     "was "
+     "expected. Did you mean 'cosine'?"},
     {"engine: {backend: gpu}", "engine.backend is 'gpu'; one of cpu, null was expected."},
     {"engine: {precision: bf16}", "engine.precision is 'bf16'; fp32 was expected."},
     {"engine: {disabled_passes: fuse}", "disabled_passes is 'fuse'; a list such as [a, b] was"},
@@ -134,6 +153,22 @@ const Refused kRefused[] = {
      "config: model.width 128 (default) is not a multiple of model.heads 3 (configs/x.yaml:2)"},
     {"optim: {learning_rate: 1e-5}",
      "optim.minimum_learning_rate 0.0001 (default) is above optim.learning_rate 1e-05"},
+    {"optim:\n  noise_scale: true\ntrain:\n  batch_size: 3",
+     "optim.noise_scale true (configs/x.yaml:2) needs an even batch, and train.batch_size 3"},
+    {"train: {evaluate: ema}",
+     "train.evaluate ema (configs/x.yaml:1) has no average to look at, for optim.ema_decay 0"},
+    // parameter groups
+    {"optim:\n  groups:\n    - {match: a, decay: 1}",
+     "config: configs/x.yaml:2: optim.groups: 'match=a decay=1': unknown key 'decay'."},
+    {"optim: {groups: [{weight_decay: 1}]}", "optim.groups: 'weight_decay=1': match is missing"},
+    {"optim: {groups: [x]}", "optim.groups: 'x': 'x' is no key=value"},
+    {"optim: {groups: [{match: 'a b'}]}", ":1: 'a b': a value of 'optim.groups' is empty or has a"},
+    {"optim: {groups: [{'a=b': c}]}", ":1: 'a=b': a key of 'optim.groups' is empty or has a blank"},
+    {"optim: {groups: [{match: ''}]}", ":1: '': a value of 'optim.groups' is empty"},
+    {"optim: {groups: [{match: {a: b}}]}", "nothing goes deeper than 'optim.groups'"},
+    {"optim: {groups: [{match: [a]}]}", ":1: a list can only be the value of a key"},
+    {"optim: {groups: [{match: ~}]}", "'optim.groups' has no value"},
+    {"optim: {groups: {match: a}}", "nothing goes deeper than 'optim.groups'"},
     // YAML
     {"data: {path: [", ":1: malformed YAML: "},
     {"train: {", "malformed YAML: "},

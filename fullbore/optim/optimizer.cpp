@@ -1,0 +1,206 @@
+#include "fullbore/optim/optimizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/autodiff/backward.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/optim/gradient_statistics.h"
+#include "fullbore/optim/update_rules.h"
+
+namespace fullbore {
+namespace {
+
+const std::vector<std::string> kNorms = {"off", "groups", "parameters"};
+
+void check_choice(const char* what, const std::string& given,
+                  const std::vector<std::string>& choices) {
+  if (std::find(choices.begin(), choices.end(), given) == choices.end())
+    throw UsageError(fmt::format("unknown {} '{}'.{} There are {}.", what, given,
+                                 did_you_mean(given, choices), fmt::join(choices, ", ")));
+}
+
+Tensor count_state(Trace& trace, const char* name) {
+  return trace.state(name, Role::control, {DType::i64, {}}, Initializer::zeros());
+}
+
+std::vector<Tensor> tensors_of(const std::vector<Trace::Parameter>& parameters) {
+  std::vector<Tensor> tensors;
+  for (const Trace::Parameter& parameter : parameters) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+// Are rows of the parameter looked up, as of an embedding?
+bool is_table(const Graph& graph, Tensor parameter) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return node.op->name == "gather" && node.inputs[0] == parameter.value();
+  });
+}
+
+/// One step's update under construction.
+class Update {
+ public:
+  Update(Trace& trace, const OptimizerOptions& options)
+      : trace_(trace), options_(options), parameters_(trace.parameters()) {
+    check_choice("optimizer", options.name, optimizer_names());
+    check_choice("choice of norms", options.norms, kNorms);
+    if (parameters_.empty())
+      throw UsageError(fmt::format("optimizer: the trace '{}' has no parameters",
+                                   trace.builder().graph().name()));
+    std::vector<std::string> names;
+    for (const Trace::Parameter& parameter : parameters_) names.push_back(parameter.name);
+    group_of_ = assign_groups(names, options.groups);
+    for (const Trace::Parameter& parameter : parameters_)
+      is_table_.push_back(is_table(trace.builder().graph(), parameter.tensor));
+  }
+
+  std::vector<Tensor> gradients_of(Tensor loss) {
+    const std::vector<Tensor> wanted = tensors_of(parameters_);
+    return gradient(loss, wanted);
+  }
+
+  /// Of the whole batch, unclipped: decides whether the step counts.
+  void begin(Tensor loss, std::vector<Tensor> gradients) {
+    gradients_ = std::move(gradients);
+    norm_ = global_norm(gradients_);
+    finite_ = logical_and(is_finite(norm_), is_finite(loss));
+  }
+
+  /// A new value of State, unless the step is skipped.
+  void keep(Tensor state, Tensor next) { trace_.update(state, select(finite_, next, state)); }
+
+  OptimizerResult finish() {
+    const Tensor updates = count_state(trace_, "updates");
+    const Tensor rate = scheduled_learning_rate(updates, options_.schedule);
+    OptimizerResult result{
+        cast(rate, DType::f32), norm_, cast(logical_not(finite_), DType::f32), {}};
+    add_norms(result);
+    clip();
+    const UpdateContext context{trace_,
+                                rate,
+                                cast(updates, DType::f64) + 1.0,
+                                options_.beta1,
+                                options_.beta2,
+                                options_.epsilon,
+                                options_.momentum,
+                                options_.nesterov,
+                                [this](Tensor state, Tensor next) { keep(state, next); }};
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const Tensor next = next_value(context, i);
+      keep(parameters_[i].tensor, next);
+      if (options_.average_decay > 0) keep_average(parameters_[i], next, context.count);
+    }
+    keep(updates, updates + 1.0);
+    const Tensor step = count_state(trace_, "step");
+    trace_.update(step, step + 1.0);
+    return result;
+  }
+
+ private:
+  void clip() {
+    if (options_.clip_value > 0)
+      for (Tensor& gradient : gradients_)
+        gradient = clamp(gradient, -options_.clip_value, options_.clip_value);
+    if (options_.clip_norm == 0) return;
+    const Tensor norm = options_.clip_value > 0 ? global_norm(gradients_) : norm_;
+    const Tensor factor = minimum(options_.clip_norm / (norm + 1e-6), 1.0);
+    for (Tensor& gradient : gradients_) gradient = gradient * factor;
+  }
+
+  Tensor next_value(const UpdateContext& context, size_t index) {
+    ParameterUpdate parameter{parameters_[index].name, parameters_[index].tensor, gradients_[index],
+                              0, 1};
+    const int rank = parameter.value.rank();
+    if (rank >= 2) parameter.weight_decay = options_.weight_decay;
+    bool matrix = rank == 2 && !is_table_[index];
+    if (const int g = group_of_[index]; g >= 0) {
+      const ParameterGroup& group = options_.groups[static_cast<size_t>(g)];
+      parameter.weight_decay = group.weight_decay.value_or(parameter.weight_decay);
+      parameter.learning_rate_multiplier = group.learning_rate_multiplier;
+      if (!group.algorithm.empty()) matrix = group.algorithm == "muon" && rank == 2;
+    }
+    if (options_.name == "sgd") return sgd_update(context, parameter);
+    if (options_.name == "lion") return lion_update(context, parameter);
+    if (options_.name == "muon" && matrix) return muon_update(context, parameter);
+    return adamw_update(context, parameter);
+  }
+
+  void keep_average(const Trace::Parameter& parameter, Tensor next, Tensor count) {
+    const Tensor average = trace_.state(average_name(parameter.name), Role::average,
+                                        parameter.tensor.type(), Initializer::zeros());
+    const Tensor decay = minimum(count / (count + 9.0), options_.average_decay);
+    keep(average, average * cast(decay, DType::f32) + next * cast(1.0 - decay, DType::f32));
+  }
+
+  void add_norms(OptimizerResult& result) const {
+    if (options_.norms == "off") return;
+    std::vector<std::pair<std::string, std::vector<size_t>>> sets;
+    const auto add = [&](const std::string& key, size_t index) {
+      for (auto& [known, members] : sets)
+        if (known == key) return members.push_back(index);
+      sets.push_back({key, {index}});
+    };
+    for (size_t i = 0; i < parameters_.size(); ++i)
+      add(options_.norms == "parameters" ? parameters_[i].name
+          : group_of_[i] < 0             ? "others"
+                                         : options_.groups[static_cast<size_t>(group_of_[i])].match,
+          i);
+    for (const auto& [key, members] : sets) {
+      std::vector<Tensor> gradients;
+      std::vector<Tensor> values;
+      for (const size_t index : members) {
+        gradients.push_back(gradients_[index]);
+        values.push_back(parameters_[index].tensor);
+      }
+      result.metrics.emplace_back("gradient_norm/" + key, global_norm(gradients));
+      result.metrics.emplace_back("parameter_norm/" + key, global_norm(values));
+    }
+  }
+
+  Trace& trace_;
+  const OptimizerOptions& options_;
+  const std::vector<Trace::Parameter> parameters_;
+  std::vector<int> group_of_;   ///< per parameter; -1: none
+  std::vector<bool> is_table_;  ///< per parameter
+  std::vector<Tensor> gradients_;
+  Tensor norm_;
+  Tensor finite_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& optimizer_names() {
+  static const std::vector<std::string> names = {"adamw", "sgd", "lion", "muon"};
+  return names;
+}
+
+std::string average_name(const std::string& parameter) { return parameter + ".average"; }
+
+OptimizerResult optimize(Trace& trace, Tensor loss, const OptimizerOptions& options) {
+  const Scope scope(trace, "optimizer");
+  Update update(trace, options);
+  update.begin(loss, update.gradients_of(loss));
+  return update.finish();
+}
+
+OptimizerResult optimize_halves(Trace& trace, Tensor first_loss, Tensor second_loss,
+                                int64_t batch_size, const OptimizerOptions& options) {
+  const Scope scope(trace, "optimizer");
+  Update update(trace, options);
+  const std::vector<Tensor> first = update.gradients_of(first_loss);
+  const std::vector<Tensor> second = update.gradients_of(second_loss);
+  std::vector<Tensor> whole;
+  for (size_t i = 0; i < first.size(); ++i) whole.push_back((first[i] + second[i]) * 0.5);
+  update.begin(first_loss + second_loss, whole);
+  const Tensor noise_scale =
+      gradient_noise_scale(trace, first, second, whole, batch_size,
+                           [&](Tensor state, Tensor next) { update.keep(state, next); });
+  OptimizerResult result = update.finish();
+  result.metrics.emplace_back("gradient_noise_scale", noise_scale);
+  return result;
+}
+
+}  // namespace fullbore

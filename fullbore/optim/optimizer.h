@@ -1,0 +1,66 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fullbore/optim/parameter_groups.h"
+#include "fullbore/optim/schedule.h"
+#include "fullbore/trace/trace.h"
+
+namespace fullbore {
+
+struct OptimizerOptions {
+  std::string name = "adamw";  ///< one of optimizer_names()
+  ScheduleOptions schedule = {};
+  double beta1 = 0.9;    ///< adamw, lion
+  double beta2 = 0.999;  ///< adamw, lion
+  double epsilon = 1e-8;
+  double momentum = 0.9;       ///< sgd, muon
+  bool nesterov = false;       ///< sgd, muon
+  double weight_decay = 0.01;  ///< of matrices and tables (rank >= 2) only, unless a group says so
+  double clip_norm = 1.0;      ///< largest global gradient norm; 0: no clipping
+  double clip_value = 0;       ///< largest magnitude of a gradient's element; 0: no clipping
+  double average_decay = 0;    ///< of the exponential moving average of the weights; 0: none
+  std::vector<ParameterGroup> groups = {};
+  std::string norms = "off";  ///< further results: "groups" or "parameters"
+};
+
+const std::vector<std::string>& optimizer_names();
+
+struct OptimizerResult {
+  Tensor learning_rate;  ///< f32[], of this step
+  Tensor gradient_norm;  ///< f32[], global, before clipping
+  Tensor skipped;        ///< f32[], 1 if loss or gradient norm is not finite, else 0
+  /// Further f32 scalars, by name: what `norms` asks for, the gradient noise scale.
+  std::vector<std::pair<std::string, Tensor>> metrics;
+};
+
+/// Appends the rest of the training step to the trace: gradients of `loss` by every parameter,
+/// clipping, the optimiser's rule on each parameter (update_rules.h), the moving average, and the
+/// counters. The host reads nothing.
+///
+/// Clipping: elements to [-clip_value, clip_value] first, then the factor min(1, clip_norm / (norm +
+/// 1e-6)) of the global norm. muon updates matrices; what is no matrix, or is a table (rows of it
+/// are gathered), goes by AdamW with the same rate and decay, unless a group's `algorithm` differs.
+///
+/// Not finite: if the loss or the global gradient norm is not finite, `skipped` is 1 and every
+/// parameter, moment, average and the counter `updates` keep their bits: values are selected, there
+/// is no branch. `updates` (i64) counts the updates made, and drives schedule and bias corrections;
+/// `step` (i64) counts replays, skipped ones included, and drives random draws.
+///
+/// Average: State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d = min(average_decay,
+/// (1 + t) / (10 + t)), t the updates made before; it starts as the parameter does.
+///
+/// Norms: `gradient_norm/<key>` (before clipping) and `parameter_norm/<key>` (before the update) per
+/// group (its pattern, "others") or per parameter; with "off" nothing of them is in the graph.
+OptimizerResult optimize(Trace& trace, Tensor loss, const OptimizerOptions& options);
+
+/// The same from the losses of the two halves of a batch of `batch_size` examples: the gradients are
+/// averaged, and the metric `gradient_noise_scale` is added (gradient_statistics.h).
+OptimizerResult optimize_halves(Trace& trace, Tensor first_loss, Tensor second_loss,
+                                int64_t batch_size, const OptimizerOptions& options);
+
+/// The name of a parameter's moving average.
+std::string average_name(const std::string& parameter);
+
+}  // namespace fullbore
