@@ -16,23 +16,46 @@ void add_generate_command(CLI::App& app, ChosenCommand& chosen) {
                    "Run directory (its best checkpoint) or .safetensors file")
       ->required();
   command->add_option("--prompt", options.prompt, "Text to continue");
-  command->add_option("--characters", options.characters, "How many to write")
+  command
+      ->add_option("--characters,--tokens", options.characters,
+                   "How many tokens to write at most; a token is a character")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
   command
-      ->add_option("--temperature", options.temperature,
+      ->add_option("--temperature", options.sampling.temperature,
                    "Below 1 more likely, above 1 more surprising; 0: always the likeliest")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command->add_option("--top-k", options.top_k, "Only the K likeliest characters; 0: all")
+  command->add_option("--top-k", options.sampling.top_k, "Only the K likeliest tokens; 0: all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", options.sampling.top_p,
+                   "Only the fewest tokens whose probabilities sum to P; 1: all")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      ->add_option("--repetition-penalty", options.sampling.repetition_penalty,
+                   "Above 1, what was said before becomes less likely; 1: no matter")
+      ->check(CLI::Range(1e-3, 1e3))
+      ->capture_default_str();
+  command
+      ->add_option("--stop", options.stops,
+                   "End a text before this string; may be given several times")
+      ->allow_extra_args(false);
+  command->add_option("--samples", options.samples, "How many texts, made at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Of the draws: the same seed, the same text")
       ->capture_default_str();
   command->footer(
+      "\nThe text is shown as it is made. What lies further back than the model's context is\n"
+      "forgotten half a context at a time. The same seed gives the same text.\n"
       "\nExample:\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --characters 300\n"
-      "  fullbore generate runs/default-1/checkpoints/last.safetensors --temperature 0.5");
+      "  fullbore generate runs/default-1/checkpoints/last.safetensors --temperature 0.5\n"
+      "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --samples 3 --top-p 0.9 "
+      "--stop \"JULIET:\"");
   command->callback([&chosen, arguments] {
     chosen = [arguments] {
       generate_text(arguments->model, arguments->options);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/language_model.h"
+#include "fullbore/train/text_stream.h"
 
 namespace fullbore {
 namespace {
@@ -18,24 +19,54 @@ std::vector<int32_t> prompt_tokens(const CharacterTokenizer& tokenizer, const st
   return tokens.value();
 }
 
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+/// One text: the first is printed as it comes, the others are kept for later.
+struct Sample {
+  TextStream stream;
+  std::string kept;
+  bool live;
+
+  void add(const std::string& text) { live ? print(text) : void(kept += text); }
+};
+
 }  // namespace
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
-  TrainedModel model = load_model(run_or_checkpoint);
+  TrainedModel model = load_model(run_or_checkpoint, options.samples);
   const std::vector<int32_t> prompt = prompt_tokens(model.tokenizer, options.prompt);
+  const int64_t tokens = model.tokenizer.vocabulary_size();
+  const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);
+  if (static_cast<int64_t>(prompt.size()) > sizes.context)
+    fmt::print(stderr, "the prompt has {} tokens, the model sees the last {} of them\n",
+               prompt.size(), sizes.context);
   Team team(worker_count(model.config));
-  Generator generator(model_logits(model.config, model.tokenizer.vocabulary_size()),
-                      model.config.model.context, model.state, team, compile_options(model.config));
-  std::fputs(options.prompt.c_str(), stdout);
-  generator.generate(prompt, options.characters,
-                     {.temperature = options.temperature, .top_k = options.top_k}, options.seed,
-                     [&](int32_t token) {
+  Generator generator(model_decode(model.config, tokens), sizes, model.state, team,
+                      compile_options(model.config));
+  std::vector<Sample> samples(static_cast<size_t>(options.samples),
+                              Sample{TextStream(options.stops), "", false});
+  samples.front().live = true;
+  const auto heading = [&](size_t number) {
+    return options.samples > 1 ? fmt::format("--- sample {} ---\n", number + 1) : std::string();
+  };
+  print(heading(0) + options.prompt);
+  generator.generate(prompt, options.characters, options.sampling, options.seed,
+                     [&](int64_t index, int32_t token) {
+                       Sample& sample = samples[static_cast<size_t>(index)];
                        const int32_t one[] = {token};
-                       std::fputs(model.tokenizer.decode(one).take_or_throw().c_str(), stdout);
-                       std::fflush(stdout);
+                       sample.add(sample.stream.push(model.tokenizer.decode(one).take_or_throw()));
+                       return !sample.stream.stopped();
                      });
-  std::fputc('\n', stdout);
-  if (std::fflush(stdout) != 0) throw DataError("cannot write the text to stdout");
+  for (size_t i = 0; i < samples.size(); ++i) {
+    samples[i].add(samples[i].stream.finish());
+    if (i > 0) print(heading(i) + options.prompt + samples[i].kept);
+    print("\n");
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw DataError("cannot write the text to stdout");
 }
 
 }  // namespace fullbore

@@ -26,12 +26,18 @@ TextData tokenize(const Config& config, const std::string& path, const TextSumma
 
 /// "gpt layers=4 heads=4 ...": all that decides what the parameters mean.
 std::string model_identity(const Config::Model& model) {
-  return fmt::format("{} layers={} heads={} width={} context={} dropout={} bias={} tie_head={}",
-                     model.name, model.layers, model.heads, model.width, model.context,
-                     model.dropout, model.bias, model.tie_head);
+  return fmt::format(
+      "{} layers={} heads={} width={} context={} dropout={} bias={} tie_head={} activation={} "
+      "vocabulary={}",
+      model.name, model.layers, model.heads, model.width, model.context, model.dropout, model.bias,
+      model.tie_head, model.activation, model.vocabulary);
 }
 
-LanguageModelConfig model_config(const Config& config, int64_t vocabulary) {
+LanguageModelConfig model_config(const Config& config, int64_t tokens) {
+  const int64_t vocabulary = config.model.vocabulary > 0 ? config.model.vocabulary : tokens;
+  if (vocabulary < tokens)
+    throw UsageError(
+        fmt::format("model.vocabulary is {}, the text has {} distinct tokens", vocabulary, tokens));
   return {.vocabulary = vocabulary,
           .layers = config.model.layers,
           .heads = config.model.heads,
@@ -39,7 +45,8 @@ LanguageModelConfig model_config(const Config& config, int64_t vocabulary) {
           .context = config.model.context,
           .dropout = config.model.dropout,
           .bias = config.model.bias,
-          .tie_head = config.model.tie_head};
+          .tie_head = config.model.tie_head,
+          .tanh_gelu = config.model.activation == "gelu_tanh"};
 }
 
 TrainingOptions training_options(const Config& config) {
@@ -49,7 +56,7 @@ TrainingOptions training_options(const Config& config) {
   options.evaluation_interval = config.train.eval_interval;
   options.checkpoint_interval = config.train.checkpoint_interval;
   options.seed = static_cast<uint64_t>(config.run.seed);
-  options.step = step_options(config);
+  options.optimizer = optimizer_options(config);
   options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),
@@ -73,15 +80,17 @@ TextData open_text(const Config& config, const std::string& path,
   return tokenize(config, path, summarize_text(path).take_or_throw(), tokenizer);
 }
 
-LogitsFunction model_logits(const Config& config, int64_t vocabulary) {
-  const LanguageModelConfig model = model_config(config, vocabulary);
-  return [model](Trace& trace, Tensor tokens) { return gpt(trace, tokens, model); };
+LossFunction model_loss(const Config& config, int64_t tokens) {
+  const LanguageModelConfig model = model_config(config, tokens);
+  return [model](Trace& trace, std::span<const Tensor> batch) {
+    return language_model_loss(gpt(trace, batch[0], model), batch[1]);
+  };
 }
 
-LossFunction model_loss(const Config& config, int64_t vocabulary) {
-  const LogitsFunction logits = model_logits(config, vocabulary);
-  return [logits](Trace& trace, std::span<const Tensor> batch) {
-    return language_model_loss(logits(trace, batch[0]), batch[1]);
+DecodeFunction model_decode(const Config& config, int64_t tokens) {
+  const LanguageModelConfig model = model_config(config, tokens);
+  return [model](Trace& trace, Tensor inputs, Tensor position, Tensor row, int64_t capacity) {
+    return gpt_decode(trace, {inputs, position, row, capacity}, model);
   };
 }
 
@@ -90,29 +99,28 @@ std::vector<BatchField> batch_fields(const Config& config) {
   return {{"inputs", type}, {"targets", type}};
 }
 
-StepOptions step_options(const Config& config) {
+OptimizerOptions optimizer_options(const Config& config) {
   const Config::Optim& optim = config.optim;
-  StepOptions options;
-  options.noise_scale = optim.noise_scale;
-  options.optimizer = {.name = optim.name,
-                       .schedule = {.schedule = optim.schedule,
-                                    .learning_rate = optim.learning_rate,
-                                    .minimum_learning_rate = optim.minimum_learning_rate,
-                                    .warmup_steps = optim.warmup_steps,
-                                    .total_steps = config.train.steps,
-                                    .decay_fraction = optim.decay_fraction},
-                       .beta1 = optim.beta1,
-                       .beta2 = optim.beta2,
-                       .epsilon = optim.epsilon,
-                       .momentum = optim.momentum,
-                       .nesterov = optim.nesterov,
-                       .weight_decay = optim.weight_decay,
-                       .clip_norm = optim.clip_norm,
-                       .clip_value = optim.clip_value,
-                       .average_decay = optim.ema_decay,
-                       .norms = optim.norms};
+  OptimizerOptions options = {.name = optim.name,
+                              .schedule = {.schedule = optim.schedule,
+                                           .learning_rate = optim.learning_rate,
+                                           .minimum_learning_rate = optim.minimum_learning_rate,
+                                           .warmup_steps = optim.warmup_steps,
+                                           .total_steps = config.train.steps,
+                                           .decay_fraction = optim.decay_fraction},
+                              .beta1 = optim.beta1,
+                              .beta2 = optim.beta2,
+                              .epsilon = optim.epsilon,
+                              .momentum = optim.momentum,
+                              .nesterov = optim.nesterov,
+                              .weight_decay = optim.weight_decay,
+                              .clip_norm = optim.clip_norm,
+                              .clip_value = optim.clip_value,
+                              .average_decay = optim.ema_decay,
+                              .norms = optim.norms,
+                              .noise_scale = optim.noise_scale};
   for (const std::string& group : optim.groups)
-    options.optimizer.groups.push_back(parse_parameter_group(group));
+    options.groups.push_back(parse_parameter_group(group));
   return options;
 }
 
@@ -169,16 +177,32 @@ TrainingJob training_job(const Config& config, const TextData& text) {
   return job;
 }
 
-TrainedModel load_model(const std::string& run_or_checkpoint) {
+GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples) {
+  return {.samples = samples, .context = config.model.context, .vocabulary = tokens};
+}
+
+TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   const std::string path = checkpoint_of(run_or_checkpoint);
   const Checkpoint checkpoint = read_checkpoint(path).take_or_throw();
   const RunRecord record = read_run_record(checkpoint).take_or_throw();
   Config config = parse_config(record.config, path);
   CharacterTokenizer tokenizer =
       CharacterTokenizer::from_json(record.tokenizer, path).take_or_throw();
-  const LogitsFunction logits = model_logits(config, tokenizer.vocabulary_size());
-  State state(state_entries(Generator::trace(logits, config.model.context)));
-  load_parameters(checkpoint, state);
+  const int64_t tokens = tokenizer.vocabulary_size();
+  std::vector<StateEntry> entries = state_entries(
+      Generator::trace(model_decode(config, tokens),
+                       generator_sizes(config, tokens, std::max<int64_t>(1, samples)), 1));
+  if (samples == 0)
+    std::erase_if(entries, [](const StateEntry& entry) { return entry.role == Role::stream; });
+  State state(entries);
+  std::vector<TensorSlot> slots;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].role != Role::parameter) continue;
+    const std::string& name = entries[i].name;
+    slots.push_back({config.train.evaluate == "ema" ? average_name(name) : name, entries[i].type,
+                     state.data(static_cast<int>(i))});
+  }
+  restore(checkpoint, slots, UnknownTensors::kIgnore).take_or_throw();
   return {path, record.step, std::move(config), std::move(tokenizer), std::move(state)};
 }
 

@@ -26,12 +26,13 @@ TextData open_text(const Config& config);
 TextData open_text(const Config& config, const std::string& path,
                    const CharacterTokenizer& tokenizer);
 
-LogitsFunction model_logits(const Config& config, int64_t vocabulary);
-LossFunction model_loss(const Config& config, int64_t vocabulary);
+/// `tokens`: how many distinct ones the data have. UsageError if model.vocabulary is less.
+LossFunction model_loss(const Config& config, int64_t tokens);
+DecodeFunction model_decode(const Config& config, int64_t tokens);
 
 /// i32 tokens and targets [batch, context].
 std::vector<BatchField> batch_fields(const Config& config);
-StepOptions step_options(const Config& config);
+OptimizerOptions optimizer_options(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
 /// engine.threads, or all processors there are.
@@ -44,16 +45,20 @@ ValidationSet validation_set(const Config& config, const TextData& text, const T
 /// The whole job. `config` is what the run keeps: with run.dir and absolute paths.
 TrainingJob training_job(const Config& config, const TextData& text);
 
-/// A trained model, out of a run or a checkpoint: what `eval` and `generate` start from.
+/// A trained model, out of a run or a checkpoint: what `eval`, `generate` and `export` start from.
 struct TrainedModel {
   std::string path;  ///< of the checkpoint
   int64_t step = 0;
   Config config;
   CharacterTokenizer tokenizer;
-  State state;  ///< the parameters
+  State state;  ///< the parameters, and the caches of the texts to be continued
 };
-/// `run_or_checkpoint`: a run directory (its best checkpoint) or a safetensors file. DataError if it
-/// is damaged or not of the model that its configuration says.
-TrainedModel load_model(const std::string& run_or_checkpoint);
+/// `run_or_checkpoint`: a run directory (its best checkpoint) or a safetensors file. The parameters
+/// are the raw ones or their averages, as train.evaluate of the run says; with `samples` there are
+/// caches to continue as many texts. DataError if it is damaged or not of the model that its
+/// configuration says.
+TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples = 0);
+/// Sizes of a generator for the model.
+GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples);
 
 }  // namespace fullbore

@@ -64,7 +64,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const Config config = load_config(arguments.config, arguments.overrides);
   const LossFunction loss = model_loss(config, vocabulary_of(config, arguments.vocabulary));
   const Graph graph =
-      trace_training_step(loss, batch_fields(config), step_options(config)).graph;
+      trace_training_step(loss, batch_fields(config), optimizer_options(config)).graph;
   const int workers = worker_count(config);
   const Plan step = plan_of(graph, compile_options(config), workers);
   if (arguments.graph) {

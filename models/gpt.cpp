@@ -10,7 +10,8 @@ namespace fullbore {
 namespace {
 
 // x + attention(norm(x)), then x + mlp(norm(x)); x [B,T,C].
-Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config) {
+Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config,
+             const nn::CacheOptions& cache) {
   const Scope scope(trace, name);
   // Each block adds two branches to the residual stream: their last layers start smaller, so that
   // its variance does not grow with depth (Radford et al. 2019, section 2.3).
@@ -23,13 +24,30 @@ Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageMode
                           .causal = true,
                           .bias = config.bias,
                           .dropout = config.dropout,
-                          .projection_initializer = residual});
+                          .projection_initializer = residual,
+                          .cache = cache});
   x = x + nn::dropout(trace, h, config.dropout);
 
   h = nn::layer_norm(trace, "mlp_norm", x, {.bias = config.bias});
-  h = gelu(nn::linear(trace, "mlp.up", h, 4 * config.width, {.bias = config.bias}));
-  h = nn::linear(trace, "mlp.down", h, config.width, {config.bias, residual});
+  h = nn::linear(trace, "mlp.up", h, 4 * config.width, {.bias = config.bias});
+  h = nn::linear(trace, "mlp.down", gelu(h, config.tanh_gelu), config.width,
+                 {config.bias, residual});
   return x + nn::dropout(trace, h, config.dropout);
+}
+
+Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config,
+              const nn::CacheOptions& cache = {}) {
+  x = nn::dropout(trace, x, config.dropout);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    x = block(trace, fmt::format("layers.{}", layer), x, config, cache);
+  return x;
+}
+
+// x [B,T,C] -> logits [B,T,V].
+Tensor head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
+  x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
+  if (!config.tie_head) return nn::linear(trace, "head", x, config.vocabulary, {.bias = false});
+  return linear(x, nn::embedding_table(trace, "token_embedding", config.vocabulary, config.width));
 }
 
 }  // namespace
@@ -39,19 +57,24 @@ Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
   if (length > config.context)
     throw UsageError(fmt::format("gpt: {} tokens, the context is {}", length, config.context));
 
-  Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
+  const Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
   const Tensor positions =
       nn::embedding_table(trace, "position_embedding", config.context, config.width);
-  x = x + slice(positions, 0, 0, length);  // [B,T,C] + [T,C]
-  x = nn::dropout(trace, x, config.dropout);
-  for (int64_t layer = 0; layer < config.layers; ++layer)
-    x = block(trace, fmt::format("layers.{}", layer), x, config);
-  x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
+  // [B,T,C] + [T,C]
+  return head(trace, blocks(trace, x + slice(positions, 0, 0, length), config), config);
+}
 
-  if (!config.tie_head) return nn::linear(trace, "head", x, config.vocabulary, {.bias = false});
+Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config) {
+  const int64_t length = inputs.tokens.dim(1);
+  const Tensor x =
+      nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
   const Tensor table =
-      nn::embedding_table(trace, "token_embedding", config.vocabulary, config.width);
-  return linear(x, table);
+      nn::embedding_table(trace, "position_embedding", config.context, config.width);
+  // Places beyond the context, of padding only, read zeros.
+  const Tensor places = iota(trace.builder(), {DType::i64, {length}}, 0) + inputs.position;
+  const Tensor h = blocks(trace, x + gather(table, places), config,
+                          {.position = inputs.position, .capacity = inputs.capacity});
+  return squeeze(head(trace, dynamic_slice(h, inputs.row, 1, 1), config), 1);
 }
 
 Tensor language_model_loss(Tensor logits, Tensor targets) {

@@ -17,6 +17,24 @@ void require_rank(const char* module, Tensor x, bool fits, const char* axes, Sou
     throw UsageError(fmt::format("{}: needs x {}, got {}", module, axes, x.type().text()), loc);
 }
 
+// The cache `name` [B,H,capacity,D] with `rows` [B,H,T,D] written at the position.
+Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOptions& options,
+                    SourceLoc loc) {
+  const TensorType type{rows.dtype(), rows.shape().with(2, options.capacity)};
+  const Tensor cache = trace.state(trace.builder().scope() + ".cache." + name, Role::stream, type,
+                                   Initializer::zeros(), loc);
+  const Tensor extended = dynamic_update_slice(cache, rows, options.position, 2, loc);
+  trace.update(cache, extended);
+  return extended;
+}
+
+// bool [1,1,T,capacity]: query t, at position + t, sees the places up to its own.
+Tensor visible_places(int64_t length, const CacheOptions& options) {
+  const TensorType type{DType::i64, {1, 1, length, options.capacity}};
+  GraphBuilder& builder = options.position.builder();
+  return less_equal(iota(builder, type, 3), iota(builder, type, 2) + options.position);
+}
+
 }  // namespace
 
 Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
@@ -68,6 +86,13 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
     throw UsageError(
         fmt::format("self_attention: width {} is not a multiple of {} heads", width, options.heads),
         loc);
+  const bool cached = options.cache.position.valid();
+  if (cached && (!options.causal || length > options.cache.capacity))
+    throw UsageError(
+        fmt::format("self_attention: a cache of {} places needs causal attention and no "
+                    "more tokens than places, got {}",
+                    options.cache.capacity, x.type().text()),
+        loc);
   const Scope scope(trace, name);
   const Tensor qkv = linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc);
   // [B,T,3,H,D] -> q, k, v [B,H,T,D]
@@ -77,12 +102,19 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
   const auto part = [&](int64_t which) {
     return squeeze(slice(heads, 0, which, which + 1, 1, loc), 0, loc);
   };
-  AttentionOptions attention_options{.causal = options.causal};
+  AttentionOptions attention_options{.causal = options.causal && !cached};
+  Tensor keys = part(1);
+  Tensor values = part(2);
+  if (cached) {
+    keys = extend_cache(trace, "keys", keys, options.cache, loc);
+    values = extend_cache(trace, "values", values, options.cache, loc);
+    attention_options.mask = visible_places(length, options.cache);
+  }
   if (trace.training() && options.dropout > 0) {
     attention_options.dropout = options.dropout;
     attention_options.random = trace.random();
   }
-  const Tensor mixed = attention(part(0), part(1), part(2), attention_options, loc);
+  const Tensor mixed = attention(part(0), keys, values, attention_options, loc);
   const Tensor merged = reshape(transpose(mixed, {0, 2, 1, 3}, loc), {batch, length, width}, loc);
   return linear(trace, "projection", merged, width, {options.bias, options.projection_initializer},
                 loc);

@@ -37,16 +37,29 @@ Tensor layer_norm(Trace& trace, const std::string& name, Tensor x, LayerNormOpti
 /// Zeroes elements with `probability` while training; x itself otherwise.
 Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc = SourceLoc::here());
 
+/// Keys and values of the tokens before, kept from step to step: text is continued without computing
+/// them again.
+struct CacheOptions {
+  Tensor position = {};  ///< i64[]: place of x's first token; position + T must not pass capacity
+  int64_t capacity = 0;  ///< most tokens there can be
+};
+
 struct SelfAttentionOptions {
   int64_t heads = 1;
   bool causal = true;
   bool bias = true;
   double dropout = 0;  ///< on the attention probabilities
   Initializer projection_initializer = Initializer::normal(0.02);  ///< of the output projection
+  CacheOptions cache = {};                                         ///< with a position: see below
 };
 /// Multi-head self-attention, x [B,T,C] -> [B,T,C], C a multiple of heads; parameters
 /// `<name>.qkv` (one product for queries, keys and values) and `<name>.projection`.
 /// Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
+///
+/// With a cache, which needs `causal`, x holds the tokens at position ... position + T - 1: their
+/// keys and values are written to the State `<name>.cache.keys` and `.values` [B,H,capacity,D], role
+/// stream, and query t sees what the cache holds up to place position + t. What lies behind is not
+/// read, so a place may be written before its token is known, and again.
 Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAttentionOptions options,
                       SourceLoc loc = SourceLoc::here());
 

@@ -23,6 +23,7 @@ struct OptimizerOptions {
   double average_decay = 0;    ///< of the exponential moving average of the weights; 0: none
   std::vector<ParameterGroup> groups = {};
   std::string norms = "off";  ///< further results: "groups" or "parameters"
+  bool noise_scale = false;   ///< whoever traces the loss shall call optimize_halves
 };
 
 const std::vector<std::string>& optimizer_names();

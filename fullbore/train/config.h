@@ -34,6 +34,9 @@ struct Config {
     double dropout = 0;
     bool bias = false;
     bool tie_head = true;
+    std::string activation = "gelu";
+    int64_t vocabulary = 0;
+    std::string initialize_from = {};
     bool operator==(const Model&) const = default;
   } model;
   struct Optim {
@@ -51,7 +54,7 @@ struct Config {
     double momentum = 0.95;
     bool nesterov = true;
     double decay_fraction = 0.2;
-    std::vector<std::string> groups;
+    std::vector<std::string> groups = {};
     double ema_decay = 0;
     bool noise_scale = false;
     std::string norms = "off";

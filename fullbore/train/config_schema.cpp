@@ -129,6 +129,12 @@ std::vector<ConfigField> make_fields() {
       {FB_KEY(model, dropout), kFraction, {}, "share of activations dropped while training"},
       {FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"},
       {FB_KEY(model, tie_head), {}, {}, "the output head is the token table"},
+      {FB_KEY(model, activation), {}, {"gelu", "gelu_tanh"}, "of the blocks; GPT-2's is gelu_tanh"},
+      {FB_KEY(model, vocabulary), {0, 1e9}, {}, "rows of the token table; 0: as many as tokens"},
+      {FB_KEY(model, initialize_from),
+       {},
+       {},
+       "folder with a GPT-2 in the Hugging Face layout to start from; empty: random weights"},
 
       {FB_KEY(optim, name),
        {},

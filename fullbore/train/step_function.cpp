@@ -54,15 +54,15 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
 }  // namespace
 
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const StepOptions& options) {
+                               const OptimizerOptions& optimizer) {
   Trace trace("train", true);
   Tensor value;
   OptimizerResult update;
-  if (options.noise_scale) {
-    update = optimize_by_halves(trace, loss, fields, options.optimizer, value);
+  if (optimizer.noise_scale) {
+    update = optimize_by_halves(trace, loss, fields, optimizer, value);
   } else {
     value = trace_loss(trace, loss, fields);
-    update = optimize(trace, value, options.optimizer);
+    update = optimize(trace, value, optimizer);
   }
   trace.result("loss", cast(value, DType::f32));
   trace.result("gradient_norm", update.gradient_norm);

@@ -24,18 +24,12 @@ struct TracedStep {
   std::vector<std::string> metrics = {};  ///< further results, f32 scalars, for the log
 };
 
-struct StepOptions {
-  OptimizerOptions optimizer = {};
-  /// Measures the gradient noise scale, from the halves of each batch: every field's first axis must
-  /// be the batch, and even.
-  bool noise_scale = false;
-};
-
 /// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
 /// `learning_rate`, `skipped` (1 where loss or gradient norm is not finite and nothing was updated,
-/// else 0), f32 scalars, and those that `metrics` names.
+/// else 0), f32 scalars, and those that `metrics` names. With `noise_scale` every field's first axis
+/// must be the batch, and even, for the loss is traced on each half.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const StepOptions& options);
+                               const OptimizerOptions& optimizer);
 
 /// Whose loss an evaluation measures.
 enum class Weights : uint8_t {

@@ -76,7 +76,7 @@ class Trainer {
     try {
       measure_machine();
       const TracedStep step =
-          trace_training_step(job_.loss, job_.training->fields(), options_.step);
+          trace_training_step(job_.loss, job_.training->fields(), options_.optimizer);
       state_ = initial_state(step, options_.seed);
       if (resume && !restore()) return ExitCode::kOk;
       prepare(step);

@@ -20,8 +20,8 @@ struct TrainingOptions {
   int64_t evaluation_interval = 100;  ///< steps between evaluations; 0: at the end only
   int64_t checkpoint_interval = 100;  ///< steps between checkpoints; 0: at the end only
   uint64_t seed = 1;                  ///< of initial values and of random ops
-  StepOptions step = {};              ///< optimiser, and what else is measured
-  Weights evaluate = Weights::raw;    ///< whose validation loss decides what is best
+  OptimizerOptions optimizer = {};
+  Weights evaluate = Weights::raw;  ///< whose validation loss decides what is best
   CompileOptions compile = {};
   LoaderOptions loader = {};
   int workers = 0;  ///< threads of the step; 0: all processors there are

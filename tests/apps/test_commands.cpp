@@ -36,6 +36,9 @@ TEST_F(JobTest, WrongUsageIsExplained) {
   EXPECT_THAT(missing.err, HasSubstr("fullbore: train: CONFIG is required"));
   EXPECT_EQ(command({"generate", "x", "--top-k", "-3"}).exit_code, 2);
   EXPECT_EQ(command({"generate", "x", "--characters", "many"}).exit_code, 2);
+  EXPECT_EQ(command({"generate", "x", "--top-p", "1.5"}).exit_code, 2);
+  EXPECT_EQ(command({"generate", "x", "--repetition-penalty", "0"}).exit_code, 2);
+  EXPECT_EQ(command({"generate", "x", "--samples", "0"}).exit_code, 2);
   EXPECT_EQ(command({"--nonsense"}).exit_code, 2);
 }
 
@@ -141,6 +144,25 @@ TEST_F(JobTest, GenerateContinuesThePromptReproducibly) {
   EXPECT_EQ(text({"--top-k", "1", "--seed", "9"}), greedy);
   EXPECT_THAT(text({}), HasSubstr("calm")) << "200 steps teach the five words";
 
+  EXPECT_EQ(text({"--top-p", "0", "--seed", "9"}), greedy);
+  EXPECT_NE(text({"--temperature", "0", "--repetition-penalty", "5"}), greedy);
+
+  const std::string several = text({"--seed", "5", "--samples", "3"});
+  EXPECT_THAT(several, StartsWith("--- sample 1 ---\n" + first + "--- sample 2 ---\nthe "));
+  EXPECT_THAT(several, HasSubstr("\n--- sample 3 ---\nthe "));
+  const std::string stop = first.substr(10, 3);
+  const size_t place = first.find(stop, 4);
+  EXPECT_EQ(text({"--seed", "5", "--stop", stop}), first.substr(0, place) + "\n");
+
+  const CommandResult empty = command({"generate", "runs/tiny-1", "--characters", "5"});
+  EXPECT_EQ(empty.exit_code, 0);
+  EXPECT_EQ(empty.out.size(), 6U) << "an empty prompt starts a line";
+  const std::string long_prompt(500, 'e');
+  const CommandResult too_long =
+      command({"generate", "runs/tiny-1", "--prompt", long_prompt, "--characters", "3"});
+  EXPECT_EQ(too_long.exit_code, 0);
+  EXPECT_EQ(too_long.out.size(), 504U);
+  EXPECT_THAT(too_long.err, HasSubstr("the prompt has 500 tokens, the model sees the last"));
   const CommandResult foreign = command({"generate", "runs/tiny-1", "--prompt", "THE"});
   EXPECT_EQ(foreign.exit_code, 2);
   EXPECT_THAT(foreign.err, HasSubstr("--prompt"));

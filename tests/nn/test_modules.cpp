@@ -327,5 +327,35 @@ TEST(SelfAttention, RefusesHeadsThatDoNotDivideAndOtherRanks) {
   EXPECT_TRUE(trace.parameters().empty());
 }
 
+// --- caches --------------------------------------------------------------------------------------
+TEST(SelfAttention, WithACacheDeclaresItByNameAndShape) {
+  Trace trace("t", false);
+  const Tensor position = trace.batch("position", {DType::i64, {}});
+  nn::self_attention(trace, "a", trace.batch("x", f32({2, 3, 8})),
+                     {.heads = 4, .cache = {.position = position, .capacity = 7}});
+  const Graph graph = trace.finish();
+  for (const char* name : {"a.cache.keys", "a.cache.values"}) {
+    const int input = graph.find_input(name);
+    ASSERT_GE(input, 0) << name;
+    EXPECT_EQ(graph.inputs()[static_cast<size_t>(input)].role, Role::stream);
+    EXPECT_EQ(graph.type(graph.inputs()[static_cast<size_t>(input)].value), f32({2, 4, 7, 2}));
+    EXPECT_EQ(graph.outputs()[static_cast<size_t>(graph.find_output(name))].updates, input);
+  }
+}
+
+TEST(SelfAttention, RefusesACacheThatIsTooSmallOrNotCausal) {
+  const auto refusal = [](bool causal, int64_t capacity) {
+    return usage_error([&] {
+      Trace trace("t", false);
+      const Tensor position = trace.batch("position", {DType::i64, {}});
+      nn::self_attention(trace, "a", trace.batch("x", f32({1, 3, 8})),
+                         {.causal = causal, .cache = {.position = position, .capacity = capacity}});
+    });
+  };
+  EXPECT_EQ(refusal(true, 3), "");
+  EXPECT_THAT(refusal(true, 2), testing::HasSubstr("a cache of 2 places needs causal attention"));
+  EXPECT_THAT(refusal(false, 3), testing::HasSubstr("got f32[1,3,8]"));
+}
+
 }  // namespace
 }  // namespace fullbore

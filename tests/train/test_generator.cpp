@@ -10,44 +10,113 @@ namespace fullbore {
 namespace {
 
 constexpr int64_t kVocabulary = 10;
-constexpr int64_t kContext = 4;
 
-/// The likeliest token after t is t + 1, wrapped.
-Tensor successor_logits(Trace& trace, Tensor tokens) {
-  const Tensor next = remainder(tokens + 1.0, static_cast<double>(kVocabulary));
-  (void)trace;
-  return one_hot(next, kVocabulary, DType::f32) * 50.0;
+/// Remembers every token at its place and makes likeliest the sum, wrapped, of those up to `row`:
+/// each of them counts, padding must not.
+Tensor sum_logits(Trace& trace, Tensor tokens, Tensor position, Tensor row, int64_t capacity) {
+  const Tensor places = trace.state("places", Role::stream, {DType::i32, {tokens.dim(0), capacity}},
+                                    Initializer::zeros());
+  const Tensor next = dynamic_update_slice(places, tokens, position, 1);
+  trace.update(places, next);
+  const Tensor seen =
+      less_equal(iota(trace.builder(), {DType::i64, {capacity}}, 0), position + row);
+  const Tensor sum = reduce_sum(select(seen, next, 0.0), {1});
+  return one_hot(remainder(sum, static_cast<double>(kVocabulary)), kVocabulary, DType::f32) * 50.0;
 }
 
-/// The likeliest token is the sum of the window so far, wrapped: every position counts, and what
-/// lies to the right of the last token must not.
-Tensor sum_logits(Trace& trace, Tensor tokens) {
-  (void)trace;
-  const Tensor sum = remainder(cumsum(tokens, 1), static_cast<double>(kVocabulary));
-  return one_hot(sum, kVocabulary, DType::f32) * 50.0;
+/// All tokens are equally likely.
+Tensor flat_logits(Trace& trace, Tensor tokens, Tensor, Tensor, int64_t) {
+  return full(trace.builder(), {DType::f32, {tokens.dim(0), kVocabulary}}, 0);
 }
 
-std::vector<int32_t> continue_by(const LogitsFunction& logits, std::vector<int32_t> prompt,
-                                 int64_t count) {
-  State state;
-  Team team(2);
-  Generator generator(logits, kContext, state, team, {});
-  std::vector<int32_t> made;
-  generator.generate(std::move(prompt), count, {.temperature = 1, .top_k = 0}, 3,
-                     [&](int32_t token) { made.push_back(token); });
-  return made;
+class Texts {
+ public:
+  Texts(const DecodeFunction& decode, GeneratorSizes sizes)
+      : state_(state_entries(Generator::trace(decode, sizes, 1))),
+        team_(2),
+        generator_(decode, sizes, state_, team_, {}),
+        samples_(sizes.samples) {}
+
+  using Rows = std::vector<std::vector<int32_t>>;
+  Rows generate(const std::vector<int32_t>& prompt, int64_t count, uint64_t seed = 3,
+                const std::function<bool(int64_t, int32_t)>& goes_on = {}) {
+    Rows made(static_cast<size_t>(samples_));
+    generator_.generate(prompt, count, {}, seed, [&](int64_t sample, int32_t token) {
+      made[static_cast<size_t>(sample)].push_back(token);
+      return !goes_on || goes_on(sample, token);
+    });
+    return made;
+  }
+
+ private:
+  State state_;
+  Team team_;
+  Generator generator_;
+  int64_t samples_;
+};
+
+std::vector<int32_t> sums(const std::vector<int32_t>& prompt, int64_t count, int64_t context,
+                          int64_t chunk) {
+  return Texts(sum_logits, {1, context, 0, chunk}).generate(prompt, count)[0];
 }
 
-TEST(Generator, ContinuesBeyondTheContext) {
-  EXPECT_EQ(continue_by(successor_logits, {7}, 8), (std::vector<int32_t>{8, 9, 0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(continue_by(successor_logits, {1, 2, 3, 4, 5, 6}, 2), (std::vector<int32_t>{7, 8}))
-      << "a prompt longer than the context";
-  EXPECT_TRUE(continue_by(successor_logits, {1}, 0).empty());
+TEST(Generator, SeesTheTokensOfTheContextAndNothingElse) {
+  // 1 2 -> 3; 1 2 3 -> 6; 1 2 3 6 -> 12. Then the last half of the four places, with the new token,
+  // begins anew: 6 2 -> 8; 6 2 8 -> 16; 6 2 8 6 -> 22; 6 2 -> 8.
+  for (const int64_t chunk : {1, 2, 3, 4, 64})
+    EXPECT_EQ(sums({1, 2}, 7, 4, chunk), (std::vector<int32_t>{3, 6, 2, 8, 6, 2, 8})) << chunk;
 }
 
-TEST(Generator, SeesTheLastTokensOfTheWindowAndNothingElse) {
-  // Windows: 1 2 -> 3; 1 2 3 -> 6; 1 2 3 6 -> 12; 2 3 6 2 -> 13; 3 6 2 3 -> 14.
-  EXPECT_EQ(continue_by(sum_logits, {1, 2}, 5), (std::vector<int32_t>{3, 6, 2, 3, 4}));
+TEST(Generator, TakesPromptsOfEveryLength) {
+  std::vector<int32_t> prompt;
+  int32_t sum = 0;
+  for (int32_t length = 1; length <= 11; ++length) {
+    prompt.push_back(length);
+    sum += length;
+    for (const int64_t chunk : {3, 4, 11})
+      EXPECT_EQ(sums(prompt, 1, 11, chunk), (std::vector<int32_t>{sum % 10})) << length;
+  }
+}
+
+TEST(Generator, OfAPromptLongerThanTheContextTheEndCounts) {
+  EXPECT_EQ(sums({9, 9, 9, 1, 2, 3, 1}, 3, 4, 2), (std::vector<int32_t>{7, 8, 6}))
+      << "1 2 3 1 -> 7; then of the last half 1 7 -> 8; 1 7 8 -> 16";
+}
+
+TEST(Generator, AContextOfOneSeesTheLastToken) {
+  EXPECT_EQ(sums({5, 4}, 3, 1, 8), (std::vector<int32_t>{4, 4, 4}));
+}
+
+TEST(Generator, MakesNothingWhenNothingIsAskedFor) { EXPECT_TRUE(sums({1}, 0, 4, 2).empty()); }
+
+TEST(Generator, SamplesAreIndependentAndTheFirstIsTheSameHoweverMany) {
+  Texts one(flat_logits, {1, 8, 0, 4});
+  Texts three(flat_logits, {3, 8, 0, 4});
+  const Texts::Rows rows = three.generate({1}, 20, 5);
+  EXPECT_EQ(rows[0], one.generate({1}, 20, 5)[0]);
+  EXPECT_NE(rows[1], rows[0]);
+  EXPECT_NE(rows[2], rows[1]);
+  EXPECT_EQ(three.generate({1}, 20, 5), rows) << "the same seed, the same texts";
+  EXPECT_NE(three.generate({1}, 20, 6), rows);
+}
+
+TEST(Generator, ATextThatEndsLeavesTheOthersAlone) {
+  Texts texts(flat_logits, {3, 8, 0, 4});
+  const Texts::Rows all = texts.generate({1}, 12, 5);
+  Texts::Rows some = all;
+  some[1].resize(3);
+  int64_t count = 0;
+  EXPECT_EQ(texts.generate({1}, 12, 5,
+                           [&](int64_t sample, int32_t) { return sample != 1 || ++count < 3; }),
+            some);
+  const Texts::Rows none = texts.generate({1}, 1000, 5, [](int64_t, int32_t) { return false; });
+  for (const std::vector<int32_t>& row : none) EXPECT_EQ(row.size(), 1U);
+}
+
+TEST(Generator, IgnoresLogitsBeyondTheVocabulary) {
+  Texts texts(flat_logits, {1, 8, 3, 4});
+  const Texts::Rows rows = texts.generate({1}, 200);
+  for (const int32_t token : rows[0]) EXPECT_LT(token, 3);
 }
 
 // Batches of which the loss is their position + 1, with 4, 4 and 2 predictions in 4 rows.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
-#include "fullbore/train/generator.h"
+#include "fullbore/train/sampling.h"
 
 namespace fullbore {
 namespace {
@@ -23,7 +23,7 @@ TEST(Sampling, FollowsTheSoftmax) {
   const std::vector<float> logits = {0, 1, -1, 2};
   constexpr int kDraws = 40'000;
   for (const double temperature : {0.5, 1.0, 2.0}) {
-    const std::vector<int> counts = count_draws(logits, {temperature, 0}, kDraws);
+    const std::vector<int> counts = count_draws(logits, {.temperature = temperature}, kDraws);
     double total = 0;
     for (const float logit : logits) total += std::exp(logit / temperature);
     for (size_t id = 0; id < logits.size(); ++id) {
@@ -35,21 +35,22 @@ TEST(Sampling, FollowsTheSoftmax) {
 
 TEST(Sampling, TopKDrawsFromTheKLargestAndTiesGoToTheLowerId) {
   const std::vector<float> logits = {3, 5, 5, 5, 1};
-  const std::vector<int> counts = count_draws(logits, {1, 2}, 1000);
+  const std::vector<int> counts = count_draws(logits, {.top_k = 2}, 1000);
   EXPECT_EQ(counts[1] + counts[2], 1000);
   EXPECT_GT(counts[1], 400);
   EXPECT_GT(counts[2], 400);
-  EXPECT_EQ(count_draws(logits, {1, 1}, 10)[1], 10);
-  EXPECT_GT(count_draws(logits, {1, 100}, 2000)[4], 0) << "k beyond the vocabulary is all of it";
+  EXPECT_EQ(count_draws(logits, {.top_k = 1}, 10)[1], 10);
+  EXPECT_GT(count_draws(logits, {.top_k = 100}, 2000)[4], 0)
+      << "k beyond the vocabulary is all of it";
 }
 
 TEST(Sampling, TemperatureZeroTakesTheLargest) {
-  EXPECT_EQ(count_draws({0, 3, 2, 3}, {0, 0}, 10)[1], 10);
+  EXPECT_EQ(count_draws({0, 3, 2, 3}, {.temperature = 0}, 10)[1], 10);
 }
 
 TEST(Sampling, HugeAndMinusInfiniteLogitsAreFine) {
   const float infinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(count_draws({1000, -1000, -infinity}, {1, 0}, 100)[0], 100);
+  EXPECT_EQ(count_draws({1000, -1000, -infinity}, {}, 100)[0], 100);
 }
 
 TEST(Sampling, WhatIsNoDistributionIsRefused) {
@@ -60,6 +61,52 @@ TEST(Sampling, WhatIsNoDistributionIsRefused) {
   EXPECT_THROW(draw({1, nan}), NumericalError);
   EXPECT_THROW(draw({1, infinity}), NumericalError);
   EXPECT_THROW(draw({-infinity, -infinity}), NumericalError);
+}
+
+// Probabilities 0.64, 0.24, 0.09, 0.03.
+const std::vector<float> kDescending = {
+    static_cast<float>(std::log(0.24)), static_cast<float>(std::log(0.03)),
+    static_cast<float>(std::log(0.64)), static_cast<float>(std::log(0.09))};
+
+TEST(Sampling, TopPKeepsTheFewestThatReachIt) {
+  const auto drawn = [](double top_p, int64_t top_k = 0) {
+    std::vector<int> ids;
+    const std::vector<int> counts =
+        count_draws(kDescending, {.top_k = top_k, .top_p = top_p}, 4000);
+    for (size_t id = 0; id < counts.size(); ++id)
+      if (counts[id] > 0) ids.push_back(static_cast<int>(id));
+    return ids;
+  };
+  using Ids = std::vector<int>;
+  EXPECT_EQ(drawn(0), (Ids{2}));
+  EXPECT_EQ(drawn(0.6), (Ids{2}));
+  EXPECT_EQ(drawn(0.7), (Ids{0, 2}));
+  EXPECT_EQ(drawn(0.9), (Ids{0, 2, 3}));
+  EXPECT_EQ(drawn(1), (Ids{0, 1, 2, 3}));
+  // Of the two likeliest the first has 0.64 / 0.88 = 0.727.
+  EXPECT_EQ(drawn(0.72, 2), (Ids{2}));
+  EXPECT_EQ(drawn(0.74, 2), (Ids{0, 2}));
+}
+
+TEST(Sampling, TopPKeepsTheOthersInProportion) {
+  constexpr int kDraws = 20'000;
+  const std::vector<int> counts = count_draws(kDescending, {.top_p = 0.7}, kDraws);
+  const double p = 0.64 / 0.88;
+  EXPECT_NEAR(counts[2], kDraws * p, 5 * std::sqrt(kDraws * p * (1 - p)));
+}
+
+TEST(Sampling, TheRepetitionPenaltyIsOfTokensSeenOnce) {
+  const auto likeliest = [](std::vector<float> logits, double penalty, std::vector<int32_t> seen) {
+    PhiloxStream stream(1);
+    return sample_token(logits, {.repetition_penalty = penalty, .temperature = 0}, stream, seen);
+  };
+  EXPECT_EQ(likeliest({4, 3, 1}, 1, {0}), 0);
+  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {0}), 1) << "4 / 1.5 is below 3";
+  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {1}), 0);
+  EXPECT_EQ(likeliest({-2, -3, -9}, 2, {0}), 1) << "-2 * 2 is below -3";
+  EXPECT_EQ(likeliest({4, 2.5, 1}, 1.5, {0, 0, 0}), 0) << "once, not three times";
+  EXPECT_EQ(likeliest({4, 3, 1}, 0.5, {1}), 1) << "below 1 it is a reward";
+  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {-1, 3, 1000}), 0) << "tokens without a logit";
 }
 
 TEST(Sampling, SameSeedSameTokens) {
