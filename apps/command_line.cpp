@@ -105,6 +105,7 @@ int run_command_line(int argc, const char* const* argv) {
     add_train_command(app, chosen);
     add_eval_command(app, chosen);
     add_generate_command(app, chosen);
+    add_export_command(app, chosen);
     add_plan_command(app, chosen);
     add_doctor_command(app, chosen);
     add_ops_command(app, chosen);

@@ -10,7 +10,7 @@
 #include "fullbore/data/text_file.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/run_checkpoints.h"
-#include "models/models.h"
+#include "models/huggingface_gpt2.h"
 
 namespace fullbore {
 namespace {
@@ -33,20 +33,15 @@ std::string model_identity(const Config::Model& model) {
       model.tie_head, model.activation, model.vocabulary);
 }
 
-LanguageModelConfig model_config(const Config& config, int64_t tokens) {
-  const int64_t vocabulary = config.model.vocabulary > 0 ? config.model.vocabulary : tokens;
-  if (vocabulary < tokens)
-    throw UsageError(
-        fmt::format("model.vocabulary is {}, the text has {} distinct tokens", vocabulary, tokens));
-  return {.vocabulary = vocabulary,
-          .layers = config.model.layers,
-          .heads = config.model.heads,
-          .width = config.model.width,
-          .context = config.model.context,
-          .dropout = config.model.dropout,
-          .bias = config.model.bias,
-          .tie_head = config.model.tie_head,
-          .tanh_gelu = config.model.activation == "gelu_tanh"};
+/// Fills the parameters from model.initialize_from; empty if there is none. DataError at once if that
+/// is no such model.
+std::function<void(State&)> initial_parameters(const Config& config, int64_t tokens) {
+  if (config.model.initialize_from.empty()) return {};
+  const LanguageModelConfig model = model_config(config, tokens);
+  const auto source =
+      std::make_shared<const HuggingFaceGpt2>(HuggingFaceGpt2::open(config.model.initialize_from));
+  source->check(model);
+  return [source, model](State& state) { source->fill(model, state); };
 }
 
 TrainingOptions training_options(const Config& config) {
@@ -78,6 +73,22 @@ TextData open_text(const Config& config) {
 TextData open_text(const Config& config, const std::string& path,
                    const CharacterTokenizer& tokenizer) {
   return tokenize(config, path, summarize_text(path).take_or_throw(), tokenizer);
+}
+
+LanguageModelConfig model_config(const Config& config, int64_t tokens) {
+  const int64_t vocabulary = config.model.vocabulary > 0 ? config.model.vocabulary : tokens;
+  if (vocabulary < tokens)
+    throw UsageError(
+        fmt::format("model.vocabulary is {}, the text has {} distinct tokens", vocabulary, tokens));
+  return {.vocabulary = vocabulary,
+          .layers = config.model.layers,
+          .heads = config.model.heads,
+          .width = config.model.width,
+          .context = config.model.context,
+          .dropout = config.model.dropout,
+          .bias = config.model.bias,
+          .tie_head = config.model.tie_head,
+          .tanh_gelu = config.model.activation == "gelu_tanh"};
 }
 
 LossFunction model_loss(const Config& config, int64_t tokens) {
@@ -163,6 +174,7 @@ TrainingJob training_job(const Config& config, const TextData& text) {
       split_tokens(text.tokens->size(), config.data.validation_fraction, text.path);
   TrainingJob job;
   job.loss = model_loss(config, text.tokenizer.vocabulary_size());
+  job.initialize = initial_parameters(config, text.tokenizer.vocabulary_size());
   job.training = RandomWindows::create(text.tokens, split.training,
                                        {config.train.batch_size, config.model.context},
                                        static_cast<uint64_t>(config.run.seed))

@@ -7,6 +7,7 @@
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
 #include "fullbore/train/trainer.h"
+#include "models/models.h"
 
 namespace fullbore {
 
@@ -41,6 +42,9 @@ int worker_count(const Config& config);
 /// Batches that cover `range` once, at most `most_batches` of them (0: all).
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches);
+
+/// Sizes of the model that `tokens` distinct tokens need.
+LanguageModelConfig model_config(const Config& config, int64_t tokens);
 
 /// The whole job. `config` is what the run keeps: with run.dir and absolute paths.
 TrainingJob training_job(const Config& config, const TextData& text);

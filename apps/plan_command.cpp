@@ -32,10 +32,11 @@ Plan plan_of(const Graph& graph, const CompileOptions& options, int workers) {
 
 int64_t vocabulary_of(const Config& config, int64_t given) {
   if (given > 0) return given;
+  if (config.data.path.empty() && config.model.vocabulary > 0) return config.model.vocabulary;
   if (config.data.path.empty())
     throw UsageError(
         "plan: the vocabulary is not known without a text: name it by data.path=FILE, "
-        "or pass --vocabulary N");
+        "or pass --vocabulary N, or set model.vocabulary");
   return open_text(config).tokenizer.vocabulary_size();
 }
 

@@ -35,7 +35,8 @@ Config load(const TrainArguments& arguments) {
     overrides.insert(overrides.begin(), "run.dir=" + arguments.config);
   }
   Config config = load_config(path, overrides);
-  if (!config.data.path.empty()) config.data.path = fs::absolute(config.data.path).string();
+  for (std::string* named : {&config.data.path, &config.model.initialize_from})
+    if (!named->empty()) *named = fs::absolute(*named).string();
   return config;
 }
 

@@ -79,6 +79,10 @@ class Trainer {
           trace_training_step(job_.loss, job_.training->fields(), options_.optimizer);
       state_ = initial_state(step, options_.seed);
       if (resume && !restore()) return ExitCode::kOk;
+      if (job_.initialize && position_.step == 0) {
+        job_.initialize(state_);
+        start_averages(state_);
+      }
       prepare(step);
       loop();
     } catch (const std::exception& error) {

@@ -31,6 +31,9 @@ struct TrainingOptions {
 /// loss into a trace, and the data as a source of batches: nothing of tokens or of architectures.
 struct TrainingJob {
   LossFunction loss;
+  /// Fills parameters before the first step, in place of their random values; may be empty. Throws
+  /// DataError.
+  std::function<void(State& state)> initialize;
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
   std::optional<ValidationSet> validation;
   int64_t tokens_per_step = 0;  ///< for rates

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "tests/apps/job.h"
 
@@ -12,7 +13,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST_F(JobTest, HelpTeachesByExample) {
-  for (const char* name : {"train", "eval", "generate", "plan", "doctor", "ops", "passes"}) {
+  for (const char* name :
+       {"train", "eval", "generate", "export", "plan", "doctor", "ops", "passes"}) {
     const CommandResult help = command({name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example:\n  fullbore ") + name));
@@ -167,6 +169,35 @@ TEST_F(JobTest, GenerateContinuesThePromptReproducibly) {
   EXPECT_EQ(foreign.exit_code, 2);
   EXPECT_THAT(foreign.err, HasSubstr("--prompt"));
   EXPECT_EQ(command({"generate", "nowhere"}).exit_code, 3);
+}
+
+TEST_F(JobTest, ExportedWeightsAreAPlaceToStartFrom) {
+  ASSERT_EQ(train({"train.steps=20", "optim.ema_decay=0.5", "train.evaluate=ema"}).exit_code, 0);
+  const CommandResult exported =
+      command({"export", "runs/tiny-1", "--format", "huggingface", "-o", "exported"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  for (const char* name : {"config.json", "model.safetensors", "fullbore_tokenizer.json"})
+    EXPECT_TRUE(std::filesystem::exists(folder_ / ("exported/" + std::string(name)))) << name;
+
+  // A step of no length leaves the weights, which are the averages that were validated.
+  const CommandResult again =
+      train({"model.initialize_from=exported", "train.steps=1", "optim.learning_rate=0",
+             "optim.minimum_learning_rate=0", "run.dir=again"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(summary("again")["final_validation_loss"],
+            summary("runs/tiny-1")["best_validation_loss"]);
+
+  EXPECT_EQ(command({"export", "runs/tiny-1", "-o", "exported"}).exit_code, 3)
+      << "overwrites nothing";
+  EXPECT_EQ(command({"export", "runs/tiny-1", "--format", "gguf", "-o", "x"}).exit_code, 2);
+  EXPECT_EQ(command({"export", "runs/tiny-1"}).exit_code, 2);
+  EXPECT_EQ(command({"export", "nowhere", "-o", "x"}).exit_code, 3);
+  const CommandResult wider =
+      train({"model.initialize_from=exported", "model.layers=3", "run.dir=wider"});
+  EXPECT_EQ(wider.exit_code, 3);
+  EXPECT_THAT(wider.err, HasSubstr("model.layers is 3, "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "wider")) << "refused before a run is made";
+  EXPECT_EQ(train({"model.initialize_from=nowhere", "run.dir=none"}).exit_code, 3);
 }
 
 }  // namespace

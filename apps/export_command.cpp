@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "apps/commands.h"
+#include "apps/language_model.h"
+#include "fullbore/base/files.h"
+#include "models/huggingface_gpt2.h"
+
+namespace fullbore {
+namespace {
+
+struct ExportArguments {
+  std::string model;
+  std::string format = "huggingface";
+  std::string output;
+};
+
+ExitCode run_export(const ExportArguments& arguments) {
+  const TrainedModel model = load_model(arguments.model);
+  const LanguageModelConfig sizes = model_config(model.config, model.tokenizer.vocabulary_size());
+  export_huggingface_gpt2(arguments.output, sizes, model.state);
+  const std::string tokenizer = arguments.output + "/fullbore_tokenizer.json";
+  const Status written = write_file_atomically(tokenizer, model.tokenizer.to_json());
+  if (!written) throw DataError(written.error());
+  fmt::print("{}: step {} of {}\n", arguments.output, model.step, model.path);
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command =
+      app.add_subcommand("export", "Write a trained model in a layout that other tools read");
+  auto arguments = std::make_shared<ExportArguments>();
+  command
+      ->add_option("RUN_OR_CHECKPOINT", arguments->model,
+                   "Run directory (its best checkpoint) or .safetensors file")
+      ->required();
+  command->add_option("--format", arguments->format, "The layout")
+      ->check(CLI::IsMember({"huggingface"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "Folder to write")->required();
+  command->footer(
+      "\nhuggingface: config.json and model.safetensors, which transformers reads as\n"
+      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer has no counterpart there; it is "
+      "kept\n"
+      "beside them as fullbore_tokenizer.json. The way back, to go on from such a folder, is\n"
+      "`fullbore train CONFIG model.initialize_from=FOLDER`.\n"
+      "\nExample:\n"
+      "  fullbore export runs/default-1 --format huggingface -o exported");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments] { return run_export(*arguments); }; });
+}
+
+}  // namespace fullbore

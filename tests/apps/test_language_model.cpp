@@ -1,0 +1,50 @@
+#include "apps/language_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/evaluate.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+int64_t parameters_of(const Config& config, int64_t tokens) {
+  int64_t count = 0;
+  const TracedStep step = trace_training_step(model_loss(config, tokens), batch_fields(config),
+                                              optimizer_options(config));
+  for (const StateEntry& entry : state_entries(step.graph))
+    if (entry.role == Role::parameter) count += entry.type.elements();
+  return count;
+}
+
+// Counted in the traced step: nothing is allocated.
+TEST(LanguageModel, Gpt2124mHasAsManyParametersAsGpt2) {
+  const Config config = load_config(std::string(FB_SOURCE_DIR) + "/configs/gpt2-124m.yaml");
+  EXPECT_EQ(parameters_of(config, config.model.vocabulary), 124'439'808);
+  EXPECT_EQ(parameters_of(config, 50), 124'439'808) << "whatever the text has";
+}
+
+TEST(LanguageModel, TheTokenTableHasAsManyRowsAsTokensUnlessToldOtherwise) {
+  Config config;
+  EXPECT_EQ(parameters_of(config, 7) - parameters_of(config, 5), 2 * config.model.width);
+  config.model.vocabulary = 64;
+  EXPECT_EQ(parameters_of(config, 7), parameters_of(config, 64));
+  EXPECT_THAT(usage_error([&] { parameters_of(config, 65); }),
+              HasSubstr("model.vocabulary is 64, the text has 65 distinct tokens"));
+}
+
+TEST(LanguageModel, ParameterGroupsReachTheOptimizer) {
+  Config config;
+  config.optim.groups = {"match=*norm* weight_decay=0.5 learning_rate_multiplier=2"};
+  const OptimizerOptions options = optimizer_options(config);
+  ASSERT_EQ(options.groups.size(), 1U);
+  EXPECT_EQ(options.groups[0].match, "*norm*");
+  config.optim.groups = {"match=*nrom*"};
+  EXPECT_THAT(usage_error([&] { parameters_of(config, 5); }),
+              HasSubstr("'*nrom*' matches no parameter. The nearest is '"));
+}
+
+}  // namespace
+}  // namespace fullbore
