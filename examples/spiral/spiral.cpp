@@ -82,7 +82,7 @@ Graph trace_accuracy() {
 
 // [train]
 void train(int64_t steps) {
-  AdamWOptions optimizer;
+  OptimizerOptions optimizer;
   optimizer.schedule = {.learning_rate = 3e-3, .warmup_steps = 20, .total_steps = steps};
   const TracedStep step = trace_training_step(loss, kFields, optimizer);
 
