@@ -9,7 +9,9 @@ and half cosine. Fresh random windows of the first 90 % of the text for every st
 measured time. fp32 throughout.
 
 Obeys the protocol of bench/peers/README.md: a JSON line when ready, then for each line `N` read from
-standard input N training steps and one JSON line about them; ends at the end of input.
+standard input N training steps and one JSON line about them; ends at the end of input. The line
+`evaluate` is answered with the mean loss over the held-out tenth of the text, in windows side by side:
+    { echo 1999; echo evaluate; } | bench/peers/gpt_torch.py play.txt seed=1
 """
 import json
 import math
@@ -97,19 +99,20 @@ class Gpt(nn.Module):
 
 
 def read_tokens(path):
-    """The text's characters as positions in its sorted alphabet, and the alphabet's size."""
+    """The text's characters as positions in its sorted alphabet: to train on, held out; the alphabet's size."""
     with open(path, encoding="utf-8", newline="") as file:
         text = file.read()
     ids = {character: i for i, character in enumerate(sorted(set(text)))}
     tokens = torch.tensor([ids[character] for character in text])
-    return tokens[:len(tokens) * 9 // 10], len(ids)
+    part = len(tokens) * 9 // 10
+    return tokens[:part], tokens[part:], len(ids)
 
 
 class Job:
     def __init__(self, path, o):
         self.o = o
         self.step = 0
-        self.tokens, vocabulary = read_tokens(path)
+        self.tokens, self.held_out, vocabulary = read_tokens(path)
         self.model = Gpt(vocabulary, o)
         self.parameters = list(self.model.parameters())
         groups = [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": o["decay"]},
@@ -146,6 +149,14 @@ class Job:
         self.step += 1
         return loss.item()
 
+    @torch.no_grad()
+    def evaluate(self):
+        context = self.o["context"]
+        count = (len(self.held_out) - 1) // context
+        windows = self.held_out[torch.arange(count).unsqueeze(1) * context + self.window]
+        total = sum(self.model(part[:, :-1], part[:, 1:]).item() * len(part) for part in windows.split(64))
+        return total / count
+
 
 def say(record):
     print(json.dumps(record), flush=True)
@@ -171,6 +182,9 @@ def main():
          "first_step_seconds": time.perf_counter() - start})
     tokens = OPTIONS["batch"] * OPTIONS["context"]
     for line in sys.stdin:
+        if line.strip() == "evaluate":
+            say({"step": job.step, "validation_loss": job.evaluate()})
+            continue
         count = int(line)
         start, cpu_start = time.perf_counter(), time.process_time()
         losses, least = [], math.inf
