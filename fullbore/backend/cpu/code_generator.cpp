@@ -14,6 +14,7 @@
 #pragma GCC diagnostic ignored "-Wconversion"
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -122,6 +123,10 @@ std::string CodeGenerator::compile(const KernelIr& kernel) {
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
+  // First, for the first pass that asks settles what all passes know of the target: the default knows
+  // of no masked loads and stores, and takes them apart lane by lane.
+  passes.add(
+      llvm::createTargetTransformInfoWrapperPass(implementation_->machine->getTargetIRAnalysis()));
   passes.add(llvm::createPromoteMemoryToRegisterPass());
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createDeadCodeEliminationPass());
