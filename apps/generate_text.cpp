@@ -19,6 +19,12 @@ std::vector<int32_t> prompt_tokens(const CharacterTokenizer& tokenizer, const st
   return tokens.value();
 }
 
+/// A token of a small model is too little work to share: waiting for one another costs more.
+int decode_workers(const Config& config, const State& state) {
+  constexpr int64_t kWorthSharing = int64_t{32} << 20;
+  return config.engine.threads > 0 || state.bytes() >= kWorthSharing ? worker_count(config) : 1;
+}
+
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -43,7 +49,7 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
   if (static_cast<int64_t>(prompt.size()) > sizes.context)
     fmt::print(stderr, "the prompt has {} tokens, the model sees the last {} of them\n",
                prompt.size(), sizes.context);
-  Team team(worker_count(model.config));
+  Team team(decode_workers(model.config, model.state));
   Generator generator(model_decode(model.config, tokens), sizes, model.state, team,
                       compile_options(model.config));
   std::vector<Sample> samples(static_cast<size_t>(options.samples),
