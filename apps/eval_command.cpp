@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/language_model.h"
+#include "apps/text_progress.h"
 #include "fullbore/monitor/console.h"
 
 namespace fullbore {
@@ -25,19 +26,19 @@ TokenRange held_out(const TextData& text, const Config& config, bool whole) {
     throw UsageError(
         "eval: the run held nothing out (data.validation_fraction is 0); name a text "
         "by --data FILE");
-  return split_tokens(text.tokens->size(), config.data.validation_fraction, text.path).validation;
+  return split_text(config, text).validation;
 }
 
 ExitCode run_eval(const EvalArguments& arguments) {
   TrainedModel model = load_model(arguments.model);
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
-  const TextData text = open_text(model.config, path, model.tokenizer);
+  Console console;
+  const TextData text = open_text(model.config, path, model.tokenizer, text_progress(console));
   const TokenRange range = held_out(text, model.config, !arguments.data.empty());
   const ValidationSet set = validation_set(model.config, text, range, arguments.batches);
   Team team(worker_count(model.config));
-  Evaluator evaluator(model_loss(model.config, model.tokenizer.vocabulary_size()), set, model.state,
-                      team, compile_options(model.config));
-  Console console;
+  Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
+                      model.state, team, compile_options(model.config));
   Progress progress;
   const double loss = *evaluator.evaluate([&](uint64_t done) {
     progress.phase = fmt::format("evaluating {}/{}", done, evaluator.batches());
@@ -47,6 +48,10 @@ ExitCode run_eval(const EvalArguments& arguments) {
   console.clear();
   int64_t predictions = 0;
   for (uint64_t i = 0; i < set.batches; ++i) predictions += set.predictions(i);
+  const std::string unit = text.tokenizer->kind() == "characters" ? "character" : "token";
+  // By the text's mean number of bytes per token, which makes vocabularies comparable.
+  const double bits_per_byte = loss / std::log(2.0) * static_cast<double>(text.tokens->size()) /
+                               static_cast<double>(text.tokens->text_bytes());
   if (arguments.json) {
     const nlohmann::ordered_json json = {{"checkpoint", model.path},
                                          {"step", model.step},
@@ -54,14 +59,16 @@ ExitCode run_eval(const EvalArguments& arguments) {
                                          {"predictions", predictions},
                                          {"loss", loss},
                                          {"perplexity", std::exp(loss)},
-                                         {"bits_per_character", loss / std::log(2.0)}};
+                                         {"bits_per_" + unit, loss / std::log(2.0)},
+                                         {"bits_per_byte", bits_per_byte}};
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("checkpoint          {} (step {})\n", model.path, model.step);
     fmt::print("text                {}, {} predictions\n", path, predictions);
-    fmt::print("loss                {:.6f} nats per character\n", loss);
+    fmt::print("loss                {:.6f} nats per {}\n", loss, unit);
     fmt::print("perplexity          {:.4f}\n", std::exp(loss));
-    fmt::print("bits per character  {:.4f}\n", loss / std::log(2.0));
+    fmt::print("{:<20}{:.4f}\n", "bits per " + unit, loss / std::log(2.0));
+    fmt::print("bits per byte       {:.4f}\n", bits_per_byte);
   }
   if (!std::isfinite(loss)) throw NumericalError(fmt::format("eval: the loss is {}", loss));
   return ExitCode::kOk;

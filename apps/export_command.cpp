@@ -16,10 +16,10 @@ struct ExportArguments {
 
 ExitCode run_export(const ExportArguments& arguments) {
   const TrainedModel model = load_model(arguments.model);
-  const LanguageModelConfig sizes = model_config(model.config, model.tokenizer.vocabulary_size());
+  const LanguageModelConfig sizes = model_config(model.config, model.tokenizer->vocabulary_size());
   export_huggingface_gpt2(arguments.output, sizes, model.state);
   const std::string tokenizer = arguments.output + "/fullbore_tokenizer.json";
-  const Status written = write_file_atomically(tokenizer, model.tokenizer.to_json());
+  const Status written = write_file_atomically(tokenizer, model.tokenizer->to_json());
   if (!written) throw DataError(written.error());
   fmt::print("{}: step {} of {}\n", arguments.output, model.step, model.path);
   return ExitCode::kOk;

@@ -10,10 +10,14 @@
 namespace fullbore {
 namespace {
 
-/// The prompt's tokens; an empty prompt becomes the end of a line before the text, or the first
-/// character of the vocabulary where it has no lines.
-std::vector<int32_t> prompt_tokens(const CharacterTokenizer& tokenizer, const std::string& prompt) {
-  if (prompt.empty()) return {std::max(0, tokenizer.id(U'\n'))};
+/// The prompt's tokens; an empty prompt becomes the end of a document before the text, or of a line,
+/// or the first token of the vocabulary where it has no lines.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
+  if (prompt.empty()) {
+    if (tokenizer.end_of_document() >= 0) return {tokenizer.end_of_document()};
+    const Result<std::vector<int32_t>> line_end = tokenizer.encode("\n");
+    return line_end.ok() ? line_end.value() : std::vector<int32_t>{0};
+  }
   Result<std::vector<int32_t>> tokens = tokenizer.encode(prompt);
   if (!tokens) throw UsageError("--prompt: " + tokens.error());
   return tokens.value();
@@ -43,8 +47,8 @@ struct Sample {
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
   TrainedModel model = load_model(run_or_checkpoint, options.samples);
-  const std::vector<int32_t> prompt = prompt_tokens(model.tokenizer, options.prompt);
-  const int64_t tokens = model.tokenizer.vocabulary_size();
+  const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
+  const int64_t tokens = model.tokenizer->vocabulary_size();
   const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);
   if (static_cast<int64_t>(prompt.size()) > sizes.context)
     fmt::print(stderr, "the prompt has {} tokens, the model sees the last {} of them\n",
@@ -63,7 +67,7 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
                      [&](int64_t index, int32_t token) {
                        Sample& sample = samples[static_cast<size_t>(index)];
                        const int32_t one[] = {token};
-                       sample.add(sample.stream.push(model.tokenizer.decode(one).take_or_throw()));
+                       sample.add(sample.stream.push(model.tokenizer->decode(one).take_or_throw()));
                        return !sample.stream.stopped();
                      });
   for (size_t i = 0; i < samples.size(); ++i) {

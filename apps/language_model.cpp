@@ -7,7 +7,10 @@
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
-#include "fullbore/data/text_file.h"
+#include "fullbore/data/byte_tokenizer.h"
+#include "fullbore/data/character_tokenizer.h"
+#include "fullbore/data/text_stream.h"
+#include "fullbore/data/token_cache.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "models/huggingface_gpt2.h"
@@ -15,13 +18,52 @@
 namespace fullbore {
 namespace {
 
-TextData tokenize(const Config& config, const std::string& path, const TextSummary& summary,
-                  CharacterTokenizer tokenizer) {
-  const std::string folder =
-      config.data.cache_dir.empty() ? cache_directory() + "/tokens" : config.data.cache_dir;
-  CachedTokens cached = cached_tokens(path, summary, tokenizer, folder).take_or_throw();
-  return {path, std::move(tokenizer), std::make_shared<const TokenFile>(std::move(cached.tokens)),
-          fmt::format("{} bytes, xxHash64 {}", summary.bytes, hash_hex(summary.hash))};
+std::string identity(const TokenCorpus& tokens, const Config& config) {
+  std::string text =
+      fmt::format("{} bytes, xxHash64 {}", tokens.content_bytes(), hash_hex(tokens.content_hash()));
+  if (config.data.split != "fraction") text += ", split by " + config.data.split;
+  return text;
+}
+
+/// Token shards, or text that nobody has made tokens of yet.
+bool are_shards(const TextSources& sources) {
+  const auto is_shard = [](const TextFile& file) { return is_token_shard(file.path); };
+  const auto shards = std::count_if(sources.files.begin(), sources.files.end(), is_shard);
+  if (shards == 0) return false;
+  if (static_cast<size_t>(shards) < sources.files.size())
+    throw DataError(fmt::format("{} holds token shards and other files", sources.name));
+  return true;
+}
+
+TextData open_shards(const Config& config, const TextSources& sources) {
+  std::vector<std::string> paths;
+  for (const TextFile& file : sources.files) paths.push_back(file.path);
+  auto tokens = std::make_shared<const TokenCorpus>(TokenCorpus::open(paths).take_or_throw());
+  std::shared_ptr<const Tokenizer> tokenizer = tokens->tokenizer().take_or_throw();
+  return {sources.name, std::move(tokenizer), tokens, identity(*tokens, config)};
+}
+
+TextData tokenize(const Config& config, const TextSources& sources,
+                  std::shared_ptr<const Tokenizer> tokenizer, const TextProgress& progress) {
+  const ContentHash content = hash_text_sources(sources).take_or_throw();
+  TokenizeOptions options;
+  options.workers = worker_count(config);
+  options.progress = progress;
+  CachedTokens cached =
+      cached_tokens(sources, content, *tokenizer, token_cache_folder(config), options)
+          .take_or_throw();
+  std::vector<TokenShard> shards;
+  shards.push_back(std::move(cached.tokens));
+  auto tokens =
+      std::make_shared<const TokenCorpus>(TokenCorpus::create(std::move(shards)).take_or_throw());
+  return {sources.name, std::move(tokenizer), tokens, identity(*tokens, config)};
+}
+
+/// The files that `path` means; standard input is kept in the cache first.
+TextSources text_at(const Config& config, const std::string& path) {
+  if (path != "-") return find_text(path, config.data.field).take_or_throw();
+  const std::string kept = keep_standard_input(token_cache_folder(config)).take_or_throw();
+  return find_text(kept, config.data.field).take_or_throw();
 }
 
 /// "gpt layers=4 heads=4 ...": all that decides what the parameters mean.
@@ -62,17 +104,44 @@ TrainingOptions training_options(const Config& config) {
 
 }  // namespace
 
-TextData open_text(const Config& config) {
+TextData open_text(const Config& config, const TextProgress& progress) {
   if (config.data.path.empty())
     throw UsageError("data.path is empty: name the text to learn from by data.path=FILE");
-  TextSummary summary = summarize_text(config.data.path).take_or_throw();
-  CharacterTokenizer tokenizer(summary.vocabulary);
-  return tokenize(config, config.data.path, summary, std::move(tokenizer));
+  const TextSources sources = text_at(config, config.data.path);
+  if (are_shards(sources)) return open_shards(config, sources);
+  return tokenize(config, sources, make_tokenizer(config.data.tokenizer, sources), progress);
 }
 
 TextData open_text(const Config& config, const std::string& path,
-                   const CharacterTokenizer& tokenizer) {
-  return tokenize(config, path, summarize_text(path).take_or_throw(), tokenizer);
+                   std::shared_ptr<const Tokenizer> tokenizer, const TextProgress& progress) {
+  const TextSources sources = text_at(config, path);
+  if (!are_shards(sources)) return tokenize(config, sources, std::move(tokenizer), progress);
+  TextData text = open_shards(config, sources);
+  if (text.tokenizer->hash() != tokenizer->hash())
+    throw DataError(fmt::format("{}: made by another tokenizer than the model's", path));
+  return text;
+}
+
+std::string token_cache_folder(const Config& config) {
+  return config.data.cache_dir.empty() ? cache_directory() + "/tokens" : config.data.cache_dir;
+}
+
+std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
+                                                const TextSources& sources) {
+  if (name == "character")
+    return std::make_shared<CharacterTokenizer>(collect_characters(sources).take_or_throw());
+  if (name == "byte") return std::make_shared<ByteTokenizer>();
+  if (name.starts_with("bpe:")) return load_tokenizer(name.substr(4)).take_or_throw();
+  throw UsageError(fmt::format(
+      "data.tokenizer is '{}'; character, byte, or bpe:<folder or tokenizer.json> was expected.{}",
+      name, did_you_mean(name, {"character", "byte", "bpe:"})));
+}
+
+TokenSplit split_text(const Config& config, const TextData& text) {
+  const SplitBy by = config.data.split == "file"       ? SplitBy::kFile
+                     : config.data.split == "document" ? SplitBy::kDocument
+                                                       : SplitBy::kToken;
+  return split_corpus(*text.tokens, config.data.validation_fraction, by, text.path).take_or_throw();
 }
 
 LanguageModelConfig model_config(const Config& config, int64_t tokens) {
@@ -170,11 +239,10 @@ ValidationSet validation_set(const Config& config, const TextData& text, const T
 }
 
 TrainingJob training_job(const Config& config, const TextData& text) {
-  const TokenSplit split =
-      split_tokens(text.tokens->size(), config.data.validation_fraction, text.path);
+  const TokenSplit split = split_text(config, text);
   TrainingJob job;
-  job.loss = model_loss(config, text.tokenizer.vocabulary_size());
-  job.initialize = initial_parameters(config, text.tokenizer.vocabulary_size());
+  job.loss = model_loss(config, text.tokenizer->vocabulary_size());
+  job.initialize = initial_parameters(config, text.tokenizer->vocabulary_size());
   job.training = RandomWindows::create(text.tokens, split.training,
                                        {config.train.batch_size, config.model.context},
                                        static_cast<uint64_t>(config.run.seed))
@@ -183,7 +251,7 @@ TrainingJob training_job(const Config& config, const TextData& text) {
     job.validation = validation_set(config, text, split.validation, config.train.eval_batches);
   job.tokens_per_step = config.train.batch_size * config.model.context;
   job.options = training_options(config);
-  job.tokenizer = text.tokenizer.to_json();
+  job.tokenizer = text.tokenizer->to_json();
   job.identity = {{"data", text.identity}, {"model", model_identity(config.model)}};
   job.config = config_yaml(config);
   return job;
@@ -198,9 +266,9 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   const Checkpoint checkpoint = read_checkpoint(path).take_or_throw();
   const RunRecord record = read_run_record(checkpoint).take_or_throw();
   Config config = parse_config(record.config, path);
-  CharacterTokenizer tokenizer =
-      CharacterTokenizer::from_json(record.tokenizer, path).take_or_throw();
-  const int64_t tokens = tokenizer.vocabulary_size();
+  std::shared_ptr<const Tokenizer> tokenizer =
+      parse_tokenizer(record.tokenizer, path).take_or_throw();
+  const int64_t tokens = tokenizer->vocabulary_size();
   std::vector<StateEntry> entries = state_entries(
       Generator::trace(model_decode(config, tokens),
                        generator_sizes(config, tokens, std::max<int64_t>(1, samples)), 1));

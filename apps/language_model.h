@@ -3,6 +3,7 @@
 #include <string>
 
 #include "fullbore/data/token_windows.h"
+#include "fullbore/data/tokenize.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
@@ -17,15 +18,26 @@ namespace fullbore {
 /// A text as a model sees it.
 struct TextData {
   std::string path;
-  CharacterTokenizer tokenizer;
-  std::shared_ptr<const TokenFile> tokens;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const TokenCorpus> tokens;
   std::string identity;  ///< of the contents, not of the path
 };
-/// data.path with a vocabulary of its own. UsageError if it is empty, DataError if it cannot be read.
-TextData open_text(const Config& config);
-/// The text at `path` in the vocabulary of a trained model; DataError names a character outside it.
+/// data.path by data.tokenizer: token shards as they are, text through the token cache. UsageError if
+/// it is empty or there is no such tokenizer, DataError if it cannot be read. `progress` is told of the
+/// bytes tokenised, and stops the work with a DataError when it returns false.
+TextData open_text(const Config& config, const TextProgress& progress = {});
+/// The text at `path` by the tokenizer of a trained model; DataError names a character outside its
+/// vocabulary, or shards that another tokenizer made.
 TextData open_text(const Config& config, const std::string& path,
-                   const CharacterTokenizer& tokenizer);
+                   std::shared_ptr<const Tokenizer> tokenizer, const TextProgress& progress = {});
+
+/// The folder of the token cache: data.cache_dir, or the user's.
+std::string token_cache_folder(const Config& config);
+/// The tokenizer that data.tokenizer names; a vocabulary of characters is that of `sources`.
+std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
+                                                const TextSources& sources);
+/// Tokens to learn from and tokens held out, by data.validation_fraction and data.split.
+TokenSplit split_text(const Config& config, const TextData& text);
 
 /// `tokens`: how many distinct ones the data have. UsageError if model.vocabulary is less.
 LossFunction model_loss(const Config& config, int64_t tokens);
@@ -54,7 +66,7 @@ struct TrainedModel {
   std::string path;  ///< of the checkpoint
   int64_t step = 0;
   Config config;
-  CharacterTokenizer tokenizer;
+  std::shared_ptr<const Tokenizer> tokenizer;
   State state;  ///< the parameters, and the caches of the texts to be continued
 };
 /// `run_or_checkpoint`: a run directory (its best checkpoint) or a safetensors file. The parameters

@@ -37,7 +37,7 @@ int64_t vocabulary_of(const Config& config, int64_t given) {
     throw UsageError(
         "plan: the vocabulary is not known without a text: name it by data.path=FILE, "
         "or pass --vocabulary N, or set model.vocabulary");
-  return open_text(config).tokenizer.vocabulary_size();
+  return open_text(config).tokenizer->vocabulary_size();
 }
 
 int64_t parameter_count(const Graph& graph) {

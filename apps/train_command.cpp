@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/generate_text.h"
 #include "apps/language_model.h"
+#include "apps/text_progress.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_schema.h"
@@ -36,7 +37,9 @@ Config load(const TrainArguments& arguments) {
   }
   Config config = load_config(path, overrides);
   for (std::string* named : {&config.data.path, &config.model.initialize_from})
-    if (!named->empty()) *named = fs::absolute(*named).string();
+    if (!named->empty() && *named != "-") *named = fs::absolute(*named).string();
+  if (std::string& name = config.data.tokenizer; name.starts_with("bpe:"))
+    name = "bpe:" + fs::absolute(name.substr(4)).string();
   return config;
 }
 
@@ -66,11 +69,11 @@ void tell_changes(const RunDirectory& run, Config now, Console& console) {
 }
 
 void tell_text(const TextData& text, const Config& config, Console& console) {
-  const TokenSplit split =
-      split_tokens(text.tokens->size(), config.data.validation_fraction, text.path);
-  console.line(fmt::format("text     {}: {} characters, {} distinct; {} to train on, {} held out",
-                           config.data.path, text.tokens->size(), text.tokenizer.vocabulary_size(),
-                           split.training.size(), split.validation.size()));
+  const TokenSplit split = split_text(config, text);
+  console.line(fmt::format("text     {}: {} tokens ({}), {} distinct; {} to train on, {} held out",
+                           config.data.path, text.tokens->size(), text.tokenizer->kind(),
+                           text.tokenizer->vocabulary_size(), split.training.size(),
+                           split.validation.size()));
 }
 
 ExitCode run_train(const TrainArguments& arguments) {
@@ -82,7 +85,11 @@ ExitCode run_train(const TrainArguments& arguments) {
     setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
   Console console;
   console.live("reading the text");
-  const TextData text = open_text(config);
+  // Standard input is kept as a file, so that the run can be resumed.
+  if (config.data.path == "-")
+    config.data.path =
+        fs::absolute(keep_standard_input(token_cache_folder(config)).take_or_throw()).string();
+  const TextData text = open_text(config, text_progress(console));
   training_job(config, text);  // every refusal of the data comes before anything is created
   const RunDirectory run = open_run(config, arguments.resume);
   config.run.dir = run.path();

@@ -6,18 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "fullbore/base/files.h"
-#include "fullbore/base/hash.h"
-#include "fullbore/data/text_file.h"
+#include "fullbore/data/unicode_classes.h"
 #include "fullbore/data/utf8.h"
 
 namespace fullbore {
 namespace {
 
-constexpr const char* kFormat = "fullbore.character_tokenizer";
 constexpr int kVersion = 1;
-/// All of Unicode as one JSON string is below 5 MB; more is not a tokenizer.
-constexpr uint64_t kMostBytes = uint64_t{16} << 20;
 
 }  // namespace
 
@@ -30,38 +25,25 @@ CharacterTokenizer::CharacterTokenizer(std::vector<char32_t> vocabulary)
   for (size_t i = 0; i < vocabulary_.size(); ++i) ids_[vocabulary_[i]] = static_cast<int32_t>(i);
 }
 
-Result<std::vector<int32_t>> CharacterTokenizer::encode(std::string_view text) const {
-  std::vector<int32_t> ids;
-  ids.reserve(text.size());
-  char32_t unknown = 0;
-  size_t unknown_index = text.size();  // index in characters; text.size(): none so far
-  const size_t valid = decode_utf8(text, [&](char32_t character) {
-    ids.push_back(id(character));
-    if (ids.back() < 0 && unknown_index == text.size()) {
-      unknown = character;
-      unknown_index = ids.size() - 1;
-    }
-  });
-  if (unknown_index != text.size())
-    return Failure{
-        fmt::format("character {} at offset {} is not among the {} characters of the training text",
-                    character_text(unknown), unknown_index, vocabulary_size())};
-  if (valid < text.size())
-    return Failure{
-        fmt::format("not UTF-8 text: {} (byte {})", describe_utf8_error(text, valid), valid)};
-  return ids;
+size_t CharacterTokenizer::append_tokens(std::string_view text, std::vector<int32_t>& ids) const {
+  const size_t before = ids.size();
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  ids.resize(before + text.size());  // a character has one byte at least
+  int32_t* out = ids.data() + before;
+  while (at < end) {
+    size_t bytes = 0;
+    const int32_t token = id(character_at(at, bytes));
+    if (token < 0) break;
+    *out++ = token;
+    at += bytes;
+  }
+  ids.resize(static_cast<size_t>(out - ids.data()));
+  return static_cast<size_t>(at - text.data());
 }
 
-Result<std::string> CharacterTokenizer::decode(std::span<const int32_t> ids) const {
-  std::string text;
-  text.reserve(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocabulary_size())
-      return Failure{fmt::format("token {} at position {} is outside the vocabulary [0, {})",
-                                 ids[i], i, vocabulary_size())};
-    append_utf8(text, vocabulary_[static_cast<size_t>(ids[i])]);
-  }
-  return text;
+void CharacterTokenizer::append_bytes(int32_t id, std::string& bytes) const {
+  append_utf8(bytes, vocabulary_[static_cast<size_t>(id)]);
 }
 
 std::string CharacterTokenizer::to_json() const {
@@ -107,20 +89,6 @@ Result<CharacterTokenizer> CharacterTokenizer::from_json(std::string_view json,
   if (valid < characters->size()) return refuse("\"characters\" is not UTF-8");
   if (!ascending) return refuse("\"characters\" is not in code-point order, each once");
   return CharacterTokenizer(std::move(vocabulary));
-}
-
-Status CharacterTokenizer::save(const std::string& path) const {
-  return write_file_atomically(path, to_json() + "\n");
-}
-
-Result<CharacterTokenizer> CharacterTokenizer::load(const std::string& path) {
-  const Result<std::string> json = read_text(path, kMostBytes);
-  if (!json.ok()) return Failure{json.error()};
-  return from_json(json.value(), path);
-}
-
-uint64_t CharacterTokenizer::hash() const {
-  return hash_bytes(vocabulary_.data(), vocabulary_.size() * sizeof(char32_t));
 }
 
 }  // namespace fullbore

@@ -1,11 +1,9 @@
 #include "fullbore/data/text_file.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "fullbore/base/text.h"
@@ -15,7 +13,6 @@ namespace fullbore {
 namespace {
 
 constexpr size_t kLongestCharacter = 4;
-constexpr size_t kCodePoints = 0x110000;
 
 uint64_t count_lines(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
@@ -62,34 +59,6 @@ Failure TextReader::malformed() const {
       fmt::format("{}: not UTF-8 text: {} (byte {}, line {}). Convert it, for example with "
                   "iconv -f latin1 -t utf-8",
                   path(), describe_utf8_error({buffer_.data(), held_}, 0), offset_, line_)};
-}
-
-Result<TextSummary> summarize_text(const std::string& path) {
-  Result<TextReader> opened = TextReader::open(path);
-  if (!opened.ok()) return Failure{opened.error()};
-  TextReader& reader = opened.value();
-  const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash(XXH64_createState(),
-                                                                        &XXH64_freeState);
-  XXH64_reset(hash.get(), 0);
-  std::vector<bool> seen(kCodePoints);
-  char32_t largest = 0;
-  TextSummary summary;
-  for (;;) {
-    const Result<std::string_view> piece = reader.next();
-    if (!piece.ok()) return Failure{piece.error()};
-    if (piece.value().empty()) break;
-    XXH64_update(hash.get(), piece.value().data(), piece.value().size());
-    summary.bytes += piece.value().size();
-    decode_utf8(piece.value(), [&](char32_t character) {
-      seen[character] = true;
-      largest = std::max(largest, character);
-      ++summary.characters;
-    });
-  }
-  summary.hash = XXH64_digest(hash.get());
-  for (char32_t character = 0; character <= largest; ++character)
-    if (seen[character]) summary.vocabulary.push_back(character);
-  return summary;
 }
 
 Result<std::string> read_text(const std::string& path, uint64_t most_bytes) {

@@ -36,15 +36,6 @@ class TextReader {
   size_t held_ = 0;      ///< bytes of the buffer that are filled
 };
 
-/// What one pass over a text tells.
-struct TextSummary {
-  uint64_t bytes = 0;
-  uint64_t characters = 0;           ///< code points
-  uint64_t hash = 0;                 ///< xxHash64 of the bytes
-  std::vector<char32_t> vocabulary;  ///< distinct code points, ascending
-};
-Result<TextSummary> summarize_text(const std::string& path);
-
 /// The whole text in memory; more than `most_bytes` is a Failure, for what needs it whole (a prompt)
 /// is small.
 Result<std::string> read_text(const std::string& path, uint64_t most_bytes = uint64_t{1} << 30);

@@ -17,7 +17,28 @@ TokenSplit split_tokens(int64_t tokens, double validation_fraction, const std::s
   return {{source, "training", 0, boundary}, {source, "validation", boundary, tokens}};
 }
 
-TokenWindows::TokenWindows(std::shared_ptr<const TokenFile> tokens, TokenRange range,
+Result<TokenSplit> split_corpus(const TokenCorpus& tokens, double validation_fraction, SplitBy by,
+                                const std::string& source) {
+  TokenSplit split = split_tokens(tokens.size(), validation_fraction, source);
+  if (by == SplitBy::kToken || split.validation.size() == 0) return split;
+  const auto begin_of = [&](int64_t unit) {
+    const int64_t document = by == SplitBy::kFile ? tokens.file_begin(unit) : unit;
+    return document == tokens.documents() ? tokens.size() : tokens.document(document).begin;
+  };
+  int64_t low = 1;  // the answer, among [1, units): the last that begins no later than the boundary
+  int64_t high = by == SplitBy::kFile ? tokens.files() : tokens.documents();
+  if (high < 2)
+    return Failure{fmt::format("{}: all of it is one {}, which data.split must not divide", source,
+                               by == SplitBy::kFile ? "file" : "document")};
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (begin_of(middle) <= split.training.end ? low : high) = middle;
+  }
+  split.training.end = split.validation.begin = begin_of(low);
+  return split;
+}
+
+TokenWindows::TokenWindows(std::shared_ptr<const TokenCorpus> tokens, TokenRange range,
                            WindowOptions options)
     : tokens_(std::move(tokens)), range_(std::move(range)), options_(options) {
   FB_CHECK(options.batch_size >= 1 && options.context >= 1, "batch size {}, context {}",
@@ -40,16 +61,16 @@ void TokenWindows::fill_row(int64_t row, int64_t begin, int64_t count,
   std::fill(targets + count, targets + options_.context, -1);
 }
 
-RandomWindows::RandomWindows(std::shared_ptr<const TokenFile> tokens, const TokenRange& range,
+RandomWindows::RandomWindows(std::shared_ptr<const TokenCorpus> tokens, const TokenRange& range,
                              const WindowOptions& options, uint64_t seed)
     : TokenWindows(std::move(tokens), range, options), seed_(seed) {}
 
 Result<std::unique_ptr<RandomWindows>> RandomWindows::create(
-    std::shared_ptr<const TokenFile> tokens, const TokenRange& range, const WindowOptions& options,
-    uint64_t seed) {
+    std::shared_ptr<const TokenCorpus> tokens, const TokenRange& range,
+    const WindowOptions& options, uint64_t seed) {
   if (range.size() < options.context + 1)
     return Failure{fmt::format(
-        "{}: too short: its {} part has {} of {} characters, and a context of {} needs at least "
+        "{}: too short: its {} part has {} of {} tokens, and a context of {} needs at least "
         "{}. Take a longer text or a smaller model.context",
         range.source, range.part, range.size(), tokens->size(), options.context,
         options.context + 1)};
@@ -71,11 +92,11 @@ void RandomWindows::fill(uint64_t position, std::span<void* const> buffers) cons
 }
 
 Result<std::unique_ptr<SequentialWindows>> SequentialWindows::create(
-    std::shared_ptr<const TokenFile> tokens, const TokenRange& range,
+    std::shared_ptr<const TokenCorpus> tokens, const TokenRange& range,
     const WindowOptions& options) {
   if (range.size() < 2)
     return Failure{fmt::format(
-        "{}: too short: its {} part has {} of {} characters, and one prediction needs 2. Take a "
+        "{}: too short: its {} part has {} of {} tokens, and one prediction needs 2. Take a "
         "longer text or another data.validation_fraction",
         range.source, range.part, range.size(), tokens->size())};
   return std::unique_ptr<SequentialWindows>(

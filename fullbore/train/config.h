@@ -19,8 +19,11 @@ struct Config {
   } run;
   struct Data {
     std::string path;
+    std::string field = "text";
+    std::string tokenizer = "character";
     std::string cache_dir;
     double validation_fraction = 0.1;
+    std::string split = "fraction";
     int64_t workers = 1;
     int64_t prefetch = 4;
     bool operator==(const Data&) const = default;

@@ -9,6 +9,7 @@
 
 #include "fullbore/base/philox.h"
 #include "fullbore/data/token_windows.h"
+#include "tests/data/corpus.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -22,19 +23,14 @@ constexpr int64_t kContext = 8;
 class Windows : public ::testing::Test {
  protected:
   /// A corpus of `count` random tokens below 50.
-  std::shared_ptr<const TokenFile> corpus(int64_t count) {
+  std::shared_ptr<const TokenCorpus> corpus(int64_t count) {
     std::string text;
     PhiloxStream random(11);
     for (int64_t i = 0; i < count; ++i)
       text.push_back(static_cast<char>('0' + static_cast<int>(random.below(50))));
-    const std::string path = folder_.put("text.txt", text);
-    const TextSummary summary = summarize_text(path).take_or_throw();
-    CachedTokens cached =
-        cached_tokens(path, summary, CharacterTokenizer(summary.vocabulary), folder_.path())
-            .take_or_throw();
-    return std::make_shared<TokenFile>(std::move(cached.tokens));
+    return testing::corpus_of(folder_, text);
   }
-  static int32_t token(const TokenFile& tokens, int64_t index) {
+  static int32_t token(const TokenCorpus& tokens, int64_t index) {
     int32_t value = 0;
     tokens.copy(index, 1, &value);
     return value;
@@ -119,7 +115,7 @@ TEST_F(Windows, TheSmallestTextThatSufficesIsTaken) {
   const auto source = with(kContext + 1).take_or_throw();
   EXPECT_EQ(source->offset(3, 1), 0);
   EXPECT_EQ(with(kContext).error(),
-            "a.txt: too short: its training part has 8 of 40 characters, and a context of 8 needs "
+            "a.txt: too short: its training part has 8 of 40 tokens, and a context of 8 needs "
             "at least 9. Take a longer text or a smaller model.context");
   EXPECT_FALSE(with(0).ok());
 }
@@ -159,7 +155,7 @@ TEST_F(Windows, ValidationPredictsEveryTokenExactlyOnce) {
 TEST_F(Windows, AValidationSplitWithNothingToPredictIsRefused) {
   const auto tokens = corpus(40);
   EXPECT_THAT(SequentialWindows::create(tokens, {"a.txt", "validation", 39, 40}, options_).error(),
-              HasSubstr("a.txt: too short: its validation part has 1 of 40 characters"));
+              HasSubstr("a.txt: too short: its validation part has 1 of 40 tokens"));
 }
 
 TEST_F(Loaders, OrderAndBytesDependOnNeitherWorkersNorPrefetch) {

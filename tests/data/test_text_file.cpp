@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/data/utf8.h"
 #include "tests/support/scratch_folder.h"
@@ -100,9 +99,8 @@ TEST_F(TextFile, RefusesWhatItMayNotRead) {
 TEST_F(TextFile, MalformedTextIsNamedByByteAndLine) {
   for (const auto& [bytes, reason] : kMalformed) {
     const std::string path = folder_.put("bad", std::string("one\ntwo\nthr\xC3\xA9") + bytes);
-    const std::string message = summarize_text(path).error();
+    const std::string message = read_text(path).error();
     EXPECT_THAT(message, HasSubstr(path + ": not UTF-8 text: " + reason + " (byte 13, line 3)"));
-    EXPECT_EQ(read_text(path).error(), message);
   }
   const std::string binary = folder_.put("binary", std::string("\x7F"
                                                                "ELF\x02\x01\x01\0\0\xFF",
@@ -142,15 +140,6 @@ TEST_F(TextFile, PiecesOfAnySizeGiveTheSameTextAndTheSameError) {
         EXPECT_EQ(read_in_pieces(bad, size), std::pair(text, error)) << size;
     }
   }
-}
-
-TEST_F(TextFile, SummaryCountsCharactersAndNamesEachOnce) {
-  const std::string text = "b\u00E9b\n\U0001F600a\n";
-  const TextSummary summary = summarize_text(folder_.put("text", text)).take_or_throw();
-  EXPECT_EQ(summary.bytes, text.size());
-  EXPECT_EQ(summary.characters, 7U);
-  EXPECT_EQ(summary.hash, hash_text(text));
-  EXPECT_THAT(summary.vocabulary, ElementsAre(U'\n', U'a', U'b', U'\u00E9', U'\U0001F600'));
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <cerrno>
 
 #include "fullbore/base/files.h"
-#include "fullbore/base/hash.h"
-#include "fullbore/data/token_layout.h"
+#include "fullbore/data/character_tokenizer.h"
+#include "fullbore/data/text_stream.h"
 #include "tests/support/faulty_files.h"
 #include "tests/support/scratch_folder.h"
 
@@ -20,17 +20,18 @@ using ::testing::HasSubstr;
 class TokenCache : public ::testing::Test {
  protected:
   Result<CachedTokens> cached(const std::string& text, FileSystem& files = system_files()) {
-    const std::string path = folder_.put("text.txt", text);
-    summary_ = summarize_text(path).take_or_throw();
-    return cached_tokens(path, summary_, CharacterTokenizer(summary_.vocabulary), cache_, files);
+    sources_ = find_text(folder_.put("text.txt", text)).take_or_throw();
+    content_ = hash_text_sources(sources_).take_or_throw();
+    characters_ = collect_characters(sources_).take_or_throw();
+    return cached_tokens(sources_, content_, CharacterTokenizer(characters_), cache_, {}, files);
   }
-  static std::vector<int32_t> all(const TokenFile& tokens) {
+  static std::vector<int32_t> all(const TokenShard& tokens) {
     std::vector<int32_t> ids(static_cast<size_t>(tokens.size()));
     tokens.copy(0, tokens.size(), ids.data());
     return ids;
   }
   std::vector<int32_t> expected(const std::string& text) {
-    return CharacterTokenizer(summary_.vocabulary).encode(text).take_or_throw();
+    return CharacterTokenizer(characters_).encode(text).take_or_throw();
   }
   int cache_files() {
     return static_cast<int>(std::distance(std::filesystem::directory_iterator(cache_), {}));
@@ -39,33 +40,34 @@ class TokenCache : public ::testing::Test {
   testing::ScratchFolder folder_;
   const std::string cache_ = folder_ / "cache/below";
   const std::string text_ = "hello, w\u00F6rld\nbye\n";
-  TextSummary summary_;
+  TextSources sources_;
+  ContentHash content_;
+  std::vector<char32_t> characters_;
 };
 
 TEST_F(TokenCache, IsMadeOnceAndThenFound) {
   const CachedTokens made = cached(text_).take_or_throw();
   EXPECT_EQ(made.note, "made");
   EXPECT_EQ(all(made.tokens), expected(text_));
-  EXPECT_EQ(made.tokens.vocabulary_size(), static_cast<int64_t>(summary_.vocabulary.size()));
+  EXPECT_EQ(made.tokens.vocabulary_size(), static_cast<int64_t>(characters_.size()));
   const CachedTokens found = cached(text_).take_or_throw();
   EXPECT_EQ(found.note, "");
-  EXPECT_EQ(found.path, made.path);
+  EXPECT_EQ(found.tokens.path(), made.tokens.path());
   EXPECT_EQ(all(found.tokens), expected(text_));
   EXPECT_EQ(cache_files(), 1);
 }
 
 TEST_F(TokenCache, AnotherTextOrTokenizerHasAFileOfItsOwn) {
-  const std::string first = cached(text_).take_or_throw().path;
+  const std::string first = cached(text_).take_or_throw().tokens.path();
   std::string edited = text_;
   edited[0] = 'b';  // same length, same characters
   const CachedTokens second = cached(edited).take_or_throw();
-  EXPECT_NE(second.path, first);
+  EXPECT_NE(second.tokens.path(), first);
   EXPECT_EQ(all(second.tokens), expected(edited));
-  std::vector<char32_t> more = summary_.vocabulary;
+  std::vector<char32_t> more = characters_;
   more.insert(more.begin(), U'\t');
   const CachedTokens third =
-      cached_tokens(folder_ / "text.txt", summary_, CharacterTokenizer(more), cache_)
-          .take_or_throw();
+      cached_tokens(sources_, content_, CharacterTokenizer(more), cache_).take_or_throw();
   EXPECT_EQ(third.note, "made");
   EXPECT_EQ(all(third.tokens)[0], expected(edited)[0] + 1);
   EXPECT_EQ(cache_files(), 3);
@@ -75,12 +77,12 @@ TEST_F(TokenCache, LargeVocabulariesTakeFourBytes) {
   std::vector<char32_t> vocabulary;
   for (char32_t c = 0x10000; c <= 0x20000; ++c) vocabulary.push_back(c);
   const std::string text = "\U00020000\U00010000\U00010001";
-  const std::string path = folder_.put("text.txt", text);
-  const CharacterTokenizer tokenizer(vocabulary);
-  const CachedTokens made =
-      cached_tokens(path, summarize_text(path).take_or_throw(), tokenizer, cache_).take_or_throw();
+  const TextSources sources = find_text(folder_.put("text.txt", text)).take_or_throw();
+  const CachedTokens made = cached_tokens(sources, hash_text_sources(sources).take_or_throw(),
+                                          CharacterTokenizer(vocabulary), cache_)
+                                .take_or_throw();
   EXPECT_EQ(all(made.tokens), (std::vector<int32_t>{65536, 0, 1}));
-  EXPECT_EQ(std::filesystem::file_size(made.path), 64U + 16U + 8U);
+  EXPECT_EQ(made.tokens.token_bytes(), 4);
 }
 
 TEST_F(TokenCache, TextsLongerThanAPieceAreTheSame) {
@@ -91,7 +93,7 @@ TEST_F(TokenCache, TextsLongerThanAPieceAreTheSame) {
 }
 
 TEST_F(TokenCache, TruncationAtEveryOffsetIsSeenAndMended) {
-  const std::string path = cached(text_).take_or_throw().path;
+  const std::string path = cached(text_).take_or_throw().tokens.path();
   const std::string whole = read_file(path).value();
   for (size_t size = 0; size < whole.size(); ++size) {
     ASSERT_TRUE(write_file_atomically(path, whole.substr(0, size)).ok());
@@ -101,44 +103,25 @@ TEST_F(TokenCache, TruncationAtEveryOffsetIsSeenAndMended) {
     EXPECT_EQ(read_file(path).value(), whole);
   }
   ASSERT_TRUE(write_file_atomically(path, whole + "x").ok());
-  EXPECT_THAT(cached(text_).take_or_throw().note, HasSubstr("bytes long"));
+  EXPECT_THAT(cached(text_).take_or_throw().note, HasSubstr("is damaged or cut off"));
 }
 
 TEST_F(TokenCache, EveryFlippedBitIsSeen) {
-  const std::string path = cached(text_).take_or_throw().path;
-  const TokenKey key{summary_.bytes, summary_.hash, CharacterTokenizer(summary_.vocabulary).hash(),
-                     summary_.vocabulary.size(), summary_.characters};
+  const std::string path = cached(text_).take_or_throw().tokens.path();
   const std::string whole = read_file(path).value();
   for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::string flipped = whole;
     flipped[bit / 8] ^= static_cast<char>(1U << bit % 8);
     folder_.put("flipped", flipped);
-    const Result<TokenFile> opened = TokenFile::open(folder_ / "flipped", key);
+    const Result<TokenShard> opened = TokenShard::open(folder_ / "flipped");
     ASSERT_FALSE(opened.ok()) << "bit " << bit;
     EXPECT_THAT(opened.error(), HasSubstr(folder_ / "flipped"));
   }
 }
 
-TEST_F(TokenCache, ATokenOutsideTheVocabularyIsSeenThoughTheChecksumsHold) {
-  const TokenKey key{1, 2, 3, /*vocabulary_size=*/5, /*tokens=*/4};
-  const TokenHeader header = make_token_header(key);
-  for (const uint16_t last : {uint16_t{4}, uint16_t{5}}) {
-    const uint16_t tokens[4] = {0, 1, 2, last};
-    const uint64_t digest = hash_bytes(tokens, sizeof tokens);
-    std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-    bytes.append(reinterpret_cast<const char*>(tokens), sizeof tokens);
-    bytes.append(reinterpret_cast<const char*>(&digest), sizeof digest);
-    const Result<TokenFile> opened = TokenFile::open(folder_.put("tokens", bytes), key);
-    EXPECT_EQ(opened.ok(), last == 4);
-    if (last == 5) {
-      EXPECT_THAT(opened.error(), HasSubstr("token 5 is outside the vocabulary of 5"));
-    }
-  }
-}
-
 TEST_F(TokenCache, ForeignFilesInItsPlaceAreReplaced) {
-  const std::string path = cached(text_).take_or_throw().path;
-  const std::string other = read_file(cached("another text").take_or_throw().path).value();
+  const std::string path = cached(text_).take_or_throw().tokens.path();
+  const std::string other = read_file(cached("another text").take_or_throw().tokens.path()).value();
   for (const std::string& foreign : {std::string(500, 'x'), std::string(), other}) {
     ASSERT_TRUE(write_file_atomically(path, foreign).ok());
     const CachedTokens mended = cached(text_).take_or_throw();
@@ -149,19 +132,22 @@ TEST_F(TokenCache, ForeignFilesInItsPlaceAreReplaced) {
 
 TEST_F(TokenCache, AnUnknownCharacterIsNamedWithItsLine) {
   const std::string path = folder_.put("text.txt", text_);
-  const TextSummary summary = summarize_text(path).take_or_throw();
+  const TextSources sources = find_text(path).take_or_throw();
+  const ContentHash content = hash_text_sources(sources).take_or_throw();
   const CharacterTokenizer narrow({U'\n', U' ', U',', U'd', U'e', U'h', U'l', U'o', U'r', U'w'});
   EXPECT_EQ(
-      cached_tokens(path, summary, narrow, cache_).error(),
+      cached_tokens(sources, content, narrow, cache_).error(),
       path + ": line 1: character U+00F6 '\u00F6' is not among the tokenizer's 10 characters");
   EXPECT_EQ(cache_files(), 0) << "a part of a cache stayed behind";
 }
 
 TEST_F(TokenCache, ATextThatChangesMeanwhileIsRefused) {
   const std::string path = folder_.put("text.txt", text_);
-  const TextSummary summary = summarize_text(path).take_or_throw();
+  const TextSources sources = find_text(path).take_or_throw();
+  const ContentHash content = hash_text_sources(sources).take_or_throw();
+  const CharacterTokenizer tokenizer(collect_characters(sources).take_or_throw());
   folder_.put("text.txt", text_ + text_);
-  EXPECT_EQ(cached_tokens(path, summary, CharacterTokenizer(summary.vocabulary), cache_).error(),
+  EXPECT_EQ(cached_tokens(sources, content, tokenizer, cache_).error(),
             path + " changed while it was being read");
   EXPECT_EQ(cache_files(), 0);
 }

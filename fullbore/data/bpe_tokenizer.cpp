@@ -1,0 +1,167 @@
+#include "fullbore/data/bpe_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "fullbore/data/bpe_files.h"
+#include "fullbore/data/byte_characters.h"
+#include "fullbore/data/pre_tokenizer.h"
+
+namespace fullbore {
+namespace {
+
+using IdsByText = std::unordered_map<std::string_view, int32_t>;
+
+/// A token as messages show it: "'Ġthe'".
+std::string shown(std::string_view bytes) {
+  return fmt::format("'{}'", to_byte_characters(bytes.substr(0, 80)));
+}
+
+Result<IdsByText> index_tokens(const BpeVocabulary& vocabulary) {
+  IdsByText ids;
+  for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
+    const std::string& token = vocabulary.tokens[id];
+    if (token.empty()) return Failure{fmt::format("no token has the id {}", id)};
+    if (const auto [entry, is_new] = ids.emplace(token, static_cast<int32_t>(id)); !is_new)
+      return Failure{
+          fmt::format("the ids {} and {} have the same token {}", entry->second, id, shown(token))};
+  }
+  return ids;
+}
+
+Status check_merges(const BpeVocabulary& vocabulary) {
+  const auto known = [&](int32_t id) {
+    return id >= 0 && static_cast<size_t>(id) < vocabulary.tokens.size();
+  };
+  const auto token = [&](int32_t id) { return vocabulary.tokens[static_cast<size_t>(id)]; };
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  for (size_t i = 0; i < vocabulary.merges.size(); ++i) {
+    const BpeMerge& merge = vocabulary.merges[i];
+    if (!known(merge.left) || !known(merge.right) || !known(merge.merged))
+      return Failure{fmt::format("merge {} names an id outside the vocabulary", i)};
+    if (token(merge.left) + token(merge.right) != token(merge.merged))
+      return Failure{fmt::format("merge {} of {} and {} is said to make {}", i,
+                                 shown(token(merge.left)), shown(token(merge.right)),
+                                 shown(token(merge.merged)))};
+    if (!pairs.emplace(merge.left, merge.right).second)
+      return Failure{fmt::format("merge {} of {} and {} stands twice", i, shown(token(merge.left)),
+                                 shown(token(merge.right)))};
+  }
+  return success();
+}
+
+Status check_special_tokens(const BpeVocabulary& vocabulary) {
+  std::set<std::string_view> texts;
+  for (const SpecialToken& special : vocabulary.special_tokens) {
+    const bool known =
+        special.id >= 0 && static_cast<size_t>(special.id) < vocabulary.tokens.size();
+    if (!known || vocabulary.tokens[static_cast<size_t>(special.id)] != special.text)
+      return Failure{fmt::format("the special token '{}' has not the id {} in the vocabulary",
+                                 special.text, special.id)};
+    if (!texts.insert(special.text).second)
+      return Failure{fmt::format("the special token '{}' stands twice", special.text)};
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const BpeTokenizer>> BpeTokenizer::create(BpeVocabulary vocabulary) {
+  const Result<IdsByText> ids = index_tokens(vocabulary);
+  if (!ids.ok()) return Failure{ids.error()};
+  std::array<int32_t, 256> byte_tokens{};
+  for (size_t byte = 0; byte < 256; ++byte) {
+    const char text = static_cast<char>(byte);
+    const auto entry = ids.value().find({&text, 1});
+    if (entry == ids.value().end())
+      return Failure{fmt::format("the byte 0x{:02X} has no token {}", byte, shown({&text, 1}))};
+    byte_tokens[byte] = entry->second;
+  }
+  if (const Status s = check_merges(vocabulary); !s.ok()) return Failure{s.error()};
+  if (const Status s = check_special_tokens(vocabulary); !s.ok()) return Failure{s.error()};
+  return std::shared_ptr<const BpeTokenizer>(new BpeTokenizer(std::move(vocabulary), byte_tokens));
+}
+
+BpeTokenizer::BpeTokenizer(BpeVocabulary vocabulary, std::span<const int32_t> byte_tokens)
+    : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges, byte_tokens) {}
+
+std::unique_ptr<BpeTokenizer::Worker> BpeTokenizer::borrow() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Worker> worker = std::move(idle_.back());
+      idle_.pop_back();
+      return worker;
+    }
+  }
+  return std::make_unique<Worker>();
+}
+
+void BpeTokenizer::give_back(std::unique_ptr<Worker> worker) const {
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(worker));
+}
+
+size_t BpeTokenizer::append_tokens(std::string_view text, std::vector<int32_t>& ids) const {
+  if (text.empty()) return 0;
+  std::unique_ptr<Worker> worker = borrow();
+  const size_t before = ids.size();
+  // A token has one byte at least; the last word may write all of a slot.
+  ids.resize(before + text.size() + BpeWordCache::kShortTokens);
+  int32_t* out = ids.data() + before;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    const char* const next = word_end(at, end);
+    const auto bytes = static_cast<size_t>(next - at);
+    if (bytes <= BpeWordCache::kShortBytes) {
+      const BpeWordCache::Slot word = BpeWordCache::pack(at, bytes, static_cast<size_t>(end - at));
+      BpeWordCache::Slot& place = worker->cache.place(word);
+      if (BpeWordCache::same(place, word)) {
+        std::memcpy(out, place.ids, sizeof place.ids);
+        out += 1 + (place.ids[1] >= 0) + (place.ids[2] >= 0) + (place.ids[3] >= 0);
+      } else {
+        append_unknown_word({at, bytes}, &place, word, *worker, out);
+      }
+    } else {
+      append_unknown_word({at, bytes}, nullptr, {}, *worker, out);
+    }
+    at = next;
+  }
+  ids.resize(static_cast<size_t>(out - ids.data()));
+  give_back(std::move(worker));
+  return text.size();
+}
+
+void BpeTokenizer::append_unknown_word(std::string_view word, BpeWordCache::Slot* place,
+                                       BpeWordCache::Slot packed, Worker& worker,
+                                       int32_t*& out) const {
+  if (const std::vector<int32_t>* known = worker.cache.find(word); known != nullptr) {
+    out = std::copy(known->begin(), known->end(), out);
+    return;
+  }
+  worker.ids.clear();
+  merges_.append_tokens(word, worker.ids, worker.scratch);
+  out = std::copy(worker.ids.begin(), worker.ids.end(), out);
+  if (place != nullptr && worker.ids.size() <= BpeWordCache::kShortTokens) {
+    std::fill(std::begin(packed.ids), std::end(packed.ids), -1);
+    std::copy(worker.ids.begin(), worker.ids.end(), packed.ids);
+    *place = packed;
+  } else {
+    worker.cache.add(word, worker.ids.data(), worker.ids.size());
+  }
+}
+
+void BpeTokenizer::append_bytes(int32_t id, std::string& bytes) const {
+  bytes += vocabulary_.tokens[static_cast<size_t>(id)];
+}
+
+size_t BpeTokenizer::last_cut(std::string_view text) const { return last_word_boundary(text); }
+
+std::string BpeTokenizer::to_json() const { return tokenizer_json(vocabulary_); }
+
+}  // namespace fullbore

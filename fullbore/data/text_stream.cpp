@@ -1,0 +1,179 @@
+#include "fullbore/data/text_stream.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "fullbore/base/text.h"
+#include "fullbore/data/byte_tokenizer.h"
+#include "fullbore/data/json_lines_reader.h"
+#include "fullbore/data/utf8.h"
+
+namespace fullbore {
+namespace {
+
+/// A document that may be cut nowhere is held whole; longer ones are refused.
+constexpr size_t kMostUncutBytes = size_t{1} << 30;
+
+uint64_t count_lines(std::string_view text) {
+  return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+uint64_t line_of(const TextChunk& chunk, size_t offset) {
+  if (!chunk.is_json_lines)
+    return chunk.lines.at(0) + count_lines(std::string_view(chunk.text).substr(0, offset));
+  const auto document =
+      std::upper_bound(chunk.document_ends.begin(), chunk.document_ends.end(), offset);
+  return chunk.lines.at(static_cast<size_t>(document - chunk.document_ends.begin()));
+}
+
+/// One file of the sources.
+class TextStream::FileStream {
+ public:
+  FileStream(TextReader reader, const TextFile& file, const std::string& field)
+      : reader_(std::move(reader)),
+        json_lines_(file.path, field),
+        file_(file),
+        hash_(XXH64_createState(), &XXH64_freeState) {
+    XXH64_reset(hash_.get(), 0);
+  }
+
+  Status next(TextChunk& chunk, const Tokenizer& tokenizer, size_t chunk_bytes) {
+    chunk = {};
+    chunk.path = file_.path;
+    chunk.is_json_lines = file_.is_json_lines;
+    return file_.is_json_lines ? next_documents(chunk, chunk_bytes)
+                               : next_stretch(chunk, tokenizer, chunk_bytes);
+  }
+  FileHash content() const { return {bytes_, XXH64_digest(hash_.get())}; }
+
+ private:
+  /// The next piece of the file to the end of `text`; false at the end.
+  Result<bool> read_piece(std::string& text, TextChunk& chunk) {
+    const Result<std::string_view> piece = reader_.next();
+    if (!piece.ok()) return Failure{piece.error()};
+    XXH64_update(hash_.get(), piece.value().data(), piece.value().size());
+    bytes_ += piece.value().size();
+    chunk.source_bytes += piece.value().size();
+    text += piece.value();
+    return !piece.value().empty();
+  }
+
+  Status next_stretch(TextChunk& chunk, const Tokenizer& tokenizer, size_t chunk_bytes) {
+    chunk.lines = {line_};
+    chunk.text = std::move(rest_);
+    rest_.clear();
+    for (size_t wanted = chunk_bytes;; wanted = 2 * chunk.text.size()) {
+      while (chunk.text.size() < wanted) {
+        const Result<bool> more = read_piece(chunk.text, chunk);
+        if (!more.ok()) return Failure{more.error()};
+        if (more.value()) continue;
+        chunk.ends_file = true;
+        chunk.document_ends = {chunk.text.size()};
+        return success();
+      }
+      if (const size_t cut = tokenizer.last_cut(chunk.text); cut > 0) {
+        rest_ = chunk.text.substr(cut);
+        chunk.text.resize(cut);
+        line_ += count_lines(chunk.text);
+        return success();
+      }
+      if (wanted > kMostUncutBytes)
+        return Failure{
+            fmt::format("{}: from line {} on {} without white space between words: a "
+                        "byte-level BPE cannot cut it",
+                        file_.path, line_, bytes_text(static_cast<double>(kMostUncutBytes)))};
+    }
+  }
+
+  Status next_documents(TextChunk& chunk, size_t chunk_bytes) {
+    while (chunk.text.size() < chunk_bytes) {
+      const size_t end = rest_.find('\n', searched_);
+      if (end == std::string::npos) {
+        searched_ = rest_.size();
+        // What was taken from the front goes only when more is read: one move per piece.
+        rest_.erase(0, taken_);
+        searched_ -= taken_;
+        taken_ = 0;
+        if (rest_.size() > kMostUncutBytes)
+          return Failure{fmt::format("{}:{}: the line is longer than {}", file_.path, line_,
+                                     bytes_text(static_cast<double>(kMostUncutBytes)))};
+        const Result<bool> more = read_piece(rest_, chunk);
+        if (!more.ok()) return Failure{more.error()};
+        if (more.value()) continue;
+        chunk.ends_file = true;
+        return add_line(rest_, chunk);
+      }
+      const std::string_view line = std::string_view(rest_).substr(taken_, end - taken_);
+      if (Status s = add_line(line, chunk); !s.ok()) return s;
+      taken_ = searched_ = end + 1;
+      ++line_;
+    }
+    return success();
+  }
+
+  Status add_line(std::string_view line, TextChunk& chunk) {
+    const size_t before = chunk.text.size();
+    if (Status s = json_lines_.append_document(line, line_, chunk.text); !s.ok()) return s;
+    if (chunk.text.size() == before) return success();  // an empty line or document
+    chunk.document_ends.push_back(chunk.text.size());
+    chunk.lines.push_back(line_);
+    return success();
+  }
+
+  TextReader reader_;
+  JsonLinesReader json_lines_;
+  const TextFile& file_;
+  std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash_;
+  uint64_t bytes_ = 0;
+  uint64_t line_ = 1;    // of the first byte of `rest_` that is not taken
+  std::string rest_;     // read and not handed out yet
+  size_t taken_ = 0;     // bytes of `rest_` handed out
+  size_t searched_ = 0;  // no line ends in `rest_` between taken_ and here
+};
+
+TextStream::TextStream(const TextSources& sources, const Tokenizer& tokenizer, size_t chunk_bytes)
+    : sources_(sources), tokenizer_(tokenizer), chunk_bytes_(std::max<size_t>(1, chunk_bytes)) {}
+
+TextStream::~TextStream() = default;
+
+Result<bool> TextStream::next(TextChunk& chunk) {
+  if (file_ == nullptr) {
+    if (file_index_ == sources_.files.size()) return false;
+    const TextFile& file = sources_.files[file_index_++];
+    Result<TextReader> reader = TextReader::open(file.path);
+    if (!reader.ok()) return Failure{reader.error()};
+    file_ = std::make_unique<FileStream>(std::move(reader).value(), file, sources_.field);
+  }
+  if (const Status s = file_->next(chunk, tokenizer_, chunk_bytes_); !s.ok())
+    return Failure{s.error()};
+  if (chunk.ends_file) {
+    content_.files.push_back(file_->content());
+    if (chunk.is_json_lines) content_.field = sources_.field;
+    file_ = nullptr;
+  }
+  return true;
+}
+
+Result<std::vector<char32_t>> collect_characters(const TextSources& sources) {
+  constexpr size_t kCodePoints = 0x110000;
+  const ByteTokenizer anywhere;
+  TextStream stream(sources, anywhere);
+  TextChunk chunk;
+  std::vector<bool> seen(kCodePoints);
+  for (;;) {
+    const Result<bool> more = stream.next(chunk);
+    if (!more.ok()) return Failure{more.error()};
+    if (!more.value()) break;
+    decode_utf8(chunk.text, [&](char32_t character) { seen[character] = true; });
+  }
+  std::vector<char32_t> characters;
+  for (size_t code = 0; code < kCodePoints; ++code)
+    if (seen[code]) characters.push_back(static_cast<char32_t>(code));
+  return characters;
+}
+
+}  // namespace fullbore
