@@ -21,7 +21,10 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual const std::vector<BatchField>& fields() const = 0;
-  /// Writes batch `position` to one buffer per field. Called from several threads at once.
+  /// The tensors of batch `position`, where batches differ in shape: fields() are the largest.
+  virtual std::vector<BatchField> fields_at(uint64_t /*position*/) const { return fields(); }
+  /// Writes batch `position` to one buffer per field. Called from several threads at once; what it
+  /// throws reaches whoever asks for the batch.
   virtual void fill(uint64_t position, std::span<void* const> buffers) const = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -48,6 +49,7 @@ struct Slot {
   std::vector<void*> buffers;
   std::vector<const void*> readable;
   bool ready = false;
+  std::exception_ptr error;  // with `ready`: why there is no batch
 };
 
 }  // namespace
@@ -81,7 +83,7 @@ class Loader::Ring {
 
   std::span<const void* const> next() {
     Slot& slot = slots_[position_ % slots_.size()];
-    const auto start = std::chrono::steady_clock::now();
+    const Waiting waiting(waited_);
     if (workers_.empty()) {
       source_->fill(position_, slot.buffers);
     } else {
@@ -89,9 +91,10 @@ class Loader::Ring {
       oldest_ = position_;  // the batch handed out before is done with
       may_fill_.notify_one();
       filled_.wait(lock, [&] { return slot.ready; });
+      // A slot that failed stays as it is: whoever asks again hears the same.
+      if (slot.error) std::rethrow_exception(slot.error);
       slot.ready = false;
     }
-    waited_ += std::chrono::steady_clock::now() - start;
     ++position_;
     return slot.readable;
   }
@@ -100,7 +103,10 @@ class Loader::Ring {
     std::unique_lock lock(mutex_);
     seeking_ = true;  // no worker takes another ticket: what is being filled can be waited for
     filled_.wait(lock, [&] { return filling_ == 0; });
-    for (Slot& slot : slots_) slot.ready = false;
+    for (Slot& slot : slots_) {
+      slot.ready = false;
+      slot.error = nullptr;
+    }
     position_ = oldest_ = ticket_ = position;
     seeking_ = false;
     lock.unlock();
@@ -108,6 +114,19 @@ class Loader::Ring {
   }
 
  private:
+  /// Adds the time that it exists.
+  class Waiting {
+   public:
+    explicit Waiting(std::chrono::steady_clock::duration& sum) : sum_(sum) {}
+    ~Waiting() { sum_ += std::chrono::steady_clock::now() - start_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    std::chrono::steady_clock::duration& sum_;
+    const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  };
+
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -118,8 +137,14 @@ class Loader::Ring {
       Slot& slot = slots_[position % slots_.size()];
       ++filling_;
       lock.unlock();
-      source_->fill(position, slot.buffers);
+      std::exception_ptr error;
+      try {
+        source_->fill(position, slot.buffers);
+      } catch (...) {
+        error = std::current_exception();
+      }
       lock.lock();
+      slot.error = error;
       --filling_;
       slot.ready = true;
       filled_.notify_all();

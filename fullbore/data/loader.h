@@ -25,7 +25,8 @@ class Loader {
   const BatchSource& source() const;
 
   /// The batch at position(), then steps on: one 64-byte aligned buffer per field of the source,
-  /// valid until the next call of next() or seek(). Allocates nothing.
+  /// valid until the next call of next() or seek(). Allocates nothing. What the source throws for
+  /// this batch is thrown here, and the position stays.
   std::span<const void* const> next();
 
   /// Of the batch that next() returns: all that must be saved to resume.

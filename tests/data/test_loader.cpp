@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/data/token_windows.h"
 #include "tests/data/corpus.h"
@@ -162,7 +163,7 @@ TEST_F(Loaders, OrderAndBytesDependOnNeitherWorkersNorPrefetch) {
   const auto tokens = corpus(500);
   const std::shared_ptr<const BatchSource> source =
       RandomWindows::create(tokens, {"t", "training", 0, 500}, options_, 9).take_or_throw();
-  for (const int workers : {0, 1, 2, 5}) {
+  for (const int workers : {0, 1, 2, 3, 4, 6, 8, 16}) {
     for (const int prefetch : {1, 2, 7}) {
       Loader loader(source, {workers, prefetch});
       for (uint64_t position = 0; position < 200; ++position) {
@@ -249,6 +250,29 @@ TEST(LoaderRing, AResumedLoaderContinuesTheSameSequence) {
   for (uint64_t position = 37; position < 80; ++position) {
     ASSERT_TRUE(is_batch(first.next(), position));
     ASSERT_TRUE(is_batch(second.next(), position));
+  }
+}
+
+/// Cannot make batch 7.
+class BrokenSource : public CountingSource {
+ public:
+  void fill(uint64_t position, std::span<void* const> buffers) const override {
+    if (position == 7) throw DataError("batch 7 is broken");
+    CountingSource::fill(position, buffers);
+  }
+};
+
+TEST(LoaderRing, WhatASourceThrowsReachesWhoAsksForThatBatch) {
+  for (const int workers : {0, 1, 4}) {
+    Loader loader(std::make_shared<BrokenSource>(), {workers, 5});
+    for (uint64_t position = 0; position < 7; ++position)
+      ASSERT_TRUE(is_batch(loader.next(), position));
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THROW(loader.next(), DataError);
+      EXPECT_EQ(loader.position(), 7U);
+    }
+    loader.seek(8);
+    ASSERT_TRUE(is_batch(loader.next(), 8));
   }
 }
 
