@@ -63,12 +63,23 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 /// The parser's complaint, with the command's name and, for an unknown option, the nearest one.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  const CLI::App& command = chosen.empty() ? app : *chosen.front();
-  const std::string prefix = chosen.empty() ? "" : command.get_name() + ": ";
-  const std::string see =
-      fmt::format(" See 'fullbore{} --help'.", chosen.empty() ? "" : " " + command.get_name());
+  const CLI::App* innermost = &app;
+  std::string name;  // "data tokenize"
+  while (!innermost->get_subcommands().empty()) {
+    innermost = innermost->get_subcommands().front();
+    name += (name.empty() ? "" : " ") + innermost->get_name();
+  }
+  const CLI::App& command = *innermost;
+  const std::string prefix = name.empty() ? "" : name + ": ";
+  const std::string see = fmt::format(" See 'fullbore{} --help'.", name.empty() ? "" : " " + name);
   const std::vector<std::string> extras = app.remaining(true);
+  const std::vector<std::string> below = command_names(command);
+  if (!below.empty() && !name.empty())
+    return fmt::format("{}{}{} The subcommands are {}.{}", prefix,
+                       extras.empty() ? "a subcommand was expected."
+                                      : fmt::format("there is no subcommand '{}'.", extras.front()),
+                       extras.empty() ? "" : did_you_mean(extras.front(), below),
+                       fmt::join(below, ", "), see);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
     const std::string word = extras.front().substr(0, extras.front().find('='));
     return fmt::format("{}unexpected argument '{}'.{}{}", prefix, extras.front(),
@@ -106,6 +117,7 @@ int run_command_line(int argc, const char* const* argv) {
     add_eval_command(app, chosen);
     add_generate_command(app, chosen);
     add_export_command(app, chosen);
+    add_data_command(app, chosen);
     add_plan_command(app, chosen);
     add_doctor_command(app, chosen);
     add_ops_command(app, chosen);

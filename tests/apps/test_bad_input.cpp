@@ -41,7 +41,7 @@ TEST_P(BadInput, IsOneLineAndLeavesNothing) {
 INSTANTIATE_TEST_SUITE_P(
     Train, BadInput,
     ::testing::Values(Refusal{"missing", {"data.path=none.txt"}, 3, "none.txt: No such file"},
-                      Refusal{"folder", {"data.path=."}, 3, "folder"},
+                      Refusal{"folder", {"data.path=."}, 3, "latin1.txt: not UTF-8 text"},
                       Refusal{"empty", {"data.path=empty.txt"}, 3, "empty.txt"},
                       Refusal{"not_utf8", {"data.path=latin1.txt"}, 3, "latin1.txt"},
                       Refusal{"short_text", {"data.path=short.txt"}, 3, "short.txt"},

@@ -14,7 +14,7 @@ using ::testing::StartsWith;
 
 TEST_F(JobTest, HelpTeachesByExample) {
   for (const char* name :
-       {"train", "eval", "generate", "export", "plan", "doctor", "ops", "passes"}) {
+       {"train", "eval", "generate", "export", "plan", "data", "doctor", "ops", "passes"}) {
     const CommandResult help = command({name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example:\n  fullbore ") + name));
