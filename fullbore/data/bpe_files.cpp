@@ -233,11 +233,15 @@ std::string tokenizer_json(const BpeVocabulary& vocabulary) {
     append_json_text(json, token_text(static_cast<int32_t>(id)));
     json += fmt::format(":{}", id);
   }
+  // A token that is also special stands in merges by its bytes: its text may hold a space.
+  const auto merge_text = [&](int32_t id) {
+    return to_byte_characters(vocabulary.tokens[static_cast<size_t>(id)]);
+  };
   json += R"(},"merges":[)";
   for (size_t i = 0; i < vocabulary.merges.size(); ++i) {
     if (i > 0) json += ',';
     append_json_text(
-        json, token_text(vocabulary.merges[i].left) + " " + token_text(vocabulary.merges[i].right));
+        json, merge_text(vocabulary.merges[i].left) + " " + merge_text(vocabulary.merges[i].right));
   }
   return json + "]}}";
 }
