@@ -15,8 +15,11 @@ bool CommandDescription::takes_settings() const {
 }
 
 CommandDescription describe(const CLI::App& command) {
-  CommandDescription result{
-      command.get_name(), command.get_description(), command.get_footer(), {}};
+  CommandDescription result{command.get_name(),
+                            command.get_description(),
+                            command.get_footer(),
+                            {},
+                            describe_commands(command)};
   for (const CLI::Option* option : command.get_options()) {
     OptionDescription each;
     each.long_names = option->get_lnames();

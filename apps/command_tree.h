@@ -25,6 +25,7 @@ struct CommandDescription {
   std::string description;
   std::string footer;  ///< explanation and examples
   std::vector<OptionDescription> options;
+  std::vector<CommandDescription> subcommands;  ///< of its own, as `fullbore data` has
 
   bool takes_settings() const;  ///< key=value
 };

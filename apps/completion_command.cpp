@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <set>
 
 #include "apps/command_tree.h"
 #include "apps/commands.h"
@@ -16,6 +17,12 @@ std::vector<std::string> flags_of(const CommandDescription& command) {
   for (const OptionDescription& option : command.options)
     for (const std::string& name : option.long_names) flags.push_back("--" + name);
   return flags;
+}
+
+std::vector<std::string> names_of(const std::vector<CommandDescription>& commands) {
+  std::vector<std::string> names;
+  for (const CommandDescription& command : commands) names.push_back(command.name);
+  return names;
 }
 
 std::vector<std::string> setting_words() {
@@ -41,13 +48,22 @@ _fullbore() {
   fi
   if (( COMP_CWORD == 1 )); then
 )";
-  std::vector<std::string> names;
-  for (const CommandDescription& command : commands) names.push_back(command.name);
   text +=
       fmt::format("    words=\"{} --help --version\"\n  else\n    case \"${{COMP_WORDS[1]}}\" in\n",
-                  fmt::join(names, " "));
+                  fmt::join(names_of(commands), " "));
   for (const CommandDescription& command : commands) {
     std::vector<std::string> words = flags_of(command);
+    // Which of a command's own subcommands it is decides what follows.
+    for (const CommandDescription& inner : command.subcommands)
+      text += fmt::format(
+          "      {}) [[ $COMP_CWORD -gt 2 && \"${{COMP_WORDS[2]}}\" == {} ]] && "
+          "words=\"{}\" ;;&\n",
+          command.name, inner.name, fmt::join(flags_of(inner), " "));
+    if (!command.subcommands.empty()) {
+      text += fmt::format("      {}) (( COMP_CWORD == 2 )) && words=\"{} --help\" ;;\n",
+                          command.name, fmt::join(names_of(command.subcommands), " "));
+      continue;
+    }
     text += fmt::format("      {}) words=\"{}\"{} ;;\n", command.name, fmt::join(words, " "),
                         command.takes_settings() ? "; words=\"$words $(_fullbore_settings)\"" : "");
   }
@@ -103,6 +119,15 @@ _fullbore() {
     text += fmt::format("    {})\n      _arguments", command.name);
     for (const OptionDescription& option : command.options)
       if (!option.long_names.empty()) text += " \\\n        " + zsh_option(option);
+    // zsh wants each option once, whichever of the subcommands takes it.
+    std::set<std::string> known = {"help"};
+    for (const CommandDescription& inner : command.subcommands)
+      for (const OptionDescription& option : inner.options)
+        if (!option.long_names.empty() && known.insert(option.long_names.front()).second)
+          text += " \\\n        " + zsh_option(option);
+    if (!command.subcommands.empty())
+      text += fmt::format(" \\\n        '1:subcommand:({})'",
+                          fmt::join(names_of(command.subcommands), " "));
     text += command.takes_settings()
                 ? " \\\n        '1:configuration:_files' "
                   "'*:setting:{ _describe -t settings setting settings -S \"\" }'\n"
@@ -123,6 +148,17 @@ std::string fish(const std::vector<CommandDescription>& commands) {
   for (const CommandDescription& command : commands) {
     text += fmt::format("complete -c fullbore -n __fish_use_subcommand -f -a {} -d {}\n",
                         command.name, quoted(command.description));
+    for (const CommandDescription& inner : command.subcommands) {
+      text +=
+          fmt::format("complete -c fullbore -n '__fish_seen_subcommand_from {}' -f -a {} -d {}\n",
+                      command.name, inner.name, quoted(inner.description));
+      for (const OptionDescription& option : inner.options)
+        if (!option.long_names.empty())
+          text += fmt::format(
+              "complete -c fullbore -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n",
+              inner.name, option.long_names.front(), option.takes_value ? " -r" : "",
+              quoted(option.description));
+    }
     if (command.takes_settings()) with_settings.push_back(command.name);
     for (const OptionDescription& option : command.options)
       if (!option.long_names.empty())

@@ -9,7 +9,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/data/byte_tokenizer.h"
 #include "fullbore/data/character_tokenizer.h"
-#include "fullbore/data/text_stream.h"
+#include "fullbore/data/document_stream.h"
 #include "fullbore/data/token_cache.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/run_checkpoints.h"

@@ -41,12 +41,16 @@ std::string option_page(const OptionDescription& option) {
   return text;
 }
 
-std::string command_page(const CommandDescription& command) {
+std::string command_page(const CommandDescription& command, const std::string& above = "") {
+  const std::string name = above + command.name;
   std::string text =
-      fmt::format(".SS \"fullbore {}\"\n{}.\n", command.name, roff(command.description));
+      fmt::format(".SS \"fullbore {}\"\n{}.\n", roff(name), roff(command.description));
   for (const OptionDescription& option : command.options)
     if (option.name() != "--help") text += option_page(option);
-  return text + ".PP\n" + as_written(command.footer);
+  text += ".PP\n" + as_written(command.footer);
+  for (const CommandDescription& inner : command.subcommands)
+    text += command_page(inner, name + " ");
+  return text;
 }
 
 std::string configuration_page() {

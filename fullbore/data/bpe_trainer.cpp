@@ -10,8 +10,8 @@
 #include "fullbore/base/threads.h"
 #include "fullbore/data/byte_characters.h"
 #include "fullbore/data/byte_tokenizer.h"
+#include "fullbore/data/document_stream.h"
 #include "fullbore/data/pre_tokenizer.h"
-#include "fullbore/data/text_stream.h"
 
 namespace fullbore {
 namespace {
@@ -54,7 +54,7 @@ void count_words(const TextChunk& chunk, WordCounts& counts) {
 
 Result<WordCounts> count_words(const TextSources& sources, const BpeTrainingOptions& options) {
   const WordCutter cutter;
-  TextStream stream(sources, cutter);
+  DocumentStream stream(sources, cutter);
   Team team(options.workers);
   const auto slots = static_cast<size_t>(2 * options.workers);
   std::vector<TextChunk> chunks(slots);

@@ -19,7 +19,7 @@ struct BpeTrainingOptions {
 /// Learns a byte-level BPE from a text: again and again the most frequent pair of neighbouring tokens
 /// inside words becomes a token; of equally frequent ones the pair with the smaller ids. Ids are the
 /// bytes in GPT-2's order, then the tokens as they are made. Ends early when no pair is left.
-/// Memory grows with the number of distinct words. Failure: what TextStream refuses, "stopped" by
+/// Memory grows with the number of distinct words. Failure: what DocumentStream refuses, "stopped" by
 /// progress, a vocabulary too small for bytes and special tokens, an empty or repeated special token.
 Result<std::shared_ptr<const BpeTokenizer>> train_bpe(const TextSources& sources,
                                                       const BpeTrainingOptions& options);

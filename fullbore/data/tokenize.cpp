@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "fullbore/base/threads.h"
-#include "fullbore/data/text_stream.h"
+#include "fullbore/data/document_stream.h"
 #include "fullbore/data/token_shard.h"
 #include "fullbore/data/unicode_classes.h"
 #include "fullbore/data/utf8.h"
@@ -132,7 +132,7 @@ Result<std::vector<std::string>> tokenize_text(const TextSources& sources,
                                                const ContentHash& content,
                                                const Tokenizer& tokenizer, const std::string& path,
                                                const TokenizeOptions& options, FileSystem& files) {
-  TextStream stream(sources, tokenizer);
+  DocumentStream stream(sources, tokenizer);
   const TokenKey key{content.bytes(), content.hash(), tokenizer.hash()};
   ShardSequence shards(path, key, tokenizer, options.shard_tokens, files);
   Team team(options.workers);

@@ -22,7 +22,7 @@ struct TokenizeOptions {
 
 /// Writes the tokens of a text to the shard `path`; with shard_tokens to `path` with "-00000",
 /// "-00001", ... before its extension. Streams: memory does not grow with the text. Returns the paths.
-/// Failure: what TextStream refuses, a character that the tokenizer lacks (named, with file and line),
+/// Failure: what DocumentStream refuses, a character that the tokenizer lacks (named, with file and line),
 /// a text that is not `content` any more, no text in any document, a shard that cannot be written, or
 /// "stopped" by progress. What was complete before a failure stays.
 Result<std::vector<std::string>> tokenize_text(const TextSources& sources,

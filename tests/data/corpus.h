@@ -3,7 +3,7 @@
 #include <string>
 
 #include "fullbore/data/character_tokenizer.h"
-#include "fullbore/data/text_stream.h"
+#include "fullbore/data/document_stream.h"
 #include "fullbore/data/token_cache.h"
 #include "fullbore/data/token_corpus.h"
 #include "tests/support/scratch_folder.h"

@@ -8,7 +8,7 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/data/character_tokenizer.h"
-#include "fullbore/data/text_stream.h"
+#include "fullbore/data/document_stream.h"
 #include "tests/support/faulty_files.h"
 #include "tests/support/scratch_folder.h"
 

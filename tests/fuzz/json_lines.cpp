@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
+#include "fullbore/data/document_stream.h"
 #include "fullbore/data/json_lines_reader.h"
 #include "fullbore/data/json_reader.h"
-#include "fullbore/data/text_stream.h"
 #include "tests/fuzz/memory_file.h"
 
 using namespace fullbore;
@@ -49,7 +49,7 @@ void check_line(std::string_view line) {
 std::string read_in_chunks(const std::string& path, size_t bytes, size_t chunk_bytes) {
   const TextSources sources{"fuzz", {{path, bytes, /*is_json_lines=*/true}}, "text"};
   const Anywhere tokenizer;
-  TextStream stream(sources, tokenizer, chunk_bytes);
+  DocumentStream stream(sources, tokenizer, chunk_bytes);
   TextChunk chunk;
   std::string all;
   for (;;) {
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (size == 0) return 0;
   const MemoryFile file(data, size);
-  const std::string whole = read_in_chunks(file.path(), size, TextStream::kChunkBytes);
+  const std::string whole = read_in_chunks(file.path(), size, DocumentStream::kChunkBytes);
   require(read_in_chunks(file.path(), size, 1 + data[0] % 16) == whole);
   return 0;
 }

@@ -1,4 +1,4 @@
-#include "fullbore/data/text_stream.h"
+#include "fullbore/data/document_stream.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -31,7 +31,7 @@ uint64_t line_of(const TextChunk& chunk, size_t offset) {
 }
 
 /// One file of the sources.
-class TextStream::FileStream {
+class DocumentStream::FileStream {
  public:
   FileStream(TextReader reader, const TextFile& file, const std::string& field)
       : reader_(std::move(reader)),
@@ -135,12 +135,13 @@ class TextStream::FileStream {
   size_t searched_ = 0;  // no line ends in `rest_` between taken_ and here
 };
 
-TextStream::TextStream(const TextSources& sources, const Tokenizer& tokenizer, size_t chunk_bytes)
+DocumentStream::DocumentStream(const TextSources& sources, const Tokenizer& tokenizer,
+                               size_t chunk_bytes)
     : sources_(sources), tokenizer_(tokenizer), chunk_bytes_(std::max<size_t>(1, chunk_bytes)) {}
 
-TextStream::~TextStream() = default;
+DocumentStream::~DocumentStream() = default;
 
-Result<bool> TextStream::next(TextChunk& chunk) {
+Result<bool> DocumentStream::next(TextChunk& chunk) {
   if (file_ == nullptr) {
     if (file_index_ == sources_.files.size()) return false;
     const TextFile& file = sources_.files[file_index_++];
@@ -162,7 +163,7 @@ Result<bool> TextStream::next(TextChunk& chunk) {
 Result<std::vector<char32_t>> collect_characters(const TextSources& sources) {
   constexpr size_t kCodePoints = 0x110000;
   const ByteTokenizer anywhere;
-  TextStream stream(sources, anywhere);
+  DocumentStream stream(sources, anywhere);
   TextChunk chunk;
   std::vector<bool> seen(kCodePoints);
   for (;;) {

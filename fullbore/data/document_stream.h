@@ -29,14 +29,14 @@ uint64_t line_of(const TextChunk& chunk, size_t offset);
 
 /// Reads the documents of a text from front to back; memory stays at one chunk and one document of
 /// JSON lines. Every failure names the path, the line, and what is wrong there.
-class TextStream {
+class DocumentStream {
  public:
   static constexpr size_t kChunkBytes = size_t{1} << 20;
 
   /// `sources` and `tokenizer`, which says where a document may be cut, must outlive the stream.
-  TextStream(const TextSources& sources, const Tokenizer& tokenizer,
-             size_t chunk_bytes = kChunkBytes);
-  ~TextStream();
+  DocumentStream(const TextSources& sources, const Tokenizer& tokenizer,
+                 size_t chunk_bytes = kChunkBytes);
+  ~DocumentStream();
 
   /// The next chunk; false at the end of the last file.
   Result<bool> next(TextChunk& chunk);

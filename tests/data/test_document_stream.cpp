@@ -1,4 +1,4 @@
-#include "fullbore/data/text_stream.h"
+#include "fullbore/data/document_stream.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -93,7 +93,7 @@ TEST_F(TextSourcesTest, StandardInputIsKeptByContent) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ / "kept"), {}), 2);
 }
 
-class TextStreamTest : public ::testing::Test {
+class DocumentStreamTest : public ::testing::Test {
  protected:
   struct Read {
     std::vector<std::string> documents;
@@ -103,7 +103,7 @@ class TextStreamTest : public ::testing::Test {
   };
   static Read read(const TextSources& sources, size_t chunk_bytes, const Tokenizer& tokenizer) {
     Read result;
-    TextStream stream(sources, tokenizer, chunk_bytes);
+    DocumentStream stream(sources, tokenizer, chunk_bytes);
     TextChunk chunk;
     std::string document;
     uint64_t bytes = 0;
@@ -130,7 +130,7 @@ class TextStreamTest : public ::testing::Test {
     EXPECT_EQ(stream.content().files, hash_text_sources(sources).take_or_throw().files);
     return result;
   }
-  Read read(const std::string& path, size_t chunk_bytes = TextStream::kChunkBytes) {
+  Read read(const std::string& path, size_t chunk_bytes = DocumentStream::kChunkBytes) {
     return read(find_text(path).take_or_throw(), chunk_bytes, ByteTokenizer());
   }
   testing::ScratchFolder folder_;
@@ -142,7 +142,7 @@ class Words : public ByteTokenizer {
   size_t last_cut(std::string_view text) const override { return last_word_boundary(text); }
 };
 
-TEST_F(TextStreamTest, DocumentsDoNotDependOnChunks) {
+TEST_F(DocumentStreamTest, DocumentsDoNotDependOnChunks) {
   std::filesystem::create_directories(folder_ / "in");
   const std::string prose = "one two\n three   four\u00E9 \u4E2D\u6587\u3000five\n";
   folder_.put("in/a.txt", prose);
@@ -162,18 +162,18 @@ TEST_F(TextStreamTest, DocumentsDoNotDependOnChunks) {
   EXPECT_GT(read(sources, 4, Words()).chunks, 8U);
 }
 
-TEST_F(TextStreamTest, ATextThatMayNotBeCutIsReadWhole) {
+TEST_F(DocumentStreamTest, ATextThatMayNotBeCutIsReadWhole) {
   const std::string text(100'000, 'x');
   const Read all = read(find_text(folder_.put("t", text)).take_or_throw(), 10, Words());
   EXPECT_EQ(all.chunks, 1U);
   EXPECT_EQ(all.documents, std::vector{text});
 }
 
-TEST_F(TextStreamTest, FaultsAreNamedWhereverChunksEnd) {
+TEST_F(DocumentStreamTest, FaultsAreNamedWhereverChunksEnd) {
   const std::string lines = folder_.put(
       "bad.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n{\"text\": 5}\n{\"text\": \"c\"}\n");
   const std::string bytes = folder_.put("bytes.jsonl", "{\"text\": \"a\"}\n{\"text\": \"\xFF\"}\n");
-  for (const size_t size : {size_t{1}, size_t{5}, TextStream::kChunkBytes}) {
+  for (const size_t size : {size_t{1}, size_t{5}, DocumentStream::kChunkBytes}) {
     EXPECT_EQ(read(lines, size).error,
               lines + ":3: the field 'text' is a number; a text was expected");
     EXPECT_THAT(read(bytes, size).error, HasSubstr("not UTF-8 text: byte 0xFF occurs in no UTF-8 "
@@ -181,10 +181,10 @@ TEST_F(TextStreamTest, FaultsAreNamedWhereverChunksEnd) {
   }
 }
 
-TEST_F(TextStreamTest, LinesOfAChunkAreThoseOfTheFile) {
+TEST_F(DocumentStreamTest, LinesOfAChunkAreThoseOfTheFile) {
   const TextSources prose = find_text(folder_.put("t.txt", "a b\nc d\ne f\n")).take_or_throw();
   const Words words;
-  TextStream stream(prose, words, 5);
+  DocumentStream stream(prose, words, 5);
   TextChunk chunk;
   std::vector<uint64_t> lines;
   while (stream.next(chunk).take_or_throw())
@@ -194,14 +194,14 @@ TEST_F(TextStreamTest, LinesOfAChunkAreThoseOfTheFile) {
   const TextSources documents =
       find_text(folder_.put("t.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"b\\nc\"}\n"))
           .take_or_throw();
-  TextStream second(documents, words);
+  DocumentStream second(documents, words);
   ASSERT_TRUE(second.next(chunk).take_or_throw());
   EXPECT_EQ(line_of(chunk, 0), 1U);
   EXPECT_EQ(line_of(chunk, 1), 3U);
   EXPECT_EQ(line_of(chunk, 3), 3U);
 }
 
-TEST_F(TextStreamTest, CollectsTheCharactersOfAllDocuments) {
+TEST_F(DocumentStreamTest, CollectsTheCharactersOfAllDocuments) {
   std::filesystem::create_directories(folder_ / "in");
   folder_.put("in/a.txt", "b\u00E9b\n\U0001F600a\n");
   folder_.put("in/b.jsonl", "{\"text\": \"\\u4e2d\", \"id\": \"zzz\"}");
