@@ -41,9 +41,8 @@ void add_export_command(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("-o,--output", arguments->output, "Folder to write")->required();
   command->footer(
       "\nhuggingface: config.json and model.safetensors, which transformers reads as\n"
-      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer has no counterpart there; it is "
-      "kept\n"
-      "beside them as fullbore_tokenizer.json. The way back, to go on from such a folder, is\n"
+      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer is kept as it is here,\n"
+      "beside them, in fullbore_tokenizer.json. The way back, to go on from such a folder, is\n"
       "`fullbore train CONFIG model.initialize_from=FOLDER`.\n"
       "\nExample:\n"
       "  fullbore export runs/default-1 --format huggingface -o exported");

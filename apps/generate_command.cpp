@@ -17,8 +17,7 @@ void add_generate_command(CLI::App& app, ChosenCommand& chosen) {
       ->required();
   command->add_option("--prompt", options.prompt, "Text to continue");
   command
-      ->add_option("--characters,--tokens", options.characters,
-                   "How many tokens to write at most; a token is a character")
+      ->add_option("--characters,--tokens", options.characters, "How many tokens to write at most")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
   command
