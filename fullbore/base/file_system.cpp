@@ -1,17 +1,23 @@
 #include "fullbore/base/file_system.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
+#include <memory>
+#include <string_view>
 
 namespace fullbore {
 namespace {
+
+FileStatus to_status(const struct stat& found) {
+  return {S_ISREG(found.st_mode), S_ISDIR(found.st_mode), static_cast<uint64_t>(found.st_size)};
+}
 
 class SystemFiles : public FileSystem {
  public:
@@ -30,15 +36,51 @@ class SystemFiles : public FileSystem {
     return file;
   }
 
+  int append(const std::string& path) override {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  }
   ssize_t write(int file, const void* data, size_t bytes) override {
     return ::write(file, data, bytes);
   }
+  int truncate(const std::string& path, uint64_t bytes) override {
+    return ::truncate(path.c_str(), static_cast<off_t>(bytes));
+  }
   int sync(int file) override { return ::fsync(file); }
   int close(int file) override { return ::close(file); }
+
+  int open(const std::string& path) override {
+    return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  }
+  int status(int file, FileStatus& status) override {
+    struct stat found {};
+    if (::fstat(file, &found) != 0) return -1;
+    status = to_status(found);
+    return 0;
+  }
+  int status(const std::string& path, FileStatus& status) override {
+    struct stat found {};
+    if (::stat(path.c_str(), &found) != 0) return -1;
+    status = to_status(found);
+    return 0;
+  }
+  ssize_t read(int file, void* data, size_t bytes, uint64_t offset) override {
+    return ::pread(file, data, bytes, static_cast<off_t>(offset));
+  }
+
   int rename(const std::string& from, const std::string& to) override {
     return ::rename(from.c_str(), to.c_str());
   }
   int remove(const std::string& path) override { return ::unlink(path.c_str()); }
+  int make_folder(const std::string& path) override { return ::mkdir(path.c_str(), 0777); }
+  int remove_folder(const std::string& path) override { return ::rmdir(path.c_str()); }
+  int make_link(const std::string& target, const std::string& path) override {
+    return ::symlink(target.c_str(), path.c_str());
+  }
+  std::string link_target(const std::string& path) override {
+    char target[PATH_MAX];
+    const ssize_t bytes = ::readlink(path.c_str(), target, sizeof target);
+    return bytes < 0 ? "" : std::string(target, static_cast<size_t>(bytes));
+  }
 
   int sync_folder(const std::string& path) override {
     const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -52,11 +94,19 @@ class SystemFiles : public FileSystem {
   }
 
   std::vector<std::string> list(const std::string& folder) override {
+    // Not std::filesystem's iterator: it promises to throw nothing, and ends the process when
+    // memory runs out.
     std::vector<std::string> names;
-    std::error_code error;
-    std::filesystem::directory_iterator entry(folder, error);
-    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-      names.push_back(entry->path().filename().string());
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+    if (!entries) return names;
+    for (;;) {
+      errno = 0;
+      const dirent* const entry = ::readdir(entries.get());
+      if (entry == nullptr) break;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    if (errno != 0) names.clear();  // and closedir() leaves errno alone when it succeeds
     return names;
   }
 

@@ -2,28 +2,52 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fullbore {
 
-/// The few calls by which files are written, so that tests can make any one of them fail, or stop
-/// the world between two. Each behaves as the POSIX call it is named after: -1 and errno on failure.
+/// What a name stands for, symbolic links followed.
+struct FileStatus {
+  bool is_file = false;
+  bool is_folder = false;
+  uint64_t bytes = 0;  ///< of a file
+};
+
+/// The few calls by which files are read and written, so that tests can make any one of them fail,
+/// stop the world between two, or keep all of it in memory. Each behaves as the POSIX call it is
+/// named after: -1 and errno on failure.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
   /// A new file, opened for writing and locked by this process until closed; EEXIST if it exists.
   virtual int create(const std::string& path) = 0;
+  /// Opened for writing at its end, whoever else writes there; created if it is missing.
+  virtual int append(const std::string& path) = 0;
   virtual ssize_t write(int file, const void* data, size_t bytes) = 0;
+  virtual int truncate(const std::string& path, uint64_t bytes) = 0;
   virtual int sync(int file) = 0;  ///< fsync: the contents are on the disk when it returns
   virtual int close(int file) = 0;
+
+  /// Opened for reading; does not wait for a writer where the name is a pipe's.
+  virtual int open(const std::string& path) = 0;
+  virtual int status(int file, FileStatus& status) = 0;
+  virtual int status(const std::string& path, FileStatus& status) = 0;
+  virtual ssize_t read(int file, void* data, size_t bytes, uint64_t offset) = 0;  ///< pread
+
   virtual int rename(const std::string& from, const std::string& to) = 0;
   virtual int remove(const std::string& path) = 0;
+  virtual int make_folder(const std::string& path) = 0;
+  virtual int remove_folder(const std::string& path) = 0;                         ///< an empty one
+  virtual int make_link(const std::string& target, const std::string& path) = 0;  ///< symbolic
+  /// What a symbolic link says; "" if there is none.
+  virtual std::string link_target(const std::string& path) = 0;
   /// fsync of a folder: the names in it are on the disk. 0 where the file system has no such thing.
   virtual int sync_folder(const std::string& path) = 0;
 
-  /// Names in a folder, in no order; empty when it cannot be read.
+  /// Names in a folder, in no order; when it cannot be read: none, and errno, which is 0 otherwise.
   virtual std::vector<std::string> list(const std::string& folder) = 0;
   /// Removes a file that nobody has created and not yet closed; one that is being written stays.
   virtual void remove_unused(const std::string& path) = 0;

@@ -1,10 +1,9 @@
 #include "fullbore/base/files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include "fullbore/base/atomic_file.h"
@@ -13,18 +12,19 @@ namespace fullbore {
 namespace {
 
 /// Closes on every way out.
-class FileDescriptor {
+class OpenFile {
  public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
+  OpenFile(const std::string& path, FileSystem& files) : files_(files), file_(files.open(path)) {}
+  ~OpenFile() {
+    if (file_ >= 0) files_.close(file_);
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int get() const { return file_; }
 
  private:
-  int fd_;
+  FileSystem& files_;
+  int file_;
 };
 
 Failure failure(const char* what, const std::string& path) {
@@ -35,18 +35,50 @@ Failure failure(const char* what, const std::string& path) {
 
 std::string system_reason() { return std::generic_category().message(errno); }
 
-Result<std::string> read_file(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Result<std::string> read_file(const std::string& path, FileSystem& files) {
+  const OpenFile file(path, files);
   if (file.get() < 0) return failure("open", path);
   std::string contents;
   char block[1 << 16];
   for (;;) {
-    const ssize_t count = ::read(file.get(), block, sizeof block);
+    const ssize_t count = files.read(file.get(), block, sizeof block, contents.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failure("read", path);
     if (count == 0) return contents;
     contents.append(block, static_cast<size_t>(count));
   }
+}
+
+Status remove_folder_with_contents(const std::string& path, FileSystem& files) {
+  for (const std::string& name : files.list(path)) {
+    const std::string inner = path + "/" + name;
+    FileStatus status;
+    const bool is_folder =
+        files.link_target(inner).empty() && files.status(inner, status) == 0 && status.is_folder;
+    if (is_folder) {
+      if (Status removed = remove_folder_with_contents(inner, files); !removed.ok()) return removed;
+    } else if (files.remove(inner) != 0) {
+      return failure("remove", inner);
+    }
+  }
+  if (files.remove_folder(path) != 0) return failure("remove", path);
+  return success();
+}
+
+Status make_folders(const std::string& path, FileSystem& files) {
+  FileStatus status;
+  if (files.status(path, status) == 0 && status.is_folder) return success();
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  if (!parent.empty() && parent != path)
+    if (!make_folders(parent, files).ok()) return failure("create the folder", path);
+  if (files.make_folder(path) != 0 && errno != EEXIST) return failure("create the folder", path);
+  if (files.status(path, status) != 0 || !status.is_folder) {
+    errno = ENOTDIR;
+    return failure("create the folder", path);
+  }
+  if (files.sync_folder(parent.empty() ? "." : parent) != 0)
+    return failure("create the folder", path);
+  return success();
 }
 
 Status write_file_atomically(const std::string& path, std::string_view contents,

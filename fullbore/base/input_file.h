@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fullbore/base/file_system.h"
 #include "fullbore/base/result.h"
 
 namespace fullbore {
@@ -13,7 +14,7 @@ class InputFile {
  public:
   /// Failure when it is missing, unreadable, a folder, or no regular file (a pipe cannot be read
   /// twice, and opening one may wait for ever).
-  static Result<InputFile> open(const std::string& path);
+  static Result<InputFile> open(const std::string& path, FileSystem& files = system_files());
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
   ~InputFile();
@@ -27,10 +28,11 @@ class InputFile {
   Status read_exactly(uint64_t offset, void* data, size_t bytes) const;
 
  private:
-  InputFile(std::string path, int file, uint64_t bytes);
+  InputFile(std::string path, int file, FileSystem& files);
   std::string path_;
   int file_;
-  uint64_t bytes_;
+  uint64_t bytes_ = 0;
+  FileSystem* files_;
 };
 
 }  // namespace fullbore

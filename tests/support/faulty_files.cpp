@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<std::string> contents(const std::string& path) {
+  if (!fs::is_regular_file(path)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   return std::string(std::istreambuf_iterator<char>(file), {});
@@ -52,6 +53,11 @@ int FaultyFiles::create(const std::string& path) {
   return file;
 }
 
+int FaultyFiles::append(const std::string& path) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().append(path);
+}
+
 ssize_t FaultyFiles::write(int file, const void* data, size_t bytes) {
   bytes = std::min(bytes, write_limit_);
   const bool was_dead = dead_;
@@ -64,9 +70,15 @@ ssize_t FaultyFiles::write(int file, const void* data, size_t bytes) {
   return system_files().write(file, data, bytes);
 }
 
+int FaultyFiles::truncate(const std::string& path, uint64_t bytes) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().truncate(path, bytes);
+}
+
 int FaultyFiles::sync(int file) {
   if (next_operation() == Outcome::kFails) return -1;
-  unsynced_.erase(open_.at(file));
+  if (const auto created = open_.find(file); created != open_.end())
+    unsynced_.erase(created->second);
   return 0;  // the real one would only make the tests slow
 }
 
@@ -77,6 +89,26 @@ int FaultyFiles::close(int file) {
   system_files().close(file);  // the kernel does it for the dead too
   errno = reason;
   return outcome == Outcome::kFails ? -1 : 0;
+}
+
+int FaultyFiles::open(const std::string& path) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().open(path);
+}
+
+int FaultyFiles::status(int file, FileStatus& status) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().status(file, status);
+}
+
+int FaultyFiles::status(const std::string& path, FileStatus& status) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().status(path, status);
+}
+
+ssize_t FaultyFiles::read(int file, void* data, size_t bytes, uint64_t offset) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().read(file, data, std::min(bytes, read_limit_), offset);
 }
 
 int FaultyFiles::rename(const std::string& from, const std::string& to) {
@@ -99,6 +131,25 @@ int FaultyFiles::remove(const std::string& path) {
   return system_files().remove(path);
 }
 
+int FaultyFiles::make_folder(const std::string& path) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().make_folder(path);
+}
+
+int FaultyFiles::remove_folder(const std::string& path) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().remove_folder(path);
+}
+
+int FaultyFiles::make_link(const std::string& target, const std::string& path) {
+  if (next_operation() == Outcome::kFails) return -1;
+  return system_files().make_link(target, path);
+}
+
+std::string FaultyFiles::link_target(const std::string& path) {
+  return system_files().link_target(path);
+}
+
 int FaultyFiles::sync_folder(const std::string&) {
   if (next_operation() == Outcome::kFails) return -1;
   unsynced_renames_.clear();
@@ -106,6 +157,7 @@ int FaultyFiles::sync_folder(const std::string&) {
 }
 
 std::vector<std::string> FaultyFiles::list(const std::string& folder) {
+  if (next_operation() == Outcome::kFails) return {};
   return system_files().list(folder);
 }
 
