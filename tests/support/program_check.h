@@ -6,29 +6,21 @@
 
 #include "fullbore/ir/graph.h"
 #include "fullbore/ir/literal.h"
+#include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/runtime/program.h"
 
 namespace fullbore::testing_support {
 
-/// Runs a graph once on a backend: compiles it, fills State and batch from `inputs` (one literal per
-/// graph input), replays, and returns one literal per graph output (State outputs from the State).
-std::vector<Literal> run_graph(const Graph& graph, std::span<const Literal> inputs, Team& team,
-                               const CompileOptions& options);
-
-/// The same graph with every value of its outermost level as an output, so that each can be seen.
-Graph with_all_values(const Graph& graph);
-
-/// Compares a backend with the oracle node by node: runs `graph` with every value visible, then
-/// evaluates each node's reference on the backend's own operands, so that errors do not accumulate
-/// and each node meets the bound of its op alone (ulps * eps * |y| + eps * magnitude). Nodes with a
-/// body (loop, fused) are bounded by stochastic arithmetic: their bodies are evaluated in double
-/// with every intermediate result perturbed by its rounding, several times, and the result may be
-/// a few times further from the exact one than the perturbed ones are (Parker 1997, "Monte Carlo
-/// arithmetic").
-///
-/// Passes are those of `options`; returns "" or the first disagreement: node, element, values.
-std::string check_against_oracle(const Graph& graph, std::span<const Literal> inputs, Team& team,
-                                 const CompileOptions& options);
+/// See runtime/compare_nodes.h.
+inline std::vector<Literal> run_graph(const Graph& graph, std::span<const Literal> inputs,
+                                      Team& team, const CompileOptions& options) {
+  return run_on_backend(graph, inputs, team, options);
+}
+using fullbore::with_all_values;
+inline std::string check_against_oracle(const Graph& graph, std::span<const Literal> inputs,
+                                        Team& team, const CompileOptions& options) {
+  return first_difference(graph, inputs, team, options);
+}
 
 /// Element by element equality of the stored bits; "" or the first difference.
 std::string compare_bits(std::span<const Literal> a, std::span<const Literal> b);

@@ -1,0 +1,271 @@
+#include "fullbore/runtime/compare_nodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "fullbore/backend/backend.h"
+#include "fullbore/backend/interpret.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ir/loop.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ir/print.h"
+#include "fullbore/ops/ops.h"
+
+namespace fullbore {
+namespace {
+
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
+constexpr int kPerturbations = 12;
+constexpr double kPerturbationMargin = 16;
+
+// Kernels compute low precision in f32 and everything else in its own dtype.
+double compute_epsilon(DType dtype) {
+  return dtype == DType::f64 ? dtype_epsilon(DType::f64) : dtype_epsilon(DType::f32);
+}
+
+// x, each element multiplied by 1 plus or minus `error`.
+Tensor shaken(Tensor x, double error, PhiloxStream& draws) {
+  std::vector<double> factors(static_cast<size_t>(x.type().elements()));
+  for (double& factor : factors) factor = 1 + error * (draws.below(2) == 0 ? -1 : 1);
+  return x * constant(x.builder(), x.type(), std::move(factors));
+}
+
+// The graph with every floating result multiplied by 1 + (a random error of its rounding), and so
+// is what goes into sums: their errors are those of what they add, not of the result.
+Graph perturbed(const Graph& graph, PhiloxStream& draws) {
+  GraphBuilder builder(graph.name());
+  std::vector<Tensor> tensors(static_cast<size_t>(graph.value_count()));
+  for (const Graph::Input& input : graph.inputs())
+    tensors[static_cast<size_t>(input.value.id)] =
+        builder.input(input.name, input.role, graph.type(input.value));
+  for (const Node& node : graph.nodes()) {
+    const bool exact = node.op->is(Tag::movement) || node.op->is(Tag::identity);
+    const bool adds_up = !exact && !node.op->is(Tag::elementwise) && !node.body;
+    std::vector<Tensor> operands;
+    for (Value input : node.inputs) {
+      const Tensor operand = tensors[static_cast<size_t>(input.id)];
+      const bool shake = adds_up && is_floating(operand.dtype());
+      operands.push_back(shake ? shaken(operand, 2 * compute_epsilon(operand.dtype()), draws)
+                               : operand);
+    }
+    Node copy = node;
+    if (node.body) copy.body = std::make_shared<const Graph>(perturbed(*node.body, draws));
+    std::vector<Tensor> results = builder.emit_like(copy, operands);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const TensorType type = results[i].type();
+      if (is_floating(type.dtype) && !exact) {
+        const double ulps = node.op->is(Tag::elementwise) ? scalar_op_ulps(node.op->scalar) : 2;
+        // A narrow result is computed in f32 and, unless it stays within one kernel, rounded.
+        const double error = ulps * compute_epsilon(type.dtype) +
+                             (is_low_precision(type.dtype) ? dtype_epsilon(type.dtype) / 2 : 0);
+        results[i] = shaken(results[i], error, draws);
+      }
+      tensors[static_cast<size_t>(node.outputs[i].id)] = results[i];
+    }
+  }
+  for (const Graph::Output& output : graph.outputs())
+    builder.output(output.name, tensors[static_cast<size_t>(output.value.id)], output.updates);
+  return builder.take();
+}
+
+struct Expectation {
+  Literal value;
+  std::vector<double> bound;  ///< per element; negative: not comparable (a decision near its edge)
+};
+
+// What a kernel has overflowed to infinity, the oracle has as a large double: inside a body nobody
+// sees it, but what is made of it differs.
+void overflow(Literal& value) {
+  if (!value.floating()) return;
+  const double largest = dtype_largest(value.dtype());
+  for (double& x : value.reals())
+    if (std::abs(x) > largest) x = std::copysign(std::numeric_limits<double>::infinity(), x);
+}
+
+std::vector<Literal> interpret_region(const Node& node, const std::vector<TensorType>& types,
+                                      const std::vector<const Literal*>& operands) {
+  if (is_loop(node)) return interpret_node(node, types, operands);
+  const Graph& body = *node.body;
+  std::vector<Literal> values(static_cast<size_t>(body.value_count()));
+  for (size_t i = 0; i < body.inputs().size(); ++i)
+    values[static_cast<size_t>(body.inputs()[i].value.id)] = *operands[i];
+  for (const Node& inner : body.nodes()) {
+    std::vector<const Literal*> inputs;
+    for (Value input : inner.inputs) inputs.push_back(&values[static_cast<size_t>(input.id)]);
+    std::vector<TensorType> inner_types;
+    for (Value output : inner.outputs) inner_types.push_back(body.type(output));
+    std::vector<Literal> results = interpret_node(inner, inner_types, inputs);
+    for (size_t i = 0; i < results.size(); ++i) {
+      overflow(results[i]);
+      values[static_cast<size_t>(inner.outputs[i].id)] = std::move(results[i]);
+    }
+  }
+  std::vector<Literal> outputs;
+  for (const Graph::Output& output : body.outputs())
+    outputs.push_back(values[static_cast<size_t>(output.value.id)]);
+  return outputs;
+}
+
+std::vector<Expectation> expect_region(const Graph& graph, const Node& node,
+                                       const std::vector<const Literal*>& operands) {
+  std::vector<TensorType> types;
+  for (Value output : node.outputs) types.push_back(graph.type(output));
+  std::vector<Expectation> result;
+  for (Literal& value : interpret_region(node, types, operands)) result.push_back({value, {}});
+  for (Expectation& e : result) e.bound.resize(static_cast<size_t>(e.value.elements()), 0);
+  PhiloxStream draws(graph_hash(*node.body));
+  for (int repeat = 0; repeat < kPerturbations; ++repeat) {
+    Node shaken = node;
+    shaken.body = std::make_shared<const Graph>(perturbed(*node.body, draws));
+    const std::vector<Literal> values = interpret_region(shaken, types, operands);
+    for (size_t o = 0; o < values.size(); ++o)
+      for (int64_t i = 0; i < values[o].elements(); ++i) {
+        double& bound = result[o].bound[static_cast<size_t>(i)];
+        const double distance = std::abs(values[o].at(i) - result[o].value.at(i));
+        if (!values[o].floating() && distance > 0) bound = -1;
+        if (values[o].floating() && bound >= 0)
+          bound = std::max(bound, std::isnan(distance) ? 0 : kPerturbationMargin * distance);
+      }
+  }
+  for (Expectation& e : result)
+    for (int64_t i = 0; i < e.value.elements(); ++i)
+      if (e.bound[static_cast<size_t>(i)] >= 0 && e.value.floating())
+        e.bound[static_cast<size_t>(i)] +=
+            4 * dtype_epsilon(e.value.dtype()) * std::abs(e.value.at(i));
+  return result;
+}
+
+std::vector<Expectation> expect_primitive(const Graph& graph, const Node& node,
+                                          const std::vector<const Literal*>& operands) {
+  std::vector<TensorType> types;
+  for (Value output : node.outputs) types.push_back(graph.type(output));
+  std::vector<std::vector<double>> magnitudes;
+  const std::vector<Literal> values = interpret_node(node, types, operands, &magnitudes);
+  std::vector<Expectation> result;
+  for (size_t o = 0; o < values.size(); ++o) {
+    Expectation e{values[o], std::vector<double>(static_cast<size_t>(values[o].elements()), 0)};
+    if (values[o].floating()) {
+      const double ulps = node.op->is(Tag::elementwise) ? scalar_op_ulps(node.op->scalar) : 1;
+      const DType dtype = values[o].dtype();
+      const double rounding = is_low_precision(dtype)
+                                  ? dtype_epsilon(dtype) + ulps * compute_epsilon(dtype)
+                                  : (ulps + 0.5) * dtype_epsilon(dtype);
+      for (int64_t i = 0; i < values[o].elements(); ++i) {
+        double& bound = e.bound[static_cast<size_t>(i)];
+        bound = rounding * std::abs(values[o].at(i));
+        if (o < magnitudes.size() && !magnitudes[o].empty())
+          bound += compute_epsilon(dtype) * magnitudes[o][static_cast<size_t>(i)];
+      }
+    }
+    result.push_back(std::move(e));
+  }
+  return result;
+}
+
+std::string compare(const Graph& graph, const Node& node, size_t output,
+                    const Expectation& expected, const Literal& found) {
+  const DType dtype = found.dtype();
+  for (int64_t i = 0; i < found.elements(); ++i) {
+    const double bound = expected.bound[static_cast<size_t>(i)];
+    if (bound < 0) continue;
+    const double want = expected.value.at(i);
+    const double got = found.at(i);
+    if (std::isnan(want) && std::isnan(got)) continue;
+    if (want == got) continue;
+    // Beyond the largest finite value the kernel has infinity; below the smallest normal one it may
+    // have a denormal or zero.
+    if (is_floating(dtype) && std::isinf(got) && std::abs(want) + bound >= dtype_largest(dtype) &&
+        std::signbit(want) == std::signbit(got))
+      continue;
+    if (std::abs(want - got) <= bound + dtype_smallest_normal(dtype)) continue;
+    return fmt::format("output {} element {}: expected {:.17g}, found {:.17g}, bound {:.3g}\n{}",
+                       output, i, want, got, bound, print_node(graph, node));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal> inputs, Team& team,
+                                    const CompileOptions& options) {
+  State state(state_entries(graph));
+  Program program = Program::compile(graph, state, team, options);
+  std::vector<std::unique_ptr<void, Free>> memory;
+  std::vector<const void*> batch;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Graph::Input& input = graph.inputs()[i];
+    const std::vector<char> bytes = inputs[i].bytes();
+    if (is_state(input.role)) {
+      if (!bytes.empty())
+        std::memcpy(state.data(state.find(input.name)), bytes.data(), bytes.size());
+      continue;
+    }
+    memory.emplace_back(std::aligned_alloc(64, (bytes.size() + 64) / 64 * 64));
+    if (!bytes.empty()) std::memcpy(memory.back().get(), bytes.data(), bytes.size());
+    batch.push_back(memory.back().get());
+  }
+  program.run(batch);
+  std::vector<Literal> outputs;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Graph::Output& output = graph.outputs()[i];
+    const void* data =
+        output.updates < 0
+            ? program.result(static_cast<int>(i))
+            : state.data(state.find(graph.inputs()[static_cast<size_t>(output.updates)].name));
+    outputs.push_back(Literal::from_bytes(graph.type(output.value), data));
+  }
+  return outputs;
+}
+
+Graph with_all_values(const Graph& graph) {
+  Graph result = graph;
+  for (const Node& node : graph.nodes())
+    for (Value value : node.outputs) result.add_output(fmt::format("value {}", value.id), value);
+  return result;
+}
+
+std::string first_difference(const Graph& graph, std::span<const Literal> inputs, Team& team,
+                             const CompileOptions& options,
+                             const std::function<void(size_t done, size_t nodes)>& progress) {
+  const auto backend = make_backend(options.backend);
+  const Graph optimised = run_passes(graph, backend->target(), options.passes);
+  CompileOptions as_is = options;
+  for (const Pass& pass : pipeline())
+    if (pass.optional) as_is.passes.disabled.insert(std::string(pass.name));
+  const Graph visible = with_all_values(optimised);
+  std::vector<Literal> rounded(inputs.begin(), inputs.end());
+  for (Literal& input : rounded) input.round();
+  const std::vector<Literal> outputs = run_on_backend(visible, rounded, team, as_is);
+
+  std::vector<const Literal*> values(static_cast<size_t>(visible.value_count()), nullptr);
+  for (size_t i = 0; i < visible.inputs().size(); ++i)
+    values[static_cast<size_t>(visible.inputs()[i].value.id)] = &rounded[i];
+  for (size_t i = optimised.outputs().size(); i < visible.outputs().size(); ++i)
+    values[static_cast<size_t>(visible.outputs()[i].value.id)] = &outputs[i];
+  size_t done = 0;
+  for (const Node& node : visible.nodes()) {
+    if (progress) progress(done++, visible.nodes().size());
+    std::vector<const Literal*> operands;
+    for (Value input : node.inputs) operands.push_back(values[static_cast<size_t>(input.id)]);
+    const std::vector<Expectation> expected = node.body ? expect_region(visible, node, operands)
+                                                        : expect_primitive(visible, node, operands);
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      const std::string problem =
+          compare(visible, node, o, expected[o], *values[static_cast<size_t>(node.outputs[o].id)]);
+      if (!problem.empty()) return problem;
+    }
+  }
+  return "";
+}
+
+}  // namespace fullbore
