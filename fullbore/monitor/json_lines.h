@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "fullbore/base/file_system.h"
 #include "fullbore/base/result.h"
 
 namespace fullbore {
@@ -12,23 +13,29 @@ namespace fullbore {
 class JsonLines {
  public:
   /// Creates the file if it is missing.
-  static Result<JsonLines> open(const std::string& path);
+  static Result<JsonLines> open(const std::string& path, FileSystem& files = system_files());
   JsonLines(JsonLines&& other) noexcept;
   JsonLines& operator=(JsonLines&& other) noexcept;
   ~JsonLines();
 
   Status write(const nlohmann::ordered_json& record);
+  /// What was written is on the disk when it returns, and so is the file's name. From any thread.
+  Status sync();
 
  private:
-  JsonLines(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  int fd_;
+  JsonLines(int file, std::string path, FileSystem& files)
+      : file_(file), path_(std::move(path)), files_(&files) {}
+  Failure failure() const;
+  int file_;
   std::string path_;
+  FileSystem* files_;
 };
 
 /// Cuts a file off before its first line that is torn, is no JSON, or that `keep` refuses: what a
 /// run wrote after the checkpoint that it is resumed from. Returns the number of lines dropped. A
 /// missing file has none.
 Result<int64_t> trim_json_lines(const std::string& path,
-                                const std::function<bool(const nlohmann::json&)>& keep);
+                                const std::function<bool(const nlohmann::json&)>& keep,
+                                FileSystem& files = system_files());
 
 }  // namespace fullbore

@@ -21,6 +21,9 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
       {"flops_per_step", summary.flops_per_step},
       {"seconds_to_first_step", summary.seconds_to_first_step},
       {"wall_seconds", summary.wall_seconds},
+      {"skipped_steps", summary.skipped_steps},
+      {"saves", summary.saves},
+      {"save_stall_seconds", summary.save_stall_seconds},
   };
   if (!summary.error.empty()) json["error"] = summary.error;
   return json;

@@ -28,6 +28,9 @@ struct RunSummary {
   double flops_per_step = kUnknown;
   double seconds_to_first_step = kUnknown;  ///< from the start of the command
   double wall_seconds = kUnknown;           ///< of this session
+  int64_t skipped_steps = 0;                ///< not finite; since step 0
+  int64_t saves = 0;                        ///< checkpoints written in this session
+  double save_stall_seconds = 0;            ///< for which they held the loop up, all together
 };
 
 nlohmann::ordered_json to_json(const RunSummary& summary);
