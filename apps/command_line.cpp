@@ -118,6 +118,8 @@ int run_command_line(int argc, const char* const* argv) {
     add_generate_command(app, chosen);
     add_export_command(app, chosen);
     add_data_command(app, chosen);
+    add_metrics_command(app, chosen);
+    add_replay_step_command(app, chosen);
     add_plan_command(app, chosen);
     add_doctor_command(app, chosen);
     add_ops_command(app, chosen);

@@ -17,6 +17,8 @@ void add_eval_command(CLI::App& app, ChosenCommand& chosen);
 void add_generate_command(CLI::App& app, ChosenCommand& chosen);
 void add_export_command(CLI::App& app, ChosenCommand& chosen);
 void add_data_command(CLI::App& app, ChosenCommand& chosen);
+void add_metrics_command(CLI::App& app, ChosenCommand& chosen);
+void add_replay_step_command(CLI::App& app, ChosenCommand& chosen);
 void add_plan_command(CLI::App& app, ChosenCommand& chosen);
 void add_doctor_command(CLI::App& app, ChosenCommand& chosen);
 void add_ops_command(CLI::App& app, ChosenCommand& chosen);

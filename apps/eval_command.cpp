@@ -81,7 +81,7 @@ void add_eval_command(CLI::App& app, ChosenCommand& chosen) {
   auto arguments = std::make_shared<EvalArguments>();
   command
       ->add_option("RUN_OR_CHECKPOINT", arguments->model,
-                   "Run directory (its best checkpoint) or .safetensors file")
+                   "Run directory (its best checkpoint) or a checkpoint")
       ->required();
   command->add_option("--data", arguments->data,
                       "Text to measure on, all of it; by default the part that the run held out");
@@ -91,7 +91,7 @@ void add_eval_command(CLI::App& app, ChosenCommand& chosen) {
   command->footer(
       "\nExample:\n"
       "  fullbore eval runs/default-1\n"
-      "  fullbore eval runs/default-1/checkpoints/last.safetensors --data other.txt");
+      "  fullbore eval runs/default-1/checkpoints/last --data other.txt");
   command->callback(
       [&chosen, arguments] { chosen = [arguments] { return run_eval(*arguments); }; });
 }

@@ -13,7 +13,7 @@ void add_generate_command(CLI::App& app, ChosenCommand& chosen) {
   GenerateOptions& options = arguments->options;
   command
       ->add_option("RUN_OR_CHECKPOINT", arguments->model,
-                   "Run directory (its best checkpoint) or .safetensors file")
+                   "Run directory (its best checkpoint) or a checkpoint")
       ->required();
   command->add_option("--prompt", options.prompt, "Text to continue");
   command
@@ -52,7 +52,7 @@ void add_generate_command(CLI::App& app, ChosenCommand& chosen) {
       "forgotten half a context at a time. The same seed gives the same text.\n"
       "\nExample:\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --characters 300\n"
-      "  fullbore generate runs/default-1/checkpoints/last.safetensors --temperature 0.5\n"
+      "  fullbore generate runs/default-1/checkpoints/last --temperature 0.5\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --samples 3 --top-p 0.9 "
       "--stop \"JULIET:\"");
   command->callback([&chosen, arguments] {

@@ -92,6 +92,14 @@ TrainingOptions training_options(const Config& config) {
   options.log_interval = config.log.interval;
   options.evaluation_interval = config.train.eval_interval;
   options.checkpoint_interval = config.train.checkpoint_interval;
+  options.patience = config.train.early_stopping;
+  options.max_skipped_steps = config.train.max_skipped_steps;
+  options.saves = {.keep = config.train.keep_checkpoints,
+                   .compression = compression(config.train.compress_checkpoints),
+                   .background = config.train.background_saves};
+  options.metrics = metrics_level(config.log.metrics);
+  options.sinks = {.tensorboard = config.log.tensorboard,
+                   .prometheus_port = static_cast<int>(config.log.prometheus_port)};
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.optimizer = optimizer_options(config);
   options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
@@ -254,6 +262,7 @@ TrainingJob training_job(const Config& config, const TextData& text) {
   job.tokenizer = text.tokenizer->to_json();
   job.identity = {{"data", text.identity}, {"model", model_identity(config.model)}};
   job.config = config_yaml(config);
+  job.config_json = config_json(config);
   return job;
 }
 
@@ -262,12 +271,11 @@ GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t sam
 }
 
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
-  const std::string path = checkpoint_of(run_or_checkpoint);
-  const Checkpoint checkpoint = read_checkpoint(path).take_or_throw();
-  const RunRecord record = read_run_record(checkpoint).take_or_throw();
-  Config config = parse_config(record.config, path);
+  const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
+  const std::string& path = checkpoint.folder.path();
+  Config config = parse_config(checkpoint.record.config, path + "/config.json");
   std::shared_ptr<const Tokenizer> tokenizer =
-      parse_tokenizer(record.tokenizer, path).take_or_throw();
+      parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();
   std::vector<StateEntry> entries = state_entries(
       Generator::trace(model_decode(config, tokens),
@@ -282,8 +290,8 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
     slots.push_back({config.train.evaluate == "ema" ? average_name(name) : name, entries[i].type,
                      state.data(static_cast<int>(i))});
   }
-  restore(checkpoint, slots, UnknownTensors::kIgnore).take_or_throw();
-  return {path, record.step, std::move(config), std::move(tokenizer), std::move(state)};
+  restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  return {path, checkpoint.record.step, std::move(config), std::move(tokenizer), std::move(state)};
 }
 
 }  // namespace fullbore

@@ -69,7 +69,7 @@ struct TrainedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   State state;  ///< the parameters, and the caches of the texts to be continued
 };
-/// `run_or_checkpoint`: a run directory (its best checkpoint) or a safetensors file. The parameters
+/// `run_or_checkpoint`: a run directory (its best checkpoint) or a checkpoint. The parameters
 /// are the raw ones or their averages, as train.evaluate of the run says; with `samples` there are
 /// caches to continue as many texts. DataError if it is damaged or not of the model that its
 /// configuration says.

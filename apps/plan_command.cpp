@@ -65,7 +65,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const Config config = load_config(arguments.config, arguments.overrides);
   const LossFunction loss = model_loss(config, vocabulary_of(config, arguments.vocabulary));
   const Graph graph =
-      trace_training_step(loss, batch_fields(config), optimizer_options(config)).graph;
+      with_metrics(trace_training_step(loss, batch_fields(config), optimizer_options(config)).graph,
+                   metrics_level(config.log.metrics));
   const int workers = worker_count(config);
   const Plan step = plan_of(graph, compile_options(config), workers);
   if (arguments.graph) {
@@ -82,7 +83,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const Machine machine = known_machine(team);
   const PlanReport step_report = report_plan(step, machine.peaks);
   const PlanReport evaluation_report = report_plan(evaluation, machine.peaks);
-  const int64_t total = step.peak_bytes() + evaluation.peak_bytes() - evaluation.state_bytes;
+  int64_t total = step.peak_bytes() + evaluation.peak_bytes() - evaluation.state_bytes;
+  if (config.train.background_saves) total += step.state_bytes;  // the snapshot
   if (arguments.json) {
     const nlohmann::ordered_json json = {
         {"model", config.model.name},

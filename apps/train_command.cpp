@@ -12,6 +12,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_schema.h"
+#include "fullbore/train/interrupt.h"
 
 namespace fullbore {
 namespace {
@@ -78,6 +79,7 @@ void tell_text(const TextData& text, const Config& config, Console& console) {
 
 ExitCode run_train(const TrainArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
+  const LeaveOnSignal leave;
   // `fullbore train ... | head` must not end a run of hours.
   std::signal(SIGPIPE, SIG_IGN);
   Config config = load(arguments);
@@ -122,7 +124,7 @@ A run is a folder: config.resolved.yaml, metrics.jsonl, log.txt, summary.json, c
 Without run.dir it is runs/NAME-1, runs/NAME-2, ... (NAME: run.name, or the model's). --resume
 without run.dir means the newest of them.
 
-Ctrl-C, SIGTERM: finish the step, save, exit with 75; a second one stops at once.
+Ctrl-C, SIGTERM, SIGHUP, SIGUSR1: finish the step, save, exit with 75; a second Ctrl-C stops at once.
 
 Example:
   fullbore train configs/default.yaml data.path=novel.txt train.steps=5000

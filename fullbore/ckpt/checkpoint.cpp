@@ -14,8 +14,9 @@ namespace fullbore {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little endian");
 
-Checkpoint::Checkpoint(InputFile file, SafetensorsHeader header, uint64_t data_offset)
-    : file_(std::move(file)), header_(std::move(header)), data_offset_(data_offset) {}
+Checkpoint::Checkpoint(std::unique_ptr<ByteSource> source, SafetensorsHeader header,
+                       uint64_t data_offset)
+    : source_(std::move(source)), header_(std::move(header)), data_offset_(data_offset) {}
 
 const StoredTensor* Checkpoint::find(std::string_view name) const {
   const auto found = std::find_if(tensors().begin(), tensors().end(),
@@ -25,13 +26,14 @@ const StoredTensor* Checkpoint::find(std::string_view name) const {
 
 Status Checkpoint::read(const StoredTensor& tensor, void* data) const {
   if (tensor.bytes() == 0) return success();
-  return file_.read_exactly(data_offset_ + tensor.begin, data, static_cast<size_t>(tensor.bytes()));
+  return source_->read_exactly(data_offset_ + tensor.begin, data,
+                               static_cast<size_t>(tensor.bytes()));
 }
 
 /// The steps of read_checkpoint(), each of which may be the one that fails.
 class CheckpointReader {
  public:
-  explicit CheckpointReader(InputFile file) : file_(std::move(file)) {}
+  explicit CheckpointReader(std::unique_ptr<ByteSource> source) : source_(std::move(source)) {}
 
   Result<Checkpoint> read(Verify verify) && {
     if (Status status = read_header(); !status.ok()) return located(status);
@@ -39,33 +41,35 @@ class CheckpointReader {
       if (Status status = check_header(); !status.ok()) return located(status);
     if (verify >= Verify::kEverything)
       if (Status status = check_data(); !status.ok()) return located(status);
-    return Checkpoint(std::move(file_), std::move(header_), data_offset());
+    return Checkpoint(std::move(source_), std::move(header_), data_offset());
   }
 
  private:
   Failure located(const Status& status) const {
-    const bool has_path = status.error().find(file_.path()) != std::string::npos;
-    return {has_path ? status.error() : fmt::format("{}: {}", file_.path(), status.error())};
+    const bool has_path = status.error().find(source_->path()) != std::string::npos;
+    return {has_path ? status.error() : fmt::format("{}: {}", source_->path(), status.error())};
   }
   uint64_t data_offset() const { return kSafetensorsLengthBytes + json_.size(); }
 
   Status read_header() {
     uint64_t length = 0;
-    if (file_.bytes() < sizeof length)
+    if (source_->bytes() < sizeof length)
       return Failure{fmt::format("{} bytes long; a checkpoint begins with 8 bytes of header length",
-                                 file_.bytes())};
-    if (Status status = file_.read_exactly(0, &length, sizeof length); !status.ok()) return status;
+                                 source_->bytes())};
+    if (Status status = source_->read_exactly(0, &length, sizeof length); !status.ok())
+      return status;
     if (length > kMostSafetensorsHeaderBytes)
       return Failure{fmt::format("byte 0: a header of {} bytes; at most {} are allowed", length,
                                  kMostSafetensorsHeaderBytes)};
-    if (length > file_.bytes() - sizeof length)
+    if (length > source_->bytes() - sizeof length)
       return Failure{fmt::format("byte 0: a header of {} bytes, but the file ends after {}", length,
-                                 file_.bytes() - sizeof length)};
+                                 source_->bytes() - sizeof length)};
     json_.resize(static_cast<size_t>(length));
-    if (Status status = file_.read_exactly(sizeof length, json_.data(), json_.size()); !status.ok())
+    if (Status status = source_->read_exactly(sizeof length, json_.data(), json_.size());
+        !status.ok())
       return status;
     Result<SafetensorsHeader> header =
-        parse_safetensors_header(json_, file_.bytes() - data_offset());
+        parse_safetensors_header(json_, source_->bytes() - data_offset());
     if (!header.ok()) return Failure{header.error()};
     header_ = std::move(header).value();
     return success();
@@ -104,29 +108,31 @@ class CheckpointReader {
     const Result<std::string> expected = metadata(kDataChecksumKey);
     if (!expected.ok()) return Failure{expected.error()};
     StreamingHash hash;
-    std::vector<char> block(std::min<uint64_t>(file_.bytes() - data_offset(), uint64_t{1} << 20));
-    for (uint64_t at = data_offset(); at < file_.bytes();) {
-      const size_t bytes = std::min<uint64_t>(block.size(), file_.bytes() - at);
-      if (Status status = file_.read_exactly(at, block.data(), bytes); !status.ok()) return status;
+    std::vector<char> block(
+        std::min<uint64_t>(source_->bytes() - data_offset(), uint64_t{1} << 20));
+    for (uint64_t at = data_offset(); at < source_->bytes();) {
+      const size_t bytes = std::min<uint64_t>(block.size(), source_->bytes() - at);
+      if (Status status = source_->read_exactly(at, block.data(), bytes); !status.ok())
+        return status;
       hash.add(block.data(), bytes);
       at += bytes;
     }
     const std::string found = hash_hex(hash.value());
     if (found != expected.value())
       return Failure{fmt::format("bytes {}-{}: the data's checksum is {}, {} was expected",
-                                 data_offset(), file_.bytes() - 1, found, expected.value())};
+                                 data_offset(), source_->bytes() - 1, found, expected.value())};
     return success();
   }
 
-  InputFile file_;
+  std::unique_ptr<ByteSource> source_;
   std::string json_;
   SafetensorsHeader header_;
 };
 
-Result<Checkpoint> read_checkpoint(const std::string& path, Verify verify) {
-  Result<InputFile> file = InputFile::open(path);
-  if (!file.ok()) return Failure{file.error()};
-  return CheckpointReader(std::move(file).value()).read(verify);
+Result<Checkpoint> read_checkpoint(const std::string& path, Verify verify, FileSystem& files) {
+  Result<std::unique_ptr<ByteSource>> source = open_byte_source(path, files);
+  if (!source.ok()) return Failure{source.error()};
+  return CheckpointReader(std::move(source).value()).read(verify);
 }
 
 namespace {
@@ -144,30 +150,40 @@ std::string listed(const std::vector<std::string>& items) {
 
 Status restore(const Checkpoint& checkpoint, std::span<const TensorSlot> slots,
                UnknownTensors unknown) {
-  std::map<std::string_view, const StoredTensor*> stored;
-  for (const StoredTensor& tensor : checkpoint.tensors()) stored.emplace(tensor.name, &tensor);
+  return restore(checkpoint.path(), std::span(&checkpoint, 1), slots, unknown);
+}
+
+Status restore(const std::string& path, std::span<const Checkpoint> files,
+               std::span<const TensorSlot> slots, UnknownTensors unknown) {
+  struct Stored {
+    const Checkpoint* file;
+    const StoredTensor* tensor;
+  };
+  std::map<std::string_view, Stored> stored;
+  for (const Checkpoint& file : files)
+    for (const StoredTensor& tensor : file.tensors()) stored[tensor.name] = {&file, &tensor};
   std::vector<std::string> differences;
-  std::vector<std::pair<const StoredTensor*, void*>> reads;
+  std::vector<std::pair<Stored, void*>> reads;
   for (const TensorSlot& slot : slots) {
     const auto found = stored.find(slot.name);
     if (found == stored.end()) {
       differences.push_back(fmt::format("'{}' {} is not in it", slot.name, slot.type.text()));
       continue;
     }
-    if (found->second->type != slot.type)
-      differences.push_back(fmt::format("'{}' is {} in it, {} here", slot.name,
-                                        found->second->type.text(), slot.type.text()));
+    const TensorType& type = found->second.tensor->type;
+    if (type != slot.type)
+      differences.push_back(
+          fmt::format("'{}' is {} in it, {} here", slot.name, type.text(), slot.type.text()));
     reads.emplace_back(found->second, slot.data);
     stored.erase(found);
   }
   if (unknown == UnknownTensors::kRefuse)
-    for (const auto& [name, tensor] : stored)
-      differences.push_back(fmt::format("'{}' {} is in it alone", name, tensor->type.text()));
+    for (const auto& [name, found] : stored)
+      differences.push_back(fmt::format("'{}' {} is in it alone", name, found.tensor->type.text()));
   if (!differences.empty())
-    return Failure{fmt::format("{}: a checkpoint of another model: {}", checkpoint.path(),
-                               listed(differences))};
-  for (const auto& [tensor, data] : reads)
-    if (Status status = checkpoint.read(*tensor, data); !status.ok()) return status;
+    return Failure{fmt::format("{}: a checkpoint of another model: {}", path, listed(differences))};
+  for (const auto& [found, data] : reads)
+    if (Status status = found.file->read(*found.tensor, data); !status.ok()) return status;
   return success();
 }
 

@@ -1,13 +1,15 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fullbore/base/file_system.h"
-#include "fullbore/base/input_file.h"
 #include "fullbore/base/result.h"
+#include "fullbore/ckpt/byte_source.h"
 #include "fullbore/ckpt/safetensors.h"
 
 namespace fullbore {
@@ -36,10 +38,15 @@ struct TensorSlot {
 Status write_checkpoint(const std::string& path, std::span<const NamedTensor> tensors,
                         const Metadata& metadata, FileSystem& files = system_files());
 
+/// The bytes of one safetensors file, header first, to `sink`, without the keys of checksums: for
+/// files that a manifest vouches for. `width`: bytes per element of what is handed over.
+Status encode_safetensors(std::span<const NamedTensor> tensors, const Metadata& metadata,
+                          const std::function<Status(std::string_view bytes, int width)>& sink);
+
 /// A safetensors file that was opened and found in order. The tensors stay on disk until read.
 class Checkpoint {
  public:
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return source_->path(); }
   const Metadata& metadata() const { return header_.metadata; }
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const StoredTensor* find(std::string_view name) const;  ///< nullptr: there is none
@@ -48,8 +55,8 @@ class Checkpoint {
 
  private:
   friend class CheckpointReader;
-  Checkpoint(InputFile file, SafetensorsHeader header, uint64_t data_offset);
-  InputFile file_;
+  Checkpoint(std::unique_ptr<ByteSource> source, SafetensorsHeader header, uint64_t data_offset);
+  std::unique_ptr<ByteSource> source_;
   SafetensorsHeader header_;
   uint64_t data_offset_;
 };
@@ -61,7 +68,8 @@ enum class Verify {
 };
 
 /// Failure names path, offset or tensor, and reason; no bytes whatever do anything worse.
-Result<Checkpoint> read_checkpoint(const std::string& path, Verify verify = Verify::kEverything);
+Result<Checkpoint> read_checkpoint(const std::string& path, Verify verify = Verify::kEverything,
+                                   FileSystem& files = system_files());
 
 enum class UnknownTensors { kRefuse, kIgnore };
 
@@ -70,5 +78,8 @@ enum class UnknownTensors { kRefuse, kIgnore };
 /// nothing is written and the Failure lists what differs: the checkpoint is of another model.
 Status restore(const Checkpoint& checkpoint, std::span<const TensorSlot> slots,
                UnknownTensors unknown = UnknownTensors::kRefuse);
+/// The same from several files that are one checkpoint, named `path` in messages.
+Status restore(const std::string& path, std::span<const Checkpoint> files,
+               std::span<const TensorSlot> slots, UnknownTensors unknown);
 
 }  // namespace fullbore

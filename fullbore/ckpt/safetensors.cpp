@@ -185,18 +185,23 @@ std::optional<DType> parse_safetensors_dtype(std::string_view name) {
 }
 
 Result<std::string> encode_safetensors_header(const SafetensorsHeader& header) try {
-  // By hand, because the order is kept and a header may name thousands of tensors.
+  // By hand: the order is kept, and memory may run out anywhere; the usual tree's destructor allocates.
   const auto quoted = [](std::string_view text) { return nlohmann::json(text).dump(); };
   std::string json = "{";
   std::string_view comma;
   if (!header.metadata.empty()) {
-    json += fmt::format("{}:{}", quoted(kMetadata), nlohmann::json(header.metadata).dump());
-    comma = ",";
+    json += fmt::format("{}:", quoted(kMetadata));
+    comma = "{";
+    for (const auto& [key, text] : header.metadata) {
+      json += fmt::format("{}{}:{}", comma, quoted(key), quoted(text));
+      comma = ",";
+    }
+    json += "}";
   }
   for (const StoredTensor& tensor : header.tensors) {
-    json += fmt::format(R"({}{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", comma,
+    json += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", comma,
                         quoted(tensor.name), safetensors_dtype(tensor.type.dtype),
-                        nlohmann::json(tensor.type.shape.dims()).dump(), tensor.begin, tensor.end);
+                        fmt::join(tensor.type.shape.dims(), ","), tensor.begin, tensor.end);
     comma = ",";
   }
   json += "}";

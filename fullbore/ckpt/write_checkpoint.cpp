@@ -27,18 +27,24 @@ std::vector<NamedTensor> in_file_order(std::span<const NamedTensor> tensors) {
   return ordered;
 }
 
-Result<std::string> encode_header(const std::vector<NamedTensor>& tensors,
-                                  const Metadata& metadata) {
+SafetensorsHeader header_of(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   SafetensorsHeader header;
-  StreamingHash data_hash;
   uint64_t at = 0;
   for (const NamedTensor& tensor : tensors) {
-    const std::string_view bytes = bytes_of(tensor);
-    data_hash.add(bytes.data(), bytes.size());
-    header.tensors.push_back({tensor.name, tensor.type, at, at + bytes.size()});
-    at += bytes.size();
+    const auto bytes = static_cast<uint64_t>(tensor.type.bytes());
+    header.tensors.push_back({tensor.name, tensor.type, at, at + bytes});
+    at += bytes;
   }
   header.metadata = metadata;
+  return header;
+}
+
+Result<std::string> encode_signed_header(const std::vector<NamedTensor>& tensors,
+                                         const Metadata& metadata) {
+  SafetensorsHeader header = header_of(tensors, metadata);
+  StreamingHash data_hash;
+  for (const NamedTensor& tensor : tensors)
+    data_hash.add(tensor.data, static_cast<size_t>(tensor.type.bytes()));
   header.metadata[std::string(kFormatKey)] = kFormatVersion;
   header.metadata[std::string(kDataChecksumKey)] = hash_hex(data_hash.value());
   header.metadata[std::string(kHeaderChecksumKey)] = kZeroChecksum;
@@ -50,20 +56,36 @@ Result<std::string> encode_header(const std::vector<NamedTensor>& tensors,
   return json;
 }
 
+/// With its length before it.
+std::string with_length(const std::string& header) {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
+}
+
 }  // namespace
+
+Status encode_safetensors(std::span<const NamedTensor> tensors, const Metadata& metadata,
+                          const std::function<Status(std::string_view bytes, int width)>& sink) {
+  const std::vector<NamedTensor> ordered = in_file_order(tensors);
+  const Result<std::string> header = encode_safetensors_header(header_of(ordered, metadata));
+  if (!header.ok()) return Failure{header.error()};
+  if (Status status = sink(with_length(header.value()), 1); !status.ok()) return status;
+  for (const NamedTensor& tensor : ordered)
+    if (Status status = sink(bytes_of(tensor), static_cast<int>(dtype_bytes(tensor.type.dtype)));
+        !status.ok())
+      return status;
+  return success();
+}
 
 Status write_checkpoint(const std::string& path, std::span<const NamedTensor> tensors,
                         const Metadata& metadata, FileSystem& files) {
   const std::vector<NamedTensor> ordered = in_file_order(tensors);
-  const Result<std::string> header = encode_header(ordered, metadata);
+  const Result<std::string> header = encode_signed_header(ordered, metadata);
   if (!header.ok()) return Failure{fmt::format("cannot write {}: {}", path, header.error())};
 
   Result<AtomicFile> file = AtomicFile::create(path, files);
   if (!file.ok()) return Failure{file.error()};
-  const uint64_t length = header.value().size();
-  std::string beginning(reinterpret_cast<const char*>(&length), sizeof length);
-  beginning += header.value();
-  if (Status status = file.value().write(beginning); !status.ok()) return status;
+  if (Status status = file.value().write(with_length(header.value())); !status.ok()) return status;
   for (const NamedTensor& tensor : ordered)
     if (Status status = file.value().write(bytes_of(tensor)); !status.ok()) return status;
   return file.value().commit();

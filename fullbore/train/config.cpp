@@ -176,6 +176,19 @@ std::string config_yaml(const Config& config) {
   return yaml;
 }
 
+std::string config_json(const Config& config) {
+  std::string json = "{";
+  std::string_view section;
+  for (const ConfigField& field : config_fields()) {
+    if (field.section() != section)
+      json += fmt::format("{}\n  \"{}\": {{", section.empty() ? "" : "\n  },", field.section());
+    json += fmt::format("{}\n    \"{}\": {}", field.section() == section ? "," : "", field.name(),
+                        value_json(field, config));
+    section = field.section();
+  }
+  return json + "\n  }\n}\n";
+}
+
 std::string config_documentation() {
   const Config defaults;
   std::string text;

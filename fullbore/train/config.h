@@ -70,6 +70,11 @@ struct Config {
     int64_t eval_batches = 0;
     std::string evaluate = "raw";
     int64_t checkpoint_interval = 250;
+    int64_t keep_checkpoints = 2;
+    std::string compress_checkpoints = "none";
+    bool background_saves = true;
+    int64_t early_stopping = 0;
+    int64_t max_skipped_steps = 10;
     int64_t sample_characters = 500;
     bool operator==(const Train&) const = default;
   } train;
@@ -84,6 +89,9 @@ struct Config {
   struct Log {
     int64_t interval = 10;
     std::string level = "info";
+    std::string metrics = "all";
+    bool tensorboard = false;
+    int64_t prometheus_port = 0;
     bool operator==(const Log&) const = default;
   } log;
   bool operator==(const Config&) const = default;
@@ -102,6 +110,8 @@ Config parse_config(std::string_view yaml, const std::string& source,
 
 /// Every key with its value, as YAML: reading it back gives the same config.
 std::string config_yaml(const Config& config);
+/// The same as JSON, which is YAML too: reading it back gives the same config.
+std::string config_json(const Config& config);
 /// Every key with type, range, default and meaning, for people.
 std::string config_documentation();
 

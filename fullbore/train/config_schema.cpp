@@ -203,6 +203,26 @@ std::vector<ConfigField> make_fields() {
        kInterval,
        {},
        "steps between checkpoints; 0: at the end only"},
+      {FB_KEY(train, keep_checkpoints),
+       kInterval,
+       {},
+       "how many of the newest checkpoints stay, besides the best one; 0: all"},
+      {FB_KEY(train, compress_checkpoints),
+       {},
+       {"none", "optimizer", "all"},
+       "without loss; other programs read weights.safetensors uncompressed only"},
+      {FB_KEY(train, background_saves),
+       {},
+       {},
+       "write checkpoints while training goes on, from a second copy of the State in memory"},
+      {FB_KEY(train, early_stopping),
+       kInterval,
+       {},
+       "stop after so many validations in a row without a new best; 0: never"},
+      {FB_KEY(train, max_skipped_steps),
+       kSteps,
+       {},
+       "stop after so many steps in a row whose loss or gradients were not finite"},
       {FB_KEY(train, sample_characters), {0, 1e6}, {}, "length of the sample shown at the end"},
 
       {FB_KEY(engine, backend), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
@@ -216,6 +236,16 @@ std::vector<ConfigField> make_fields() {
 
       {FB_KEY(log, interval), kSteps, {}, "steps between lines of metrics"},
       {FB_KEY(log, level), {}, {"debug", "info", "warn"}, "what the log file holds, at least"},
+      {FB_KEY(log, metrics),
+       {},
+       {"loss", "standard", "all"},
+       "what a step measures; standard: loss, gradient norm, learning rate; the rest costs "
+       "nothing"},
+      {FB_KEY(log, tensorboard), {}, {}, "write event files for TensorBoard, in tensorboard/"},
+      {FB_KEY(log, prometheus_port),
+       {0, 65535},
+       {},
+       "serve metrics to Prometheus on this port of 127.0.0.1; 0: no"},
   };
 }
 
@@ -284,6 +314,16 @@ std::vector<std::string> config_sections() {
 
 bool assign(const ConfigField& field, Config& config, const ConfigText& value) {
   return std::visit(Assigner{field, value}, field.place(config));
+}
+
+std::string value_json(const ConfigField& field, const Config& config) {
+  Config copy = config;
+  const ConfigPlace place = field.place(copy);
+  if (const auto* const text = std::get_if<std::string*>(&place))
+    return nlohmann::json(**text).dump();
+  if (const auto* const list = std::get_if<std::vector<std::string>*>(&place))
+    return nlohmann::json(**list).dump();
+  return std::visit(Printer{}, place);  // numbers and booleans are spelt alike
 }
 
 std::string value_yaml(const ConfigField& field, const Config& config) {

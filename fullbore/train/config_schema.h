@@ -53,5 +53,7 @@ struct ConfigText {
 bool assign(const ConfigField& field, Config& config, const ConfigText& value);
 /// The field's value in `config`, as YAML.
 std::string value_yaml(const ConfigField& field, const Config& config);
+/// The same as JSON.
+std::string value_json(const ConfigField& field, const Config& config);
 
 }  // namespace fullbore

@@ -1,11 +1,30 @@
 #pragma once
+#include <csignal>
+#include <vector>
 
 namespace fullbore {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP is remembered instead of ending the process:
-/// the run then finishes its step, saves, and leaves with ExitCode::kInterrupted. A second signal of
-/// the same kind ends the process at once, as ever. Signals that were ignored (nohup) stay so.
-/// One at a time.
+/// SIGINT (a person), SIGTERM and SIGHUP (a system that wants us gone), SIGUSR1 (a batch system's
+/// early warning) ask a run to save and leave. Signals that were ignored (nohup) stay so. At each
+/// moment one of the two classes below sees to them; objects nest, and each puts back what it found.
+
+/// While it lives, such a signal ends the process at once with ExitCode::kInterrupted: for the phases
+/// in which there is nothing to save, reading, tokenising, compiling. That this is safe at any
+/// instant is what the writers of files see to, for SIGKILL's sake.
+class LeaveOnSignal {
+ public:
+  LeaveOnSignal();
+  ~LeaveOnSignal();
+  LeaveOnSignal(const LeaveOnSignal&) = delete;
+  LeaveOnSignal& operator=(const LeaveOnSignal&) = delete;
+
+ private:
+  std::vector<struct sigaction> found_;
+};
+
+/// While it lives, the first such signal is remembered: the run then finishes its step, saves, and
+/// leaves with ExitCode::kInterrupted. More of them change nothing, batch systems send several,
+/// except that a second SIGINT ends the process at once, as ever. One at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -15,6 +34,9 @@ class InterruptGuard {
 
   bool requested() const { return signal() != 0; }
   int signal() const;  ///< the first that came, or 0
+
+ private:
+  std::vector<struct sigaction> found_;
 };
 
 }  // namespace fullbore

@@ -17,12 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void create_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error)
-    throw DataError(fmt::format("cannot create the folder {}: {}", path.string(), error.message()));
-}
+// A checkpoint outlives a power cut only if the folders around it do.
+void create_folder(const std::string& path) { make_folders(path).take_or_throw(); }
 
 bool holds_a_run(const fs::path& path) {
   std::error_code error;
@@ -65,9 +61,12 @@ RunDirectory RunDirectory::create_numbered(const std::string& parent, const std:
   for (int number = largest_number(parent, name) + 1;; ++number) {
     const std::string path = fmt::format("{}/{}-{}", parent, name, number);
     std::error_code error;
-    if (fs::create_directory(path, error)) return RunDirectory(path);  // false: another was faster
+    const bool is_new = fs::create_directory(path, error);  // false: another was faster
     if (error)
       throw DataError(fmt::format("cannot create the folder {}: {}", path, error.message()));
+    if (!is_new) continue;
+    system_files().sync_folder(parent);
+    return RunDirectory(path);
   }
 }
 

@@ -8,7 +8,9 @@ namespace fullbore {
 ///   metrics.jsonl          one JSON object per line
 ///   log.txt                what was said, with times
 ///   summary.json           how it ended
-///   checkpoints/           last.safetensors, the one before it, best.safetensors
+///   checkpoints/           step-N, and the links last and best: ckpt/checkpoint_store.h
+///   bad_steps/             steps that were not finite, for `fullbore replay-step`
+///   tensorboard/           event files, where log.tensorboard asks for them
 class RunDirectory {
  public:
   /// For a new run. `path` may exist but must hold no run yet: UsageError that says what would do.
@@ -30,8 +32,8 @@ class RunDirectory {
   std::string log() const { return path_ + "/log.txt"; }
   std::string summary() const { return path_ + "/summary.json"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
-  std::string last_checkpoint() const { return checkpoints() + "/last.safetensors"; }
-  std::string best_checkpoint() const { return checkpoints() + "/best.safetensors"; }
+  std::string bad_steps() const { return path_ + "/bad_steps"; }
+  std::string tensorboard() const { return path_ + "/tensorboard"; }
 
  private:
   /// Locks the folder, which exists: two processes must not write one run.

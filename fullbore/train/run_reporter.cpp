@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/files.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_log.h"
@@ -15,15 +16,30 @@ RunReporter::RunReporter(const RunDirectory& run, Console& console, Clock::time_
       start_(start),
       log_(make_run_log(console, run.log()).take_or_throw()) {}
 
-void RunReporter::begin(const RunScale& scale, const RunPosition& restored) {
+void RunReporter::stand_at(const RunScale& scale, const RunPosition& restored) {
   scale_ = scale;
   best_loss_ = restored.best_validation_loss;
   best_step_ = restored.best_step;
+  skipped_steps_ = restored.skipped_steps;
   progress_.step = restored.step;
   progress_.train_loss = restored.train_loss;
   progress_.validation_loss = restored.validation_loss;
   progress_.total_steps = scale.total_steps;
   progress_.planned_bytes = scale.planned_bytes;
+}
+
+void RunReporter::found_complete(const RunScale& scale, const RunPosition& restored) {
+  const Result<std::string> text = read_file(run_.summary());
+  const auto json =
+      nlohmann::json::parse(text.ok() ? text.value() : "", nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("status") && json["status"] == "completed") return;
+  stand_at(scale, restored);
+  write_summary(run_.summary(), summary("completed", "")).take_or_throw();
+}
+
+void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
+                        const MetricSinkOptions& sinks) {
+  stand_at(scale, restored);
   const auto kept = [&](const nlohmann::json& record) {
     const auto kind = record.find("kind");
     const auto at = record.find("step");
@@ -34,40 +50,51 @@ void RunReporter::begin(const RunScale& scale, const RunPosition& restored) {
   if (dropped > 0)
     log_->info("dropped {} lines of metrics that the checkpoint does not know of", dropped);
   metrics_.emplace(JsonLines::open(run_.metrics()).take_or_throw());
+  sinks_.open(sinks, run_.tensorboard(), run_.path(), restored.step).take_or_throw();
+  if (sinks_.port() > 0)
+    log_->info("metrics for Prometheus at http://127.0.0.1:{}/metrics", sinks_.port());
   write_summary(run_.summary(), summary("running", "")).take_or_throw();
 }
 
-void RunReporter::step_done(int64_t step, const StepMetrics& metrics, double step_seconds,
-                            double wait_seconds) {
+void RunReporter::step_done(int64_t step, double loss, double step_seconds, double wait_seconds) {
   if (meter_.steps() == 0) {
     seconds_to_first_step_ = seconds_since_start();
     log_->info("first step after {}", duration_text(seconds_to_first_step_));
   }
   meter_.add(step_seconds, wait_seconds);
-  last_ = metrics;
   progress_.phase.clear();
   progress_.step = step;
-  progress_.train_loss = metrics.loss;
+  progress_.train_loss = loss;
   if (console_.live_due()) {
     update_rates();
     console_.live(progress_);
   }
 }
 
-void RunReporter::log_step() {
+void RunReporter::log_step(const StepResults& results) {
   update_rates();
-  write_metrics({{"kind", "train"},
-                 {"step", progress_.step},
-                 {"loss", last_.loss},
-                 {"gradient_norm", last_.gradient_norm},
-                 {"learning_rate", last_.learning_rate},
-                 {"tokens_per_second", progress_.tokens_per_second},
-                 {"utilisation", progress_.utilisation},
-                 {"data_wait_share", progress_.data_wait_share},
-                 {"seconds", seconds_since_start()}});
+  nlohmann::ordered_json record = {{"kind", "train"}, {"step", progress_.step}};
+  for (const auto& [name, value] : results) record[name] = value;
+  record["tokens_per_second"] = progress_.tokens_per_second;
+  record["utilisation"] = progress_.utilisation;
+  record["data_wait_share"] = progress_.data_wait_share;
+  record["seconds"] = seconds_since_start();
+  write_metrics(record);
   // The live line says it already where there is one.
   log_->log(console_.terminal() ? spdlog::level::debug : spdlog::level::info, "{}",
             progress_text(progress_));
+}
+
+void RunReporter::step_skipped(const std::string& warning) {
+  ++skipped_steps_;
+  log_->warn("{}", warning);
+}
+
+Status RunReporter::sync_metrics() { return metrics_ ? metrics_->sync() : success(); }
+
+void RunReporter::saved(int64_t saves, double stall_seconds) {
+  saves_ = saves;
+  save_stall_seconds_ = stall_seconds;
 }
 
 void RunReporter::evaluating(uint64_t done, uint64_t batches) {
@@ -134,8 +161,8 @@ double RunReporter::seconds_left() const {
 }
 
 void RunReporter::write_metrics(const nlohmann::ordered_json& record) {
-  const Status written = metrics_->write(record);
-  if (!written) throw DataError(written.error());
+  metrics_->write(record).take_or_throw();
+  sinks_.write(record).take_or_throw();
 }
 
 RunSummary RunReporter::summary(const std::string& status, const std::string& error) const {
@@ -153,6 +180,9 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.flops_per_step = scale_.flops_per_step;
   result.seconds_to_first_step = seconds_to_first_step_;
   result.wall_seconds = seconds_since_start();
+  result.skipped_steps = skipped_steps_;
+  result.saves = saves_;
+  result.save_stall_seconds = save_stall_seconds_;
   if (meter_.steps() > 0) {
     const double rate = meter_.steps_per_second();
     result.tokens_per_second = rate * static_cast<double>(scale_.tokens_per_step);

@@ -3,37 +3,24 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/json_lines.h"
+#include "fullbore/monitor/metric_sinks.h"
 #include "fullbore/monitor/run_summary.h"
 #include "fullbore/monitor/step_meter.h"
 #include "fullbore/train/run_directory.h"
+#include "fullbore/train/run_position.h"
 
 namespace fullbore {
 
-/// What a step returned, read by the host.
-struct StepMetrics {
-  double loss = 0;
-  double gradient_norm = 0;
-  double learning_rate = 0;
-};
-
-/// Where a run stands. Holds no times, so that the checkpoint of a resumed run equals, byte by byte,
-/// the uninterrupted run's.
-struct RunPosition {
-  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-
-  int64_t step = 0;             ///< steps made; also the position in the training data
-  int64_t evaluated_step = -1;  ///< of the last evaluation
-  int64_t best_step = -1;
-  double train_loss = kUnknown;
-  double validation_loss = kUnknown;
-  double best_validation_loss = kUnknown;
-};
+/// What a step returned, by the names of the graph's results.
+using StepResults = std::vector<std::pair<std::string, double>>;
 
 /// What the reporter must know to turn steps into rates.
 struct RunScale {
@@ -59,21 +46,33 @@ class RunReporter {
   Console& console() { return console_; }
 
   /// Before the first step of this session. Metrics that lie beyond what was restored are cut off.
-  void begin(const RunScale& scale, const RunPosition& restored);
+  void begin(const RunScale& scale, const RunPosition& restored,
+             const MetricSinkOptions& sinks = {});
+
+  /// Instead of begin(), of a run that turns out to be complete: its summary says so already, unless
+  /// it was killed between its last checkpoint and its last words.
+  void found_complete(const RunScale& scale, const RunPosition& restored);
 
   /// Step number `step` was made, `step_seconds` long after `wait_seconds` of waiting for data.
-  void step_done(int64_t step, const StepMetrics& metrics, double step_seconds,
-                 double wait_seconds);
-  /// One line of metrics and, where there is no live line, of the log.
-  void log_step();
+  void step_done(int64_t step, double loss, double step_seconds, double wait_seconds);
+  /// One line of metrics about the step just made and, where there is no live line, of the log.
+  void log_step(const StepResults& results);
 
+  /// The step just made was skipped.
+  void step_skipped(const std::string& warning);
   void evaluating(uint64_t done, uint64_t batches);
   void evaluated(const RunPosition& record, double seconds);
+
+  /// Metrics written so far reach the disk. From any thread.
+  Status sync_metrics();
+  /// What saving has cost the loop, for the summary.
+  void saved(int64_t saves, double stall_seconds);
 
   /// Writes the summary and says the last words.
   void finish(const std::string& status, const std::string& error = "");
 
  private:
+  void stand_at(const RunScale& scale, const RunPosition& restored);
   double seconds_since_start() const;
   void update_rates();
   double seconds_left() const;
@@ -85,14 +84,17 @@ class RunReporter {
   Clock::time_point start_;
   std::shared_ptr<spdlog::logger> log_;
   std::optional<JsonLines> metrics_;
+  MetricSinks sinks_;
   RunScale scale_;
   Progress progress_;
   StepMeter meter_;
-  StepMetrics last_;
   double best_loss_ = RunSummary::kUnknown;
   int64_t best_step_ = -1;
   double evaluation_seconds_ = 0;
   int64_t evaluations_ = 0;
+  int64_t saves_ = 0;
+  double save_stall_seconds_ = 0;
+  int64_t skipped_steps_ = 0;
   double seconds_to_first_step_ = RunSummary::kUnknown;
 };
 

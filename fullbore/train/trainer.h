@@ -6,9 +6,12 @@
 #include <string>
 
 #include "fullbore/base/error.h"
+#include "fullbore/monitor/metric_sinks.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/run_directory.h"
+#include "fullbore/train/run_saver.h"
+#include "fullbore/train/step_outputs.h"
 
 namespace fullbore {
 
@@ -19,7 +22,12 @@ struct TrainingOptions {
   int64_t log_interval = 10;          ///< steps between lines of metrics
   int64_t evaluation_interval = 100;  ///< steps between evaluations; 0: at the end only
   int64_t checkpoint_interval = 100;  ///< steps between checkpoints; 0: at the end only
-  uint64_t seed = 1;                  ///< of initial values and of random ops
+  int64_t patience = 0;               ///< evaluations without a best one to stop after; 0: never
+  int64_t max_skipped_steps = 10;     ///< in a row, to stop after
+  SaveOptions saves = {};
+  MetricsLevel metrics = MetricsLevel::all;
+  MetricSinkOptions sinks = {};
+  uint64_t seed = 1;  ///< of initial values and of random ops
   OptimizerOptions optimizer = {};
   Weights evaluate = Weights::raw;  ///< whose validation loss decides what is best
   CompileOptions compile = {};
@@ -41,17 +49,21 @@ struct TrainingJob {
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;
   RunIdentity identity;
-  std::string config;  ///< the resolved configuration, kept in the run and in checkpoints
+  std::string config;       ///< the resolved configuration, YAML, kept in the run
+  std::string config_json;  ///< the same as JSON, kept in checkpoints
 };
 
 /// Runs the job in the run directory, from its last checkpoint if `resume` is set and there is one.
 ///
-/// Every `checkpoint_interval` steps and at the end the run is saved as last.safetensors, at every
-/// best validation loss as best.safetensors. A resumed run has the bits of one never interrupted.
-/// On SIGINT, SIGTERM or SIGHUP the step is finished, the run saved, and kInterrupted returned.
-/// Throws NumericalError when loss or gradients are not finite (nothing is saved after), DataError
-/// when the checkpoint belongs to another run or a file cannot be written. Whatever happens,
-/// summary.json says how it ended.
+/// A run is saved before its first step, every `checkpoint_interval` steps, at every best validation
+/// loss, and at the end: ckpt/checkpoint_store.h. A resumed run has the bits of one never
+/// interrupted. On SIGINT, SIGTERM, SIGHUP or SIGUSR1 the step is finished, the run saved, and
+/// kInterrupted returned.
+/// A step that is not finite is skipped: the State stays as it was, the run goes on with the next
+/// batch, and the first such steps are kept in bad_steps/. Throws NumericalError after
+/// `max_skipped_steps` of them in a row, or at once where the step's graph has no result `skipped`
+/// and so has updated the State; DataError when the checkpoint belongs to another run or a file
+/// cannot be written. Whatever happens, summary.json says how it ended.
 ExitCode train(const TrainingJob& job, const RunDirectory& run, Console& console, bool resume,
                std::chrono::steady_clock::time_point start);
 

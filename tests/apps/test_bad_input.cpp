@@ -92,7 +92,8 @@ TEST_F(JobTest, CheckpointsOfOtherModelsAreRefusedAndTheRunIsIntact) {
 TEST_F(JobTest, EveryDamagedCheckpointIsNamedAndNothingIsLost) {
   ASSERT_EQ(train({"run.dir=run"}).exit_code, 0);
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_ / "run/checkpoints"))
-    folder_.put("run/checkpoints/" + entry.path().filename().string(), "torn");
+    if (!entry.is_symlink())
+      folder_.put("run/checkpoints/" + entry.path().filename().string() + "/manifest.json", "torn");
   const auto before = folder_contents(folder_.path());
   const CommandResult resumed = train({"run.dir=run", "train.steps=40", "--resume"});
   EXPECT_EQ(resumed.exit_code, 3);
@@ -100,7 +101,7 @@ TEST_F(JobTest, EveryDamagedCheckpointIsNamedAndNothingIsLost) {
   for (const char* name : {"generate", "eval"}) {
     const CommandResult result = command({name, "run"});
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_THAT(result.err, HasSubstr("best.safetensors"));
+    EXPECT_THAT(result.err, HasSubstr("run/checkpoints/best/manifest.json"));
   }
   EXPECT_EQ(folder_contents(folder_.path()), before);
 }
@@ -115,10 +116,15 @@ TEST_F(JobTest, DivergenceStopsTheRunAndKeepsTheLastCheckpoint) {
   const nlohmann::json json = summary("run");
   EXPECT_EQ(json["status"], "failed");
   EXPECT_THAT(json["error"].get<std::string>(), HasSubstr("is not finite"));
-  if (fs::exists(folder_ / "run/checkpoints/last.safetensors")) {
-    EXPECT_EQ(command({"eval", "run/checkpoints/last.safetensors"}).exit_code, 0)
-        << "the checkpoint holds numbers that are not finite";
-  }
+  EXPECT_EQ(command({"eval", "run/checkpoints/last"}).exit_code, 0)
+      << "the checkpoint holds numbers that are not finite";
+
+  const std::string bad = fs::directory_iterator(folder_ / "run/bad_steps")->path().string();
+  const CommandResult replayed = command({"replay-step", bad});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.out << replayed.err;
+  EXPECT_THAT(replayed.out, HasSubstr("\norigin     "));
+  EXPECT_THAT(replayed.out, HasSubstr("backend and interpreter agree on every node"));
+  EXPECT_EQ(command({"replay-step", "run"}).exit_code, 3);
 }
 
 }  // namespace

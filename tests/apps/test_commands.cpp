@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -13,8 +14,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST_F(JobTest, HelpTeachesByExample) {
-  for (const char* name :
-       {"train", "eval", "generate", "export", "plan", "data", "doctor", "ops", "passes"}) {
+  for (const char* name : {"train", "eval", "generate", "export", "metrics", "replay-step", "plan",
+                           "data", "doctor", "ops", "passes"}) {
     const CommandResult help = command({name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example:\n  fullbore ") + name));
@@ -110,8 +111,8 @@ TEST_F(JobTest, EvalMeasuresWhatTrainingMeasured) {
   const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json["loss"], summary("runs/tiny-1")["best_validation_loss"]);
   EXPECT_NEAR(json["bits_per_character"], json["loss"].get<double>() / std::log(2), 1e-9);
-  const auto last = nlohmann::json::parse(
-      command({"eval", "runs/tiny-1/checkpoints/last.safetensors", "--json"}).out);
+  const auto last =
+      nlohmann::json::parse(command({"eval", "runs/tiny-1/checkpoints/last", "--json"}).out);
   EXPECT_EQ(last["loss"], summary("runs/tiny-1")["final_validation_loss"]);
   EXPECT_EQ(last["step"], 20);
 
@@ -124,6 +125,20 @@ TEST_F(JobTest, EvalMeasuresWhatTrainingMeasured) {
   EXPECT_EQ(foreign.exit_code, 3);
   EXPECT_THAT(foreign.err, HasSubstr("foreign.txt"));
   EXPECT_EQ(command({"eval", "nowhere"}).exit_code, 3);
+}
+
+TEST_F(JobTest, MetricsGoWhereTheyAreWanted) {
+  ASSERT_EQ(train({"log.tensorboard=true", "log.metrics=loss"}).exit_code, 0);
+  const CommandResult csv = command({"metrics", "runs/tiny-1", "--csv", "--kind", "train"});
+  ASSERT_EQ(csv.exit_code, 0) << csv.err;
+  EXPECT_THAT(csv.out, StartsWith("kind,step,loss,tokens_per_second,"));
+  EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 11);
+  EXPECT_EQ(command({"metrics", "runs/tiny-1"}).out, read("runs/tiny-1/metrics.jsonl"));
+  const CommandResult other = command({"metrics", "runs/tiny-1", "--kind", "trian"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("Did you mean 'train'? It holds evaluation, train."));
+  EXPECT_EQ(command({"metrics", "nowhere"}).exit_code, 3);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "runs/tiny-1/tensorboard"));
 }
 
 TEST_F(JobTest, GenerateContinuesThePromptReproducibly) {

@@ -26,8 +26,9 @@ TEST_F(JobTest, TrainLeavesARunBehind) {
   EXPECT_THAT(result.err, HasSubstr("completed at step 20/20"));
 
   const std::string run = "runs/tiny-1";
-  for (const char* file : {"config.resolved.yaml", "metrics.jsonl", "log.txt", "summary.json",
-                           "checkpoints/last.safetensors", "checkpoints/best.safetensors"})
+  for (const char* file :
+       {"config.resolved.yaml", "metrics.jsonl", "log.txt", "summary.json",
+        "checkpoints/last/weights.safetensors", "checkpoints/best/manifest.json"})
     EXPECT_TRUE(fs::exists(folder_ / (run + "/" + file))) << file;
   EXPECT_THAT(read(run + "/log.txt"), HasSubstr("completed at step 20/20"));
   EXPECT_THAT(read(run + "/config.resolved.yaml"), HasSubstr("dir: runs/tiny-1"));
@@ -99,9 +100,11 @@ class ResumeTest : public JobTest {
     return run_command(folder_ / name, arguments, while_running);
   }
   void expect_equal_runs() const {
-    for (const char* file : {"last", "best"}) {
-      const std::string name = std::string("/run/checkpoints/") + file + ".safetensors";
-      EXPECT_TRUE(read("a" + name) == read("b" + name)) << file << " differs";
+    for (const char* link : {"last", "best"}) {
+      const std::string name = std::string("/run/checkpoints/") + link;
+      EXPECT_TRUE(folder_contents(fs::canonical(folder_ / ("a" + name))) ==
+                  folder_contents(fs::canonical(folder_ / ("b" + name))))
+          << link << " differs";
     }
     EXPECT_EQ(without_times(metrics("a/run")), without_times(metrics("b/run")));
     for (const char* key : {"status", "steps", "final_train_loss", "final_validation_loss",
@@ -156,12 +159,14 @@ TEST_F(ResumeTest, DamagedCheckpointIsPassedOverForTheOneBefore) {
   ASSERT_EQ(train_in("a", {}).exit_code, 0);
   const std::vector<std::string> part = {"train.steps=20"};
   ASSERT_EQ(train_in("b", part).exit_code, 0);
-  std::string bytes = read("b/run/checkpoints/last.safetensors");
+  const std::string damaged = "b/run/checkpoints/step-00000020/optimizer.safetensors";
+  std::string bytes = read(damaged);
   bytes[bytes.size() - 5] = static_cast<char>(bytes[bytes.size() - 5] ^ 1);
-  folder_.put("b/run/checkpoints/last.safetensors", bytes);
+  folder_.put(damaged, bytes);
   const CommandResult resumed = train_in("b", resuming(part));
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_THAT(resumed.err, HasSubstr("fullbore: warning: run/checkpoints/last.safetensors"));
+  EXPECT_THAT(resumed.err,
+              HasSubstr("fullbore: warning: run/checkpoints/step-00000020/optimizer.safetensors"));
   EXPECT_THAT(resumed.err, HasSubstr("resumed run at step 15"));
   expect_equal_runs();
 }

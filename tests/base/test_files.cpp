@@ -43,5 +43,20 @@ TEST_F(Files, FailureNamesPathAndReasonAndLeavesTheTargetAlone) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(Files, FoldersAreMadeAndRemovedWithAllThatIsInThem) {
+  ASSERT_TRUE(make_folders(folder_ + "/a/b/c").ok());
+  ASSERT_TRUE(make_folders(folder_ + "/a/b/c").ok()) << "they are there already";
+  ASSERT_TRUE(write_file_atomically(folder_ + "/kept", "x").ok());
+  ASSERT_TRUE(write_file_atomically(folder_ + "/a/b/file", "x").ok());
+  std::filesystem::create_symlink("../kept", folder_ + "/a/link");
+  std::filesystem::create_directory_symlink("b", folder_ + "/a/to_folder");
+  ASSERT_TRUE(remove_folder_with_contents(folder_ + "/a").ok());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a"));
+  EXPECT_EQ(read_file(folder_ + "/kept").value(), "x") << "links are not followed";
+  EXPECT_THAT(remove_folder_with_contents(folder_ + "/a").error(), HasSubstr("No such file"));
+  EXPECT_THAT(make_folders(folder_ + "/kept/x").error(),
+              HasSubstr("cannot create the folder " + folder_ + "/kept/x: Not a directory"));
+}
+
 }  // namespace
 }  // namespace fullbore

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/ckpt/checkpoint.h"
+#include "fullbore/ckpt/checkpoint_folder.h"
+#include "fullbore/ckpt/run_record.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore::testing {
@@ -46,6 +47,39 @@ class TensorSet {
   }
   std::vector<NamedTensor> tensors_;
   std::vector<std::vector<unsigned char>> memory_;
+};
+
+/// A checkpoint of two groups, "weights" and "optimizer", and of a record at `step`.
+class Contents {
+ public:
+  explicit Contents(int64_t step, bool packed = false)
+      : weights_(static_cast<int>(step)), optimizer_(static_cast<int>(step) + 100) {
+    record.step = step;
+    record.data_position = static_cast<uint64_t>(step);
+    record.config = "{}";
+    record.tokenizer = "{}";
+    record.metrics["train_loss"] = 1.0 / static_cast<double>(step + 1);
+    contents_.groups = {{"weights", weights_.tensors(), packed},
+                        {"optimizer", optimizer_.tensors(), packed}};
+  }
+  CheckpointContents get() {
+    contents_.texts = to_texts(record);
+    return contents_;
+  }
+  /// Whether the folder holds this and nothing else, byte for byte.
+  bool is_in(const CheckpointFolder& folder) const {
+    const Result<Checkpoint> weights = folder.group("weights");
+    const Result<Checkpoint> optimizer = folder.group("optimizer");
+    const Result<RunRecord> found = read_run_record(folder);
+    return weights.ok() && weights_.is_in(weights.value()) && optimizer.ok() &&
+           optimizer_.is_in(optimizer.value()) && found.ok() && found.value() == record;
+  }
+  RunRecord record;
+
+ private:
+  TensorSet weights_;
+  TensorSet optimizer_;
+  CheckpointContents contents_;
 };
 
 inline const Metadata kExampleMetadata = {{"step", "12"}, {"config", "a: \"b\"\nc: \u00E9\\n"}};

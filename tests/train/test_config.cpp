@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
@@ -264,6 +265,9 @@ TEST(ConfigFile, TheResolvedConfigReproducesItself) {
     const std::string yaml = config_yaml(config);
     ASSERT_EQ(parse_config(yaml, "resolved"), config) << yaml;
     ASSERT_EQ(config_yaml(parse_config(yaml, "resolved")), yaml);
+    const std::string json = config_json(config);
+    ASSERT_EQ(parse_config(json, "config.json"), config) << json;
+    ASSERT_TRUE(nlohmann::json::accept(json)) << json;
   }
 }
 

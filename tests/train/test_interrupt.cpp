@@ -22,7 +22,28 @@ TEST(Interrupt, FirstSignalIsRememberedAndHandlersAreTakenAway) {
   EXPECT_FALSE(again.requested()) << "a new run starts afresh";
 }
 
-TEST(InterruptDeathTest, SecondSignalOfAKindEndsTheProcess) {
+TEST(Interrupt, ABatchSystemMayRepeatItself) {
+  const InterruptGuard guard;
+  raise(SIGUSR1);
+  raise(SIGTERM);
+  raise(SIGTERM);
+  raise(SIGINT);
+  EXPECT_EQ(guard.signal(), SIGUSR1);
+}
+
+TEST(InterruptDeathTest, WithNothingToSaveASignalEndsTheProcessAtOnce) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    EXPECT_EXIT(
+        {
+          const LeaveOnSignal leave;
+          { const InterruptGuard guard; }  // gives back what it found
+          raise(number);
+          _exit(0);
+        },
+        ::testing::ExitedWithCode(75), "nothing to save; run again with --resume");
+}
+
+TEST(InterruptDeathTest, ASecondInterruptFromTheKeyboardEndsTheProcess) {
   EXPECT_EXIT(
       {
         const InterruptGuard guard;

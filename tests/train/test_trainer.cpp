@@ -14,6 +14,8 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/machine.h"
+#include "fullbore/runtime/compare_nodes.h"
+#include "fullbore/train/bad_step.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -94,6 +96,14 @@ class TrainerTest : public ::testing::Test {
     return train(job_, run, console_, resume, std::chrono::steady_clock::now());
   }
   std::string file(const std::string& name) const { return read_file(folder_ / name).value(); }
+  /// All files of the run's last checkpoint.
+  std::string last(const std::string& run) const {
+    const OpenedCheckpoint checkpoint = open_checkpoint(folder_ / (run + "/checkpoints/last"));
+    std::string bytes = file(run + "/checkpoints/last/manifest.json");
+    for (const auto& [name, entry] : checkpoint.folder.manifest())
+      bytes += file(run + "/checkpoints/last/" + name);
+    return bytes;
+  }
 
   testing::ScratchFolder folder_;
   Console console_;
@@ -109,8 +119,8 @@ TEST_F(TrainerTest, LearnsAFunctionThatIsNoLanguageModel) {
   EXPECT_EQ(file("run/config.resolved.yaml"), job_.config);
 
   State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}});
-  load_parameters(read_checkpoint(folder_ / "run/checkpoints/best.safetensors").take_or_throw(),
-                  state);
+  restore(open_checkpoint(folder_ / "run").folder, tensor_slots(state), UnknownTensors::kIgnore)
+      .take_or_throw();
   const std::span<float> weight = state.span<float>("weight");
   EXPECT_NEAR(weight[0], 1, 0.05);
   EXPECT_NEAR(weight[1], -2, 0.05);
@@ -125,8 +135,7 @@ TEST_F(TrainerTest, StagesMakeTheSameBitsAsOneRun) {
   }
   job_.options.steps = 40;
   ASSERT_EQ(train_in("parts", true), ExitCode::kOk);
-  EXPECT_TRUE(file("whole/checkpoints/last.safetensors") ==
-              file("parts/checkpoints/last.safetensors"));
+  EXPECT_TRUE(last("whole") == last("parts"));
 }
 
 TEST_F(TrainerTest, NeitherWorkersNorLoadersChangeTheBits) {
@@ -134,7 +143,7 @@ TEST_F(TrainerTest, NeitherWorkersNorLoadersChangeTheBits) {
   job_.options.workers = 1;
   job_.options.loader = {.workers = 0, .prefetch = 1};
   ASSERT_EQ(train_in("one"), ExitCode::kOk);
-  EXPECT_TRUE(file("one/checkpoints/last.safetensors") == file("two/checkpoints/last.safetensors"));
+  EXPECT_TRUE(last("one") == last("two"));
 }
 
 TEST_F(TrainerTest, RunsWithoutValidation) {
@@ -142,33 +151,186 @@ TEST_F(TrainerTest, RunsWithoutValidation) {
   ASSERT_EQ(train_in("run"), ExitCode::kOk);
   const auto json = nlohmann::json::parse(file("run/summary.json"));
   EXPECT_TRUE(json["final_validation_loss"].is_null());
-  EXPECT_TRUE(fs::exists(folder_ / "run/checkpoints/last.safetensors"));
-  EXPECT_FALSE(fs::exists(folder_ / "run/checkpoints/best.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_ / "run/checkpoints/last"));
+  EXPECT_FALSE(fs::exists(folder_ / "run/checkpoints/best"));
 }
 
-// The loss of step 25 is a division by zero: what was saved at 20 stays, nothing after it is.
-TEST_F(TrainerTest, StopsAtNumbersThatAreNotFinite) {
-  class Spoiled : public Lines {
-   public:
-    void fill(uint64_t position, std::span<void* const> buffers) const override {
-      Lines::fill(position, buffers);
-      if (position == 24) static_cast<float*>(buffers[1])[0] = INFINITY;
-    }
+// The tensors only: what is said of evaluations differs.
+TEST_F(TrainerTest, EvaluationDisturbsNothing) {
+  const auto tensors = [&](const std::string& run) {
+    const CheckpointFolder folder = open_checkpoint(folder_ / (run + "/checkpoints/last")).folder;
+    return std::pair(folder.manifest().at("weights.safetensors").hash,
+                     folder.manifest().at("optimizer.safetensors").hash);
   };
-  job_.training = std::make_shared<Spoiled>();
+  ASSERT_EQ(train_in("often"), ExitCode::kOk);
+  job_.options.evaluation_interval = 1;
+  ASSERT_EQ(train_in("always"), ExitCode::kOk);
+  job_.validation.reset();
+  ASSERT_EQ(train_in("never"), ExitCode::kOk);
+  EXPECT_EQ(tensors("often"), tensors("never"));
+  EXPECT_EQ(tensors("always"), tensors("never"));
+}
+
+TEST_F(TrainerTest, HowItIsSavedDoesNotChangeTheBits) {
+  ASSERT_EQ(train_in("plain"), ExitCode::kOk);
+  job_.options.saves = {.keep = 0, .compression = Compression::all, .background = false};
+  job_.options.steps = 23;
+  ASSERT_EQ(train_in("packed"), ExitCode::kOk);
+  EXPECT_TRUE(fs::exists(folder_ / "packed/checkpoints/last/weights.safetensors.fbz"));
+  EXPECT_TRUE(fs::exists(folder_ / "packed/checkpoints/step-00000010")) << "0 keeps all";
+  job_.options.steps = 40;
+  job_.options.saves = {};
+  ASSERT_EQ(train_in("packed", true), ExitCode::kOk);
+  EXPECT_TRUE(last("plain") == last("packed"));
+}
+
+TEST_F(TrainerTest, StopsWhenThereIsNothingToGain) {
+  job_.options.optimizer.schedule.learning_rate = 0;
+  job_.options.optimizer.schedule.minimum_learning_rate = 0;
+  job_.options.patience = 3;
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  auto json = nlohmann::json::parse(file("run/summary.json"));
+  EXPECT_EQ(json["status"], "completed");
+  EXPECT_EQ(json["steps"], 30) << "the best at 0, none better at 10, 20, 30";
+  EXPECT_EQ(open_checkpoint(folder_ / "run/checkpoints/last").record.step, 30);
+  EXPECT_EQ(open_checkpoint(folder_ / "run/checkpoints/best").record.step, 0);
+  ASSERT_EQ(train_in("run", true), ExitCode::kOk) << "complete already";
+  EXPECT_EQ(nlohmann::json::parse(file("run/summary.json"))["steps"], 30);
+  job_.options.patience = 4;
+  ASSERT_EQ(train_in("run", true), ExitCode::kOk);
+  EXPECT_EQ(nlohmann::json::parse(file("run/summary.json"))["steps"], 40);
+}
+
+TEST_F(TrainerTest, MetricsThatNobodyWantsAreNotComputed) {
+  const auto keys = [&](const std::string& run) {
+    const std::string lines = file(run + "/metrics.jsonl");
+    const size_t begin = lines.find("{\"kind\":\"train\"");
+    return nlohmann::json::parse(lines.substr(begin, lines.find('\n', begin) - begin));
+  };
+  job_.options.optimizer.norms = "parameters";
+  ASSERT_EQ(train_in("all"), ExitCode::kOk);
+  job_.options.metrics = MetricsLevel::loss;
+  ASSERT_EQ(train_in("loss"), ExitCode::kOk);
+  EXPECT_TRUE(keys("all").contains("gradient_norm/weight")) << keys("all");
+  EXPECT_TRUE(keys("loss").contains("loss"));
+  EXPECT_FALSE(keys("loss").contains("gradient_norm/weight"));
+  EXPECT_FALSE(keys("loss").contains("learning_rate"));
+  const auto flops = [&](const std::string& run) {
+    return nlohmann::json::parse(file(run + "/summary.json"))["flops_per_step"].get<double>();
+  };
+  EXPECT_LT(flops("loss"), flops("all"));
+  EXPECT_TRUE(last("all") == last("loss"));
+}
+
+/// Batches of which some are spoiled.
+class Spoiled : public Lines {
+ public:
+  Spoiled(uint64_t first, uint64_t last, float value) : first_(first), last_(last), value_(value) {}
+  void fill(uint64_t position, std::span<void* const> buffers) const override {
+    Lines::fill(position, buffers);
+    if (position >= first_ && position <= last_) static_cast<float*>(buffers[1])[0] = value_;
+  }
+
+ private:
+  uint64_t first_;
+  uint64_t last_;
+  float value_;
+};
+
+TEST_F(TrainerTest, AStepThatIsNotFiniteIsSkippedAndKept) {
+  job_.training = std::make_shared<Spoiled>(24, 24, INFINITY);
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  EXPECT_EQ(nlohmann::json::parse(file("run/summary.json"))["skipped_steps"], 1);
+  EXPECT_THAT(file("run/log.txt"), HasSubstr("step 25 is not finite: loss inf"));
+  EXPECT_THAT(file("run/log.txt"), HasSubstr("It was skipped."));
+  const LoadedStep bad = load_bad_step(folder_ / "run/bad_steps/step-00000025");
+  EXPECT_EQ(bad.step.step, 25);
+  EXPECT_EQ(bad.step.finding, "batch 'y' f32[8] held an infinity before the step");
+  EXPECT_TRUE(std::isinf(bad.step.results.at("loss")));
+  const int y = bad.step.graph.find_input("y");
+  EXPECT_TRUE(std::isinf(bad.inputs[static_cast<size_t>(y)].at(0)));
+  // All that the step began with: made again from the step before, it is this very State.
+  job_.options.steps = 24;
+  job_.options.optimizer.schedule.total_steps = 40;
+  ASSERT_EQ(train_in("before"), ExitCode::kOk);
+  State state(state_entries(bad.step.graph));
+  restore(open_checkpoint(folder_ / "before/checkpoints/last").folder, tensor_slots(state))
+      .take_or_throw();
+  for (size_t i = 0; i < bad.step.graph.inputs().size(); ++i) {
+    const Graph::Input& input = bad.step.graph.inputs()[i];
+    if (!is_state(input.role)) continue;
+    const Literal expected =
+        Literal::from_bytes(bad.step.graph.type(input.value), state.data(state.find(input.name)));
+    EXPECT_EQ(bad.inputs[i].bytes(), expected.bytes()) << input.name;
+  }
+}
+
+TEST_F(TrainerTest, ARunWithASkippedStepResumesToTheSameBits) {
+  job_.training = std::make_shared<Spoiled>(12, 13, NAN);
+  ASSERT_EQ(train_in("whole"), ExitCode::kOk);
+  job_.options.steps = 13;
+  ASSERT_EQ(train_in("parts"), ExitCode::kOk);
+  job_.options.steps = 40;
+  ASSERT_EQ(train_in("parts", true), ExitCode::kOk);
+  EXPECT_TRUE(last("whole") == last("parts"));
+}
+
+TEST_F(TrainerTest, TheNodeThatMadeTheFirstBadValueIsNamed) {
+  job_.training = std::make_shared<Spoiled>(24, 24, 0.0F);
+  job_.loss = [](Trace& trace, std::span<const Tensor> batch) {
+    const Scope scope(trace, "ratio");
+    return squared_error(trace, batch) + reduce_mean(batch[1] / batch[1], {0}) * 1e-3;
+  };
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  const LoadedStep bad = load_bad_step(folder_ / "run/bad_steps/step-00000025");
+  EXPECT_THAT(bad.step.finding, HasSubstr("div in ratio (train/test_trainer.cpp:"));
+  EXPECT_THAT(bad.step.finding, HasSubstr("made NaN first"));
+  // The backend did what the model says.
+  Team team(2);
+  EXPECT_EQ(first_difference(bad.step.graph, bad.inputs, team, bad.step.compile), "");
+  // And the comparison sees it where it did not.
+  std::vector<Literal> inputs = bad.inputs;
+  CompileOptions null = bad.step.compile;
+  null.backend = "null";
+  EXPECT_NE(first_difference(bad.step.graph, inputs, team, null), "");
+}
+
+// What was saved at 20 stays, nothing after it is.
+TEST_F(TrainerTest, StopsWhenTooManyInARowAreNotFinite) {
+  job_.training = std::make_shared<Spoiled>(24, 60, NAN);
+  job_.options.max_skipped_steps = 8;
+  job_.options.evaluation_interval = 0;
   try {
     train_in("run");
     FAIL() << "it went on";
   } catch (const NumericalError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("step 25 is not finite: loss inf"));
+    EXPECT_THAT(error.what(), HasSubstr("step 32 is not finite: loss nan"));
+    EXPECT_THAT(error.what(), HasSubstr("the last of 8 in a row"));
     EXPECT_THAT(error.what(), HasSubstr("The last good state is"));
   }
-  const auto checkpoint =
-      read_checkpoint(folder_ / "run/checkpoints/last.safetensors").take_or_throw();
-  EXPECT_EQ(read_run_record(checkpoint).take_or_throw().step, 20);
+  EXPECT_EQ(open_checkpoint(folder_ / "run/checkpoints/last").record.step, 20);
   const auto json = nlohmann::json::parse(file("run/summary.json"));
   EXPECT_EQ(json["status"], "failed");
-  EXPECT_THAT(json["error"].get<std::string>(), HasSubstr("step 25"));
+  EXPECT_THAT(json["error"].get<std::string>(), HasSubstr("step 32"));
+  job_.training = std::make_shared<Lines>();
+  ASSERT_EQ(train_in("run", true), ExitCode::kOk) << "with better data it goes on";
+}
+
+TEST_F(TrainerTest, ADamagedBadStepIsNamed) {
+  job_.training = std::make_shared<Spoiled>(24, 24, INFINITY);
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  const std::string path = "run/bad_steps/step-00000025/";
+  for (const char* name : {"report.json", "graph.txt", "batch.safetensors"}) {
+    const std::string whole = file(path + name);
+    folder_.put(path + name, whole.substr(0, whole.size() / 2));
+    try {
+      load_bad_step(folder_ / path);
+      ADD_FAILURE() << name << " was read";
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(name));
+    }
+    folder_.put(path + name, whole);
+  }
 }
 
 TEST_F(TrainerTest, ALossMustBeAScalar) {

@@ -1,0 +1,129 @@
+/// What saving in the background costs the training loop.
+///
+///     bench_background_save [PARAMETERS_MILLIONS [FOLDER [SECONDS_BETWEEN_SAVES [ROUNDS]]]]
+///
+/// The loop replays the training step of configs/default.yaml (on a text that it makes up) on all
+/// processors. Beside it lies a State of PARAMETERS_MILLIONS (124) million parameters and two moments
+/// each, which RunSaver saves in FOLDER (the current one): 1.5 GB a save. Intervals with one save at
+/// their beginning and without take turns, each as long as SECONDS_BETWEEN_SAVES (60), ROUNDS (3)
+/// times; the cost is the share of steps that the intervals with a save lack.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "apps/language_model.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/data/loader.h"
+#include "fullbore/runtime/program.h"
+#include "fullbore/train/run_saver.h"
+#include "fullbore/train/step_function.h"
+
+namespace fullbore {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+State large_state(int64_t parameters) {
+  std::vector<StateEntry> entries;
+  for (const auto& [name, role] :
+       {std::pair{"weight", Role::parameter}, std::pair{"weight.moment1", Role::moment},
+        std::pair{"weight.moment2", Role::moment}})
+    entries.push_back({name, role, {DType::f32, {parameters}}});
+  State state(entries);
+  PhiloxStream draws(1);
+  for (const State::Arena& arena : state.arenas())
+    for (int64_t i = 0; i + 8 <= arena.bytes; i += 4096) {  // some bits in every page
+      const uint64_t bits = draws.below(uint64_t{1} << 62);
+      std::memcpy(arena.data + i, &bits, sizeof bits);
+    }
+  return state;
+}
+
+std::string made_up_text(const std::string& folder) {
+  std::string path = folder + "/text.txt";
+  std::ofstream file(path);
+  PhiloxStream draws(2);
+  for (int i = 0; i < 300'000; ++i) file << static_cast<char>('a' + draws.below(26));
+  return path;
+}
+
+class Loop {
+ public:
+  explicit Loop(const Config& config)
+      : job_(training_job(config, open_text(config))),
+        step_(trace_training_step(job_.loss, job_.training->fields(), job_.options.optimizer)),
+        state_(initial_state(step_, 1)),
+        team_(job_.options.workers),
+        program_(Program::compile(step_.graph, state_, team_, job_.options.compile)),
+        loader_(job_.training, {.workers = 1, .prefetch = 4}) {}
+
+  Team& team() { return team_; }
+  /// Steps per second over so many seconds from `start` on.
+  double run(Clock::time_point start, double seconds) {
+    int64_t steps = 0;
+    for (; seconds_since(start) < seconds; ++steps) program_.run(loader_.next());
+    return static_cast<double>(steps) / seconds_since(start);
+  }
+
+ private:
+  TrainingJob job_;
+  TracedStep step_;
+  State state_;
+  Team team_;
+  Program program_;
+  Loader loader_;
+};
+
+int measure(int64_t parameters, const std::string& parent, double interval, int rounds) {
+  const std::string folder = parent + "/background_save";
+  std::filesystem::create_directories(folder);
+  Loop loop(
+      parse_config("{}", "bench", std::vector<std::string>{"data.path=" + made_up_text(folder)}));
+  const State state = large_state(parameters);
+  CheckpointStore store(folder, 1);
+  RunSaver saver(store, state, loop.team(), {.keep = 1});
+  loop.run(Clock::now(), 2);
+  std::vector<double> costs;
+  std::vector<double> stalls;
+  for (int round = 0; round < rounds; ++round) {
+    const double without = loop.run(Clock::now(), interval);
+    const Clock::time_point start = Clock::now();
+    const double stalled_before = saver.stall_seconds();
+    RunRecord record;
+    record.step = round + 1;
+    saver.save(record, false, {});
+    stalls.push_back(saver.stall_seconds() - stalled_before);
+    const double with = loop.run(start, interval);
+    saver.finish();
+    costs.push_back(1 - with / without);
+    fmt::print("{:.2f} steps/s without, {:.2f} with a save; stall {:.0f} ms; cost {:.2f} %\n",
+               without, with, stalls.back() * 1e3, costs.back() * 100);
+  }
+  fmt::print("{} per save, one in {:g} s: median cost {:.2f} %, median stall {:.0f} ms\n",
+             state.bytes(), interval, median(costs) * 100, median(stalls) * 1e3);
+  std::filesystem::remove_all(folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace fullbore
+
+int main(int argc, char** argv) {
+  const double millions = argc > 1 ? std::atof(argv[1]) : 124.439808;
+  return fullbore::measure(static_cast<int64_t>(millions * 1e6), argc > 2 ? argv[2] : ".",
+                           argc > 3 ? std::atof(argv[3]) : 60, argc > 4 ? std::atoi(argv[4]) : 3);
+}

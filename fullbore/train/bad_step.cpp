@@ -1,0 +1,123 @@
+#include "fullbore/train/bad_step.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/files.h"
+#include "fullbore/ckpt/checkpoint_folder.h"
+#include "fullbore/ir/print.h"
+#include "fullbore/train/run_saver.h"
+
+namespace fullbore {
+namespace {
+
+constexpr const char* kGraph = "graph.txt";
+constexpr const char* kReport = "report.json";
+constexpr const char* kBatch = "batch";
+
+nlohmann::ordered_json report_of(const BadStep& step) {
+  nlohmann::ordered_json results = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : step.results) {
+    if (std::isfinite(value))
+      results[name] = value;
+    else
+      results[name] = fmt::format("{}", value);
+  }
+  return {{"step", step.step},
+          {"backend", step.compile.backend},
+          {"disabled_passes", step.compile.passes.disabled},
+          {"first_non_finite", step.finding},
+          {"results", results}};
+}
+
+Status parse_report(const std::string& text, const std::string& path, BadStep& step) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  try {
+    step.step = json.at("step").get<int64_t>();
+    step.compile.backend = json.at("backend").get<std::string>();
+    step.compile.passes.disabled = json.at("disabled_passes").get<std::set<std::string>>();
+    step.finding = json.at("first_non_finite").get<std::string>();
+    for (const auto& [name, value] : json.at("results").items())
+      step.results[name] = value.is_number()
+                               ? value.get<double>()
+                               : std::strtod(value.get<std::string>().c_str(), nullptr);
+  } catch (const nlohmann::json::exception& error) {
+    return Failure{fmt::format("{}/{}: {}", path, kReport, error.what())};
+  }
+  return success();
+}
+
+/// The tensor of this name in any of the groups.
+Result<Literal> read_tensor(std::span<const Checkpoint> files, const std::string& path,
+                            const std::string& name, const TensorType& type) {
+  for (const Checkpoint& file : files) {
+    const StoredTensor* const stored = file.find(name);
+    if (stored == nullptr) continue;
+    if (stored->type != type)
+      return Failure{fmt::format("{}: '{}' is {}, the graph wants {}", file.path(), name,
+                                 stored->type.text(), type.text())};
+    std::vector<char> bytes(static_cast<size_t>(stored->bytes()));
+    if (Status status = file.read(*stored, bytes.data()); !status.ok())
+      return Failure{status.error()};
+    return Literal::from_bytes(type, bytes.data());
+  }
+  return Failure{fmt::format("{}: no '{}' {}, which the graph reads", path, name, type.text())};
+}
+
+}  // namespace
+
+std::string save_bad_step(const std::string& folder, const BadStep& step, const State& state,
+                          std::span<const void* const> batch) {
+  CheckpointContents contents;
+  contents.groups = tensor_groups(state, Compression::none);
+  // All of the State is as it was before the step but for its counter.
+  const int64_t counter = step.step - 1;
+  for (TensorGroup& group : contents.groups)
+    for (NamedTensor& tensor : group.tensors)
+      if (tensor.name == "step" && tensor.type == TensorType{DType::i64, {}})
+        tensor.data = &counter;
+  TensorGroup fields{kBatch, {}};
+  for (const Graph::Input& input : step.graph.inputs())
+    if (!is_state(input.role))
+      fields.tensors.push_back(
+          {input.name, step.graph.type(input.value), batch[fields.tensors.size()]});
+  contents.groups.push_back(std::move(fields));
+  contents.texts = {{kGraph, print(step.graph)}, {kReport, report_of(step).dump(2) + '\n'}};
+
+  make_folders(folder).take_or_throw();
+  std::string path = fmt::format("{}/step-{:08}", folder, step.step);
+  FileStatus status;
+  // Made already before a run was resumed: the same step has the same bits.
+  if (system_files().status(path, status) == 0) return path;
+  const std::string temporary = fmt::format("{}/.step-{:08}.tmp", folder, step.step);
+  if (system_files().status(temporary, status) == 0)
+    remove_folder_with_contents(temporary).take_or_throw();
+  write_checkpoint_folder(temporary, contents).take_or_throw();
+  if (system_files().rename(temporary, path) != 0 || system_files().sync_folder(folder) != 0)
+    throw DataError(fmt::format("cannot write {}: {}", path, system_reason()));
+  return path;
+}
+
+LoadedStep load_bad_step(const std::string& path) {
+  const CheckpointFolder folder = open_checkpoint_folder(path).take_or_throw();
+  folder.verify().take_or_throw();
+  LoadedStep loaded;
+  loaded.step.graph = parse_graph(folder.text(kGraph).take_or_throw()).take_or_throw();
+  parse_report(folder.text(kReport).take_or_throw(), path, loaded.step).take_or_throw();
+  std::vector<Checkpoint> state;
+  std::vector<Checkpoint> batch;
+  for (const std::string& name : folder.groups())
+    (name == kBatch ? batch : state).push_back(folder.group(name).take_or_throw());
+  const Graph& graph = loaded.step.graph;
+  for (const Graph::Input& input : graph.inputs())
+    loaded.inputs.push_back(
+        read_tensor(is_state(input.role) ? state : batch, path, input.name, graph.type(input.value))
+            .take_or_throw());
+  return loaded;
+}
+
+}  // namespace fullbore

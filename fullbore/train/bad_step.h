@@ -1,0 +1,49 @@
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fullbore/base/threads.h"
+#include "fullbore/ir/graph.h"
+#include "fullbore/ir/literal.h"
+#include "fullbore/runtime/program.h"
+
+namespace fullbore {
+
+/// A step that was not finite, with all that is needed to make it again.
+struct BadStep {
+  int64_t step = 0;  ///< its number, from 1
+  Graph graph;       ///< as traced
+  CompileOptions compile;
+  std::map<std::string, double> results;  ///< what it returned: loss, gradient_norm, ...
+  std::string finding;                    ///< of first_non_finite(); "" if none was found
+};
+
+/// Writes <folder>/step-<N>, a folder like a checkpoint: weights, optimizer and averages of the State
+/// that the step began with, the batch, the graph's text and report.json. Returns its path.
+///
+/// state  as it is after the step, which has left it alone but for its counter `step`
+/// batch  the step's, one pointer per batch input of the graph
+/// DataError if it cannot be written.
+std::string save_bad_step(const std::string& folder, const BadStep& step, const State& state,
+                          std::span<const void* const> batch);
+
+/// A saved step, read back.
+struct LoadedStep {
+  BadStep step;
+  std::vector<Literal> inputs;  ///< one per graph input, State and batch
+};
+/// DataError names what is missing, damaged, or does not fit the graph.
+LoadedStep load_bad_step(const std::string& path);
+
+/// Runs the graph on the backend with a probe behind every value, one sum each, so that memory stays
+/// that of a step, and describes the first input or node that was not finite: a value of the batch
+/// or of State; else the first node that made NaN out of operands without, or an infinity out of
+/// finite operands. Infinities that are constants (masks) are nobody's fault. Nodes are those of the
+/// graph with composites expanded and nothing fused, each with its module and line of model code.
+/// Of a loop only the loop itself is named. "" if everything is finite. State is not changed.
+std::string first_non_finite(const Graph& graph, State& state, std::span<const void* const> batch,
+                             Team& team, const CompileOptions& options);
+
+}  // namespace fullbore

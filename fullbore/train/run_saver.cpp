@@ -1,0 +1,88 @@
+#include "fullbore/train/run_saver.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace fullbore {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+const char* group_of(Role role) {
+  switch (role) {
+    case Role::parameter:
+    case Role::frozen: return "weights";
+    case Role::average: return "averages";
+    default: return "optimizer";
+  }
+}
+
+}  // namespace
+
+Compression compression(std::string_view name) {
+  if (name == "optimizer") return Compression::optimizer;
+  if (name == "all") return Compression::all;
+  FB_CHECK(name == "none", "no compression '{}'", name);
+  return Compression::none;
+}
+
+std::vector<TensorGroup> tensor_groups(const State& state, Compression compression) {
+  std::vector<TensorGroup> groups;
+  for (const char* name : {"weights", "averages", "optimizer"}) {
+    TensorGroup group{name, {}, compression == Compression::all};
+    if (group.name == "optimizer") group.packed |= compression == Compression::optimizer;
+    for (size_t i = 0; i < state.entries().size(); ++i) {
+      const StateEntry& entry = state.entries()[i];
+      if (group_of(entry.role) == group.name)
+        group.tensors.push_back({entry.name, entry.type, state.data(static_cast<int>(i))});
+    }
+    if (!group.tensors.empty() || group.name != "averages") groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+RunSaver::RunSaver(CheckpointStore& store, const State& state, Team& team, SaveOptions options)
+    : store_(store), state_(state), team_(team), options_(options) {
+  // State fills its memory with zeros: no page is met for the first time while the loop waits.
+  if (options_.background) snapshot_ = State(state.entries());
+}
+
+void RunSaver::take_snapshot() {
+  for (size_t i = 0; i < state_.arenas().size(); ++i) {
+    const State::Arena& from = state_.arenas()[i];
+    const State::Arena& to = snapshot_.arenas()[i];
+    team_.parallel_for(from.bytes, [&](int64_t begin, int64_t end) {
+      std::memcpy(to.data + begin, from.data + begin, static_cast<size_t>(end - begin));
+    });
+  }
+}
+
+void RunSaver::save(const RunRecord& record, bool best, std::function<Status()> before) {
+  const auto start = std::chrono::steady_clock::now();
+  finish();
+  if (options_.background) take_snapshot();
+  const State& source = options_.background ? snapshot_ : state_;
+  auto write = [this, &source, best, before = std::move(before), step = record.step,
+                texts = to_texts(record)]() -> Status {
+    if (before)
+      if (Status status = before(); !status.ok()) return status;
+    return store_.save(step, {tensor_groups(source, options_.compression), texts}, best);
+  };
+  if (options_.background)
+    task_.start(std::move(write));
+  else
+    write().take_or_throw();
+  ++saves_;
+  stall_seconds_ += seconds_since(start);
+}
+
+void RunSaver::finish() { task_.wait().take_or_throw(); }
+
+void RunSaver::check() {
+  if (task_.pending() && !task_.running()) finish();
+}
+
+}  // namespace fullbore

@@ -1,0 +1,60 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/base/threads.h"
+#include "fullbore/ckpt/background_task.h"
+#include "fullbore/ckpt/checkpoint_store.h"
+#include "fullbore/runtime/state.h"
+
+namespace fullbore {
+
+/// Which of a checkpoint's files are compressed.
+enum class Compression : uint8_t { none, optimizer, all };
+/// By the names above; aborts on another.
+Compression compression(std::string_view name);
+
+struct SaveOptions {
+  int64_t keep = 2;  ///< newest checkpoints kept besides the best; 0: all
+  Compression compression = Compression::none;
+  bool background = true;  ///< writes from a snapshot while training goes on
+};
+
+/// The State by role, as the files of a checkpoint: weights (parameters, frozen ones too), averages
+/// (if there are any), optimizer (all the rest).
+std::vector<TensorGroup> tensor_groups(const State& state, Compression compression);
+
+/// Saves a run's State. In the background: State is copied to a snapshot that was allocated
+/// beforehand, and a thread of low priority writes that. The loop is held up by the copy and, where
+/// saves come faster than the disk takes them, by the wait for the one before.
+class RunSaver {
+ public:
+  RunSaver(CheckpointStore& store, const State& state, Team& team, SaveOptions options);
+
+  /// Saves the State as it is now. `before` is called first, on the writing thread: what must be on
+  /// the disk when the checkpoint is. Throws DataError if this or an earlier save failed.
+  void save(const RunRecord& record, bool best, std::function<Status()> before);
+  /// Returns when everything is on the disk; throws what save() does.
+  void finish();
+  /// Throws if a save that has ended failed: better now than at the next one.
+  void check();
+
+  int64_t saves() const { return saves_; }
+  double stall_seconds() const { return stall_seconds_; }  ///< of the loop, all saves together
+
+ private:
+  void take_snapshot();
+
+  CheckpointStore& store_;
+  const State& state_;
+  Team& team_;
+  SaveOptions options_;
+  State snapshot_;
+  BackgroundTask task_;
+  int64_t saves_ = 0;
+  double stall_seconds_ = 0;
+};
+
+}  // namespace fullbore

@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "fullbore/ir/graph.h"
+
+namespace fullbore {
+
+/// How much a step tells: what is not wanted is no output any more, and so dead code that the passes
+/// remove. `loss` and `skipped`, by which a run is steered, always stay.
+enum class MetricsLevel : uint8_t {
+  loss,
+  standard,  ///< and gradient_norm, learning_rate
+  all
+};
+/// By the names above; aborts on another.
+MetricsLevel metrics_level(std::string_view name);
+
+/// The graph without the results that the level leaves out. State is updated as before.
+Graph with_metrics(const Graph& graph, MetricsLevel level);
+
+}  // namespace fullbore
