@@ -6,8 +6,11 @@
 /// processors. Beside it lies a State of PARAMETERS_MILLIONS (124) million parameters and two moments
 /// each, which RunSaver saves in FOLDER (the current one): 1.5 GB a save. Intervals with one save at
 /// their beginning and without take turns, each as long as SECONDS_BETWEEN_SAVES (60), ROUNDS (3)
-/// times; the cost is the share of steps that the intervals with a save lack.
+/// times; the cost is the share of steps that the intervals with a save lack. On a machine that others
+/// use too, the first line is the one to look at: the processor time that a save takes, all of which
+/// the loop may lose and more it cannot.
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +33,13 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Of all threads.
+double processor_seconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 double median(std::vector<double> values) {
@@ -96,6 +106,19 @@ int measure(int64_t parameters, const std::string& parent, double interval, int 
   const State state = large_state(parameters);
   CheckpointStore store(folder, 1);
   RunSaver saver(store, state, loop.team(), {.keep = 1});
+  {
+    const Clock::time_point start = Clock::now();
+    const double processor = processor_seconds();
+    saver.save({}, false, {});
+    saver.finish();
+    const double used = processor_seconds() - processor;
+    fmt::print(
+        "alone: {:.2f} s, of which {:.0f} ms hold the loop up; {:.2f} s of processor time: {:.2f} "
+        "% "
+        "of {} processors over {:g} s\n",
+        seconds_since(start), saver.stall_seconds() * 1e3, used,
+        100 * used / (interval * loop.team().workers()), loop.team().workers(), interval);
+  }
   loop.run(Clock::now(), 2);
   std::vector<double> costs;
   std::vector<double> stalls;

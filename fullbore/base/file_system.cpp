@@ -42,6 +42,10 @@ class SystemFiles : public FileSystem {
   ssize_t write(int file, const void* data, size_t bytes) override {
     return ::write(file, data, bytes);
   }
+  bool write_directly(int file, bool on) override {
+    const int flags = ::fcntl(file, F_GETFL);
+    return flags >= 0 && ::fcntl(file, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+  }
   int truncate(const std::string& path, uint64_t bytes) override {
     return ::truncate(path.c_str(), static_cast<off_t>(bytes));
   }

@@ -27,6 +27,13 @@ class FileSystem {
   /// Opened for writing at its end, whoever else writes there; created if it is missing.
   virtual int append(const std::string& path) = 0;
   virtual ssize_t write(int file, const void* data, size_t bytes) = 0;
+  /// From now on writes go past the page cache (O_DIRECT), or no more: sizes, offsets and addresses
+  /// are then multiples of kDirectAlignment. False, and nothing changes, where that is not possible.
+  virtual bool write_directly(int file, bool on) {
+    (void)file;
+    (void)on;
+    return false;
+  }
   virtual int truncate(const std::string& path, uint64_t bytes) = 0;
   virtual int sync(int file) = 0;  ///< fsync: the contents are on the disk when it returns
   virtual int close(int file) = 0;
@@ -52,6 +59,9 @@ class FileSystem {
   /// Removes a file that nobody has created and not yet closed; one that is being written stays.
   virtual void remove_unused(const std::string& path) = 0;
 };
+
+/// Enough for every disk.
+inline constexpr size_t kDirectAlignment = 4096;
 
 /// The operating system's.
 FileSystem& system_files();

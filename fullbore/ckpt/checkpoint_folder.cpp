@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -17,10 +21,16 @@ namespace fullbore {
 namespace {
 
 constexpr std::string_view kTensorSuffix = ".safetensors";
-// What is hashed is still in a cache of the processor when it is written.
+// What is copied is still in a cache of the processor when it is hashed.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
-/// A file of a folder that nobody knows of yet: hashed as it is written.
+struct Free {
+  void operator()(char* memory) const { std::free(memory); }
+};
+
+/// A file of a folder that nobody knows of yet: hashed as it is written. What is large goes past the
+/// page cache, in pieces of a buffer of ours: copying gigabytes into pages that nobody will read costs
+/// the training loop more processor time than all the rest of a save.
 class FolderFile {
  public:
   FolderFile(const std::string& path, FileSystem& files)
@@ -33,18 +43,28 @@ class FolderFile {
 
   Status write(std::string_view bytes) {
     if (file_ < 0) return failure("create");
+    if (!buffer_) {
+      buffer_.reset(static_cast<char*>(std::aligned_alloc(kDirectAlignment, kPieceBytes)));
+      if (!buffer_) throw std::bad_alloc();
+    }
     while (!bytes.empty()) {
-      const std::string_view piece = bytes.substr(0, kPieceBytes);
-      hash_.add(piece.data(), piece.size());
-      if (Status status = write_piece(piece); !status.ok()) return status;
-      bytes.remove_prefix(piece.size());
-      bytes_ += piece.size();
+      const size_t count = std::min(bytes.size(), kPieceBytes - buffered_);
+      std::memcpy(buffer_.get() + buffered_, bytes.data(), count);
+      buffered_ += count;
+      bytes.remove_prefix(count);
+      if (buffered_ < kPieceBytes) break;
+      if (bytes_ == 0) direct_ = files_.write_directly(file_, true);
+      if (Status status = flush(); !status.ok()) return status;
     }
     return success();
   }
 
   Result<ManifestEntry> finish() {
     if (file_ < 0) return failure("create");
+    // The rest is of any size.
+    if (direct_ && !files_.write_directly(file_, false)) return failure("write");
+    direct_ = false;
+    if (Status status = flush(); !status.ok()) return Failure{status.error()};
     if (files_.sync(file_) != 0) return failure("write");
     if (files_.close(std::exchange(file_, -1)) != 0) return failure("write");
     return ManifestEntry{bytes_, hash_.value()};
@@ -54,13 +74,24 @@ class FolderFile {
   Failure failure(const char* what) const {
     return {fmt::format("cannot {} {}: {}", what, path_, system_reason())};
   }
-  Status write_piece(std::string_view piece) {
-    while (!piece.empty()) {
-      const ssize_t written = files_.write(file_, piece.data(), piece.size());
+  Status flush() {
+    std::string_view rest(buffer_.get(), buffered_);
+    hash_.add(rest.data(), rest.size());
+    bytes_ += rest.size();
+    buffered_ = 0;
+    while (!rest.empty()) {
+      const ssize_t written = files_.write(file_, rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written == 0) errno = ENOSPC;  // or this would never end
-      if (written <= 0) return failure("write");
-      piece.remove_prefix(static_cast<size_t>(written));
+      // A file system that does not write directly after all, or that has left a part of a block.
+      const bool misfit = written < 0 ? errno == EINVAL : written % kDirectAlignment != 0;
+      if (direct_ && misfit) {
+        if (!files_.write_directly(file_, false)) return failure("write");
+        direct_ = false;
+      } else if (written <= 0) {
+        if (written == 0) errno = ENOSPC;  // or this would never end
+        return failure("write");
+      }
+      if (written > 0) rest.remove_prefix(static_cast<size_t>(written));
     }
     return success();
   }
@@ -68,6 +99,9 @@ class FolderFile {
   std::string path_;
   FileSystem& files_;
   int file_;
+  bool direct_ = false;
+  std::unique_ptr<char, Free> buffer_;
+  size_t buffered_ = 0;
   uint64_t bytes_ = 0;
   StreamingHash hash_;
 };

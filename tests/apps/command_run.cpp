@@ -55,13 +55,18 @@ CommandResult run_command(const std::string& folder, const std::vector<std::stri
                           const std::function<void(pid_t)>& while_running) {
   const std::string out = folder + "/.stdout";
   const std::string err = folder + "/.stderr";
+  // Opened here: the child may be killed before it has done anything.
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const int out_file = open(out.c_str(), flags, 0666);
+  const int err_file = open(err.c_str(), flags, 0666);
   const pid_t child = fork();
   if (child == 0) {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    dup2(open(out.c_str(), flags, 0666), STDOUT_FILENO);
-    dup2(open(err.c_str(), flags, 0666), STDERR_FILENO);
+    dup2(out_file, STDOUT_FILENO);
+    dup2(err_file, STDERR_FILENO);
     become_command(folder, arguments);
   }
+  close(out_file);
+  close(err_file);
   CommandResult result;
   result.exit_code = wait_for(child, while_running);
   result.out = read_file(out).value();

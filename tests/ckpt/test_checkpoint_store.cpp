@@ -147,7 +147,7 @@ TEST_F(Store, AFaultAnywhereInASaveLosesNothing) {
       ASSERT_TRUE(save(4).ok());
       EXPECT_EQ(find().found->record.step, 4);
     }
-    EXPECT_GT(faults, 60);
+    EXPECT_GT(faults, 50);
   }
 }
 

@@ -16,7 +16,7 @@ using testing::Contents;
 using testing::MemoryDisk;
 
 constexpr int64_t kSteps = 7;
-constexpr int kLots = 24;
+constexpr int kLots = 32;
 constexpr int kLines = 3;
 constexpr const char* kMetrics = "run/metrics.jsonl";
 
