@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/machine.h"
+#include "fullbore/monitor/process.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
 #include "tests/support/scratch_folder.h"
@@ -354,6 +356,36 @@ TEST_F(TrainerTest, AWriteThatFailsEndsTheRunWithAReason) {
   EXPECT_THROW(train(job_, run, console_, false, std::chrono::steady_clock::now()), DataError);
   EXPECT_EQ(nlohmann::json::parse(file("run/summary.json"))["status"], "failed");
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // their heaps keep what is freed
+/// Looks at the process's memory as batches are asked for, early and late in a long run.
+class Watched : public Lines {
+ public:
+  static constexpr uint64_t kEarly = 2000;
+  static constexpr uint64_t kLate = kEarly + 10000;
+  void fill(uint64_t position, std::span<void* const> buffers) const override {
+    Lines::fill(position, buffers);
+    if (position == kEarly) early_ = resident_bytes();
+    if (position == kLate) late_ = resident_bytes();
+  }
+  int64_t growth() const { return late_ - early_; }
+
+ private:
+  mutable std::atomic<int64_t> early_ = 0;
+  mutable std::atomic<int64_t> late_ = 0;
+};
+
+// Metrics, evaluations and saves included.
+TEST_F(TrainerTest, TenThousandStepsTakeNoMoreMemory) {
+  const auto watched = std::make_shared<Watched>();
+  job_.training = watched;
+  job_.options.steps = Watched::kLate + 100;
+  job_.options.evaluation_interval = job_.options.checkpoint_interval = 1000;
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  EXPECT_LE(watched->growth(), 1 << 20);
+}
+#endif
 
 }  // namespace
 }  // namespace fullbore
