@@ -3,6 +3,7 @@
 #include "apps/commands.h"
 #include "apps/language_model.h"
 #include "fullbore/base/files.h"
+#include "fullbore/data/bpe_tokenizer.h"
 #include "models/huggingface_gpt2.h"
 
 namespace fullbore {
@@ -18,7 +19,10 @@ ExitCode run_export(const ExportArguments& arguments) {
   const TrainedModel model = load_model(arguments.model);
   const LanguageModelConfig sizes = model_config(model.config, model.tokenizer->vocabulary_size());
   export_huggingface_gpt2(arguments.output, sizes, model.state);
-  const std::string tokenizer = arguments.output + "/fullbore_tokenizer.json";
+  // A byte-level BPE is in transformers' own format already.
+  const bool foreign = dynamic_cast<const BpeTokenizer*>(model.tokenizer.get()) != nullptr;
+  const std::string tokenizer =
+      arguments.output + (foreign ? "/tokenizer.json" : "/fullbore_tokenizer.json");
   const Status written = write_file_atomically(tokenizer, model.tokenizer->to_json());
   if (!written) throw DataError(written.error());
   fmt::print("{}: step {} of {}\n", arguments.output, model.step, model.path);
@@ -41,8 +45,9 @@ void add_export_command(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("-o,--output", arguments->output, "Folder to write")->required();
   command->footer(
       "\nhuggingface: config.json and model.safetensors, which transformers reads as\n"
-      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer is kept as it is here,\n"
-      "beside them, in fullbore_tokenizer.json. The way back, to go on from such a folder, is\n"
+      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer goes beside them: a byte-level\n"
+      "BPE as tokenizer.json, which transformers reads too, others as fullbore_tokenizer.json.\n"
+      "The way back, to go on from such a folder, is\n"
       "`fullbore train CONFIG model.initialize_from=FOLDER`.\n"
       "\nExample:\n"
       "  fullbore export runs/default-1 --format huggingface -o exported");

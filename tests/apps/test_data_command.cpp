@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "fullbore/data/token_corpus.h"
+#include "fullbore/data/tokenizer.h"
 #include "tests/apps/job.h"
 
 namespace fullbore {
@@ -56,6 +57,11 @@ TEST_F(DataCommand, LearnsATokenizerThatTrainingUses) {
   const CommandResult evaluated = command({"eval", "run", "--json"});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
   EXPECT_TRUE(nlohmann::json::parse(evaluated.out).contains("bits_per_byte"));
+  // Exported, it is where transformers looks for it, and where we do.
+  ASSERT_EQ(command({"export", "run", "-o", "exported"}).exit_code, 0);
+  const auto kept = load_tokenizer(folder_ / "exported");
+  ASSERT_TRUE(kept.ok()) << kept.error();
+  EXPECT_EQ(kept.value()->vocabulary_size(), 270);
 }
 
 TEST_F(DataCommand, TrainingIsTheSameFromTextShardsAndStandardInput) {
