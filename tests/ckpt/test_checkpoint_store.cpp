@@ -193,7 +193,8 @@ TEST_F(Store, OutOfMemoryAnywhereLosesNothing) {
     for (int64_t n = 0;; ++n) {
       bool thrown = false;
       bool reached = false;
-      CheckpointContents contents = Contents(3).get();
+      Contents third(3);
+      const CheckpointContents contents = third.get();
       CheckpointStore store(folder_.path(), 2, healthy_);
       {
         const FailingNew failing(n, for_good);

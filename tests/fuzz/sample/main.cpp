@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fullbore/base/philox.h"
@@ -25,6 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace {
 
 using fullbore::PhiloxStream;
+using namespace std::string_view_literals;
 
 constexpr size_t kLongest = size_t{1} << 16;
 std::string current;       // the input that is being tried
@@ -56,7 +58,7 @@ std::vector<std::string> read_corpus(const std::string& folder) {
 
 /// One small change: what fuzzers have found to be worth trying.
 void mutate(std::string& input, const std::vector<std::string>& corpus, PhiloxStream& random) {
-  static const std::string kBytes("\0\x01\x7F\x80\xC0\xED\xF4\xFF\"\\{}[],: \n0-", 22);
+  static constexpr std::string_view kBytes = "\0\x01\x7F\x80\xC0\xED\xF4\xFF\"\\{}[],: \n0-"sv;
   const size_t at = random.below(input.size() + 1);
   const size_t length = std::min<size_t>(input.size() - at, 1 + random.below(1 + random.below(64)));
   switch (random.below(8)) {
