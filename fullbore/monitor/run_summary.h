@@ -14,12 +14,12 @@ struct RunSummary {
 
   std::string status;  ///< "completed", "interrupted" (run again with --resume) or "failed"
   std::string error;   ///< why, of a failed run
-  int64_t steps = 0;   ///< made since step 0, earlier sessions included
+  int64_t steps = 0;   ///< made since step 0, before a resume too
   double final_train_loss = kUnknown;
   double final_validation_loss = kUnknown;
   double best_validation_loss = kUnknown;
   int64_t best_step = -1;
-  double tokens_per_second = kUnknown;  ///< over this session's steps, evaluation left out
+  double tokens_per_second = kUnknown;  ///< since the last start or resume, evaluation left out
   double utilisation = kUnknown;        ///< of the measured peak of the machine, likewise
   double data_wait_share = kUnknown;    ///< of the steps' time
   int64_t peak_bytes = 0;               ///< largest resident set of the process
@@ -27,9 +27,9 @@ struct RunSummary {
   int64_t parameters = 0;
   double flops_per_step = kUnknown;
   double seconds_to_first_step = kUnknown;  ///< from the start of the command
-  double wall_seconds = kUnknown;           ///< of this session
+  double wall_seconds = kUnknown;           ///< since the last start or resume
   int64_t skipped_steps = 0;                ///< not finite; since step 0
-  int64_t saves = 0;                        ///< checkpoints written in this session
+  int64_t saves = 0;                        ///< checkpoints written since then
   double save_stall_seconds = 0;            ///< for which they held the loop up, all together
 };
 

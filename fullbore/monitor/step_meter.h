@@ -3,7 +3,7 @@
 
 namespace fullbore {
 
-/// How fast steps go: over the whole session, and recently (an average whose weights halve every
+/// How fast steps go: since the start or resume, and recently (an average whose weights halve every
 /// few seconds, so that the display neither flickers nor lags).
 class StepMeter {
  public:

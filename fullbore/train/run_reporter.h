@@ -45,7 +45,8 @@ class RunReporter {
   spdlog::logger& log() { return *log_; }
   Console& console() { return console_; }
 
-  /// Before the first step of this session. Metrics that lie beyond what was restored are cut off.
+  /// Before the first step after a start or a resume. Metrics that lie beyond what was restored are
+  /// cut off.
   void begin(const RunScale& scale, const RunPosition& restored,
              const MetricSinkOptions& sinks = {});
 

@@ -343,7 +343,7 @@ class Trainer {
   std::vector<std::pair<std::string, int>> results_;  ///< the step's but `skipped`, by output
   int loss_output_ = -1;
   int skipped_output_ = -1;  ///< or -1: the step updates the State whatever comes
-  int bad_steps_ = 0;        ///< kept in this session
+  int bad_steps_ = 0;        ///< kept since the start or resume
   RunPosition position_;
   bool restored_ = false;
   bool begun_ = false;
