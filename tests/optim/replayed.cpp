@@ -88,6 +88,13 @@ nlohmann::json read_golden(const std::string& name) {
   return nlohmann::json::parse(file);
 }
 
+std::map<std::string, Shape> shapes_of(const nlohmann::json& list) {
+  std::map<std::string, Shape> result;
+  for (const auto& [name, shape] : list.items())
+    result[name] = Shape(shape.get<std::vector<int64_t>>());
+  return result;
+}
+
 Tensor loss_of_given_gradients(Trace& trace, const std::map<std::string, Shape>& shapes) {
   Tensor loss;
   for (const auto& [name, shape] : shapes) {

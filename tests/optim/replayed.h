@@ -28,6 +28,8 @@ std::unique_ptr<Replayed> compiled(const Graph& graph, const Literals& start);
 
 /// tests/optim/golden/<name>.
 nlohmann::json read_golden(const std::string& name);
+/// {"w": [2, 3], ...}: parameters and their shapes, as golden files list them.
+std::map<std::string, Shape> shapes_of(const nlohmann::json& list);
 
 /// A loss whose gradient by each parameter, a name and its shape, is the batch input
 /// "gradient.<parameter>".

@@ -17,12 +17,7 @@ const json& golden() {
   return contents;
 }
 
-std::map<std::string, Shape> shapes() {
-  std::map<std::string, Shape> result;
-  for (const auto& [name, shape] : golden()["shapes"].items())
-    result[name] = Shape(shape.get<std::vector<int64_t>>());
-  return result;
-}
+std::map<std::string, Shape> shapes() { return shapes_of(golden()["shapes"]); }
 
 Literal literal(const std::string& name, const json& values) {
   return Literal::of({DType::f32, shapes().at(name)}, values);
