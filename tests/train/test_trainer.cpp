@@ -369,6 +369,7 @@ class Watched : public Lines {
     if (position == kEarly) early_ = resident_bytes();
     if (position == kLate) late_ = resident_bytes();
   }
+  bool has_looked() const { return early_ > 0 && late_ > 0; }
   int64_t growth() const { return late_ - early_; }
 
  private:
@@ -383,6 +384,7 @@ TEST_F(TrainerTest, TenThousandStepsTakeNoMoreMemory) {
   job_.options.steps = Watched::kLate + 100;
   job_.options.evaluation_interval = job_.options.checkpoint_interval = 1000;
   ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  ASSERT_TRUE(watched->has_looked());
   EXPECT_LE(watched->growth(), 1 << 20);
 }
 #endif
