@@ -79,7 +79,7 @@ void tell_text(const TextData& text, const Config& config, Console& console) {
 
 ExitCode run_train(const TrainArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
-  const LeaveOnSignal leave;
+  LeaveOnSignal leave;
   // `fullbore train ... | head` must not end a run of hours.
   std::signal(SIGPIPE, SIG_IGN);
   Config config = load(arguments);
@@ -106,6 +106,7 @@ ExitCode run_train(const TrainArguments& arguments) {
     sample.characters = config.train.sample_characters;
     generate_text(run.path(), sample);
   }
+  leave.done();
   return code;
 }
 

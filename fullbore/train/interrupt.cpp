@@ -34,7 +34,7 @@ void remember(int number) {
 
 void leave(int) {
   constexpr std::string_view kWords =
-      "fullbore: interrupted while there was nothing to save; run again with --resume\n";
+      "fullbore: interrupted with nothing left to save; run again with --resume\n";
   // Whether the words arrive changes nothing.
   if (::write(STDERR_FILENO, kWords.data(), kWords.size()) < 0) errno = 0;
   ::_exit(static_cast<int>(ExitCode::kInterrupted));
@@ -62,6 +62,11 @@ void put_back(const std::vector<struct sigaction>& found) {
 
 LeaveOnSignal::LeaveOnSignal() : found_(install(leave)) {}
 LeaveOnSignal::~LeaveOnSignal() { put_back(found_); }
+
+void LeaveOnSignal::done() {
+  install(SIG_IGN);
+  for (struct sigaction& found : found_) found.sa_handler = SIG_IGN;
+}
 
 InterruptGuard::InterruptGuard() {
   FB_CHECK(!guarded.exchange(true), "two interrupt guards at once");

@@ -18,6 +18,9 @@ class LeaveOnSignal {
   LeaveOnSignal(const LeaveOnSignal&) = delete;
   LeaveOnSignal& operator=(const LeaveOnSignal&) = delete;
 
+  /// All is done and saved: to the end of the process no signal may make it look otherwise.
+  void done();
+
  private:
   std::vector<struct sigaction> found_;
 };

@@ -147,7 +147,7 @@ TEST_F(DisturbedRuns, AskedToLeaveTheySaveAndGoOnToTheSameBits) {
     }
     ASSERT_EQ(result.exit_code, static_cast<int>(ExitCode::kInterrupted)) << result.err;
     longest = std::max(longest, seconds_since(start) - delay);
-    if (result.err.find("nothing to save") != std::string::npos) {
+    if (result.err.find("nothing left to save") != std::string::npos) {
       ++nothing_to_save;
     } else {
       ++saved;

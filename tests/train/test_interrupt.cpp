@@ -40,7 +40,22 @@ TEST(InterruptDeathTest, WithNothingToSaveASignalEndsTheProcessAtOnce) {
           raise(number);
           _exit(0);
         },
-        ::testing::ExitedWithCode(75), "nothing to save; run again with --resume");
+        ::testing::ExitedWithCode(75), "nothing left to save; run again with --resume");
+}
+
+TEST(InterruptDeathTest, WhenAllIsDoneSignalsChangeNothing) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    EXPECT_EXIT(
+        {
+          {
+            LeaveOnSignal leave;
+            leave.done();
+            raise(number);
+          }
+          raise(number);
+          _exit(0);
+        },
+        ::testing::ExitedWithCode(0), "");
 }
 
 TEST(InterruptDeathTest, ASecondInterruptFromTheKeyboardEndsTheProcess) {
