@@ -207,6 +207,12 @@ OptimizerOptions optimizer_options(const Config& config) {
                               .average_decay = optim.ema_decay,
                               .norms = optim.norms,
                               .noise_scale = optim.noise_scale};
+  const Config::Engine& engine = config.engine;
+  if (engine.precision == "fp16")
+    options.loss_scaling = {.initial = engine.loss_scale,
+                            .growth = engine.loss_scale_growth,
+                            .backoff = engine.loss_scale_backoff,
+                            .interval = engine.loss_scale_interval};
   for (const std::string& group : optim.groups)
     options.groups.push_back(parse_parameter_group(group));
   return options;
@@ -215,6 +221,10 @@ OptimizerOptions optimizer_options(const Config& config) {
 CompileOptions compile_options(const Config& config) {
   CompileOptions options;
   options.backend = config.engine.backend;
+  options.precision = config.engine.precision == "bf16"   ? DType::bf16
+                      : config.engine.precision == "fp16" ? DType::f16
+                                                          : DType::f32;
+  options.fp32_scopes = config.engine.fp32_modules;
   std::vector<std::string> known;
   for (const Pass& pass : pipeline())
     if (pass.optional) known.emplace_back(pass.name);

@@ -26,7 +26,8 @@ struct PlanArguments {
 /// Passes and planning, without the memory that Program::compile would take.
 Plan plan_of(const Graph& graph, const CompileOptions& options, int workers) {
   const std::unique_ptr<Backend> backend = make_backend(options.backend);
-  return make_plan(run_passes(graph, backend->target(), options.passes), *backend,
+  const Target target = compile_target(*backend, options, workers);
+  return make_plan(run_passes(graph, target, options.passes), *backend,
                    {.workers = workers, .reuse_memory = options.reuse_memory});
 }
 

@@ -54,6 +54,24 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
 }
 
+size_t pattern_distance(std::string_view pattern, std::string_view name) {
+  std::vector<size_t> row(name.size() + 1);
+  for (size_t j = 0; j <= name.size(); ++j) row[j] = j;
+  for (const char p : pattern) {
+    size_t diagonal = row[0];
+    if (p != '*') ++row[0];
+    for (size_t j = 1; j <= name.size(); ++j) {
+      const size_t above = row[j];
+      if (p == '*')
+        row[j] = std::min(above, row[j - 1]);
+      else
+        row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (p != '?' && p != name[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
   size_t begin = 0;

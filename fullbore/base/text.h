@@ -12,6 +12,10 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 /// " Did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+/// Fewest insertions, deletions and substitutions that make `name` match the pattern, in which `*`
+/// stands for any characters and `?` for one; 0: it matches.
+size_t pattern_distance(std::string_view pattern, std::string_view name);
+
 /// Every `from` (not empty) becomes `to`, from left to right.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 

@@ -59,7 +59,14 @@ class Update {
 
   std::vector<Tensor> gradients_of(Tensor loss) {
     const std::vector<Tensor> wanted = tensors_of(parameters_);
-    return gradient(loss, wanted);
+    if (options_.loss_scaling.initial == 0) return gradient(loss, wanted);
+    if (!scale_.valid())
+      scale_ = trace_.state("loss_scale", Role::control, {DType::f32, {}},
+                            Initializer::given({options_.loss_scaling.initial}));
+    std::vector<Tensor> gradients = gradient(loss * cast(scale_, loss.dtype()), wanted);
+    // Scales are powers of two unless somebody wants it otherwise: nothing is rounded.
+    for (Tensor& each : gradients) each = each * cast(1.0 / scale_, each.dtype());
+    return gradients;
   }
 
   /// Of the whole batch, unclipped: decides whether the step counts.
@@ -78,6 +85,10 @@ class Update {
     OptimizerResult result{
         cast(rate, DType::f32), norm_, cast(logical_not(finite_), DType::f32), {}};
     add_norms(result);
+    if (scale_.valid()) {
+      result.metrics.emplace_back("loss_scale", scale_);
+      adapt_scale();
+    }
     clip();
     const UpdateContext context{trace_,
                                 rate,
@@ -100,6 +111,16 @@ class Update {
   }
 
  private:
+  void adapt_scale() {
+    const LossScaling& scaling = options_.loss_scaling;
+    const Tensor finite_steps = count_state(trace_, "finite_steps");
+    const Tensor next = finite_steps + 1.0;
+    const Tensor grows = less_equal(static_cast<double>(scaling.interval), next);
+    const Tensor grown = select(grows, scale_ * scaling.growth, scale_);
+    trace_.update(scale_, maximum(select(finite_, grown, scale_ * scaling.backoff), 1.0));
+    trace_.update(finite_steps, select(logical_and(finite_, logical_not(grows)), next, 0.0));
+  }
+
   void clip() {
     if (options_.clip_value > 0)
       for (Tensor& gradient : gradients_)
@@ -168,6 +189,7 @@ class Update {
   std::vector<Tensor> gradients_;
   Tensor norm_;
   Tensor finite_;
+  Tensor scale_;  ///< invalid: losses are not scaled
 };
 
 }  // namespace

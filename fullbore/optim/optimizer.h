@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,15 @@
 #include "fullbore/trace/trace.h"
 
 namespace fullbore {
+
+/// Dynamic loss scaling, for gradients that fp16 would flush to zero: Micikevicius et al. 2018,
+/// arXiv:1710.03740, section 3.2.
+struct LossScaling {
+  double initial = 0;      ///< first scale; 0: none
+  double growth = 2;       ///< factor after `interval` finite steps in a row
+  double backoff = 0.5;    ///< factor after a step that is not finite
+  int64_t interval = 2000;
+};
 
 struct OptimizerOptions {
   std::string name = "adamw";  ///< one of optimizer_names()
@@ -23,6 +33,7 @@ struct OptimizerOptions {
   double average_decay = 0;    ///< of the exponential moving average of the weights; 0: none
   std::vector<ParameterGroup> groups = {};
   std::string norms = "off";  ///< further results: "groups" or "parameters"
+  LossScaling loss_scaling = {};
   bool noise_scale = false;   ///< whoever traces the loss shall call optimize_halves
 };
 
@@ -48,6 +59,10 @@ struct OptimizerResult {
 /// parameter, moment, average and the counter `updates` keep their bits: values are selected, there
 /// is no branch. `updates` (i64) counts the updates made, and drives schedule and bias corrections;
 /// `step` (i64) counts replays, skipped ones included, and drives random draws.
+///
+/// Loss scaling: State `loss_scale` (f32) multiplies the loss before it is differentiated and divides
+/// the gradients after; `finite_steps` (i64) counts since it last changed. A step in which it was too
+/// large is skipped like any other that is not finite. The result `loss_scale` is the step's.
 ///
 /// Average: State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d = min(average_decay,
 /// (1 + t) / (10 + t)), t the updates made before; it starts as the parameter does.

@@ -15,25 +15,6 @@ namespace {
 const std::vector<std::string> kKeys = {"match", "weight_decay", "learning_rate_multiplier",
                                         "algorithm"};
 
-// Fewest insertions, deletions and substitutions that make `name` match `pattern`; 0: it matches.
-size_t distance(std::string_view pattern, std::string_view name) {
-  std::vector<size_t> row(name.size() + 1);
-  for (size_t j = 0; j <= name.size(); ++j) row[j] = j;
-  for (const char p : pattern) {
-    size_t diagonal = row[0];
-    if (p != '*') ++row[0];
-    for (size_t j = 1; j <= name.size(); ++j) {
-      const size_t above = row[j];
-      if (p == '*')
-        row[j] = std::min(above, row[j - 1]);
-      else
-        row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (p != '?' && p != name[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 double parse_not_negative(std::string_view key, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -94,7 +75,7 @@ std::vector<int> assign_groups(std::span<const std::string> names,
     const std::string* nearest = nullptr;
     size_t least = SIZE_MAX;
     for (size_t i = 0; i < names.size(); ++i) {
-      const size_t edits = distance(groups[g].match, names[i]);
+      const size_t edits = pattern_distance(groups[g].match, names[i]);
       if (edits < least) {
         least = edits;
         nearest = &names[i];

@@ -13,7 +13,7 @@ namespace fullbore {
 ///         elements of the space or one per row of it, where rows are what the body's reductions
 ///         combine, the same trailing axes in all of them; or the body ends in a sum of columns
 ///         (fusion_space.h)
-/// here    last: every other pass sees single nodes
+/// here    after all passes that look at single nodes
 ///
 /// Nodes are joined along the edges between them, first those whose value nobody else reads (it
 /// vanishes), then the others (a read is saved), as long as no path leads from the group through

@@ -12,7 +12,9 @@
 #include "fullbore/passes/fold_constants.h"
 #include "fullbore/passes/fuse.h"
 #include "fullbore/passes/hoist_invariants.h"
+#include "fullbore/passes/lower_precision.h"
 #include "fullbore/passes/merge_common.h"
+#include "fullbore/passes/narrow_storage.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/passes/remove_dead.h"
 #include "fullbore/passes/simplify.h"
@@ -56,6 +58,10 @@ const std::vector<Pass>& pipeline() {
        "first: all others see the arithmetic itself, and backends need kernels for primitives "
        "alone",
        false, expand_composites},
+      {"lower_precision", "contractions read bf16 or f16 where engine.precision asks for it",
+       "after expansion, when every contraction is in sight; before folding, hoisting and merging, "
+       "which put the casts where fewest bytes are moved",
+       true, lower_precision},
       {"fold_constants", "what depends on constants alone is evaluated",
        "before simplify, which looks for zeros and ones", true, fold_constants},
       {"simplify", "algebra on one node at a time",
@@ -68,7 +74,9 @@ const std::vector<Pass>& pipeline() {
       {"remove_dead", "what no output depends on is dropped",
        "after merging, which leaves the loops' superseded results behind", true, remove_dead},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
-       "last: every other pass sees single nodes", true, fuse},
+       "after all passes that look at single nodes", true, fuse},
+      {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",
+       "last: only now is it known which values reach memory", true, narrow_storage},
   };
   return passes;
 }

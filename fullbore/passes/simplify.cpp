@@ -4,19 +4,17 @@
 #include "fullbore/passes/simplify_rules.h"
 
 namespace fullbore {
-namespace {
 
 Tensor simplified(GraphBuilder& builder, SimplifyCall call) {
   while (true) {
     Simpler simpler = simplify_elementwise(call);
     if (!simpler) simpler = simplify_movement(call);
+    if (!simpler) simpler = simplify_precision(call);
     if (simpler.value.valid()) return simpler.value;
     if (!simpler.call) return builder.emit(*call.op, call.inputs, call.attributes, {})[0];
     call = std::move(*simpler.call);
   }
 }
-
-}  // namespace
 
 Graph simplify(const Graph& graph, const Target& target) {
   Rewriter rewriter(graph);

@@ -25,6 +25,12 @@ struct Simpler {
 
 Simpler simplify_elementwise(const SimplifyCall& call);
 Simpler simplify_movement(const SimplifyCall& call);
+/// Moves a change of precision to the side of a movement on which fewer bytes are moved: casts to low
+/// precision before it, casts from it after it. Exact, for a movement does no arithmetic.
+Simpler simplify_precision(const SimplifyCall& call);
+
+/// The call emitted, or what it simplifies to.
+Tensor simplified(GraphBuilder& builder, SimplifyCall call);
 
 /// The number that every element of a value is, if that is known. 0 and -0 are two numbers.
 std::optional<double> number_everywhere(const Graph& graph, Value value);

@@ -106,11 +106,18 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
 
+Target compile_target(const Backend& backend, const CompileOptions& options, int workers) {
+  Target target = backend.target();
+  target.threads = workers;
+  target.precision = options.precision;
+  target.fp32_scopes = options.fp32_scopes;
+  return target;
+}
+
 Program Program::compile(const Graph& graph, State& state, Team& team,
                          const CompileOptions& options, CompileReport* report) {
   const auto backend = make_backend(options.backend);
-  Target target = backend->target();
-  target.threads = team.workers();
+  const Target target = compile_target(*backend, options, team.workers());
   CompileReport own;
   CompileReport& record = report ? *report : own;
   auto start = std::chrono::steady_clock::now();

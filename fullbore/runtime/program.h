@@ -16,7 +16,12 @@ struct CompileOptions {
   std::string backend = "cpu";
   PassOptions passes = {};
   bool reuse_memory = true;
+  DType precision = DType::f32;               ///< or bf16, f16: passes/lower_precision.h
+  std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
 };
+
+/// What passes are told of a backend, its team and the precision asked for.
+Target compile_target(const Backend& backend, const CompileOptions& options, int workers);
 
 /// Where a compilation's time went.
 struct CompileReport {

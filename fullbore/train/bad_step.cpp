@@ -30,6 +30,8 @@ nlohmann::ordered_json report_of(const BadStep& step) {
   return {{"step", step.step},
           {"backend", step.compile.backend},
           {"disabled_passes", step.compile.passes.disabled},
+          {"precision", dtype_name(step.compile.precision)},
+          {"fp32_modules", step.compile.fp32_scopes},
           {"first_non_finite", step.finding},
           {"results", results}};
 }
@@ -40,6 +42,10 @@ Status parse_report(const std::string& text, const std::string& path, BadStep& s
     step.step = json.at("step").get<int64_t>();
     step.compile.backend = json.at("backend").get<std::string>();
     step.compile.passes.disabled = json.at("disabled_passes").get<std::set<std::string>>();
+    step.compile.fp32_scopes = json.at("fp32_modules").get<std::vector<std::string>>();
+    const auto precision = parse_dtype(json.at("precision").get<std::string>());
+    if (!precision) return Failure{fmt::format("{}/{}: precision is no dtype", path, kReport)};
+    step.compile.precision = *precision;
     step.finding = json.at("first_non_finite").get<std::string>();
     for (const auto& [name, value] : json.at("results").items())
       step.results[name] = value.is_number()

@@ -97,12 +97,23 @@ class ConfigBuilder {
                                  what, first_line));
   }
 
+  // Names that people know from elsewhere deserve a reason.
+  static void refuse_precision(const std::string& key, const std::string& name,
+                               const std::string& where) {
+    if (key != "engine.precision" || (name != "tf32" && name != "fp8")) return;
+    throw UsageError(fmt::format(
+        "config: {}: engine.precision is {}; {}. fp32, bf16 or fp16 was expected.", where, name,
+        name == "tf32" ? "it is how NVIDIA's matrix units round fp32, and no processor has it"
+                       : "no processor multiplies in 8-bit floats, so that it would save nothing"));
+  }
+
   void set(const std::string& key, const ConfigText& value, const std::string& where) {
     const ConfigField* field = find_config_field(key);
     if (field == nullptr)
       throw UsageError(fmt::format("config: {}: unknown key '{}'.{}", where, key,
                                    did_you_mean(key, config_keys())));
     if (!assign(*field, config_, value)) {
+      refuse_precision(key, value.text, where);
       constexpr size_t kShown = 60;
       const std::string shown = value.text.substr(0, kShown);
       const std::string given = value.is_list  ? "a list"

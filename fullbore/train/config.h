@@ -81,6 +81,11 @@ struct Config {
   struct Engine {
     std::string backend = "cpu";
     std::string precision = "fp32";
+    std::vector<std::string> fp32_modules;
+    double loss_scale = 65536;
+    double loss_scale_growth = 2;
+    double loss_scale_backoff = 0.5;
+    int64_t loss_scale_interval = 2000;
     int64_t threads = 0;
     std::vector<std::string> disabled_passes;
     std::string cache_dir;

@@ -18,6 +18,7 @@
 ///
 ///   why: zero is the neutral element of addition
 ///   claimed: softmax layer_norm
+///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
 ///   before
 ///   graph ...
 ///   after
@@ -59,6 +60,12 @@ Case read_case(const std::string& path) {
     else if (line.starts_with("claimed: ")) {
       std::istringstream names(line.substr(9));
       for (std::string name; names >> name;) result.target.claimed.insert(name);
+    } else if (line.starts_with("precision: ")) {
+      std::istringstream words(line.substr(11));
+      std::string dtype;
+      words >> dtype;
+      result.target.precision = parse_dtype(dtype).value();
+      for (std::string scope; words >> scope;) result.target.fp32_scopes.push_back(scope);
     }
   }
   return result;
@@ -70,6 +77,11 @@ void bless(const Case& each, const std::string& after) {
   if (!each.target.claimed.empty()) {
     file << "claimed:";
     for (const std::string& name : each.target.claimed) file << " " << name;
+    file << "\n";
+  }
+  if (each.target.precision != DType::f32) {
+    file << "precision: " << dtype_name(each.target.precision);
+    for (const std::string& scope : each.target.fp32_scopes) file << " " << scope;
     file << "\n";
   }
   file << "before\n" << each.before << "after\n" << after;
@@ -112,6 +124,7 @@ TEST_P(PassCase, GivesTheGraphExpected) {
     EXPECT_EQ(print(after), each.after) << each.why;
   EXPECT_EQ(print(pass->run(after, each.target)), print(after)) << "twice is not once";
   const std::vector<Literal> inputs = some_inputs(before.value());
+  // The interpreter rounds nothing: other types than before, the same numbers.
   EXPECT_EQ(compare_literals(interpret(before.value(), inputs), interpret(after, inputs), 1e-9),
             "");
 }

@@ -57,16 +57,18 @@ std::string check_result(const Graph& after, const RandomGraph& random,
 }
 
 std::string check(const RandomGraph& random) {
+  Target target;
+  target.precision = DType::bf16;
   if (const std::string problem = check_text(random.graph); !problem.empty()) return problem;
   const std::vector<Literal> expected = interpret(random.graph, random.inputs);
   for (const Pass& pass : pipeline()) {
-    const Graph after = pass.run(random.graph, {});
+    const Graph after = pass.run(random.graph, target);
     std::string problem = check_result(after, random, expected);
-    if (problem.empty() && print(pass.run(after, {})) != print(after))
+    if (problem.empty() && print(pass.run(after, target)) != print(after))
       problem = "twice is not once";
     if (!problem.empty()) return std::string(pass.name) + ": " + problem;
   }
-  const std::string problem = check_result(run_passes(random.graph, {}), random, expected);
+  const std::string problem = check_result(run_passes(random.graph, target), random, expected);
   return problem.empty() ? "" : "all passes: " + problem;
 }
 

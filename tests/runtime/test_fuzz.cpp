@@ -30,8 +30,9 @@ std::string check_sharing_of_memory(const RandomGraph& random, Team& team) {
   return difference.empty() ? "" : "sharing memory changes the result: " + difference;
 }
 
-std::string check(const RandomGraph& random, Team& team) {
-  std::string problem = check_against_oracle(random.graph, random.inputs, team, {});
+std::string check(const RandomGraph& random, Team& team, DType precision) {
+  std::string problem =
+      check_against_oracle(random.graph, random.inputs, team, {.precision = precision});
   return problem.empty() ? check_sharing_of_memory(random, team) : problem;
 }
 
@@ -45,16 +46,20 @@ RandomGraph some_graph(uint64_t seed) {
   return random;
 }
 
+constexpr DType kPrecisions[] = {DType::f32, DType::f32, DType::bf16, DType::f16};
+
 TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
   Team team(2);
   std::string failure;
   const int graphs = fuzz(15, [&](uint64_t seed) {
     const RandomGraph random = some_graph(seed);
-    failure = check(random, team);
+    const DType precision = kPrecisions[seed / 7 % std::size(kPrecisions)];
+    failure = check(random, team, precision);
     if (failure.empty()) return true;
     const RandomGraph small =
-        shrink(random, [&](const RandomGraph& smaller) { return !check(smaller, team).empty(); });
-    failure = check(small, team) + "\n" + describe(seed, small);
+        shrink(random, [&](const RandomGraph& smaller) { return !check(smaller, team, precision).empty(); });
+    failure = fmt::format("{}\nprecision {}, {}", check(small, team, precision),
+                          dtype_name(precision), describe(seed, small));
     return false;
   });
   EXPECT_TRUE(failure.empty()) << failure;

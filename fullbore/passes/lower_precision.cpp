@@ -1,0 +1,91 @@
+#include "fullbore/passes/lower_precision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/ir/loop.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/ops.h"
+#include "fullbore/passes/kept_values.h"
+#include "fullbore/passes/rewriter.h"
+
+namespace fullbore {
+namespace {
+
+size_t place(Value value) { return static_cast<size_t>(value.id); }
+
+bool is_optimizers(const Node& node) {
+  return node.scope == "optimizer" || node.scope.starts_with("optimizer.");
+}
+
+// Is it arithmetic of the kind that gets low operands: a contraction of f32, whatever its scope?
+bool contracts_f32(const Graph& graph, const Node& node) {
+  return node.op->is(Tag::contraction) && graph.type(node.inputs[0]).dtype == DType::f32;
+}
+
+void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node, DType low,
+                       const std::vector<bool>& kept) {
+  const Origin origin(rewriter.builder(), node);
+  std::vector<Tensor> operands = rewriter.tensors(node.inputs);
+  for (Tensor& operand : operands)
+    if (operand.dtype() == DType::f32) operand = cast(operand, low, origin.loc());
+  Attributes attributes = node.attributes;
+  if (attributes.has("wide")) attributes.set("wide", bool{kept[place(node.outputs[0])]});
+  std::vector<Tensor> results =
+      rewriter.builder().emit(*node.op, operands, std::move(attributes), origin.loc());
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = cast(results[i], graph.type(node.outputs[i]).dtype, origin.loc());
+  rewriter.map(node, results);
+}
+
+Graph lower(const Graph& graph, const Target& target, int carried) {
+  const std::vector<bool> kept = kept_values(graph, carried);
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    if (contracts_f32(graph, node) && !is_optimizers(node) && !stays_f32(node, target))
+      lower_contraction(rewriter, graph, node, target.precision, kept);
+    else
+      rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {
+                      return lower(body, target, is_loop(node) ? LoopShape(node).carried : 0);
+                    }));
+  }
+  return rewriter.finish();
+}
+
+void collect_scopes(const Graph& graph, std::vector<std::string>& scopes) {
+  for (const Node& node : graph.nodes()) {
+    if (node.body) collect_scopes(*node.body, scopes);
+    if (std::find(scopes.begin(), scopes.end(), node.scope) == scopes.end())
+      scopes.push_back(node.scope);
+  }
+}
+
+// A pattern with a slip in it would lower what it was meant to protect.
+void check_scopes(const Graph& graph, const Target& target) {
+  if (target.fp32_scopes.empty()) return;
+  std::vector<std::string> scopes;
+  collect_scopes(graph, scopes);
+  for (const std::string& pattern : target.fp32_scopes) {
+    const auto nearest = std::min_element(
+        scopes.begin(), scopes.end(), [&](const std::string& a, const std::string& b) {
+          return pattern_distance(pattern, a) < pattern_distance(pattern, b);
+        });
+    if (nearest != scopes.end() && pattern_distance(pattern, *nearest) == 0) continue;
+    throw UsageError(fmt::format(
+        "engine.fp32_modules: '{}' matches no module.{}", pattern,
+        nearest == scopes.end() ? "" : fmt::format(" The nearest is '{}'.", *nearest)));
+  }
+}
+
+}  // namespace
+
+Graph lower_precision(const Graph& graph, const Target& target) {
+  if (target.precision == DType::f32) return graph;
+  check_scopes(graph, target);
+  return lower(graph, target, -1);
+}
+
+}  // namespace fullbore

@@ -1,0 +1,23 @@
+#pragma once
+#include "fullbore/ir/graph.h"
+#include "fullbore/ir/target.h"
+
+namespace fullbore {
+
+/// Lets contractions read `target.precision`, bf16 or f16, where the model says f32; their products
+/// are summed in f32 as ever. Nothing changes where the target asks for f32.
+///
+/// before  composites without a kernel are expanded, so that every contraction is in sight
+/// after   each f32 contraction reads low operands, each by a cast of its own, and its result is low
+///         and cast back, except where it would be kept: what goes into State or into a result
+///         element by element (gradients of parameters, recurrent states, logits that are asked for)
+///         or is accumulated from trip to trip stays f32 from the contraction's own sums on
+/// here    before folding, simplifying, hoisting and merging: they move casts to where fewest bytes
+///         are moved, take those of weights out of loops, and make equal ones one
+///
+/// All other arithmetic stays f32: norms, softmax, losses, sums, and what the optimiser does with its
+/// f32 master weights. So do contractions in scopes that match `target.fp32_scopes` and in the
+/// optimiser's own. Micikevicius et al. 2018, arXiv:1710.03740, section 3.
+Graph lower_precision(const Graph& graph, const Target& target);
+
+}  // namespace fullbore
