@@ -84,6 +84,10 @@ void run_panel(benchmark::State& state, const Contraction& c) {
   run_on_team(state, c, *(dots ? cpu::make_dot_matmul(c, unit) : cpu::make_panel_matmul(c, unit)));
 }
 
+void run_pairs(benchmark::State& state, const Contraction& c) {
+  run_on_team(state, c, *cpu::make_pair_matmul(c));
+}
+
 void run_onednn(benchmark::State& state, const Contraction& c) {
   run_on_team(state, c, *cpu::make_onednn_matmul(c, team().workers()));
 }
@@ -125,6 +129,12 @@ const Contraction kProducts[] = {
     {1, 6400, 1024, 256, false, true},
     {1, 6400, 256, 1024, false, true},
     {1, 256, 1024, 6400, true, false},
+    // A layer of configs/gpt-shakespeare.yaml with a batch of 8.
+    {1, 2048, 1536, 384, false, true},
+    {1, 2048, 384, 1536, false, false},
+    {1, 1536, 384, 2048, true, false},
+    {48, 256, 256, 64, false, true},
+    {48, 256, 64, 256, false, false},
     // The heads of attention: scores, values, gradients.
     {48, 64, 64, 32, false, true},
     {48, 64, 32, 64, false, false},
@@ -151,6 +161,7 @@ void register_all() {
       add("openmp", run_openmp);
       add("onednn", run_onednn);
       add("panel", run_panel);
+      if (dtype == DType::bf16 && this_processor().bf16_products) add("pairs", run_pairs);
     }
 }
 

@@ -114,6 +114,15 @@ TEST_P(MatrixProducts, OfPanelsAndDotsAgreeWithTheReference) {
   });
 }
 
+TEST_P(MatrixProducts, OfPairsAgreeWithTheReference) {
+  if (GetParam().in != DType::bf16) return;
+  if (!this_processor().bf16_products) GTEST_SKIP() << "this processor multiplies no pairs";
+  for_each_call([](const MatmulCase& call) {
+    const auto pairs = cpu::make_pair_matmul(call.contraction());
+    EXPECT_EQ(call.check(*pairs), "") << pairs->description();
+  });
+}
+
 // Those that oneDNN is asked for.
 class OneDnnProducts : public MatrixProducts {};
 

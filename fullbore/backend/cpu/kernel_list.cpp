@@ -12,6 +12,7 @@ const std::vector<KernelMaker>& kernel_list() {
   static const std::vector<KernelMaker> list = {
       {"gather", "copy", cpu::make_gather},
       {"matmul", "dot", cpu::make_dot_matmul},
+      {"matmul", "pairs", cpu::make_pair_matmul},
       {"matmul", "onednn", cpu::make_onednn_matmul},
       {"matmul", "panel", cpu::make_panel_matmul},
       {"scatter_add", "scatter", cpu::make_scatter_add},

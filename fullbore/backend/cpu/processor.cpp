@@ -1,5 +1,7 @@
 #include "fullbore/backend/cpu/processor.h"
 
+#include <cpuid.h>
+
 namespace fullbore {
 namespace {
 
@@ -11,6 +13,12 @@ VectorUnit find_vector_unit() {
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return VectorUnit::avx512;
   return avx2 ? VectorUnit::avx2 : VectorUnit::baseline;
+}
+
+// GCC 12's builtin does not know of AMX: leaf 7, bit 22 of EDX.
+bool has_bf16_tiles() {
+  unsigned int a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
 }
 
 }  // namespace
@@ -30,6 +38,7 @@ const Processor& this_processor() {
     found.vector_unit = find_vector_unit();
     found.bf16_products =
         found.vector_unit == VectorUnit::avx512 && __builtin_cpu_supports("avx512bf16") != 0;
+    found.bf16_tiles = found.bf16_products && has_bf16_tiles();
     return found;
   }();
   return processor;

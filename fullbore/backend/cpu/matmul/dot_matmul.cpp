@@ -67,7 +67,7 @@ class DotMatmul final : public Kernel {
   const T* rows_of_a(const void* a, int64_t batch, T* scratch) const {
     const char* rows = static_cast<const char*>(a) + batch * c_.m * c_.k * dtype_bytes(c_.in);
     if (native()) return reinterpret_cast<const T*>(rows);
-    loops_.copy({rows, c_.in, c_.k, c_.m, c_.k}, scratch, c_.k);
+    loops_.copy_rows({rows, c_.in, c_.k, c_.m, c_.k}, scratch, c_.k);
     return scratch;
   }
 

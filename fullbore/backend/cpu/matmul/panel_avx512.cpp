@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/backend/cpu/matmul/avx512_registers.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
 
 // GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
@@ -19,9 +20,6 @@
 namespace fullbore::cpu {
 namespace {
 
-// 32 registers: 24 sums, 4 of columns, one broadcast; 28 or so with fewer, wider rows.
-constexpr int rows_beside(int vectors) { return vectors >= 4 ? 6 : vectors == 3 ? 8 : 12; }
-
 struct Avx512F32 {
   using Element = float;
   using Register = __m512;
@@ -30,7 +28,7 @@ struct Avx512F32 {
   static constexpr int kPanelVectors = 4;
   static constexpr int kDotRows = 4;
   static constexpr double kFlopsPerNanosecond = 100;
-  static constexpr int rows_of(int vectors) { return rows_beside(vectors); }
+  static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
 
   FB_INLINE Register zero() { return _mm512_setzero_ps(); }
   FB_INLINE Register load(const float* p) { return _mm512_loadu_ps(p); }
@@ -68,36 +66,7 @@ struct Avx512F32 {
                         _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
 
-  // Pairs of rows, then pairs of pairs, within 128-bit quarters; then the quarters themselves.
-  FB_INLINE void transpose(Register (&x)[16]) {
-    Register t[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i += 2) {
-      t[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-      t[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; i += 4) {
-      const __m512d low = _mm512_castps_pd(t[i]), low2 = _mm512_castps_pd(t[i + 2]);
-      const __m512d high = _mm512_castps_pd(t[i + 1]), high2 = _mm512_castps_pd(t[i + 3]);
-      x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, low2));
-      x[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, low2));
-      x[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high, high2));
-      x[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high, high2));
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 4; ++i) {
-      t[i] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
-      t[i + 4] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xdd);
-      t[i + 8] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x88);
-      t[i + 12] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xdd);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 8; ++i) {
-      x[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-      x[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-    }
-  }
+  FB_INLINE void transpose(Register (&x)[16]) { avx512_transpose(x); }
 };
 
 struct Avx512F64 {
@@ -108,7 +77,7 @@ struct Avx512F64 {
   static constexpr int kPanelVectors = 4;
   static constexpr int kDotRows = 4;
   static constexpr double kFlopsPerNanosecond = 50;
-  static constexpr int rows_of(int vectors) { return rows_beside(vectors); }
+  static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
 
   FB_INLINE Register zero() { return _mm512_setzero_pd(); }
   FB_INLINE Register load(const double* p) { return _mm512_loadu_pd(p); }

@@ -36,27 +36,31 @@ const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
 }
 
-template <class T>
+/// Depth is counted in operands of type P: one element each, or two if they are pairs.
+template <class P>
 class PanelMatmul final : public Kernel {
  public:
-  PanelMatmul(const Contraction& c, VectorUnit unit, const PanelUnit<T>& loops)
+  PanelMatmul(const Contraction& c, std::string_view unit, const PanelUnit<P>& loops)
       : c_(c),
         loops_(loops),
-        native_(dtype_bytes(c.in) == static_cast<int64_t>(sizeof(T))),
-        direct_(dtype_bytes(c.out) == static_cast<int64_t>(sizeof(T))),
-        copy_a_(!native_ || (c.transpose_a && c.m > 2 * kTileRows)),
-        copy_b_(!native_ || c.transpose_b || (c.n > loops.panel && c.m >= kRowsToPack)),
-        depth_(std::max<int64_t>(1, even_parts(c.k, kDepth))),
+        k_(divide_up(c.k, kPair)),
+        native_(dtype_bytes(c.in) * kPair == kOperandBytes),
+        direct_(dtype_bytes(c.out) == kSumBytes),
+        copy_a_(!native_ || (c.transpose_a && (kPair > 1 || c.m > 2 * kTileRows)) ||
+                c.k % kPair != 0),
+        copy_b_(!native_ || kPair > 1 || c.transpose_b ||
+                (c.n > loops.panel && c.m >= kRowsToPack)),
+        depth_(std::max<int64_t>(1, even_parts(k_, kDepth))),
         packed_depth_(depth_ * std::max<int64_t>(1, kPackedDepth / depth_)),
-        text_(fmt::format("matmul {} {}", vector_unit_name(unit), c.text())) {
+        text_(fmt::format("matmul {} {}", unit, c.text())) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each: taller
     // tiles then.
-    const int64_t height = direct_ || c.k <= packed_depth_ ? kTileRows : 4 * kTileRows;
+    const int64_t height = direct_ || k_ <= packed_depth_ ? kTileRows : 4 * kTileRows;
     const int64_t row_tiles = std::max<int64_t>(1, c.m / height);
     rows_ = {c.m, std::max<int64_t>(1, round_up(divide_up(c.m, row_tiles), 6))};
     int64_t panels = 2;
     if (rows_.parts() >= kManyRowTiles)
-      panels = std::clamp(kPanelElements / (std::max<int64_t>(1, c.k) * loops.panel), panels,
+      panels = std::clamp(kPanelElements / (std::max<int64_t>(1, k_) * loops.panel), panels,
                           kMostPanels);
     if (c.batch * rows_.parts() * divide_up(c.n, panels * loops.panel) < kFewestTiles) panels = 1;
     columns_ = {c.n, panels * loops.panel};
@@ -82,7 +86,7 @@ class PanelMatmul final : public Kernel {
                       columns_.end(column_tile % columns_.parts())};
       // A narrow result is rounded when its sums are complete, so its tile stays in scratch until
       // then, and only one can.
-      if (direct_ || c_.k <= packed_depth_) {
+      if (direct_ || k_ <= packed_depth_) {
         multiply(buffers, columns, first, first + count, scratch);
       } else {
         for (int64_t tile = first; tile < first + count; ++tile)
@@ -98,9 +102,10 @@ class PanelMatmul final : public Kernel {
     int64_t begin;
     int64_t end;
   };
-  // What stands for a or b: elements as T, and their strides.
+  using Sum = SumOf<P>;
+  // What stands for a or b, and its strides.
   struct Operand {
-    const T* data;
+    const P* data;
     int64_t row;
     int64_t depth;
   };
@@ -108,11 +113,11 @@ class PanelMatmul final : public Kernel {
   int64_t b_bytes() const {
     if (!copy_b_) return 0;
     const int64_t width = round_up(std::min(columns_.size, c_.n), loops_.lanes);
-    return round_up(std::min(packed_depth_, c_.k) * width * kBytes, 64);
+    return round_up(std::min(packed_depth_, k_) * width * kOperandBytes, 64);
   }
-  int64_t a_bytes() const { return copy_a_ ? round_up(depth_ * rows_.size * kBytes, 64) : 0; }
+  int64_t a_bytes() const { return copy_a_ ? round_up(depth_ * rows_.size * kOperandBytes, 64) : 0; }
   int64_t c_bytes() const {
-    return direct_ ? 0 : round_up(rows_.size * columns_.size * kBytes, 64);
+    return direct_ ? 0 : round_up(rows_.size * columns_.size * kSumBytes, 64);
   }
   int64_t worker_bytes() const { return b_bytes() + a_bytes() + c_bytes(); }
 
@@ -121,26 +126,28 @@ class PanelMatmul final : public Kernel {
                 char* scratch) const {
     int64_t begin = 0;
     do {  // once even if there is nothing to contract: the result is zeros
-      const int64_t end = std::min(c_.k, begin + packed_depth_);
+      const int64_t end = std::min(k_, begin + packed_depth_);
       if (copy_b_)
         pack_b(offset(buffers[1], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
-               reinterpret_cast<T*>(scratch));
+               reinterpret_cast<P*>(scratch));
       for (int64_t tile = first; tile < last; ++tile)
         multiply_tile(buffers, columns, tile, begin, end, scratch);
       begin = end;
-    } while (begin < c_.k);
+    } while (begin < k_);
   }
 
   // b[begin..end, columns] as panels one after the other, each [end - begin, its width].
-  void pack_b(const char* b, const Columns& columns, int64_t begin, int64_t end, T* to) const {
+  void pack_b(const char* b, const Columns& columns, int64_t begin, int64_t end, P* to) const {
+    const int64_t first = begin * kPair;
+    const int64_t depth = elements(begin, end);
     for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
       const int64_t width = std::min<int64_t>(loops_.panel, columns.end - column);
       const int64_t stride = round_up(width, loops_.lanes);
       if (c_.transpose_b)
         loops_.copy_transposed(
-            {offset(b, c_.in, column * c_.k + begin), c_.in, c_.k, width, end - begin}, to, stride);
+            {offset(b, c_.in, column * c_.k + first), c_.in, c_.k, width, depth}, to, stride);
       else
-        loops_.copy({offset(b, c_.in, begin * c_.n + column), c_.in, c_.n, end - begin, width}, to,
+        loops_.copy({offset(b, c_.in, first * c_.n + column), c_.in, c_.n, depth, width}, to,
                     stride);
       to += (end - begin) * stride;
     }
@@ -149,19 +156,19 @@ class PanelMatmul final : public Kernel {
   // Rows of a from `row` on, `begin` the first of depth: where they lie or, copied, [rows, depth] or
   // for a transposed a [depth, rows].
   Operand rows_of_a(const void* const* buffers, int64_t batch, int64_t row, int64_t rows,
-                    int64_t begin, int64_t depth, T* copy) const {
-    const int64_t first =
-        batch * c_.m * c_.k + (c_.transpose_a ? begin * c_.m + row : row * c_.k + begin);
+                    int64_t begin, int64_t depth, P* copy) const {
+    const int64_t first = batch * c_.m * c_.k + (c_.transpose_a ? begin * kPair * c_.m + row
+                                                                : row * c_.k + begin * kPair);
     const char* a = offset(buffers[0], c_.in, first);
     if (!copy_a_) {
-      const auto* data = reinterpret_cast<const T*>(a);
-      return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k, 1};
+      const auto* data = reinterpret_cast<const P*>(a);
+      return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k / kPair, 1};
     }
     if (c_.transpose_a) {
-      loops_.copy({a, c_.in, c_.m, depth, rows}, copy, rows);
+      loops_.copy({a, c_.in, c_.m, elements(begin, begin + depth), rows}, copy, rows);
       return {copy, 1, rows};
     }
-    loops_.copy({a, c_.in, c_.k, rows, depth}, copy, depth);
+    loops_.copy_rows({a, c_.in, c_.k, rows, elements(begin, begin + depth)}, copy, depth);
     return {copy, depth, 1};
   }
 
@@ -171,9 +178,9 @@ class PanelMatmul final : public Kernel {
     const int64_t rows = rows_.end(tile) - row;
     const int64_t width = columns.end - columns.begin;
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
-    auto* a_copy = reinterpret_cast<T*>(scratch + b_bytes());
-    auto* sums = reinterpret_cast<T*>(scratch + b_bytes() + a_bytes());
-    T* c = direct_ ? static_cast<T*>(buffers[2]) + at : sums;
+    auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
+    auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
+    Sum* c = direct_ ? static_cast<Sum*>(buffers[2]) + at : sums;
     const int64_t c_row = direct_ ? c_.n : width;
     int64_t from = begin;
     do {
@@ -182,26 +189,34 @@ class PanelMatmul final : public Kernel {
       for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
         const int64_t panel = std::min<int64_t>(loops_.panel, columns.end - column);
         const int64_t stride = copy_b_ ? round_up(panel, loops_.lanes) : c_.n;
-        const T* b =
+        const P* b =
             copy_b_
-                ? reinterpret_cast<const T*>(scratch) + (column - columns.begin) * (end - begin) +
+                ? reinterpret_cast<const P*>(scratch) + (column - columns.begin) * (end - begin) +
                       (from - begin) * stride
-                : static_cast<const T*>(buffers[1]) + (columns.batch * c_.k + from) * c_.n + column;
+                : static_cast<const P*>(buffers[1]) + (columns.batch * c_.k + from) * c_.n + column;
         loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride,
                          c + (column - columns.begin), c_row, from > 0});
       }
       from += depth;
     } while (from < end);
-    if (!direct_ && end == c_.k)
+    if (!direct_ && end == k_)
       loops_.round(sums, width, static_cast<char*>(buffers[2]) + at * dtype_bytes(c_.out), c_.n,
                    c_.out, rows, width);
   }
 
-  static constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  // Elements of depth from one operand to another; an odd depth ends half a pair early.
+  int64_t elements(int64_t begin, int64_t end) const {
+    return std::min(end * kPair, c_.k) - begin * kPair;
+  }
+
+  static constexpr int64_t kPair = kDepthOf<P>;
+  static constexpr auto kOperandBytes = static_cast<int64_t>(sizeof(P));
+  static constexpr auto kSumBytes = static_cast<int64_t>(sizeof(SumOf<P>));
   Contraction c_;
-  const PanelUnit<T>& loops_;
-  bool native_;  ///< operands are of type T
-  bool direct_;  ///< the result is
+  const PanelUnit<P>& loops_;
+  int64_t k_;    ///< depth
+  bool native_;  ///< what lies in memory can be multiplied as it is
+  bool direct_;  ///< the result is of the type of the sums
   bool copy_a_;
   bool copy_b_;
   int64_t depth_;
@@ -211,23 +226,34 @@ class PanelMatmul final : public Kernel {
   std::string text_;
 };
 
-template <class Make>
-auto with_products_in(DType dtype, const Make& make) {
-  return dtype == DType::f64 ? make(double{}) : make(float{});
+template <class P>
+std::unique_ptr<Kernel> make(const Contraction& c, VectorUnit unit, std::string_view name) {
+  const PanelUnit<P>* loops = panel_unit<P>(unit);
+  return loops ? std::make_unique<PanelMatmul<P>>(c, name, *loops) : nullptr;
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_panel_matmul(const Contraction& c, VectorUnit unit) {
-  return with_products_in(c.in, [&](auto zero) -> std::unique_ptr<Kernel> {
-    const auto* loops = panel_unit<decltype(zero)>(unit);
-    if (!loops) return nullptr;
-    return std::make_unique<PanelMatmul<decltype(zero)>>(c, unit, *loops);
-  });
+  const std::string_view name = vector_unit_name(unit);
+  return c.in == DType::f64 ? make<double>(c, unit, name) : make<float>(c, unit, name);
 }
 
 std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request) {
   return make_panel_matmul(Contraction::of(request), this_processor().vector_unit);
+}
+
+std::unique_ptr<Kernel> make_pair_matmul(const Contraction& c) {
+  return make<Bf16Pair>(c, VectorUnit::avx512, "avx512_bf16");
+}
+
+std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
+  const Contraction c = Contraction::of(request);
+  if (c.in != DType::bf16)
+    return request.decline(fmt::format("{} elements are not multiplied in pairs", dtype_name(c.in)));
+  if (this_processor().bf16_tiles) return request.decline("this processor has tiles for bf16");
+  if (auto kernel = make_pair_matmul(c)) return kernel;
+  return request.decline("this processor has no bf16 products");
 }
 
 }  // namespace fullbore::cpu

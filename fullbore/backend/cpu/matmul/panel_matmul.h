@@ -15,6 +15,12 @@ std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request);
 /// The same on a given unit, for tests; null if this processor lacks it.
 std::unique_ptr<Kernel> make_panel_matmul(const Contraction& contraction, VectorUnit unit);
 
+/// Products of bf16 by the processor's own dot products of pairs (AVX512_BF16), summed in f32: twice
+/// the operations per instruction.
+std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request);
+/// The same wherever there are such instructions, for tests; null if there are none.
+std::unique_ptr<Kernel> make_pair_matmul(const Contraction& contraction);
+
 /// Few rows times a transposed matrix (a token through a layer): sums along depth, with b read once
 /// from where it lies.
 std::unique_ptr<Kernel> make_dot_matmul(KernelRequest& request);

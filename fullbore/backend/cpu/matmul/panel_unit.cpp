@@ -27,4 +27,9 @@ const PanelUnit<double>* panel_unit(VectorUnit unit) {
   return choose(unit, kPanelBaselineF64, kPanelAvx2F64, kPanelAvx512F64);
 }
 
+template <>
+const PanelUnit<Bf16Pair>* panel_unit(VectorUnit) {
+  return this_processor().bf16_products ? &kPanelAvx512Bf16 : nullptr;
+}
+
 }  // namespace fullbore::cpu

@@ -1,24 +1,37 @@
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 #include "fullbore/backend/cpu/processor.h"
 #include "fullbore/base/dtype.h"
 
 namespace fullbore::cpu {
 
-/// c[rows, columns] = or += a[rows, depth] * b[depth, columns], by strides in elements. At most one
-/// panel wide.
-template <class T>
+/// Two elements that are neighbours in depth, as the dot products of AVX512_BF16 read them: the earlier
+/// one in the low half, a zero for what an odd depth lacks.
+struct Bf16Pair {
+  uint32_t bits;
+};
+/// What products of operands are summed in.
+template <class P>
+using SumOf = std::conditional_t<std::is_same_v<P, Bf16Pair>, float, P>;
+/// Elements of depth in one operand.
+template <class P>
+constexpr int64_t kDepthOf = std::is_same_v<P, Bf16Pair> ? 2 : 1;
+
+/// c[rows, columns] = or += a[rows, depth] * b[depth, columns], by strides in elements of type P. At
+/// most one panel wide.
+template <class P>
 struct PanelTile {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;
-  const T* a = nullptr;
+  const P* a = nullptr;
   int64_t a_row = 0;
   int64_t a_depth = 1;
-  const T* b = nullptr;
+  const P* b = nullptr;
   int64_t b_depth = 0;  ///< columns are contiguous
-  T* c = nullptr;
+  SumOf<P>* c = nullptr;
   int64_t c_row = 0;
   bool accumulate = false;
 };
@@ -47,23 +60,25 @@ struct SourceMatrix {
   int64_t columns = 0;
 };
 
-/// The inner loops of matrix products for one vector unit; T is float or double, in which products
-/// and sums are made. Register tiles after Goto and van de Geijn 2008 ("Anatomy of High-Performance
-/// Matrix Multiplication"): a is broadcast, b is read in vectors, c stays in registers over all of
-/// `depth`.
-template <class T>
+/// The inner loops of matrix products for one vector unit; P is float or double, in which products
+/// and sums are made, or Bf16Pair, whose products are summed in float. Register tiles after Goto and
+/// van de Geijn 2008 ("Anatomy of High-Performance Matrix Multiplication"): a is broadcast, b is read
+/// in vectors, c stays in registers over all of `depth`.
+template <class P>
 struct PanelUnit {
   int lanes = 1;                    ///< elements of a vector
   int panel = 1;                    ///< columns of the widest tile: a few vectors
   double flops_per_nanosecond = 1;  ///< roughly, of one core
-  void (*multiply)(const PanelTile<T>& tile) = nullptr;
-  void (*dot)(const DotTile<T>& tile) = nullptr;
-  /// to[r * stride + c] = from[r, c], widened to T.
-  void (*copy)(const SourceMatrix& from, T* to, int64_t stride) = nullptr;
-  /// to[c * stride + r] = from[r, c], widened to T.
-  void (*copy_transposed)(const SourceMatrix& from, T* to, int64_t stride) = nullptr;
+  void (*multiply)(const PanelTile<P>& tile) = nullptr;
+  void (*dot)(const DotTile<SumOf<P>>& tile) = nullptr;  ///< null for pairs
+  /// to[r * stride + d] = from[r, d], widened to P or paired along d.
+  void (*copy_rows)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
+  /// to[d * stride + c] = from[d, c], widened to P or paired along d.
+  void (*copy)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
+  /// to[d * stride + r] = from[r, d], widened to P or paired along d.
+  void (*copy_transposed)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
   /// to[r * to_stride + c] = from[r * from_stride + c], rounded to `dtype`.
-  void (*round)(const T* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
+  void (*round)(const SumOf<P>* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
                 int64_t rows, int64_t columns) = nullptr;
 };
 
@@ -75,6 +90,11 @@ const PanelUnit<float>* panel_unit(VectorUnit unit);
 template <>
 const PanelUnit<double>* panel_unit(VectorUnit unit);
 
+/// Of pairs, for any unit: there is one.
+template <>
+const PanelUnit<Bf16Pair>* panel_unit(VectorUnit unit);
+
+extern const PanelUnit<Bf16Pair> kPanelAvx512Bf16;
 extern const PanelUnit<float> kPanelAvx512F32;
 extern const PanelUnit<double> kPanelAvx512F64;
 extern const PanelUnit<float> kPanelAvx2F32;

@@ -1,0 +1,153 @@
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/backend/cpu/matmul/avx512_registers.h"
+#include "fullbore/backend/cpu/matmul/panel_unit.h"
+
+// GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define FB_TARGET \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
+#define FB_INLINE FB_TARGET __attribute__((always_inline)) static inline
+
+namespace fullbore::cpu {
+namespace {
+
+/// Pairs are multiplied and their two products added to f32 sums by one instruction, which takes
+/// denormals for zeros.
+struct Avx512Bf16 {
+  using Element = float;
+  using Register = __m512;
+  using Mask = __mmask16;
+  using Operand = Bf16Pair;
+  using OperandRegister = __m512i;
+  static constexpr int kLanes = 16;
+  static constexpr int kPanelVectors = 4;
+  static constexpr double kFlopsPerNanosecond = 200;
+  static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
+
+  FB_INLINE Register zero() { return _mm512_setzero_ps(); }
+  FB_INLINE Register load(const float* p) { return _mm512_loadu_ps(p); }
+  FB_INLINE void store(float* p, Register x) { _mm512_storeu_ps(p, x); }
+  FB_INLINE Register add(Register a, Register b) { return _mm512_add_ps(a, b); }
+  FB_INLINE Mask mask_of(int count) { return static_cast<Mask>((1U << count) - 1); }
+  FB_INLINE Register load_some(const float* p, Mask mask) { return _mm512_maskz_loadu_ps(mask, p); }
+  FB_INLINE void store_some(float* p, Register x, Mask mask) { _mm512_mask_storeu_ps(p, mask, x); }
+  FB_INLINE Register load_as(const float* p) { return _mm512_loadu_ps(p); }
+  // Half to even, by the processor; NaN stays NaN.
+  FB_INLINE void store_as(Bf16* p, Register x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(x));
+  }
+
+  FB_INLINE OperandRegister load_operand(const Bf16Pair* p) { return _mm512_loadu_si512(p); }
+  FB_INLINE OperandRegister load_some_operands(const Bf16Pair* p, Mask mask) {
+    return _mm512_maskz_loadu_epi32(mask, p);
+  }
+  FB_INLINE OperandRegister broadcast_operand(const Bf16Pair* p) {
+    int bits;  // rows may lie at odd elements
+    std::memcpy(&bits, p, sizeof bits);
+    return _mm512_set1_epi32(bits);
+  }
+  FB_INLINE Register fma(OperandRegister a, OperandRegister b, Register c) {
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+  }
+};
+
+#include "fullbore/backend/cpu/matmul/panel_unit.inc"
+
+const uint16_t* row_of(const SourceMatrix& from, int64_t row) {
+  return static_cast<const uint16_t*>(from.data) + row * from.stride;
+}
+FB_INLINE __mmask32 mask32(int64_t count) {
+  return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
+FB_TARGET void copy_pair_rows(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+  for (int64_t row = 0; row < from.rows; ++row) {
+    const uint16_t* source = row_of(from, row);
+    auto* target = reinterpret_cast<uint16_t*>(to + row * stride);
+    const int64_t padded = (from.columns + 1) / 2 * 2;
+    for (int64_t column = 0; column < padded; column += 32)
+      _mm512_mask_storeu_epi16(
+          target + column, mask32(padded - column),
+          _mm512_maskz_loadu_epi16(mask32(from.columns - column), source + column));
+  }
+}
+
+// Two rows of depth, element by element beside each other.
+FB_TARGET void interleave(const uint16_t* first, const uint16_t* second, int64_t columns,
+                          Bf16Pair* to) {
+  const __m512i even = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
+                                        8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(16));
+  for (int64_t column = 0; column < columns; column += 32) {
+    const int64_t count = std::min<int64_t>(32, columns - column);
+    const __mmask32 mask = mask32(count);
+    const __m512i low = _mm512_maskz_loadu_epi16(mask, first + column);
+    const __m512i high =
+        second ? _mm512_maskz_loadu_epi16(mask, second + column) : _mm512_setzero_si512();
+    _mm512_mask_storeu_epi32(to + column, Avx512Bf16::mask_of(static_cast<int>(std::min<int64_t>(16, count))),
+                             _mm512_permutex2var_epi16(low, even, high));
+    if (count > 16)
+      _mm512_mask_storeu_epi32(to + column + 16, Avx512Bf16::mask_of(static_cast<int>(count - 16)),
+                               _mm512_permutex2var_epi16(low, odd, high));
+  }
+}
+
+FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+  for (int64_t depth = 0; depth < from.rows; depth += 2) {
+    const uint16_t* first = row_of(from, depth);
+    const uint16_t* second = depth + 1 < from.rows ? first + from.stride : nullptr;
+    __builtin_prefetch(first + kPrefetchRows * from.stride);
+    __builtin_prefetch(first + (kPrefetchRows + 1) * from.stride);
+    interleave(first, second, from.columns, to + depth / 2 * stride);
+  }
+}
+
+FB_TARGET void copy_pairs_transposed(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+  for (int64_t row = 0; row < from.rows; row += 16)
+    for (int64_t depth = 0; depth < from.columns; depth += 32) {
+      const int64_t rows = std::min<int64_t>(16, from.rows - row);
+      const __mmask32 elements = mask32(from.columns - depth);
+      __m512 block[16];
+      for (int r = 0; r < 16; ++r)
+        block[r] = r < rows ? _mm512_castsi512_ps(
+                                  _mm512_maskz_loadu_epi16(elements, row_of(from, row + r) + depth))
+                            : _mm512_setzero_ps();
+      avx512_transpose(block);
+      const __mmask16 mask = Avx512Bf16::mask_of(static_cast<int>(rows));
+      const int64_t pairs = std::min<int64_t>(16, (from.columns - depth + 1) / 2);
+      for (int64_t d = 0; d < pairs; ++d)
+        _mm512_mask_storeu_ps(to + (depth / 2 + d) * stride + row, mask, block[d]);
+    }
+}
+
+void round_to_bf16(const float* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
+                   int64_t rows, int64_t columns) {
+  FB_CHECK(dtype == DType::bf16, "sums of bf16 products rounded to {}", dtype_name(dtype));
+  round_rows<Avx512Bf16, Bf16>(from, from_stride, to, to_stride, rows, columns);
+}
+
+}  // namespace
+
+const PanelUnit<Bf16Pair> kPanelAvx512Bf16 = {
+    .lanes = Avx512Bf16::kLanes,
+    .panel = Avx512Bf16::kLanes * Avx512Bf16::kPanelVectors,
+    .flops_per_nanosecond = Avx512Bf16::kFlopsPerNanosecond,
+    .multiply = multiply<Avx512Bf16>,
+    .copy_rows = copy_pair_rows,
+    .copy = copy_pair_depths,
+    .copy_transposed = copy_pairs_transposed,
+    .round = round_to_bf16,
+};
+
+}  // namespace fullbore::cpu
