@@ -11,6 +11,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/base/tensor_memory.h"
 #include "fullbore/base/text.h"
 #include "fullbore/plan/memory.h"
 #include "fullbore/runtime/replay.h"
@@ -18,20 +19,11 @@
 namespace fullbore {
 namespace {
 
-struct Free {
-  void operator()(char* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<char, Free>;
-
-// Touched once here, so that the first replay meets no page faults and resident memory is flat.
-Memory allocate(int64_t bytes) {
-  const auto size = static_cast<size_t>(std::max<int64_t>(
-      kBufferAlignment, (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment));
-  Memory memory(static_cast<char*>(std::aligned_alloc(kBufferAlignment, size)));
+TensorMemory allocate(int64_t bytes) {
+  TensorMemory memory = allocate_tensor_memory(bytes);
   if (!memory)
     throw MemoryError(fmt::format("cannot allocate {} for the arena of the step",
                                   bytes_text(static_cast<double>(bytes))));
-  std::memset(memory.get(), 0, size);
   return memory;
 }
 
@@ -92,9 +84,9 @@ struct Program::Implementation {
   }
 
   Plan plan;
-  Memory arena;
-  Memory results;
-  Memory constants;
+  TensorMemory arena;
+  TensorMemory results;
+  TensorMemory constants;
   std::vector<void*> pointers;
   std::vector<int> batch;
   std::unique_ptr<Replay> replay;

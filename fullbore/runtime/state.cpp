@@ -16,8 +16,6 @@ constexpr int64_t kAlignment = 64;
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 }  // namespace
 
-void State::Free::operator()(char* memory) const { std::free(memory); }
-
 State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
   pointers_.resize(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
@@ -32,11 +30,10 @@ State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
     home->bytes += aligned(entry.type.bytes());
   }
   for (Arena& arena : arenas_) {
-    const auto size = static_cast<size_t>(std::max(arena.bytes, kAlignment));
-    arena.data = static_cast<char*>(std::aligned_alloc(kAlignment, size));
-    if (!arena.data) throw std::bad_alloc();
-    memory_.emplace_back(arena.data);
-    std::memset(arena.data, 0, size);
+    TensorMemory memory = allocate_tensor_memory(arena.bytes);
+    if (!memory) throw std::bad_alloc();
+    arena.data = memory.get();
+    memory_.push_back(std::move(memory));
     int64_t offset = 0;
     for (int entry : arena.entries) {
       pointers_[static_cast<size_t>(entry)] = arena.data + offset;

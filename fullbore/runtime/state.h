@@ -1,13 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fullbore/base/shape.h"
+#include "fullbore/base/tensor_memory.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
@@ -53,12 +53,9 @@ class State {
 
  private:
   int require(std::string_view name) const;
-  struct Free {
-    void operator()(char* memory) const;
-  };
   std::vector<StateEntry> entries_;
   std::vector<Arena> arenas_;
-  std::vector<std::unique_ptr<char, Free>> memory_;
+  std::vector<TensorMemory> memory_;
   std::vector<void*> pointers_;
   std::map<std::string, int, std::less<>> names_;
 };
