@@ -20,8 +20,8 @@ TensorMemory allocate_tensor_memory(int64_t bytes) {
   const bool huge = bytes >= 2 * kHugePage;
   const int64_t alignment = huge ? kHugePage : kAlignment;
   // To whole cache lines only: a huge page half used would be memory that no plan knows of.
-  const auto size = static_cast<size_t>(
-      std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  const auto size =
+      static_cast<size_t>(std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
   void* memory = nullptr;
   if (::posix_memalign(&memory, static_cast<size_t>(alignment), size) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE

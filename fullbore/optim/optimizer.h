@@ -13,9 +13,9 @@ namespace fullbore {
 /// Dynamic loss scaling, for gradients that fp16 would flush to zero: Micikevicius et al. 2018,
 /// arXiv:1710.03740, section 3.2.
 struct LossScaling {
-  double initial = 0;      ///< first scale; 0: none
-  double growth = 2;       ///< factor after `interval` finite steps in a row
-  double backoff = 0.5;    ///< factor after a step that is not finite
+  double initial = 0;    ///< first scale; 0: none
+  double growth = 2;     ///< factor after `interval` finite steps in a row
+  double backoff = 0.5;  ///< factor after a step that is not finite
   int64_t interval = 2000;
 };
 
@@ -34,7 +34,7 @@ struct OptimizerOptions {
   std::vector<ParameterGroup> groups = {};
   std::string norms = "off";  ///< further results: "groups" or "parameters"
   LossScaling loss_scaling = {};
-  bool noise_scale = false;   ///< whoever traces the loss shall call optimize_halves
+  bool noise_scale = false;  ///< whoever traces the loss shall call optimize_halves
 };
 
 const std::vector<std::string>& optimizer_names();

@@ -36,8 +36,9 @@ std::vector<bool> kept_values(const Graph& graph, int carried) {
 }
 
 bool stays_f32(const Node& node, const Target& target) {
-  return std::any_of(target.fp32_scopes.begin(), target.fp32_scopes.end(),
-                     [&](const std::string& pattern) { return pattern_distance(pattern, node.scope) == 0; });
+  return std::any_of(
+      target.fp32_scopes.begin(), target.fp32_scopes.end(),
+      [&](const std::string& pattern) { return pattern_distance(pattern, node.scope) == 0; });
 }
 
 }  // namespace fullbore

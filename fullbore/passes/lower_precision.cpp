@@ -74,9 +74,9 @@ void check_scopes(const Graph& graph, const Target& target) {
           return pattern_distance(pattern, a) < pattern_distance(pattern, b);
         });
     if (nearest != scopes.end() && pattern_distance(pattern, *nearest) == 0) continue;
-    throw UsageError(fmt::format(
-        "engine.fp32_modules: '{}' matches no module.{}", pattern,
-        nearest == scopes.end() ? "" : fmt::format(" The nearest is '{}'.", *nearest)));
+    throw UsageError(
+        fmt::format("engine.fp32_modules: '{}' matches no module.{}", pattern,
+                    nearest == scopes.end() ? "" : fmt::format(" The nearest is '{}'.", *nearest)));
   }
 }
 

@@ -31,7 +31,8 @@ Simpler narrow_before(const SimplifyCall& c) {
   const Node* moved = x.builder().graph().producer_node(x.value());
   if (!moved || !(rearranges(*moved->op) || moved->op->name == "broadcast_to")) return {};
   SimplifyCall move{moved->op, {operand(x, *moved)}, moved->attributes, c.type};
-  move.inputs[0] = simplified_cast(move.inputs[0], c.type.dtype);  // the graph grows: no `moved` now
+  move.inputs[0] =
+      simplified_cast(move.inputs[0], c.type.dtype);  // the graph grows: no `moved` now
   return {.call = std::move(move)};
 }
 

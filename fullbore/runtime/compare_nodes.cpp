@@ -238,7 +238,7 @@ std::string first_difference(const Graph& graph, std::span<const Literal> inputs
                              const CompileOptions& options,
                              const std::function<void(size_t done, size_t nodes)>& progress) {
   const auto backend = make_backend(options.backend);
-  const Graph optimised = 
+  const Graph optimised =
       run_passes(graph, compile_target(*backend, options, team.workers()), options.passes);
   CompileOptions as_is = options;
   for (const Pass& pass : pipeline())

@@ -229,8 +229,7 @@ std::vector<ConfigField> make_fields() {
       {FB_KEY(engine, precision),
        {},
        {"fp32", "bf16", "fp16"},
-       "of matrix products' operands and of stored activations; master weights, moments, sums, norms "
-       "and losses stay fp32"},
+       "of matrix products' operands and stored activations; weights, sums and losses stay fp32"},
       {FB_KEY(engine, fp32_modules),
        {},
        {},

@@ -14,9 +14,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Graph step_of(const LossScaling& scaling) {
   Trace trace("step", true);
-  const OptimizerResult result = optimize(
-      trace, loss_of_given_gradients(trace, kShapes),
-      {.schedule = {"constant", 0.1, 0.1, 0, 9}, .clip_norm = 1, .loss_scaling = scaling});
+  const OptimizerResult result =
+      optimize(trace, loss_of_given_gradients(trace, kShapes),
+               {.schedule = {"constant", 0.1, 0.1, 0, 9}, .clip_norm = 1, .loss_scaling = scaling});
   trace.result("skipped", result.skipped);
   trace.result("gradient_norm", result.gradient_norm);
   for (const auto& [name, metric] : result.metrics) trace.result(name + " metric", metric);
@@ -42,8 +42,9 @@ TEST(LossScaling, FallsWhenAStepIsSkippedAndGrowsAfterAnInterval) {
   struct Step {
     double gradient, scale_after, finite_steps_after;
   };
-  const Step steps[] = {{1, 1024, 1},       {kInfinity, 512, 0}, {kInfinity, 256, 0}, {1, 256, 1},
-                        {1, 256, 2},        {1, 1024, 0},        {1, 1024, 1},        {kInfinity, 512, 0}};
+  const Step steps[] = {{1, 1024, 1}, {kInfinity, 512, 0}, {kInfinity, 256, 0},
+                        {1, 256, 1},  {1, 256, 2},         {1, 1024, 0},
+                        {1, 1024, 1}, {kInfinity, 512, 0}};
   double scale = 1024;
   for (const Step& step : steps) {
     const Literals found = replayed->step(batch(step.gradient));
@@ -58,8 +59,7 @@ TEST(LossScaling, FallsWhenAStepIsSkippedAndGrowsAfterAnInterval) {
 TEST(LossScaling, NeverFallsBelowOne) {
   const LossScaling scaling{.initial = 2, .backoff = 0.5};
   const auto replayed = compiled(step_of(scaling), start(2));
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(replayed->step(batch(kInfinity)).at("loss_scale").at(0), 1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(replayed->step(batch(kInfinity)).at("loss_scale").at(0), 1);
 }
 
 TEST(LossScaling, ByPowersOfTwoChangesNoBit) {

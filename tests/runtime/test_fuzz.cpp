@@ -56,8 +56,9 @@ TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
     const DType precision = kPrecisions[seed / 7 % std::size(kPrecisions)];
     failure = check(random, team, precision);
     if (failure.empty()) return true;
-    const RandomGraph small =
-        shrink(random, [&](const RandomGraph& smaller) { return !check(smaller, team, precision).empty(); });
+    const RandomGraph small = shrink(random, [&](const RandomGraph& smaller) {
+      return !check(smaller, team, precision).empty();
+    });
     failure = fmt::format("{}\nprecision {}, {}", check(small, team, precision),
                           dtype_name(precision), describe(seed, small));
     return false;

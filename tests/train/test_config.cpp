@@ -134,7 +134,11 @@ const Refused kRefused[] = {
      "was "
      "expected. Did you mean 'cosine'?"},
     {"engine: {backend: gpu}", "engine.backend is 'gpu'; one of cpu, null was expected."},
-    {"engine: {precision: bf16}", "engine.precision is 'bf16'; fp32 was expected."},
+    {"engine: {precision: bf8}",
+     "engine.precision is 'bf8'; one of fp32, bf16, fp16 was expected. Did you mean 'bf16'?"},
+    {"engine: {precision: tf32}", "engine.precision is tf32; it is how NVIDIA's matrix units"},
+    {"engine: {precision: fp8}", "engine.precision is fp8; no processor multiplies in 8-bit"},
+    {"engine: {loss_scale: 0}", "engine.loss_scale is '0'"},
     {"engine: {disabled_passes: fuse}", "disabled_passes is 'fuse'; a list such as [a, b] was"},
     {"data: {path: [a]}", "data.path is a list; a text was expected"},
     {"data: {path: \"a\\0b\"}", "data.path is the text"},

@@ -95,7 +95,8 @@ FB_TARGET void interleave(const uint16_t* first, const uint16_t* second, int64_t
     const __m512i low = _mm512_maskz_loadu_epi16(mask, first + column);
     const __m512i high =
         second ? _mm512_maskz_loadu_epi16(mask, second + column) : _mm512_setzero_si512();
-    _mm512_mask_storeu_epi32(to + column, Avx512Bf16::mask_of(static_cast<int>(std::min<int64_t>(16, count))),
+    _mm512_mask_storeu_epi32(to + column,
+                             Avx512Bf16::mask_of(static_cast<int>(std::min<int64_t>(16, count))),
                              _mm512_permutex2var_epi16(low, even, high));
     if (count > 16)
       _mm512_mask_storeu_epi32(to + column + 16, Avx512Bf16::mask_of(static_cast<int>(count - 16)),

@@ -115,7 +115,9 @@ class PanelMatmul final : public Kernel {
     const int64_t width = round_up(std::min(columns_.size, c_.n), loops_.lanes);
     return round_up(std::min(packed_depth_, k_) * width * kOperandBytes, 64);
   }
-  int64_t a_bytes() const { return copy_a_ ? round_up(depth_ * rows_.size * kOperandBytes, 64) : 0; }
+  int64_t a_bytes() const {
+    return copy_a_ ? round_up(depth_ * rows_.size * kOperandBytes, 64) : 0;
+  }
   int64_t c_bytes() const {
     return direct_ ? 0 : round_up(rows_.size * columns_.size * kSumBytes, 64);
   }
@@ -144,8 +146,8 @@ class PanelMatmul final : public Kernel {
       const int64_t width = std::min<int64_t>(loops_.panel, columns.end - column);
       const int64_t stride = round_up(width, loops_.lanes);
       if (c_.transpose_b)
-        loops_.copy_transposed(
-            {offset(b, c_.in, column * c_.k + first), c_.in, c_.k, width, depth}, to, stride);
+        loops_.copy_transposed({offset(b, c_.in, column * c_.k + first), c_.in, c_.k, width, depth},
+                               to, stride);
       else
         loops_.copy({offset(b, c_.in, first * c_.n + column), c_.in, c_.n, depth, width}, to,
                     stride);
@@ -250,7 +252,8 @@ std::unique_ptr<Kernel> make_pair_matmul(const Contraction& c) {
 std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
   const Contraction c = Contraction::of(request);
   if (c.in != DType::bf16)
-    return request.decline(fmt::format("{} elements are not multiplied in pairs", dtype_name(c.in)));
+    return request.decline(
+        fmt::format("{} elements are not multiplied in pairs", dtype_name(c.in)));
   if (this_processor().bf16_tiles) return request.decline("this processor has tiles for bf16");
   if (auto kernel = make_pair_matmul(c)) return kernel;
   return request.decline("this processor has no bf16 products");
