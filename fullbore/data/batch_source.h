@@ -20,9 +20,13 @@ struct BatchField {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
+  /// The tensors of a batch; of the largest, where batches differ in shape.
   virtual const std::vector<BatchField>& fields() const = 0;
-  /// The tensors of batch `position`, where batches differ in shape: fields() are the largest.
-  virtual std::vector<BatchField> fields_at(uint64_t /*position*/) const { return fields(); }
+  /// All shapes that batches come in, fields() among them, with the same names and dtypes: a step is
+  /// compiled for each.
+  virtual std::vector<std::vector<BatchField>> shapes() const { return {fields()}; }
+  /// Which of shapes() batch `position` has.
+  virtual size_t shape_at(uint64_t /*position*/) const { return 0; }
   /// Writes batch `position` to one buffer per field. Called from several threads at once; what it
   /// throws reaches whoever asks for the batch.
   virtual void fill(uint64_t position, std::span<void* const> buffers) const = 0;

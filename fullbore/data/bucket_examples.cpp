@@ -32,7 +32,10 @@ class Bucketed : public Dataset {
                         fmt::join(options_.lengths, ", "), options_.token_budget));
       buckets_.push_back({length, options_.token_budget / length, {}, 0});
     }
-    for (uint64_t i = 0; i < source_->size(); ++i) add(i);
+    names_ = source_->names();
+    names_.emplace_back("lengths");
+    const std::vector<int64_t> lengths = example_lengths("bucket", *source_);
+    for (uint64_t i = 0; i < lengths.size(); ++i) add(i, lengths[i]);
     for (Bucket& bucket : buckets_) {
       const auto rows = static_cast<uint64_t>(bucket.rows);
       bucket.end = batches_ += (bucket.examples.size() + rows - 1) / rows;
@@ -50,8 +53,8 @@ class Bucketed : public Dataset {
     const Bucket& bucket = at.bucket;
     Example batch;
     for (const TensorType& type : types(bucket)) batch.emplace_back(type);
-    const auto tokens = batch[0].tokens();
-    std::fill(tokens.begin(), tokens.end(), options_.padding);
+    for (size_t i = 0; i < std::min(options_.padding.size(), batch.size() - 1); ++i)
+      std::fill(batch[i].tokens().begin(), batch[i].tokens().end(), options_.padding[i]);
     const Permutation order(bucket.examples.size(), options_.seed,
                             at.epoch * buckets_.size() + at.number);
     const auto rows = static_cast<uint64_t>(bucket.rows);
@@ -59,12 +62,20 @@ class Bucketed : public Dataset {
       const uint64_t member = at.batch * rows + row;
       if (member >= bucket.examples.size()) break;
       const Example example = source_->get(bucket.examples[order(member)]);
-      const std::span<const int32_t> values = example.at(0).tokens();
-      std::copy(values.begin(), values.end(),
-                tokens.begin() + static_cast<std::ptrdiff_t>(row) * bucket.length);
-      batch[1].tokens()[row] = static_cast<int32_t>(values.size());
+      for (size_t i = 0; i < example.size(); ++i) {
+        const std::span<const int32_t> values = example[i].tokens();
+        std::copy(values.begin(), values.end(),
+                  batch[i].tokens().begin() + static_cast<std::ptrdiff_t>(row) * bucket.length);
+      }
+      batch.back().tokens()[row] = static_cast<int32_t>(example[0].tokens().size());
     }
     return batch;
+  }
+  std::vector<std::vector<TensorType>> shapes() const override {
+    std::vector<std::vector<TensorType>> result;
+    for (const Bucket& bucket : buckets_)
+      if (!bucket.examples.empty()) result.push_back(types(bucket));
+    return result;
   }
 
  private:
@@ -75,16 +86,12 @@ class Bucketed : public Dataset {
     uint64_t batch;  ///< of the bucket in the epoch
   };
 
-  void add(uint64_t index) {
-    const TensorType type = source_->types(index).at(0);
-    if (type.dtype != DType::i32 || type.shape.rank() != 1)
-      throw UsageError(
-          fmt::format("bucket: example {} is {}; i32[n] was expected", index, type.text()));
+  void add(uint64_t index, int64_t length) {
     const auto bucket = std::find_if(buckets_.begin(), buckets_.end(),
-                                     [&](const Bucket& b) { return type.elements() <= b.length; });
+                                     [&](const Bucket& b) { return length <= b.length; });
     if (bucket == buckets_.end())
       throw UsageError(fmt::format("bucket: example {} has {} tokens, the longest bucket {}", index,
-                                   type.elements(), buckets_.empty() ? 0 : buckets_.back().length));
+                                   length, buckets_.empty() ? 0 : buckets_.back().length));
     bucket->examples.push_back(index);
   }
   Place place(uint64_t index) const {
@@ -96,15 +103,17 @@ class Bucketed : public Dataset {
     const auto number = static_cast<uint64_t>(bucket - buckets_.begin());
     return {*bucket, number, epoch, slot - (number == 0 ? 0 : buckets_[number - 1].end)};
   }
-  static std::vector<TensorType> types(const Bucket& bucket) {
-    return {{DType::i32, {bucket.rows, bucket.length}}, {DType::i32, {bucket.rows}}};
+  std::vector<TensorType> types(const Bucket& bucket) const {
+    std::vector<TensorType> result(names_.size(), {DType::i32, {bucket.rows, bucket.length}});
+    result.back().shape = {bucket.rows};
+    return result;
   }
 
   DatasetPtr source_;
   BucketOptions options_;
   std::vector<Bucket> buckets_;
-  uint64_t batches_ = 0;  ///< of an epoch
-  std::vector<std::string> names_ = {"tokens", "lengths"};
+  uint64_t batches_ = 0;            ///< of an epoch
+  std::vector<std::string> names_;  ///< the source's, and "lengths"
 };
 
 }  // namespace

@@ -18,18 +18,21 @@ class Documents : public Dataset {
   }
   const std::vector<std::string>& names() const override { return names_; }
   uint64_t size() const override { return static_cast<uint64_t>(count_); }
-  Example get(uint64_t index) const override {
-    const TokenSpan document = part(index);
-    Array tokens(TensorType{DType::i32, {document.size()}});
-    corpus_->copy(document.begin, document.size(), tokens.tokens().data());
-    return {std::move(tokens)};
-  }
+  Example get(uint64_t index) const override { return {part(index, 0, 0, span_of(index).size())}; }
   std::vector<TensorType> types(uint64_t index) const override {
-    return {{DType::i32, {part(index).size()}}};
+    return {{DType::i32, {span_of(index).size()}}};
+  }
+  Array part(uint64_t index, size_t, int64_t begin, int64_t count) const override {
+    const TokenSpan document = span_of(index);
+    FB_CHECK(begin >= 0 && count >= 0 && begin + count <= document.size(), "tokens [{}, {}) of {}",
+             begin, begin + count, document.size());
+    Array tokens(TensorType{DType::i32, {count}});
+    corpus_->copy(document.begin + begin, count, tokens.tokens().data());
+    return tokens;
   }
 
  private:
-  TokenSpan part(uint64_t index) const {
+  TokenSpan span_of(uint64_t index) const {
     const TokenSpan document = corpus_->document(first_ + static_cast<int64_t>(index));
     return {std::max(document.begin, span_.begin), std::min(document.end, span_.end)};
   }

@@ -51,12 +51,18 @@ class Dataset {
 
   virtual Example get(uint64_t index) const = 0;  ///< index < size()
   /// The types of get(index), where they can be had for less.
-  virtual std::vector<TensorType> types(uint64_t index) const {
-    std::vector<TensorType> result;
-    for (const Array& array : get(index)) result.push_back(array.type);
-    return result;
-  }
+  virtual std::vector<TensorType> types(uint64_t index) const;
+  /// Elements [begin, begin + count) of the vector get(index)[tensor], where they can be had for less:
+  /// a document may be as long as a text.
+  virtual Array part(uint64_t index, size_t tensor, int64_t begin, int64_t count) const;
+  /// Where examples are batches: all the types that they come in. Those of example 0, unless said
+  /// otherwise.
+  virtual std::vector<std::vector<TensorType>> shapes() const { return {types(0)}; }
 };
 using DatasetPtr = std::shared_ptr<const Dataset>;
+
+/// How long the examples of a finite source are, whose tensors must all be i32 [n], the same n within
+/// an example. UsageError, "pack: ...", by the name of the decorator that asks.
+std::vector<int64_t> example_lengths(const char* decorator, const Dataset& source);
 
 }  // namespace fullbore

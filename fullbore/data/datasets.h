@@ -49,6 +49,7 @@ struct PackOptions {
   /// Rows are filled to the brim and documents cut where a row ends; else a document is cut only if it
   /// is longer than a row, and goes to the row that it fills best (best fit decreasing).
   bool cut_documents = true;
+  int64_t multiple_of = 1;  ///< empty rows are added until there are a multiple of so many
 };
 /// Rows of several documents each, from a finite source of "tokens" i32 [n], for models that keep
 /// documents apart: i32 [T] each,
@@ -59,36 +60,48 @@ struct PackOptions {
 ///   positions  0, 1, ... from where the document begins in the row
 DatasetPtr pack_documents(DatasetPtr source, const PackOptions& options);
 
+/// Documents ("tokens" i32 [n], from a finite source) as what is to be predicted from what: "inputs"
+/// and "targets" i32 [m], the tokens one further on. A longer document than `length` becomes several
+/// examples of at most so many predictions each: every token but each document's first is a target
+/// once. Documents of one token are left out.
+DatasetPtr cut_documents(DatasetPtr source, int64_t length);
+
 struct BucketOptions {
   std::vector<int64_t> lengths;  ///< L of each bucket, ascending
   int64_t token_budget = 0;      ///< a batch has B = token_budget / L rows
   uint64_t seed = 0;
   uint64_t epochs = kForever;
-  int32_t padding = 0;
+  std::vector<int32_t> padding = {};  ///< of each tensor; 0 where none is given
 };
-/// Batches of examples of like length, from a finite source of "tokens" i32 [n]: an example goes to the
-/// first bucket it fits in. In each epoch every example is in one batch, and batches of all buckets
-/// come in random order. "tokens" i32 [B, L] and "lengths" i32 [B], 0 in rows that the last batch of a
-/// bucket leaves empty.
+/// Batches of examples of like length, from a finite source whose tensors are i32 [n], equally long: an
+/// example goes to the first bucket it fits in. In each epoch every example is in one batch, and
+/// batches of all buckets come in random order. Every tensor of the source, i32 [B, L], and "lengths"
+/// i32 [B], 0 in rows that the last batch of a bucket leaves empty.
 DatasetPtr bucket_examples(DatasetPtr source, const BucketOptions& options);
 
 /// `size` examples of one type stacked along a new first axis. What is left at the end of a finite
 /// source is no batch.
 DatasetPtr batch_examples(DatasetPtr source, int64_t size);
 
-/// A dataset whose examples are batches, for the Loader. Of a finite one, position size() is 0 again.
+/// A dataset whose examples are batches of its shapes(), for the Loader. Of a finite one, position
+/// batches() is 0 again.
 class DatasetBatches : public BatchSource {
  public:
-  /// `largest`: room for each tensor where they differ in shape; by default that of example 0.
-  explicit DatasetBatches(DatasetPtr dataset, std::vector<TensorType> largest = {});
-  const std::vector<BatchField>& fields() const override { return fields_; }
-  std::vector<BatchField> fields_at(uint64_t position) const override;
+  explicit DatasetBatches(DatasetPtr dataset);
+  const std::vector<BatchField>& fields() const override { return shapes_[largest_]; }
+  std::vector<std::vector<BatchField>> shapes() const override { return shapes_; }
+  size_t shape_at(uint64_t position) const override;
   void fill(uint64_t position, std::span<void* const> buffers) const override;
+  uint64_t batches() const { return dataset_->size(); }  ///< or Dataset::kEndless
 
  private:
   uint64_t index(uint64_t position) const;
+  /// DataError where the batch has a shape that shapes() does not tell of.
+  size_t find_shape(uint64_t position, const std::vector<TensorType>& types) const;
+
   DatasetPtr dataset_;
-  std::vector<BatchField> fields_;
+  std::vector<std::vector<BatchField>> shapes_;
+  size_t largest_ = 0;  ///< of them, by bytes
 };
 
 }  // namespace fullbore

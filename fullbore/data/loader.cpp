@@ -1,5 +1,6 @@
 #include "fullbore/data/loader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -29,14 +30,22 @@ AlignedMemory allocate(size_t bytes) {
       static_cast<std::byte*>(::operator new (bytes, std::align_val_t{kAlignment})));
 }
 
+/// A field may be at its largest in a shape that is not the largest as a whole.
+std::vector<size_t> largest_field_bytes(const BatchSource& source) {
+  std::vector<size_t> bytes(source.fields().size());
+  for (const std::vector<BatchField>& shape : source.shapes())
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = std::max(bytes[i], static_cast<size_t>(shape[i].type.bytes()));
+  return bytes;
+}
+
 /// Room for one batch.
 struct Slot {
-  explicit Slot(const std::vector<BatchField>& fields) {
+  explicit Slot(const std::vector<size_t>& field_bytes) {
     size_t bytes = 0;
     std::vector<size_t> offsets;
-    for (const BatchField& field : fields) {
+    for (const size_t wanted : field_bytes) {
       offsets.push_back(bytes);
-      const auto wanted = static_cast<size_t>(field.type.bytes());
       bytes += (wanted + kAlignment - 1) / kAlignment * kAlignment;
     }
     memory = allocate(bytes);
@@ -64,7 +73,8 @@ class Loader::Ring {
     FB_CHECK(options.workers >= 0 && options.prefetch >= 1, "{} workers, prefetch {}",
              options.workers, options.prefetch);
     const int slots = options.workers == 0 ? 1 : options.prefetch + 1;
-    for (int i = 0; i < slots; ++i) slots_.emplace_back(source_->fields());
+    const std::vector<size_t> bytes = largest_field_bytes(*source_);
+    for (int i = 0; i < slots; ++i) slots_.emplace_back(bytes);
     for (int i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
   }
 

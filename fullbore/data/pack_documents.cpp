@@ -70,17 +70,12 @@ class Packed : public Dataset {
   Packed(DatasetPtr source, const PackOptions& options)
       : source_(std::move(source)), length_(options.length) {
     if (length_ < 1) throw UsageError(fmt::format("pack: a row of {} tokens", length_));
-    if (source_->is_endless())
-      throw UsageError("pack: the source is endless; a finite one was expected");
-    std::vector<int64_t> lengths(source_->size());
-    for (uint64_t i = 0; i < lengths.size(); ++i) {
-      const TensorType type = source_->types(i).at(0);
-      if (type.dtype != DType::i32 || type.shape.rank() != 1)
-        throw UsageError(
-            fmt::format("pack: example {} is {}; i32[n] was expected", i, type.text()));
-      lengths[i] = type.elements();
-    }
+    if (options.multiple_of < 1)
+      throw UsageError(fmt::format("pack: a multiple of {} rows", options.multiple_of));
+    const std::vector<int64_t> lengths = example_lengths("pack", *source_);
     rows_ = options.cut_documents ? fill_rows(lengths, length_) : fit_rows(lengths, length_);
+    const auto multiple = static_cast<size_t>(options.multiple_of);
+    rows_.resize((rows_.size() + multiple - 1) / multiple * multiple);
   }
   const std::vector<std::string>& names() const override { return names_; }
   uint64_t size() const override { return rows_.size(); }
@@ -94,13 +89,15 @@ class Packed : public Dataset {
     size_t at = 0;
     int32_t segment = 0;
     for (const Piece& piece : rows_[index]) {
-      const Example document = source_->get(piece.document);
-      const std::span<const int32_t> tokens = document.at(0).tokens();
+      // The last token's target comes after the piece, if the document goes on.
+      const int64_t rest = source_->types(piece.document).at(0).elements() - piece.begin;
+      const Array part =
+          source_->part(piece.document, 0, piece.begin, std::min(piece.count + 1, rest));
+      const std::span<const int32_t> tokens = part.tokens();
       ++segment;
-      for (int64_t i = 0; i < piece.count; ++i, ++at) {
-        const auto token = static_cast<size_t>(piece.begin + i);
-        row[0].tokens()[at] = tokens[token];
-        if (token + 1 < tokens.size()) targets[at] = tokens[token + 1];
+      for (size_t i = 0; i < static_cast<size_t>(piece.count); ++i, ++at) {
+        row[0].tokens()[at] = tokens[i];
+        if (i + 1 < tokens.size()) targets[at] = tokens[i + 1];
         row[2].tokens()[at] = segment;
         row[3].tokens()[at] = static_cast<int32_t>(i);
       }

@@ -176,6 +176,11 @@ TEST(Datasets, PackedRowsRespectDocuments) {
   EXPECT_THAT(ids(fitted->get(1)[0]), ElementsAre(0, 1, 2, 104));
   EXPECT_THAT(ids(fitted->get(1)[1]), ElementsAre(1, 2, -1, -1));
   EXPECT_THAT(ids(fitted->get(2)[2]), ElementsAre(1, 1, 2, 0));
+  const DatasetPtr even =
+      pack_documents(documents({3, 5}), {.length = 4, .cut_documents = false, .multiple_of = 4});
+  ASSERT_EQ(even->size(), 4U);
+  EXPECT_THAT(ids(even->get(3)[0]), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(ids(even->get(3)[1]), ElementsAre(-1, -1, -1, -1));
   EXPECT_THAT(usage_error([] { pack_documents(numbers(Dataset::kEndless), {.length = 4}); }),
               HasSubstr("pack: the source is endless"));
 }
@@ -225,7 +230,7 @@ TEST(Datasets, BucketsHoldLikeLengthsWithinTheBudget) {
   std::vector<int64_t> lengths;
   PhiloxStream random(2);
   for (int i = 0; i < 200; ++i) lengths.push_back(static_cast<int64_t>(1 + random.below(64)));
-  BucketOptions options{.lengths = {8, 16, 64}, .token_budget = 128, .seed = 3, .padding = -9};
+  BucketOptions options{.lengths = {8, 16, 64}, .token_budget = 128, .seed = 3, .padding = {-9}};
   const DatasetPtr batches = bucket_examples(documents(lengths), options);
   EXPECT_TRUE(batches->is_endless());
   options.epochs = 1;
@@ -267,6 +272,51 @@ TEST(Datasets, BucketsHoldLikeLengthsWithinTheBudget) {
       HasSubstr("bucket: lengths 8 with a budget of 7"));
 }
 
+TEST(Datasets, CutDocumentsPredictEveryTokenButTheFirstOnce) {
+  const DatasetPtr pieces = cut_documents(documents({3, 0, 1, 5, 8, 2}), 4);
+  std::vector<std::vector<int32_t>> inputs;
+  std::vector<int32_t> targets;
+  for (uint64_t i = 0; i < pieces->size(); ++i) {
+    const Example piece = pieces->get(i);
+    EXPECT_EQ(pieces->types(i), (std::vector{piece[0].type, piece[1].type}));
+    inputs.push_back(ids(piece[0]));
+    for (const int32_t target : ids(piece[1])) targets.push_back(target);
+  }
+  EXPECT_THAT(inputs, ElementsAre(ElementsAre(0, 1), ElementsAre(300, 301, 302, 303),
+                                  ElementsAre(400, 401, 402, 403), ElementsAre(404, 405, 406),
+                                  ElementsAre(500)));
+  EXPECT_THAT(targets,
+              ElementsAre(1, 2, 301, 302, 303, 304, 401, 402, 403, 404, 405, 406, 407, 501));
+  EXPECT_EQ(cut_documents(documents({0, 1}), 4)->size(), 0U);
+  EXPECT_THAT(usage_error([] { cut_documents(numbers(Dataset::kEndless), 4); }),
+              HasSubstr("cut: the source is endless"));
+  EXPECT_THAT(usage_error([] { cut_documents(documents({3}), 0); }), HasSubstr("cut: pieces of 0"));
+}
+
+TEST(Datasets, ExamplesOfSeveralTensorsAreBucketedTogether) {
+  const DatasetPtr pieces = cut_documents(documents({3, 6}), 4);
+  const DatasetPtr batches = bucket_examples(
+      pieces, {.lengths = {2, 4}, .token_budget = 4, .epochs = 1, .padding = {0, -1}});
+  EXPECT_THAT(batches->names(), ElementsAre("inputs", "targets", "lengths"));
+  std::map<int32_t, std::vector<int32_t>> targets;  // by the first input
+  for (uint64_t i = 0; i < batches->size(); ++i) {
+    const Example batch = batches->get(i);
+    targets[batch[0].tokens()[0]] = ids(batch[1]);
+  }
+  EXPECT_EQ(batches->shapes().size(), 2U);
+  ASSERT_EQ(targets.size(), 2U) << "[0 1] and [104] share a batch of 2 x 2";
+  EXPECT_THAT(targets[100], ElementsAre(101, 102, 103, 104));
+  targets.erase(100);
+  const std::vector<int32_t> two = targets.begin()->second;
+  EXPECT_THAT(two, ::testing::AnyOf(ElementsAre(1, 2, 105, -1), ElementsAre(105, -1, 1, 2)));
+  const DatasetPtr uneven = map_examples(documents({3}), {"a", "b"}, [](Example e, uint64_t) {
+    e.emplace_back(TensorType{DType::i32, {2}});
+    return e;
+  });
+  EXPECT_THAT(usage_error([&] { bucket_examples(uneven, {.lengths = {4}, .token_budget = 4}); }),
+              HasSubstr("bucket: a tensor of example 0 is i32[2]; the length of the others"));
+}
+
 TEST(Datasets, BatchesStackExamples) {
   const DatasetPtr batches = batch_examples(documents({2, 2, 2, 2, 2, 3}), 2);
   EXPECT_EQ(batches->size(), 3U);
@@ -290,6 +340,7 @@ TEST(Datasets, DocumentsOfACorpusAreCutAtItsSpan) {
   EXPECT_THAT(ids(middle->get(1)[0]), ElementsAre(3, 4));
   EXPECT_THAT(ids(middle->get(2)[0]), ElementsAre(5, 6));
   EXPECT_EQ(middle->types(2)[0].text(), "i32[2]");
+  EXPECT_THAT(ids(middle->part(2, 0, 1, 1)), ElementsAre(6));
   EXPECT_EQ(corpus_documents(corpus, {3, 3})->size(), 0U);
 }
 
@@ -331,25 +382,39 @@ TEST(Datasets, OneToSixteenWorkersMakeTheSameBatches) {
 }
 
 TEST(Datasets, BatchesOfManyShapesGoThroughOneLoader) {
-  const DatasetPtr batches = bucket_examples(documents({1, 7, 3, 9, 2, 16, 5}),
-                                             {.lengths = {4, 16}, .token_budget = 32, .seed = 1});
-  const auto source = std::make_shared<DatasetBatches>(
-      batches, std::vector<TensorType>{{DType::i32, {32}}, {DType::i32, {8}}});
+  const DatasetPtr batches = bucket_examples(
+      documents({1, 7, 3, 9, 2, 16, 5}), {.lengths = {4, 16, 17}, .token_budget = 32, .seed = 1});
+  const auto source = std::make_shared<DatasetBatches>(batches);
+  ASSERT_EQ(source->shapes().size(), 2U) << "a bucket without examples has no batches";
+  EXPECT_EQ(source->fields()[0].type.elements(), 32);
   Loader loader(source, {2, 3});
   std::set<std::string> shapes;
   for (uint64_t position = 0; position < 20; ++position) {
-    const auto fields = source->fields_at(position);
+    const std::vector<BatchField> fields = source->shapes()[source->shape_at(position)];
     shapes.insert(fields[0].type.text());
     const auto batch = loader.next();
-    const auto* data = static_cast<const int32_t*>(batch[0]);
-    EXPECT_EQ(std::vector<int32_t>(data, data + fields[0].type.elements()),
-              ids(batches->get(position)[0]));
+    // "lengths" is at its largest where the tokens are not.
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const auto* data = static_cast<const int32_t*>(batch[i]);
+      EXPECT_EQ(std::vector<int32_t>(data, data + fields[i].type.elements()),
+                ids(batches->get(position)[i]));
+    }
   }
   EXPECT_THAT(shapes, ElementsAre("i32[2,16]", "i32[8,4]"));
-  const DatasetBatches narrow(batches, {{DType::i32, {31}}, {DType::i32, {8}}});
-  std::vector<int32_t> memory(64);
-  void* const buffers[] = {memory.data(), memory.data() + 32};
-  EXPECT_THROW(narrow.fill(0, buffers), DataError);
+}
+
+TEST(Datasets, ABatchOfAnUnexpectedShapeIsNotWrittenBeyondItsBuffer) {
+  const DatasetBatches batches(documents({3, 3, 4}));
+  std::vector<int32_t> memory(3);
+  void* const buffers[] = {memory.data()};
+  batches.fill(1, buffers);
+  EXPECT_THAT(memory, ElementsAre(100, 101, 102));
+  try {
+    batches.fill(2, buffers);
+    FAIL() << "it was written";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("batch 2: 'tokens' is i32[4]"));
+  }
 }
 
 }  // namespace
