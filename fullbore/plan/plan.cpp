@@ -63,6 +63,18 @@ Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options) {
   return plan;
 }
 
+int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
+  int64_t arena = 0;
+  int64_t state = 0;
+  int64_t own = 0;
+  for (const Plan* plan : plans) {
+    arena = std::max(arena, plan->arena_bytes);
+    state = std::max(state, plan->state_bytes);
+    own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes;
+  }
+  return arena + state + own;
+}
+
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks) {
   return roofline(plan.graph, peaks);
 }

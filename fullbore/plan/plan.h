@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,10 @@ struct Plan {
   double flops = 0;
   double bytes_moved = 0;
 };
+
+/// The planned peak of programs that run by turns on one State and in one arena: the largest of each,
+/// and everybody's batch, results and constants.
+int64_t shared_peak_bytes(std::span<const Plan* const> plans);
 
 struct PlanOptions {
   int workers = 1;

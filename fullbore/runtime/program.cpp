@@ -4,28 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
-#include "fullbore/base/tensor_memory.h"
-#include "fullbore/base/text.h"
-#include "fullbore/plan/memory.h"
 #include "fullbore/runtime/replay.h"
 
 namespace fullbore {
 namespace {
-
-TensorMemory allocate(int64_t bytes) {
-  TensorMemory memory = allocate_tensor_memory(bytes);
-  if (!memory)
-    throw MemoryError(fmt::format("cannot allocate {} for the arena of the step",
-                                  bytes_text(static_cast<double>(bytes))));
-  return memory;
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -34,14 +21,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 struct Program::Implementation {
-  Implementation(Plan p, State& state, Team& team) : plan(std::move(p)) {
-    arena = allocate(plan.arena_bytes);
-    results = allocate(plan.result_bytes);
-    constants = allocate(static_cast<int64_t>(plan.constants.size()));
+  Implementation(Plan p, State& state, Team& team, std::shared_ptr<Arena> shared_arena)
+      : plan(std::move(p)),
+        arena(shared_arena ? std::move(shared_arena) : std::make_shared<Arena>()) {
+    arena->reserve(plan.arena_bytes);
+    results = allocate_or_throw(plan.result_bytes);
+    constants = allocate_or_throw(static_cast<int64_t>(plan.constants.size()));
     if (!plan.constants.empty())
       std::memcpy(constants.get(), plan.constants.data(), plan.constants.size());
     pointers.resize(plan.buffers.size(), nullptr);
     for (size_t i = 0; i < plan.buffers.size(); ++i) bind(static_cast<int>(i), state);
+    bind_arena();
     for (size_t i = 0; i < plan.graph.inputs().size(); ++i)
       if (!is_state(plan.graph.inputs()[i].role))
         batch.push_back(buffer_of_input(static_cast<int>(i)));
@@ -59,13 +49,21 @@ struct Program::Implementation {
     const Buffer& buffer = plan.buffers[static_cast<size_t>(index)];
     void*& pointer = pointers[static_cast<size_t>(index)];
     switch (buffer.space) {
-      case Space::arena: pointer = arena.get() + buffer.offset; break;
+      case Space::arena: break;  // bind_arena()
       case Space::result: pointer = results.get() + buffer.offset; break;
       case Space::constant: pointer = constants.get() + buffer.offset; break;
       case Space::state: pointer = state_pointer(buffer.index, state); break;
       case Space::batch:
       case Space::slice: break;  // set at each run, at each trip
     }
+  }
+
+  /// Again after another program has made the arena larger.
+  void bind_arena() {
+    char* const data = arena->data();
+    for (size_t i = 0; i < plan.buffers.size(); ++i)
+      if (plan.buffers[i].space == Space::arena) pointers[i] = data + plan.buffers[i].offset;
+    arena_data = data;
   }
 
   void* state_pointer(int input_index, State& state) const {
@@ -84,7 +82,8 @@ struct Program::Implementation {
   }
 
   Plan plan;
-  TensorMemory arena;
+  std::shared_ptr<Arena> arena;
+  const char* arena_data = nullptr;  ///< where its buffers are bound
   TensorMemory results;
   TensorMemory constants;
   std::vector<void*> pointers;
@@ -107,7 +106,8 @@ Target compile_target(const Backend& backend, const CompileOptions& options, int
 }
 
 Program Program::compile(const Graph& graph, State& state, Team& team,
-                         const CompileOptions& options, CompileReport* report) {
+                         const CompileOptions& options, CompileReport* report,
+                         std::shared_ptr<Arena> arena) {
   const auto backend = make_backend(options.backend);
   const Target target = compile_target(*backend, options, team.workers());
   CompileReport own;
@@ -119,7 +119,7 @@ Program Program::compile(const Graph& graph, State& state, Team& team,
   Plan plan = make_plan(std::move(optimised), *backend, {team.workers(), options.reuse_memory});
   backend->finish();
   record.plan_seconds = seconds_since(start);
-  return Program(std::make_unique<Implementation>(std::move(plan), state, team));
+  return Program(std::make_unique<Implementation>(std::move(plan), state, team, std::move(arena)));
 }
 
 void Program::run(std::span<const void* const> batch) {
@@ -129,6 +129,7 @@ void Program::run(std::span<const void* const> batch) {
   // Kernels take one table for what they read and write; batch inputs are never written.
   for (size_t i = 0; i < batch.size(); ++i)
     self.pointers[static_cast<size_t>(self.batch[i])] = const_cast<void*>(batch[i]);
+  if (self.arena->data() != self.arena_data) self.bind_arena();
   self.replay->run();
 }
 

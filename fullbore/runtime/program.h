@@ -8,6 +8,7 @@
 #include "fullbore/base/threads.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/plan/plan.h"
+#include "fullbore/runtime/arena.h"
 #include "fullbore/runtime/state.h"
 
 namespace fullbore {
@@ -35,9 +36,11 @@ struct CompileReport {
 class Program {
  public:
   /// Graph -> passes -> plan -> arena. State entries are bound by name; a missing one or one of
-  /// another type is a UsageError that names both.
+  /// another type is a UsageError that names both. `arena`: to be shared with other programs; by
+  /// default it has one of its own.
   static Program compile(const Graph& graph, State& state, Team& team,
-                         const CompileOptions& options = {}, CompileReport* report = nullptr);
+                         const CompileOptions& options = {}, CompileReport* report = nullptr,
+                         std::shared_ptr<Arena> arena = nullptr);
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
   ~Program();

@@ -77,6 +77,48 @@ TEST(Program, ReuseOfMemoryAndTeamSizeDoNotChangeBits) {
   }
 }
 
+// Two shapes of one step, by turns; the one compiled later makes the arena larger.
+TEST(Program, ProgramsThatShareAnArenaMakeTheSameBits) {
+  const auto step_of = [](int64_t rows) {
+    GraphBuilder builder("rows");
+    const Tensor x = builder.input("x", Role::batch, {DType::f32, {rows, 64}});
+    const Tensor w = builder.input("w", Role::parameter, {DType::f32, {64, 64}});
+    const Tensor y = matmul(tanh(matmul(x, w)), w);
+    builder.output("w", w + 0.01 * reduce_mean(y * y, {0, 1}), 1);
+    builder.output("sum", reduce_sum(softmax(y), {0}));
+    return builder.take();
+  };
+  const Graph graphs[] = {step_of(4), step_of(300), step_of(32)};
+  Team team(2);
+  const auto run = [&](bool shared) {
+    State state(state_entries(graphs[0]));
+    PhiloxStream draws(5);
+    for (float& value : state.span<float>("w")) value = static_cast<float>(0.1 * draws.normal());
+    const auto arena = shared ? std::make_shared<Arena>() : nullptr;
+    std::vector<Program> programs;
+    int64_t most = 0;
+    for (const Graph& graph : graphs) {
+      programs.push_back(Program::compile(graph, state, team, {}, nullptr, arena));
+      most = std::max(most, programs.back().plan().arena_bytes);
+    }
+    if (shared) {
+      EXPECT_EQ(arena->bytes(), most);
+    }
+    std::vector<float> bits;
+    alignas(64) static float batch[300 * 64];
+    for (const size_t which : {0, 1, 2, 1, 0, 0, 2}) {
+      for (float& value : batch) value = static_cast<float>(draws.normal());
+      const void* const pointers[] = {batch};
+      programs[which].run(pointers);
+      const auto* const sum = static_cast<const float*>(programs[which].result(1));
+      bits.insert(bits.end(), sum, sum + 64);
+    }
+    bits.insert(bits.end(), state.span<float>("w").begin(), state.span<float>("w").end());
+    return bits;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
 // Values that change places: each new value is read from the old one, whatever the order.
 TEST(Program, StateMayChangePlaces) {
   GraphBuilder builder("swap");
@@ -205,6 +247,20 @@ TEST(Program, RefusesMissingAndForeignState) {
 }
 
 // The planner's figure is what is allocated: every buffer lies inside, and some buffer ends there.
+TEST(Program, SharedPeakCountsStateAndTheLargestArenaOnce) {
+  Plan small;
+  small.arena_bytes = 100;
+  small.state_bytes = 1000;
+  small.batch_bytes = 10;
+  small.result_bytes = 1;
+  Plan large = small;
+  large.arena_bytes = 700;
+  large.constants.resize(5);
+  const Plan* const plans[] = {&small, &large};
+  EXPECT_EQ(shared_peak_bytes(plans), 1000 + 700 + 2 * 11 + 5);
+  EXPECT_EQ(shared_peak_bytes(std::span(plans).first(1)), small.peak_bytes());
+}
+
 TEST(Program, PlannedPeakIsTheSizeOfTheArena) {
   const Graph graph = recurrent_training_step();
   State state(state_entries(graph));
