@@ -76,6 +76,12 @@ Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc) {
   return fullbore::dropout(x, probability, trace.random(), loc);
 }
 
+Tensor same_segment(Tensor segments, SourceLoc loc) {
+  require_rank("same_segment", segments, segments.rank() == 2, "[B,T]", loc);
+  return equal(Operand(expand_dims(expand_dims(segments, 1, loc), 3, loc), loc),
+               Operand(expand_dims(expand_dims(segments, 1, loc), 1, loc), loc));
+}
+
 Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAttentionOptions options,
                       SourceLoc loc) {
   require_rank("self_attention", x, x.rank() == 3, "[B,T,C]", loc);
@@ -87,11 +93,12 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
         fmt::format("self_attention: width {} is not a multiple of {} heads", width, options.heads),
         loc);
   const bool cached = options.cache.position.valid();
-  if (cached && (!options.causal || length > options.cache.capacity))
+  if (cached && (!options.causal || options.mask.valid() || length > options.cache.capacity))
     throw UsageError(
-        fmt::format("self_attention: a cache of {} places needs causal attention and no "
-                    "more tokens than places, got {}",
-                    options.cache.capacity, x.type().text()),
+        fmt::format(
+            "self_attention: a cache of {} places needs causal attention without a mask and "
+            "no more tokens than places, got {}",
+            options.cache.capacity, x.type().text()),
         loc);
   const Scope scope(trace, name);
   const Tensor qkv = linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc);
@@ -102,7 +109,7 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
   const auto part = [&](int64_t which) {
     return squeeze(slice(heads, 0, which, which + 1, 1, loc), 0, loc);
   };
-  AttentionOptions attention_options{.causal = options.causal && !cached};
+  AttentionOptions attention_options{.causal = options.causal && !cached, .mask = options.mask};
   Tensor keys = part(1);
   Tensor values = part(2);
   if (cached) {

@@ -50,8 +50,13 @@ struct SelfAttentionOptions {
   bool bias = true;
   double dropout = 0;  ///< on the attention probabilities
   Initializer projection_initializer = Initializer::normal(0.02);  ///< of the output projection
-  CacheOptions cache = {};                                         ///< with a position: see below
+  Tensor mask = {};         ///< as attention() has it, combined with `causal`; not with a cache
+  CacheOptions cache = {};  ///< with a position: see below
 };
+/// bool [B,1,T,T] from segments [B,T], integer: which tokens are of one document. As a mask of
+/// self_attention() it keeps documents in a row apart.
+Tensor same_segment(Tensor segments, SourceLoc loc = SourceLoc::here());
+
 /// Multi-head self-attention, x [B,T,C] -> [B,T,C], C a multiple of heads; parameters
 /// `<name>.qkv` (one product for queries, keys and values) and `<name>.projection`.
 /// Vaswani et al. 2017, arXiv:1706.03762, section 3.2.

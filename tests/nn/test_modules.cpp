@@ -355,6 +355,53 @@ TEST(SelfAttention, RefusesACacheThatIsTooSmallOrNotCausal) {
   EXPECT_EQ(refusal(true, 3), "");
   EXPECT_THAT(refusal(true, 2), testing::HasSubstr("a cache of 2 places needs causal attention"));
   EXPECT_THAT(refusal(false, 3), testing::HasSubstr("got f32[1,3,8]"));
+  EXPECT_THAT(usage_error([] {
+                Trace trace("t", false);
+                const Tensor position = trace.batch("position", {DType::i64, {}});
+                const Tensor mask = trace.batch("mask", {DType::boolean, {1, 1, 3, 3}});
+                nn::self_attention(trace, "a", trace.batch("x", f32({1, 3, 8})),
+                                   {.mask = mask, .cache = {.position = position, .capacity = 3}});
+              }),
+              testing::HasSubstr("causal attention without a mask"));
+}
+
+// A row of two segments is two sequences: what each gives alone stands at its places.
+TEST(SelfAttention, SegmentsKeepTheSequencesOfARowApart) {
+  for (const bool causal : {true, false}) {
+    const auto graph_of = [&](int64_t length, bool segmented) {
+      Trace trace("t", true);
+      const Tensor x = trace.batch("x", f32({1, length, 4}));
+      Tensor mask;
+      if (segmented) mask = nn::same_segment(trace.batch("segments", {DType::i32, {1, length}}));
+      trace.result(
+          "y", nn::self_attention(trace, "mix", x, {.heads = 2, .causal = causal, .mask = mask}));
+      return trace.finish();
+    };
+    auto inputs = random_inputs(graph_of(5, false));
+    const std::vector<double> x = elements(inputs.at("x"));
+    inputs["segments"] = integers(DType::i32, {1, 5}, {1, 1, 2, 2, 2});
+    const std::vector<double> both = elements(interpret_by_name(graph_of(5, true), inputs).at("y"));
+    inputs.erase("segments");
+    std::vector<double> apart;
+    for (const auto& [begin, end] : {std::pair{0, 8}, std::pair{8, 20}}) {
+      inputs["x"] =
+          Literal::of(f32({1, (end - begin) / 4, 4}), {x.begin() + begin, x.begin() + end});
+      for (const double value :
+           elements(interpret_by_name(graph_of((end - begin) / 4, false), inputs).at("y")))
+        apart.push_back(value);
+    }
+    EXPECT_THAT(both, Pointwise(IsNear(1e-12), apart)) << (causal ? "causal" : "full");
+  }
+}
+
+TEST(SelfAttention, SegmentsAreOnePerToken) {
+  Trace trace("t", true);
+  EXPECT_EQ(nn::same_segment(trace.batch("s", {DType::i32, {2, 5}})).type(),
+            (TensorType{DType::boolean, {2, 1, 5, 5}}));
+  EXPECT_THAT(usage_error([&] {
+                nn::same_segment(trace.batch("t", {DType::i32, {5}}));
+              }),
+              testing::HasSubstr("same_segment: needs x [B,T], got i32[5]"));
 }
 
 }  // namespace
