@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
-#include "apps/language_model.h"
+#include "apps/language_batches.h"
 #include "apps/text_progress.h"
 #include "fullbore/monitor/console.h"
 
@@ -40,14 +40,14 @@ ExitCode run_eval(const EvalArguments& arguments) {
   Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
                       model.state, team, compile_options(model.config));
   Progress progress;
-  const double loss = *evaluator.evaluate([&](uint64_t done) {
+  const Evaluation result = *evaluator.evaluate([&](uint64_t done) {
     progress.phase = fmt::format("evaluating {}/{}", done, evaluator.batches());
     console.live(progress);
     return true;
   });
   console.clear();
-  int64_t predictions = 0;
-  for (uint64_t i = 0; i < set.batches; ++i) predictions += set.predictions(i);
+  const double loss = result.loss;
+  const auto predictions = static_cast<int64_t>(result.predictions);
   const std::string unit = text.tokenizer->kind() == "characters" ? "character" : "token";
   // By the text's mean number of bytes per token, which makes vocabularies comparable.
   const double bits_per_byte = loss / std::log(2.0) * static_cast<double>(text.tokens->size()) /

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "apps/language_batches.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
@@ -168,23 +169,11 @@ LanguageModelConfig model_config(const Config& config, int64_t tokens) {
           .tanh_gelu = config.model.activation == "gelu_tanh"};
 }
 
-LossFunction model_loss(const Config& config, int64_t tokens) {
-  const LanguageModelConfig model = model_config(config, tokens);
-  return [model](Trace& trace, std::span<const Tensor> batch) {
-    return language_model_loss(gpt(trace, batch[0], model), batch[1]);
-  };
-}
-
 DecodeFunction model_decode(const Config& config, int64_t tokens) {
   const LanguageModelConfig model = model_config(config, tokens);
   return [model](Trace& trace, Tensor inputs, Tensor position, Tensor row, int64_t capacity) {
     return gpt_decode(trace, {inputs, position, row, capacity}, model);
   };
-}
-
-std::vector<BatchField> batch_fields(const Config& config) {
-  const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
-  return {{"inputs", type}, {"targets", type}};
 }
 
 OptimizerOptions optimizer_options(const Config& config) {
@@ -242,32 +231,15 @@ int worker_count(const Config& config) {
                                    : available_processors();
 }
 
-ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
-                             int64_t most_batches) {
-  const WindowOptions window = {config.train.batch_size, config.model.context};
-  std::shared_ptr<const SequentialWindows> source =
-      SequentialWindows::create(text.tokens, range, window).take_or_throw();
-  ValidationSet set;
-  set.source = source;
-  set.batches = source->batches();
-  if (most_batches > 0) set.batches = std::min(set.batches, static_cast<uint64_t>(most_batches));
-  set.rows = window.batch_size * window.context;
-  set.predictions = [source](uint64_t position) { return source->predictions(position); };
-  return set;
-}
-
 TrainingJob training_job(const Config& config, const TextData& text) {
   const TokenSplit split = split_text(config, text);
   TrainingJob job;
   job.loss = model_loss(config, text.tokenizer->vocabulary_size());
   job.initialize = initial_parameters(config, text.tokenizer->vocabulary_size());
-  job.training = RandomWindows::create(text.tokens, split.training,
-                                       {config.train.batch_size, config.model.context},
-                                       static_cast<uint64_t>(config.run.seed))
-                     .take_or_throw();
+  job.training = training_batches(config, text, split.training);
   if (config.data.validation_fraction > 0)
     job.validation = validation_set(config, text, split.validation, config.train.eval_batches);
-  job.tokens_per_step = config.train.batch_size * config.model.context;
+  job.tokens_per_step = job.training->fields().front().type.elements();
   job.options = training_options(config);
   job.tokenizer = text.tokenizer->to_json();
   job.identity = {{"data", text.identity}, {"model", model_identity(config.model)}};

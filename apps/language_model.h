@@ -39,21 +39,15 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
 /// Tokens to learn from and tokens held out, by data.validation_fraction and data.split.
 TokenSplit split_text(const Config& config, const TextData& text);
 
-/// `tokens`: how many distinct ones the data have. UsageError if model.vocabulary is less.
-LossFunction model_loss(const Config& config, int64_t tokens);
+/// What generates; `tokens`: how many distinct ones the data have. UsageError if model.vocabulary is
+/// less.
 DecodeFunction model_decode(const Config& config, int64_t tokens);
 
-/// i32 tokens and targets [batch, context].
-std::vector<BatchField> batch_fields(const Config& config);
 OptimizerOptions optimizer_options(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
 /// engine.threads, or all processors there are.
 int worker_count(const Config& config);
-
-/// Batches that cover `range` once, at most `most_batches` of them (0: all).
-ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
-                             int64_t most_batches);
 
 /// Sizes of the model that `tokens` distinct tokens need.
 LanguageModelConfig model_config(const Config& config, int64_t tokens);

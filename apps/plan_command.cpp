@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
-#include "apps/language_model.h"
+#include "apps/language_batches.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/monitor/machine.h"
@@ -48,28 +49,67 @@ int64_t parameter_count(const Graph& graph) {
   return count;
 }
 
+/// The programs of a run: a step and an evaluation for every shape of batch.
+struct RunPlans {
+  std::vector<std::vector<BatchField>> shapes;
+  std::vector<Plan> steps;
+  std::vector<Plan> evaluations;
+
+  size_t largest() const {
+    const auto step =
+        std::ranges::max_element(steps, {}, [](const Plan& plan) { return plan.flops; });
+    return static_cast<size_t>(step - steps.begin());
+  }
+  /// As the trainer has them: on one State, in one arena.
+  int64_t bytes(bool snapshot) const {
+    std::vector<const Plan*> plans;
+    for (const Plan& plan : steps) plans.push_back(&plan);
+    for (const Plan& plan : evaluations) plans.push_back(&plan);
+    return shared_peak_bytes(plans) + (snapshot ? steps[0].state_bytes : 0);
+  }
+};
+
+void print_shapes(const RunPlans& plans, const Machine& machine) {
+  fmt::print("{:<16}{:>14}{:>16}{:>16}\n", "batch", "FLOP", "arena", "roofline ms");
+  for (size_t i = 0; i < plans.shapes.size(); ++i) {
+    const Plan& plan = plans.steps[i];
+    fmt::print("{:<16}{:>14}{:>16}{:>16.3f}\n", plans.shapes[i][0].type.shape.text(),
+               count_text(plan.flops), bytes_text(static_cast<double>(plan.arena_bytes)),
+               1e3 * roofline_seconds(plan, machine.peaks));
+  }
+  fmt::print("\n");
+}
+
 void print_text(const Config& config, int64_t parameters, const Machine& machine,
-                const PlanReport& step, const PlanReport& evaluation, int64_t total_bytes) {
-  const auto tokens = static_cast<double>(config.train.batch_size * config.model.context);
+                const RunPlans& plans, const PlanReport& step, const PlanReport& evaluation) {
+  const int64_t total_bytes = plans.bytes(config.train.background_saves);
+  const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
+  const auto tokens = static_cast<double>(batch.elements());
   fmt::print("{}: {} parameters\n", config.model.name, parameters);
-  fmt::print("{} bytes ({}) for the run: one State, and the arenas of both programs\n", total_bytes,
-             bytes_text(static_cast<double>(total_bytes)));
+  fmt::print("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
+             total_bytes, bytes_text(static_cast<double>(total_bytes)),
+             plans.steps.size() + plans.evaluations.size());
   fmt::print("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
              static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
              static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
-  fmt::print("Training step, {} x {} tokens, at most {} tok/s\n{}\n", config.train.batch_size,
-             config.model.context, count_text(tokens / step.roofline_seconds), text(step));
+  if (plans.shapes.size() > 1) print_shapes(plans, machine);
+  fmt::print("Training step, {} x {} tokens, at most {} tok/s\n{}\n", batch[0], batch[1],
+             count_text(tokens / step.roofline_seconds), text(step));
   fmt::print("Evaluation step\n{}", text(evaluation));
 }
 
 ExitCode run_plan(const PlanArguments& arguments) {
   const Config config = load_config(arguments.config, arguments.overrides);
   const LossFunction loss = model_loss(config, vocabulary_of(config, arguments.vocabulary));
-  const Graph graph =
-      with_metrics(trace_training_step(loss, batch_fields(config), optimizer_options(config)).graph,
-                   metrics_level(config.log.metrics));
   const int workers = worker_count(config);
-  const Plan step = plan_of(graph, compile_options(config), workers);
+  const CompileOptions options = compile_options(config);
+  RunPlans plans{batch_shapes(config), {}, {}};
+  for (const std::vector<BatchField>& shape : plans.shapes)
+    plans.steps.push_back(
+        plan_of(with_metrics(trace_training_step(loss, shape, optimizer_options(config)).graph,
+                             metrics_level(config.log.metrics)),
+                options, workers));
+  const Plan& step = plans.steps[plans.largest()];
   if (arguments.graph) {
     fmt::print("{}", print(step.graph));
     return ExitCode::kOk;
@@ -78,25 +118,25 @@ ExitCode run_plan(const PlanArguments& arguments) {
     fmt::print("{}", plan_text(step));
     return ExitCode::kOk;
   }
-  const Plan evaluation =
-      plan_of(trace_evaluation(loss, batch_fields(config)).graph, compile_options(config), workers);
+  for (const std::vector<BatchField>& shape : plans.shapes)
+    plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, options, workers));
   Team team(workers);
   const Machine machine = known_machine(team);
   const PlanReport step_report = report_plan(step, machine.peaks);
-  const PlanReport evaluation_report = report_plan(evaluation, machine.peaks);
-  int64_t total = step.peak_bytes() + evaluation.peak_bytes() - evaluation.state_bytes;
-  if (config.train.background_saves) total += step.state_bytes;  // the snapshot
+  const PlanReport evaluation_report =
+      report_plan(plans.evaluations[plans.largest()], machine.peaks);
+  const int64_t parameters = parameter_count(step.graph);
   if (arguments.json) {
     const nlohmann::ordered_json json = {
         {"model", config.model.name},
-        {"parameters", parameter_count(graph)},
-        {"tokens_per_step", config.train.batch_size * config.model.context},
-        {"planned_peak_bytes", total},
+        {"parameters", parameters},
+        {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
+        {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
     fmt::print("{}\n", json.dump(2));
   } else {
-    print_text(config, parameter_count(graph), machine, step_report, evaluation_report, total);
+    print_text(config, parameters, machine, plans, step_report, evaluation_report);
   }
   return ExitCode::kOk;
 }

@@ -125,6 +125,9 @@ A run is a folder: config.resolved.yaml, metrics.jsonl, log.txt, summary.json, c
 Without run.dir it is runs/NAME-1, runs/NAME-2, ... (NAME: run.name, or the model's). --resume
 without run.dir means the newest of them.
 
+data.batching=packed or buckets learns from documents (files, or lines of *.jsonl) one by one. What is
+longer than model.context, or the largest of data.buckets, is cut into pieces; nothing is left out.
+
 Ctrl-C, SIGTERM, SIGHUP, SIGUSR1: finish the step, save, exit with 75; a second Ctrl-C stops at once.
 
 Example:

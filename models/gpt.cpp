@@ -11,7 +11,7 @@ namespace {
 
 // x + attention(norm(x)), then x + mlp(norm(x)); x [B,T,C].
 Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config,
-             const nn::CacheOptions& cache) {
+             Tensor mask, const nn::CacheOptions& cache) {
   const Scope scope(trace, name);
   // Each block adds two branches to the residual stream: their last layers start smaller, so that
   // its variance does not grow with depth (Radford et al. 2019, section 2.3).
@@ -25,6 +25,7 @@ Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageMode
                           .bias = config.bias,
                           .dropout = config.dropout,
                           .projection_initializer = residual,
+                          .mask = mask,
                           .cache = cache});
   x = x + nn::dropout(trace, h, config.dropout);
 
@@ -35,11 +36,11 @@ Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageMode
   return x + nn::dropout(trace, h, config.dropout);
 }
 
-Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config,
+Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config, Tensor mask = {},
               const nn::CacheOptions& cache = {}) {
   x = nn::dropout(trace, x, config.dropout);
   for (int64_t layer = 0; layer < config.layers; ++layer)
-    x = block(trace, fmt::format("layers.{}", layer), x, config, cache);
+    x = block(trace, fmt::format("layers.{}", layer), x, config, mask, cache);
   return x;
 }
 
@@ -50,18 +51,31 @@ Tensor head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
   return linear(x, nn::embedding_table(trace, "token_embedding", config.vocabulary, config.width));
 }
 
+void require_context(Tensor tokens, const LanguageModelConfig& config) {
+  if (tokens.dim(1) > config.context)
+    throw UsageError(
+        fmt::format("gpt: {} tokens, the context is {}", tokens.dim(1), config.context));
+}
+
 }  // namespace
 
 Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+  require_context(tokens, config);
   const int64_t length = tokens.dim(1);
-  if (length > config.context)
-    throw UsageError(fmt::format("gpt: {} tokens, the context is {}", length, config.context));
-
   const Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
   const Tensor positions =
       nn::embedding_table(trace, "position_embedding", config.context, config.width);
   // [B,T,C] + [T,C]
   return head(trace, blocks(trace, x + slice(positions, 0, 0, length), config), config);
+}
+
+Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
+  require_context(inputs.tokens, config);
+  const Tensor x =
+      nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
+  const Tensor places =
+      nn::embedding(trace, "position_embedding", inputs.positions, config.context, config.width);
+  return head(trace, blocks(trace, x + places, config, nn::same_segment(inputs.segments)), config);
 }
 
 Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config) {
@@ -72,13 +86,17 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
       nn::embedding_table(trace, "position_embedding", config.context, config.width);
   // Places beyond the context, of padding only, read zeros.
   const Tensor places = iota(trace.builder(), {DType::i64, {length}}, 0) + inputs.position;
-  const Tensor h = blocks(trace, x + gather(table, places), config,
+  const Tensor h = blocks(trace, x + gather(table, places), config, {},
                           {.position = inputs.position, .capacity = inputs.capacity});
   return squeeze(head(trace, dynamic_slice(h, inputs.row, 1, 1), config), 1);
 }
 
-Tensor language_model_loss(Tensor logits, Tensor targets) {
-  return reduce_mean(cross_entropy(logits, targets), {0, 1});
+LanguageModelLoss language_model_loss(Tensor logits, Tensor targets) {
+  const Tensor counted =
+      logical_and(greater_equal(targets, 0.0), less(targets, static_cast<double>(logits.dim(-1))));
+  const Tensor sum = reduce_sum(cross_entropy(logits, targets), {0, 1});
+  const Tensor predictions = reduce_sum(cast(counted, sum.dtype()), {0, 1});
+  return {sum / maximum(predictions, 1.0), predictions};
 }
 
 }  // namespace fullbore

@@ -23,6 +23,15 @@ struct LanguageModelConfig {
 /// tokens i32 [B,T], T <= context -> logits f32 [B,T,vocabulary].
 Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config);
 
+/// Rows of several documents each, i32 [B,T] all: pack_documents() makes them.
+struct PackedTokens {
+  Tensor tokens;
+  Tensor segments;   ///< which document of its row a token is of
+  Tensor positions;  ///< its place in the document, < context
+};
+/// The same model, in which no document sees another: the logits are those of each document alone.
+Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config);
+
 /// What a program that continues texts is given.
 struct DecodeInputs {
   Tensor tokens;         ///< i32 [B,T]
@@ -36,7 +45,12 @@ struct DecodeInputs {
 /// comes after row `row`. Tokens behind that row may be padding: they influence nothing.
 Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config);
 
-/// Mean cross-entropy of next-token prediction. logits [B,T,V], targets i32 [B,T] -> f32 [], in nats.
-Tensor language_model_loss(Tensor logits, Tensor targets);
+/// Mean cross-entropy of next-token prediction, f32 [], in nats.
+struct LanguageModelLoss {
+  Tensor mean;         ///< over the targets in [0, V); 0 where there is none
+  Tensor predictions;  ///< f32 [], how many those are
+};
+/// logits [B,T,V], targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for nothing.
+LanguageModelLoss language_model_loss(Tensor logits, Tensor targets);
 
 }  // namespace fullbore

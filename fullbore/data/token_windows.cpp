@@ -113,12 +113,6 @@ int64_t SequentialWindows::row_predictions(uint64_t position, int64_t row) const
   return std::clamp<int64_t>(range_.size() - 1 - window * options_.context, 0, options_.context);
 }
 
-int64_t SequentialWindows::predictions(uint64_t position) const {
-  const int64_t per_batch = options_.batch_size * options_.context;
-  const auto before = static_cast<int64_t>(position % batches()) * per_batch;
-  return std::min(per_batch, range_.size() - 1 - before);
-}
-
 void SequentialWindows::fill(uint64_t position, std::span<void* const> buffers) const {
   position %= batches();
   for (int64_t row = 0; row < options_.batch_size; ++row) {

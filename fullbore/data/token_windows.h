@@ -73,8 +73,7 @@ class RandomWindows : public TokenWindows {
 
 /// For evaluation: windows side by side that predict every token of the range but its first exactly
 /// once, in batches() batches; position batches() is position 0 again. Where the last windows run
-/// past the end, targets are -1, which cross_entropy() ignores: a mean over B * T rows must be
-/// multiplied by B * T and divided by predictions().
+/// past the end, targets are -1, which cross_entropy() ignores.
 class SequentialWindows : public TokenWindows {
  public:
   /// Failure when the range has fewer than the two tokens that one prediction needs.
@@ -83,8 +82,6 @@ class SequentialWindows : public TokenWindows {
       const WindowOptions& options);
   void fill(uint64_t position, std::span<void* const> buffers) const override;
   uint64_t batches() const;
-  /// Targets of batch `position` that are not -1.
-  int64_t predictions(uint64_t position) const;
 
  private:
   using TokenWindows::TokenWindows;

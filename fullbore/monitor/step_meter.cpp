@@ -4,18 +4,24 @@
 
 namespace fullbore {
 namespace {
+
 constexpr double kHalfLifeSeconds = 3;
+
+/// `sums`, fallen to a share of `keep`, and the step.
+void accumulate(StepSums& sums, const StepWork& work, double keep) {
+  sums.steps = sums.steps * keep + 1;
+  sums.seconds = sums.seconds * keep + work.step_seconds + work.wait_seconds;
+  sums.wait_seconds = sums.wait_seconds * keep + work.wait_seconds;
+  sums.tokens = sums.tokens * keep + work.tokens;
+  sums.flops = sums.flops * keep + work.flops;
+}
+
 }  // namespace
 
-void StepMeter::add(double step_seconds, double wait_seconds) {
-  const double seconds = step_seconds + wait_seconds;
+void StepMeter::add(const StepWork& work) {
   ++steps_;
-  seconds_ += seconds;
-  wait_seconds_ += wait_seconds;
-  const double keep = std::exp2(-seconds / kHalfLifeSeconds);
-  recent_steps_ = recent_steps_ * keep + 1;
-  recent_seconds_ = recent_seconds_ * keep + seconds;
-  recent_wait_seconds_ = recent_wait_seconds_ * keep + wait_seconds;
+  accumulate(whole_, work, 1);
+  accumulate(recent_, work, std::exp2(-(work.step_seconds + work.wait_seconds) / kHalfLifeSeconds));
 }
 
 }  // namespace fullbore

@@ -3,33 +3,45 @@
 
 namespace fullbore {
 
-/// How fast steps go: since the start or resume, and recently (an average whose weights halve every
-/// few seconds, so that the display neither flickers nor lags).
+/// What one step did, and how long it took.
+struct StepWork {
+  double step_seconds = 0;
+  double wait_seconds = 0;  ///< for its batch, before that
+  double tokens = 0;        ///< learned from, padding left out
+  double flops = 0;
+};
+
+/// Sums over steps.
+struct StepSums {
+  double steps = 0;
+  double seconds = 0;  ///< waiting included
+  double wait_seconds = 0;
+  double tokens = 0;
+  double flops = 0;
+
+  double steps_per_second() const { return per_second(steps); }
+  double tokens_per_second() const { return per_second(tokens); }
+  double flops_per_second() const { return per_second(flops); }
+  double wait_share() const { return per_second(wait_seconds); }
+
+ private:
+  double per_second(double sum) const { return seconds > 0 ? sum / seconds : 0; }
+};
+
+/// How fast steps go: since the start or resume, and recently (sums whose weights halve every few
+/// seconds, so that the display neither flickers nor lags).
 class StepMeter {
  public:
-  /// One step took `step_seconds`, after `wait_seconds` of waiting for its batch.
-  void add(double step_seconds, double wait_seconds);
+  void add(const StepWork& work);
 
   int64_t steps() const { return steps_; }
-  double seconds() const { return seconds_; }  ///< of all steps, waiting included
-  double wait_share() const { return seconds_ > 0 ? wait_seconds_ / seconds_ : 0; }
-  double steps_per_second() const {
-    return seconds_ > 0 ? static_cast<double>(steps_) / seconds_ : 0;
-  }
-  double recent_steps_per_second() const {
-    return recent_seconds_ > 0 ? recent_steps_ / recent_seconds_ : 0;
-  }
-  double recent_wait_share() const {
-    return recent_seconds_ > 0 ? recent_wait_seconds_ / recent_seconds_ : 0;
-  }
+  const StepSums& whole() const { return whole_; }
+  const StepSums& recent() const { return recent_; }
 
  private:
   int64_t steps_ = 0;
-  double seconds_ = 0;
-  double wait_seconds_ = 0;
-  double recent_steps_ = 0;
-  double recent_seconds_ = 0;
-  double recent_wait_seconds_ = 0;
+  StepSums whole_;
+  StepSums recent_;
 };
 
 }  // namespace fullbore

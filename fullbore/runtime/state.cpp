@@ -59,6 +59,13 @@ int64_t State::bytes() const {
   return total;
 }
 
+int64_t parameter_count(const State& state) {
+  int64_t count = 0;
+  for (const StateEntry& entry : state.entries())
+    if (entry.role == Role::parameter || entry.role == Role::frozen) count += entry.type.elements();
+  return count;
+}
+
 std::vector<StateEntry> state_entries(const Graph& graph) {
   std::vector<StateEntry> entries;
   for (const Graph::Input& input : graph.inputs())

@@ -60,6 +60,9 @@ class State {
   std::map<std::string, int, std::less<>> names_;
 };
 
+/// Elements of all parameters, frozen ones too.
+int64_t parameter_count(const State& state);
+
 /// The State that a graph's inputs ask for (batch inputs left out).
 std::vector<StateEntry> state_entries(const Graph& graph);
 

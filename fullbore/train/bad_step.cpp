@@ -108,6 +108,21 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
   return path;
 }
 
+std::string keep_bad_step(const std::string& folder, int64_t number, const CompiledStep& step,
+                          State& state, std::span<const void* const> batch, Team& team,
+                          const CompileOptions& options) {
+  BadStep bad{number, step.graph(), options, {}, ""};
+  for (const auto& [name, value] : step.results()) bad.results[name] = value;
+  // The step's counter alone went on; random draws depend on it.
+  int64_t& counter = state.span<int64_t>("step")[0];
+  --counter;
+  bad.finding = first_non_finite(bad.graph, state, batch, team, options);
+  ++counter;
+  const std::string path = save_bad_step(folder, bad, state, batch);
+  return fmt::format("{}{}See `fullbore replay-step {}`.", bad.finding,
+                     bad.finding.empty() ? "" : ". ", path);
+}
+
 LoadedStep load_bad_step(const std::string& path) {
   const CheckpointFolder folder = open_checkpoint_folder(path).take_or_throw();
   folder.verify().take_or_throw();

@@ -8,6 +8,7 @@
 #include "fullbore/ir/graph.h"
 #include "fullbore/ir/literal.h"
 #include "fullbore/runtime/program.h"
+#include "fullbore/train/compiled_step.h"
 
 namespace fullbore {
 
@@ -28,6 +29,14 @@ struct BadStep {
 /// DataError if it cannot be written.
 std::string save_bad_step(const std::string& folder, const BadStep& step, const State& state,
                           std::span<const void* const> batch);
+
+/// The same for a step just made, looked into first. Returns what there is to say about it.
+///
+/// number  the step's, from 1
+/// state   as it is after the step; unchanged in the end
+std::string keep_bad_step(const std::string& folder, int64_t number, const CompiledStep& step,
+                          State& state, std::span<const void* const> batch, Team& team,
+                          const CompileOptions& options);
 
 /// A saved step, read back.
 struct LoadedStep {

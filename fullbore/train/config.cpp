@@ -50,11 +50,8 @@ class ConfigBuilder {
     }
     const std::string key = text.substr(0, equals);
     const ConfigField* field = find_config_field(key);
-    Config defaults;
     // A text may well begin with a bracket; only a list key makes it a list.
-    if (field != nullptr &&
-        !std::holds_alternative<std::vector<std::string>*>(field->place(defaults)))
-      value.is_list = false;
+    if (field != nullptr && !field->is_list()) value.is_list = false;
     set(key, value, where);
   }
 
@@ -69,6 +66,7 @@ class ConfigBuilder {
     check_together(!config_.optim.noise_scale || config_.train.batch_size % 2 == 0,
                    "optim.noise_scale", "needs an even batch, and", "train.batch_size");
     check_groups();
+    check_batching();
     return std::move(config_);
   }
 
@@ -134,6 +132,25 @@ class ConfigBuilder {
                       const std::string& b) const {
     if (!holds)
       throw UsageError(fmt::format("config: {} {} {}", with_origin(a), relation, with_origin(b)));
+  }
+
+  void check_batching() const {
+    const Config::Data& data = config_.data;
+    const bool buckets = data.batching == "buckets";
+    check_together(buckets || data.buckets.empty(), "data.buckets", "means nothing with",
+                   "data.batching");
+    check_together(buckets || data.tokens_per_batch == 0, "data.tokens_per_batch",
+                   "means nothing with", "data.batching");
+    check_together(data.batching == "windows" || !config_.optim.noise_scale, "optim.noise_scale",
+                   "needs halves of a batch that count alike, not", "data.batching");
+    if (!std::ranges::is_sorted(data.buckets, std::less_equal<>()))
+      throw UsageError(fmt::format("config: {} are not ascending", with_origin("data.buckets")));
+    const int64_t context = config_.model.context;
+    const int64_t longest = data.buckets.empty() ? context : data.buckets.back();
+    check_together(longest <= context, "data.buckets", "go beyond", "model.context");
+    check_together(data.tokens_per_batch == 0 || data.tokens_per_batch >= longest,
+                   "data.tokens_per_batch", "is less than the longest sequence, of",
+                   data.buckets.empty() ? "model.context" : "data.buckets");
   }
 
   void check_groups() const {

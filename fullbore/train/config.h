@@ -24,6 +24,9 @@ struct Config {
     std::string cache_dir;
     double validation_fraction = 0.1;
     std::string split = "fraction";
+    std::string batching = "windows";
+    std::vector<int64_t> buckets = {};
+    int64_t tokens_per_batch = 0;
     int64_t workers = 1;
     int64_t prefetch = 4;
     bool operator==(const Data&) const = default;

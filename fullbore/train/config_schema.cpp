@@ -2,98 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <nlohmann/json.hpp>
-
-#include "fullbore/data/utf8.h"
 #include "fullbore/optim/optimizer.h"
 
 namespace fullbore {
 namespace {
-
-/// A text that YAML reads back as it stands, and not as nothing.
-bool is_plain(const std::string& text) {
-  const auto is_word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '/' || c == '.';
-  };
-  return !text.empty() && is_word(text[0]) && text != "null" && text != "Null" && text != "NULL" &&
-         std::all_of(text.begin(), text.end(),
-                     [&](char c) { return is_word(c) || c == '-' || c == '+'; });
-}
-
-std::string text_yaml(const std::string& text) {
-  return is_plain(text) ? text : nlohmann::json(text).dump();  // a JSON text is a YAML text
-}
-
-bool is_storable(const std::string& text) {
-  return text.find('\0') == std::string::npos && decode_utf8(text, [](char32_t) {}) == text.size();
-}
-
-template <class Number>
-bool parse_number(const ConfigText& value, const ConfigRange& range, Number& number) {
-  Number parsed{};
-  const char* const end = value.text.data() + value.text.size();
-  const auto [stop, error] = std::from_chars(value.text.data(), end, parsed);
-  if (value.quoted || error != std::errc() || stop != end ||
-      !range.contains(static_cast<double>(parsed)))
-    return false;
-  number = parsed;
-  return true;
-}
-
-/// Stores a ConfigText in a member, by the member's type.
-struct Assigner {
-  const ConfigField& field;
-  const ConfigText& value;
-
-  bool operator()(int64_t* place) const {
-    return !value.is_list && parse_number(value, field.range, *place);
-  }
-  bool operator()(double* place) const {
-    return !value.is_list && parse_number(value, field.range, *place);
-  }
-  bool operator()(bool* place) const {
-    if (value.is_list || value.quoted || (value.text != "true" && value.text != "false"))
-      return false;
-    *place = value.text == "true";
-    return true;
-  }
-  bool operator()(std::string* place) const {
-    const auto& choices = field.choices;
-    const bool allowed =
-        choices.empty() || std::find(choices.begin(), choices.end(), value.text) != choices.end();
-    if (value.is_list || !allowed || !is_storable(value.text)) return false;
-    *place = value.text;
-    return true;
-  }
-  bool operator()(std::vector<std::string>* place) const {
-    if (!value.is_list || !std::all_of(value.items.begin(), value.items.end(), is_storable))
-      return false;
-    *place = value.items;
-    return true;
-  }
-};
-
-struct Printer {
-  std::string operator()(const int64_t* place) const { return fmt::format("{}", *place); }
-  // The shortest form that reads back to the same double.
-  std::string operator()(const double* place) const { return fmt::format("{}", *place); }
-  std::string operator()(const bool* place) const { return *place ? "true" : "false"; }
-  std::string operator()(const std::string* place) const { return text_yaml(*place); }
-  std::string operator()(const std::vector<std::string>* place) const {
-    std::vector<std::string> items;
-    for (const std::string& item : *place) items.push_back(text_yaml(item));
-    return fmt::format("[{}]", fmt::join(items, ", "));
-  }
-};
 
 constexpr ConfigRange kNotNegative{.low = 0};
 constexpr ConfigRange kPositive{.low = 0, .low_open = true};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
 // Bounds of counts keep products of them within 64 bits, and a slip of the keyboard from the planner.
 constexpr ConfigRange kSteps{.low = 1, .high = 1e9};
+constexpr ConfigRange kLength{.low = 1, .high = 1048576};
 constexpr ConfigRange kInterval{.low = 0, .high = 1e9};
 
 #define FB_KEY(section, member) \
@@ -128,6 +47,19 @@ std::vector<ConfigField> make_fields() {
        {},
        {"fraction", "document", "file"},
        "what the boundary of the held-out part must not divide: nothing, a document, a file"},
+      {FB_KEY(data, batching),
+       {},
+       {"windows", "packed", "buckets"},
+       "stretches of all text; rows of whole documents kept apart; documents of like length"},
+      {FB_KEY(data, buckets),
+       kLength,
+       {},
+       "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
+       "model.context"},
+      {FB_KEY(data, tokens_per_batch),
+       kInterval,
+       {},
+       "of buckets, padding included; 0: train.batch_size times model.context"},
       {FB_KEY(data, workers),
        {0, 256},
        {},
@@ -138,7 +70,7 @@ std::vector<ConfigField> make_fields() {
       {FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"},
       {FB_KEY(model, heads), {1, 1024}, {}, "attention heads of each block; divides model.width"},
       {FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"},
-      {FB_KEY(model, context), {1, 1048576}, {}, "tokens seen at once, at most"},
+      {FB_KEY(model, context), kLength, {}, "tokens seen at once, at most"},
       {FB_KEY(model, dropout), kFraction, {}, "share of activations dropped while training"},
       {FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"},
       {FB_KEY(model, tie_head), {}, {}, "the output head is the token table"},
@@ -296,6 +228,13 @@ std::string_view ConfigField::name() const {
   return std::string_view(key).substr(key.find('.') + 1);
 }
 
+bool ConfigField::is_list() const {
+  Config config;
+  const ConfigPlace type = place(config);
+  return std::holds_alternative<std::vector<std::string>*>(type) ||
+         std::holds_alternative<std::vector<int64_t>*>(type);
+}
+
 std::string ConfigField::expectation() const {
   Config config;
   const ConfigPlace type = place(config);
@@ -303,6 +242,8 @@ std::string ConfigField::expectation() const {
   if (std::holds_alternative<double*>(type)) return "a number " + range.text();
   if (std::holds_alternative<bool*>(type)) return "true or false";
   if (std::holds_alternative<std::vector<std::string>*>(type)) return "a list such as [a, b]";
+  if (std::holds_alternative<std::vector<int64_t>*>(type))
+    return "a list of whole numbers " + range.text();
   if (choices.empty()) return "a text";
   return fmt::format("{}{}", choices.size() > 1 ? "one of " : "", fmt::join(choices, ", "));
 }
@@ -330,25 +271,6 @@ std::vector<std::string> config_sections() {
     if (sections.empty() || sections.back() != field.section())
       sections.emplace_back(field.section());
   return sections;
-}
-
-bool assign(const ConfigField& field, Config& config, const ConfigText& value) {
-  return std::visit(Assigner{field, value}, field.place(config));
-}
-
-std::string value_json(const ConfigField& field, const Config& config) {
-  Config copy = config;
-  const ConfigPlace place = field.place(copy);
-  if (const auto* const text = std::get_if<std::string*>(&place))
-    return nlohmann::json(**text).dump();
-  if (const auto* const list = std::get_if<std::vector<std::string>*>(&place))
-    return nlohmann::json(**list).dump();
-  return std::visit(Printer{}, place);  // numbers and booleans are spelt alike
-}
-
-std::string value_yaml(const ConfigField& field, const Config& config) {
-  Config copy = config;
-  return std::visit(Printer{}, field.place(copy));
 }
 
 }  // namespace fullbore

@@ -19,19 +19,21 @@ struct ConfigRange {
   std::string text() const;           ///< "[0, 1)"
 };
 
-using ConfigPlace = std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*>;
+using ConfigPlace = std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*,
+                                 std::vector<int64_t>*>;
 
 /// One key. Its type is that of the member it is stored in.
 struct ConfigField {
   std::string key;  ///< "train.steps"
   ConfigPlace (*place)(Config&);
-  ConfigRange range;                 ///< numbers only
+  ConfigRange range;                 ///< numbers, and each in a list of them
   std::vector<std::string> choices;  ///< texts only; empty: any text
   std::string meaning;               ///< one line
   bool maps = false;                 ///< lists only: items may be maps, read as "key=value ..."
 
   std::string_view section() const;
-  std::string_view name() const;    ///< without the section
+  std::string_view name() const;  ///< without the section
+  bool is_list() const;
   std::string expectation() const;  ///< "a whole number in [1, 1000]"
 };
 

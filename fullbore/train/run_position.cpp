@@ -2,6 +2,19 @@
 
 namespace fullbore {
 
+bool RunPosition::evaluated(double loss) {
+  const bool best = !(loss >= best_validation_loss);  // true too where none is known
+  evaluated_step = step;
+  validation_loss = loss;
+  ++evaluations_since_best;
+  if (best) {
+    evaluations_since_best = 0;
+    best_validation_loss = loss;
+    best_step = step;
+  }
+  return best;
+}
+
 RunRecord to_record(const RunPosition& position) {
   RunRecord record;
   record.step = position.step;

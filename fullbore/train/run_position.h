@@ -20,6 +20,9 @@ struct RunPosition {
   double train_loss = kUnknown;
   double validation_loss = kUnknown;
   double best_validation_loss = kUnknown;
+
+  /// The State at `step` was evaluated: true if there was none better before.
+  bool evaluated(double loss);
 };
 
 /// The part of a checkpoint's record that says where the run stands.

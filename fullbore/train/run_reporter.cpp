@@ -56,12 +56,12 @@ void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
   write_summary(run_.summary(), summary("running", "")).take_or_throw();
 }
 
-void RunReporter::step_done(int64_t step, double loss, double step_seconds, double wait_seconds) {
+void RunReporter::step_done(int64_t step, double loss, const StepWork& work) {
   if (meter_.steps() == 0) {
     seconds_to_first_step_ = seconds_since_start();
     log_->info("first step after {}", duration_text(seconds_to_first_step_));
   }
-  meter_.add(step_seconds, wait_seconds);
+  meter_.add(work);
   progress_.phase.clear();
   progress_.step = step;
   progress_.train_loss = loss;
@@ -143,17 +143,16 @@ double RunReporter::seconds_since_start() const {
 }
 
 void RunReporter::update_rates() {
-  const double rate = meter_.recent_steps_per_second();
-  progress_.tokens_per_second = rate * static_cast<double>(scale_.tokens_per_step);
-  progress_.utilisation = rate * scale_.flops_per_step / scale_.peak_flops;
-  progress_.data_wait_share = meter_.recent_wait_share();
+  progress_.tokens_per_second = meter_.recent().tokens_per_second();
+  progress_.utilisation = meter_.recent().flops_per_second() / scale_.peak_flops;
+  progress_.data_wait_share = meter_.recent().wait_share();
   progress_.resident_bytes = resident_bytes();
   progress_.seconds_left = seconds_left();
 }
 
 double RunReporter::seconds_left() const {
   const auto steps = static_cast<double>(scale_.total_steps - progress_.step);
-  double seconds = steps / meter_.recent_steps_per_second();
+  double seconds = steps / meter_.recent().steps_per_second();
   if (evaluations_ > 0 && scale_.evaluation_interval > 0)
     seconds += steps / static_cast<double>(scale_.evaluation_interval) * evaluation_seconds_ /
                static_cast<double>(evaluations_);
@@ -184,10 +183,9 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.saves = saves_;
   result.save_stall_seconds = save_stall_seconds_;
   if (meter_.steps() > 0) {
-    const double rate = meter_.steps_per_second();
-    result.tokens_per_second = rate * static_cast<double>(scale_.tokens_per_step);
-    result.utilisation = rate * scale_.flops_per_step / scale_.peak_flops;
-    result.data_wait_share = meter_.wait_share();
+    result.tokens_per_second = meter_.whole().tokens_per_second();
+    result.utilisation = meter_.whole().flops_per_second() / scale_.peak_flops;
+    result.data_wait_share = meter_.whole().wait_share();
   }
   return result;
 }

@@ -6,8 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/json_lines.h"
@@ -16,19 +14,16 @@
 #include "fullbore/monitor/step_meter.h"
 #include "fullbore/train/run_directory.h"
 #include "fullbore/train/run_position.h"
+#include "fullbore/train/step_outputs.h"
 
 namespace fullbore {
-
-/// What a step returned, by the names of the graph's results.
-using StepResults = std::vector<std::pair<std::string, double>>;
 
 /// What the reporter must know to turn steps into rates.
 struct RunScale {
   int64_t total_steps = 0;
-  int64_t tokens_per_step = 0;
   int64_t parameters = 0;
-  double flops_per_step = 0;
-  double peak_flops = 0;  ///< of the machine, per second
+  double flops_per_step = 0;  ///< of the largest shape of batch
+  double peak_flops = 0;      ///< of the machine, per second
   int64_t planned_bytes = 0;
   int64_t evaluation_interval = 0;  ///< 0: none
 };
@@ -54,8 +49,8 @@ class RunReporter {
   /// it was killed between its last checkpoint and its last words.
   void found_complete(const RunScale& scale, const RunPosition& restored);
 
-  /// Step number `step` was made, `step_seconds` long after `wait_seconds` of waiting for data.
-  void step_done(int64_t step, double loss, double step_seconds, double wait_seconds);
+  /// Step number `step` was made.
+  void step_done(int64_t step, double loss, const StepWork& work);
   /// One line of metrics about the step just made and, where there is no live line, of the log.
   void log_step(const StepResults& results);
 

@@ -10,14 +10,22 @@
 namespace fullbore {
 namespace {
 
-Tensor checked_loss(Tensor loss) {
-  if (loss.rank() != 0 || !is_floating(loss.dtype()))
-    throw UsageError(
-        fmt::format("a step's loss must be a floating scalar, this is {}", loss.type().text()));
+Loss checked_loss(Loss loss) {
+  if (loss.mean.rank() != 0 || !is_floating(loss.mean.dtype()))
+    throw UsageError(fmt::format("a step's loss must be a floating scalar, this is {}",
+                                 loss.mean.type().text()));
+  if (loss.predictions.valid() && loss.predictions.rank() != 0)
+    throw UsageError(fmt::format("the number of a loss's predictions must be a scalar, this is {}",
+                                 loss.predictions.type().text()));
   return loss;
 }
 
-Tensor trace_loss(Trace& trace, const LossFunction& loss, const std::vector<BatchField>& fields) {
+void tell(Trace& trace, const Loss& loss) {
+  trace.result("loss", cast(loss.mean, DType::f32));
+  if (loss.predictions.valid()) trace.result("predictions", cast(loss.predictions, DType::f32));
+}
+
+Loss trace_loss(Trace& trace, const LossFunction& loss, const std::vector<BatchField>& fields) {
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(trace.batch(field.name, field.type));
   return checked_loss(loss(trace, batch));
@@ -31,7 +39,7 @@ TracedStep finish(Trace& trace) {
 // Loss and update from the losses of the batch's halves.
 OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
                                    const std::vector<BatchField>& fields,
-                                   const OptimizerOptions& options, Tensor& whole_loss) {
+                                   const OptimizerOptions& options, Loss& whole) {
   std::vector<Tensor> first;
   std::vector<Tensor> second;
   const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
@@ -45,10 +53,11 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
     first.push_back(slice(batch, 0, 0, rows / 2));
     second.push_back(slice(batch, 0, rows / 2, rows));
   }
-  const Tensor first_loss = checked_loss(loss(trace, first));
-  const Tensor second_loss = checked_loss(loss(trace, second));
-  whole_loss = (first_loss + second_loss) * 0.5;
-  return optimize_halves(trace, first_loss, second_loss, rows, options);
+  const Loss a = checked_loss(loss(trace, first));
+  const Loss b = checked_loss(loss(trace, second));
+  whole.mean = (a.mean + b.mean) * 0.5;
+  if (a.predictions.valid()) whole.predictions = a.predictions + b.predictions;
+  return optimize_halves(trace, a.mean, b.mean, rows, options);
 }
 
 }  // namespace
@@ -56,15 +65,15 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
                                const OptimizerOptions& optimizer) {
   Trace trace("train", true);
-  Tensor value;
+  Loss value{Tensor()};
   OptimizerResult update;
   if (optimizer.noise_scale) {
     update = optimize_by_halves(trace, loss, fields, optimizer, value);
   } else {
     value = trace_loss(trace, loss, fields);
-    update = optimize(trace, value, optimizer);
+    update = optimize(trace, value.mean, optimizer);
   }
-  trace.result("loss", cast(value, DType::f32));
+  tell(trace, value);
   trace.result("gradient_norm", update.gradient_norm);
   trace.result("learning_rate", update.learning_rate);
   trace.result("skipped", update.skipped);
@@ -77,7 +86,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
 TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields,
                             Weights weights) {
   Trace trace("evaluate", false);
-  trace.result("loss", cast(trace_loss(trace, loss, fields), DType::f32));
+  tell(trace, trace_loss(trace, loss, fields));
   TracedStep step = finish(trace);
   if (weights == Weights::average) step.graph = with_averages(step.graph);
   return step;

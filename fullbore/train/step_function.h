@@ -12,10 +12,18 @@
 
 namespace fullbore {
 
+/// What a step makes small.
+struct Loss {
+  Loss(Tensor m, Tensor p = {}) : mean(m), predictions(p) {}  // NOLINT: a tensor is a loss
+  Tensor mean;         ///< floating scalar: the mean over the batch's predictions
+  Tensor predictions;  ///< scalar: how many there are; none: as many in every batch
+};
+
 /// A model as the trainer knows it: writes into the trace how the loss follows from a batch.
-/// `batch` holds one tensor per field of the batch source, in its order; the result is the mean
-/// loss over the batch, a floating scalar. Called once per program: trace.training() tells which.
-using LossFunction = std::function<Tensor(Trace& trace, std::span<const Tensor> batch)>;
+/// `batch` holds one tensor per field of the batch source, in its order. Called once per program, for
+/// every shape of batch: trace.training() tells which program. What State is asked for must not depend
+/// on the shape.
+using LossFunction = std::function<Loss(Trace& trace, std::span<const Tensor> batch)>;
 
 /// A traced graph, and how the State that it declares begins.
 struct TracedStep {
@@ -26,8 +34,8 @@ struct TracedStep {
 
 /// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
 /// `learning_rate`, `skipped` (1 where loss or gradient norm is not finite and nothing was updated,
-/// else 0), f32 scalars, and those that `metrics` names. With `noise_scale` every field's first axis
-/// must be the batch, and even, for the loss is traced on each half.
+/// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names. With `noise_scale` every field's first axis
+/// must be the batch, and even, for the loss is traced on each half; both must have as many predictions.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
                                const OptimizerOptions& optimizer);
 
@@ -37,7 +45,7 @@ enum class Weights : uint8_t {
   average  ///< their exponential moving averages
 };
 
-/// The loss alone, of the same State. Result: `loss`.
+/// The loss alone, of the same State. Results: `loss`, `predictions` where the loss tells them.
 TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields,
                             Weights weights = Weights::raw);
 

@@ -1,13 +1,19 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
 
+/// What a step returned, by the names of the graph's results.
+using StepResults = std::vector<std::pair<std::string, double>>;
+
 /// How much a step tells: what is not wanted is no output any more, and so dead code that the passes
-/// remove. `loss` and `skipped`, by which a run is steered, always stay.
+/// remove. `loss` and `skipped`, by which a run is steered, and `predictions`, of which rates are made,
+/// always stay.
 enum class MetricsLevel : uint8_t {
   loss,
   standard,  ///< and gradient_norm, learning_rate

@@ -44,7 +44,8 @@ struct TrainingJob {
   std::function<void(State& state)> initialize;
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
   std::optional<ValidationSet> validation;
-  int64_t tokens_per_step = 0;  ///< for rates
+  int64_t tokens_per_step =
+      0;  ///< at most; for rates, where the loss does not tell its predictions
   TrainingOptions options;
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;

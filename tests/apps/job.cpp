@@ -68,6 +68,20 @@ std::string JobTest::read(const std::string& name) const {
   return read_file(folder_ / name).value();
 }
 
+std::string JobTest::put_documents() const {
+  static const char* const kWords[] = {"sea", "is", "calm"};
+  PhiloxStream draws(5);
+  std::string lines;
+  for (int i = 0; i < 150; ++i) {
+    std::string text;
+    for (uint64_t n = 1 + draws.below(7); n > 0; --n)
+      text += std::string(kWords[draws.below(3)]) + (n > 1 ? " " : "");
+    lines += nlohmann::json({{"text", draws.below(10) == 0 ? "c" : text}}).dump() + "\n";
+  }
+  folder_.put("documents.jsonl", lines);
+  return "documents.jsonl";
+}
+
 nlohmann::json JobTest::summary(const std::string& run) const {
   return nlohmann::json::parse(read(run + "/summary.json"));
 }

@@ -22,6 +22,8 @@ class JobTest : public ::testing::Test {
     return run_command(folder_.path(), arguments);
   }
   std::string read(const std::string& name) const;
+  /// Writes JSON lines of documents of 1 to 30 letters to the folder; returns the file's name.
+  std::string put_documents() const;
   nlohmann::json summary(const std::string& run) const;
   std::vector<nlohmann::json> metrics(const std::string& run) const;
 

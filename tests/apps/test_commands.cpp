@@ -131,7 +131,7 @@ TEST_F(JobTest, MetricsGoWhereTheyAreWanted) {
   ASSERT_EQ(train({"log.tensorboard=true", "log.metrics=loss"}).exit_code, 0);
   const CommandResult csv = command({"metrics", "runs/tiny-1", "--csv", "--kind", "train"});
   ASSERT_EQ(csv.exit_code, 0) << csv.err;
-  EXPECT_THAT(csv.out, StartsWith("kind,step,loss,tokens_per_second,"));
+  EXPECT_THAT(csv.out, StartsWith("kind,step,loss,predictions,tokens_per_second,"));
   EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 11);
   EXPECT_EQ(command({"metrics", "runs/tiny-1"}).out, read("runs/tiny-1/metrics.jsonl"));
   const CommandResult other = command({"metrics", "runs/tiny-1", "--kind", "trian"});

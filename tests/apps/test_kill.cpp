@@ -44,15 +44,16 @@ class DisturbedRuns : public JobTest {
                   fs::copy_options::overwrite_existing);
     const Clock::time_point start = Clock::now();
     size_t sent = 0;
-    return run_command(
-        folder_ / name,
-        {"train", "job.yaml", "run.dir=run", "data.path=" + (folder_ / "text.txt"),
-         fmt::format("data.workers={}", workers), "data.cache_dir=tokens", "train.steps=60",
-         "train.eval_interval=12", "train.checkpoint_interval=9", "log.interval=5", "--resume"},
-        [&](pid_t process) {
-          if (delay < 0 || sent == signals.size() || seconds_since(start) < delay) return;
-          kill(process, signals[sent++]);
-        });
+    return run_command(folder_ / name,
+                       {"train", "job.yaml", "run.dir=run", "data.path=" + (folder_ / text_),
+                        "data.batching=" + batching_, fmt::format("data.workers={}", workers),
+                        "data.cache_dir=tokens", "train.steps=60", "train.eval_interval=12",
+                        "train.checkpoint_interval=9", "log.interval=5", "--resume"},
+                       [&](pid_t process) {
+                         if (delay < 0 || sent == signals.size() || seconds_since(start) < delay)
+                           return;
+                         kill(process, signals[sent++]);
+                       });
   }
   /// The second of two runs, for which every kernel is compiled already.
   void undisturbed(int workers) {
@@ -83,40 +84,52 @@ class DisturbedRuns : public JobTest {
     return fs::exists(folder_ / (name + "/run/checkpoints/last"));
   }
 
+  /// Kills runs `kills` times, resumes them until they end, and compares.
+  void kill_and_compare(int workers, int kills);
+
+  std::string text_ = "text.txt";
+  std::string batching_ = "windows";
   double seconds_ = 0;  ///< that the undisturbed run takes
   PhiloxStream draws_{2026};
 };
 
-TEST_F(DisturbedRuns, KilledOnesEndWithTheSameBits) {
-  const int kills = wanted("FULLBORE_KILLS", 5);
-  for (const int workers : {1, 4}) {
-    undisturbed(workers);
-    int killed = 0;
-    int runs = 0;
-    while (killed < kills) {
-      const std::string name = "killed";
-      fs::remove_all(folder_ / name);
-      for (++runs;; ++killed) {
-        // Now and then nothing is cached: tokenising is in the middle of it too.
-        if (draws_.below(4) == 0) fs::remove_all(folder_ / (name + "/tokens"));
-        // Or no kernel is compiled and no peak measured yet.
-        const bool cold = draws_.below(50) == 0;
-        const std::string warm_cache = getenv("FULLBORE_CACHE");
-        if (cold) setenv("FULLBORE_CACHE", (folder_ / fmt::format("cache{}", killed)).c_str(), 1);
-        const double delay = killed < kills ? draws_.uniform(0, seconds_ * (cold ? 10 : 1)) : -1;
-        const CommandResult result = train_in(name, workers, delay, {SIGKILL});
-        setenv("FULLBORE_CACHE", warm_cache.c_str(), 1);
-        if (result.exit_code == 0) break;
-        ASSERT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
-      }
-      expect_same(name);
-      ASSERT_FALSE(HasFailure()) << "after " << killed << " kills";
-      if (killed >= 100) fmt::print(stderr, "{} kills\n", killed);
+void DisturbedRuns::kill_and_compare(int workers, int kills) {
+  undisturbed(workers);
+  int killed = 0;
+  int runs = 0;
+  while (killed < kills) {
+    const std::string name = "killed";
+    fs::remove_all(folder_ / name);
+    for (++runs;; ++killed) {
+      // Now and then nothing is cached: tokenising is in the middle of it too.
+      if (draws_.below(4) == 0) fs::remove_all(folder_ / (name + "/tokens"));
+      // Or no kernel is compiled and no peak measured yet.
+      const bool cold = draws_.below(50) == 0;
+      const std::string warm_cache = getenv("FULLBORE_CACHE");
+      if (cold) setenv("FULLBORE_CACHE", (folder_ / fmt::format("cache{}", killed)).c_str(), 1);
+      const double delay = killed < kills ? draws_.uniform(0, seconds_ * (cold ? 10 : 1)) : -1;
+      const CommandResult result = train_in(name, workers, delay, {SIGKILL});
+      setenv("FULLBORE_CACHE", warm_cache.c_str(), 1);
+      if (result.exit_code == 0) break;
+      ASSERT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
     }
-    fmt::print("{} kills in {} runs of {:.2f} s with {} loader workers: the same bits\n", killed,
-               runs, seconds_, workers);
-    std::fflush(stdout);
+    expect_same(name);
+    ASSERT_FALSE(HasFailure()) << "after " << killed << " kills";
+    if (killed >= 100) fmt::print(stderr, "{} kills\n", killed);
   }
+  fmt::print("{} kills in {} runs of {:.2f} s, {}, {} loader workers: the same bits\n", killed,
+             runs, seconds_, batching_, workers);
+  std::fflush(stdout);
+}
+
+TEST_F(DisturbedRuns, KilledOnesEndWithTheSameBits) {
+  for (const int workers : {1, 4}) kill_and_compare(workers, wanted("FULLBORE_KILLS", 5));
+}
+
+TEST_F(DisturbedRuns, KilledOnesOfSeveralShapesEndWithTheSameBits) {
+  text_ = put_documents();
+  batching_ = "buckets";
+  kill_and_compare(4, wanted("FULLBORE_KILLS", 4));
 }
 
 TEST_F(DisturbedRuns, AskedToLeaveTheySaveAndGoOnToTheSameBits) {

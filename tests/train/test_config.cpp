@@ -80,6 +80,18 @@ TEST(ConfigFile, OverridesComeAfterAndTheLastOneWins) {
   }
 }
 
+TEST(ConfigFile, ListsOfNumbersAreReadAndWritten) {
+  const std::string yaml = "data: {batching: buckets, buckets: [8, 16, 64]}";
+  const Config config = parse_config(yaml, "x");
+  EXPECT_THAT(config.data.buckets, ElementsAre(8, 16, 64));
+  EXPECT_EQ(parse_config(config_yaml(config), "resolved"), config);
+  EXPECT_EQ(parse_config(config_json(config), "config.json"), config);
+  const std::vector<std::string> overrides = {"data.buckets=[4,32 ]"};
+  EXPECT_THAT(parse_config(yaml, "x", overrides).data.buckets, ElementsAre(4, 32));
+  const std::vector<std::string> none = {"data.buckets=[]"};
+  EXPECT_TRUE(parse_config(yaml, "x", none).data.buckets.empty());
+}
+
 TEST(ConfigFile, ParameterGroupsAreMapsOrTexts) {
   const std::vector<std::string> expected = {"match=*.bias weight_decay=0", "match=head.*"};
   const Config config = parse_config(
@@ -162,6 +174,31 @@ const Refused kRefused[] = {
      "optim.noise_scale true (configs/x.yaml:2) needs an even batch, and train.batch_size 3"},
     {"train: {evaluate: ema}",
      "train.evaluate ema (configs/x.yaml:1) has no average to look at, for optim.ema_decay 0"},
+    {"data: {batching: bucket}",
+     "data.batching is 'bucket'; one of windows, packed, buckets was expected. Did you mean "
+     "'buckets'?"},
+    {"data: {buckets: [8]}",
+     "data.buckets [8] (configs/x.yaml:1) means nothing with data.batching windows (default)"},
+    {"data: {tokens_per_batch: 8, batching: packed}",
+     "data.tokens_per_batch 8 (configs/x.yaml:1) means nothing with data.batching packed"},
+    {"data: {batching: buckets, buckets: [8, 8]}",
+     "data.buckets [8, 8] (configs/x.yaml:1) are not "
+     "ascending"},
+    {"data: {batching: buckets, buckets: [8, 65]}",
+     "data.buckets [8, 65] (configs/x.yaml:1) go beyond model.context 64 (default)"},
+    {"data: {batching: buckets, buckets: [8, 16], tokens_per_batch: 15}",
+     "data.tokens_per_batch 15 (configs/x.yaml:1) is less than the longest sequence, of "
+     "data.buckets"},
+    {"data: {batching: buckets, tokens_per_batch: 63}",
+     "is less than the longest sequence, of model.context 64 (default)"},
+    {"data: {buckets: [8, x]}",
+     "data.buckets is a list; a list of whole numbers in [1, 1048576] was expected"},
+    {"data: {buckets: [1.5]}", "data.buckets is a list; a list of whole numbers"},
+    {"data: {buckets: [0]}", "data.buckets is a list; a list of whole numbers"},
+    {"data: {buckets: 8}", "data.buckets is '8'; a list of whole numbers"},
+    {"data: {batching: packed}\noptim: {noise_scale: true}",
+     "optim.noise_scale true (configs/x.yaml:2) needs halves of a batch that count alike, not "
+     "data.batching packed (configs/x.yaml:1)"},
     // parameter groups
     {"optim:\n  groups:\n    - {match: a, decay: 1}",
      "config: configs/x.yaml:2: optim.groups: 'match=a decay=1': unknown key 'decay'."},

@@ -119,38 +119,47 @@ TEST(Generator, IgnoresLogitsBeyondTheVocabulary) {
   for (const int32_t token : rows[0]) EXPECT_LT(token, 3);
 }
 
-// Batches of which the loss is their position + 1, with 4, 4 and 2 predictions in 4 rows.
+// Batches of which the loss is their position + 1, with 4, 4 and 2 predictions; the last is shorter.
 class Numbers : public BatchSource {
  public:
-  const std::vector<BatchField>& fields() const override { return fields_; }
+  const std::vector<BatchField>& fields() const override { return shapes_[0]; }
+  std::vector<std::vector<BatchField>> shapes() const override { return shapes_; }
+  size_t shape_at(uint64_t position) const override { return position == 2 ? 1 : 0; }
   void fill(uint64_t position, std::span<void* const> buffers) const override {
-    *static_cast<float*>(buffers[0]) = static_cast<float>(position + 1);
+    auto* const values = static_cast<float*>(buffers[0]);
+    std::fill_n(values, position == 2 ? 2 : 4, static_cast<float>(position + 1));
   }
 
  private:
-  std::vector<BatchField> fields_ = {{"value", {DType::f32, {}}}};
+  std::vector<std::vector<BatchField>> shapes_ = {{{"values", {DType::f32, {4}}}},
+                                                  {{"values", {DType::f32, {2}}}}};
 };
 
 TEST(Evaluator, WeighsBatchesByTheirPredictions) {
   ValidationSet set;
   set.source = std::make_shared<Numbers>();
   set.batches = 3;
-  set.rows = 4;
-  set.predictions = [](uint64_t position) { return position == 2 ? 2 : 4; };
   State state;
   Team team(1);
-  Evaluator evaluator([](Trace&, std::span<const Tensor> batch) { return batch[0] * 1.0; }, set,
-                      state, team, {});
+  const LossFunction loss_function = [](Trace& trace, std::span<const Tensor> batch) {
+    const TensorType scalar{DType::f32, {}};
+    return Loss(reduce_mean(batch[0], {0}),
+                full(trace.builder(), scalar, static_cast<double>(batch[0].dim(0))));
+  };
+  Evaluator evaluator(loss_function, set, state, team, {});
   std::vector<uint64_t> asked;
-  const auto loss = evaluator.evaluate([&](uint64_t done) {
+  const auto result = evaluator.evaluate([&](uint64_t done) {
     asked.push_back(done);
     return true;
   });
-  // Padding adds zero to a batch's sum, so the last batch's mean of 3 over 4 rows is a sum of 12.
-  EXPECT_EQ(loss, (4 * 1.0 + 4 * 2.0 + 4 * 3.0) / 10);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->loss, (4 * 1.0 + 4 * 2.0 + 2 * 3.0) / 10);
+  EXPECT_EQ(result->predictions, 10);
+  EXPECT_EQ(evaluator.plans().size(), 2U);
   EXPECT_EQ(asked, (std::vector<uint64_t>{0, 1, 2}));
-  EXPECT_EQ(evaluator.evaluate([](uint64_t done) { return done < 2; }), std::nullopt);
-  EXPECT_EQ(evaluator.evaluate([](uint64_t) { return true; }), loss) << "starts over each time";
+  EXPECT_FALSE(evaluator.evaluate([](uint64_t done) { return done < 2; }).has_value());
+  EXPECT_EQ(evaluator.evaluate([](uint64_t) { return true; })->loss, result->loss)
+      << "starts over each time";
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+#include "apps/language_batches.h"
+
+#include <algorithm>
+#include <set>
+
+#include "fullbore/data/document_batches.h"
+
+namespace fullbore {
+namespace {
+
+WindowOptions window_options(const Config& config) {
+  return {config.train.batch_size, config.model.context};
+}
+
+DocumentBuckets document_buckets(const Config& config) {
+  DocumentBuckets buckets{config.data.buckets, config.data.tokens_per_batch};
+  const int64_t context = config.model.context;
+  if (buckets.lengths.empty()) {
+    const std::set<int64_t> lengths = {std::max<int64_t>(1, context / 4),
+                                       std::max<int64_t>(1, context / 2), context};
+    buckets.lengths.assign(lengths.begin(), lengths.end());
+  }
+  if (buckets.tokens_per_batch == 0) buckets.tokens_per_batch = config.train.batch_size * context;
+  return buckets;
+}
+
+}  // namespace
+
+std::vector<std::vector<BatchField>> batch_shapes(const Config& config) {
+  const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
+  if (config.data.batching == "windows") return {{{"inputs", type}, {"targets", type}}};
+  if (config.data.batching == "packed")
+    return {{{"inputs", type}, {"targets", type}, {"segments", type}, {"positions", type}}};
+  const DocumentBuckets buckets = document_buckets(config);
+  std::vector<std::vector<BatchField>> shapes;
+  for (const int64_t length : buckets.lengths) {
+    const int64_t rows = buckets.tokens_per_batch / length;
+    const TensorType tokens{DType::i32, {rows, length}};
+    shapes.push_back({{"inputs", tokens}, {"targets", tokens}, {"lengths", {DType::i32, {rows}}}});
+  }
+  return shapes;
+}
+
+std::vector<BatchField> batch_fields(const Config& config) {
+  return std::ranges::max(batch_shapes(config), {}, [](const std::vector<BatchField>& shape) {
+    return shape.front().type.elements();
+  });
+}
+
+std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text,
+                                                    const TokenRange& range) {
+  const auto seed = static_cast<uint64_t>(config.run.seed);
+  if (config.data.batching == "packed")
+    return packed_batches(text.tokens, range, window_options(config), {.seed = seed})
+        .take_or_throw();
+  if (config.data.batching == "buckets")
+    return bucketed_batches(text.tokens, range, document_buckets(config), {.seed = seed})
+        .take_or_throw();
+  return RandomWindows::create(text.tokens, range, window_options(config), seed).take_or_throw();
+}
+
+ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
+                             int64_t most_batches) {
+  ValidationSet set;
+  if (config.data.batching == "windows") {
+    std::shared_ptr<const SequentialWindows> windows =
+        SequentialWindows::create(text.tokens, range, window_options(config)).take_or_throw();
+    set = {windows, windows->batches()};
+  } else {
+    // In random order, for the first batches stand for all; in the same for every run.seed.
+    constexpr DocumentEpochs kOnce{.seed = 0, .count = 1};
+    std::shared_ptr<const DatasetBatches> batches =
+        (config.data.batching == "packed"
+             ? packed_batches(text.tokens, range, window_options(config), kOnce)
+             : bucketed_batches(text.tokens, range, document_buckets(config), kOnce))
+            .take_or_throw();
+    set = {batches, batches->batches()};
+  }
+  if (most_batches > 0) set.batches = std::min(set.batches, static_cast<uint64_t>(most_batches));
+  return set;
+}
+
+LossFunction model_loss(const Config& config, int64_t tokens) {
+  const LanguageModelConfig model = model_config(config, tokens);
+  const bool packed = config.data.batching == "packed";
+  return [model, packed](Trace& trace, std::span<const Tensor> batch) {
+    // Behind a document of a bucket there is nothing that it could see: its model is causal.
+    const Tensor logits = packed ? gpt_packed(trace, {batch[0], batch[2], batch[3]}, model)
+                                 : gpt(trace, batch[0], model);
+    const LanguageModelLoss loss = language_model_loss(logits, batch[1]);
+    return Loss(loss.mean, loss.predictions);
+  };
+}
+
+}  // namespace fullbore

@@ -1,0 +1,33 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "apps/language_model.h"
+
+namespace fullbore {
+
+/// Batches of a text by data.batching: what tensors they have, for a model (batch_loss) and for the
+/// loader.
+///
+///   windows  inputs, targets [B,T]: stretches from anywhere in the text
+///   packed   inputs, targets, segments, positions [B,T]: rows of documents kept apart
+///   buckets  inputs, targets [B,L], lengths [B]: documents of like length, B = tokens / L
+
+/// Every shape that batches can have, i32 tensors all; a text that lacks some lengths has fewer.
+std::vector<std::vector<BatchField>> batch_shapes(const Config& config);
+/// The largest of them.
+std::vector<BatchField> batch_fields(const Config& config);
+
+/// Endless batches of `range`, by run.seed. DataError if it is too short.
+std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text,
+                                                    const TokenRange& range);
+/// Batches that cover `range` once, at most `most_batches` of them (0: all). DataError if it is too
+/// short.
+ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
+                             int64_t most_batches);
+
+/// The model's loss on such batches. `tokens`: how many distinct ones the data have. UsageError if
+/// model.vocabulary is less.
+LossFunction model_loss(const Config& config, int64_t tokens);
+
+}  // namespace fullbore

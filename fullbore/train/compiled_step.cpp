@@ -1,0 +1,36 @@
+#include "fullbore/train/compiled_step.h"
+
+#include <cmath>
+#include <utility>
+
+namespace fullbore {
+
+CompiledStep::CompiledStep(Graph graph, State& state, Team& team, const CompileOptions& options,
+                           std::shared_ptr<Arena> arena)
+    : graph_(std::move(graph)),
+      program_(Program::compile(graph_, state, team, options, nullptr, std::move(arena))),
+      loss_(program_.output("loss")),
+      norm_(graph_.find_output("gradient_norm")),
+      predictions_(graph_.find_output("predictions")),
+      skipped_(graph_.find_output("skipped")) {
+  for (size_t i = 0; i < graph_.outputs().size(); ++i)
+    if (graph_.outputs()[i].updates < 0 && graph_.outputs()[i].name != "skipped")
+      results_.emplace_back(graph_.outputs()[i].name, static_cast<int>(i));
+}
+
+bool CompiledStep::is_bad() const {
+  if (skipped_ >= 0) return read(skipped_) != 0;
+  return !std::isfinite(read(loss_)) || (norm_ >= 0 && !std::isfinite(read(norm_)));
+}
+
+StepResults CompiledStep::results() const {
+  StepResults values;
+  for (const auto& [name, output] : results_) values.emplace_back(name, read(output));
+  return values;
+}
+
+double CompiledStep::read(int output) const {
+  return double{*static_cast<const float*>(program_.result(output))};
+}
+
+}  // namespace fullbore
