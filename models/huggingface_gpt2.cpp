@@ -80,29 +80,6 @@ LanguageModelConfig parse_config_json(const json& config, const std::string& pat
   return model;
 }
 
-Checkpoint open_tensors(const std::string& folder) {
-  const std::string path = folder + "/model.safetensors";
-  std::error_code error;
-  if (!fs::exists(path, error))
-    for (const char* other : {"model.safetensors.index.json", "pytorch_model.bin"})
-      if (fs::exists(fmt::format("{}/{}", folder, other), error))
-        refuse(path, fmt::format("there is only {}; save the model as one safetensors file first",
-                                 other));
-  return read_checkpoint(path, Verify::kStructure).take_or_throw();
-}
-
-/// The tensor in f32, whatever it is stored as.
-std::vector<float> read_floats(const Checkpoint& tensors, const StoredTensor& tensor) {
-  std::vector<char> bytes(tensor.bytes());
-  const Status status = tensors.read(tensor, bytes.data());
-  if (!status) throw DataError(status.error());
-  std::vector<float> values(static_cast<size_t>(tensor.type.elements()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] =
-        static_cast<float>(load_element(bytes.data(), tensor.type.dtype, static_cast<int64_t>(i)));
-  return values;
-}
-
 /// x [rows, columns] -> [columns, rows].
 std::vector<float> transposed(const std::vector<float>& x, int64_t rows, int64_t columns) {
   std::vector<float> y(x.size());
@@ -150,9 +127,10 @@ void write_text(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-HuggingFaceGpt2::HuggingFaceGpt2(std::string folder, LanguageModelConfig config, Checkpoint tensors)
+HuggingFaceGpt2::HuggingFaceGpt2(std::string folder, LanguageModelConfig config,
+                                 HuggingFaceTensors tensors)
     : folder_(std::move(folder)), config_(config), tensors_(std::move(tensors)) {
-  prefix_ = tensors_.find("wte.weight") != nullptr ? "" : "transformer.";
+  prefix_ = tensors_.find("wte.weight") ? "" : "transformer.";
 }
 
 HuggingFaceGpt2 HuggingFaceGpt2::open(const std::string& folder) {
@@ -161,7 +139,7 @@ HuggingFaceGpt2 HuggingFaceGpt2::open(const std::string& folder) {
     throw DataError(fmt::format("{} is no folder with a GPT-2 in the Hugging Face layout", folder));
   const std::string path = folder + "/config.json";
   const LanguageModelConfig config = parse_config_json(read_config(path), path);
-  HuggingFaceGpt2 source(folder, config, open_tensors(folder));
+  HuggingFaceGpt2 source(folder, config, HuggingFaceTensors::open(folder));
   source.check_tensors();
   return source;
 }
@@ -169,23 +147,24 @@ HuggingFaceGpt2 HuggingFaceGpt2::open(const std::string& folder) {
 void HuggingFaceGpt2::check_tensors() const {
   const std::vector<HuggingFaceName> names = huggingface_gpt2_names(config_, prefix_);
   for (const HuggingFaceName& name : names) {
-    const StoredTensor* tensor = tensors_.find(name.theirs);
-    if (tensor == nullptr) {
+    const std::optional<HuggingFaceTensors::Tensor> tensor = tensors_.find(name.theirs);
+    if (!tensor) {
       // A base model has no head; it is tied then, whatever config.json says.
       if (name.theirs == kHuggingFaceHead) continue;
       refuse(tensors_.path(), fmt::format("the tensor '{}' is missing", name.theirs));
     }
-    if (tensor->type.shape != name.shape || !is_floating(tensor->type.dtype))
-      refuse(tensors_.path(),
-             fmt::format("'{}' is {}; {} was expected", name.theirs, tensor->type.text(),
+    if (tensor->type().shape != name.shape || !is_floating(tensor->type().dtype))
+      refuse(tensor->file->path(),
+             fmt::format("'{}' is {}; {} was expected", name.theirs, tensor->type().text(),
                          TensorType{DType::f32, name.shape}.text()));
   }
-  for (const StoredTensor& tensor : tensors_.tensors()) {
-    const auto is_it = [&](const HuggingFaceName& name) { return name.theirs == tensor.name; };
-    if (std::any_of(names.begin(), names.end(), is_it) || is_huggingface_buffer(tensor.name) ||
-        tensor.name == kHuggingFaceHead)
+  for (const HuggingFaceTensors::Tensor& tensor : tensors_.all()) {
+    const std::string& found = tensor.stored->name;
+    const auto is_it = [&](const HuggingFaceName& name) { return name.theirs == found; };
+    if (std::any_of(names.begin(), names.end(), is_it) || is_huggingface_buffer(found) ||
+        found == kHuggingFaceHead)
       continue;
-    refuse(tensors_.path(), fmt::format("'{}' is no tensor of a GPT-2", tensor.name));
+    refuse(tensor.file->path(), fmt::format("'{}' is no tensor of a GPT-2", found));
   }
 }
 
@@ -212,9 +191,9 @@ void HuggingFaceGpt2::fill(const LanguageModelConfig& model, State& state) const
   LanguageModelConfig with_all = config_;
   with_all.tie_head = model.tie_head;
   for (const HuggingFaceName& name : huggingface_gpt2_names(with_all, prefix_)) {
-    const StoredTensor* tensor = tensors_.find(name.theirs);
-    if (tensor == nullptr) tensor = tensors_.find(prefix_ + "wte.weight");  // the head, tied there
-    std::vector<float> values = read_floats(tensors_, *tensor);
+    std::optional<HuggingFaceTensors::Tensor> tensor = tensors_.find(name.theirs);
+    if (!tensor) tensor = tensors_.find(prefix_ + "wte.weight");  // the head, tied there
+    std::vector<float> values = tensor->read();
     if (name.transposed) values = transposed(values, name.shape[0], name.shape[1]);
     if (state.find(name.ours) < 0) {
       if (std::any_of(values.begin(), values.end(), [](float value) { return value != 0; }))
@@ -227,10 +206,10 @@ void HuggingFaceGpt2::fill(const LanguageModelConfig& model, State& state) const
     const std::span<float> place = state.span<float>(name.ours);
     std::copy_n(values.begin(), place.size(), place.begin());
   }
-  const StoredTensor* head = tensors_.find(kHuggingFaceHead);
-  if (!model.tie_head || head == nullptr) return;
-  const StoredTensor* table = tensors_.find(prefix_ + "wte.weight");
-  if (head->type != table->type || read_floats(tensors_, *head) != read_floats(tensors_, *table))
+  const std::optional<HuggingFaceTensors::Tensor> head = tensors_.find(kHuggingFaceHead);
+  if (!model.tie_head || !head) return;
+  const std::optional<HuggingFaceTensors::Tensor> table = tensors_.find(prefix_ + "wte.weight");
+  if (head->type() != table->type() || head->read() != table->read())
     refuse(tensors_.path(), "the output head is not the token table; set model.tie_head=false");
 }
 

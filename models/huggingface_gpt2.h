@@ -1,13 +1,14 @@
 #pragma once
 #include <string>
 
-#include "fullbore/ckpt/checkpoint.h"
 #include "fullbore/runtime/state.h"
+#include "models/huggingface_tensors.h"
 #include "models/models.h"
 
 namespace fullbore {
 
-/// A GPT-2 as Hugging Face's transformers keeps it: a folder with config.json and model.safetensors.
+/// A GPT-2 as Hugging Face's transformers keeps it: a folder with config.json and model.safetensors, or
+/// several such files and their index.
 /// The names are those of its GPT2LMHeadModel, with or without "transformer." before them; weights of
 /// the blocks are [inputs, outputs], the transpose of ours.
 class HuggingFaceGpt2 {
@@ -30,12 +31,12 @@ class HuggingFaceGpt2 {
   void fill(const LanguageModelConfig& model, State& state) const;
 
  private:
-  HuggingFaceGpt2(std::string folder, LanguageModelConfig config, Checkpoint tensors);
+  HuggingFaceGpt2(std::string folder, LanguageModelConfig config, HuggingFaceTensors tensors);
   void check_tensors() const;
 
   std::string folder_;
   LanguageModelConfig config_;
-  Checkpoint tensors_;
+  HuggingFaceTensors tensors_;
   std::string prefix_;  ///< "transformer." or ""
 };
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/error.h"
@@ -199,6 +200,61 @@ TEST(HuggingFaceGpt2, ReadsNamesWithoutPrefixOldBuffersAndNarrowTypes) {
   const State state = filled(write(folder, narrow), kModel);
   for (size_t i = 0; i < 8; ++i)
     EXPECT_EQ(state.span<float>("layers.0.attention_norm.weight")[i], static_cast<float>(i) / 4);
+}
+
+/// The golden tensors in two files and an index, as transformers writes models above a size.
+struct Sharded {
+  testing::ScratchFolder folder;
+  Tensors halves[2];
+  json index = {{"metadata", {{"total_size", 1}}}, {"weight_map", json::object()}};
+
+  Sharded() {
+    const size_t all = halves[0].named.size();
+    halves[0].named.resize(all / 2, {"", {}, nullptr});
+    halves[1].named.erase(halves[1].named.begin(),
+                          halves[1].named.begin() + static_cast<std::ptrdiff_t>(all / 2));
+    for (const size_t half : {0, 1})
+      for (const NamedTensor& tensor : halves[half].named)
+        index["weight_map"][tensor.name] = file(half);
+  }
+  static std::string file(size_t half) {
+    return half == 0 ? "model-00001-of-00002.safetensors" : "model-00002-of-00002.safetensors";
+  }
+  std::string put() {
+    for (const size_t half : {0, 1})
+      EXPECT_TRUE(write_checkpoint(folder / file(half), halves[half].named, {}).ok());
+    folder.put("config.json", golden_config().dump());
+    folder.put("model.safetensors.index.json", index.dump());
+    return folder.path();
+  }
+};
+
+TEST(HuggingFaceGpt2, ReadsAModelInSeveralFiles) {
+  Sharded sharded;
+  expect_same_parameters(filled(sharded.put(), kModel), filled(kGolden, kModel));
+}
+
+TEST(HuggingFaceGpt2, AnIndexThatIsWrongIsRefused) {
+  const auto with = [](const std::function<void(Sharded&)>& change) {
+    Sharded sharded;
+    change(sharded);
+    return refusal(sharded.put());
+  };
+  const std::string some = "transformer.wte.weight";
+  EXPECT_THAT(with([](Sharded& s) { s.index = json::array(); }),
+              HasSubstr("model.safetensors.index.json: a JSON object with a 'weight_map'"));
+  EXPECT_THAT(with([](Sharded& s) { s.index["weight_map"] = 3; }), HasSubstr("'weight_map'"));
+  for (const json& name :
+       {json("../x"), json("/etc/passwd"), json(""), json(3), json(".."), json()})
+    EXPECT_THAT(with([&](Sharded& s) { s.index["weight_map"][some] = name; }),
+                HasSubstr("the file of '" + some + "' is " + name.dump() + "; the name of a file"));
+  EXPECT_THAT(with([&](Sharded& s) { s.index["weight_map"][some] = "none.safetensors"; }),
+              HasSubstr("none.safetensors"));
+  EXPECT_THAT(with([&](Sharded& s) { s.index["weight_map"]["other"] = Sharded::file(0); }),
+              HasSubstr("'other' is said to be in model-00001-of-00002.safetensors, which has no"));
+  EXPECT_THAT(with([](Sharded& s) { s.halves[1].named.push_back(s.halves[0].named.front()); }),
+              HasSubstr("is in two of its files"));
+  EXPECT_THAT(with([](Sharded& s) { s.halves[1].named.pop_back(); }), HasSubstr("has no such"));
 }
 
 TEST(HuggingFaceGpt2, AShorterContextTakesTheFirstPositions) {
