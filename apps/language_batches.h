@@ -6,7 +6,7 @@
 
 namespace fullbore {
 
-/// Batches of a text by data.batching: what tensors they have, for a model (batch_loss) and for the
+/// Batches of a text by data.batching: what tensors they have, for a model (model_loss) and for the
 /// loader.
 ///
 ///   windows  inputs, targets [B,T]: stretches from anywhere in the text

@@ -1,116 +1,24 @@
 #include "fullbore/train/trainer.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "fullbore/base/files.h"
-#include "fullbore/base/philox.h"
-#include "fullbore/monitor/console.h"
-#include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
-#include "tests/support/scratch_folder.h"
+#include "tests/train/trainer_test.h"
 
 namespace fullbore {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-constexpr int64_t kRows = 8;
-constexpr int64_t kWidth = 3;
-
-/// y = x . (1, -2, 3): nothing of tokens or language.
-class Lines : public BatchSource {
- public:
-  const std::vector<BatchField>& fields() const override { return fields_; }
-  void fill(uint64_t position, std::span<void* const> buffers) const override {
-    PhiloxStream draws(11, position);
-    auto* x = static_cast<float*>(buffers[0]);
-    auto* y = static_cast<float*>(buffers[1]);
-    for (int64_t row = 0; row < kRows; ++row) {
-      for (int64_t i = 0; i < kWidth; ++i)
-        x[row * kWidth + i] = static_cast<float>(draws.uniform(-1, 1));
-      y[row] = x[row * kWidth] - 2 * x[row * kWidth + 1] + 3 * x[row * kWidth + 2];
-    }
-  }
-
- private:
-  std::vector<BatchField> fields_ = {{"x", {DType::f32, {kRows, kWidth}}},
-                                     {"y", {DType::f32, {kRows}}}};
-};
-
-Loss squared_error(Trace& trace, std::span<const Tensor> batch) {
-  const Tensor weight = trace.parameter("weight", {kWidth}, Initializer::normal(0.1));
-  const Tensor error = reduce_sum(batch[0] * weight, {1}) - batch[1];
-  return reduce_mean(error * error, {0});
-}
-
-class TrainerTest : public ::testing::Test {
- protected:
-  /// One cache for all: kernels are compiled and peaks measured once.
-  static void SetUpTestSuite() {
-    setenv("FULLBORE_CACHE", (::testing::TempDir() + "fullbore_train_cache").c_str(), 1);
-    for (const int workers : {1, 2}) {
-      Team team(workers);
-      refresh_machine(team);
-    }
-  }
-  static void TearDownTestSuite() { fs::remove_all(getenv("FULLBORE_CACHE")); }
-
-  TrainerTest() : console_(open("/dev/null", O_WRONLY)) {
-    job_.loss = squared_error;
-    job_.training = std::make_shared<Lines>();
-    ValidationSet validation;
-    validation.source = job_.training;
-    validation.batches = 2;
-    job_.validation = validation;
-    job_.tokens_per_step = kRows;
-    job_.tokenizer = "none";
-    job_.identity = {{"data", "lines"}};
-    job_.config = "config: text\n";
-    job_.options.steps = 40;
-    job_.options.evaluation_interval = 10;
-    job_.options.checkpoint_interval = 10;
-    job_.options.workers = 2;
-    job_.options.optimizer.schedule = {.schedule = "constant",
-                                       .learning_rate = 0.1,
-                                       .minimum_learning_rate = 0.1,
-                                       .warmup_steps = 0,
-                                       .total_steps = 40};
-    job_.options.optimizer.weight_decay = 0;
-  }
-
-  ExitCode train_in(const std::string& name, bool resume = false) {
-    const std::string path = folder_ / name;
-    const RunDirectory run = resume ? RunDirectory::open(path) : RunDirectory::create(path);
-    return train(job_, run, console_, resume, std::chrono::steady_clock::now());
-  }
-  std::string file(const std::string& name) const { return read_file(folder_ / name).value(); }
-  /// All files of the run's last checkpoint.
-  std::string last(const std::string& run) const {
-    const OpenedCheckpoint checkpoint = open_checkpoint(folder_ / (run + "/checkpoints/last"));
-    std::string bytes = file(run + "/checkpoints/last/manifest.json");
-    for (const auto& [name, entry] : checkpoint.folder.manifest())
-      bytes += file(run + "/checkpoints/last/" + name);
-    return bytes;
-  }
-
-  testing::ScratchFolder folder_;
-  Console console_;
-  TrainingJob job_;
-};
 
 TEST_F(TrainerTest, LearnsAFunctionThatIsNoLanguageModel) {
   job_.options.steps = 300;
@@ -333,83 +241,6 @@ TEST_F(TrainerTest, ADamagedBadStepIsNamed) {
     }
     folder_.put(path + name, whole);
   }
-}
-
-/// Lines in batches of 8, 4 or 2: three programs, one State.
-class UnevenLines : public Lines {
- public:
-  const std::vector<BatchField>& fields() const override { return shapes_[0]; }
-  std::vector<std::vector<BatchField>> shapes() const override { return shapes_; }
-  size_t shape_at(uint64_t position) const override { return position % 7 % 3; }
-  void fill(uint64_t position, std::span<void* const> buffers) const override {
-    float x[kRows * kWidth];
-    float y[kRows];
-    void* const whole[] = {x, y};
-    Lines::fill(position, whole);
-    if (position == bad_) y[1] = INFINITY;
-    const std::vector<BatchField>& shape = shapes_[shape_at(position)];
-    std::memcpy(buffers[0], x, static_cast<size_t>(shape[0].type.bytes()));
-    std::memcpy(buffers[1], y, static_cast<size_t>(shape[1].type.bytes()));
-  }
-  uint64_t bad_ = ~uint64_t{0};
-
- private:
-  static std::vector<BatchField> shape(int64_t rows) {
-    return {{"x", {DType::f32, {rows, kWidth}}}, {"y", {DType::f32, {rows}}}};
-  }
-  std::vector<std::vector<BatchField>> shapes_ = {shape(8), shape(4), shape(2)};
-};
-
-class UnevenTrainerTest : public TrainerTest {
- protected:
-  UnevenTrainerTest() {
-    job_.training = lines_;
-    job_.validation->source = lines_;
-    job_.validation->batches = 7;
-    job_.loss = [](Trace& trace, std::span<const Tensor> batch) {
-      const double rows = static_cast<double>(batch[1].dim(0));
-      return Loss(squared_error(trace, batch).mean, full(trace.builder(), {DType::f32, {}}, rows));
-    };
-  }
-  std::shared_ptr<UnevenLines> lines_ = std::make_shared<UnevenLines>();
-};
-
-TEST_F(UnevenTrainerTest, BatchesOfSeveralShapesTrainOneModel) {
-  job_.options.steps = 300;
-  job_.options.log_interval = 1;
-  ASSERT_EQ(train_in("run"), ExitCode::kOk);
-  const auto json = nlohmann::json::parse(file("run/summary.json"));
-  EXPECT_LT(json["final_validation_loss"], 1e-3);
-  EXPECT_THAT(file("run/log.txt"), HasSubstr("6 programs compiled in"));
-  std::istringstream lines(file("run/metrics.jsonl"));
-  const double rows[] = {8, 4, 2};
-  for (std::string line; std::getline(lines, line);) {
-    const auto record = nlohmann::json::parse(line);
-    if (record["kind"] != "train") continue;
-    const size_t shape = lines_->shape_at(record["step"].get<uint64_t>() - 1);
-    EXPECT_EQ(record["predictions"], rows[shape]) << line;
-  }
-}
-
-TEST_F(UnevenTrainerTest, StagesWorkersAndLoadersMakeTheSameBits) {
-  ASSERT_EQ(train_in("whole"), ExitCode::kOk);
-  for (const int64_t steps : {9, 13, 30, 40}) {
-    job_.options.steps = steps;
-    job_.options.workers = 1 + static_cast<int>(steps % 2);
-    job_.options.loader = {.workers = static_cast<int>(steps % 4), .prefetch = 2};
-    ASSERT_EQ(train_in("parts", steps != 9), ExitCode::kOk);
-  }
-  EXPECT_TRUE(last("whole") == last("parts"));
-}
-
-TEST_F(UnevenTrainerTest, ABadStepIsKeptWithTheGraphOfItsShape) {
-  lines_->bad_ = 22;  // a batch of 4
-  ASSERT_EQ(train_in("run"), ExitCode::kOk);
-  EXPECT_EQ(nlohmann::json::parse(file("run/summary.json"))["skipped_steps"], 1);
-  const LoadedStep bad = load_bad_step(folder_ / "run/bad_steps/step-00000023");
-  EXPECT_EQ(bad.step.finding, "batch 'y' f32[4] held an infinity before the step");
-  Team team(2);
-  EXPECT_EQ(first_difference(bad.step.graph, bad.inputs, team, bad.step.compile), "");
 }
 
 TEST_F(TrainerTest, ALossMustBeAScalar) {
