@@ -11,6 +11,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/plan/report.h"
+#include "fullbore/plan/timeline.h"
 
 namespace fullbore {
 namespace {
@@ -21,6 +22,7 @@ struct PlanArguments {
   int64_t vocabulary = 0;
   bool graph = false;
   bool launches = false;
+  bool timeline = false;
   bool json = false;
 };
 
@@ -118,6 +120,10 @@ ExitCode run_plan(const PlanArguments& arguments) {
     fmt::print("{}", plan_text(step));
     return ExitCode::kOk;
   }
+  if (arguments.timeline) {
+    fmt::print("{}", timeline_text(step));
+    return ExitCode::kOk;
+  }
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, options, workers));
   Team team(workers);
@@ -155,6 +161,7 @@ void add_plan_command(CLI::App& app, ChosenCommand& chosen) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   command->add_flag("--graph", arguments->graph, "Print the graph that is run, after all passes");
   command->add_flag("--launches", arguments->launches, "Print every launch and every buffer");
+  command->add_flag("--timeline", arguments->timeline, "Print what lives when in the arena");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
       "\nParameters, FLOPs and bytes per step, memory to the byte, and the time that no replay "
@@ -162,6 +169,7 @@ void add_plan_command(CLI::App& app, ChosenCommand& chosen) {
       "beat on this machine. Nothing is allocated or trained.\n"
       "\nExample:\n"
       "  fullbore plan configs/default.yaml data.path=novel.txt model.width=512\n"
+      "  fullbore plan configs/default.yaml --vocabulary 65 --timeline\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 --json");
   command->callback(
       [&chosen, arguments] { chosen = [arguments] { return run_plan(*arguments); }; });

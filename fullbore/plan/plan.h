@@ -28,7 +28,11 @@ struct Buffer {
   int index = -1;      ///< input index (state, batch)
   int base = -1;       ///< of a slice: the buffer it is a row of
   int64_t stride = 0;  ///< of a slice: bytes per row
-  std::string what;    ///< for people: "%12 tanh layers.0"
+  /// In the arena: the launches, in order, a loop's body once, from the first to the last of which
+  /// the bytes are this buffer's.
+  int first = 0;
+  int last = 0;
+  std::string what;  ///< for people: "%12 tanh layers.0"
 };
 
 struct Step;

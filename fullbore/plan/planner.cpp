@@ -289,6 +289,8 @@ void Planner::place() {
       plan_.result_bytes += aligned_bytes(buffer.bytes);
     }
     if (buffer.space != Space::arena) continue;
+    buffer.first = lifetimes_[i].first;
+    buffer.last = lifetimes_[i].last;
     blocks.push_back(lifetimes_[i]);
     which.push_back(i);
   }

@@ -1,0 +1,73 @@
+#include "fullbore/plan/timeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "fullbore/ops/ops.h"
+#include "fullbore/plan/memory.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A chain of products: each intermediate lives from its launch to the next.
+Plan chain(bool reuse = true) {
+  GraphBuilder builder("step");
+  Tensor x = builder.input("x", Role::batch, {DType::f32, {32, 32}});
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {32, 32}});
+  for (int i = 0; i < 4; ++i) x = matmul(x, w);
+  builder.output("y", x);
+  return make_plan(builder.take(), *make_null_backend(), {.workers = 1, .reuse_memory = reuse});
+}
+
+TEST(Timeline, LiveBytesAreThoseOfTheBuffersThatLive) {
+  const Plan plan = chain();
+  const std::vector<int64_t> live = live_bytes(plan);
+  ASSERT_FALSE(live.empty());
+  for (size_t launch = 0; launch < live.size(); ++launch) {
+    int64_t expected = 0;
+    for (const Buffer& buffer : plan.buffers)
+      if (buffer.space == Space::arena && buffer.first <= static_cast<int>(launch) &&
+          static_cast<int>(launch) <= buffer.last)
+        expected += aligned_bytes(buffer.bytes);
+    EXPECT_EQ(live[launch], expected) << launch;
+  }
+  EXPECT_EQ(*std::max_element(live.begin(), live.end()), 2 * 32 * 32 * 4)
+      << "at most a product's operand and its result";
+  EXPECT_LE(*std::max_element(live.begin(), live.end()), plan.arena_bytes);
+}
+
+TEST(Timeline, HasALinePerBufferWithItsBar) {
+  const Plan plan = chain();
+  const auto buffers = std::count_if(plan.buffers.begin(), plan.buffers.end(), [](const Buffer& b) {
+    return b.space == Space::arena && b.bytes > 0;
+  });
+  const std::string text = timeline_text(plan, 20);
+  EXPECT_THAT(text, HasSubstr(std::to_string(plan.arena_bytes)));
+  std::istringstream lines(text);
+  int bars = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t begin = line.find('|');
+    if (begin == std::string::npos) continue;
+    ++bars;
+    EXPECT_EQ(line.find('|', begin + 1), begin + 21) << line;
+    EXPECT_GE(std::count(line.begin(), line.end(), '#'), 1) << line;
+    EXPECT_THAT(line, HasSubstr("matmul"));
+  }
+  EXPECT_EQ(bars, buffers);
+}
+
+TEST(Timeline, OfAPlanWithoutAnArenaIsAHeading) {
+  GraphBuilder builder("step");
+  builder.output("y", tanh(builder.input("x", Role::batch, {DType::f32, {8}})));
+  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 1});
+  ASSERT_EQ(plan.arena_bytes, 0);
+  EXPECT_THAT(timeline_text(plan), HasSubstr("arena 0 bytes"));
+}
+
+}  // namespace
+}  // namespace fullbore
