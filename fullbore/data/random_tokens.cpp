@@ -1,0 +1,32 @@
+#include "fullbore/data/random_tokens.h"
+
+#include "fullbore/base/check.h"
+#include "fullbore/base/philox.h"
+
+namespace fullbore {
+
+RandomTokens::RandomTokens(int64_t vocabulary, const WindowOptions& options, uint64_t seed)
+    : vocabulary_(vocabulary), options_(options), seed_(seed) {
+  FB_CHECK(vocabulary >= 1 && options.batch_size >= 1 && options.context >= 1,
+           "vocabulary {}, batch size {}, context {}", vocabulary, options.batch_size,
+           options.context);
+  const TensorType type{DType::i32, Shape{options.batch_size, options.context}};
+  fields_ = {{"inputs", type}, {"targets", type}};
+}
+
+void RandomTokens::fill(uint64_t position, std::span<void* const> buffers) const {
+  const int64_t context = options_.context;
+  for (int64_t row = 0; row < options_.batch_size; ++row) {
+    int32_t* const inputs = static_cast<int32_t*>(buffers[0]) + row * context;
+    int32_t* const targets = static_cast<int32_t*>(buffers[1]) + row * context;
+    const auto rows = static_cast<uint64_t>(options_.batch_size);
+    PhiloxStream draws(seed_, position * rows + static_cast<uint64_t>(row));
+    for (int64_t i = 0; i <= context; ++i) {
+      const auto token = static_cast<int32_t>(draws.below(static_cast<uint64_t>(vocabulary_)));
+      if (i < context) inputs[i] = token;
+      if (i > 0) targets[i - 1] = token;
+    }
+  }
+}
+
+}  // namespace fullbore
