@@ -380,6 +380,16 @@ TEST(ConfigSchema, TheDefaultConfigShowsEveryKey) {
     EXPECT_THAT(yaml, HasSubstr(fmt::format("\n  {}: ", field.name()))) << field.key;
 }
 
+// config/train_shakespeare_char.py of nanoGPT.
+TEST(ConfigSchema, TheLargerShakespeareConfigIsNanoGptsForAGpu) {
+  const Config config = load_config(std::string(FB_SOURCE_DIR) + "/configs/gpt-shakespeare.yaml");
+  EXPECT_EQ(config.train.steps, 5000);
+  EXPECT_EQ(config.train.batch_size, 64);
+  EXPECT_EQ(config.model, (Config::Model{"gpt", 6, 6, 384, 256, 0.2, false, true}));
+  EXPECT_EQ(config.optim,
+            (Config::Optim{"adamw", 1e-3, 1e-4, 100, "cosine", 0.9, 0.99, 1e-8, 0.1, 1}));
+}
+
 TEST(ConfigSchema, TheShakespeareConfigIsNanoGpts) {
   const Config config =
       load_config(std::string(FB_SOURCE_DIR) + "/configs/gpt-shakespeare-cpu.yaml");
