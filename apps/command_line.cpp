@@ -121,6 +121,8 @@ int run_command_line(int argc, const char* const* argv) {
     add_metrics_command(app, chosen);
     add_replay_step_command(app, chosen);
     add_plan_command(app, chosen);
+    add_bench_command(app, chosen);
+    add_profile_command(app, chosen);
     add_doctor_command(app, chosen);
     add_ops_command(app, chosen);
     add_passes_command(app, chosen);

@@ -20,6 +20,8 @@ void add_data_command(CLI::App& app, ChosenCommand& chosen);
 void add_metrics_command(CLI::App& app, ChosenCommand& chosen);
 void add_replay_step_command(CLI::App& app, ChosenCommand& chosen);
 void add_plan_command(CLI::App& app, ChosenCommand& chosen);
+void add_bench_command(CLI::App& app, ChosenCommand& chosen);
+void add_profile_command(CLI::App& app, ChosenCommand& chosen);
 void add_doctor_command(CLI::App& app, ChosenCommand& chosen);
 void add_ops_command(CLI::App& app, ChosenCommand& chosen);
 void add_passes_command(CLI::App& app, ChosenCommand& chosen);

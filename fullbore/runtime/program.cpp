@@ -9,7 +9,6 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
-#include "fullbore/runtime/replay.h"
 
 namespace fullbore {
 namespace {
@@ -155,8 +154,8 @@ double Program::scalar(std::string_view name) const {
   return load_element(result(index), type.dtype, 0);
 }
 
-void Program::set_profiling(bool on) { implementation_->replay->profiling = on; }
+void Program::set_profiling(bool on) { implementation_->replay->set_profiling(on); }
 
-std::vector<double> Program::profile() const { return implementation_->replay->seconds; }
+std::vector<WorkerEvents> Program::events() const { return implementation_->replay->events(); }
 
 }  // namespace fullbore

@@ -9,6 +9,7 @@
 #include "fullbore/passes/pass.h"
 #include "fullbore/plan/plan.h"
 #include "fullbore/runtime/arena.h"
+#include "fullbore/runtime/replay.h"
 #include "fullbore/runtime/state.h"
 
 namespace fullbore {
@@ -56,10 +57,11 @@ class Program {
   /// Rank-0 or one-element floating output as double.
   double scalar(std::string_view name) const;
 
-  /// Seconds per launch of the last run, in the order of the plan's outermost steps; only after
-  /// set_profiling(true).
+  /// From the next run on, records when each worker made each launch, inside loops too: for
+  /// StepProfile and traces. Allocates the room for it; runs still allocate nothing.
   void set_profiling(bool on);
-  std::vector<double> profile() const;
+  /// Of the last run, one entry per worker, empty while not profiling; valid until the next run.
+  std::vector<WorkerEvents> events() const;
 
  private:
   struct Implementation;

@@ -1,6 +1,7 @@
 #include "fullbore/runtime/replay.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace fullbore {
@@ -10,21 +11,30 @@ namespace {
 constexpr double kParallelNanoseconds = 4000;
 // What one core copies in that time.
 constexpr int64_t kParallelCopyBytes = 32 << 10;
+// Of each worker in one run, 24 bytes each: a loop of millions of trips is recorded in part.
+constexpr int64_t kMostEvents = 1 << 20;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace
 
 Replay::Replay(const Plan& plan, std::vector<void*>& pointers, Team& team)
     : plan_(plan), pointers_(pointers), team_(team) {
-  launches_ = prepare(plan.steps);
+  launches_ = prepare(plan.steps, 1);
   arguments_.assign(static_cast<size_t>(team.workers()), std::vector<void*>(most_arguments_ + 1));
-  seconds.resize(launches_.size());
 }
 
-std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps) {
+std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int64_t times) {
   std::vector<Launch> launches;
   for (const Step& step : steps) {
     Launch launch;
     launch.step = &step;
+    launch.index = launch_count_++;
+    most_events_ = std::min(most_events_ + times, kMostEvents);
     most_arguments_ = std::max(most_arguments_, step.buffers.size());
     switch (step.kind) {
       case Step::Kind::kernel:
@@ -37,7 +47,9 @@ std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps) {
         launch.parallel = launch.items > kParallelCopyBytes;
         break;
       case Step::Kind::loop:
-        launch.body = prepare(step.loop->body);
+        launch.body =
+            prepare(step.loop->body,
+                    std::min(times * std::min(step.loop->trips, kMostEvents), kMostEvents));
         for (const Launch& inner : launch.body) launch.parallel |= inner.parallel;
         break;
     }
@@ -47,14 +59,30 @@ std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps) {
   return launches;
 }
 
+void Replay::set_profiling(bool on) {
+  logs_.clear();
+  if (!on) return;
+  logs_.resize(static_cast<size_t>(team_.workers()));
+  for (EventLog& log : logs_) log.events.resize(static_cast<size_t>(most_events_));
+}
+
+std::vector<WorkerEvents> Replay::events() const {
+  std::vector<WorkerEvents> events;
+  for (const EventLog& log : logs_)
+    events.push_back({std::span(log.events).first(log.count), log.dropped});
+  return events;
+}
+
 void Replay::run() {
+  for (EventLog& log : logs_) log.count = 0, log.dropped = 0;
   team_.run(
       [](void* context, int worker) {
         auto& self = *static_cast<Replay*>(context);
         Walk walk;
         walk.worker = worker;
         walk.arguments = self.arguments_[static_cast<size_t>(worker)].data();
-        self.walk(self.launches_, walk, true);
+        if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
+        self.walk(self.launches_, walk);
       },
       this);
 }
@@ -64,16 +92,30 @@ void Replay::order(Walk& walk, bool parallel) {
   walk.last_parallel = parallel;
 }
 
-void Replay::walk(const std::vector<Launch>& launches, Walk& walk, bool outermost) {
-  using Clock = std::chrono::steady_clock;
-  const bool timed = profiling && outermost && walk.worker == 0;
-  for (size_t i = 0; i < launches.size(); ++i) {
-    order(walk, launches[i].parallel);
-    if (!launches[i].parallel && walk.worker != 0) continue;
-    const Clock::time_point start = timed ? Clock::now() : Clock::time_point();
-    launch(launches[i], walk);
-    if (timed) seconds[i] = std::chrono::duration<double>(Clock::now() - start).count();
+void Replay::walk(const std::vector<Launch>& launches, Walk& walk) {
+  for (const Launch& next : launches) {
+    order(walk, next.parallel);
+    if (!next.parallel && walk.worker != 0) continue;
+    if (walk.log == nullptr)
+      launch(next, walk);
+    else
+      timed_launch(next, walk);
   }
+}
+
+// The place is taken before the launch, so that a loop stands before what it holds.
+void Replay::timed_launch(const Launch& next, Walk& walk) {
+  EventLog& log = *walk.log;
+  if (log.count == log.events.size()) {
+    ++log.dropped;
+    launch(next, walk);
+    return;
+  }
+  LaunchEvent& event = log.events[log.count++];
+  event.launch = next.index;
+  event.begin_ns = now_ns();
+  launch(next, walk);
+  event.end_ns = now_ns();
 }
 
 void Replay::launch(const Launch& launch, Walk& walk) {
@@ -131,7 +173,7 @@ void Replay::run_loop(const Launch& launch, Walk& walk) {
   while (made < trips) {
     order(walk, false);
     if (walk.worker == 0) begin_trip(loop, loop.reverse ? trips - 1 - made : made);
-    this->walk(launch.body, walk, false);
+    this->walk(launch.body, walk);
     ++made;
     order(walk, false);
     if (walk.worker == 0)

@@ -1,12 +1,25 @@
 #pragma once
-#include <chrono>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "fullbore/base/threads.h"
 #include "fullbore/plan/plan.h"
 
 namespace fullbore {
+
+/// One worker's part of one launch, by the steady clock.
+struct LaunchEvent {
+  int32_t launch = 0;  ///< index in launch_list(plan)
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+/// What one worker did in the last replay, in the order in which it began.
+struct WorkerEvents {
+  std::span<const LaunchEvent> events;
+  int64_t dropped = 0;  ///< launches that there was no room for
+};
 
 /// Walks a plan's launch list: every worker of a team walks the same list and does its share of each
 /// launch. Throws nothing, allocates nothing, decides nothing that the plan has not decided, save
@@ -19,18 +32,28 @@ class Replay {
 
   void run();
 
-  /// Seconds of each outermost launch in the last run, filled while profiling.
-  bool profiling = false;
-  std::vector<double> seconds;
+  /// Whether runs record their launches. Room for the events of one run is allocated here; while it
+  /// is off, a launch costs one comparison more.
+  void set_profiling(bool on);
+  /// Of the last run while profiling, one entry per worker; valid until the next run. A launch that
+  /// was not worth spreading is seen on worker 0 alone.
+  std::vector<WorkerEvents> events() const;
 
  private:
   /// A launch with what the walk needs at hand.
   struct Launch {
     const Step* step = nullptr;
     const Kernel* kernel = nullptr;
+    int32_t index = 0;  ///< in launch_list(plan)
     int64_t items = 0;
     bool parallel = false;  ///< worth spreading over the team
     std::vector<Launch> body;
+  };
+  /// Of one worker; a cache line apart from the others'.
+  struct alignas(64) EventLog {
+    std::vector<LaunchEvent> events;  ///< as many as there is room for
+    size_t count = 0;
+    int64_t dropped = 0;
   };
   /// Per worker; `last_parallel` evolves in the same way on all of them.
   struct Walk {
@@ -38,11 +61,13 @@ class Replay {
     bool solo = false;           ///< worker 0 walks a small loop alone, without barriers
     bool last_parallel = false;  ///< did the previous launch involve other workers?
     void** arguments = nullptr;
+    EventLog* log = nullptr;  ///< null: not profiling
   };
 
-  std::vector<Launch> prepare(const std::vector<Step>& steps);
-  void walk(const std::vector<Launch>& launches, Walk& walk, bool outermost);
+  std::vector<Launch> prepare(const std::vector<Step>& steps, int64_t times);
+  void walk(const std::vector<Launch>& launches, Walk& walk);
   void launch(const Launch& launch, Walk& walk);
+  void timed_launch(const Launch& launch, Walk& walk);
   void run_loop(const Launch& launch, Walk& walk);
   void begin_trip(const LoopPlan& loop, int64_t index);
   /// Orders this launch after the previous one, where they may run on different workers.
@@ -57,6 +82,9 @@ class Replay {
   std::vector<Launch> launches_;
   size_t most_arguments_ = 0;
   std::vector<std::vector<void*>> arguments_;  ///< per worker
+  int32_t launch_count_ = 0;
+  int64_t most_events_ = 0;          ///< of one worker in one run, all trips made
+  std::vector<EventLog> logs_ = {};  ///< per worker; empty: not profiling
 };
 
 }  // namespace fullbore

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "apps/bench_report.h"
+#include "apps/commands.h"
+#include "apps/measured_job.h"
+#include "fullbore/monitor/process.h"
+
+namespace fullbore {
+namespace {
+
+struct BenchArguments {
+  MeasuredArguments job;
+  std::vector<std::string> versus;
+  BenchmarkOptions options;
+  std::string json;
+};
+
+/// A setting, built and ready to run.
+struct Subject {
+  MeasuredJob job;
+  std::unique_ptr<StepRunner> runner;
+  BenchContender contender;
+};
+
+Subject build(const BenchArguments& arguments, const std::vector<std::string>& versus,
+              Console& console) {
+  std::vector<std::string> settings = arguments.job.overrides;
+  settings.insert(settings.end(), versus.begin(), versus.end());
+  Subject subject;
+  subject.job =
+      measured_job(load_config(arguments.job.config, settings), arguments.job.vocabulary, console);
+  console.live("compiling");
+  subject.runner = std::make_unique<StepRunner>(subject.job.job);
+  const StepRunner& runner = *subject.runner;
+  BenchContender& contender = subject.contender;
+  contender.name = versus.empty() ? "as configured" : fmt::format("{}", fmt::join(versus, " "));
+  contender.settings = std::move(settings);
+  contender.config = subject.job.config;
+  contender.batches = subject.job.batches;
+  contender.machine = known_machine(subject.runner->team());
+  contender.plan = report_plan(runner.program().plan(), contender.machine.peaks);
+  contender.parameters = runner.parameters();
+  contender.samples_per_step = runner.samples_per_step();
+  contender.tokens_per_step = runner.tokens_per_step();
+  contender.trace_seconds = runner.trace_seconds();
+  contender.compile_seconds =
+      runner.compilation().passes_seconds + runner.compilation().plan_seconds;
+  return subject;
+}
+
+ExitCode run_bench(const BenchArguments& arguments) {
+  check_output_file(arguments.json);
+  Console console;
+  std::vector<Subject> subjects;
+  subjects.push_back(build(arguments, {}, console));
+  if (!arguments.versus.empty()) subjects.push_back(build(arguments, arguments.versus, console));
+  forget_peak_resident_bytes();  // of reading the text, of measuring the machine
+  std::vector<StepRunner*> runners;
+  for (Subject& subject : subjects) runners.push_back(subject.runner.get());
+  std::vector<BenchmarkTimes> times = measure_steps(
+      runners, arguments.options, [&](const std::string& doing) { console.live(doing); });
+  console.clear();
+  BenchReport report;
+  report.config = arguments.job.config;
+  report.warm_up_steps = arguments.options.warm_up_steps;
+  report.peak_resident_bytes = peak_resident_bytes();
+  for (size_t i = 0; i < subjects.size(); ++i) {
+    subjects[i].contender.times = std::move(times[i]);
+    report.contenders.push_back(std::move(subjects[i].contender));
+  }
+  // With JSON on standard output there is nothing else on it.
+  if (arguments.json != "-") fmt::print("{}", text(report));
+  if (!arguments.json.empty())
+    write_output_file(
+        arguments.json,
+        to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure how fast a job's steps are, or one setting by another");
+  auto arguments = std::make_shared<BenchArguments>();
+  BenchmarkOptions& options = arguments->options;
+  add_measured_arguments(*command, arguments->job);
+  command
+      ->add_option("--vs", arguments->versus,
+                   "Compare with the job under this setting, key=value; may be given several times")
+      ->allow_extra_args(false);
+  command->add_option("--rounds", options.rounds, "How often the settings take turns")
+      ->check(CLI::Range(3, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--steps", options.steps_per_round,
+                   "Steps of each round; 0: a quarter of a second of them")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--warm-up", options.warm_up_steps, "Steps before the first round")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--json", arguments->json, "Write all figures to this file; - for stdout");
+  command->footer(
+      "\nRuns the job's training step on the job's batches and saves nothing. Without data.path "
+      "the\n"
+      "tokens are random. With --vs both settings are built in one process and run in turns from\n"
+      "the same initial values on the same batches; the ratio is that of the throughputs in the\n"
+      "same round, its median, with a 95 % confidence interval by bootstrap over the rounds.\n"
+      "\nExample:\n"
+      "  fullbore bench configs/gpt-shakespeare-cpu.yaml\n"
+      "  fullbore bench configs/gpt-shakespeare-cpu.yaml --vs engine.disabled_passes=[fuse]\n"
+      "  fullbore bench configs/gpt2-124m.yaml train.batch_size=1 --rounds 3 --json bench.json");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments] { return run_bench(*arguments); }; });
+}
+
+}  // namespace fullbore

@@ -1,0 +1,195 @@
+#include "apps/bench_report.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "apps/measured_job.h"
+#include "apps/version.h"
+#include "fullbore/base/text.h"
+
+namespace fullbore {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kConfidence = 0.95;
+
+double step_seconds(const BenchContender& c) { return median(c.times.step_seconds); }
+double flops_share(const BenchContender& c) {
+  return c.plan.flops / step_seconds(c) / peak_flops(c.config, c.machine.peaks);
+}
+double bandwidth_share(const BenchContender& c) {
+  return c.plan.bytes_moved / step_seconds(c) / c.machine.peaks.bytes_per_second;
+}
+double wait_share(const BenchContender& c) {
+  double total = 0;
+  for (const double seconds : c.times.step_seconds) total += seconds;
+  return c.times.wait_seconds / total;
+}
+double per_second(int64_t amount, const BenchContender& c) {
+  return static_cast<double>(amount) / step_seconds(c);
+}
+
+Json contender_json(const BenchContender& c) {
+  const Spread spread = spread_of(c.times.step_seconds);
+  return {{"name", c.name},
+          {"settings", c.settings},
+          {"batches", c.batches},
+          {"precision", c.config.engine.precision},
+          {"threads", c.machine.workers},
+          {"parameters", c.parameters},
+          {"tokens_per_step", c.tokens_per_step},
+          {"samples_per_step", c.samples_per_step},
+          {"steps", c.times.step_seconds.size()},
+          {"steps_per_round", c.times.steps_per_round},
+          {"seconds_per_step",
+           {{"median", spread.median},
+            {"lower_quartile", spread.lower_quartile},
+            {"upper_quartile", spread.upper_quartile},
+            {"least", spread.least},
+            {"most", spread.most}}},
+          {"round_seconds", c.times.round_seconds},
+          {"tokens_per_second", per_second(c.tokens_per_step, c)},
+          {"samples_per_second", per_second(c.samples_per_step, c)},
+          {"flops_per_step", c.plan.flops},
+          {"bytes_per_step", c.plan.bytes_moved},
+          {"share_of_peak_flops", flops_share(c)},
+          {"share_of_bandwidth", bandwidth_share(c)},
+          {"roofline_seconds", c.plan.roofline_seconds},
+          {"share_of_roofline", c.plan.roofline_seconds / step_seconds(c)},
+          {"data_wait_share", wait_share(c)},
+          {"launches", c.plan.launches},
+          {"planned_peak_bytes", c.plan.peak_bytes},
+          {"trace_seconds", c.trace_seconds},
+          {"compile_seconds", c.compile_seconds},
+          {"first_loss", c.times.first_loss},
+          {"last_loss", c.times.last_loss},
+          {"peak_flops", peak_flops(c.config, c.machine.peaks)},
+          {"peak_bytes_per_second", c.machine.peaks.bytes_per_second}};
+}
+
+using Cell = std::function<std::string(const BenchContender&)>;
+
+std::string row(const BenchReport& report, const char* label, const Cell& cell) {
+  std::string line = fmt::format("  {:<14}", label);
+  for (const BenchContender& contender : report.contenders)
+    line += fmt::format("{:<32}", cell(contender));
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line + '\n';
+}
+
+std::string milliseconds(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
+
+std::string time_rows(const BenchReport& report) {
+  std::string text = row(report, "step", [](const BenchContender& c) {
+    return milliseconds(step_seconds(c)) + " ms, the median of " +
+           std::to_string(c.times.step_seconds.size());
+  });
+  text += row(report, "  quartiles", [](const BenchContender& c) {
+    const Spread spread = spread_of(c.times.step_seconds);
+    return milliseconds(spread.lower_quartile) + " to " + milliseconds(spread.upper_quartile) +
+           " ms";
+  });
+  text += row(report, "  extremes", [](const BenchContender& c) {
+    const Spread spread = spread_of(c.times.step_seconds);
+    return milliseconds(spread.least) + " to " + milliseconds(spread.most) + " ms";
+  });
+  text += row(report, "throughput", [](const BenchContender& c) {
+    const std::string samples = count_text(per_second(c.samples_per_step, c)) + " samples/s";
+    if (c.tokens_per_step == 0) return samples;
+    return count_text(per_second(c.tokens_per_step, c)) + " tok/s, " + samples;
+  });
+  text += row(report, "data wait", [](const BenchContender& c) {
+    return fmt::format("{:.1f} % of the time", 100 * wait_share(c));
+  });
+  return text;
+}
+
+std::string limit_rows(const BenchReport& report) {
+  std::string text = row(report, "arithmetic", [](const BenchContender& c) {
+    return fmt::format("{}FLOP, {:.1f} % of peak", count_text(c.plan.flops), 100 * flops_share(c));
+  });
+  text += row(report, "traffic", [](const BenchContender& c) {
+    return fmt::format("{}B, {:.1f} % of bandwidth", count_text(c.plan.bytes_moved),
+                       100 * bandwidth_share(c));
+  });
+  text += row(report, "roofline", [](const BenchContender& c) {
+    return fmt::format("{} ms, {:.1f} % reached", milliseconds(c.plan.roofline_seconds),
+                       100 * c.plan.roofline_seconds / step_seconds(c));
+  });
+  text += row(report, "memory", [](const BenchContender& c) {
+    return bytes_text(static_cast<double>(c.plan.peak_bytes)) + " planned";
+  });
+  text += row(report, "built in", [](const BenchContender& c) {
+    return fmt::format("{} trace, {} compile", duration_text(c.trace_seconds),
+                       duration_text(c.compile_seconds));
+  });
+  text += row(report, "loss", [](const BenchContender& c) {
+    return fmt::format("{:.4f} first, {:.4f} last", c.times.first_loss, c.times.last_loss);
+  });
+  return text;
+}
+
+}  // namespace
+
+ThroughputRatio ratio_of(const BenchReport& report) {
+  const BenchContender& a = report.contenders.at(0);
+  const BenchContender& b = report.contenders.at(1);
+  const bool tokens = a.tokens_per_step > 0 && b.tokens_per_step > 0;
+  return compare_throughput(a.times, tokens ? a.tokens_per_step : a.samples_per_step, b.times,
+                            tokens ? b.tokens_per_step : b.samples_per_step);
+}
+
+Json to_json(const BenchReport& report) {
+  Json contenders = Json::array();
+  for (const BenchContender& contender : report.contenders)
+    contenders.push_back(contender_json(contender));
+  const Machine& machine = report.contenders.front().machine;
+  Json json = {{"schema", 1},
+               {"version", version()},
+               {"config", report.config},
+               {"machine",
+                {{"processor", machine.processor},
+                 {"fp32_flops", machine.peaks.fp32_flops},
+                 {"bf16_flops", machine.peaks.bf16_flops},
+                 {"bytes_per_second", machine.peaks.bytes_per_second}}},
+               {"warm_up_steps", report.warm_up_steps},
+               {"rounds", report.contenders.front().times.round_seconds.size()},
+               {"contenders", contenders},
+               {"peak_resident_bytes", report.peak_resident_bytes}};
+  if (report.contenders.size() == 2) {
+    const ThroughputRatio ratio = ratio_of(report);
+    json["throughput_ratio"] = {
+        {"median", ratio.median},
+        {"low", ratio.interval.low},
+        {"high", ratio.interval.high},
+        {"confidence", kConfidence},
+        {"method", "percentile bootstrap of the median of the rounds' paired ratios"}};
+  }
+  return json;
+}
+
+std::string text(const BenchReport& report) {
+  const BenchContender& first = report.contenders.front();
+  std::string out =
+      fmt::format("{}\n{}\nbatches: {}; {} rounds after {} steps of warm-up\n", report.config,
+                  job_text(first.config, first.parameters, first.machine.workers), first.batches,
+                  first.times.round_seconds.size(), report.warm_up_steps);
+  if (report.contenders.size() == 2)
+    out += row(report, "", [](const BenchContender& c) {
+      return c.name.size() <= 30 ? c.name : c.name.substr(0, 27) + "...";
+    });
+  out += time_rows(report) + limit_rows(report);
+  out += fmt::format("  {:<14}{} resident at most\n", "",
+                     bytes_text(static_cast<double>(report.peak_resident_bytes)));
+  if (report.contenders.size() < 2) return out;
+  const ThroughputRatio ratio = ratio_of(report);
+  return out + fmt::format(
+                   "{}: {:.3f} times the throughput, 95 % confidence {:.3f} to {:.3f}\n"
+                   "(bootstrap of the median over {} rounds of paired ratios)\n",
+                   report.contenders[1].name, ratio.median, ratio.interval.low, ratio.interval.high,
+                   first.times.round_seconds.size());
+}
+
+}  // namespace fullbore

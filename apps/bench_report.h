@@ -1,0 +1,43 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "fullbore/monitor/machine.h"
+#include "fullbore/plan/report.h"
+#include "fullbore/train/config.h"
+#include "fullbore/train/step_benchmark.h"
+
+namespace fullbore {
+
+/// One setting of a job, measured.
+struct BenchContender {
+  std::string name;                   ///< "engine.precision=bf16", or "as configured"
+  std::vector<std::string> settings;  ///< that tell it from the configuration file
+  Config config;
+  std::string batches;  ///< what they are made of, for people
+  Machine machine;      ///< peaks of as many threads as it has
+  PlanReport plan;
+  int64_t parameters = 0;
+  int64_t samples_per_step = 0;
+  int64_t tokens_per_step = 0;
+  double trace_seconds = 0;
+  double compile_seconds = 0;
+  BenchmarkTimes times;
+};
+
+struct BenchReport {
+  std::string config;  ///< path
+  int warm_up_steps = 0;
+  std::vector<BenchContender> contenders;  ///< one, or two of which the second is compared
+  int64_t peak_resident_bytes = 0;         ///< of the process: of all contenders together
+};
+
+/// Throughput of the second contender in units of the first's.
+ThroughputRatio ratio_of(const BenchReport& report);
+
+nlohmann::ordered_json to_json(const BenchReport& report);
+/// A table for 80 columns.
+std::string text(const BenchReport& report);
+
+}  // namespace fullbore

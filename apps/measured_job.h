@@ -1,0 +1,42 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/commands.h"
+#include "fullbore/monitor/console.h"
+#include "fullbore/train/config.h"
+#include "fullbore/train/trainer.h"
+
+namespace fullbore {
+
+/// What `bench` and `profile` are given alike.
+struct MeasuredArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  int64_t vocabulary = 0;
+};
+void add_measured_arguments(CLI::App& command, MeasuredArguments& arguments);
+
+/// A job to be measured.
+struct MeasuredJob {
+  Config config;
+  TrainingJob job;
+  std::string batches;  ///< for people: what they are made of
+};
+/// The job that `train` would run; without data.path, or with `vocabulary`, on random tokens.
+/// UsageError where it is not known how many distinct tokens there are to draw from.
+MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& console);
+
+/// The floating-point peak that a step of this precision is measured by, per second.
+double peak_flops(const Config& config, const MachinePeaks& peaks);
+
+/// "gpt, 804096 parameters, 12 x 64 tokens, fp32, 2 threads".
+std::string job_text(const Config& config, int64_t parameters, int threads);
+
+/// Refuses a file that could not be written, before time is spent on what is to stand in it.
+/// DataError names the folder that is missing.
+void check_output_file(const std::string& path);
+/// Writes the text; "-" is standard output. DataError.
+void write_output_file(const std::string& path, const std::string& text);
+
+}  // namespace fullbore

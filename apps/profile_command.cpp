@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "apps/commands.h"
+#include "apps/measured_job.h"
+#include "apps/version.h"
+#include "fullbore/monitor/machine.h"
+#include "fullbore/monitor/step_profile.h"
+#include "fullbore/train/step_runner.h"
+
+namespace fullbore {
+namespace {
+
+struct ProfileArguments {
+  MeasuredArguments job;
+  int wait = 5;
+  int warm_up = 2;
+  int active = 5;
+  int repeat = 2;
+  int64_t top = 25;
+  std::optional<std::string> trace;
+  int64_t trace_mebibytes = 32;
+  std::string json;
+};
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// "gpt.trace.json" of configs/gpt.yaml.
+std::string default_trace(const std::string& config) {
+  return std::filesystem::path(config).stem().string() + ".trace.json";
+}
+
+ChromeTrace make_trace(const ProfileArguments& arguments, const StepRunner& runner, int workers) {
+  ChromeTrace trace(static_cast<size_t>(arguments.trace_mebibytes) << 20);
+  for (int worker = 0; worker < workers; ++worker)
+    trace.name_thread(worker, fmt::format("worker {}", worker));
+  trace.name_thread(workers, fmt::format("steps of {}", runner.program().plan().graph.name()));
+  return trace;
+}
+
+/// One step that is recorded.
+void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
+                 std::span<const PlannedLaunch> launches) {
+  const int64_t begin = now_ns();
+  const StepRunner::Step step = runner.run();
+  const int64_t end = now_ns();
+  const std::vector<WorkerEvents> workers = runner.program().events();
+  profile.add(workers, step.run_seconds);
+  const auto waited = static_cast<int64_t>(step.wait_seconds * 1e9);
+  const int row = runner.team().workers();
+  trace.add(fmt::format("step {}", runner.steps()), row, begin, end, {{"loss", step.loss}});
+  trace.add("wait for the batch", row, begin, begin + waited);
+  trace_step(trace, runner.program().plan(), launches, workers);
+}
+
+void run_schedule(const ProfileArguments& arguments, StepRunner& runner, StepProfile& profile,
+                  ChromeTrace& trace, Console& console) {
+  const std::vector<PlannedLaunch> launches = launch_list(runner.program().plan());
+  for (int cycle = 0; cycle < arguments.repeat; ++cycle) {
+    console.live(fmt::format("profiling, cycle {}/{}", cycle + 1, arguments.repeat));
+    for (int i = 0; i < arguments.wait; ++i) runner.run();
+    runner.program().set_profiling(true);
+    for (int i = 0; i < arguments.warm_up; ++i) runner.run();
+    for (int i = 0; i < arguments.active; ++i) record_step(runner, profile, trace, launches);
+    runner.program().set_profiling(false);
+  }
+}
+
+ExitCode run_profile(const ProfileArguments& arguments) {
+  const std::string trace_path = arguments.trace.value_or(default_trace(arguments.job.config));
+  check_output_file(arguments.json);
+  check_output_file(trace_path);
+  Console console;
+  const MeasuredJob job = measured_job(load_config(arguments.job.config, arguments.job.overrides),
+                                       arguments.job.vocabulary, console);
+  console.live("compiling");
+  StepRunner runner(job.job);
+  const int workers = runner.team().workers();
+  const Machine machine = known_machine(runner.team());
+  StepProfile profile(runner.program().plan(), machine.peaks);
+  ChromeTrace trace = make_trace(arguments, runner, workers);
+  run_schedule(arguments, runner, profile, trace, console);
+  console.clear();
+
+  const std::string about = job_text(job.config, runner.parameters(), workers);
+  // With JSON on standard output there is nothing else on it.
+  const bool talks = arguments.json != "-" && trace_path != "-";
+  if (talks) {
+    const int columns = Console(1).terminal() ? Console(1).width() : 0;
+    fmt::print("{}\nbatches: {}\n{}", about, job.batches,
+               text(profile, static_cast<size_t>(arguments.top), columns));
+  }
+  if (!arguments.json.empty()) {
+    nlohmann::ordered_json json = {
+        {"schema", 1}, {"version", version()}, {"config", arguments.job.config}, {"job", about}};
+    json.update(to_json(profile));
+    write_output_file(arguments.json,
+                      json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  }
+  if (trace_path.empty()) return ExitCode::kOk;
+  write_output_file(trace_path, trace.finish({{"job", about}, {"version", version()}}));
+  if (talks)
+    fmt::print("trace: {}, {} events{}; open it at https://ui.perfetto.dev\n", trace_path,
+               trace.events(),
+               trace.dropped() == 0
+                   ? ""
+                   : fmt::format(" and {} without room (--trace-mebibytes)", trace.dropped()));
+  return ExitCode::kOk;
+}
+
+void add_schedule(CLI::App& command, ProfileArguments& arguments) {
+  const auto add = [&](const char* name, int& place, int least, const char* meaning) {
+    command.add_option(name, place, meaning)
+        ->check(CLI::Range(least, 100'000))
+        ->capture_default_str();
+  };
+  add("--wait", arguments.wait, 0, "Steps of each cycle that are not recorded");
+  add("--warm-up", arguments.warm_up, 0, "Steps after them that are recorded for nothing");
+  add("--active", arguments.active, 1, "Steps after them that count");
+  add("--repeat", arguments.repeat, 1, "Cycles");
+}
+
+}  // namespace
+
+void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
+  CLI::App* command =
+      app.add_subcommand("profile", "Tell where the time of a step goes, kernel by kernel");
+  auto arguments = std::make_shared<ProfileArguments>();
+  add_measured_arguments(*command, arguments->job);
+  add_schedule(*command, *arguments);
+  command->add_option("--top", arguments->top, "Kernels to print, the longest first")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--trace", arguments->trace,
+                      "Timeline to write; by default CONFIG's name, .trace.json; \"\": none");
+  command
+      ->add_option("--trace-mebibytes", arguments->trace_mebibytes,
+                   "Size that it may have; later events are counted and left out")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 12))
+      ->capture_default_str();
+  command->add_option("--json", arguments->json, "Write the table to this file; - for stdout");
+  command->footer(
+      "\nA row is one kernel on one shape from one line of the model: its time per step, share of\n"
+      "the step, launches per step, rates, and how near it comes to what the machine's measured\n"
+      "peaks allow. Launches inside loops count. Nothing is saved but the timeline, which\n"
+      "ui.perfetto.dev and chrome://tracing open.\n"
+      "\nExample:\n"
+      "  fullbore profile configs/gpt-shakespeare-cpu.yaml\n"
+      "  fullbore profile configs/gpt2-124m.yaml train.batch_size=1 --wait 1 --repeat 1");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments] { return run_profile(*arguments); }; });
+}
+
+}  // namespace fullbore

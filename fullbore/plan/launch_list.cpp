@@ -1,0 +1,66 @@
+#include "fullbore/plan/launch_list.h"
+
+#include <fmt/format.h>
+
+namespace fullbore {
+namespace {
+
+void append(const Graph& graph, const std::vector<Step>& steps, int parent, int64_t times,
+            std::vector<PlannedLaunch>& list) {
+  for (const Step& step : steps) {
+    const auto index = static_cast<int>(list.size());
+    list.push_back({&step, &graph, parent, times});
+    if (step.kind == Step::Kind::loop)
+      append(*list.back().node()->body, step.loop->body, index, times * step.loop->trips, list);
+  }
+}
+
+int64_t bytes_of(const Plan& plan, int buffer) {
+  return plan.buffers[static_cast<size_t>(buffer)].bytes;
+}
+
+}  // namespace
+
+const Node* PlannedLaunch::node() const {
+  return step->node < 0 ? nullptr : &graph->nodes()[static_cast<size_t>(step->node)];
+}
+
+std::vector<PlannedLaunch> launch_list(const Plan& plan) {
+  std::vector<PlannedLaunch> list;
+  append(plan.graph, plan.steps, -1, 1, list);
+  return list;
+}
+
+std::string launch_text(const Plan& plan, const PlannedLaunch& launch) {
+  const Step& step = *launch.step;
+  switch (step.kind) {
+    case Step::Kind::kernel: return plan.kernels[static_cast<size_t>(step.kernel)]->description();
+    case Step::Kind::copy: return fmt::format("copy {} bytes", bytes_of(plan, step.buffers[1]));
+    case Step::Kind::loop:
+      return fmt::format("loop of {}{} trips", step.loop->stop >= 0 ? "at most " : "",
+                         step.loop->trips);
+  }
+  return "";
+}
+
+Cost launch_cost(const Plan& plan, const PlannedLaunch& launch) {
+  const Step& step = *launch.step;
+  if (step.kind == Step::Kind::kernel) return node_cost(*launch.graph, *launch.node());
+  int64_t moved = 0;
+  if (step.kind == Step::Kind::copy) {
+    moved = bytes_of(plan, step.buffers[1]);
+  } else {
+    for (const LoopPlan::Carry& carry : step.loop->carries)
+      moved += step.loop->trips * bytes_of(plan, carry.to);
+  }
+  return {.flops = 0, .bytes = 2.0 * static_cast<double>(moved)};
+}
+
+double launch_roofline_seconds(const Plan& plan, const PlannedLaunch& launch,
+                               const MachinePeaks& peaks) {
+  if (launch.step->kind == Step::Kind::kernel)
+    return roofline_seconds(*launch.graph, *launch.node(), peaks);
+  return launch_cost(plan, launch).bytes / peaks.bytes_per_second;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,123 @@
+#include "fullbore/monitor/step_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "fullbore/ops/ops.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
+
+// A product, a loop of two trips of tanh, and its carried value.
+Plan plan_with_loop() {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {8, 8}});
+  const LoopResult result =
+      loop(builder, {matmul(x, x)}, {}, {.trips = 2},
+           [](const LoopBody& body) { return LoopStep{.carried = {tanh(body.carried[0])}}; });
+  builder.output("y", result.carried[0]);
+  return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
+}
+
+class StepProfileTest : public ::testing::Test {
+ protected:
+  StepProfileTest() {
+    for (size_t i = 0; i < list_.size(); ++i) {
+      const Node* const node = list_[i].node();
+      if (node == nullptr) continue;
+      if (node->op->name == "matmul") matmul_ = static_cast<int32_t>(i);
+      if (node->op->name == "loop") loop_ = static_cast<int32_t>(i);
+      if (node->op->name == "tanh") tanh_ = static_cast<int32_t>(i);
+    }
+  }
+
+  /// Worker 1 takes part in the product alone, and ends it 100 ns later.
+  void add_step(StepProfile& profile, int64_t matmul_ns, double step_seconds) const {
+    const std::vector<LaunchEvent> first = {{matmul_, 0, matmul_ns - 100},
+                                            {loop_, 2000, 3000},
+                                            {tanh_, 2100, 2300},
+                                            {tanh_, 2500, 2900}};
+    const std::vector<LaunchEvent> second = {{matmul_, 50, matmul_ns}};
+    const std::vector<WorkerEvents> workers = {{first, 0}, {second, 0}};
+    profile.add(workers, step_seconds);
+  }
+  static const KernelProfile& find(const std::vector<KernelProfile>& kernels,
+                                   const std::string& name) {
+    for (const KernelProfile& kernel : kernels)
+      if (kernel.kernel.find(name) != std::string::npos) return kernel;
+    ADD_FAILURE() << name;
+    return kernels.front();
+  }
+
+  Plan plan_ = plan_with_loop();
+  std::vector<PlannedLaunch> list_ = launch_list(plan_);
+  int32_t matmul_ = -1;
+  int32_t loop_ = -1;
+  int32_t tanh_ = -1;
+};
+
+TEST_F(StepProfileTest, TimesAreSpansOfAllWorkersAndMediansOverSteps) {
+  StepProfile profile(plan_, kPeaks);
+  for (const int64_t matmul_ns : {1000, 1500, 9000}) add_step(profile, matmul_ns, 4e-6);
+  const std::vector<KernelProfile> kernels = profile.kernels();
+  const KernelProfile& matmul = find(kernels, "matmul");
+  EXPECT_DOUBLE_EQ(matmul.seconds, 1500e-9);
+  EXPECT_EQ(matmul.launches, 1);
+  EXPECT_DOUBLE_EQ(matmul.flops, 2 * 8 * 8 * 8);
+  EXPECT_DOUBLE_EQ(matmul.roofline_seconds,
+                   launch_roofline_seconds(plan_, list_[static_cast<size_t>(matmul_)], kPeaks));
+  const KernelProfile& tanh = find(kernels, "tanh");
+  EXPECT_DOUBLE_EQ(tanh.seconds, 600e-9) << "both trips";
+  EXPECT_EQ(tanh.launches, 2);
+  EXPECT_DOUBLE_EQ(tanh.flops, 2 * launch_cost(plan_, list_[static_cast<size_t>(tanh_)]).flops);
+  EXPECT_NEAR(find(kernels, "loop").seconds, 400e-9, 1e-15) << "without what it holds";
+  EXPECT_NEAR(profile.idle_seconds(), 4e-6 - 2500e-9, 1e-15);
+  EXPECT_EQ(kernels.front().kernel, matmul.kernel) << "the longest first";
+}
+
+TEST_F(StepProfileTest, TextAndJsonTellTheSame) {
+  StepProfile profile(plan_, kPeaks);
+  add_step(profile, 1500, 4e-6);
+  const nlohmann::ordered_json json = to_json(profile);
+  EXPECT_EQ(json["steps"], 1);
+  EXPECT_EQ(json["kernels"].size(), 3U);
+  double share = json["idle_seconds"].get<double>() / 4e-6;
+  for (const auto& kernel : json["kernels"]) share += kernel["share"].get<double>();
+  EXPECT_NEAR(share, 1, 1e-9);
+
+  const std::string words = text(profile, 2, 80);
+  EXPECT_THAT(words, HasSubstr("1 kernels more"));
+  EXPECT_THAT(words, HasSubstr("between launches"));
+  std::istringstream lines(words);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+TEST_F(StepProfileTest, LaunchesWithoutRoomAreReported) {
+  StepProfile profile(plan_, kPeaks);
+  const std::vector<LaunchEvent> events = {{matmul_, 0, 1000}};
+  const std::vector<WorkerEvents> workers = {{events, 12}};
+  profile.add(workers, 1e-6);
+  EXPECT_EQ(profile.dropped(), 12);
+  EXPECT_THAT(text(profile, 10, 0), HasSubstr("12 launches were not recorded"));
+}
+
+TEST_F(StepProfileTest, TracesHaveARowPerWorker) {
+  const std::vector<LaunchEvent> first = {{matmul_, 100, 200}, {tanh_, 300, 400}};
+  const std::vector<LaunchEvent> second = {{matmul_, 110, 190}};
+  const std::vector<WorkerEvents> workers = {{first, 0}, {second, 0}};
+  ChromeTrace trace(1 << 16);
+  trace_step(trace, plan_, list_, workers);
+  const auto json = nlohmann::json::parse(trace.finish({}));
+  ASSERT_EQ(json["traceEvents"].size(), 3U);
+  EXPECT_EQ(json["traceEvents"][2]["tid"], 1);
+  EXPECT_EQ(json["traceEvents"][2]["args"]["launch"], matmul_);
+}
+
+}  // namespace
+}  // namespace fullbore

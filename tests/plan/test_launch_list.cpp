@@ -1,0 +1,92 @@
+#include "fullbore/plan/launch_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fullbore/ops/ops.h"
+#include "fullbore/plan/report.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::StartsWith;
+
+const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
+
+// tanh, then three trips of (two trips of exp and a sum, then tanh).
+Plan nested_plan() {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
+  const LoopResult outer = loop(builder, {tanh(x)}, {}, {.trips = 3}, [&](const LoopBody& body) {
+    const LoopResult inner =
+        loop(body.carried[0].builder(), {body.carried[0]}, {}, {.trips = 2},
+             [](const LoopBody& inside) { return LoopStep{.carried = {exp(inside.carried[0])}}; });
+    return LoopStep{.carried = {tanh(inner.carried[0])}};
+  });
+  builder.output("y", outer.carried[0]);
+  return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
+}
+
+TEST(LaunchList, LoopsStandBeforeWhatTheyHold) {
+  const Plan plan = nested_plan();
+  const std::vector<PlannedLaunch> list = launch_list(plan);
+  int outer = -1;
+  int inner = -1;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].parent >= 0) {
+      EXPECT_LT(list[i].parent, static_cast<int>(i));
+      EXPECT_EQ(list[static_cast<size_t>(list[i].parent)].step->kind, Step::Kind::loop);
+    }
+    if (list[i].step->kind == Step::Kind::loop) (outer < 0 ? outer : inner) = static_cast<int>(i);
+  }
+  ASSERT_GE(inner, 0);
+  EXPECT_EQ(list[static_cast<size_t>(inner)].parent, outer);
+  EXPECT_EQ(list[static_cast<size_t>(inner)].times, 3);
+  for (const PlannedLaunch& launch : list)
+    if (launch.node() != nullptr && launch.node()->op->name == "exp") {
+      EXPECT_EQ(launch.parent, inner);
+      EXPECT_EQ(launch.times, 6);
+    }
+  EXPECT_THAT(launch_text(plan, list[static_cast<size_t>(outer)]), StartsWith("loop of 3 trips"));
+}
+
+TEST(LaunchList, CostsAddUpToThePlanReports) {
+  const Plan plan = nested_plan();
+  const PlanReport report = report_plan(plan, kPeaks);
+  double flops = 0;
+  double kernels_roofline = 0;
+  int64_t kernels = 0;
+  for (const PlannedLaunch& launch : launch_list(plan)) {
+    const auto times = static_cast<double>(launch.times);
+    flops += times * launch_cost(plan, launch).flops;
+    if (launch.step->kind != Step::Kind::kernel) continue;
+    kernels += launch.times;
+    kernels_roofline += times * launch_roofline_seconds(plan, launch, kPeaks);
+  }
+  EXPECT_DOUBLE_EQ(flops, report.flops);
+  EXPECT_DOUBLE_EQ(kernels_roofline, report.roofline_seconds);
+  EXPECT_EQ(kernels, 1 + 3 * (2 + 1));
+}
+
+// What is carried and cannot be made in place is copied after each trip: 16 floats read and written.
+TEST(LaunchList, LoopsCostWhatTheirCarriedValuesMove) {
+  GraphBuilder builder("step");
+  const Tensor a = builder.input("a", Role::batch, {DType::f32, {16}});
+  const Tensor b = builder.input("b", Role::batch, {DType::f32, {16}});
+  const LoopResult result = loop(builder, {a, b}, {}, {.trips = 5}, [](const LoopBody& body) {
+    return LoopStep{.carried = {body.carried[1], body.carried[0] + body.carried[1]}};
+  });
+  builder.output("y", result.carried[0]);
+  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 1});
+  for (const PlannedLaunch& launch : launch_list(plan)) {
+    if (launch.step->kind != Step::Kind::loop) continue;
+    const auto carries = static_cast<double>(launch.step->loop->carries.size());
+    ASSERT_GE(carries, 1);
+    EXPECT_EQ(launch_cost(plan, launch).bytes, 2 * 64 * 5 * carries);
+    EXPECT_EQ(launch_cost(plan, launch).flops, 0);
+    EXPECT_DOUBLE_EQ(launch_roofline_seconds(plan, launch, kPeaks), 2 * 64 * 5 * carries / 1e9);
+  }
+}
+
+}  // namespace
+}  // namespace fullbore

@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include "fullbore/base/error.h"
+#include "fullbore/ops/ops.h"
+#include "fullbore/plan/launch_list.h"
+#include "fullbore/runtime/program.h"
+#include "tests/runtime/allocation_counter.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int kTrips = 4;
+
+// A large product, then trips of a product and a small pointwise chain: launches of all workers and of
+// one, inside a loop and outside.
+Graph graph_with_loop(int64_t width) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::parameter, {DType::f32, {width, width}});
+  const Tensor s = builder.input("s", Role::parameter, {DType::f32, {3}});
+  const LoopResult result =
+      loop(builder, {matmul(x, x), s}, {}, {.trips = kTrips}, [&](const LoopBody& body) {
+        return LoopStep{.carried = {tanh(matmul(body.carried[0], x)), exp(body.carried[1])}};
+      });
+  builder.output("y", result.carried[0]);
+  builder.output("z", result.carried[1]);
+  return builder.take();
+}
+
+struct Profiled {
+  Team team;
+  State state;
+  Program program;
+  explicit Profiled(const Graph& graph, int workers)
+      : team(workers), state(state_entries(graph)), program(Program::compile(graph, state, team)) {}
+};
+
+TEST(Profiling, EveryLaunchIsRecordedOncePerTripOnEachWorkerThatMakesIt) {
+  for (const int workers : {1, 2, 3}) {
+    Profiled profiled(graph_with_loop(160), workers);
+    Program& program = profiled.program;
+    EXPECT_TRUE(program.events().empty());
+    program.set_profiling(true);
+    for (int run = 0; run < 2; ++run) {
+      program.run({});
+      const std::vector<PlannedLaunch> list = launch_list(program.plan());
+      const std::vector<WorkerEvents> events = program.events();
+      ASSERT_EQ(events.size(), static_cast<size_t>(workers));
+      std::vector<int64_t> first(list.size(), 0);
+      for (size_t worker = 0; worker < events.size(); ++worker) {
+        std::vector<int64_t> counts(list.size(), 0);
+        EXPECT_EQ(events[worker].dropped, 0);
+        for (const LaunchEvent& event : events[worker].events) {
+          ASSERT_LT(static_cast<size_t>(event.launch), list.size());
+          ++counts[static_cast<size_t>(event.launch)];
+          EXPECT_LE(event.begin_ns, event.end_ns);
+        }
+        for (size_t i = 0; i < list.size(); ++i) {
+          if (worker == 0) {
+            EXPECT_EQ(counts[i], list[i].times) << "launch " << i << " of worker 0";
+          } else {
+            EXPECT_TRUE(counts[i] == 0 || counts[i] == list[i].times) << i;
+          }
+        }
+      }
+    }
+    program.set_profiling(false);
+    program.run({});
+    EXPECT_TRUE(program.events().empty());
+  }
+}
+
+TEST(Profiling, WhatALoopHoldsLiesWithinIt) {
+  Profiled profiled(graph_with_loop(160), 2);
+  profiled.program.set_profiling(true);
+  profiled.program.run({});
+  const std::vector<PlannedLaunch> list = launch_list(profiled.program.plan());
+  for (const WorkerEvents& worker : profiled.program.events()) {
+    const LaunchEvent* loop = nullptr;
+    int64_t last_begin = 0;
+    for (const LaunchEvent& event : worker.events) {
+      EXPECT_GE(event.begin_ns, last_begin) << "in the order in which they began";
+      last_begin = event.begin_ns;
+      const PlannedLaunch& launch = list[static_cast<size_t>(event.launch)];
+      if (launch.step->kind == Step::Kind::loop) loop = &event;
+      if (launch.parent < 0) continue;
+      ASSERT_NE(loop, nullptr);
+      EXPECT_GE(event.begin_ns, loop->begin_ns);
+      EXPECT_LE(event.end_ns, loop->end_ns);
+    }
+  }
+}
+
+TEST(Profiling, ChangesNoBitsAndAllocatesNothing) {
+  const Graph graph = graph_with_loop(64);
+  Profiled plain(graph, 2);
+  Profiled watched(graph, 2);
+  for (Profiled* each : {&plain, &watched}) {
+    std::span<float> x = each->state.span<float>("x");
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01F * static_cast<float>(i % 17) - 0.08F;
+  }
+  plain.program.run({});
+  watched.program.set_profiling(true);
+  watched.program.run({});
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const int64_t allocations = allocation_count();
+  watched.program.run({});
+  EXPECT_EQ(allocation_count(), allocations);
+#endif
+  const auto* a = static_cast<const float*>(plain.program.result(plain.program.output("y")));
+  const auto* b = static_cast<const float*>(watched.program.result(watched.program.output("y")));
+  for (int64_t i = 0; i < 64 * 64; ++i) ASSERT_EQ(a[i], b[i]) << i;
+}
+
+// 2^21 trips of one launch are more than there is room for.
+TEST(Profiling, TooManyLaunchesAreCountedNotKept) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::parameter, {DType::f32, {1}});
+  const int64_t trips = int64_t{1} << 21;
+  const LoopResult result = loop(builder, {x}, {}, {.trips = trips}, [](const LoopBody& body) {
+    return LoopStep{.carried = {body.carried[0] * 0.5}};
+  });
+  builder.output("y", result.carried[0]);
+  Profiled profiled(builder.take(), 1);
+  profiled.program.set_profiling(true);
+  profiled.program.run({});
+  const WorkerEvents events = profiled.program.events()[0];
+  int64_t launches = 0;
+  for (const PlannedLaunch& launch : launch_list(profiled.program.plan())) launches += launch.times;
+  EXPECT_GT(events.dropped, 0);
+  EXPECT_EQ(static_cast<int64_t>(events.events.size()) + events.dropped, launches);
+}
+
+}  // namespace
+}  // namespace fullbore
