@@ -1,0 +1,142 @@
+"""What compare_gpt found out, as JSON and as a table; bench/peers/README.md names the fields."""
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def spread(values):
+    if len(values) < 2:
+        values = [*values, *values]
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": middle, "lower_quartile": low, "upper_quartile": high,
+            "least": min(values), "most": max(values)}
+
+
+def shown_command(side):
+    """As one would type it here: where this checkout or its Python lies is nobody's business."""
+    words = []
+    for word in side.command:
+        key, equals, value = word.partition("=")
+        if key == "share":
+            value = pathlib.Path(value).name
+        if word.endswith(("/python", "/python3")):
+            word = "python"
+        words.append(f"{key}={value}" if key == "share" else word.replace(f"{ROOT}/", ""))
+    return words
+
+
+def summary(side, fullbore_sides):
+    seconds = [block["seconds_per_step"] for block in side.blocks]
+    ratios = {}
+    for reference in fullbore_sides:
+        by_round = {block["round"]: block["seconds_per_step"] for block in reference.blocks}
+        ratios[reference.name] = spread([block["seconds_per_step"] / by_round[block["round"]]
+                                         for block in side.blocks])
+    tokens = side.blocks[0]["tokens_per_second"] * seconds[0]
+    return {"name": side.name, "command": shown_command(side),
+            **{key: value for key, value in side.ready.items() if key not in ("ready", "side", "job", "machine")},
+            "seconds_per_step": spread(seconds),
+            "cpu_seconds_per_step": spread([block["cpu_seconds_per_step"] for block in side.blocks]),
+            "least_seconds_per_step": min(block["least_seconds_per_step"] for block in side.blocks),
+            "tokens_per_second": tokens / statistics.median(seconds),
+            "time_ratio_to": ratios,
+            "losses": [block["loss"] for block in side.blocks],
+            "last_step": side.blocks[-1]["step"],
+            "peak_resident_bytes": side.blocks[-1]["peak_resident_bytes"],
+            "blocks_seconds_per_step": seconds}
+
+
+def git(*words):
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
+
+
+def result(measured, unavailable, options):
+    """`measured`: the sides with their blocks, Fullbore's first; `unavailable`: (name, reason) pairs."""
+    ours = [side for side in measured if side.ready["side"] == "fullbore"]
+    first = measured[0].ready
+    return {"schema": 2, "what": "gpt-step", "config": pathlib.Path(options.job[0]).stem,
+            "settings": options.job[1:],
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "commit": git("rev-parse", "HEAD"),
+            "uncommitted_changes": bool(git("status", "--porcelain", "--untracked-files=no")),
+            "machine": {**first.get("machine", {}), "system": platform.platform(), "processors": os.cpu_count(),
+                        "load_average_at_end": os.getloadavg()},
+            "job": first.get("job", {}), "parameters": first["parameters"], "passive_peers": options.passive,
+            "rounds": options.rounds, "seconds_per_block": options.block_seconds,
+            "warm_up_seconds": options.warm_up_seconds,
+            "sides": [summary(side, ours) for side in measured],
+            "unavailable": [{"name": name, "reason": reason} for name, reason in unavailable]}
+
+
+def to_json(record):
+    return json.dumps(record, indent=1) + "\n"
+
+
+def mebibytes(count):
+    return f"{count / 2**20:.0f}" if count else ""
+
+
+def ratio_cell(side, reference):
+    ratio = side["time_ratio_to"].get(reference)
+    if ratio is None or side["name"] == reference:
+        return "1" if ratio else ""
+    return f"{ratio['median']:.2f} ({ratio['lower_quartile']:.2f} to {ratio['upper_quartile']:.2f})"
+
+
+def table(record):
+    """Markdown."""
+    ours = [side["name"] for side in record["sides"] if side["name"].startswith("fullbore")]
+    heads = ["side", "ms/step", "tokens/s", *(f"time, {name} = 1" for name in ours), "start, s",
+             "peak RSS, MiB", "planned, MiB", "first loss", "last loss"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for side in record["sides"]:
+        cells = [side["name"], f"{1e3 * side['seconds_per_step']['median']:.2f}", f"{side['tokens_per_second']:.0f}",
+                 *(ratio_cell(side, name) for name in ours),
+                 f"{side['start_seconds']:.1f}" if side["start_seconds"] is not None else "",
+                 mebibytes(side["peak_resident_bytes"]), mebibytes(side.get("planned_peak_bytes")),
+                 f"{side['first_loss']:.4f}", f"{side['losses'][-1]:.4f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    for side in record["unavailable"]:
+        lines.append(f"| {side['name']} | not available: {side['reason']} |" + " |" * (len(heads) - 2))
+    return "\n".join(lines)
+
+
+def rooflines(record):
+    for side in record["sides"]:
+        if "roofline_seconds" in side:
+            share = side["roofline_seconds"] / side["seconds_per_step"]["median"]
+            yield (f"- {side['name']}: at {100 * share:.0f} % of the roofline, {1e3 * side['roofline_seconds']:.2f} ms; "
+                   f"{side['launches']} launches")
+
+
+def markdown(record):
+    machine, job = record["machine"], record["job"]
+    peaks = ", ".join(f"{machine[key] / 1e9:.0f} {unit}" for key, unit in (
+        ("fp32_flops", "GFLOP/s fp32"), ("bf16_flops", "GFLOP/s bf16"), ("bytes_per_second", "GB/s")) if key in machine)
+    commit = record["commit"][:12] + (" with uncommitted changes" if record["uncommitted_changes"] else "")
+    details = "\n".join(f"- {side['name']}: {', '.join(f'{k} {v}' for k, v in side.get('versions', {}).items()) or commit}; "
+                        f"{', '.join(side['flags'])}; {side['threads']} threads" for side in record["sides"])
+    settings = " ".join(record["settings"])
+    return f"""# {record['config']}: a training step beside its peers, {record['date'][:10]}
+
+{record['parameters']} parameters, batch {job['batch']} x {job['context']} tokens, {job['layers']} layers, width {job['width']}; \
+settings: {settings}.
+{machine.get('processor', 'unknown processor')}, {machine['processors']} processors; measured peaks: {peaks}; load {machine['load_average_at_end'][0]:.1f}.
+{record['rounds']} interleaved rounds, blocks of about {record['seconds_per_block']:g} s, after {record['warm_up_seconds']:g} s of warm-up; \
+{'peers told not to spin; ' if record['passive_peers'] else ''}every side from the same parameters and first batch.
+
+{table(record)}
+
+Times are medians over rounds; ratios are of the same round, with quartiles: above 1, Fullbore is faster. Start: from
+the process's beginning to the end of its first step, with empty caches.
+
+{chr(10).join(rooflines(record))}
+{details}
+"""

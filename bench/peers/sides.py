@@ -1,0 +1,76 @@
+"""Contenders as processes that obey the protocol of bench/peers/README.md."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+
+class Unavailable(Exception):
+    """A side that cannot run here, with its reason."""
+
+
+class Side:
+    """One contender. Between its blocks it sleeps on its input."""
+
+    def __init__(self, name, command, environment):
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
+            env={**os.environ, **environment, "BENCH_STARTED": repr(time.monotonic())})
+        self.blocks = []
+        self.ready = self.answer()
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            status = self.process.wait()
+            self.errors.seek(0)
+            last = [text for text in self.errors.read().splitlines() if text.strip()][-1:]
+            self.close()
+            raise Unavailable(last[0].strip() if last else f"ended with status {status}")
+        return json.loads(line)
+
+    def run(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def warm_up(self, seconds):
+        """At least 3 steps. Returns the seconds that one takes in the end."""
+        block = self.run(3)
+        while (spent := block["steps"] * block["seconds_per_step"]) < seconds:
+            block = self.run(max(1, min(1000, int((seconds - spent) / block["seconds_per_step"]) + 1)))
+            seconds -= spent
+        return block["seconds_per_step"]
+
+    def processor_seconds(self):
+        """Of all its threads so far, to the nanosecond."""
+        total = 0
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            try:
+                total += int((task / "schedstat").read_text().split()[0])
+            except (OSError, IndexError):
+                pass  # the thread has ended
+        return total * 1e-9
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
+
+
+def await_silence(sides, limit=5.0):
+    """Returns when no side does anything: idle threads of OpenMP spin for a while before they sleep, and
+    would take the next side's time. False if they have not come to rest within the limit."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        before = sum(side.processor_seconds() for side in sides)
+        time.sleep(0.02)
+        if sum(side.processor_seconds() for side in sides) - before < 0.0005:
+            return True
+    return False

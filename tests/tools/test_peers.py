@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Tests of bench/peers: how contenders are run and recorded, with contenders that only pretend."""
+import pathlib
+import sys
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/peers"))
+sys.dont_write_bytecode = True
+import record  # noqa: E402
+import sides  # noqa: E402
+
+PRETENDER = """
+import json, sys
+seconds = float(sys.argv[2])
+def say(**record): print(json.dumps(record), flush=True)
+say(ready=True, side=sys.argv[1], flags=["none"], threads=1, precision="fp32", parameters=10, first_loss=2.5,
+    first_step_seconds=0.5, start_seconds=0.75, job={"batch": 2, "context": 4, "layers": 1, "width": 8},
+    machine={"processor": "p", "fp32_flops": 2e9}, planned_peak_bytes=3 << 20, roofline_seconds=0.001, launches=7)
+made = 1
+for line in sys.stdin:
+    made += int(line)
+    say(steps=int(line), step=made, seconds_per_step=seconds, least_seconds_per_step=seconds,
+        cpu_seconds_per_step=seconds, tokens_per_second=8 / seconds, loss=2.0, peak_resident_bytes=5 << 20)
+"""
+
+
+def pretender(name, seconds, side="torch"):
+    return sides.Side(name, [sys.executable, "-c", PRETENDER, side, seconds], {})
+
+
+class SidesTest(unittest.TestCase):
+    def test_a_side_answers_and_ends(self):
+        side = pretender("a", 0.25)
+        self.assertEqual(side.ready["first_loss"], 2.5)
+        self.assertEqual(side.run(4)["step"], 5)
+        self.assertEqual(side.warm_up(2.0), 0.25)
+        self.assertEqual(side.run(1)["step"], 5 + 3 + 6 + 1)  # 3 and then as many as fill the rest
+        self.assertTrue(sides.await_silence([side]))
+        side.close()
+        self.assertEqual(side.process.returncode, 0)
+
+    def test_what_cannot_run_says_why(self):
+        with self.assertRaisesRegex(sides.Unavailable, "no such precision"):
+            sides.Side("b", [sys.executable, "-c", "import sys; sys.exit('warning\\nno such precision')"], {})
+
+    def test_a_spinning_side_is_noticed(self):
+        spin = "print('{}', flush=True)\nwhile True: pass"
+        side = sides.Side("c", [sys.executable, "-c", spin], {})
+        try:
+            self.assertFalse(sides.await_silence([side], limit=0.3))
+        finally:
+            side.process.kill()
+            side.close()
+
+
+class RecordTest(unittest.TestCase):
+    def setUp(self):
+        self.ours, self.peer = pretender("fullbore-fp32", 0.25, "fullbore"), pretender("torch-eager-fp32", 0.5)
+        for side in (self.ours, self.peer):
+            side.blocks = [{**side.run(2), "round": i} for i in (1, 2, 3)]
+            side.close()
+        options = types.SimpleNamespace(job=["configs/gpt-x.yaml", "engine.threads=2"], passive=False, rounds=3,
+                                        block_seconds=1, warm_up_seconds=3)
+        self.record = record.result([self.ours, self.peer], [("jax-fp32", "no module named jax")], options)
+
+    def test_ratios_are_of_the_same_rounds(self):
+        self.assertEqual(self.record["sides"][1]["time_ratio_to"]["fullbore-fp32"]["median"], 2)
+        self.assertEqual(self.record["sides"][0]["tokens_per_second"], 32)
+        self.assertEqual(self.record["config"], "gpt-x")
+
+    def test_the_table_names_every_side(self):
+        text = record.markdown(self.record)
+        for part in ("| torch-eager-fp32 | 500.00 | 16 | 2.00 (2.00 to 2.00) | 0.8 | 5 |", "| fullbore-fp32 | 250.00",
+                     "not available: no module named jax", "at 0 % of the roofline", "2 GFLOP/s fp32"):
+            self.assertIn(part, text)
+        lines = [line for line in text.splitlines() if line.startswith("| ")]
+        self.assertEqual(len({line.count(" |") for line in lines}), 1, "rows of one length")
+
+    def test_paths_of_this_machine_stay_out(self):
+        self.peer.command = ["/home/me/venv/bin/python", f"{ROOT}/bench/peers/gpt_torch.py", "share=/tmp/x/start.safetensors"]
+        self.assertEqual(record.shown_command(self.peer),
+                         ["python", "bench/peers/gpt_torch.py", "share=start.safetensors"])
+
+
+if __name__ == "__main__":
+    unittest.main()
