@@ -88,32 +88,29 @@ void add_bench_command(CLI::App& app, ChosenCommand& chosen) {
   auto arguments = std::make_shared<BenchArguments>();
   BenchmarkOptions& options = arguments->options;
   add_measured_arguments(*command, arguments->job);
-  command
-      ->add_option("--vs", arguments->versus,
-                   "Compare with the job under this setting, key=value; may be given several times")
+  command->add_option("--vs", arguments->versus, "Compare with this setting, key=value; repeatable")
       ->allow_extra_args(false);
   command->add_option("--rounds", options.rounds, "How often the settings take turns")
       ->check(CLI::Range(3, 100'000))
       ->capture_default_str();
   command
-      ->add_option("--steps", options.steps_per_round,
-                   "Steps of each round; 0: a quarter of a second of them")
+      ->add_option("--steps", options.steps_per_round, "Steps per round; 0: a quarter of a second")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command->add_option("--warm-up", options.warm_up_steps, "Steps before the first round")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--json", arguments->json, "Write all figures to this file; - for stdout");
+  command->add_option("--json", arguments->json, "File to write all figures to; -: stdout");
   command->footer(
-      "\nRuns the job's training step on the job's batches and saves nothing. Without data.path "
-      "the\n"
-      "tokens are random. With --vs both settings are built in one process and run in turns from\n"
-      "the same initial values on the same batches; the ratio is that of the throughputs in the\n"
-      "same round, its median, with a 95 % confidence interval by bootstrap over the rounds.\n"
+      "\nRuns the job's training step on the job's batches and saves nothing. Without\n"
+      "data.path the tokens are random. With --vs both settings are built in one\n"
+      "process and run in turns from the same initial values on the same batches. The\n"
+      "ratio is that of the throughputs in the same round: its median, with a 95 %\n"
+      "confidence interval by bootstrap over the rounds.\n"
       "\nExample:\n"
       "  fullbore bench configs/gpt-shakespeare-cpu.yaml\n"
-      "  fullbore bench configs/gpt-shakespeare-cpu.yaml --vs engine.disabled_passes=[fuse]\n"
-      "  fullbore bench configs/gpt2-124m.yaml train.batch_size=1 --rounds 3 --json bench.json");
+      "  fullbore bench configs/gpt-shakespeare.yaml --vs engine.disabled_passes=[fuse]\n"
+      "  fullbore bench configs/gpt2-124m.yaml --rounds 3 --json bench.json");
   command->callback(
       [&chosen, arguments] { chosen = [arguments] { return run_bench(*arguments); }; });
 }

@@ -173,7 +173,7 @@ Json to_json(const BenchReport& report) {
 std::string text(const BenchReport& report) {
   const BenchContender& first = report.contenders.front();
   std::string out =
-      fmt::format("{}\n{}\nbatches: {}; {} rounds after {} steps of warm-up\n", report.config,
+      fmt::format("{}\n{}\nbatches: {}\n{} rounds after {} steps of warm-up\n", report.config,
                   job_text(first.config, first.parameters, first.machine.workers), first.batches,
                   first.times.round_seconds.size(), report.warm_up_steps);
   if (report.contenders.size() == 2)

@@ -46,7 +46,7 @@ void add_measured_arguments(CLI::App& command, MeasuredArguments& arguments) {
   command.add_option("key=value", arguments.overrides, "Settings that override the file's");
   command
       .add_option("--vocabulary", arguments.vocabulary,
-                  "Draw tokens of so many kinds at random instead of reading data.path")
+                  "Random tokens of so many kinds, no data.path")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
 }
 

@@ -108,8 +108,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   if (trace_path.empty()) return ExitCode::kOk;
   write_output_file(trace_path, trace.finish({{"job", about}, {"version", version()}}));
   if (talks)
-    fmt::print("trace: {}, {} events{}; open it at https://ui.perfetto.dev\n", trace_path,
-               trace.events(),
+    fmt::print("trace: {}, {} events{}, for https://ui.perfetto.dev\n", trace_path, trace.events(),
                trace.dropped() == 0
                    ? ""
                    : fmt::format(" and {} without room (--trace-mebibytes)", trace.dropped()));
@@ -139,19 +138,18 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--top", arguments->top, "Kernels to print, the longest first")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
-  command->add_option("--trace", arguments->trace,
-                      "Timeline to write; by default CONFIG's name, .trace.json; \"\": none");
+  command->add_option("--trace", arguments->trace, "Timeline; default CONFIG's name, .trace.json");
   command
       ->add_option("--trace-mebibytes", arguments->trace_mebibytes,
-                   "Size that it may have; later events are counted and left out")
+                   "Its size at most; what comes later is left out")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 12))
       ->capture_default_str();
-  command->add_option("--json", arguments->json, "Write the table to this file; - for stdout");
+  command->add_option("--json", arguments->json, "File to write the table to; -: stdout");
   command->footer(
-      "\nA row is one kernel on one shape from one line of the model: its time per step, share of\n"
-      "the step, launches per step, rates, and how near it comes to what the machine's measured\n"
-      "peaks allow. Launches inside loops count. Nothing is saved but the timeline, which\n"
-      "ui.perfetto.dev and chrome://tracing open.\n"
+      "\nA row is one kernel on one shape from one line of the model: its time per step,\n"
+      "share of the step, launches per step, GFLOP/s, GB/s, and the share that it reaches\n"
+      "of what the machine's measured peaks allow. Launches inside loops count. Nothing\n"
+      "is saved but the timeline (--trace \"\": not that either), for ui.perfetto.dev.\n"
       "\nExample:\n"
       "  fullbore profile configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore profile configs/gpt2-124m.yaml train.batch_size=1 --wait 1 --repeat 1");

@@ -52,9 +52,17 @@ std::string shortened(const std::string& text, int columns) {
   return text.substr(0, room - tail) + "..." + text.substr(text.size() - tail);
 }
 
-// The file's name and line tell enough where there is little room.
+// "gpt:33" of "models/gpt.cpp:33": enough where there is little room.
 std::string short_location(const std::string& location) {
-  return location.substr(location.rfind('/') + 1);
+  const std::string name = location.substr(location.rfind('/') + 1);
+  const size_t dot = std::min(name.find('.'), name.size());
+  return name.substr(0, dot) + name.substr(std::min(name.find(':'), name.size()));
+}
+
+// A fused kernel's list of ops is long; those that only repeat elements tell least.
+std::string kernel_cell(const std::string& kernel, int columns) {
+  if (columns <= 0 || kernel.size() <= static_cast<size_t>(columns)) return kernel;
+  return shortened(replace_all(kernel, "broadcast_to,", ""), columns);
 }
 
 }  // namespace
@@ -155,7 +163,7 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
       fmt::format("{:.3f} ms per step, median of {}; roofline {:.3f} ms, {} of it reached\n",
                   step * 1e3, profile.steps(), profile.roofline_seconds() * 1e3,
                   percent(rate(profile.roofline_seconds(), step)));
-  out += "      us  share count GFLOP/s   GB/s  peak  model line        kernel\n";
+  out += "      us share    n GFLOP/s  GB/s peak line          kernel\n";
   double rest = 0;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const KernelProfile& kernel = kernels[i];
@@ -164,16 +172,16 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
       continue;
     }
     const std::string numbers = fmt::format(
-        "{:8.1f} {:>6} {:5} {:7.1f} {:6.1f} {:4.0f}%  {:<17} ", kernel.seconds * 1e6,
+        "{:8.1f} {:>5} {:4} {:7.1f} {:5.1f} {:3.0f}% {:<13} ", kernel.seconds * 1e6,
         percent(rate(kernel.seconds, step)), kernel.launches,
         rate(kernel.flops, kernel.seconds) / 1e9, rate(kernel.bytes, kernel.seconds) / 1e9,
         100 * rate(kernel.roofline_seconds, kernel.seconds),
-        shortened(short_location(kernel.location), 17));
+        shortened(short_location(kernel.location), 13));
     const int room = columns <= 0 ? 0 : std::max(12, columns - static_cast<int>(numbers.size()));
-    out += numbers + shortened(kernel.kernel, room) + '\n';
+    out += numbers + kernel_cell(kernel.kernel, room) + '\n';
   }
   const auto remainder = [&](double seconds, const std::string& what) {
-    out += fmt::format("{:8.1f} {:>6}  {}\n", seconds * 1e6, percent(rate(seconds, step)), what);
+    out += fmt::format("{:8.1f} {:>5}  {}\n", seconds * 1e6, percent(rate(seconds, step)), what);
   };
   if (kernels.size() > most) remainder(rest, fmt::format("{} kernels more", kernels.size() - most));
   remainder(profile.idle_seconds(), "between launches");

@@ -59,9 +59,9 @@ std::string timeline_text(const Plan& plan, int columns) {
                   std::max(launches - 1, 0), plan.arena_bytes,
                   bytes_text(static_cast<double>(plan.arena_bytes)), live.empty() ? 0 : *peak,
                   peak - live.begin());
-  text += fmt::format("{:>12} {:>10} {:>5} {:>5}\n", "offset", "size", "from", "to");
+  text += fmt::format("{:>10} {:>9} {:>4} {:>4}\n", "offset", "size", "from", "to");
   for (const Buffer* buffer : arena_buffers(plan))
-    text += fmt::format("{:>12} {:>10} {:>5} {:>5} |{}| {}\n", buffer->offset,
+    text += fmt::format("{:>10} {:>9} {:>4} {:>4} |{}| {}\n", buffer->offset,
                         bytes_text(static_cast<double>(buffer->bytes)), buffer->first, buffer->last,
                         bar(*buffer, launches, columns), buffer->what);
   return text;

@@ -13,8 +13,8 @@ namespace fullbore {
 /// counted in launches, a loop's body once.
 ///
 ///     launches 0-212, arena 38085632 bytes (36.3 MiB), at most 38085632 live (launch 97)
-///         offset       size  from    to
-///              0    384 KiB     0   141 |##########      | %89 gather token_embedding
+///         offset      size from   to
+///              0   384 KiB    0  141 |##########      | %89 gather token_embedding
 std::string timeline_text(const Plan& plan, int columns = 16);
 
 /// Bytes of the arena that live at each launch.
