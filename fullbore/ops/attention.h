@@ -1,26 +1,76 @@
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ir/tensor.h"
 
+/// What attention and its gradient share. Both end in the same optional operands, `attention` after
+/// q, k, v, `attention_gradient` after q, k, v, log_sum_exp, dy, delta:
+///   mask    if attribute `masked`: [B or 1, H or 1, T or 1, S], bool or floating
+///   source  if attribute `dropout` is not 0: seed, step, [trip], i64 scalars
+/// and have the same attributes: causal, masked, scale, dropout (a probability), site.
 namespace fullbore {
 
-/// The extents and options of one attention node: inputs q, k, v, [mask], [seed, step, [trip]];
-/// attributes causal, masked, scale, dropout (a probability), site.
+inline constexpr size_t kAttentionOperands = 3;
+inline constexpr size_t kAttentionGradientOperands = 6;
+
+/// The extents and options of one node.
 struct AttentionShape {
   int64_t batch, heads, groups, queries, keys, width;
   bool causal, masked;
   double scale, dropout;
+  size_t mask;    ///< index of the mask among the inputs, if there is one
+  size_t source;  ///< index of the seed, if there is one
 
-  AttentionShape(std::span<const TensorType> inputs, const Attributes& attributes);
-  /// Where the source of dropout's draws begins among the inputs.
-  size_t first_random() const { return masked ? 4 : 3; }
+  /// `operands`: how many the op always has.
+  AttentionShape(std::span<const TensorType> inputs, const Attributes& attributes, size_t operands);
+
+  /// Queries of all heads that share keys: the rows of one product.
+  int64_t rows() const { return heads / groups * queries; }
+  Shape by_head() const { return {batch, heads, queries, keys}; }
+  Shape by_group() const { return {batch, groups, rows(), keys}; }
+  /// How many of the keys, from the first on, query t may see.
+  int64_t visible(int64_t t) const {
+    return causal ? std::clamp<int64_t>(t + 1 + keys - queries, 0, keys) : keys;
+  }
+  /// Pairs of a query and a key that it may see, of all heads; a mask is not counted.
+  double pairs() const;
 };
 
-/// The definition in plain loops, independent of the decomposition.
+/// Throws UsageError for operands and attributes that fit neither op.
+AttentionShape require_attention(const OpCall& call, size_t operands);
+
+/// One call's operands, for decompositions and gradients.
+struct AttentionCall {
+  std::span<const Tensor> inputs;
+  const Attributes& attributes;
+  AttentionShape shape;
+
+  AttentionCall(std::span<const Tensor> inputs, const Attributes& attributes, size_t operands);
+
+  /// q k^T scale + mask [B,H,T,S] in the compute dtype, -inf where a query does not see a key.
+  Tensor scores() const;
+  /// 1 / (1 - probability) or 0 for each weight [B,H,T,S]; invalid without dropout.
+  Tensor dropout_factors() const;
+};
+
+/// With weights w = exp(scores - log_sum_exp) and their cotangents dw = dropout(dy v^T).
+struct AttentionSlopes {
+  Tensor dropped;  ///< dropout(w) [B,H,T,S]
+  Tensor scores;   ///< cotangents of the scores, w (dw - delta)
+};
+/// log_sum_exp and delta [B,H,T], delta = sum(dy y) less the cotangent of log_sum_exp.
+AttentionSlopes attention_slopes(const AttentionCall& call, Tensor log_sum_exp, Tensor dy,
+                                 Tensor delta);
+
+/// The definitions in plain loops, independent of the decompositions.
 void attention_reference(ReferenceCall& call);
+void attention_gradient_reference(ReferenceCall& call);
 std::vector<Sample> attention_samples();
+std::vector<Sample> attention_gradient_samples();
 std::vector<ErrorSample> attention_error_samples();
+std::vector<ErrorSample> attention_gradient_error_samples();
 
 }  // namespace fullbore

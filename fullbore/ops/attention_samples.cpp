@@ -50,6 +50,19 @@ SampleInput truth(Shape shape) {
   return SampleInput::integers({DType::boolean, std::move(shape)}, 0, 2);
 }
 
+// The same call's gradient: with statistics that are those of no softmax, so that every operand
+// counts for itself, but large enough to keep the weights moderate.
+Sample gradient_of(const Sample& sample) {
+  Sample result = sample;
+  const TensorType& q = sample.inputs[0].type;
+  const TensorType rows{DType::f32, q.shape.without(3)};
+  const double largest = sample.attributes.get<double>("scale") > 1 ? 20 : 1;
+  result.inputs.insert(result.inputs.begin() + kAttentionOperands,
+                       {SampleInput::uniform(rows, largest, largest + 2), SampleInput::normal(q),
+                        SampleInput::normal(rows)});
+  return result;
+}
+
 }  // namespace
 
 std::vector<Sample> attention_samples() {
@@ -64,6 +77,9 @@ std::vector<Sample> attention_samples() {
       sample("all heads share keys", {.heads = 3, .groups = 1, .queries = 4, .keys = 6}, false),
       sample("one element of everything", {1, 1, 1, 1, 1, 1}, true),
       sample("one above 16 and 32", {1, 2, 1, 17, 33, 17}, true),
+      sample("two blocks and a bit, each way", {1, 2, 2, 69, 133, 5}, false),
+      sample("causal over several blocks", {1, 3, 1, 81, 81, 6}, true),
+      sample("wider than a panel", {1, 1, 1, 18, 20, 67}, true),
       sample("no keys: zeros", {.keys = 0}, false),
       sample("no queries", {.queries = 0}, true),
       sample("no batch", {.batch = 0}, true),
@@ -87,61 +103,17 @@ std::vector<Sample> attention_samples() {
       with_dropout(
           with_mask(sample("masked and dropped, in a loop", {}, false), truth({2, 1, 5, 5})), 0.5,
           true),
+      with_dropout(
+          with_mask(sample("many queries, a mask for each head", {1, 4, 2, 21, 35, 3}, true),
+                    truth({1, 4, 21, 35})),
+          0.125, false),
   };
 }
 
-std::vector<ErrorSample> attention_error_samples() {
-  const TensorType q{DType::f32, {2, 4, 5, 8}};
-  const TensorType k{DType::f32, {2, 2, 6, 8}};
-  const auto attributes = [](bool masked, double dropout) {
-    return Attributes{{"causal", true},
-                      {"masked", masked},
-                      {"scale", 0.25},
-                      {"dropout", dropout},
-                      {"site", int64_t{0}}};
-  };
-  const Attributes plain = attributes(false, 0);
-  return {
-      {"heads that cannot share",
-       {q, {DType::f32, {2, 3, 6, 8}}, {DType::f32, {2, 3, 6, 8}}},
-       plain,
-       "4 heads are no multiple of 3"},
-      {"two batches",
-       {q, {DType::f32, {1, 2, 6, 8}}, {DType::f32, {1, 2, 6, 8}}},
-       plain,
-       "q f32[2,4,5,8] and k f32[1,2,6,8] differ in batch"},
-      {"two widths",
-       {q, {DType::f32, {2, 2, 6, 4}}, {DType::f32, {2, 2, 6, 4}}},
-       plain,
-       "differ in width of head"},
-      {"keys and values that differ",
-       {q, k, {DType::f32, {2, 2, 7, 8}}},
-       plain,
-       "k f32[2,2,6,8] and v f32[2,2,7,8] differ in shape"},
-      {"heads not apart", {{DType::f32, {2, 5, 32}}, k, k}, plain, "needs q of rank 4"},
-      {"two dtypes", {q, {DType::bf16, {2, 2, 6, 8}}, k}, plain, "differ in dtype"},
-      {"a mask of other keys",
-       {q, k, k, {DType::boolean, {2, 1, 1, 5}}},
-       attributes(true, 0),
-       "needs a mask [2 or 1,4 or 1,5 or 1,6], got bool[2,1,1,5]"},
-      {"a mask of integers",
-       {q, k, k, {DType::i32, {2, 1, 1, 6}}},
-       attributes(true, 0),
-       "needs a mask of bool or f32, got i32[2,1,1,6]"},
-      {"a mask that is not announced",
-       {q, k, k, {DType::boolean, {2, 1, 1, 6}}},
-       plain,
-       "needs 3 operands, got 4"},
-      {"everything dropped", {q, k, k, kIndex, kIndex}, attributes(false, 1), "not in [0, 1)"},
-      {"dropout without a source",
-       {q, k, k},
-       attributes(false, 0.5),
-       "needs 5 to 6 operands, got 3"},
-      {"a seed that is no scalar",
-       {q, k, k, {DType::i64, {2}}, kIndex},
-       attributes(false, 0.5),
-       "needs i64 scalars as source of its dropout, got i64[2]"},
-  };
+std::vector<Sample> attention_gradient_samples() {
+  std::vector<Sample> samples;
+  for (const Sample& sample : attention_samples()) samples.push_back(gradient_of(sample));
+  return samples;
 }
 
 }  // namespace fullbore

@@ -244,6 +244,11 @@ Tensor cross_entropy(Tensor logits, Tensor targets, SourceLoc loc = SourceLoc::h
 /// softmax(q k^T * scale + mask) v. q [B,H,T,D], k and v [B,G,S,D] with H a multiple of G (grouped
 /// queries), -> [B,H,T,D]. causal: query t sees keys s <= t + S - T. mask (optional): bool
 /// [B or 1, H or 1, T or 1, S], true = may attend; or floating, added. A row with no key gives 0.
+///
+/// The op has a second result, the log-sum-exp of each row of scores [B,H,T] (f32; 0 where no key is
+/// seen), from which `attention_gradient` makes the weights anew: no [T,S] matrix is kept, except
+/// where the mask itself wants a gradient. Cost: 4 D flops per visible pair, 10 D in the gradient.
+/// Source: Dao 2023, arXiv:2307.08691.
 struct AttentionOptions {
   bool causal = false;
   std::optional<double> scale = {};  ///< default 1/sqrt(D)
