@@ -1,18 +1,22 @@
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "fullbore/base/dtype.h"
+#include "fullbore/ir/graph.h"
 
 namespace fullbore {
 
 /// What passes may know of a device: plain data that a backend fills in, so that no pass includes a
 /// backend and no backend a pass. And what is asked of the device: the precision.
 struct Target {
-  std::string name;               ///< "cpu", "null", "interpreter"
-  std::set<std::string> claimed;  ///< composite ops that have a kernel of their own
-  bool native_bf16 = false;       ///< bf16 contractions run faster than f32
+  std::string name;  ///< "cpu", "null", "interpreter"
+  /// Composite ops that have a kernel of their own, and for which dtypes of their first operand;
+  /// none named: all. Those of other dtypes are decomposed.
+  std::map<std::string, std::set<DType>> claimed;
+  bool native_bf16 = false;  ///< bf16 contractions run faster than f32
   int threads = 1;
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
@@ -20,6 +24,9 @@ struct Target {
   DType precision = DType::f32;
   /// Modules, by patterns of their scopes, that stay f32 even then.
   std::vector<std::string> fp32_scopes = {};
+
+  /// Is there a kernel for this composite?
+  bool claims(const Graph& graph, const Node& node) const;
 };
 
 }  // namespace fullbore

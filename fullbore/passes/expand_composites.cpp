@@ -1,7 +1,6 @@
 #include "fullbore/passes/expand_composites.h"
 
 #include <algorithm>
-#include <string>
 
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/rewriter.h"
@@ -9,14 +8,14 @@
 namespace fullbore {
 namespace {
 
-bool expands(const Node& node, const Target& target) {
-  return node.op->decompose && !target.claimed.contains(std::string(node.op->name));
+bool expands(const Graph& graph, const Node& node, const Target& target) {
+  return node.op->decompose && !target.claims(graph, node);
 }
 
 Graph expand_once(const Graph& graph, const Target& target) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
-    if (!expands(node, target)) {
+    if (!expands(graph, node, target)) {
       rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {
                       return expand_composites(body, target);
                     }));
@@ -35,7 +34,7 @@ Graph expand_composites(const Graph& graph, const Target& target) {
   Graph result = expand_once(graph, target);
   // A decomposition may hold composites of its own.
   while (std::any_of(result.nodes().begin(), result.nodes().end(),
-                     [&](const Node& node) { return expands(node, target); }))
+                     [&](const Node& node) { return expands(result, node, target); }))
     result = expand_once(result, target);
   return result;
 }

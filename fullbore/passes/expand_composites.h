@@ -8,7 +8,7 @@ namespace fullbore {
 /// too, until none is left.
 ///
 /// before  any graph that verifies
-/// after   every node is a primitive, a region, or a composite in `target.claimed`
+/// after   every node is a primitive, a region, or a composite that the target claims
 /// here    first, and mandatory: later passes then see all arithmetic, and a backend needs kernels
 ///         for primitives alone
 Graph expand_composites(const Graph& graph, const Target& target);

@@ -38,7 +38,7 @@ Graph expanded(const Graph& graph, const Target& target) {
       types.push_back(graph.type(input));
     }
     const bool kept =
-        !node.op->is(Tag::composite) || target.claimed.count(std::string(node.op->name)) > 0;
+        !node.op->is(Tag::composite) || target.claims(graph, node);
     const std::vector<Tensor> results =
         kept ? builder.emit_like(node, operands)
              : inline_graph(builder,

@@ -17,7 +17,7 @@
 /// claims, the graph before and the graph expected after.
 ///
 ///   why: zero is the neutral element of addition
-///   claimed: softmax layer_norm
+///   claimed: softmax layer_norm:f32:bf16
 ///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
 ///   before
 ///   graph ...
@@ -44,6 +44,15 @@ std::vector<std::string> case_paths() {
   return paths;
 }
 
+// "softmax" or, with the dtypes that it is claimed for, "softmax:f32:bf16".
+void add_claim(const std::string& claim, Target& target) {
+  std::istringstream parts(claim);
+  std::string name, dtype;
+  std::getline(parts, name, ':');
+  std::set<DType>& dtypes = target.claimed[name];
+  while (std::getline(parts, dtype, ':')) dtypes.insert(parse_dtype(dtype).value());
+}
+
 Case read_case(const std::string& path) {
   Case result{path, "", "", "", {}};
   std::ifstream file(path);
@@ -59,7 +68,7 @@ Case read_case(const std::string& path) {
       result.why = line.substr(5);
     else if (line.starts_with("claimed: ")) {
       std::istringstream names(line.substr(9));
-      for (std::string name; names >> name;) result.target.claimed.insert(name);
+      for (std::string claim; names >> claim;) add_claim(claim, result.target);
     } else if (line.starts_with("precision: ")) {
       std::istringstream words(line.substr(11));
       std::string dtype;
@@ -76,7 +85,10 @@ void bless(const Case& each, const std::string& after) {
   file << "why: " << each.why << "\n";
   if (!each.target.claimed.empty()) {
     file << "claimed:";
-    for (const std::string& name : each.target.claimed) file << " " << name;
+    for (const auto& [name, dtypes] : each.target.claimed) {
+      file << " " << name;
+      for (DType dtype : dtypes) file << ":" << dtype_name(dtype);
+    }
     file << "\n";
   }
   if (each.target.precision != DType::f32) {
