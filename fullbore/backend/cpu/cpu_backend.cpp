@@ -50,6 +50,8 @@ Target CpuBackend::target() const {
   target.name = "cpu";
   target.threads = available_processors();
   target.native_bf16 = this_processor().bf16_products;
+  for (const char* op : {"attention", "attention_gradient"})
+    target.claimed[op] = {DType::f32, DType::bf16, DType::f16};
   return target;
 }
 

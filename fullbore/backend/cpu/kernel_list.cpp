@@ -1,5 +1,6 @@
 #include "fullbore/backend/cpu/kernel_list.h"
 
+#include "fullbore/backend/cpu/attention/attention.h"
 #include "fullbore/backend/cpu/kernels/gather.h"
 #include "fullbore/backend/cpu/kernels/scatter.h"
 #include "fullbore/backend/cpu/kernels/sort.h"
@@ -10,6 +11,8 @@ namespace fullbore {
 
 const std::vector<KernelMaker>& kernel_list() {
   static const std::vector<KernelMaker> list = {
+      {"attention", "tiled", cpu::make_attention},
+      {"attention_gradient", "tiled", cpu::make_attention_gradient},
       {"gather", "copy", cpu::make_gather},
       {"matmul", "dot", cpu::make_dot_matmul},
       {"matmul", "pairs", cpu::make_pair_matmul},

@@ -1,0 +1,121 @@
+#include "fullbore/backend/cpu/attention/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "fullbore/backend/cpu/kernels/elements.h"
+
+namespace fullbore::cpu {
+namespace {
+
+// Keys are seen or not in strips of so many: rows of a product that fill its registers.
+constexpr int64_t kStripKeys = 16;
+
+std::vector<TensorType> input_types(const KernelRequest& request) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < request.node().inputs.size(); ++i) types.push_back(request.input(i));
+  return types;
+}
+
+}  // namespace
+
+AttentionUnits AttentionUnits::of_this_processor() {
+  return {this_processor().vector_unit, this_processor().bf16_products};
+}
+
+AttentionProblem::AttentionProblem(const KernelRequest& request, size_t operands)
+    : shape(input_types(request), request.node().attributes, operands),
+      dtype(request.input(0).dtype),
+      site(request.attribute<int64_t>("site")),
+      has_trip(shape.dropout > 0 && request.node().inputs.size() > shape.source + 2) {
+  if (!shape.masked) return;
+  const TensorType& mask = request.input(shape.mask);
+  mask_dtype = mask.dtype;
+  const auto stride = [&](int axis) {
+    return mask.shape[axis] == 1 ? 0 : mask.shape.strides()[static_cast<size_t>(axis)];
+  };
+  mask_batch = stride(0);
+  mask_head = stride(1);
+  mask_query = stride(2);
+}
+
+TileDraws AttentionProblem::draws(const void* const* buffers, float kept) const {
+  const auto scalar = [&](size_t i) {
+    uint64_t value = 0;
+    std::memcpy(&value, buffers[shape.source + i], sizeof value);
+    return value;
+  };
+  const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
+  const uint64_t seed = scalar(0);
+  const uint64_t high = scalar(1) + (static_cast<uint64_t>(site) << 40);
+  return {.stride = low(static_cast<uint64_t>(shape.keys)),
+          .words = {has_trip ? low(scalar(2)) : 0, low(high), low(high >> 32)},
+          .key = {low(seed), low(seed >> 32)},
+          .threshold = static_cast<uint32_t>(std::ceil(std::ldexp(shape.dropout, 24))),
+          .kept = kept};
+}
+
+std::string AttentionProblem::text() const {
+  std::string text = fmt::format("{} {} x [{},{}]", dtype_name(dtype), shape.batch * shape.heads,
+                                 shape.queries, shape.width);
+  if (shape.keys != shape.queries) text += fmt::format(" {} keys", shape.keys);
+  if (shape.groups != shape.heads) text += fmt::format(" {} groups", shape.groups);
+  if (shape.causal) text += " causal";
+  if (shape.masked) text += " masked";
+  if (shape.dropout > 0) text += fmt::format(" dropout {}", shape.dropout);
+  return text;
+}
+
+QueryBlocks::QueryBlocks(const AttentionShape& shape)
+    : rows_(shape.rows()), queries_(shape.queries) {
+  if (rows_ == 0) return;
+  if (2 * queries_ <= kTileQueries) {
+    size_ = kTileQueries / queries_ * queries_;
+    count_ = divide_up(rows_, size_);
+  } else {
+    size_ = round_up(divide_up(queries_, divide_up(queries_, kTileQueries)), kGroupQueries);
+    per_head_ = divide_up(queries_, size_);
+    count_ = per_head_ * (rows_ / queries_);
+  }
+}
+
+QueryBlock QueryBlocks::operator[](int64_t index) const {
+  if (per_head_ == 0) return {index * size_, std::min(size_, rows_ - index * size_)};
+  const int64_t first = index % per_head_ * size_;
+  return {index / per_head_ * queries_ + first, std::min(size_, queries_ - first)};
+}
+
+TileView view_tile(const AttentionShape& shape, const QueryBlock& block, int64_t first_key,
+                   int64_t end_of_keys) {
+  TileView view;
+  view.first_key = first_key;
+  view.keys = std::min(kTileKeys, end_of_keys - first_key);
+  view.groups = block.groups();
+  view.seen_by_query.fill(static_cast<float>(view.keys));
+  view.seen.fill(view.keys);
+  if (!shape.causal) return view;
+  int64_t position = block.first % shape.queries;
+  int64_t most_before = 0;
+  for (int64_t group = 0; group < view.groups; ++group) {
+    const auto at = static_cast<size_t>(group);
+    int64_t most = 0, least = view.keys;
+    const int64_t end = std::min(block.count, (group + 1) * kGroupQueries);
+    for (int64_t query = group * kGroupQueries; query < end; ++query) {
+      const int64_t seen = std::clamp<int64_t>(shape.visible(position) - first_key, 0, view.keys);
+      if (++position == shape.queries) position = 0;
+      view.seen_by_query[static_cast<size_t>(query)] = static_cast<float>(seen);
+      most = std::max(most, seen);
+      least = std::min(least, seen);
+    }
+    // Where a head ends within the block, the next one's first queries are taken to see as much.
+    most_before = std::max(most_before, std::min(view.keys, round_up(most, kStripKeys)));
+    view.seen[at] = most_before;
+    view.cut[at] = least < most_before;
+  }
+  return view;
+}
+
+}  // namespace fullbore::cpu

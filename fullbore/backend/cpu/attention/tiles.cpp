@@ -1,0 +1,243 @@
+#include "fullbore/backend/cpu/attention/tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace fullbore::cpu {
+
+TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch) {
+  constexpr int64_t kTile = kTileKeys * kTileQueries;
+  if (problem.shape.masked) {
+    bias = scratch.take<float>(kTile);
+    rows = scratch.take<float>(kTile);
+  }
+  if (problem.shape.dropout > 0) factors = scratch.take<float>(kTile);
+}
+
+template <class E>
+AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const AttentionUnits& units)
+    : problem(p),
+      panels(*panel_unit<float>(units.vector_unit)),
+      loops(kPairs ? kTileAvx512Bf16 : tile_unit(units.vector_unit)),
+      pairs_(kPairs ? panel_unit<Bf16Pair>(units.vector_unit) : nullptr),
+      vector_unit_(units.vector_unit) {}
+
+template <class E>
+std::string AttentionTiles<E>::text(const char* op) const {
+  return fmt::format("{} {}{} {}", op, vector_unit_name(vector_unit_), kPairs ? " pairs" : "",
+                     problem.text());
+}
+
+// In bf16 q times the scale would be rounded again.
+template <class E>
+float AttentionTiles<E>::remaining_scale() const {
+  return kPairs ? static_cast<float>(problem.shape.scale) : 1;
+}
+
+template <class E>
+int64_t AttentionTiles<E>::copied_rows(int64_t n) const {
+  return kPairs || direct() ? 0 : n * width();
+}
+
+template <class E>
+int64_t AttentionTiles<E>::copied_stack(int64_t n) const {
+  return kPairs ? divide_up(n, kStep) * width() : copied_rows(n);
+}
+
+template <class E>
+const E* AttentionTiles<E>::rows(const void* tensor, int64_t first, int64_t count, E* copy) const {
+  const void* from = at(tensor, first);
+  if constexpr (!kPairs) {
+    if (!direct()) {
+      panels.copy({from, problem.dtype, width(), count, width()}, copy, width());
+      return copy;
+    }
+  }
+  return static_cast<const E*>(from);
+}
+
+template <class E>
+const E* AttentionTiles<E>::stacked(const void* tensor, int64_t first, int64_t count,
+                                    E* copy) const {
+  if constexpr (kPairs) {
+    pairs_->copy({at(tensor, first), DType::bf16, width(), count, width()}, copy, width());
+    return copy;
+  } else {
+    return rows(tensor, first, count, copy);
+  }
+}
+
+template <class E>
+void AttentionTiles<E>::transpose(const void* tensor, int64_t first, int64_t count, E* to) const {
+  const void* from = at(tensor, first);
+  if constexpr (kPairs)
+    pairs_->copy_transposed({from, DType::bf16, width(), count, width()}, to, kTileQueries);
+  else
+    panels.copy_transposed({from, problem.dtype, width(), count, width()}, to, kTileQueries);
+  const int64_t rest = round_up(count, kGroupQueries) - count;
+  for (int64_t row = 0; rest > 0 && row < depth(); ++row)
+    std::memset(to + row * kTileQueries + count, 0, static_cast<size_t>(rest) * sizeof(E));
+}
+
+template <class E>
+void AttentionTiles<E>::transpose_queries(const void* q, int64_t first, int64_t count,
+                                          E* to) const {
+  transpose(q, first, count, to);
+  const auto scale = static_cast<float>(problem.shape.scale);
+  if constexpr (!kPairs)
+    for (int64_t row = 0; row < depth(); ++row)
+      loops.scale_rows(to + row * kTileQueries, 1, round_up(count, kGroupQueries), &scale);
+}
+
+template <class E>
+void AttentionTiles<E>::round(const float* from, void* tensor, int64_t first, int64_t count) const {
+  panels.round(from, width(), const_cast<void*>(at(tensor, first)), width(), problem.dtype, count,
+               width());
+}
+
+// c += a b of any number of columns.
+template <class E>
+void AttentionTiles<E>::multiply(PanelTile<E> tile, float* sums, int64_t stride) const {
+  const int64_t columns = tile.columns;
+  const int64_t panel = kPairs ? pairs_->panel : panels.panel;
+  tile.c_row = stride;
+  for (int64_t column = 0; column < columns; column += panel, tile.b += panel, sums += panel) {
+    tile.columns = std::min(panel, columns - column);
+    tile.c = sums;
+    if constexpr (kPairs)
+      pairs_->multiply(tile);
+    else
+      panels.multiply(tile);
+  }
+}
+
+template <class E>
+void AttentionTiles<E>::scores(const TileView& view, const E* keys, const E* transposed,
+                               float* scores) const {
+  view.for_each_strip([&](int64_t key, int64_t end, int64_t group) {
+    const int64_t query = group * kGroupQueries;
+    multiply({.rows = end - key,
+              .columns = view.groups * kGroupQueries - query,
+              .depth = depth(),
+              .a = keys + key * depth(),
+              .a_row = depth(),
+              .b = transposed + query,
+              .b_depth = kTileQueries},
+             scores + key * kTileQueries + query, kTileQueries);
+  });
+}
+
+template <class E>
+void AttentionTiles<E>::add_by_query(const TileView& view, int64_t count, const E* weights,
+                                     const E* values, float* sums) const {
+  view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
+    const int64_t query = group * kGroupQueries;
+    multiply({.rows = std::min(count, end * kGroupQueries) - query,
+              .columns = width(),
+              .depth = divide_up(keys, kStep),
+              .a = weights + query,
+              .a_row = 1,
+              .a_depth = kTileQueries,
+              .b = values,
+              .b_depth = width(),
+              .accumulate = true},
+             sums + query * width(), width());
+  });
+}
+
+template <class E>
+void AttentionTiles<E>::add_by_key(const TileView& view, int64_t count, const E* weights,
+                                   const E* values, float* sums) const {
+  view.for_each_strip([&](int64_t key, int64_t end, int64_t group) {
+    const int64_t query = group * kGroupQueries;
+    multiply({.rows = end - key,
+              .columns = width(),
+              .depth = divide_up(count - query, kStep),
+              .a = weights + (key * kTileQueries + query) / kStep,
+              .a_row = kTileQueries / kStep,
+              .b = values + query / kStep * width(),
+              .b_depth = width(),
+              .accumulate = true},
+             sums + key * width(), width());
+  });
+}
+
+template <class E>
+bool AttentionTiles<E>::read_mask(const void* const* buffers, int64_t key_set,
+                                  const QueryBlock& block, const TileView& view,
+                                  const TileMasks& masks) const {
+  const AttentionShape& shape = problem.shape;
+  const int64_t element = dtype_bytes(problem.mask_dtype);
+  bool visible = false;
+  for (int64_t row = block.first, end = 0; row < block.first + block.count; row = end) {
+    const int64_t head =
+        key_set % shape.groups * (shape.heads / shape.groups) + row / shape.queries;
+    const int64_t query = row % shape.queries;
+    end = std::min(row - query + shape.queries, block.first + block.count);
+    const int64_t from = key_set / shape.groups * problem.mask_batch + head * problem.mask_head +
+                         query * problem.mask_query + view.first_key;
+    const char* mask = static_cast<const char*>(buffers[shape.mask]) + from * element;
+    visible |= read_rows(mask, end - row, view, masks, masks.bias + row - block.first);
+  }
+  const int64_t rest = view.groups * kGroupQueries - block.count;
+  for (int64_t key = 0; rest > 0 && key < view.keys; ++key)
+    std::fill_n(masks.bias + key * kTileQueries + block.count, rest, 0.0F);
+  return visible;
+}
+
+// Queries of one head, each with a row of the mask or all with the same.
+template <class E>
+bool AttentionTiles<E>::read_rows(const char* mask, int64_t count, const TileView& view,
+                                  const TileMasks& masks, float* bias) const {
+  const bool truths = problem.mask_dtype == DType::boolean;
+  const bool repeated = problem.mask_query == 0;
+  SourceMatrix matrix{mask, problem.mask_dtype, problem.mask_query, repeated ? 1 : count,
+                      view.keys};
+  bool visible = !truths;
+  if (truths) {
+    const auto* from = reinterpret_cast<const uint8_t*>(mask);
+    for (int64_t row = 0; row < matrix.rows; ++row)
+      visible |=
+          loops.truths(from + row * problem.mask_query, view.keys, masks.rows + row * kTileKeys);
+    matrix = {masks.rows, DType::f32, kTileKeys, matrix.rows, view.keys};
+  }
+  if (!repeated) {
+    panels.copy_transposed(matrix, bias, kTileQueries);
+    return visible;
+  }
+  if (!truths) panels.copy(matrix, masks.rows, kTileKeys);
+  for (int64_t key = 0; key < view.keys; ++key)
+    std::fill_n(bias + key * kTileQueries, count, masks.rows[key]);
+  return visible;
+}
+
+template <class E>
+void AttentionTiles<E>::mask(const TileView& view, const TileMasks& masks, float* scores,
+                             float* largest) const {
+  view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
+    const int64_t query = group * kGroupQueries;
+    const bool cut = view.cut[static_cast<size_t>(group)];
+    loops.mask({scores + query, keys, end * kGroupQueries - query},
+               {.scale = remaining_scale(),
+                .bias = masks.bias ? masks.bias + query : nullptr,
+                .seen = cut ? view.seen_by_query.data() + query : nullptr},
+               largest + query);
+  });
+}
+
+template <class E>
+void AttentionTiles<E>::draw(const TileView& view, int64_t first_row, TileDraws draws,
+                             float* factors) const {
+  view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
+    const int64_t query = group * kGroupQueries;
+    draws.first = static_cast<uint32_t>((first_row + query) * problem.shape.keys + view.first_key);
+    loops.draw({factors + query, keys, end * kGroupQueries - query}, draws);
+  });
+}
+
+template class AttentionTiles<float>;
+template class AttentionTiles<Bf16Pair>;
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,116 @@
+#pragma once
+#include <type_traits>
+
+#include "fullbore/backend/cpu/attention/problem.h"
+
+namespace fullbore::cpu {
+
+/// Hands out parts of a worker's scratch memory or, without any, counts what they need.
+class Scratch {
+ public:
+  explicit Scratch(char* base = nullptr) : base_(base) {}
+  template <class T>
+  T* take(int64_t count) {
+    char* at = base_ ? base_ + bytes_ : nullptr;
+    bytes_ += round_up(count * static_cast<int64_t>(sizeof(T)), 64);
+    return reinterpret_cast<T*>(at);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  char* base_;
+  int64_t bytes_ = 0;
+};
+
+/// What a tile's scores are masked and dropped with.
+struct TileMasks {
+  float* bias = nullptr;     ///< [kTileKeys, kTileQueries]
+  float* rows = nullptr;     ///< the mask as it lies, widened: [kTileQueries, kTileKeys]
+  float* factors = nullptr;  ///< of dropout: [kTileKeys, kTileQueries]
+
+  TileMasks(const AttentionProblem& problem, Scratch& scratch);
+};
+
+/// The products and masks of tiles that attention and its gradient share. E is what products
+/// contract: float, or Bf16Pair, two neighbours at a time. Matrices come in two forms:
+///   rows     [n, width / kStep]        to contract along a row: left operands, as they lie
+///   stacked  [n / kStep, width]        to contract across rows: right operands
+/// and transposed rows [width / kStep, kTileQueries] as right operands of the first products.
+template <class E>
+class AttentionTiles {
+ public:
+  using Element = E;
+  static constexpr bool kPairs = std::is_same_v<E, Bf16Pair>;
+  static constexpr int64_t kStep = kPairs ? 2 : 1;
+
+  AttentionTiles(const AttentionProblem& problem, const AttentionUnits& units);
+
+  const AttentionProblem problem;
+  const PanelUnit<float>& panels;
+  const TileUnit& loops;
+  /// Of kernels: "attention avx512 pairs bf16 ..."
+  std::string text(const char* op) const;
+
+  int64_t width() const { return problem.shape.width; }
+  int64_t depth() const { return width() / kStep; }
+  /// Are results f32, so that sums are made where they go?
+  bool direct() const { return problem.dtype == DType::f32; }
+  /// What the scores of transposed_queries are still to be multiplied by.
+  float remaining_scale() const;
+  double flops_per_nanosecond() const { return panels.flops_per_nanosecond * kStep; }
+
+  /// Elements of E to copy n rows to, 0 where they are used as they lie.
+  int64_t copied_rows(int64_t n) const;
+  int64_t copied_stack(int64_t n) const;
+  /// Rows [first, first + count) of a tensor of the problem's dtype.
+  const E* rows(const void* tensor, int64_t first, int64_t count, E* copy) const;
+  const E* stacked(const void* tensor, int64_t first, int64_t count, E* copy) const;
+  /// Queries beyond `count` up to a whole group are 0.
+  void transpose(const void* tensor, int64_t first, int64_t count, E* to) const;
+  /// The same, as far as possible times the scale of scores.
+  void transpose_queries(const void* q, int64_t first, int64_t count, E* to) const;
+  /// f32 rows rounded to the problem's dtype.
+  void round(const float* from, void* tensor, int64_t first, int64_t count) const;
+
+  /// scores = keys [view.keys, depth] transposed
+  void scores(const TileView& view, const E* keys, const E* transposed, float* scores) const;
+  /// sums [count, width] += weights^T values: weights lie like scores, pairs of keys in one row.
+  void add_by_query(const TileView& view, int64_t count, const E* weights, const E* values,
+                    float* sums) const;
+  /// sums [view.keys, width] += weights values: a row of weights per key, `values` per query.
+  void add_by_key(const TileView& view, int64_t count, const E* weights, const E* values,
+                  float* sums) const;
+
+  /// Fills the bias of a masked problem; false: the mask hides the whole tile.
+  bool read_mask(const void* const* buffers, int64_t key_set, const QueryBlock& block,
+                 const TileView& view, const TileMasks& masks) const;
+  /// Scales and masks the scores; largest as TileUnit::mask.
+  void mask(const TileView& view, const TileMasks& masks, float* scores, float* largest) const;
+  /// Fills the factors of dropout, `draws` being those of the problem.
+  void draw(const TileView& view, int64_t first_row, TileDraws draws, float* factors) const;
+
+ private:
+  const void* at(const void* tensor, int64_t row) const {
+    return static_cast<const char*>(tensor) + row * width() * dtype_bytes(problem.dtype);
+  }
+  void multiply(PanelTile<E> tile, float* sums, int64_t stride) const;
+  bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
+                 float* bias) const;
+
+  const PanelUnit<Bf16Pair>* pairs_;
+  VectorUnit vector_unit_;
+};
+
+extern template class AttentionTiles<float>;
+extern template class AttentionTiles<Bf16Pair>;
+
+/// make(AttentionTiles<E>) with the best E that the units allow.
+template <class Make>
+auto with_tiles(const AttentionProblem& problem, const AttentionUnits& units, const Make& make) {
+  const bool pairs = units.bf16_products && units.vector_unit == VectorUnit::avx512 &&
+                     problem.dtype == DType::bf16 && problem.shape.width % 2 == 0;
+  return pairs ? make(AttentionTiles<Bf16Pair>(problem, units))
+               : make(AttentionTiles<float>(problem, units));
+}
+
+}  // namespace fullbore::cpu
