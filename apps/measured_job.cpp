@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "apps/language_batches.h"
 #include "apps/language_model.h"
 #include "apps/text_progress.h"
 #include "fullbore/base/files.h"
@@ -23,6 +24,10 @@ int64_t random_vocabulary(const Config& config, int64_t given) {
 
 /// What of a job a measurement needs, on random tokens.
 TrainingJob random_job(const Config& config, int64_t vocabulary) {
+  if (config.data.batching != "windows")
+    throw UsageError(fmt::format("data.batching={} needs the documents of a text: name it by "
+                                 "data.path=FILE",
+                                 config.data.batching));
   const auto seed = static_cast<uint64_t>(config.run.seed);
   TrainingJob job;
   job.loss = model_loss(config, vocabulary);
