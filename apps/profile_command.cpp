@@ -147,9 +147,9 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
   command->add_option("--json", arguments->json, "File to write the table to; -: stdout");
   command->footer(
       "\nA row is one kernel on one shape from one line of the model: its time per step,\n"
-      "share of the step, launches per step, GFLOP/s, GB/s, and the share that it reaches\n"
-      "of what the machine's measured peaks allow. Launches inside loops count. Nothing\n"
-      "is saved but the timeline (--trace \"\": not that either), for ui.perfetto.dev.\n"
+      "share of the step, launches per step, GFLOP/s, GB/s, and how much it reaches of\n"
+      "what the machine's measured peaks allow. Launches inside loops count. Nothing is\n"
+      "saved but the timeline (--trace \"\": not that either), for ui.perfetto.dev.\n"
       "\nExample:\n"
       "  fullbore profile configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore profile configs/gpt2-124m.yaml train.batch_size=1 --wait 1 --repeat 1");

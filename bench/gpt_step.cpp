@@ -86,7 +86,18 @@ void share(const std::string& path, const MeasuredJob& job, const StepRunner& ru
   file.write(path);
 }
 
-Json run(StepRunner& runner, int64_t count) {
+/// The process's largest resident set, without the arrays by which the machine was measured.
+class PeakMemory {
+ public:
+  void before_measuring_the_machine() { before_ = peak_resident_bytes(); }
+  void after_it() { forget_peak_resident_bytes(); }
+  int64_t bytes() const { return std::max(before_, peak_resident_bytes()); }
+
+ private:
+  int64_t before_ = 0;
+};
+
+Json run(StepRunner& runner, const PeakMemory& memory, int64_t count) {
   const double start = clock_seconds(CLOCK_MONOTONIC);
   // Of all threads: what a busy machine disturbs less than the clock.
   const double processor_start = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -107,7 +118,7 @@ Json run(StepRunner& runner, int64_t count) {
           {"cpu_seconds_per_step", processor / steps},
           {"tokens_per_second", static_cast<double>(runner.tokens_per_step()) / seconds},
           {"loss", losses / steps},
-          {"peak_resident_bytes", peak_resident_bytes()}};
+          {"peak_resident_bytes", memory.bytes()}};
 }
 
 /// What the other sides copy.
@@ -133,13 +144,15 @@ Json job_json(const Config& config) {
           {"clip", optim.clip_norm}};
 }
 
-Json ready(const MeasuredJob& job, StepRunner& runner, double started) {
+Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, double started) {
   const double first_loss = runner.run().loss;
   const double first_step_done = clock_seconds(CLOCK_MONOTONIC);
   const char* const spawned = std::getenv("BENCH_STARTED");
   const double since_spawn = spawned ? first_step_done - std::atof(spawned) : 0;
   // Kept from a run of `fullbore doctor`, or measured now, when nothing is timed.
+  memory.before_measuring_the_machine();
   const Machine machine = known_machine(runner.team());
+  memory.after_it();
   auto passes = Json::array();
   for (const Pass& pass : pipeline())
     if (!job.job.options.compile.passes.disabled.contains(std::string(pass.name)))
@@ -186,13 +199,14 @@ void serve(const std::string& shared, const Config& config) {
   job.job.options.loader = {.workers = 0, .prefetch = 1};
   StepRunner runner(job.job);
   if (!shared.empty()) share(shared, job, runner);
-  std::cout << ready(job, runner, started).dump() << std::endl;
+  PeakMemory memory;
+  std::cout << ready(job, runner, memory, started).dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     int64_t count = 0;
     if (!(words >> count) || count < 1)
       throw UsageError("expected a number of steps, found '" + line + "'");
-    std::cout << run(runner, count).dump() << std::endl;
+    std::cout << run(runner, memory, count).dump() << std::endl;
   }
 }
 

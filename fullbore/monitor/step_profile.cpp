@@ -59,10 +59,13 @@ std::string short_location(const std::string& location) {
   return name.substr(0, dot) + name.substr(std::min(name.find(':'), name.size()));
 }
 
-// A fused kernel's list of ops is long; those that only repeat elements tell least.
+// A fused kernel's list of ops is long, and those that only repeat elements tell least; the vector
+// unit of products is the machine's.
 std::string kernel_cell(const std::string& kernel, int columns) {
   if (columns <= 0 || kernel.size() <= static_cast<size_t>(columns)) return kernel;
-  return shortened(replace_all(kernel, "broadcast_to,", ""), columns);
+  std::string text = replace_all(kernel, "broadcast_to,", "");
+  for (const char* unit : {" avx512", " avx2", " baseline"}) text = replace_all(text, unit, "");
+  return shortened(text, columns);
 }
 
 }  // namespace
@@ -163,7 +166,7 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
       fmt::format("{:.3f} ms per step, median of {}; roofline {:.3f} ms, {} of it reached\n",
                   step * 1e3, profile.steps(), profile.roofline_seconds() * 1e3,
                   percent(rate(profile.roofline_seconds(), step)));
-  out += "      us share    n GFLOP/s  GB/s peak line          kernel\n";
+  out += "      us share    n   GF/s  GB/s peak line          kernel\n";
   double rest = 0;
   for (size_t i = 0; i < kernels.size(); ++i) {
     const KernelProfile& kernel = kernels[i];
@@ -172,7 +175,7 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
       continue;
     }
     const std::string numbers = fmt::format(
-        "{:8.1f} {:>5} {:4} {:7.1f} {:5.1f} {:3.0f}% {:<13} ", kernel.seconds * 1e6,
+        "{:8.1f} {:>5} {:4} {:6.1f} {:5.1f} {:3.0f}% {:<13} ", kernel.seconds * 1e6,
         percent(rate(kernel.seconds, step)), kernel.launches,
         rate(kernel.flops, kernel.seconds) / 1e9, rate(kernel.bytes, kernel.seconds) / 1e9,
         100 * rate(kernel.roofline_seconds, kernel.seconds),
