@@ -42,9 +42,8 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   contender.batches = subject.job.batches;
   contender.machine = known_machine(subject.runner->team());
   contender.plan = report_plan(runner.program().plan(), contender.machine.peaks);
-  contender.parameters = runner.parameters();
+  contender.parameters = parameter_count(runner.state());
   contender.samples_per_step = runner.samples_per_step();
-  contender.tokens_per_step = runner.tokens_per_step();
   contender.trace_seconds = runner.trace_seconds();
   contender.compile_seconds =
       runner.compilation().passes_seconds + runner.compilation().plan_seconds;

@@ -27,8 +27,11 @@ double wait_share(const BenchContender& c) {
   for (const double seconds : c.times.step_seconds) total += seconds;
   return c.times.wait_seconds / total;
 }
-double per_second(int64_t amount, const BenchContender& c) {
-  return static_cast<double>(amount) / step_seconds(c);
+double tokens_per_second(const BenchContender& c) {
+  return c.times.tokens_per_step() / step_seconds(c);
+}
+double samples_per_second(const BenchContender& c) {
+  return static_cast<double>(c.samples_per_step) / step_seconds(c);
 }
 
 Json contender_json(const BenchContender& c) {
@@ -39,7 +42,7 @@ Json contender_json(const BenchContender& c) {
           {"precision", c.config.engine.precision},
           {"threads", c.machine.workers},
           {"parameters", c.parameters},
-          {"tokens_per_step", c.tokens_per_step},
+          {"tokens_per_step", c.times.tokens_per_step()},
           {"samples_per_step", c.samples_per_step},
           {"steps", c.times.step_seconds.size()},
           {"steps_per_round", c.times.steps_per_round},
@@ -50,8 +53,8 @@ Json contender_json(const BenchContender& c) {
             {"least", spread.least},
             {"most", spread.most}}},
           {"round_seconds", c.times.round_seconds},
-          {"tokens_per_second", per_second(c.tokens_per_step, c)},
-          {"samples_per_second", per_second(c.samples_per_step, c)},
+          {"tokens_per_second", tokens_per_second(c)},
+          {"samples_per_second", samples_per_second(c)},
           {"flops_per_step", c.plan.flops},
           {"bytes_per_step", c.plan.bytes_moved},
           {"share_of_peak_flops", flops_share(c)},
@@ -96,9 +99,9 @@ std::string time_rows(const BenchReport& report) {
     return milliseconds(spread.least) + " to " + milliseconds(spread.most) + " ms";
   });
   text += row(report, "throughput", [](const BenchContender& c) {
-    const std::string samples = count_text(per_second(c.samples_per_step, c)) + " samples/s";
-    if (c.tokens_per_step == 0) return samples;
-    return count_text(per_second(c.tokens_per_step, c)) + " tok/s, " + samples;
+    const std::string samples = count_text(samples_per_second(c)) + " samples/s";
+    if (c.times.tokens == 0) return samples;
+    return count_text(tokens_per_second(c)) + " tok/s, " + samples;
   });
   text += row(report, "data wait", [](const BenchContender& c) {
     return fmt::format("{:.1f} % of the time", 100 * wait_share(c));
@@ -136,9 +139,11 @@ std::string limit_rows(const BenchReport& report) {
 ThroughputRatio ratio_of(const BenchReport& report) {
   const BenchContender& a = report.contenders.at(0);
   const BenchContender& b = report.contenders.at(1);
-  const bool tokens = a.tokens_per_step > 0 && b.tokens_per_step > 0;
-  return compare_throughput(a.times, tokens ? a.tokens_per_step : a.samples_per_step, b.times,
-                            tokens ? b.tokens_per_step : b.samples_per_step);
+  if (a.times.tokens > 0 && b.times.tokens > 0)
+    return compare_throughput(a.times, a.times.tokens_per_step(), b.times,
+                              b.times.tokens_per_step());
+  return compare_throughput(a.times, static_cast<double>(a.samples_per_step), b.times,
+                            static_cast<double>(b.samples_per_step));
 }
 
 Json to_json(const BenchReport& report) {

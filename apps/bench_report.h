@@ -20,7 +20,6 @@ struct BenchContender {
   PlanReport plan;
   int64_t parameters = 0;
   int64_t samples_per_step = 0;
-  int64_t tokens_per_step = 0;
   double trace_seconds = 0;
   double compile_seconds = 0;
   BenchmarkTimes times;

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "apps/language_batches.h"
-#include "apps/language_model.h"
 #include "apps/text_progress.h"
 #include "fullbore/base/files.h"
 #include "fullbore/data/random_tokens.h"
@@ -15,6 +14,11 @@ namespace fullbore {
 namespace {
 
 int64_t random_vocabulary(const Config& config, int64_t given) {
+  if (config.data.batching != "windows")
+    throw UsageError(fmt::format(
+        "data.batching is {}, and random tokens make no documents: name a text by data.path=FILE, "
+        "or set data.batching=windows",
+        config.data.batching));
   if (given > 0) return given;
   if (config.model.vocabulary > 0) return config.model.vocabulary;
   throw UsageError(
@@ -24,10 +28,6 @@ int64_t random_vocabulary(const Config& config, int64_t given) {
 
 /// What of a job a measurement needs, on random tokens.
 TrainingJob random_job(const Config& config, int64_t vocabulary) {
-  if (config.data.batching != "windows")
-    throw UsageError(fmt::format("data.batching={} needs the documents of a text: name it by "
-                                 "data.path=FILE",
-                                 config.data.batching));
   const auto seed = static_cast<uint64_t>(config.run.seed);
   TrainingJob job;
   job.loss = model_loss(config, vocabulary);

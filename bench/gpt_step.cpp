@@ -163,7 +163,7 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
           {"flags", passes},
           {"threads", runner.team().workers()},
           {"precision", job.config.engine.precision},
-          {"parameters", runner.parameters()},
+          {"parameters", parameter_count(runner.state())},
           {"batches", job.batches},
           {"first_loss", first_loss},
           {"first_step_seconds", first_step_done - started},
@@ -183,12 +183,12 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
 /// Settings that the peers' scripts do not know would make them do other work.
 void check_comparable(const Config& config) {
   const Config::Optim& optim = config.optim;
-  if (config.model.name != "gpt" || optim.name != "adamw" || optim.schedule != "cosine" ||
-      !optim.groups.empty() || optim.ema_decay != 0 || optim.clip_value != 0 || optim.noise_scale ||
-      config.model.dropout != 0)
+  if (config.model.name != "gpt" || config.data.batching != "windows" || optim.name != "adamw" ||
+      optim.schedule != "cosine" || !optim.groups.empty() || optim.ema_decay != 0 ||
+      optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
     throw UsageError(
-        "the peers know GPTs without dropout, trained by adamw with a cosine schedule, without "
-        "parameter groups, averages and clip_value");
+        "the peers know GPTs without dropout, on windows of a text, trained by adamw with a cosine "
+        "schedule, without parameter groups, averages and clip_value");
 }
 
 void serve(const std::string& shared, const Config& config) {

@@ -10,10 +10,10 @@ CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 
 def install(python):
-    """What requirements.txt asks for; torch for CPUs where that index can be reached, else the general one's."""
-    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--upgrade"]
-    cpu = subprocess.run([*pip, "--retries", "0", "--timeout", "15", "--index-url", CPU_WHEELS, "torch"],
-                         stdout=sys.stderr, check=False)
+    """What requirements.txt asks for: torch for CPUs where that index can be reached, else the general one's."""
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    cpu = subprocess.run([*pip, "--upgrade", "--no-deps", "--retries", "0", "--timeout", "15",
+                          "--index-url", CPU_WHEELS, "torch"], stdout=sys.stderr, check=False)
     if cpu.returncode != 0:
         print(f"{CPU_WHEELS} cannot be reached: taking torch from the general index", file=sys.stderr)
     subprocess.run([*pip, "-r", str(HERE / "requirements.txt")], stdout=sys.stderr, check=True)

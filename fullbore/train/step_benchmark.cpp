@@ -42,6 +42,7 @@ void measure_round(StepRunner& contender, BenchmarkTimes& times) {
     const StepRunner::Step step = run_step(contender);
     times.step_seconds.push_back(step.seconds());
     times.wait_seconds += step.wait_seconds;
+    times.tokens += step.tokens;
     times.last_loss = step.loss;
   }
   times.round_seconds.push_back(median(std::span(times.step_seconds).subspan(begin)));
@@ -65,10 +66,10 @@ std::vector<BenchmarkTimes> measure_steps(const std::vector<StepRunner*>& conten
   return times;
 }
 
-ThroughputRatio compare_throughput(const BenchmarkTimes& a, int64_t a_per_step,
-                                   const BenchmarkTimes& b, int64_t b_per_step) {
+ThroughputRatio compare_throughput(const BenchmarkTimes& a, double a_per_step,
+                                   const BenchmarkTimes& b, double b_per_step) {
   std::vector<double> ratios;
-  const double work = static_cast<double>(b_per_step) / static_cast<double>(a_per_step);
+  const double work = b_per_step / a_per_step;
   for (size_t i = 0; i < std::min(a.round_seconds.size(), b.round_seconds.size()); ++i)
     ratios.push_back(work * a.round_seconds[i] / b.round_seconds[i]);
   return {median(ratios), bootstrap_median(ratios)};

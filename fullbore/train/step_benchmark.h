@@ -22,6 +22,8 @@ struct BenchmarkTimes {
   std::vector<double> step_seconds;   ///< of every measured step, waiting included
   std::vector<double> round_seconds;  ///< per round: the median of its steps
   double wait_seconds = 0;            ///< of all measured steps
+  double tokens = 0;                  ///< likewise
+  double tokens_per_step() const { return tokens / static_cast<double>(step_seconds.size()); }
 };
 
 /// Runs the contenders in turns, a round of one and then of the next, so that a slow minute of the
@@ -37,7 +39,7 @@ struct ThroughputRatio {
   double median = 1;            ///< over rounds, b against a in the same round
   ConfidenceInterval interval;  ///< 95 %, by bootstrap_median over the rounds' ratios
 };
-ThroughputRatio compare_throughput(const BenchmarkTimes& a, int64_t a_per_step,
-                                   const BenchmarkTimes& b, int64_t b_per_step);
+ThroughputRatio compare_throughput(const BenchmarkTimes& a, double a_per_step,
+                                   const BenchmarkTimes& b, double b_per_step);
 
 }  // namespace fullbore

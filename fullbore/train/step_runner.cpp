@@ -1,6 +1,10 @@
 #include "fullbore/train/step_runner.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
+
+#include "fullbore/base/error.h"
 
 namespace fullbore {
 namespace {
@@ -12,6 +16,10 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 
 TracedStep trace(const TrainingJob& job) {
+  if (const size_t shapes = job.training->shapes().size(); shapes > 1)
+    throw UsageError(fmt::format(
+        "batches of {} shapes cannot be measured together: leave one, by data.buckets=[LENGTH]",
+        shapes));
   TracedStep step = trace_training_step(job.loss, job.training->fields(), job.options.optimizer);
   step.graph = with_metrics(step.graph, job.options.metrics);
   return step;
@@ -44,6 +52,7 @@ StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
       program_(Program::compile(step_.graph, state_, team_, job.options.compile, &compilation_)),
       loader_(job.training, job.options.loader),
       loss_output_(program_.output("loss")),
+      predictions_output_(program_.plan().graph.find_output("predictions")),
       samples_per_step_(samples_of(*job.training)),
       tokens_per_step_(job.tokens_per_step) {}
 
@@ -54,15 +63,14 @@ StepRunner::Step StepRunner::run() {
   program_.run(batch);
   const Clock::time_point done = Clock::now();
   ++steps_;
-  return {seconds_between(start, ready), seconds_between(ready, done),
-          double{*static_cast<const float*>(program_.result(loss_output_))}};
-}
-
-int64_t StepRunner::parameters() const {
-  int64_t count = 0;
-  for (const StateEntry& entry : state_.entries())
-    if (entry.role == Role::parameter || entry.role == Role::frozen) count += entry.type.elements();
-  return count;
+  const auto read = [this](int output) {
+    return double{*static_cast<const float*>(program_.result(output))};
+  };
+  return {.wait_seconds = seconds_between(start, ready),
+          .run_seconds = seconds_between(ready, done),
+          .loss = read(loss_output_),
+          .tokens = predictions_output_ < 0 ? static_cast<double>(tokens_per_step_)
+                                            : read(predictions_output_)};
 }
 
 }  // namespace fullbore

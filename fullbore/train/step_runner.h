@@ -13,13 +13,15 @@ namespace fullbore {
 /// initial State, batches and their order are those of train().
 class StepRunner {
  public:
-  /// Traces, fills the State and compiles. Throws what train() throws; `job` is not kept.
+  /// Traces, fills the State and compiles. Throws what train() throws, and UsageError where batches
+  /// come in several shapes: figures of a mixture would depend on which were met. `job` is not kept.
   explicit StepRunner(const TrainingJob& job);
 
   struct Step {
     double wait_seconds = 0;  ///< until the batch was there
     double run_seconds = 0;
     double loss = 0;
+    double tokens = 0;  ///< predictions where the step tells them, else tokens_per_step()
     double seconds() const { return wait_seconds + run_seconds; }
   };
   /// The next batch, and one step on it.
@@ -31,8 +33,7 @@ class StepRunner {
   const State& state() const { return state_; }
   int64_t steps() const { return steps_; }  ///< made so far
   int64_t samples_per_step() const { return samples_per_step_; }
-  int64_t tokens_per_step() const { return tokens_per_step_; }  ///< 0: the job has none
-  int64_t parameters() const;
+  int64_t tokens_per_step() const { return tokens_per_step_; }  ///< at most; 0: the job has none
 
   double trace_seconds() const { return trace_seconds_; }  ///< gradients and State included
   const CompileReport& compilation() const { return compilation_; }
@@ -48,6 +49,7 @@ class StepRunner {
   Program program_;
   Loader loader_;
   int loss_output_;
+  int predictions_output_;  ///< or -1
   int64_t steps_ = 0;
   int64_t samples_per_step_;
   int64_t tokens_per_step_;

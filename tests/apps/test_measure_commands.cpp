@@ -98,6 +98,31 @@ TEST_F(MeasureTest, WithoutATextTokensAreRandom) {
   EXPECT_THAT(bench({"model.vocabulary=50"}).out, HasSubstr("random tokens, 50 kinds"));
 }
 
+TEST_F(MeasureTest, DocumentsAreMeasuredInOneShape) {
+  folder_.put("lines.jsonl", [] {
+    std::string text;
+    for (int i = 0; i < 200; ++i)
+      text +=
+          fmt::format("{{\"text\": \"{}\"}}\n", std::string(3 + static_cast<size_t>(i % 5), 'a'));
+    return text;
+  }());
+  const CommandResult packed =
+      bench({"data.path=lines.jsonl", "data.batching=packed", "--json", "packed.json"});
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  const double tokens = Json::parse(read("packed.json"))["contenders"][0]["tokens_per_step"];
+  EXPECT_GT(tokens, 0);
+  EXPECT_LT(tokens, 4 * 8) << "a document's last token predicts nothing";
+  const CommandResult several =
+      bench({"data.path=lines.jsonl", "data.batching=buckets", "data.buckets=[4, 8]"});
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_THAT(several.err, HasSubstr("data.buckets=[LENGTH]"));
+  EXPECT_EQ(bench({"data.path=lines.jsonl", "data.batching=buckets", "data.buckets=[8]"}).exit_code,
+            0);
+  const CommandResult random = bench({"--vocabulary", "9", "data.batching=packed"});
+  EXPECT_EQ(random.exit_code, 2);
+  EXPECT_THAT(random.err, HasSubstr("random tokens make no documents"));
+}
+
 TEST_F(MeasureTest, JsonOnStandardOutputStandsAlone) {
   const CommandResult result = bench({"--vocabulary", "30", "--json", "-"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -58,7 +58,6 @@ TEST(StepRunner, MakesTheStepsThatTrainingMakes) {
   EXPECT_EQ(runner.steps(), 201);
   EXPECT_EQ(runner.samples_per_step(), 4);
   EXPECT_EQ(runner.tokens_per_step(), 0);
-  EXPECT_EQ(runner.parameters(), 2);
 }
 
 TEST(StepRunner, FillsParametersAsTheJobSays) {
@@ -102,6 +101,32 @@ TEST(StepBenchmark, WhatIsNotFiniteIsNotMeasured) {
   StepRunner runner(job_of(2));
   EXPECT_THROW(measure_steps({&runner}, {.warm_up_steps = 5, .rounds = 3, .steps_per_round = 1}),
                NumericalError);
+}
+
+/// Batches of 4 rows or of 2.
+class SeveralShapes : public Rows {
+ public:
+  std::vector<std::vector<BatchField>> shapes() const override {
+    return {fields(), {{"x", {DType::f32, {2, 2}}}}};
+  }
+};
+
+TEST(StepRunner, RefusesBatchesOfSeveralShapes) {
+  TrainingJob job = job_of();
+  job.training = std::make_shared<SeveralShapes>();
+  EXPECT_THROW(StepRunner{job}, UsageError);
+}
+
+TEST(StepRunner, CountsPredictionsWhereTheStepTellsThem) {
+  TrainingJob job = job_of();
+  job.tokens_per_step = 100;
+  EXPECT_EQ(StepRunner(job).run().tokens, 100);
+  const LossFunction loss = job.loss;
+  job.loss = [loss](Trace& trace, std::span<const Tensor> batch) {
+    const Loss plain = loss(trace, batch);
+    return Loss(plain.mean, stop_gradient(reduce_sum(batch[0] * 0.0 + 3.0, {0, 1})));
+  };
+  EXPECT_EQ(StepRunner(job).run().tokens, 24);
 }
 
 TEST(StepBenchmark, RatiosAreOfThroughputsInTheSameRound) {
