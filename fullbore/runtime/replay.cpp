@@ -74,7 +74,10 @@ std::vector<WorkerEvents> Replay::events() const {
 }
 
 void Replay::run() {
-  for (EventLog& log : logs_) log.count = 0, log.dropped = 0;
+  for (EventLog& log : logs_) {
+    log.count = 0;
+    log.dropped = 0;
+  }
   team_.run(
       [](void* context, int worker) {
         auto& self = *static_cast<Replay*>(context);
