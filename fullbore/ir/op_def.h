@@ -19,7 +19,7 @@ enum class Tag : uint32_t {
   elementwise = 1 << 0,  ///< one ScalarOp per element; all shapes equal
   reduction = 1 << 1,    ///< combines elements along `axes`
   movement = 1 << 2,     ///< every output element is one input element, or a fixed value
-  contraction = 1 << 3,  ///< sums of products
+  contraction = 1 << 3,  ///< sums of products of the first OpDef::factors operands
   composite = 1 << 4,    ///< defined by `decompose`
   region = 1 << 5,       ///< has a body
   source = 1 << 6,       ///< no inputs
@@ -152,6 +152,9 @@ struct OpDef {
 
   std::vector<Sample> (*samples)() = nullptr;
   std::vector<ErrorSample> (*error_samples)() = nullptr;
+  /// Of contractions: the operands that are multiplied, which may be of low precision. Those behind
+  /// them have their own dtype.
+  size_t factors = 2;
   /// Floating dtypes that samples are run in. Empty: none (integer and boolean ops).
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
 

@@ -51,7 +51,7 @@ std::vector<Tensor> vjp(const VjpCall& call) {
   std::vector<Tensor> cotangents(call.inputs.size());
   if (call.wanted[0] || call.wanted[1] || call.wanted[2]) {
     std::vector<Tensor> operands(call.inputs.begin(), call.inputs.begin() + kAttentionOperands);
-    operands.insert(operands.end(), {call.outputs[1], dy, delta});
+    operands.insert(operands.end(), {dy, call.outputs[1], delta});
     operands.insert(operands.end(), call.inputs.begin() + kAttentionOperands, call.inputs.end());
     const std::vector<Tensor> found =
         apply_all("attention_gradient", operands, call.attributes, call.loc);
@@ -61,7 +61,7 @@ std::vector<Tensor> vjp(const VjpCall& call) {
   const size_t mask = attention.shape.mask;
   if (attention.shape.masked && call.wanted[mask])
     cotangents[mask] = mask_cotangent(
-        attention_slopes(attention, call.outputs[1], dy, delta).scores, call.inputs[mask]);
+        attention_slopes(attention, dy, call.outputs[1], delta).scores, call.inputs[mask]);
   return cotangents;
 }
 
@@ -85,6 +85,7 @@ const OpRegistrar attention_op(OpDef{
     .reference = attention_reference,
     .samples = attention_samples,
     .error_samples = attention_error_samples,
+    .factors = 3,  // q, k, v
 });
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "fullbore/ir/tensor.h"
 
 /// What attention and its gradient share. Both end in the same optional operands, `attention` after
-/// q, k, v, `attention_gradient` after q, k, v, log_sum_exp, dy, delta:
+/// q, k, v, `attention_gradient` after q, k, v, dy, log_sum_exp, delta:
 ///   mask    if attribute `masked`: [B or 1, H or 1, T or 1, S], bool or floating
 ///   source  if attribute `dropout` is not 0: seed, step, [trip], i64 scalars
 /// and have the same attributes: causal, masked, scale, dropout (a probability), site.
@@ -62,7 +62,7 @@ struct AttentionSlopes {
   Tensor scores;   ///< cotangents of the scores, w (dw - delta)
 };
 /// log_sum_exp and delta [B,H,T], delta = sum(dy y) less the cotangent of log_sum_exp.
-AttentionSlopes attention_slopes(const AttentionCall& call, Tensor log_sum_exp, Tensor dy,
+AttentionSlopes attention_slopes(const AttentionCall& call, Tensor dy, Tensor log_sum_exp,
                                  Tensor delta);
 
 /// The definitions in plain loops, independent of the decompositions.

@@ -20,10 +20,10 @@ void require_statistic(const OpCall& call, size_t input, std::string_view name,
 
 std::vector<TensorType> infer(const OpCall& call) {
   const AttentionShape shape = require_attention(call, kAttentionGradientOperands);
-  require_statistic(call, 3, "log_sum_exp", shape);
-  if (call.inputs[4] != call.inputs[0])
+  if (call.inputs[3] != call.inputs[0])
     call.fail(
-        fmt::format("needs dy {} as q, got {}", call.inputs[0].text(), call.inputs[4].text()));
+        fmt::format("needs dy {} as q, got {}", call.inputs[0].text(), call.inputs[3].text()));
+  require_statistic(call, 4, "log_sum_exp", shape);
   require_statistic(call, 5, "delta", shape);
   return {call.inputs[0], call.inputs[1], call.inputs[2]};
 }
@@ -33,8 +33,8 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   const AttentionShape& shape = attention.shape;
   const Tensor q = call.inputs[0];
   const Tensor k = call.inputs[1];
-  const Tensor dy = call.inputs[4];
-  const AttentionSlopes slopes = attention_slopes(attention, call.inputs[3], dy, call.inputs[5]);
+  const Tensor dy = call.inputs[3];
+  const AttentionSlopes slopes = attention_slopes(attention, dy, call.inputs[4], call.inputs[5]);
   const auto rows = [&](Tensor x) {
     return reshape(x, {shape.batch, shape.groups, shape.rows(), shape.width});
   };
@@ -63,6 +63,7 @@ const OpRegistrar attention_gradient_op(OpDef{
     .reference = attention_gradient_reference,
     .samples = attention_gradient_samples,
     .error_samples = attention_gradient_error_samples,
+    .factors = 4,  // q, k, v, dy
 });
 
 }  // namespace

@@ -156,7 +156,7 @@ void attend(const Query& query, const AttentionShape& shape, ReferenceCall& call
 // What one query adds to the cotangents of one key and of itself.
 void pull_back(const Query& query, int64_t key, const AttentionShape& shape, ReferenceCall& call) {
   const auto row = static_cast<size_t>(query.row());
-  const double log_sum_exp = call.inputs[3]->reals()[row];
+  const double log_sum_exp = call.inputs[4]->reals()[row];
   const double delta = call.inputs[5]->reals()[row];
   const Score score = query.score(key);
   if (score.value == -kInfinity) return;
@@ -166,7 +166,7 @@ void pull_back(const Query& query, int64_t key, const AttentionShape& shape, Ref
   const double factor = query.dropout_factor(key);
   double slope = 0, size = 0;
   for (int64_t d = 0; d < shape.width; ++d) {
-    const double term = query.operand(4, query.row(), d) * query.operand(2, query.key_row(key), d);
+    const double term = query.operand(3, query.row(), d) * query.operand(2, query.key_row(key), d);
     slope += factor * term;
     size += std::abs(factor * term);
   }
@@ -187,7 +187,7 @@ void pull_back(const Query& query, int64_t key, const AttentionShape& shape, Ref
     const size_t of_key = query.at(query.key_row(key), d);
     const double q = query.operand(0, query.row(), d);
     const double k = query.operand(1, query.key_row(key), d);
-    const double dy = query.operand(4, query.row(), d);
+    const double dy = query.operand(3, query.row(), d);
     add(0, of_query, ds * k, (ds_size + stored * std::abs(ds)) * std::abs(k));
     add(1, of_key, ds * q, (ds_size + stored * std::abs(ds)) * std::abs(q));
     add(2, of_key, dropped * dy, (error + stored) * std::abs(dropped * dy));

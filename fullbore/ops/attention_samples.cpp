@@ -58,7 +58,7 @@ Sample gradient_of(const Sample& sample) {
   const TensorType rows{DType::f32, q.shape.without(3)};
   const double largest = sample.attributes.get<double>("scale") > 1 ? 20 : 1;
   result.inputs.insert(result.inputs.begin() + kAttentionOperands,
-                       {SampleInput::uniform(rows, largest, largest + 2), SampleInput::normal(q),
+                       {SampleInput::normal(q), SampleInput::uniform(rows, largest, largest + 2),
                         SampleInput::normal(rows)});
   return result;
 }

@@ -138,7 +138,7 @@ Tensor AttentionCall::dropout_factors() const {
                   .trip = inputs.size() > first + 2 ? inputs[first + 2] : Tensor()});
 }
 
-AttentionSlopes attention_slopes(const AttentionCall& call, Tensor log_sum_exp, Tensor dy,
+AttentionSlopes attention_slopes(const AttentionCall& call, Tensor dy, Tensor log_sum_exp,
                                  Tensor delta) {
   const AttentionShape& shape = call.shape;
   const DType compute = compute_dtype(dy.dtype());

@@ -30,14 +30,16 @@ void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node,
                        const std::vector<bool>& kept) {
   const Origin origin(rewriter.builder(), node);
   std::vector<Tensor> operands = rewriter.tensors(node.inputs);
-  for (Tensor& operand : operands)
-    if (operand.dtype() == DType::f32) operand = cast(operand, low, origin.loc());
+  for (size_t i = 0; i < std::min(operands.size(), node.op->factors); ++i)
+    if (operands[i].dtype() == DType::f32) operands[i] = cast(operands[i], low, origin.loc());
   Attributes attributes = node.attributes;
   if (attributes.has("wide")) attributes.set("wide", bool{kept[place(node.outputs[0])]});
   std::vector<Tensor> results =
       rewriter.builder().emit(*node.op, operands, std::move(attributes), origin.loc());
-  for (size_t i = 0; i < results.size(); ++i)
-    results[i] = cast(results[i], graph.type(node.outputs[i]).dtype, origin.loc());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const DType dtype = graph.type(node.outputs[i]).dtype;
+    if (results[i].dtype() != dtype) results[i] = cast(results[i], dtype, origin.loc());
+  }
   rewriter.map(node, results);
 }
 

@@ -6,10 +6,12 @@
 
 #include "../support/gradcheck.h"
 #include "comparison.h"
+#include "fullbore/autodiff/backward.h"
 #include "fullbore/backend/cpu/attention/attention.h"
 #include "fullbore/backend/interpreter/interpreter.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/runtime/program.h"
 #include "kernel_runner.h"
 
 /// Attention and its gradient against their references, on every vector unit of this processor.
@@ -153,7 +155,7 @@ class AttentionCase {
     const int64_t width = q.shape[3];
     for (int64_t i = 0; i < y.elements(); ++i)
       delta[static_cast<size_t>(i / width)] += dy.at(i) * y.at(i);
-    statistics_ = {of_rows(log_sum_exp.type(), log_sum_exp.reals()), std::move(dy),
+    statistics_ = {std::move(dy), of_rows(log_sum_exp.type(), log_sum_exp.reals()),
                    of_rows(log_sum_exp.type(), delta)};
     std::vector<Value> values;
     for (const Literal* operand : gradient_operands())
@@ -181,7 +183,7 @@ class AttentionCase {
   }
 
   std::vector<Literal> literals_;    // of attention
-  std::vector<Literal> statistics_;  // log_sum_exp, dy, delta
+  std::vector<Literal> statistics_;  // dy, log_sum_exp, delta
   Graph forward_, gradient_;
   std::vector<Expected> expected_, expected_gradient_;
 };
@@ -205,6 +207,26 @@ TEST_P(AttentionKernels, AgreeWithTheReference) {
     }
     EXPECT_TRUE(call.notices_changes()) << c.why;
   }
+}
+
+// The point of it: neither a matrix of scores nor one of weights, in either direction.
+TEST(AttentionPlan, KeepsNoMatrixOfQueriesByKeys) {
+  constexpr int64_t kLength = 512;
+  GraphBuilder builder;
+  const TensorType type{DType::f32, {1, 2, kLength, 16}};
+  std::vector<Tensor> x;
+  for (const char* name : {"q", "k", "v", "dy"})
+    x.push_back(builder.input(name, Role::batch, type));
+  const Tensor y = attention(x[0], x[1], x[2], {.causal = true});
+  const std::vector<Tensor> gradients =
+      backward(builder, std::span(&y, 1), std::span(&x[3], 1), std::span(x).first(3));
+  for (size_t i = 0; i < gradients.size(); ++i)
+    builder.output(fmt::format("gradient{}", i), gradients[i]);
+  const Graph graph = builder.take();
+  State state(state_entries(graph));
+  Team team(2);
+  const Program program = Program::compile(graph, state, team, {});
+  EXPECT_LT(program.plan().arena_bytes, kLength * kLength * dtype_bytes(DType::f32));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionKernels,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fullbore/backend/cpu/attention/tile_unit.h"
+#include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/base/philox.h"
 
 /// The loops over tiles of attention, alone, on every vector unit of this processor.

@@ -154,6 +154,19 @@ TEST(Attention, NarrowOperandsHaveScoresInF32) {
   EXPECT_EQ(graph.type(graph.outputs()[0].value), type);
 }
 
+// What a causal mask hides is not counted: the roofline would be twice what it can be.
+TEST(Attention, CostsWhatItsMaskLeaves) {
+  const TensorType type{DType::f32, {2, 3, 64, 16}};
+  const auto flops = [&](bool causal) {
+    GraphBuilder builder;
+    const Tensor q = builder.input("q", Role::batch, type);
+    builder.output("y", attention(q, q, q, {.causal = causal}));
+    return graph_cost(builder.graph()).flops;
+  };
+  EXPECT_GE(flops(false), 2 * 3 * 64 * 64 * 4 * 16);
+  EXPECT_DOUBLE_EQ(flops(true) / flops(false), 65 / 128.0);
+}
+
 TEST(Attention, NamesWhatDoesNotFit) {
   GraphBuilder builder;
   const auto make = [&](Shape shape) {

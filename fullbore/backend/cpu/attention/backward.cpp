@@ -12,7 +12,7 @@ constexpr int64_t kManyKeySets = 16;
 constexpr int64_t kRangeKeys = 4 * kTileKeys;
 
 // What the kernel's buffers are.
-enum Input : size_t { kQ, kK, kV, kLogSumExp, kDy, kDelta };
+enum Input : size_t { kQ, kK, kV, kDy, kLogSumExp, kDelta };
 
 struct KeyRange {
   int64_t key_set = -1;
