@@ -175,40 +175,5 @@ TEST(TileUnit, TruthsBecomeZerosAndMinusInfinities) {
   }
 }
 
-// Rows in depth, as rows in depth side by side, and transposed; odd depths end with half a pair.
-TEST(PairUnit, Copies) {
-  const PanelUnit<Bf16Pair>* const unit = panel_unit<Bf16Pair>(VectorUnit::avx512);
-  if (!unit) GTEST_SKIP() << "no bf16 products on this processor";
-  for (const int64_t rows : {1, 2, 19, 33})
-    for (const int64_t columns : {1, 17, 34, 70}) {
-      std::vector<Bf16> from(static_cast<size_t>(rows * columns));
-      for (size_t i = 0; i < from.size(); ++i) from[i].bits = static_cast<uint16_t>(i + 1);
-      const SourceMatrix source{from.data(), DType::bf16, columns, rows, columns};
-      const auto half = [&](const std::vector<Bf16Pair>& pairs, int64_t pair, int64_t which) {
-        return static_cast<uint16_t>(pairs[static_cast<size_t>(pair)].bits >> (16 * which));
-      };
-      const auto at = [&](int64_t row, int64_t column) {
-        return row < rows && column < columns
-                   ? from[static_cast<size_t>(row * columns + column)].bits
-                   : uint16_t{0};
-      };
-      const int64_t row_pairs = (rows + 1) / 2, column_pairs = (columns + 1) / 2;
-      std::vector<Bf16Pair> deep(static_cast<size_t>(row_pairs * columns));
-      unit->copy(source, deep.data(), columns);
-      std::vector<Bf16Pair> wide(static_cast<size_t>(rows * column_pairs));
-      unit->copy_rows(source, wide.data(), column_pairs);
-      std::vector<Bf16Pair> turned(static_cast<size_t>(column_pairs * rows));
-      unit->copy_transposed(source, turned.data(), rows);
-      for (int64_t row = 0; row < 2 * row_pairs; ++row)
-        for (int64_t column = 0; column < columns; ++column)
-          EXPECT_EQ(half(deep, row / 2 * columns + column, row % 2), at(row, column));
-      for (int64_t row = 0; row < rows; ++row)
-        for (int64_t column = 0; column < 2 * column_pairs; ++column) {
-          EXPECT_EQ(half(wide, row * column_pairs + column / 2, column % 2), at(row, column));
-          EXPECT_EQ(half(turned, column / 2 * rows + row, column % 2), at(row, column));
-        }
-    }
-}
-
 }  // namespace
 }  // namespace fullbore

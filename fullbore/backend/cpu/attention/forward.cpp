@@ -88,8 +88,7 @@ class AttentionKernel final : public Kernel {
     std::fill_n(w.sum, lanes, 0.0F);
     const bool few = block.count <= kFewQueries;
     if (few)
-      tiles_.panels.copy({at(buffers[0], row), problem_.dtype, width, block.count, width},
-                         w.few_queries, width);
+      tiles_.panels.copy_rows(tiles_.matrix(buffers[0], row, block.count), w.few_queries, width);
     else
       tiles_.transpose_queries(buffers[0], row, block.count, w.transposed);
     const TileDraws draws = w.masks.factors ? problem_.draws(buffers, 1) : TileDraws{};
@@ -149,10 +148,6 @@ class AttentionKernel final : public Kernel {
       tiles_.add_by_query(view, count, w.pairs, values, sums);
     else
       tiles_.add_by_query(view, count, w.scores, values, sums);
-  }
-
-  const void* at(const void* tensor, int64_t row) const {
-    return static_cast<const char*>(tensor) + row * tiles_.width() * dtype_bytes(problem_.dtype);
   }
 
   Tiles tiles_;

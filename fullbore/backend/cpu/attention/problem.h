@@ -5,6 +5,7 @@
 
 #include "fullbore/backend/cpu/attention/tile_unit.h"
 #include "fullbore/backend/cpu/kernel_list.h"
+#include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
 #include "fullbore/ops/attention.h"
 

@@ -1,9 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
-#include "fullbore/backend/cpu/processor.h"
 
 namespace fullbore::cpu {
 

@@ -20,8 +20,8 @@ template <class E>
 AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const AttentionUnits& units)
     : problem(p),
       panels(*panel_unit<float>(units.vector_unit)),
+      products(*panel_unit<E>(units.vector_unit)),
       loops(kPairs ? kTileAvx512Bf16 : tile_unit(units.vector_unit)),
-      pairs_(kPairs ? panel_unit<Bf16Pair>(units.vector_unit) : nullptr),
       vector_unit_(units.vector_unit) {}
 
 template <class E>
@@ -48,34 +48,23 @@ int64_t AttentionTiles<E>::copied_stack(int64_t n) const {
 
 template <class E>
 const E* AttentionTiles<E>::rows(const void* tensor, int64_t first, int64_t count, E* copy) const {
-  const void* from = at(tensor, first);
-  if constexpr (!kPairs) {
-    if (!direct()) {
-      panels.copy({from, problem.dtype, width(), count, width()}, copy, width());
-      return copy;
-    }
-  }
-  return static_cast<const E*>(from);
+  const SourceMatrix from = matrix(tensor, first, count);
+  if (kPairs || direct()) return static_cast<const E*>(from.data);
+  products.copy_rows(from, copy, width());
+  return copy;
 }
 
 template <class E>
 const E* AttentionTiles<E>::stacked(const void* tensor, int64_t first, int64_t count,
                                     E* copy) const {
-  if constexpr (kPairs) {
-    pairs_->copy({at(tensor, first), DType::bf16, width(), count, width()}, copy, width());
-    return copy;
-  } else {
-    return rows(tensor, first, count, copy);
-  }
+  if (!kPairs) return rows(tensor, first, count, copy);
+  products.copy(matrix(tensor, first, count), copy, width());
+  return copy;
 }
 
 template <class E>
 void AttentionTiles<E>::transpose(const void* tensor, int64_t first, int64_t count, E* to) const {
-  const void* from = at(tensor, first);
-  if constexpr (kPairs)
-    pairs_->copy_transposed({from, DType::bf16, width(), count, width()}, to, kTileQueries);
-  else
-    panels.copy_transposed({from, problem.dtype, width(), count, width()}, to, kTileQueries);
+  products.copy_transposed(matrix(tensor, first, count), to, kTileQueries);
   const int64_t rest = round_up(count, kGroupQueries) - count;
   for (int64_t row = 0; rest > 0 && row < depth(); ++row)
     std::memset(to + row * kTileQueries + count, 0, static_cast<size_t>(rest) * sizeof(E));
@@ -93,23 +82,22 @@ void AttentionTiles<E>::transpose_queries(const void* q, int64_t first, int64_t 
 
 template <class E>
 void AttentionTiles<E>::round(const float* from, void* tensor, int64_t first, int64_t count) const {
-  panels.round(from, width(), const_cast<void*>(at(tensor, first)), width(), problem.dtype, count,
-               width());
+  char* to = static_cast<char*>(tensor) + first * width() * dtype_bytes(problem.dtype);
+  const auto round = kPairs ? products.round : panels.round;  // pairs: by the processor itself
+  round(from, width(), to, width(), problem.dtype, count, width());
 }
 
 // c += a b of any number of columns.
 template <class E>
 void AttentionTiles<E>::multiply(PanelTile<E> tile, float* sums, int64_t stride) const {
   const int64_t columns = tile.columns;
-  const int64_t panel = kPairs ? pairs_->panel : panels.panel;
+  tile.c = sums;
   tile.c_row = stride;
-  for (int64_t column = 0; column < columns; column += panel, tile.b += panel, sums += panel) {
-    tile.columns = std::min(panel, columns - column);
-    tile.c = sums;
-    if constexpr (kPairs)
-      pairs_->multiply(tile);
-    else
-      panels.multiply(tile);
+  for (int64_t column = 0; column < columns; column += products.panel) {
+    tile.columns = std::min<int64_t>(products.panel, columns - column);
+    products.multiply(tile);
+    tile.b += products.panel;
+    tile.c += products.panel;
   }
 }
 

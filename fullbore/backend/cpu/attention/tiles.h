@@ -41,12 +41,13 @@ class AttentionTiles {
  public:
   using Element = E;
   static constexpr bool kPairs = std::is_same_v<E, Bf16Pair>;
-  static constexpr int64_t kStep = kPairs ? 2 : 1;
+  static constexpr int64_t kStep = kDepthOf<E>;
 
   AttentionTiles(const AttentionProblem& problem, const AttentionUnits& units);
 
   const AttentionProblem problem;
   const PanelUnit<float>& panels;
+  const PanelUnit<E>& products;
   const TileUnit& loops;
   /// Of kernels: "attention avx512 pairs bf16 ..."
   std::string text(const char* op) const;
@@ -57,12 +58,16 @@ class AttentionTiles {
   bool direct() const { return problem.dtype == DType::f32; }
   /// What the scores of transposed_queries are still to be multiplied by.
   float remaining_scale() const;
-  double flops_per_nanosecond() const { return panels.flops_per_nanosecond * kStep; }
+  double flops_per_nanosecond() const { return products.flops_per_nanosecond; }
 
+  /// Rows [first, first + count) of a tensor of the problem's dtype.
+  SourceMatrix matrix(const void* tensor, int64_t first, int64_t count) const {
+    const int64_t bytes = first * width() * dtype_bytes(problem.dtype);
+    return {static_cast<const char*>(tensor) + bytes, problem.dtype, width(), count, width()};
+  }
   /// Elements of E to copy n rows to, 0 where they are used as they lie.
   int64_t copied_rows(int64_t n) const;
   int64_t copied_stack(int64_t n) const;
-  /// Rows [first, first + count) of a tensor of the problem's dtype.
   const E* rows(const void* tensor, int64_t first, int64_t count, E* copy) const;
   const E* stacked(const void* tensor, int64_t first, int64_t count, E* copy) const;
   /// Queries beyond `count` up to a whole group are 0.
@@ -90,14 +95,10 @@ class AttentionTiles {
   void draw(const TileView& view, int64_t first_row, TileDraws draws, float* factors) const;
 
  private:
-  const void* at(const void* tensor, int64_t row) const {
-    return static_cast<const char*>(tensor) + row * width() * dtype_bytes(problem.dtype);
-  }
   void multiply(PanelTile<E> tile, float* sums, int64_t stride) const;
   bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
                  float* bias) const;
 
-  const PanelUnit<Bf16Pair>* pairs_;
   VectorUnit vector_unit_;
 };
 
