@@ -68,7 +68,7 @@ MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& cons
 }
 
 double peak_flops(const Config& config, const MachinePeaks& peaks) {
-  return config.engine.precision == "fp32" ? peaks.fp32_flops : peaks.bf16_flops;
+  return peak_flops(compile_options(config).precision, peaks);
 }
 
 std::string job_text(const Config& config, int64_t parameters, int threads) {

@@ -75,6 +75,10 @@ int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   return arena + state + own;
 }
 
+double peak_flops(DType factors, const MachinePeaks& peaks) {
+  return factors == DType::bf16 && peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.fp32_flops;
+}
+
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks) {
   return roofline(plan.graph, peaks);
 }
@@ -84,10 +88,8 @@ double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks
   if (is_loop(node))
     return static_cast<double>(LoopShape(node).trips) * roofline(*node.body, peaks);
   const Cost cost = node_cost(graph, node);
-  const bool low = node.op->is(Tag::contraction) &&
-                   is_low_precision(graph.type(node.inputs[0]).dtype) && peaks.bf16_flops > 0;
-  return std::max(cost.flops / (low ? peaks.bf16_flops : peaks.fp32_flops),
-                  cost.bytes / peaks.bytes_per_second);
+  const DType dtype = node.op->is(Tag::contraction) ? graph.type(node.inputs[0]).dtype : DType::f32;
+  return std::max(cost.flops / peak_flops(dtype, peaks), cost.bytes / peaks.bytes_per_second);
 }
 
 std::string_view space_name(Space space) {

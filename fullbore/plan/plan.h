@@ -109,6 +109,8 @@ struct MachinePeaks {
   double bf16_flops = 0;
   double bytes_per_second = 0;
 };
+/// Of contractions of such factors; f16 ones are widened to f32 before they are multiplied.
+double peak_flops(DType factors, const MachinePeaks& peaks);
 /// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster.
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks);
 /// One node's part of it: 0 for what launches nothing; of a loop, its trips times its body's.

@@ -30,6 +30,9 @@ class CompiledStep {
   }
   /// Was it not finite?
   bool is_bad() const;
+  /// The loss scale, if gradients of a finite loss were not finite and a lower scale may mend that;
+  /// else 0.
+  double overflowed_scale() const;
   /// Does it leave the State alone when it is not?
   bool can_skip() const { return skipped_ >= 0; }
   /// All results but `skipped`.
@@ -45,6 +48,7 @@ class CompiledStep {
   int norm_;
   int predictions_;
   int skipped_;
+  int loss_scale_;
 };
 
 }  // namespace fullbore

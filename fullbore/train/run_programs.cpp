@@ -31,7 +31,7 @@ RunScale RunPrograms::scale(const TrainingOptions& options, const State& state,
   scale.total_steps = options.steps;
   scale.parameters = parameter_count(state);
   scale.flops_per_step = largest.flops;
-  scale.peak_flops = machine.peaks.fp32_flops;
+  scale.peak_flops = peak_flops(options.compile.precision, machine.peaks);
   scale.planned_bytes =
       shared_peak_bytes(plans_) + (options.saves.background ? largest.state_bytes : 0);
   scale.evaluation_interval = evaluator_ ? options.evaluation_interval : 0;

@@ -7,7 +7,8 @@ namespace fullbore {
 namespace {
 
 bool is_wanted(std::string_view name, MetricsLevel level) {
-  if (name == "loss" || name == "skipped" || name == "predictions") return true;
+  if (name == "loss" || name == "skipped" || name == "predictions" || name == "loss_scale")
+    return true;
   if (level == MetricsLevel::all) return true;
   return level == MetricsLevel::standard && (name == "gradient_norm" || name == "learning_rate");
 }

@@ -206,6 +206,16 @@ class Trainer {
   }
 
   void skip(const CompiledStep& step, std::span<const void* const> batch) {
+    if (const double scale = step.overflowed_scale(); scale > 0) {
+      // That is how the scale is found: nothing is wrong with the run.
+      ++position_.skipped_steps;
+      ++position_.skipped_in_row;
+      reporter_.step_skipped(
+          fmt::format("step {} was skipped: its gradients overflow at a loss scale of {:.0f}, "
+                      "which is lowered.",
+                      position_.step, scale));
+      return;
+    }
     std::string words = fmt::format("step {} is not finite:", position_.step);
     const char* comma = " ";
     for (const auto& [name, value] : step.results()) {

@@ -70,6 +70,32 @@ TEST_F(JobTest, MetricsHoldEveryIntervalAndTheLossFalls) {
   EXPECT_EQ(json["best_validation_loss"], *std::min_element(validation.begin(), validation.end()));
 }
 
+// bf16 and fp16 learn as fp32 does. fp16's loss scale is found by steps that are skipped without a
+// fuss: nothing is wrong with them.
+TEST_F(JobTest, LowPrecisionsLearnAlike) {
+  const std::vector<std::string> settings = {"train.steps=60", "engine.loss_scale=16777216",
+                                             "train.max_skipped_steps=30"};
+  std::vector<double> losses;
+  for (const char* precision : {"fp32", "bf16", "fp16"}) {
+    std::vector<std::string> more = settings;
+    more.push_back(std::string("engine.precision=") + precision);
+    more.push_back(std::string("run.dir=") + precision);
+    const CommandResult result = train(more);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    losses.push_back(summary(precision)["best_validation_loss"]);
+    EXPECT_FALSE(fs::exists(folder_ / (std::string(precision) + "/bad_steps")));
+    const std::string log = read(std::string(precision) + "/log.txt");
+    if (std::string(precision) != "fp16")
+      EXPECT_THAT(log, Not(HasSubstr("skipped")));
+    else
+      EXPECT_THAT(log, HasSubstr("overflow at a loss scale of 16777216, which is lowered"));
+  }
+  EXPECT_NE(losses[1], losses[0]);
+  EXPECT_NE(losses[2], losses[0]);
+  EXPECT_NEAR(losses[1], losses[0], 0.02 * losses[0]);
+  EXPECT_NEAR(losses[2], losses[0], 0.1 * losses[0]) << "it made fewer steps";
+}
+
 TEST_F(JobTest, EachRunGetsAFolderAndNoneIsOverwritten) {
   const std::vector<std::string> brief = {"train.steps=1"};
   ASSERT_EQ(train(brief).exit_code, 0);
