@@ -119,8 +119,8 @@ void register_all() {
         for (const double dropout : {0.0, 0.1})
           for (const bool training : {false, true}) {
             if (dropout > 0 && (length != 256 || width != 64)) continue;
-            const int64_t sets = std::max<int64_t>(1, 65536 / length / length);
-            const Case c{dtype, sets, 4, length, width, dropout, training};
+            const int64_t batch = std::max<int64_t>(2, 65536 / length / length);
+            const Case c{dtype, batch, 4, length, width, dropout, training};
             for (const bool decomposed : {false, true})
               benchmark::RegisterBenchmark(
                   (c.text() + (decomposed ? "/decomposition" : "/kernel")).c_str(), run, c,
