@@ -37,8 +37,7 @@ Graph expanded(const Graph& graph, const Target& target) {
       operands.push_back(tensor(input));
       types.push_back(graph.type(input));
     }
-    const bool kept =
-        !node.op->is(Tag::composite) || target.claims(graph, node);
+    const bool kept = !node.op->is(Tag::composite) || target.claims(graph, node);
     const std::vector<Tensor> results =
         kept ? builder.emit_like(node, operands)
              : inline_graph(builder,
