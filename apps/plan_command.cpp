@@ -10,6 +10,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/plan/cast_report.h"
 #include "fullbore/plan/report.h"
 #include "fullbore/plan/timeline.h"
 
@@ -23,6 +24,7 @@ struct PlanArguments {
   bool graph = false;
   bool launches = false;
   bool timeline = false;
+  bool casts = false;
   bool json = false;
 };
 
@@ -120,6 +122,10 @@ ExitCode run_plan(const PlanArguments& arguments) {
     fmt::print("{}", plan_text(step));
     return ExitCode::kOk;
   }
+  if (arguments.casts) {
+    fmt::print("{}", casts_text(step.graph));
+    return ExitCode::kOk;
+  }
   if (arguments.timeline) {
     fmt::print("{}", timeline_text(step));
     return ExitCode::kOk;
@@ -161,6 +167,8 @@ void add_plan_command(CLI::App& app, ChosenCommand& chosen) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   command->add_flag("--graph", arguments->graph, "Print the graph that is run, after all passes");
   command->add_flag("--launches", arguments->launches, "Print every launch and every buffer");
+  command->add_flag("--casts", arguments->casts,
+                    "Print every change of precision, and why it is made");
   command->add_flag("--timeline", arguments->timeline, "Print what lives when in the arena");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
@@ -170,6 +178,7 @@ void add_plan_command(CLI::App& app, ChosenCommand& chosen) {
       "\nExample:\n"
       "  fullbore plan configs/default.yaml data.path=novel.txt model.width=512\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 --timeline\n"
+      "  fullbore plan configs/default.yaml --vocabulary 65 engine.precision=bf16 --casts\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 --json");
   command->callback(
       [&chosen, arguments] { chosen = [arguments] { return run_plan(*arguments); }; });

@@ -1,0 +1,126 @@
+#include "fullbore/plan/cast_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/base/text.h"
+#include "fullbore/ir/loop.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore {
+namespace {
+
+bool changes_precision(const Graph& graph, const Node& node) {
+  return node.op->name == "cast" && is_floating(graph.type(node.inputs[0]).dtype) &&
+         is_floating(graph.type(node.outputs[0]).dtype);
+}
+
+std::string place_of(const Node& node) {
+  return fmt::format("{}{}{}{}", node.op->name, node.scope.empty() ? "" : " ", node.scope,
+                     node.location.empty() ? "" : fmt::format(" ({})", node.location));
+}
+
+/// The casts of one graph: a step, or a loop's body.
+class Casts {
+ public:
+  Casts(const Graph& graph, std::vector<CastUse>& uses) : graph_(graph), uses_(uses) {
+    readers_.resize(static_cast<size_t>(graph.value_count()));
+    for (const Node& node : graph.nodes())
+      for (Value input : node.inputs) readers_[place(input)].push_back(&node);
+  }
+
+  void collect() {
+    for (const Node& node : graph_.nodes()) {
+      if (is_loop(node)) {
+        Casts(*node.body, uses_).collect();
+      } else if (node.body) {
+        collect_kernel(node);
+      } else if (changes_precision(graph_, node)) {
+        uses_.push_back({graph_.type(node.inputs[0]), graph_.type(node.outputs[0]),
+                         name_of(node.inputs[0]), reason(node.outputs[0]), true});
+      }
+    }
+  }
+
+ private:
+  static size_t place(Value value) { return static_cast<size_t>(value.id); }
+
+  std::string name_of(Value value) const {
+    if (const Node* node = graph_.producer_node(value)) {
+      if (node->op->is(Tag::identity)) return name_of(node->inputs[0]);
+      return place_of(*node);
+    }
+    for (const Graph::Input& input : graph_.inputs())
+      if (input.value == value) return fmt::format("{} {}", role_name(input.role), input.name);
+    return "a value";
+  }
+
+  // Who reads the value, through what only renames it.
+  void collect_readers(Value value, std::vector<const Node*>& found) const {
+    for (const Node* reader : readers_[place(value)]) {
+      if (reader->op->is(Tag::identity))
+        collect_readers(reader->outputs[0], found);
+      else
+        found.push_back(reader);
+    }
+  }
+
+  std::string reason(Value value) const {
+    std::vector<const Node*> found;
+    collect_readers(value, found);
+    const auto product = std::find_if(found.begin(), found.end(), [](const Node* node) {
+      return node->op->is(Tag::contraction);
+    });
+    if (product != found.end())
+      return fmt::format("factor of {}{}", place_of(**product),
+                         found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "");
+    if (!found.empty()) return fmt::format("read by {}", place_of(*found.front()));
+    return "a result";
+  }
+
+  // Where a kernel stores low what it has made in f32, or widens what it reads.
+  void collect_kernel(const Node& node) {
+    const Graph& body = *node.body;
+    for (const Node& inner : body.nodes()) {
+      if (!changes_precision(body, inner)) continue;
+      CastUse use{body.type(inner.inputs[0]), body.type(inner.outputs[0]), place_of(node), "",
+                  false};
+      use.reason = is_low_precision(use.from.dtype) ? "arithmetic is f32" : "within the kernel";
+      for (size_t i = 0; i < body.outputs().size(); ++i)
+        if (body.outputs()[i].value == inner.outputs[0])
+          use.reason = "stored for: " + reason(node.outputs[i]);
+      uses_.push_back(std::move(use));
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<CastUse>& uses_;
+  std::vector<std::vector<const Node*>> readers_;  // per value
+};
+
+}  // namespace
+
+std::vector<CastUse> casts_of(const Graph& graph) {
+  std::vector<CastUse> uses;
+  Casts(graph, uses).collect();
+  return uses;
+}
+
+std::string casts_text(const Graph& graph) {
+  const std::vector<CastUse> uses = casts_of(graph);
+  std::string text;
+  int64_t launches = 0;
+  double bytes = 0;
+  for (const CastUse& use : uses) {
+    text += fmt::format("{} -> {}  {} {}: {}\n", use.from.text(), dtype_name(use.to.dtype),
+                        use.in_memory ? "launch" : "in", use.what, use.reason);
+    if (!use.in_memory) continue;
+    ++launches;
+    bytes += static_cast<double>(use.from.bytes() + use.to.bytes());
+  }
+  return text + fmt::format("{} changes of precision, of which {} are launches, {} moved\n",
+                            uses.size(), launches, bytes_text(bytes));
+}
+
+}  // namespace fullbore
