@@ -129,6 +129,8 @@ endfunction()
 # The paths a test may ask for. FB_SHARED_DIR holds optional data beside the checkout: a test that needs a
 # file from there skips with a message when it is absent.
 function(fb_test_paths target)
+  # Tests spend their time in the library; optimising and describing them less makes a clean build a tenth shorter.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-g0>)
   target_compile_definitions(${target} PRIVATE
     FB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FB_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared"
