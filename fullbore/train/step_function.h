@@ -34,8 +34,9 @@ struct TracedStep {
 
 /// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
 /// `learning_rate`, `skipped` (1 where loss or gradient norm is not finite and nothing was updated,
-/// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names. With `noise_scale` every field's first axis
-/// must be the batch, and even, for the loss is traced on each half; both must have as many predictions.
+/// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names. With
+/// `noise_scale` every field's first axis must be the batch, and even, for the loss is traced on each
+/// half; both must have as many predictions.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
                                const OptimizerOptions& optimizer);
 

@@ -1,0 +1,24 @@
+#include "fullbore/base/tensor_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace fullbore {
+namespace {
+
+TEST(TensorMemory, IsZeroAlignedAndWritableToItsEnd) {
+  constexpr int64_t kMebi = int64_t{1} << 20;
+  for (const int64_t bytes :
+       {int64_t{0}, int64_t{1}, int64_t{65}, 3 * kMebi, 4 * kMebi, 5 * kMebi + 7}) {
+    const TensorMemory memory = allocate_tensor_memory(bytes);
+    ASSERT_TRUE(memory);
+    const auto address = reinterpret_cast<uintptr_t>(memory.get());
+    EXPECT_EQ(address % (bytes >= 4 * kMebi ? 2 * kMebi : 64), 0U) << bytes;
+    EXPECT_TRUE(std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == 0; }));
+    std::fill_n(memory.get(), bytes, '\x5a');
+  }
+}
+
+}  // namespace
+}  // namespace fullbore
