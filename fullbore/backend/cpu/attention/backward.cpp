@@ -6,8 +6,9 @@
 namespace fullbore::cpu {
 namespace {
 
-// Sets of keys from which on each of them is one item: enough to keep a dozen workers busy.
-constexpr int64_t kManyKeySets = 16;
+// Sets of keys from which on each of them is one item. The number of workers has no say in it, for
+// the bits of the sums must not depend on that.
+constexpr int64_t kManyKeySets = 8;
 // Keys of an item where sets are few: enough that transposing the queries for each costs little.
 constexpr int64_t kRangeKeys = 4 * kTileKeys;
 
@@ -36,9 +37,7 @@ class AttentionGradientKernel final : public Kernel {
         log_sum_exp_dtype_(log_sum_exp),
         delta_dtype_(delta) {}
 
-  int64_t items() const override {
-    return problem_.key_sets() * (whole_ ? 1 : ranges_.parts() + blocks_.count());
-  }
+  int64_t items() const override { return problem_.key_sets() * items_of_set(); }
   double nanoseconds() const override {
     const double products = whole_ ? 10 : 14;
     return problem_.shape.pairs() * (products * static_cast<double>(problem_.shape.width) + 40) /
@@ -47,26 +46,27 @@ class AttentionGradientKernel final : public Kernel {
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
   std::string description() const override { return tiles_.text("attention_gradient"); }
 
-  // Items are sets of keys; or first all ranges of keys, then all blocks of queries.
+  // Items are sets of keys; or for each set its ranges of keys, spread evenly among its blocks of
+  // queries.
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
-    const size_t inputs = problem_.inputs();
-    Scratch scratch(static_cast<char*>(buffers[inputs + 3]) + worker_bytes() * worker);
+    Scratch scratch(static_cast<char*>(buffers[problem_.inputs() + 3]) + worker_bytes() * worker);
     Workspace w(*this, scratch);
     const int64_t keys = problem_.shape.keys;
-    const int64_t all_ranges = problem_.key_sets() * ranges_.parts();
+    const int64_t of_set = items_of_set();
     for (int64_t item = begin; item < end; ++item) {
+      const int64_t key_set = item / of_set;
+      const auto ranges_before = [&](int64_t i) { return i * ranges_.parts() / of_set; };
+      const int64_t index = item % of_set;
+      const int64_t range = from_both_ends(ranges_before(index), ranges_.parts());
       if (whole_) {
-        prepare_keys(buffers, {item, 0, keys}, w);
+        prepare_keys(buffers, {key_set, 0, keys}, w);
         run_keys(buffers, true, w);
-      } else if (item < all_ranges) {
-        const int64_t range = item % ranges_.parts();
-        prepare_keys(buffers, {item / ranges_.parts(), ranges_.begin(range), ranges_.end(range)},
-                     w);
+      } else if (ranges_before(index + 1) > ranges_before(index)) {
+        prepare_keys(buffers, {key_set, ranges_.begin(range), ranges_.end(range)}, w);
         run_keys(buffers, false, w);
       } else {
-        const int64_t block = item - all_ranges;
-        prepare_keys(buffers, {block / blocks_.count(), 0, keys}, w);
-        run_block(buffers, blocks_[block % blocks_.count()], true, nullptr, nullptr, w);
+        prepare_keys(buffers, {key_set, 0, keys}, w);
+        run_block(buffers, blocks_[index - ranges_before(index)], true, nullptr, nullptr, w);
       }
     }
   }
@@ -109,6 +109,7 @@ class AttentionGradientKernel final : public Kernel {
     }
   };
 
+  int64_t items_of_set() const { return whole_ ? 1 : ranges_.parts() + blocks_.count(); }
   int64_t worker_bytes() const {
     Scratch scratch;
     const Workspace counted(*this, scratch);

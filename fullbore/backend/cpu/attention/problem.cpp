@@ -84,7 +84,7 @@ QueryBlocks::QueryBlocks(const AttentionShape& shape)
 
 QueryBlock QueryBlocks::operator[](int64_t index) const {
   if (per_head_ == 0) return {index * size_, std::min(size_, rows_ - index * size_)};
-  const int64_t first = index % per_head_ * size_;
+  const int64_t first = from_both_ends(index % per_head_, per_head_) * size_;
   return {index / per_head_ * queries_ + first, std::min(size_, queries_ - first)};
 }
 

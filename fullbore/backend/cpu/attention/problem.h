@@ -44,7 +44,7 @@ struct AttentionProblem {
   float kept() const { return static_cast<float>(1 / (1 - shape.dropout)); }
   /// The source's operands as draws of the element 0; the kept weights become `kept`.
   TileDraws draws(const void* const* buffers, float kept) const;
-  /// "bf16 6 x [256,64] [256,64] causal"
+  /// "bf16 6 x [256,64] causal"
   std::string text() const;
 };
 
@@ -57,7 +57,13 @@ struct QueryBlock {
   int64_t groups() const { return divide_up(count, kGroupQueries); }
 };
 
-/// The blocks of a key set.
+/// 0, count - 1, 1, count - 2, ...: a causal mask leaves the first blocks least to do, so that
+/// neighbours in this order have as much together as any others.
+constexpr int64_t from_both_ends(int64_t index, int64_t count) {
+  return index % 2 == 0 ? index / 2 : count - 1 - index / 2;
+}
+
+/// The blocks of a key set, those of one head from both ends.
 class QueryBlocks {
  public:
   explicit QueryBlocks(const AttentionShape& shape);

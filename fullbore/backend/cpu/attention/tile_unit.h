@@ -37,11 +37,11 @@ struct TileDraws {
   float kept = 1;          ///< what the others become
 };
 
-/// Where a tile's gradient goes. Null: nowhere.
+/// Where a tile's gradient goes: to f32, or if there are such, to pairs.
 struct TileGradient {
   float* weights = nullptr;  ///< dropped; as the scores lie
   float* slopes = nullptr;   ///< cotangents of the products q k^T; likewise
-  /// The same in bf16: rows of pairs of queries, and for each pair of keys a row of queries.
+  /// In bf16: for each key a row of pairs of queries, and for each pair of keys a row of queries.
   Bf16Pair* weight_pairs = nullptr;
   Bf16Pair* slope_pairs = nullptr;
   Bf16Pair* slope_key_pairs = nullptr;
