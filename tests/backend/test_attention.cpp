@@ -46,6 +46,9 @@ const Case kCases[] = {
     {"heads share a block", 2, 12, 2, 7, 21, 16, true, Mask::by_query},
     {"decoding", 2, 4, 4, 1, 150, 64, false, Mask::padding},
     {"decoding, heads share keys", 1, 8, 2, 1, 77, 32, true},
+    {"decoding with a bias", 1, 2, 2, 1, 130, 40, false, Mask::bias},
+    {"decoding with dropout", 1, 4, 2, 1, 200, 16, false, Mask::by_head, 0.25},
+    {"three causal queries, of which the first sees nothing", 2, 1, 1, 3, 2, 16, true},
     {"few queries in a chunk", 1, 2, 2, 3, 90, 24, true},
     {"the first queries see nothing", 1, 2, 2, 100, 30, 16, true},
     {"a mask for each query", 1, 2, 2, 81, 99, 16, true, Mask::by_query},
@@ -85,6 +88,10 @@ class AttentionCase {
 
   std::string check(const AttentionUnits& units) const {
     const KernelRequest request(forward_, forward_.nodes()[0], 3);
+    if (const auto rows = cpu::make_attention_rows(request, units)) {
+      const std::string problem = compare_all(*rows, forward_, operands(), expected_);
+      if (!problem.empty()) return problem;
+    }
     const auto kernel = cpu::make_attention(request, units);
     return compare_all(*kernel, forward_, operands(), expected_);
   }

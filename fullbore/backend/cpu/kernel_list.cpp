@@ -11,6 +11,7 @@ namespace fullbore {
 
 const std::vector<KernelMaker>& kernel_list() {
   static const std::vector<KernelMaker> list = {
+      {"attention", "rows", cpu::make_attention_rows},
       {"attention", "tiled", cpu::make_attention},
       {"attention_gradient", "tiled", cpu::make_attention_gradient},
       {"gather", "copy", cpu::make_gather},

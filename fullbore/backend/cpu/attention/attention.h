@@ -13,6 +13,14 @@ namespace fullbore::cpu {
 std::unique_ptr<Kernel> make_attention(KernelRequest& request);
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const AttentionUnits& units);
 
+/// The same for up to four queries of each set of keys, as in generation, whose vectors in a tile would
+/// be nearly empty: scores are sums along the width of a head, with keys and values where they lie and
+/// softmax over the keys of a row. Parts of the keys that a mask hides are not read.
+std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request);
+/// Null for more queries.
+std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
+                                            const AttentionUnits& units);
+
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
 /// products of a tile need two transposed copies, of q and dy, once per block of queries.
 ///

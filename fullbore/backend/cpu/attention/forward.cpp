@@ -8,9 +8,6 @@ namespace fullbore::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// So few queries are multiplied with the keys as they lie, along the width of a head: a vector of
-// queries would be nearly empty.
-constexpr int64_t kFewQueries = 4;
 
 template <class E>
 class AttentionKernel final : public Kernel {
@@ -49,7 +46,7 @@ class AttentionKernel final : public Kernel {
   struct Workspace {
     TileMasks masks;
     E *transposed, *keys_copy, *values_copy, *pairs;
-    float *scores, *sums, *few_queries, *few_scores;
+    float *scores, *sums;
     float *largest, *shift, *sum, *factor, *log_sum_exp;
     const E* keys = nullptr;
     const E* values = nullptr;
@@ -63,8 +60,6 @@ class AttentionKernel final : public Kernel {
       pairs = scratch.take<E>(Tiles::kPairs ? kTileKeys / 2 * kTileQueries : 0);
       scores = scratch.take<float>(kTileKeys * kTileQueries);
       sums = scratch.take<float>(tiles.direct() ? 0 : kTileQueries * tiles.width());
-      few_queries = scratch.take<float>(kFewQueries * tiles.width());
-      few_scores = scratch.take<float>(kFewQueries * kTileKeys);
       for (float** statistic : {&largest, &shift, &sum, &factor, &log_sum_exp})
         *statistic = scratch.take<float>(kTileQueries);
     }
@@ -86,21 +81,14 @@ class AttentionKernel final : public Kernel {
     std::fill_n(w.largest, lanes, -kInfinity);
     std::fill_n(w.shift, lanes, 0.0F);
     std::fill_n(w.sum, lanes, 0.0F);
-    const bool few = block.count <= kFewQueries;
-    if (few)
-      tiles_.panels.copy_rows(tiles_.matrix(buffers[0], row, block.count), w.few_queries, width);
-    else
-      tiles_.transpose_queries(buffers[0], row, block.count, w.transposed);
+    tiles_.transpose_queries(buffers[0], row, block.count, w.transposed);
     const TileDraws draws = w.masks.factors ? problem_.draws(buffers, 1) : TileDraws{};
 
     for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
       const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
       if (view.empty()) break;
       if (w.masks.bias && !tiles_.read_mask(buffers, key_set, block, view, w.masks)) continue;
-      if (few)
-        score_few(view, block.count, w);
-      else
-        tiles_.scores(view, w.keys + key * tiles_.depth(), w.transposed, w.scores);
+      tiles_.scores(view, w.keys + key * tiles_.depth(), w.transposed, w.scores);
       tiles_.mask(view, w.masks, w.scores, w.largest);
       if (tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor))
         tiles_.loops.scale_rows(sums, block.count, width, w.factor);
@@ -112,26 +100,6 @@ class AttentionKernel final : public Kernel {
     tiles_.loops.scale_rows(sums, block.count, width, w.factor);
     if (!tiles_.direct()) tiles_.round(sums, y, row, block.count);
     std::copy_n(w.log_sum_exp, block.count, log_sum_exp + row);
-  }
-
-  void score_few(const TileView& view, int64_t count, Workspace& w) const {
-    tiles_.panels.dot({.rows = count,
-                       .columns = view.keys,
-                       .depth = tiles_.width(),
-                       .a = w.few_queries,
-                       .a_row = tiles_.width(),
-                       .b = w.keys + view.first_key * tiles_.depth(),
-                       .b_dtype = Tiles::kPairs ? DType::bf16 : DType::f32,
-                       .b_column = tiles_.width(),
-                       .c = w.few_scores,
-                       .c_row = kTileKeys});
-    const float scale = Tiles::kPairs ? 1 : static_cast<float>(problem_.shape.scale);
-    for (int64_t key = 0; key < view.keys; ++key) {
-      float* scores = w.scores + key * kTileQueries;
-      std::fill_n(scores, kGroupQueries, 0.0F);
-      for (int64_t query = 0; query < count; ++query)
-        scores[query] = w.few_scores[query * kTileKeys + key] * scale;
-    }
   }
 
   void add_values(const TileView& view, int64_t count, Workspace& w, float* sums) const {

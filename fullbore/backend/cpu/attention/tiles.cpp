@@ -87,7 +87,6 @@ void AttentionTiles<E>::round(const float* from, void* tensor, int64_t first, in
   round(from, width(), to, width(), problem.dtype, count, width());
 }
 
-// c += a b of any number of columns.
 template <class E>
 void AttentionTiles<E>::multiply(PanelTile<E> tile, float* sums, int64_t stride) const {
   const int64_t columns = tile.columns;
@@ -153,21 +152,33 @@ void AttentionTiles<E>::add_by_key(const TileView& view, int64_t count, const E*
 }
 
 template <class E>
+const char* AttentionTiles<E>::mask_at(const void* const* buffers, int64_t key_set, int64_t row,
+                                       int64_t key) const {
+  const AttentionShape& shape = problem.shape;
+  const int64_t head = key_set % shape.groups * (shape.heads / shape.groups) + row / shape.queries;
+  const int64_t element = key_set / shape.groups * problem.mask_batch + head * problem.mask_head +
+                          row % shape.queries * problem.mask_query + key;
+  return static_cast<const char*>(buffers[shape.mask]) + element * dtype_bytes(problem.mask_dtype);
+}
+
+template <class E>
+bool AttentionTiles<E>::widen_mask(const char* mask, int64_t count, float* to) const {
+  if (problem.mask_dtype == DType::boolean)
+    return loops.truths(reinterpret_cast<const uint8_t*>(mask), count, to);
+  panels.copy_rows({mask, problem.mask_dtype, count, 1, count}, to, count);
+  return true;
+}
+
+template <class E>
 bool AttentionTiles<E>::read_mask(const void* const* buffers, int64_t key_set,
                                   const QueryBlock& block, const TileView& view,
                                   const TileMasks& masks) const {
-  const AttentionShape& shape = problem.shape;
-  const int64_t element = dtype_bytes(problem.mask_dtype);
   bool visible = false;
-  for (int64_t row = block.first, end = 0; row < block.first + block.count; row = end) {
-    const int64_t head =
-        key_set % shape.groups * (shape.heads / shape.groups) + row / shape.queries;
-    const int64_t query = row % shape.queries;
-    end = std::min(row - query + shape.queries, block.first + block.count);
-    const int64_t from = key_set / shape.groups * problem.mask_batch + head * problem.mask_head +
-                         query * problem.mask_query + view.first_key;
-    const char* mask = static_cast<const char*>(buffers[shape.mask]) + from * element;
-    visible |= read_rows(mask, end - row, view, masks, masks.bias + row - block.first);
+  const int64_t last = block.first + block.count;
+  for (int64_t row = block.first, end = 0; row < last; row = end) {
+    end = std::min(last, (row / problem.shape.queries + 1) * problem.shape.queries);
+    visible |= read_rows(mask_at(buffers, key_set, row, view.first_key), end - row, view, masks,
+                         masks.bias + row - block.first);
   }
   const int64_t rest = view.groups * kGroupQueries - block.count;
   for (int64_t key = 0; rest > 0 && key < view.keys; ++key)
@@ -179,24 +190,15 @@ bool AttentionTiles<E>::read_mask(const void* const* buffers, int64_t key_set,
 template <class E>
 bool AttentionTiles<E>::read_rows(const char* mask, int64_t count, const TileView& view,
                                   const TileMasks& masks, float* bias) const {
-  const bool truths = problem.mask_dtype == DType::boolean;
-  const bool repeated = problem.mask_query == 0;
-  SourceMatrix matrix{mask, problem.mask_dtype, problem.mask_query, repeated ? 1 : count,
-                      view.keys};
-  bool visible = !truths;
-  if (truths) {
-    const auto* from = reinterpret_cast<const uint8_t*>(mask);
-    for (int64_t row = 0; row < matrix.rows; ++row)
-      visible |=
-          loops.truths(from + row * problem.mask_query, view.keys, masks.rows + row * kTileKeys);
-    matrix = {masks.rows, DType::f32, kTileKeys, matrix.rows, view.keys};
-  }
-  if (!repeated) {
-    panels.copy_transposed(matrix, bias, kTileQueries);
-    return visible;
-  }
-  if (!truths) panels.copy(matrix, masks.rows, kTileKeys);
-  for (int64_t key = 0; key < view.keys; ++key)
+  const int64_t stride = problem.mask_query * dtype_bytes(problem.mask_dtype);
+  const bool repeated = stride == 0;
+  bool visible = false;
+  for (int64_t row = 0; row < (repeated ? 1 : count); ++row)
+    visible |= widen_mask(mask + row * stride, view.keys, masks.rows + row * kTileKeys);
+  if (!repeated)
+    panels.copy_transposed({masks.rows, DType::f32, kTileKeys, count, view.keys}, bias,
+                           kTileQueries);
+  for (int64_t key = 0; repeated && key < view.keys; ++key)
     std::fill_n(bias + key * kTileQueries, count, masks.rows[key]);
   return visible;
 }

@@ -86,6 +86,13 @@ class AttentionTiles {
   void add_by_key(const TileView& view, int64_t count, const E* weights, const E* values,
                   float* sums) const;
 
+  /// sums = or += a b, with as many columns as one likes.
+  void multiply(PanelTile<E> tile, float* sums, int64_t stride) const;
+
+  /// The mask of one row of a key set from a key on, and `count` elements of it as numbers to add;
+  /// false: none of them is visible.
+  const char* mask_at(const void* const* buffers, int64_t key_set, int64_t row, int64_t key) const;
+  bool widen_mask(const char* mask, int64_t count, float* to) const;
   /// Fills the bias of a masked problem; false: the mask hides the whole tile.
   bool read_mask(const void* const* buffers, int64_t key_set, const QueryBlock& block,
                  const TileView& view, const TileMasks& masks) const;
@@ -95,7 +102,6 @@ class AttentionTiles {
   void draw(const TileView& view, int64_t first_row, TileDraws draws, float* factors) const;
 
  private:
-  void multiply(PanelTile<E> tile, float* sums, int64_t stride) const;
   bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
                  float* bias) const;
 
