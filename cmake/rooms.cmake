@@ -97,6 +97,8 @@ function(fb_cli)
     add_library(fullbore_apps OBJECT ${sources})
     target_link_libraries(fullbore_apps PUBLIC
       fullbore fb_yaml CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
+    # Reading arguments and printing tables takes no time, but compiling them does: a sixth of the whole build.
+    target_compile_options(fullbore_apps PRIVATE $<$<CONFIG:Release>:-O1>)
     fb_version_facts("${PROJECT_SOURCE_DIR}/apps/version.cpp")
     fb_declare_headers(fullbore_apps PUBLIC ${headers})
     target_link_libraries(fullbore_cli PRIVATE fullbore_apps)
