@@ -28,12 +28,9 @@ struct PlanArguments {
   bool json = false;
 };
 
-/// Passes and planning, without the memory that Program::compile would take.
+/// Passes and planning, without the code and the memory that Program::compile would make.
 Plan plan_of(const Graph& graph, const CompileOptions& options, int workers) {
-  const std::unique_ptr<Backend> backend = make_backend(options.backend);
-  const Target target = compile_target(*backend, options, workers);
-  return make_plan(run_passes(graph, target, options.passes), *backend,
-                   {.workers = workers, .reuse_memory = options.reuse_memory});
+  return compile_plan(graph, *make_backend(options.backend), options, workers);
 }
 
 int64_t vocabulary_of(const Config& config, int64_t given) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -9,8 +10,15 @@
 
 namespace fullbore {
 
+/// May activations be made a second time for the gradient, instead of being kept?
+enum class Recompute : uint8_t {
+  off,
+  automatic,  ///< as few as keep the arena within Target::arena_bytes
+  full        ///< wherever it saves memory
+};
+
 /// What passes may know of a device: plain data that a backend fills in, so that no pass includes a
-/// backend and no backend a pass. And what is asked of the device: the precision.
+/// backend and no backend a pass. And what is asked of the device: precision, memory.
 struct Target {
   std::string name;  ///< "cpu", "null", "interpreter"
   /// Composite ops that have a kernel of their own, and for which dtypes of their first operand;
@@ -24,6 +32,9 @@ struct Target {
   DType precision = DType::f32;
   /// Modules, by patterns of their scopes, that stay f32 even then.
   std::vector<std::string> fp32_scopes = {};
+
+  Recompute recompute = Recompute::off;
+  int64_t arena_bytes = 0;  ///< of Recompute::automatic: the estimate to stay within; 0: any
 
   /// Is there a kernel for this composite?
   bool claims(const Graph& graph, const Node& node) const;

@@ -13,7 +13,7 @@ namespace fullbore {
 ///         except: what is kept (kept_values.h), what a loop, an index op or a sort reads, numbers of
 ///         whole rows or columns (norms, row maxima, sums), and what comes from a scope in
 ///         `target.fp32_scopes`
-/// here    last: only now is it known which values reach memory. Rounded anywhere earlier, values that
+/// here    after fusion: only now is it known which values reach memory. Rounded anywhere earlier, values that
 ///         never leave a register would lose bits too
 Graph narrow_storage(const Graph& graph, const Target& target);
 

@@ -11,7 +11,7 @@
 namespace fullbore {
 
 /// A rewriting of graphs: value in, value out, no globals; applied twice it changes nothing the
-/// second time.
+/// second time (but recompute, which may then find still less memory).
 struct Pass {
   std::string_view name;     ///< a verb: "fold_constants"
   std::string_view summary;  ///< what it does, one line
@@ -36,6 +36,9 @@ struct PassOptions {
   /// Called with each pass's name and its result, when set: dumps.
   std::function<void(std::string_view, const Graph&)> dump = {};
 };
+
+/// Runs one pass, by name. Its result is verified.
+Graph run_pass(std::string_view name, const Graph& graph, const Target& target);
 
 /// Runs the pipeline. Every result is verified; a malformed one is our bug and aborts with the text
 /// of the graph.

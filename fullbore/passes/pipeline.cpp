@@ -16,6 +16,7 @@
 #include "fullbore/passes/merge_common.h"
 #include "fullbore/passes/narrow_storage.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/passes/recompute.h"
 #include "fullbore/passes/remove_dead.h"
 #include "fullbore/passes/simplify.h"
 
@@ -42,7 +43,7 @@ void check_disabled(const std::set<std::string>& disabled) {
   }
 }
 
-Graph run_pass(const Pass& pass, const Graph& graph, const Target& target) {
+Graph run_verified(const Pass& pass, const Graph& graph, const Target& target) {
   const CheckContext context(fmt::format("pass {}", pass.name));
   Graph result = pass.run(graph, target);
   const std::string problem = verify(result);
@@ -76,9 +77,19 @@ const std::vector<Pass>& pipeline() {
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
       {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",
-       "last: only now is it known which values reach memory", true, narrow_storage},
+       "after fusion: only now is it known which values reach memory", true, narrow_storage},
+      {"recompute", "activations are made again for the gradient where engine.recompute allows it",
+       "last: all that takes memory is there with its bytes, and nothing merges equal nodes again",
+       true, recompute},
   };
   return passes;
+}
+
+Graph run_pass(std::string_view name, const Graph& graph, const Target& target) {
+  const auto pass = std::find_if(pipeline().begin(), pipeline().end(),
+                                 [&](const Pass& each) { return each.name == name; });
+  FB_CHECK(pass != pipeline().end(), "there is no pass '{}'", name);
+  return run_verified(*pass, graph, target);
 }
 
 Graph run_passes(Graph graph, const Target& target, const PassOptions& options,
@@ -91,7 +102,7 @@ Graph run_passes(Graph graph, const Target& target, const PassOptions& options,
     record.ran = !options.disabled.contains(std::string(pass.name));
     if (record.ran) {
       const auto start = std::chrono::steady_clock::now();
-      graph = run_pass(pass, graph, target);
+      graph = run_verified(pass, graph, target);
       record.seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       record.nodes_after = count_nodes(graph);

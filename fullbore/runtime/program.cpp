@@ -96,28 +96,14 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
 
-Target compile_target(const Backend& backend, const CompileOptions& options, int workers) {
-  Target target = backend.target();
-  target.threads = workers;
-  target.precision = options.precision;
-  target.fp32_scopes = options.fp32_scopes;
-  return target;
-}
-
 Program Program::compile(const Graph& graph, State& state, Team& team,
                          const CompileOptions& options, CompileReport* report,
                          std::shared_ptr<Arena> arena) {
   const auto backend = make_backend(options.backend);
-  const Target target = compile_target(*backend, options, team.workers());
-  CompileReport own;
-  CompileReport& record = report ? *report : own;
-  auto start = std::chrono::steady_clock::now();
-  Graph optimised = run_passes(graph, target, options.passes, &record.passes);
-  record.passes_seconds = seconds_since(start);
-  start = std::chrono::steady_clock::now();
-  Plan plan = make_plan(std::move(optimised), *backend, {team.workers(), options.reuse_memory});
+  Plan plan = compile_plan(graph, *backend, options, team.workers(), report);
+  const auto start = std::chrono::steady_clock::now();
   backend->finish();
-  record.plan_seconds = seconds_since(start);
+  if (report) report->plan_seconds += seconds_since(start);
   return Program(std::make_unique<Implementation>(std::move(plan), state, team, std::move(arena)));
 }
 

@@ -6,31 +6,13 @@
 #include <vector>
 
 #include "fullbore/base/threads.h"
-#include "fullbore/passes/pass.h"
 #include "fullbore/plan/plan.h"
 #include "fullbore/runtime/arena.h"
+#include "fullbore/runtime/compile.h"
 #include "fullbore/runtime/replay.h"
 #include "fullbore/runtime/state.h"
 
 namespace fullbore {
-
-struct CompileOptions {
-  std::string backend = "cpu";
-  PassOptions passes = {};
-  bool reuse_memory = true;
-  DType precision = DType::f32;               ///< or bf16, f16: passes/lower_precision.h
-  std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
-};
-
-/// What passes are told of a backend, its team and the precision asked for.
-Target compile_target(const Backend& backend, const CompileOptions& options, int workers);
-
-/// Where a compilation's time went.
-struct CompileReport {
-  double passes_seconds = 0;
-  double plan_seconds = 0;  ///< kernels included
-  std::vector<PassRecord> passes;
-};
 
 /// A compiled step, bound to a State: replayed any number of times without allocating.
 /// The State and the Team must outlive it and stay where they are.

@@ -19,6 +19,7 @@
 ///   why: zero is the neutral element of addition
 ///   claimed: softmax layer_norm:f32:bf16
 ///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
+///   recompute: 4096                   (bytes of the arena; or full)
 ///   before
 ///   graph ...
 ///   after
@@ -75,6 +76,10 @@ Case read_case(const std::string& path) {
       words >> dtype;
       result.target.precision = parse_dtype(dtype).value();
       for (std::string scope; words >> scope;) result.target.fp32_scopes.push_back(scope);
+    } else if (line.starts_with("recompute: ")) {
+      const std::string bytes = line.substr(11);
+      result.target.recompute = bytes == "full" ? Recompute::full : Recompute::automatic;
+      if (bytes != "full") result.target.arena_bytes = std::stoll(bytes);
     }
   }
   return result;
@@ -96,6 +101,9 @@ void bless(const Case& each, const std::string& after) {
     for (const std::string& scope : each.target.fp32_scopes) file << " " << scope;
     file << "\n";
   }
+  if (each.target.recompute == Recompute::full) file << "recompute: full\n";
+  if (each.target.recompute == Recompute::automatic)
+    file << "recompute: " << each.target.arena_bytes << "\n";
   file << "before\n" << each.before << "after\n" << after;
 }
 

@@ -10,6 +10,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/passes/recompute.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/random_graph.h"
 
@@ -56,6 +57,25 @@ std::string check_result(const Graph& after, const RandomGraph& random,
   return compares_values(random.graph) ? compare_literals(expected, results, 1e-9, 1) : "";
 }
 
+// In as little memory as possible, and in the middle between that and what it is without.
+std::string check_recomputed(const RandomGraph& random, const std::vector<Literal>& expected) {
+  Target target;
+  target.recompute = Recompute::full;
+  const Graph least = run_passes(random.graph, target);
+  if (const std::string problem = check_result(least, random, expected); !problem.empty())
+    return problem;
+  const int64_t most_bytes = estimated_arena_bytes(run_passes(random.graph, Target{}));
+  const int64_t least_bytes = estimated_arena_bytes(least);
+  if (least_bytes > most_bytes) return "takes more memory";
+  if (least_bytes == most_bytes) return "";
+  target.recompute = Recompute::automatic;
+  target.arena_bytes = (least_bytes + most_bytes) / 2;
+  const Graph less = run_passes(random.graph, target);
+  // Not always as little as allowed: which value is given up first depends on the limit.
+  if (estimated_arena_bytes(less) > most_bytes) return "takes more memory";
+  return check_result(less, random, expected);
+}
+
 std::string check(const RandomGraph& random) {
   Target target;
   target.precision = DType::bf16;
@@ -68,8 +88,10 @@ std::string check(const RandomGraph& random) {
       problem = "twice is not once";
     if (!problem.empty()) return std::string(pass.name) + ": " + problem;
   }
-  const std::string problem = check_result(run_passes(random.graph, target), random, expected);
-  return problem.empty() ? "" : "all passes: " + problem;
+  std::string problem = check_result(run_passes(random.graph, target), random, expected);
+  if (!problem.empty()) return "all passes: " + problem;
+  problem = check_recomputed(random, expected);
+  return problem.empty() ? "" : "recompute: " + problem;
 }
 
 RandomGraph some_graph(uint64_t seed) {

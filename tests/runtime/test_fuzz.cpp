@@ -30,10 +30,21 @@ std::string check_sharing_of_memory(const RandomGraph& random, Team& team) {
   return difference.empty() ? "" : "sharing memory changes the result: " + difference;
 }
 
+// What is made a second time is the same to the bit.
+std::string check_recomputation(const RandomGraph& random, Team& team, DType precision) {
+  const std::vector<Literal> kept =
+      run_graph(random.graph, random.inputs, team, {.precision = precision});
+  const std::vector<Literal> again = run_graph(
+      random.graph, random.inputs, team, {.precision = precision, .recompute = Recompute::full});
+  const std::string difference = compare_bits(kept, again);
+  return difference.empty() ? "" : "recomputation changes the result: " + difference;
+}
+
 std::string check(const RandomGraph& random, Team& team, DType precision) {
   std::string problem =
       check_against_oracle(random.graph, random.inputs, team, {.precision = precision});
-  return problem.empty() ? check_sharing_of_memory(random, team) : problem;
+  if (problem.empty()) problem = check_sharing_of_memory(random, team);
+  return problem.empty() ? check_recomputation(random, team, precision) : problem;
 }
 
 RandomGraph some_graph(uint64_t seed) {

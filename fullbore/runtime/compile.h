@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fullbore/passes/pass.h"
+#include "fullbore/plan/plan.h"
+
+namespace fullbore {
+
+struct CompileOptions {
+  std::string backend = "cpu";
+  PassOptions passes = {};
+  bool reuse_memory = true;
+  DType precision = DType::f32;               ///< or bf16, f16: passes/lower_precision.h
+  std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
+  Recompute recompute = Recompute::off;       ///< passes/recompute.h
+  /// Of Recompute::automatic: the planned peak to stay within, as far as that is possible; 0: any.
+  int64_t memory_bytes = 0;
+};
+
+/// What passes are told of a backend, its team and what is asked for.
+Target compile_target(const Backend& backend, const CompileOptions& options, int workers);
+
+/// Where a compilation's time went.
+struct CompileReport {
+  double passes_seconds = 0;
+  double plan_seconds = 0;  ///< kernels included
+  std::vector<PassRecord> passes;
+};
+
+/// Passes and planning. The plan's kernels can run once the backend has finished (Backend::finish), which
+/// is for the caller to ask: plans that are only looked at need no code.
+Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& options, int workers,
+                  CompileReport* report = nullptr);
+
+}  // namespace fullbore
