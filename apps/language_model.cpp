@@ -103,6 +103,7 @@ TrainingOptions training_options(const Config& config) {
                    .prometheus_port = static_cast<int>(config.log.prometheus_port)};
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.optimizer = optimizer_options(config);
+  options.accumulate = config.engine.accumulate;
   options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),

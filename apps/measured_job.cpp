@@ -37,6 +37,7 @@ TrainingJob random_job(const Config& config, int64_t vocabulary) {
   job.options.metrics = metrics_level(config.log.metrics);
   job.options.seed = seed;
   job.options.optimizer = optimizer_options(config);
+  job.options.accumulate = config.engine.accumulate;
   job.options.compile = compile_options(config);
   job.options.loader = {.workers = static_cast<int>(config.data.workers),
                         .prefetch = static_cast<int>(config.data.prefetch)};

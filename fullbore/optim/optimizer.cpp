@@ -7,6 +7,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/optim/gradient_statistics.h"
 #include "fullbore/optim/update_rules.h"
@@ -33,10 +34,19 @@ std::vector<Tensor> tensors_of(const std::vector<Trace::Parameter>& parameters) 
   return tensors;
 }
 
-// Are rows of the parameter looked up, as of an embedding?
-bool is_table(const Graph& graph, Tensor parameter) {
+// Are rows of the value looked up, as of an embedding, here or in a loop?
+bool is_table(const Graph& graph, Value value) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    return node.op->name == "gather" && node.inputs[0] == parameter.value();
+    if (node.op->name == "gather" && node.inputs[0] == value) return true;
+    if (!is_loop(node)) return false;
+    const LoopShape shape(node);
+    for (size_t i = static_cast<size_t>(shape.first_captured()); i < node.inputs.size(); ++i) {
+      // The body's inputs begin with the index, the node's with the count if it has one.
+      const size_t inner = i + 1 - static_cast<size_t>(shape.first_carried());
+      if (node.inputs[i] == value && is_table(*node.body, node.body->inputs()[inner].value))
+        return true;
+    }
+    return false;
   });
 }
 
@@ -53,25 +63,33 @@ class Update {
     std::vector<std::string> names;
     for (const Trace::Parameter& parameter : parameters_) names.push_back(parameter.name);
     group_of_ = assign_groups(names, options.groups);
-    for (const Trace::Parameter& parameter : parameters_)
-      is_table_.push_back(is_table(trace.builder().graph(), parameter.tensor));
+  }
+
+  /// Empty without loss scaling.
+  Tensor loss_scale() {
+    if (options_.loss_scaling.initial > 0 && !scale_.valid())
+      scale_ = trace_.state("loss_scale", Role::control, {DType::f32, {}},
+                            Initializer::given({options_.loss_scaling.initial}));
+    return scale_;
+  }
+  // Scales are powers of two unless somebody wants it otherwise: nothing is rounded.
+  std::vector<Tensor> unscaled(std::vector<Tensor> gradients) const {
+    if (scale_.valid())
+      for (Tensor& each : gradients) each = each * cast(1.0 / scale_, each.dtype());
+    return gradients;
   }
 
   std::vector<Tensor> gradients_of(Tensor loss) {
     const std::vector<Tensor> wanted = tensors_of(parameters_);
-    if (options_.loss_scaling.initial == 0) return gradient(loss, wanted);
-    if (!scale_.valid())
-      scale_ = trace_.state("loss_scale", Role::control, {DType::f32, {}},
-                            Initializer::given({options_.loss_scaling.initial}));
-    std::vector<Tensor> gradients = gradient(loss * cast(scale_, loss.dtype()), wanted);
-    // Scales are powers of two unless somebody wants it otherwise: nothing is rounded.
-    for (Tensor& each : gradients) each = each * cast(1.0 / scale_, each.dtype());
-    return gradients;
+    const Tensor scale = loss_scale();
+    return unscaled(gradient(scale.valid() ? loss * cast(scale, loss.dtype()) : loss, wanted));
   }
 
   /// Of the whole batch, unclipped: decides whether the step counts.
   void begin(Tensor loss, std::vector<Tensor> gradients) {
     gradients_ = std::move(gradients);
+    for (const Trace::Parameter& parameter : parameters_)
+      is_table_.push_back(is_table(trace_.builder().graph(), parameter.tensor.value()));
     norm_ = global_norm(gradients_);
     finite_ = logical_and(is_finite(norm_), is_finite(loss));
   }
@@ -205,6 +223,16 @@ OptimizerResult optimize(Trace& trace, Tensor loss, const OptimizerOptions& opti
   const Scope scope(trace, "optimizer");
   Update update(trace, options);
   update.begin(loss, update.gradients_of(loss));
+  return update.finish();
+}
+
+OptimizerResult optimize_gradients(
+    Trace& trace, const std::function<ScaledGradients(Tensor scale)>& differentiate,
+    const OptimizerOptions& options) {
+  Update update(trace, options);
+  const ScaledGradients found = differentiate(update.loss_scale());  // in the model's own scopes
+  const Scope scope(trace, "optimizer");
+  update.begin(found.loss, update.unscaled(found.gradients));
   return update.finish();
 }
 

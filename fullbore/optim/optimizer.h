@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,17 @@ OptimizerResult optimize(Trace& trace, Tensor loss, const OptimizerOptions& opti
 /// averaged, and the metric `gradient_noise_scale` is added (gradient_statistics.h).
 OptimizerResult optimize_halves(Trace& trace, Tensor first_loss, Tensor second_loss,
                                 int64_t batch_size, const OptimizerOptions& options);
+
+/// A loss, and the gradients of that loss times a scale by each of trace.parameters().
+struct ScaledGradients {
+  Tensor loss;
+  std::vector<Tensor> gradients;
+};
+/// The same where the caller differentiates, say in parts: `differentiate` is given the scale, f32[], or
+/// an empty tensor for 1.
+OptimizerResult optimize_gradients(
+    Trace& trace, const std::function<ScaledGradients(Tensor scale)>& differentiate,
+    const OptimizerOptions& options);
 
 /// The name of a parameter's moving average.
 std::string average_name(const std::string& parameter);

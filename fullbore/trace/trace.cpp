@@ -27,13 +27,17 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
           fmt::format("state '{}' is {} {} here and {} {} elsewhere", name, role_name(role),
                       type.text(), role_name(input.role), known->second.type().text()),
           loc);
-    return known->second;
+    return in_trip(known->second);
   }
   const Tensor tensor = builder_.input(name, role, std::move(type));
   states_.emplace(name, tensor);
   initializers_.emplace(name, std::move(initializer));
   if (role == Role::parameter) parameters_.push_back({name, tensor});
-  return tensor;
+  return in_trip(tensor);
+}
+
+Tensor Trace::in_trip(Tensor state) const {
+  return trip_.valid() ? trip_.builder().import(state) : state;
 }
 
 Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initializer,
@@ -46,9 +50,7 @@ Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initia
 RandomSource Trace::random() {
   const TensorType scalar{DType::i64, {}};
   return {state("random.seed", Role::control, scalar, Initializer::zeros()),
-          state("step", Role::control, scalar, Initializer::zeros()),
-          next_site_++,
-          {}};
+          state("step", Role::control, scalar, Initializer::zeros()), next_site_++, trip_};
 }
 
 void Trace::update(Tensor state, Tensor next) {

@@ -54,8 +54,14 @@ class Trace {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::map<std::string, Initializer>& initializers() const { return initializers_; }
 
-  /// A draw site: seed and step from State, a number of its own.
+  /// A draw site: seed and step from State, a number of its own, and the trip if one is set.
   RandomSource random();
+  /// What is traced from here on runs once per trip of a loop, and draws anew on each: its i64 index,
+  /// or an empty tensor for none. State is then given as the body's own inputs: what is computed from
+  /// it alone (a broadcast bias) has to be in the body too, or gradients taken there would not see it.
+  void set_trip(Tensor trip) { trip_ = trip; }
+  /// Has anything been said yet about what the step leaves behind?
+  bool has_outputs() const { return !updates_.empty() || !results_.empty(); }
 
   /// This replay's new value of a State tensor. At most once per tensor.
   void update(Tensor state, Tensor next);
@@ -65,9 +71,12 @@ class Trace {
   Graph finish();
 
  private:
+  Tensor in_trip(Tensor state) const;
+
   GraphBuilder builder_;
   bool training_;
   int64_t next_site_ = 0;
+  Tensor trip_;
   std::vector<Parameter> parameters_;
   std::map<std::string, Tensor> states_;
   std::map<std::string, Initializer> initializers_;

@@ -65,6 +65,10 @@ class ConfigBuilder {
                    "has no average to look at, for", "optim.ema_decay");
     check_together(!config_.optim.noise_scale || config_.train.batch_size % 2 == 0,
                    "optim.noise_scale", "needs an even batch, and", "train.batch_size");
+    check_together(config_.train.batch_size % config_.engine.accumulate == 0, "train.batch_size",
+                   "is not a multiple of", "engine.accumulate");
+    check_together(!config_.optim.noise_scale || config_.engine.accumulate == 1,
+                   "optim.noise_scale", "does not go with", "engine.accumulate");
     check_groups();
     check_batching();
     return std::move(config_);

@@ -85,6 +85,7 @@ struct Config {
     std::string backend = "cpu";
     std::string precision = "fp32";
     std::vector<std::string> fp32_modules;
+    int64_t accumulate = 1;
     double loss_scale = 65536;
     double loss_scale_growth = 2;
     double loss_scale_backoff = 0.5;

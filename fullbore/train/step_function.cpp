@@ -6,19 +6,10 @@
 #include <cstring>
 
 #include "fullbore/base/error.h"
+#include "fullbore/train/accumulation.h"
 
 namespace fullbore {
 namespace {
-
-Loss checked_loss(Loss loss) {
-  if (loss.mean.rank() != 0 || !is_floating(loss.mean.dtype()))
-    throw UsageError(fmt::format("a step's loss must be a floating scalar, this is {}",
-                                 loss.mean.type().text()));
-  if (loss.predictions.valid() && loss.predictions.rank() != 0)
-    throw UsageError(fmt::format("the number of a loss's predictions must be a scalar, this is {}",
-                                 loss.predictions.type().text()));
-  return loss;
-}
 
 void tell(Trace& trace, const Loss& loss) {
   trace.result("loss", cast(loss.mean, DType::f32));
@@ -63,12 +54,16 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
 }  // namespace
 
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const OptimizerOptions& optimizer) {
+                               const OptimizerOptions& optimizer, int64_t accumulate) {
   Trace trace("train", true);
   Loss value{Tensor()};
   OptimizerResult update;
   if (optimizer.noise_scale) {
+    if (accumulate > 1)
+      throw UsageError("the gradient noise scale and accumulation do not go together yet");
     update = optimize_by_halves(trace, loss, fields, optimizer, value);
+  } else if (accumulate > 1) {
+    update = optimize_in_parts(trace, loss, fields, accumulate, optimizer, value);
   } else {
     value = trace_loss(trace, loss, fields);
     update = optimize(trace, value.mean, optimizer);

@@ -37,8 +37,9 @@ struct TracedStep {
 /// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names. With
 /// `noise_scale` every field's first axis must be the batch, and even, for the loss is traced on each
 /// half; both must have as many predictions.
+/// `accumulate`: parts in which the batch goes through the model (accumulation.h).
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const OptimizerOptions& optimizer);
+                               const OptimizerOptions& optimizer, int64_t accumulate = 1);
 
 /// Whose loss an evaluation measures.
 enum class Weights : uint8_t {

@@ -20,7 +20,8 @@ TracedStep trace(const TrainingJob& job) {
     throw UsageError(fmt::format(
         "batches of {} shapes cannot be measured together: leave one, by data.buckets=[LENGTH]",
         shapes));
-  TracedStep step = trace_training_step(job.loss, job.training->fields(), job.options.optimizer);
+  TracedStep step = trace_training_step(job.loss, job.training->fields(), job.options.optimizer,
+                                        job.options.accumulate);
   step.graph = with_metrics(step.graph, job.options.metrics);
   return step;
 }

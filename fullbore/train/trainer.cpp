@@ -84,7 +84,8 @@ class Trainer {
   /// One graph for every shape of batch, and the State that they all ask for.
   void trace() {
     for (const std::vector<BatchField>& shape : job_.training->shapes()) {
-      const TracedStep step = trace_training_step(job_.loss, shape, options_.optimizer);
+      const TracedStep step =
+          trace_training_step(job_.loss, shape, options_.optimizer, options_.accumulate);
       if (graphs_.empty()) state_ = initial_state(step, options_.seed);
       graphs_.push_back(with_metrics(step.graph, options_.metrics));
     }

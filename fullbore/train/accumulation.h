@@ -1,0 +1,23 @@
+#pragma once
+#include <vector>
+
+#include "fullbore/train/step_function.h"
+
+namespace fullbore {
+
+/// A training step whose batch goes through the model in `parts` equal parts, one after another: the
+/// activations of one part are all that is ever kept. A loop around forward and backward pass; gradients
+/// are summed in f32 and counted by predictions, so that the step is that of the whole batch to rounding,
+/// however unequally the parts' predictions are spread. Random draws differ from part to part.
+///
+/// Every field's first axis must be the batch, a multiple of `parts`: UsageError. So it is if the model
+/// updates State of its own (recurrent streams), which goes from batch to batch, not from part to part.
+/// Sets `whole` to the loss of the batch.
+OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
+                                  const std::vector<BatchField>& fields, int64_t parts,
+                                  const OptimizerOptions& options, Loss& whole);
+
+/// Checks what a LossFunction has returned; UsageError.
+Loss checked_loss(Loss loss);
+
+}  // namespace fullbore

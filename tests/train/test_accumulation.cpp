@@ -1,0 +1,157 @@
+// A batch in parts is the whole batch: the same step, whatever the parts have to predict.
+#include "fullbore/train/accumulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/runtime/program.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kRows = 6;
+constexpr int64_t kWidth = 4;
+const std::vector<BatchField> kFields = {{"x", {DType::f32, {kRows, kWidth}}},
+                                         {"y", {DType::f32, {kRows}}},
+                                         {"counts", {DType::f32, {kRows}}}};
+
+// Rows count for 0 to 5 predictions each; one matrix is used twice.
+Loss ragged_error(Trace& trace, std::span<const Tensor> batch) {
+  const Tensor matrix = trace.parameter("matrix", {kWidth, kWidth}, Initializer::normal(0.5));
+  const Tensor hidden = tanh(matmul(tanh(matmul(batch[0], matrix)), matrix));
+  const Tensor error = reduce_sum(hidden, {1}) - batch[1];
+  const Tensor predictions = reduce_sum(batch[2], {0});
+  return {reduce_sum(error * error * batch[2], {0}) / predictions, predictions};
+}
+
+Loss even_error(Trace& trace, std::span<const Tensor> batch) {
+  const Loss ragged = ragged_error(trace, batch);
+  return ragged.mean;
+}
+
+struct alignas(64) Batch {
+  float x[kRows * kWidth];
+  alignas(64) float y[kRows];
+  alignas(64) float counts[kRows];
+};
+
+Batch batch_of(uint64_t position, bool ragged) {
+  Batch batch = {};
+  PhiloxStream draws(5, position);
+  for (float& value : batch.x) value = static_cast<float>(draws.normal());
+  for (float& value : batch.y) value = static_cast<float>(draws.normal());
+  for (size_t i = 0; i < kRows; ++i) batch.counts[i] = ragged ? static_cast<float>(i) : 1;
+  return batch;
+}
+
+struct Trained {
+  std::vector<float> losses;
+  std::vector<float> matrix;
+  int64_t arena_bytes = 0;
+};
+
+Trained train(const LossFunction& loss, bool ragged, int64_t parts, double loss_scale = 0) {
+  OptimizerOptions options{.name = "muon", .schedule = {"constant", 0.1, 0, 0, 1}};
+  options.loss_scaling.initial = loss_scale;
+  const TracedStep step = trace_training_step(loss, kFields, options, parts);
+  State state = initial_state(step, 7);
+  Team team(2);
+  Program program = Program::compile(step.graph, state, team);
+  Trained result;
+  for (uint64_t position = 0; position < 5; ++position) {
+    const Batch batch = batch_of(position, ragged);
+    const void* const pointers[] = {batch.x, batch.y, batch.counts};
+    program.run(pointers);
+    result.losses.push_back(static_cast<float>(program.scalar("loss")));
+    EXPECT_EQ(program.scalar("skipped"), 0);
+  }
+  const std::span<float> matrix = state.span<float>("matrix");
+  result.matrix.assign(matrix.begin(), matrix.end());
+  result.arena_bytes = program.plan().arena_bytes;
+  return result;
+}
+
+void expect_same(const Trained& parts, const Trained& whole) {
+  for (size_t i = 0; i < whole.losses.size(); ++i)
+    EXPECT_NEAR(parts.losses[i], whole.losses[i], 1e-5 * whole.losses[i]) << "step " << i;
+  for (size_t i = 0; i < whole.matrix.size(); ++i)
+    EXPECT_NEAR(parts.matrix[i], whole.matrix[i], 2e-5);
+}
+
+TEST(Accumulation, OfRaggedPartsIsTheStepOfTheWholeBatch) {
+  const Trained whole = train(ragged_error, true, 1);
+  for (const int64_t parts : {2, 3}) expect_same(train(ragged_error, true, parts), whole);
+}
+
+// Row 0 predicts nothing: a part of it alone is not finite, and no batch should be cut so.
+TEST(Accumulation, OfPartsThatCountAlikeNeedsNoCounts) {
+  const Trained whole = train(even_error, false, 1);
+  for (const int64_t parts : {2, 3, 6}) expect_same(train(even_error, false, parts), whole);
+}
+
+TEST(Accumulation, AndLossScalingGoTogether) {
+  const Trained whole = train(ragged_error, true, 1);
+  expect_same(train(ragged_error, true, 3, 1024), whole);
+}
+
+TEST(Accumulation, DrawsAnewForEachPart) {
+  const LossFunction noise = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor weight = trace.parameter("weight", {kWidth}, Initializer::ones());
+    const Tensor draws =
+        random_uniform(trace.random(), {DType::f32, {batch[0].dim(0), kWidth}}) * weight;
+    return reduce_mean(draws, {0, 1});
+  };
+  const auto first_loss = [&](const std::vector<BatchField>& fields, int64_t parts) {
+    const TracedStep step = trace_training_step(noise, fields, {}, parts);
+    State state = initial_state(step, 7);
+    Team team(1);
+    Program program = Program::compile(step.graph, state, team);
+    const Batch batch = batch_of(0, false);
+    const void* const pointers[] = {batch.x};
+    program.run(pointers);
+    return program.scalar("loss");
+  };
+  const double part = first_loss({{"x", {DType::f32, {3, kWidth}}}}, 1);
+  const double both = first_loss({{"x", {DType::f32, {6, kWidth}}}}, 2);
+  EXPECT_GT(std::abs(both - part), 1e-4) << "the second part drew what the first one had drawn";
+}
+
+std::string refusal(const LossFunction& loss, const std::vector<BatchField>& fields,
+                    int64_t parts) {
+  try {
+    trace_training_step(loss, fields, {}, parts);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Accumulation, RefusesWhatItCannotCut) {
+  EXPECT_THAT(
+      refusal(ragged_error, kFields, 4),
+      HasSubstr("needs a batch of a multiple of as many rows, along the first axis of every "
+                "field; 'x' is f32[6,4]"));
+  std::vector<BatchField> fields = kFields;
+  fields.push_back({"temperature", {DType::f32, {}}});
+  EXPECT_THAT(refusal(ragged_error, fields, 2), HasSubstr("'temperature' is f32[]"));
+  const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
+    const Loss loss = ragged_error(trace, batch);
+    trace.update(sum, sum + loss.mean);
+    return loss;
+  };
+  EXPECT_THAT(refusal(stream, kFields, 2),
+              HasSubstr("updates State or reports results of its own"));
+  OptimizerOptions noise_scale;
+  noise_scale.noise_scale = true;
+  EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, 2), UsageError);
+}
+
+}  // namespace
+}  // namespace fullbore
