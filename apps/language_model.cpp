@@ -13,6 +13,7 @@
 #include "fullbore/data/document_stream.h"
 #include "fullbore/data/token_cache.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/train/memory_fit.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "models/huggingface_gpt2.h"
 
@@ -215,6 +216,11 @@ CompileOptions compile_options(const Config& config) {
                       : config.engine.precision == "fp16" ? DType::f16
                                                           : DType::f32;
   options.fp32_scopes = config.engine.fp32_modules;
+  options.recompute = config.engine.recompute == "full"   ? Recompute::full
+                      : config.engine.recompute == "auto" ? Recompute::automatic
+                                                          : Recompute::off;
+  options.memory_bytes = memory_budget_bytes(config);
+  options.keeps_snapshot = config.train.background_saves;
   std::vector<std::string> known;
   for (const Pass& pass : pipeline())
     if (pass.optional) known.emplace_back(pass.name);

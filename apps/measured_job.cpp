@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/language_batches.h"
+#include "apps/memory_plan.h"
 #include "apps/text_progress.h"
 #include "fullbore/base/files.h"
 #include "fullbore/data/random_tokens.h"
@@ -61,11 +62,13 @@ MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& cons
     setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
   if (config.data.path.empty() || vocabulary > 0) {
     const int64_t tokens = random_vocabulary(config, vocabulary);
-    return {config, random_job(config, tokens), fmt::format("random tokens, {} kinds", tokens)};
+    const Config fitted = fit_memory(config, tokens).config;
+    return {fitted, random_job(fitted, tokens), fmt::format("random tokens, {} kinds", tokens)};
   }
   const TextData text = open_text(config, text_progress(console));
   console.clear();
-  return {config, training_job(config, text), config.data.path};
+  const Config fitted = fit_memory(config, text.tokenizer->vocabulary_size()).config;
+  return {fitted, training_job(fitted, text), fitted.data.path};
 }
 
 double peak_flops(const Config& config, const MachinePeaks& peaks) {

@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/language_batches.h"
+#include "apps/memory_plan.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/monitor/machine.h"
@@ -100,16 +101,21 @@ void print_text(const Config& config, int64_t parameters, const Machine& machine
 }
 
 ExitCode run_plan(const PlanArguments& arguments) {
-  const Config config = load_config(arguments.config, arguments.overrides);
-  const LossFunction loss = model_loss(config, vocabulary_of(config, arguments.vocabulary));
+  Config config = load_config(arguments.config, arguments.overrides);
+  const int64_t vocabulary = vocabulary_of(config, arguments.vocabulary);
+  const FittedConfig fitted = fit_memory(config, vocabulary);
+  config = fitted.config;
+  const LossFunction loss = model_loss(config, vocabulary);
   const int workers = worker_count(config);
   const CompileOptions options = compile_options(config);
   RunPlans plans{batch_shapes(config), {}, {}};
   for (const std::vector<BatchField>& shape : plans.shapes)
-    plans.steps.push_back(
-        plan_of(with_metrics(trace_training_step(loss, shape, optimizer_options(config)).graph,
-                             metrics_level(config.log.metrics)),
-                options, workers));
+    plans.steps.push_back(plan_of(
+        with_metrics(
+            trace_training_step(loss, shape, optimizer_options(config), config.engine.accumulate)
+                .graph,
+            metrics_level(config.log.metrics)),
+        options, workers));
   const Plan& step = plans.steps[plans.largest()];
   if (arguments.graph) {
     fmt::print("{}", print(step.graph));
@@ -139,12 +145,14 @@ ExitCode run_plan(const PlanArguments& arguments) {
     const nlohmann::ordered_json json = {
         {"model", config.model.name},
         {"parameters", parameters},
+        {"decisions", fitted.decisions},
         {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
     fmt::print("{}\n", json.dump(2));
   } else {
+    for (const std::string& decision : fitted.decisions) fmt::print("{}\n", decision);
     print_text(config, parameters, machine, plans, step_report, evaluation_report);
   }
   return ExitCode::kOk;

@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/generate_text.h"
 #include "apps/language_model.h"
+#include "apps/memory_plan.h"
 #include "apps/text_progress.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
@@ -92,11 +93,15 @@ ExitCode run_train(const TrainArguments& arguments) {
     config.data.path =
         fs::absolute(keep_standard_input(token_cache_folder(config)).take_or_throw()).string();
   const TextData text = open_text(config, text_progress(console));
+  const FittedConfig fitted = fit_memory(config, text.tokenizer->vocabulary_size());
+  config = fitted.config;
   training_job(config, text);  // every refusal of the data comes before anything is created
   const RunDirectory run = open_run(config, arguments.resume);
   config.run.dir = run.path();
   console.line(fmt::format("run      {}", run.path()));
   tell_text(text, config, console);
+  for (const std::string& decision : fitted.decisions)
+    console.line(fmt::format("memory   {}", decision));
   if (arguments.resume) tell_changes(run, config, console);
   const ExitCode code = train(training_job(config, text), run, console, arguments.resume, start);
   if (code == ExitCode::kOk && config.train.sample_characters > 0 &&

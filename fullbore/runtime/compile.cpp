@@ -19,13 +19,17 @@ double seconds_since(Clock::time_point start) {
 // beyond the limit is taken off it until the plan fits or nothing more can be given up.
 constexpr int kMostAttempts = 6;
 
+int64_t run_bytes(const Plan& plan, const CompileOptions& options) {
+  return plan.peak_bytes() + (options.keeps_snapshot ? plan.state_bytes : 0);
+}
+
 Plan plan_within(Graph graph, Backend& backend, Target target, const CompileOptions& options,
                  const PlanOptions& planning) {
   Plan plan = make_plan(graph, backend, planning);
   int64_t estimate = estimated_arena_bytes(graph);
-  for (int i = 0; i < kMostAttempts && plan.peak_bytes() > options.memory_bytes; ++i) {
+  for (int i = 0; i < kMostAttempts && run_bytes(plan, options) > options.memory_bytes; ++i) {
     target.arena_bytes =
-        std::max<int64_t>(1, estimate - (plan.peak_bytes() - options.memory_bytes));
+        std::max<int64_t>(1, estimate - (run_bytes(plan, options) - options.memory_bytes));
     Graph smaller = run_pass("recompute", graph, target);
     const int64_t reached = estimated_arena_bytes(smaller);
     Plan attempt = make_plan(std::move(smaller), backend, planning);

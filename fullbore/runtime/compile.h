@@ -17,6 +17,7 @@ struct CompileOptions {
   Recompute recompute = Recompute::off;       ///< passes/recompute.h
   /// Of Recompute::automatic: the planned peak to stay within, as far as that is possible; 0: any.
   int64_t memory_bytes = 0;
+  bool keeps_snapshot = false;  ///< is there to be a second copy of the State within them?
 };
 
 /// What passes are told of a backend, its team and what is asked for.

@@ -11,6 +11,7 @@
 #include "fullbore/optim/parameter_groups.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
+#include "fullbore/train/memory_fit.h"
 
 namespace fullbore {
 namespace {
@@ -65,10 +66,14 @@ class ConfigBuilder {
                    "has no average to look at, for", "optim.ema_decay");
     check_together(!config_.optim.noise_scale || config_.train.batch_size % 2 == 0,
                    "optim.noise_scale", "needs an even batch, and", "train.batch_size");
-    check_together(config_.train.batch_size % config_.engine.accumulate == 0, "train.batch_size",
-                   "is not a multiple of", "engine.accumulate");
+    check_together(
+        config_.engine.accumulate == 0 || config_.train.batch_size % config_.engine.accumulate == 0,
+        "train.batch_size", "is not a multiple of", "engine.accumulate");
+    check_together(config_.engine.accumulate > 0 || config_.train.batch_size > 0,
+                   "train.batch_size", "cannot be solved together with", "engine.accumulate");
     check_together(!config_.optim.noise_scale || config_.engine.accumulate == 1,
                    "optim.noise_scale", "does not go with", "engine.accumulate");
+    check_memory_budget();
     check_groups();
     check_batching();
     return std::move(config_);
@@ -155,6 +160,15 @@ class ConfigBuilder {
     check_together(data.tokens_per_batch == 0 || data.tokens_per_batch >= longest,
                    "data.tokens_per_batch", "is less than the longest sequence, of",
                    data.buckets.empty() ? "model.context" : "data.buckets");
+  }
+
+  void check_memory_budget() const {
+    try {
+      memory_budget_bytes(config_);
+    } catch (const UsageError& error) {
+      throw UsageError(
+          fmt::format("config: {}: {}", origins_.at("engine.memory_budget"), error.what()));
+    }
   }
 
   void check_groups() const {

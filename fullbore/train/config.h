@@ -68,7 +68,7 @@ struct Config {
   } optim;
   struct Train {
     int64_t steps = 2000;
-    int64_t batch_size = 12;
+    int64_t batch_size = 12;  ///< 0: auto
     int64_t eval_interval = 250;
     int64_t eval_batches = 0;
     std::string evaluate = "raw";
@@ -85,12 +85,15 @@ struct Config {
     std::string backend = "cpu";
     std::string precision = "fp32";
     std::vector<std::string> fp32_modules;
-    int64_t accumulate = 1;
+    int64_t accumulate = 1;  ///< 0: auto
     double loss_scale = 65536;
     double loss_scale_growth = 2;
     double loss_scale_backoff = 0.5;
     int64_t loss_scale_interval = 2000;
     int64_t threads = 0;
+    std::string recompute = "off";
+    std::string memory_budget = {};
+    std::vector<std::string> degrade;
     std::vector<std::string> disabled_passes;
     std::string cache_dir;
     bool operator==(const Engine&) const = default;

@@ -118,7 +118,12 @@ std::vector<ConfigField> make_fields() {
        "gradient and parameter norms among the metrics"},
 
       {FB_KEY(train, steps), kSteps, {}, "updates in all, those before a --resume included"},
-      {FB_KEY(train, batch_size), {1, 1048576}, {}, "sequences per step"},
+      {FB_KEY(train, batch_size),
+       {1, 1048576},
+       {},
+       "sequences per step; auto: as many as engine.memory_budget allows",
+       false,
+       true},
       {FB_KEY(train, eval_interval),
        kInterval,
        {},
@@ -169,7 +174,9 @@ std::vector<ConfigField> make_fields() {
       {FB_KEY(engine, accumulate),
        {1, 65536},
        {},
-       "equal parts in which a batch goes through the model; less memory, the same step"},
+       "equal parts in which a batch goes through the model, for less memory; auto: as few as fit",
+       false,
+       true},
       {FB_KEY(engine, loss_scale),
        {1, 16777216},
        {},
@@ -184,6 +191,19 @@ std::vector<ConfigField> make_fields() {
        "of fp16: the scale's factor after a step that was not finite, and was skipped"},
       {FB_KEY(engine, loss_scale_interval), kSteps, {}, "of fp16: see loss_scale_growth"},
       {FB_KEY(engine, threads), {0, 1024}, {}, "threads of a step; 0: all processors there are"},
+      {FB_KEY(engine, recompute),
+       {},
+       {"off", "auto", "full"},
+       "make activations again for the gradient: never, to fit memory_budget, wherever it saves "
+       "memory"},
+      {FB_KEY(engine, memory_budget),
+       {},
+       {},
+       "of the run: bytes as in 6GiB, or a share as in 0.5; empty: all that the process may use"},
+      {FB_KEY(engine, degrade),
+       {},
+       {"recompute", "accumulate"},
+       "what to change, in order, where a run is over its budget; []: it is refused"},
       {FB_KEY(engine, disabled_passes), {}, {}, "names of `fullbore passes` to leave out"},
       {FB_KEY(engine, cache_dir),
        {},
@@ -242,10 +262,13 @@ bool ConfigField::is_list() const {
 std::string ConfigField::expectation() const {
   Config config;
   const ConfigPlace type = place(config);
-  if (std::holds_alternative<int64_t*>(type)) return "a whole number " + range.text();
+  if (std::holds_alternative<int64_t*>(type))
+    return fmt::format("a whole number {}{}", range.text(), automatic ? ", or auto" : "");
   if (std::holds_alternative<double*>(type)) return "a number " + range.text();
   if (std::holds_alternative<bool*>(type)) return "true or false";
-  if (std::holds_alternative<std::vector<std::string>*>(type)) return "a list such as [a, b]";
+  if (std::holds_alternative<std::vector<std::string>*>(type))
+    return choices.empty() ? "a list such as [a, b]"
+                           : fmt::format("a list of {}", fmt::join(choices, ", "));
   if (std::holds_alternative<std::vector<int64_t>*>(type))
     return "a list of whole numbers " + range.text();
   if (choices.empty()) return "a text";

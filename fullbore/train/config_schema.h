@@ -27,9 +27,10 @@ struct ConfigField {
   std::string key;  ///< "train.steps"
   ConfigPlace (*place)(Config&);
   ConfigRange range;                 ///< numbers, and each in a list of them
-  std::vector<std::string> choices;  ///< texts only; empty: any text
+  std::vector<std::string> choices;  ///< texts, and each in a list of them; empty: any text
   std::string meaning;               ///< one line
   bool maps = false;                 ///< lists only: items may be maps, read as "key=value ..."
+  bool automatic = false;            ///< whole numbers only: may be `auto`, which is kept as 0
 
   std::string_view section() const;
   std::string_view name() const;  ///< without the section

@@ -46,6 +46,10 @@ struct Assigner {
   const ConfigText& value;
 
   bool operator()(int64_t* place) const {
+    if (field.automatic && !value.is_list && value.text == "auto") {
+      *place = 0;
+      return true;
+    }
     return !value.is_list && !value.quoted && parse_number(value.text, field.range, *place);
   }
   bool operator()(double* place) const {
@@ -66,7 +70,12 @@ struct Assigner {
     return true;
   }
   bool operator()(std::vector<std::string>* place) const {
-    if (!value.is_list || !std::all_of(value.items.begin(), value.items.end(), is_storable))
+    const auto allowed = [this](const std::string& item) {
+      const auto& choices = field.choices;
+      return is_storable(item) &&
+             (choices.empty() || std::find(choices.begin(), choices.end(), item) != choices.end());
+    };
+    if (!value.is_list || !std::all_of(value.items.begin(), value.items.end(), allowed))
       return false;
     *place = value.items;
     return true;
@@ -96,6 +105,11 @@ struct Printer {
   }
 };
 
+bool is_automatic(const ConfigField& field, const ConfigPlace& place) {
+  const auto* const number = std::get_if<int64_t*>(&place);
+  return field.automatic && number && **number == 0;
+}
+
 }  // namespace
 
 bool assign(const ConfigField& field, Config& config, const ConfigText& value) {
@@ -109,12 +123,14 @@ std::string value_json(const ConfigField& field, const Config& config) {
     return nlohmann::json(**text).dump();
   if (const auto* const list = std::get_if<std::vector<std::string>*>(&place))
     return nlohmann::json(**list).dump();
+  if (is_automatic(field, place)) return "\"auto\"";
   return std::visit(Printer{}, place);  // numbers, lists of them and booleans are spelt alike
 }
 
 std::string value_yaml(const ConfigField& field, const Config& config) {
   Config copy = config;
-  return std::visit(Printer{}, field.place(copy));
+  const ConfigPlace place = field.place(copy);
+  return is_automatic(field, place) ? "auto" : std::visit(Printer{}, place);
 }
 
 }  // namespace fullbore

@@ -1,0 +1,243 @@
+#include "fullbore/train/memory_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/monitor/process.h"
+
+namespace fullbore {
+namespace {
+
+// What is left to the process itself, its libraries and the page cache, where no budget is given.
+constexpr double kShareOfMemory = 0.9;
+constexpr int64_t kLargestBatch = 65536;
+constexpr size_t kMostRemedies = 3;
+
+std::string gigabytes(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+std::optional<double> unit_bytes(std::string_view unit) {
+  static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {{{"", 1},
+                                                                                 {"B", 1},
+                                                                                 {"KiB", 0x1p10},
+                                                                                 {"MiB", 0x1p20},
+                                                                                 {"GiB", 0x1p30},
+                                                                                 {"TiB", 0x1p40},
+                                                                                 {"MB", 1e6},
+                                                                                 {"GB", 1e9}}};
+  for (const auto& [name, bytes] : kUnits)
+    if (name == unit) return bytes;
+  return std::nullopt;
+}
+
+/// One run's search for settings that fit.
+class Fitting {
+ public:
+  Fitting(const Config& config, const RunPlanner& plan)
+      : given_(config), plan_(plan), budget_(memory_budget_bytes(config)) {}
+
+  FittedConfig run() {
+    if (given_.train.batch_size == 0) return solve_batch();
+    if (given_.engine.accumulate == 0) return solve_parts();
+    PlannedRun run = plan_(given_);
+    if (fits(run)) return {given_, run, {}};
+    return degrade(run);
+  }
+
+ private:
+  bool fits(const PlannedRun& run) const { return run.bytes <= budget_; }
+  std::string within() const { return fmt::format("within {}", gigabytes(budget_)); }
+
+  // Bytes grow with the batch almost linearly: where the line through two plans meets the budget is the
+  // first guess, and bisection needs few plans from there.
+  FittedConfig solve_batch() {
+    if (given_.engine.accumulate == 0)
+      throw UsageError("train.batch_size and engine.accumulate are both auto; give one of them");
+    Config config = given_;
+    const int64_t parts = given_.engine.accumulate;  // the batch is a multiple of it
+    const auto planned = [&](int64_t rows) {
+      config.train.batch_size = rows * parts;
+      return plan_(config);
+    };
+    const PlannedRun one = planned(1);
+    if (!fits(one)) refuse(config, one);
+    const PlannedRun two = planned(2);
+    const double slope = std::max(1.0, static_cast<double>(two.bytes - one.bytes));
+    const int64_t most = kLargestBatch / parts;
+    int64_t low = 1;          // fits
+    int64_t high = most + 1;  // does not, or is not allowed
+    auto guess = 1 + static_cast<int64_t>(static_cast<double>(budget_ - one.bytes) / slope);
+    for (int64_t step = 1; high - low > 1; step *= 2) {
+      guess = std::clamp(guess, low + 1, high - 1);
+      const bool good = fits(planned(guess));
+      (good ? low : high) = guess;
+      // Outwards from the guess until there is a bound on either side, then in halves.
+      guess = low == 1 ? high - step : high == most + 1 ? low + step : low + (high - low) / 2;
+    }
+    const PlannedRun run = planned(low);
+    return {
+        config, run, {fmt::format("train.batch_size={}: the largest {}", low * parts, within())}};
+  }
+
+  FittedConfig solve_parts() {
+    Config config = given_;
+    config.engine.accumulate = 1;
+    const PlannedRun whole = plan_(config);
+    if (fits(whole)) return {config, whole, {"engine.accumulate=1: the whole batch fits"}};
+    const std::optional<PlannedRun> run = fewest_parts(config);
+    if (!run) refuse(config, whole);
+    return {config, *run, {parts_text(config)}};
+  }
+
+  std::string parts_text(const Config& config) const {
+    return fmt::format("engine.accumulate={}: the fewest parts {}", config.engine.accumulate,
+                       within());
+  }
+
+  // Sets engine.accumulate to the least divisor of the batch that fits.
+  std::optional<PlannedRun> fewest_parts(Config& config) {
+    const int64_t batch = config.train.batch_size;
+    const Config before = config;
+    for (int64_t parts = before.engine.accumulate + 1; parts <= batch; ++parts) {
+      if (batch % parts != 0 || config.optim.noise_scale) continue;
+      config.engine.accumulate = parts;
+      const PlannedRun run = plan_(config);
+      if (fits(run)) return run;
+    }
+    config = before;
+    return std::nullopt;
+  }
+
+  FittedConfig degrade(const PlannedRun& asked) {
+    FittedConfig result{given_, asked, {}};
+    for (const std::string& way : given_.engine.degrade) {
+      if (way == "recompute" && result.config.engine.recompute == "off") {
+        result.config.engine.recompute = "auto";
+        result.run = plan_(result.config);
+        result.decisions.push_back("engine.recompute=auto: " + too_large(asked));
+      } else if (way == "accumulate") {
+        if (const auto run = fewest_parts(result.config)) {
+          result.run = *run;
+          result.decisions.push_back(parts_text(result.config));
+        }
+      }
+      if (fits(result.run)) return result;
+    }
+    refuse(given_, asked);
+  }
+
+  std::string too_large(const PlannedRun& run) const {
+    return fmt::format("the run would take {}, {} are allowed", gigabytes(run.bytes),
+                       gigabytes(budget_));
+  }
+
+  struct Remedy {
+    std::string setting;
+    PlannedRun run;
+    double cost = 0;  ///< time per sequence, relative
+  };
+
+  [[noreturn]] void refuse(const Config& config, const PlannedRun& asked) {
+    std::vector<Remedy> remedies = find_remedies(config);
+    const auto per_sequence = [](const PlannedRun& run, int64_t batch) {
+      return run.seconds / static_cast<double>(std::max<int64_t>(1, batch));
+    };
+    for (Remedy& remedy : remedies)
+      remedy.cost = per_sequence(remedy.run, batches_[remedy.setting]) /
+                    per_sequence(asked, config.train.batch_size);
+    std::stable_sort(remedies.begin(), remedies.end(),
+                     [](const Remedy& a, const Remedy& b) { return a.cost < b.cost; });
+    std::string text = fmt::format("memory: {} (engine.memory_budget).", too_large(asked));
+    text +=
+        remedies.empty()
+            ? " No setting of the engine makes it fit: the model or its context must be smaller."
+            : " What would fit, cheapest first:";
+    for (size_t i = 0; i < std::min(kMostRemedies, remedies.size()); ++i)
+      text += fmt::format("\n  {:<48} {:>10}  {:+.0f} % time per sequence", remedies[i].setting,
+                          gigabytes(remedies[i].run.bytes), 100 * (remedies[i].cost - 1));
+    throw UsageError(text);
+  }
+
+  std::vector<Remedy> find_remedies(const Config& config) {
+    std::vector<Remedy> remedies;
+    const auto offer = [&](const std::string& setting, const Config& changed,
+                           const std::optional<PlannedRun>& run) {
+      if (!run || !fits(*run)) return;
+      batches_[setting] = changed.train.batch_size;
+      remedies.push_back({setting, *run, 0});
+    };
+    Config changed = config;
+    const bool keeps = config.engine.recompute == "off";
+    if (keeps) {
+      changed.engine.recompute = "auto";
+      offer("engine.recompute=auto", changed, plan_(changed));
+    }
+    changed = config;
+    if (const auto run = fewest_parts(changed))
+      offer(fmt::format("engine.accumulate={}", changed.engine.accumulate), changed, run);
+    changed = config;
+    if (config.train.background_saves) {
+      changed.train.background_saves = false;
+      offer("train.background_saves=false", changed, plan_(changed));
+    }
+    changed = config;
+    if (config.engine.precision == "fp32") {
+      changed.engine.precision = "bf16";
+      offer("engine.precision=bf16", changed, plan_(changed));
+    }
+    changed = config;
+    for (int64_t batch = config.train.batch_size / 2; batch >= 1; batch /= 2) {
+      changed.train.batch_size = batch;
+      if (batch % config.engine.accumulate != 0) continue;
+      const PlannedRun run = plan_(changed);
+      if (!fits(run)) continue;
+      offer(fmt::format("train.batch_size={}", batch), changed, run);
+      break;
+    }
+    if (remedies.empty() && keeps) {  // together
+      changed = config;
+      changed.engine.recompute = "auto";
+      if (const auto run = fewest_parts(changed))
+        offer(fmt::format("engine.recompute=auto engine.accumulate={}", changed.engine.accumulate),
+              changed, run);
+    }
+    return remedies;
+  }
+
+  const Config& given_;
+  const RunPlanner& plan_;
+  const int64_t budget_;
+  std::map<std::string, int64_t> batches_;  // of the remedies, by setting
+};
+
+}  // namespace
+
+int64_t memory_budget_bytes(const Config& config) {
+  const std::string& text = config.engine.memory_budget;
+  const auto available = static_cast<double>(memory_limit_bytes());
+  if (text.empty()) return static_cast<int64_t>(kShareOfMemory * available);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const std::optional<double> bytes = unit_bytes(unit);
+  if (error != std::errc() || !bytes || !(number > 0) || number * *bytes > 0x1p60)
+    throw UsageError(fmt::format(
+        "engine.memory_budget is '{}'; bytes such as 6GiB or 1500MB were expected, or a "
+        "share of the memory such as 0.5",
+        text));
+  const bool share = unit.empty() && number <= 1;
+  return static_cast<int64_t>(share ? number * available : number * *bytes);
+}
+
+FittedConfig fit_memory(const Config& config, const RunPlanner& plan) {
+  return Fitting(config, plan).run();
+}
+
+}  // namespace fullbore

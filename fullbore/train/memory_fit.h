@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fullbore/train/config.h"
+
+namespace fullbore {
+
+/// What a run with some settings would take, told by its plans alone: nothing is allocated or compiled.
+struct PlannedRun {
+  int64_t bytes = 0;   ///< planned peak of all programs, with the copy that background saves need
+  double seconds = 0;  ///< roofline time of a training step
+};
+using RunPlanner = std::function<PlannedRun(const Config&)>;
+
+/// Bytes that a run may plan for: engine.memory_budget, "6GiB", "1500MB" or a share of what the process may
+/// use such as "0.5"; nine tenths of that where it is empty. UsageError for anything else.
+int64_t memory_budget_bytes(const Config& config);
+
+/// The settings with which the run keeps to its budget.
+struct FittedConfig {
+  Config config;  ///< has no `auto` for batch_size and accumulate any more
+  PlannedRun run;
+  /// What was decided, for people: "train.batch_size=96: the largest within 3.00 GiB".
+  std::vector<std::string> decisions;
+};
+
+/// Solves what is `auto`: train.batch_size, the largest, by bisection over plans; engine.accumulate, the
+/// fewest parts. A run that does not fit is changed in the ways that engine.degrade names, in that
+/// order, or refused: UsageError with the three cheapest changes that would make it fit, and their cost.
+/// engine.recompute=auto may recompute as much as it takes.
+FittedConfig fit_memory(const Config& config, const RunPlanner& plan);
+
+}  // namespace fullbore

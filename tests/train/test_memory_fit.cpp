@@ -1,0 +1,160 @@
+#include "fullbore/train/memory_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fullbore/base/error.h"
+#include "fullbore/monitor/process.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+/// A run whose bytes are known: State and its copy, and activations of each sequence of a part.
+struct MadeUpRuns {
+  int64_t state = 100 * kMiB;
+  int64_t sequence = 10 * kMiB;
+  int plans = 0;
+
+  PlannedRun operator()(const Config& config) {
+    ++plans;
+    const int64_t rows = config.train.batch_size / config.engine.accumulate;
+    const bool again = config.engine.recompute != "off";
+    const bool low = config.engine.precision == "bf16";
+    PlannedRun run;
+    run.bytes = state * (config.train.background_saves ? 2 : 1) +
+                rows * sequence / (again ? 2 : 1) / (low ? 2 : 1);
+    run.seconds = static_cast<double>(config.train.batch_size) * (again ? 1.3 : 1.0) *
+                  (low ? 0.6 : 1.0) * (config.engine.accumulate > 1 ? 1.05 : 1.0);
+    return run;
+  }
+};
+
+Config config_of(const std::string& budget, int64_t batch) {
+  Config config;
+  config.engine.memory_budget = budget;
+  config.train.batch_size = batch;
+  return config;
+}
+
+FittedConfig fit(const Config& config, MadeUpRuns& runs) {
+  return fit_memory(config, [&](const Config& each) { return runs(each); });
+}
+
+std::string refusal(const Config& config) {
+  MadeUpRuns runs;
+  try {
+    fit(config, runs);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "fits";
+}
+
+TEST(MemoryBudget, IsBytesOrAShare) {
+  Config config;
+  const std::pair<const char*, int64_t> cases[] = {
+      {"6GiB", int64_t{6} << 30},   {"1500MB", 1'500'000'000},
+      {"1.5GiB", int64_t{3} << 29}, {"4096", 4096},
+      {"512KiB", 512 << 10},        {"10B", 10}};
+  for (const auto& [text, bytes] : cases) {
+    config.engine.memory_budget = text;
+    EXPECT_EQ(memory_budget_bytes(config), bytes) << text;
+  }
+  config.engine.memory_budget = "0.5";
+  EXPECT_NEAR(static_cast<double>(memory_budget_bytes(config)),
+              0.5 * static_cast<double>(memory_limit_bytes()), 1);
+  config.engine.memory_budget = "";
+  EXPECT_GT(memory_budget_bytes(config), 0);
+  EXPECT_LT(memory_budget_bytes(config), memory_limit_bytes());
+  for (const char* wrong : {"-1", "0", "6Gib", "GiB", "6 GiB", "nan", "inf", "1e300", "6GiBx"}) {
+    config.engine.memory_budget = wrong;
+    EXPECT_THROW(memory_budget_bytes(config), UsageError) << wrong;
+  }
+}
+
+TEST(FitMemory, LeavesAloneWhatFits) {
+  MadeUpRuns runs;
+  const Config config = config_of("1GiB", 16);
+  const FittedConfig fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config, config);
+  EXPECT_TRUE(fitted.decisions.empty());
+  EXPECT_EQ(runs.plans, 1);
+}
+
+TEST(FitMemory, SolvesTheBatchInFewPlans) {
+  for (const int64_t parts : {1, 3}) {
+    MadeUpRuns runs;
+    Config config = config_of("1000MiB", 0);
+    config.engine.accumulate = parts;
+    const FittedConfig fitted = fit(config, runs);
+    EXPECT_EQ(fitted.config.train.batch_size, 80 * parts);
+    EXPECT_LE(fitted.run.bytes, 1000 * kMiB);
+    EXPECT_LE(runs.plans, 8);
+    ASSERT_EQ(fitted.decisions.size(), 1u);
+  }
+}
+
+// Where bytes jump, the guess from two plans is far off.
+TEST(FitMemory, SolvesTheBatchWhereBytesAreNoLine) {
+  for (const int64_t kink : {1, 2, 5, 40, 41, 1000}) {
+    const auto planned = [&](const Config& config) {
+      const int64_t batch = config.train.batch_size;
+      return PlannedRun{batch * kMiB + (batch > kink ? 60 * kMiB : 0), 1};
+    };
+    const FittedConfig fitted = fit_memory(config_of("100MiB", 0), planned);
+    const int64_t expected = kink >= 100 ? 100 : std::max<int64_t>(40, kink);
+    EXPECT_EQ(fitted.config.train.batch_size, expected) << kink;
+  }
+}
+
+TEST(FitMemory, SolvesTheNumberOfParts) {
+  MadeUpRuns runs;
+  Config config = config_of("300MiB", 24);  // 10 sequences fit
+  config.engine.accumulate = 0;
+  EXPECT_EQ(fit(config, runs).config.engine.accumulate, 3);
+  config.train.batch_size = 8;
+  EXPECT_EQ(fit(config, runs).config.engine.accumulate, 1);
+}
+
+TEST(FitMemory, DegradesInTheOrderGiven) {
+  MadeUpRuns runs;
+  Config config = config_of("300MiB", 18);
+  config.engine.degrade = {"recompute", "accumulate"};
+  FittedConfig fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config.engine.recompute, "auto");
+  EXPECT_EQ(fitted.config.engine.accumulate, 1);
+  config.engine.degrade = {"accumulate", "recompute"};
+  fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config.engine.recompute, "off");
+  EXPECT_EQ(fitted.config.engine.accumulate, 2);
+  config.train.batch_size = 40;  // 20 fit with recomputation: both are needed
+  config.engine.degrade = {"recompute", "accumulate"};
+  fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config.engine.recompute, "auto");
+  EXPECT_EQ(fitted.config.engine.accumulate, 2);
+  EXPECT_EQ(fitted.decisions.size(), 2u);
+}
+
+TEST(FitMemory, RefusesWithTheCheapestRemedies) {
+  const std::string text = refusal(config_of("300MiB", 18));
+  EXPECT_NE(text.find("would take 380.0 MiB, 300.0 MiB are allowed"), std::string::npos) << text;
+  const size_t precision = text.find("engine.precision=bf16");
+  const size_t saves = text.find("train.background_saves=false");
+  const size_t batch = text.find("train.batch_size=9");
+  EXPECT_LT(precision, saves) << text;  // cheapest first
+  EXPECT_LT(saves, batch) << text;
+  EXPECT_NE(text.find("-40 % time per sequence"), std::string::npos) << text;
+  EXPECT_EQ(text.find("engine.recompute"), std::string::npos) << text;  // the fourth
+}
+
+TEST(FitMemory, RefusesWhatNothingMakesFit) {
+  EXPECT_NE(refusal(config_of("50MiB", 4)).find("No setting of the engine makes it fit"),
+            std::string::npos);
+  EXPECT_NE(refusal(config_of("50MiB", 0)).find("No setting"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fullbore
