@@ -1,14 +1,14 @@
 /// What saving in the background costs the training loop.
 ///
-///     bench_background_save [PARAMETERS_MILLIONS [FOLDER [SECONDS_BETWEEN_SAVES [ROUNDS]]]]
+///     bench_background_save [PARAMETERS_MILLIONS [FOLDER [SECONDS [ROUNDS]]]]
 ///
 /// The loop replays the training step of configs/default.yaml (on a text that it makes up) on all
 /// processors. Beside it lies a State of PARAMETERS_MILLIONS (124) million parameters and two moments
-/// each, which RunSaver saves in FOLDER (the current one): 1.5 GB a save. Intervals with one save at
-/// their beginning and without take turns, each as long as SECONDS_BETWEEN_SAVES (60), ROUNDS (3)
-/// times; the cost is the share of steps that the intervals with a save lack. On a machine that others
-/// use too, the first line is the one to look at: the processor time that a save takes, all of which
-/// the loop may lose and more it cannot.
+/// each, which RunSaver saves in FOLDER (the current one): 1.5 GB a save. Windows of SECONDS (6), longer
+/// than a save, take turns: without a save, with one at its beginning, without, ... ROUNDS (20) times.
+/// What a save costs is the time in which the loop would have made the steps that a window with a save
+/// lacks beside its two neighbours: seconds, whatever the interval between saves. Its median, with a
+/// confidence interval, is told as a share of a minute.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -22,6 +22,7 @@
 #include "apps/language_model.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/data/loader.h"
+#include "fullbore/monitor/sample_statistics.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/run_saver.h"
 #include "fullbore/train/step_function.h"
@@ -40,11 +41,6 @@ double processor_seconds() {
   timespec now = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 State large_state(int64_t parameters) {
@@ -98,7 +94,21 @@ class Loop {
   Loader loader_;
 };
 
-int measure(int64_t parameters, const std::string& parent, double interval, int rounds) {
+void save_alone(RunSaver& saver, int workers) {
+  const Clock::time_point start = Clock::now();
+  const double processor = processor_seconds();
+  saver.save({}, false, {});
+  saver.finish();
+  const double used = processor_seconds() - processor;
+  fmt::print(
+      "alone: {:.2f} s, of which {:.0f} ms hold the loop up; {:.2f} s of processor time: {:.2f} % "
+      "of "
+      "{} processors for a minute\n",
+      seconds_since(start), saver.stall_seconds() * 1e3, used, 100 * used / (60 * workers),
+      workers);
+}
+
+int measure(int64_t parameters, const std::string& parent, double window, int rounds) {
   const std::string folder = parent + "/background_save";
   std::filesystem::create_directories(folder);
   Loop loop(
@@ -106,38 +116,30 @@ int measure(int64_t parameters, const std::string& parent, double interval, int 
   const State state = large_state(parameters);
   CheckpointStore store(folder, 1);
   RunSaver saver(store, state, loop.team(), {.keep = 1});
-  {
-    const Clock::time_point start = Clock::now();
-    const double processor = processor_seconds();
-    saver.save({}, false, {});
-    saver.finish();
-    const double used = processor_seconds() - processor;
-    fmt::print(
-        "alone: {:.2f} s, of which {:.0f} ms hold the loop up; {:.2f} s of processor time: {:.2f} "
-        "% "
-        "of {} processors over {:g} s\n",
-        seconds_since(start), saver.stall_seconds() * 1e3, used,
-        100 * used / (interval * loop.team().workers()), loop.team().workers(), interval);
-  }
+  save_alone(saver, loop.team().workers());
   loop.run(Clock::now(), 2);
-  std::vector<double> costs;
-  std::vector<double> stalls;
+  double before = loop.run(Clock::now(), window);
+  std::vector<double> seconds;
   for (int round = 0; round < rounds; ++round) {
-    const double without = loop.run(Clock::now(), interval);
     const Clock::time_point start = Clock::now();
-    const double stalled_before = saver.stall_seconds();
     RunRecord record;
     record.step = round + 1;
     saver.save(record, false, {});
-    stalls.push_back(saver.stall_seconds() - stalled_before);
-    const double with = loop.run(start, interval);
+    const double with = loop.run(start, window);
     saver.finish();
-    costs.push_back(1 - with / without);
-    fmt::print("{:.2f} steps/s without, {:.2f} with a save; stall {:.0f} ms; cost {:.2f} %\n",
-               without, with, stalls.back() * 1e3, costs.back() * 100);
+    const double after = loop.run(Clock::now(), window);
+    seconds.push_back(window * (1 - with / (0.5 * (before + after))));
+    fmt::print("{:.2f} {:.2f} {:.2f} steps/s without, with, without a save: {:+.2f} s\n", before,
+               with, after, seconds.back());
+    before = after;
   }
-  fmt::print("{} per save, one in {:g} s: median cost {:.2f} %, median stall {:.0f} ms\n",
-             state.bytes(), interval, median(costs) * 100, median(stalls) * 1e3);
+  const ConfidenceInterval interval = bootstrap_median(seconds);
+  fmt::print(
+      "a save of {} bytes costs the loop {:.2f} s (95 % confidence {:.2f} to {:.2f}): {:.2f} % "
+      "({:.2f} to "
+      "{:.2f}) at one a minute\n",
+      state.bytes(), median(seconds), interval.low, interval.high, median(seconds) / 0.6,
+      interval.low / 0.6, interval.high / 0.6);
   std::filesystem::remove_all(folder);
   return 0;
 }
@@ -148,5 +150,5 @@ int measure(int64_t parameters, const std::string& parent, double interval, int 
 int main(int argc, char** argv) {
   const double millions = argc > 1 ? std::atof(argv[1]) : 124.439808;
   return fullbore::measure(static_cast<int64_t>(millions * 1e6), argc > 2 ? argv[2] : ".",
-                           argc > 3 ? std::atof(argv[3]) : 60, argc > 4 ? std::atoi(argv[4]) : 3);
+                           argc > 3 ? std::atof(argv[3]) : 6, argc > 4 ? std::atoi(argv[4]) : 20);
 }
