@@ -18,6 +18,7 @@
 #include "fullbore/passes/pass.h"
 #include "fullbore/passes/recompute.h"
 #include "fullbore/passes/remove_dead.h"
+#include "fullbore/passes/schedule.h"
 #include "fullbore/passes/simplify.h"
 
 namespace fullbore {
@@ -78,6 +79,9 @@ const std::vector<Pass>& pipeline() {
        "after all passes that look at single nodes", true, fuse},
       {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",
        "after fusion: only now is it known which values reach memory", true, narrow_storage},
+      {"schedule", "nodes that nobody waits for are put off where that saves memory",
+       "after all that decides what is made and in which type, for it counts bytes", true,
+       schedule},
       {"recompute", "activations are made again for the gradient where engine.recompute allows it",
        "last: all that takes memory is there with its bytes, and nothing merges equal nodes again",
        true, recompute},

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "fullbore/passes/recompute.h"
+#include "fullbore/passes/memory_lowering.h"
 
 namespace fullbore {
 namespace {

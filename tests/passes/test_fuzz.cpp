@@ -9,8 +9,8 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
+#include "fullbore/passes/memory_lowering.h"
 #include "fullbore/passes/pass.h"
-#include "fullbore/passes/recompute.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/random_graph.h"
 
