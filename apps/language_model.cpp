@@ -219,6 +219,8 @@ CompileOptions compile_options(const Config& config) {
   options.recompute = config.engine.recompute == "full"   ? Recompute::full
                       : config.engine.recompute == "auto" ? Recompute::automatic
                                                           : Recompute::off;
+  if (config.engine.attention == "decomposed")
+    options.decomposed = {"attention", "attention_gradient"};
   options.memory_bytes = memory_budget_bytes(config);
   options.keeps_snapshot = config.train.background_saves;
   std::vector<std::string> known;

@@ -49,6 +49,7 @@ Target compile_target(const Backend& backend, const CompileOptions& options, int
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
   target.recompute = options.recompute;
+  for (const std::string& op : options.decomposed) target.claimed.erase(op);
   return target;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct CompileOptions {
   bool reuse_memory = true;
   DType precision = DType::f32;               ///< or bf16, f16: passes/lower_precision.h
   std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
+  std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
   Recompute recompute = Recompute::off;       ///< passes/recompute.h
   /// Of Recompute::automatic: the planned peak to stay within, as far as that is possible; 0: any.
   int64_t memory_bytes = 0;

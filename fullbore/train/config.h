@@ -91,6 +91,7 @@ struct Config {
     double loss_scale_backoff = 0.5;
     int64_t loss_scale_interval = 2000;
     int64_t threads = 0;
+    std::string attention = "tiled";
     std::string recompute = "off";
     std::string memory_budget = {};
     std::vector<std::string> degrade;
