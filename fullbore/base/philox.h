@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 
 namespace fullbore {
 
@@ -44,6 +45,11 @@ class PhiloxStream {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(bits()) * n) >> 64);
   }
   double normal();  ///< standard normal (Box-Muller, two draws)
+
+  // Many at once, many times faster; each is what the single call would give next.
+  void uniforms(std::span<double> out);
+  void normals(std::span<double> out);
+  void skip(uint64_t draws) { position_ += draws; }
 
  private:
   uint64_t key_;

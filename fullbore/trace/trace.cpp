@@ -9,6 +9,46 @@
 #include "fullbore/base/philox.h"
 
 namespace fullbore {
+namespace {
+
+// Initial values that are made at a time.
+constexpr int64_t kBlock = 512;
+
+// Elements begin .. begin + out.size(); `draws` stand at the tensor's first one.
+void first_values(const Initializer& initializer, PhiloxStream draws, int64_t begin,
+                  std::span<double> out) {
+  const double a = initializer.a;
+  const double b = initializer.b;
+  switch (initializer.kind) {
+    case Initializer::Kind::zeros: std::ranges::fill(out, 0.0); break;
+    case Initializer::Kind::ones: std::ranges::fill(out, 1.0); break;
+    case Initializer::Kind::normal:
+      draws.skip(2 * static_cast<uint64_t>(begin));
+      draws.normals(out);
+      for (double& value : out) value = a + b * value;
+      break;
+    case Initializer::Kind::uniform:
+      draws.skip(static_cast<uint64_t>(begin));
+      draws.uniforms(out);
+      for (double& value : out) value = a + (b - a) * value;
+      break;
+    case Initializer::Kind::given:
+      std::copy_n(initializer.values.begin() + begin, out.size(), out.begin());
+      break;
+  }
+}
+
+void store(std::span<const double> values, DType dtype, void* data, int64_t begin) {
+  if (dtype == DType::f32) {  // as parameters are
+    std::ranges::transform(values, static_cast<float*>(data) + begin,
+                           [](double value) { return static_cast<float>(value); });
+    return;
+  }
+  for (size_t i = 0; i < values.size(); ++i)
+    store_element(data, dtype, begin + static_cast<int64_t>(i), values[i]);
+}
+
+}  // namespace
 
 Trace::Trace(std::string name, bool training) : builder_(std::move(name)), training_(training) {}
 
@@ -75,23 +115,23 @@ Graph Trace::finish() {
 }
 
 void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
-                const std::string& name, void* data) {
-  PhiloxStream draws(seed, hash_text(name));
-  for (int64_t i = 0; i < type.elements(); ++i) {
-    double value = 0;
-    switch (initializer.kind) {
-      case Initializer::Kind::zeros: break;
-      case Initializer::Kind::ones: value = 1; break;
-      case Initializer::Kind::normal: value = initializer.a + initializer.b * draws.normal(); break;
-      case Initializer::Kind::uniform: value = draws.uniform(initializer.a, initializer.b); break;
-      case Initializer::Kind::given:
-        FB_CHECK(static_cast<int64_t>(initializer.values.size()) == type.elements(),
-                 "{} initial values for '{}' of {}", initializer.values.size(), name, type.text());
-        value = initializer.values[static_cast<size_t>(i)];
-        break;
+                const std::string& name, void* data, Team* team) {
+  FB_CHECK(initializer.kind != Initializer::Kind::given ||
+               static_cast<int64_t>(initializer.values.size()) == type.elements(),
+           "{} initial values for '{}' of {}", initializer.values.size(), name, type.text());
+  const PhiloxStream draws(seed, hash_text(name));
+  const auto fill = [&](int64_t begin, int64_t end) {
+    double values[kBlock];
+    for (int64_t at = begin; at < end; at += kBlock) {
+      const std::span<double> block(values, static_cast<size_t>(std::min(kBlock, end - at)));
+      first_values(initializer, draws, at, block);
+      store(block, type.dtype, data, at);
     }
-    store_element(data, type.dtype, i, value);
-  }
+  };
+  if (team)
+    team->parallel_for(type.elements(), fill);
+  else
+    fill(0, type.elements());
 }
 
 }  // namespace fullbore

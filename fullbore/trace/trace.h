@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/base/threads.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
@@ -102,8 +103,9 @@ class Scope {
   Trace& trace_;
 };
 
-/// Fills `data` with the parameter's first values.
+/// Fills `data` with the parameter's first values, on all workers of the team if there is one: element i
+/// is a function of seed, name and i.
 void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
-                const std::string& name, void* data);
+                const std::string& name, void* data, Team* team = nullptr);
 
 }  // namespace fullbore

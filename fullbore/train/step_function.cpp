@@ -112,12 +112,13 @@ void start_averages(State& state) {
   }
 }
 
-State initial_state(const TracedStep& step, uint64_t seed) {
+State initial_state(const TracedStep& step, uint64_t seed, Team* team) {
   State state(state_entries(step.graph));
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
-    initialize(step.initializers.at(entry.name), entry.type, seed, entry.name,
-               state.data(static_cast<int>(i)));
+    const Initializer& initializer = step.initializers.at(entry.name);
+    if (initializer.kind == Initializer::Kind::zeros) continue;  // as State is from the beginning
+    initialize(initializer, entry.type, seed, entry.name, state.data(static_cast<int>(i)), team);
   }
   if (state.find("random.seed") >= 0)
     state.span<int64_t>("random.seed")[0] = std::bit_cast<int64_t>(seed);

@@ -55,8 +55,9 @@ TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchFie
 Graph with_averages(const Graph& graph);
 
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
-/// an entry, becomes the seed, and averages become what they average.
-State initial_state(const TracedStep& step, uint64_t seed);
+/// an entry, becomes the seed, and averages become what they average. A team shares the work and
+/// changes no bit.
+State initial_state(const TracedStep& step, uint64_t seed, Team* team = nullptr);
 
 /// Copies every parameter of the State to its moving average, where it has one: for parameters that
 /// were filled anew.

@@ -26,8 +26,8 @@ TracedStep trace(const TrainingJob& job) {
   return step;
 }
 
-State filled_state(const TrainingJob& job, const TracedStep& step) {
-  State state = initial_state(step, job.options.seed);
+State filled_state(const TrainingJob& job, const TracedStep& step, Team& team) {
+  State state = initial_state(step, job.options.seed, &team);
   if (job.initialize) {
     job.initialize(state);
     start_averages(state);
@@ -46,9 +46,9 @@ int64_t samples_of(const BatchSource& source) {
 StepRunner::StepRunner(const TrainingJob& job) : StepRunner(job, Clock::now()) {}
 
 StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
-    : step_(trace(job)),
-      state_(filled_state(job, step_)),
-      team_(job.options.workers > 0 ? job.options.workers : available_processors()),
+    : team_(job.options.workers > 0 ? job.options.workers : available_processors()),
+      step_(trace(job)),
+      state_(filled_state(job, step_, team_)),
       trace_seconds_(seconds_between(start, Clock::now())),
       program_(Program::compile(step_.graph, state_, team_, job.options.compile, &compilation_)),
       loader_(job.training, job.options.loader),

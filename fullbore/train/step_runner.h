@@ -41,9 +41,9 @@ class StepRunner {
  private:
   StepRunner(const TrainingJob& job, std::chrono::steady_clock::time_point start);
 
+  Team team_;
   TracedStep step_;
   State state_;
-  Team team_;
   double trace_seconds_;
   CompileReport compilation_;
   Program program_;

@@ -86,7 +86,7 @@ class Trainer {
     for (const std::vector<BatchField>& shape : job_.training->shapes()) {
       const TracedStep step =
           trace_training_step(job_.loss, shape, options_.optimizer, options_.accumulate);
-      if (graphs_.empty()) state_ = initial_state(step, options_.seed);
+      if (graphs_.empty()) state_ = initial_state(step, options_.seed, &team_);
       graphs_.push_back(with_metrics(step.graph, options_.metrics));
     }
   }

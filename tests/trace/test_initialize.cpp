@@ -105,6 +105,32 @@ TEST(Initialize, PrefixesAgree) {
   EXPECT_TRUE(std::equal(shorter.begin(), shorter.end(), longer.begin()));
 }
 
+// Nor does it matter who fills which part.
+TEST(Initialize, AnyNumberOfThreadsGivesTheSameBytes) {
+  const Initializer kinds[] = {Initializer::zeros(), Initializer::ones(),
+                               Initializer::normal(0.02, 1), Initializer::uniform(-1, 3),
+                               Initializer::given(std::vector<double>(10007, 0.3))};
+  for (const Initializer& kind : kinds)
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const TensorType type{dtype, {10007}};
+      std::vector<char> alone(static_cast<size_t>(type.bytes()), '\x11');
+      initialize(kind, type, 1, "w", alone.data());
+      for (const int workers : {1, 2, 3, 7}) {
+        Team team(workers);
+        std::vector<char> together(alone.size(), '\x22');
+        initialize(kind, type, 1, "w", together.data(), &team);
+        EXPECT_EQ(together, alone) << workers << " " << dtype_name(dtype);
+      }
+    }
+}
+
+TEST(Initialize, EmptyTensorsAreLeftAlone) {
+  Team team(2);
+  float nothing = 7;
+  initialize(Initializer::normal(1), {DType::f32, {0, 3}}, 1, "w", &nothing, &team);
+  EXPECT_EQ(nothing, 7);
+}
+
 TEST(InitializeDeathTest, GivenValuesMustFit) {
   float values[3];
   EXPECT_DEATH(initialize(Initializer::given({1, 2}), {DType::f32, {3}}, 1, "w", values),

@@ -1,0 +1,108 @@
+#include "fullbore/base/draw_unit.h"
+
+#include <immintrin.h>
+
+#include <array>
+#include <bit>
+#include <iterator>
+#include <numbers>
+
+// GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+namespace fullbore {
+namespace {
+
+#define FB_UNROLL _Pragma("GCC unroll 16")
+
+constexpr auto kSign = uint64_t{1} << 63;
+constexpr auto kTwo52 = std::bit_cast<uint64_t>(0x1p52);
+constexpr auto kTwo84 = std::bit_cast<uint64_t>(0x1p84);
+constexpr auto kRootHalf = std::bit_cast<uint64_t>(1 / std::numbers::sqrt2);
+
+// Coefficients of z^k, the last first. 2 atanh s / s in z = s^2: 2 / (2k + 1).
+constexpr auto kTwiceAtanh = [] {
+  std::array<double, 10> terms{};
+  for (size_t k = 0; k < terms.size(); ++k)
+    terms[terms.size() - 1 - k] = 2 / static_cast<double>(2 * k + 1);
+  return terms;
+}();
+// sin(2 pi t) / t in z = t^2: (-1)^k (2 pi)^(2k+1) / (2k+1)!
+constexpr auto kSineOfTurns = [] {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  std::array<double, 12> terms{};
+  double term = kTurn;
+  for (size_t k = 0; k < terms.size(); ++k) {
+    terms[terms.size() - 1 - k] = term;
+    term *= -(kTurn * kTurn) / static_cast<double>((2 * k + 2) * (2 * k + 3));
+  }
+  return terms;
+}();
+
+namespace baseline {
+#define FB_TARGET
+#define FB_INLINE __attribute__((always_inline)) static inline
+constexpr size_t kLanes = 2;
+using Words __attribute__((vector_size(16))) = uint64_t;
+using Reals __attribute__((vector_size(16))) = double;
+FB_INLINE Words product(Words a, Words b) {
+  return reinterpret_cast<Words>(
+      _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+}
+FB_INLINE Reals root(Reals x) { return _mm_sqrt_pd(x); }
+#include "fullbore/base/draw_unit.inc"
+#undef FB_TARGET
+#undef FB_INLINE
+}  // namespace baseline
+
+namespace avx2 {
+#define FB_TARGET __attribute__((target("avx2")))
+#define FB_INLINE FB_TARGET __attribute__((always_inline)) static inline
+constexpr size_t kLanes = 4;
+using Words __attribute__((vector_size(32))) = uint64_t;
+using Reals __attribute__((vector_size(32))) = double;
+FB_INLINE Words product(Words a, Words b) {
+  return reinterpret_cast<Words>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
+FB_INLINE Reals root(Reals x) { return _mm256_sqrt_pd(x); }
+#include "fullbore/base/draw_unit.inc"
+#undef FB_TARGET
+#undef FB_INLINE
+}  // namespace avx2
+
+namespace avx512 {
+#define FB_TARGET __attribute__((target("avx512f")))
+#define FB_INLINE FB_TARGET __attribute__((always_inline)) static inline
+constexpr size_t kLanes = 8;
+using Words __attribute__((vector_size(64))) = uint64_t;
+using Reals __attribute__((vector_size(64))) = double;
+FB_INLINE Words product(Words a, Words b) {
+  return reinterpret_cast<Words>(
+      _mm512_mul_epu32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+FB_INLINE Reals root(Reals x) { return _mm512_sqrt_pd(x); }
+#include "fullbore/base/draw_unit.inc"
+#undef FB_TARGET
+#undef FB_INLINE
+}  // namespace avx512
+
+}  // namespace
+
+const std::vector<DrawUnit>& draw_units() {
+  static const std::vector<DrawUnit> units = [] {
+    std::vector<DrawUnit> found;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f"))
+      found.push_back({"avx512", avx512::bits, avx512::normals});
+    if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", avx2::bits, avx2::normals});
+    found.push_back({"sse2", baseline::bits, baseline::normals});
+    return found;
+  }();
+  return units;
+}
+
+}  // namespace fullbore
