@@ -9,27 +9,52 @@
 namespace fullbore {
 namespace {
 
-constexpr int64_t kAlignment = 64;
-constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr size_t kAlignment = 64;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// Whole huge pages are not asked for: one half used would be memory that no plan knows of.
+TensorMemory map(size_t bytes) {
+  const size_t size = rounded_up(bytes, 4096);
+  void* const mapped =
+      ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  // What lies before and behind the aligned part goes back.
+  char* const begin = static_cast<char*>(mapped);
+  const size_t before = rounded_up(reinterpret_cast<uintptr_t>(begin), kHugePage) -
+                        reinterpret_cast<uintptr_t>(begin);
+  if (before > 0) (void)::munmap(begin, before);
+  if (before < kHugePage) (void)::munmap(begin + before + size, kHugePage - before);
+#ifdef MADV_HUGEPAGE
+  // A wish: where it is refused small pages serve.
+  (void)::madvise(begin + before, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+#endif
+  return TensorMemory(begin + before, {size});
+}
 
 }  // namespace
 
-void FreeTensorMemory::operator()(char* memory) const { std::free(memory); }
+void FreeTensorMemory::operator()(char* memory) const {
+  if (mapped_bytes > 0)
+    (void)::munmap(memory, mapped_bytes);
+  else
+    std::free(memory);
+}
 
 TensorMemory allocate_tensor_memory(int64_t bytes) {
-  const bool huge = bytes >= 2 * kHugePage;
-  const int64_t alignment = huge ? kHugePage : kAlignment;
-  // To whole cache lines only: a huge page half used would be memory that no plan knows of.
-  const auto size =
-      static_cast<size_t>(std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  const auto size = std::max(kAlignment, rounded_up(static_cast<size_t>(bytes), kAlignment));
+  if (size >= 2 * kHugePage) return map(size);
   void* memory = nullptr;
-  if (::posix_memalign(&memory, static_cast<size_t>(alignment), size) != 0) return nullptr;
-#ifdef MADV_HUGEPAGE
-  // A wish: where it is refused small pages serve.
-  if (huge) (void)::madvise(memory, size / kHugePage * kHugePage, MADV_HUGEPAGE);
-#endif
+  if (::posix_memalign(&memory, kAlignment, size) != 0) return nullptr;
   std::memset(memory, 0, size);
   return TensorMemory(static_cast<char*>(memory));
+}
+
+bool is_zero(const char* memory, int64_t bytes) {
+  // Equal to itself moved by one, and the first one is zero.
+  return bytes == 0 ||
+         (memory[0] == 0 && std::memcmp(memory, memory + 1, static_cast<size_t>(bytes) - 1) == 0);
 }
 
 }  // namespace fullbore

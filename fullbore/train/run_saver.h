@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -26,12 +27,13 @@ struct SaveOptions {
 /// (if there are any), optimizer (all the rest).
 std::vector<TensorGroup> tensor_groups(const State& state, Compression compression);
 
-/// Saves a run's State. In the background: State is copied to a snapshot that was allocated
-/// beforehand, and a thread of low priority writes that. The loop is held up by the copy and, where
-/// saves come faster than the disk takes them, by the wait for the one before.
+/// Saves a run's State. In the background: State is copied to a snapshot, and a thread of low priority
+/// writes that. The loop is held up by the copy and, where saves come faster than the disk takes them,
+/// by the wait for the one before.
 class RunSaver {
  public:
   RunSaver(CheckpointStore& store, const State& state, Team& team, SaveOptions options);
+  ~RunSaver() { wanted_ = true; }
 
   /// Saves the State as it is now. `before` is called first, on the writing thread: what must be on
   /// the disk when the checkpoint is. Throws DataError if this or an earlier save failed.
@@ -46,12 +48,15 @@ class RunSaver {
 
  private:
   void take_snapshot();
+  void meet_snapshot();
 
   CheckpointStore& store_;
   const State& state_;
   Team& team_;
   SaveOptions options_;
   State snapshot_;
+  std::atomic<bool> wanted_{
+      false};  ///< somebody waits for the task: it shall do no more than it must
   BackgroundTask task_;
   int64_t saves_ = 0;
   double stall_seconds_ = 0;

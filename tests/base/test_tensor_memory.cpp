@@ -9,8 +9,8 @@ namespace {
 
 TEST(TensorMemory, IsZeroAlignedAndWritableToItsEnd) {
   constexpr int64_t kMebi = int64_t{1} << 20;
-  for (const int64_t bytes :
-       {int64_t{0}, int64_t{1}, int64_t{65}, 3 * kMebi, 4 * kMebi, 5 * kMebi + 7}) {
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{65}, 3 * kMebi, 4 * kMebi,
+                              5 * kMebi + 7, 97 * kMebi + 64}) {
     const TensorMemory memory = allocate_tensor_memory(bytes);
     ASSERT_TRUE(memory);
     const auto address = reinterpret_cast<uintptr_t>(memory.get());
@@ -18,6 +18,21 @@ TEST(TensorMemory, IsZeroAlignedAndWritableToItsEnd) {
     EXPECT_TRUE(std::all_of(memory.get(), memory.get() + bytes, [](char c) { return c == 0; }));
     std::fill_n(memory.get(), bytes, '\x5a');
   }
+}
+
+TEST(TensorMemory, TellsWhetherItIsZero) {
+  constexpr int64_t kBytes = int64_t{5} << 20;
+  const TensorMemory memory = allocate_tensor_memory(kBytes);
+  EXPECT_TRUE(is_zero(memory.get(), kBytes));
+  for (const int64_t at : {int64_t{0}, int64_t{1}, kBytes / 2, kBytes - 1}) {
+    memory.get()[at] = 1;
+    EXPECT_FALSE(is_zero(memory.get(), kBytes)) << at;
+    meet_page(memory.get() + at);
+    EXPECT_EQ(memory.get()[at], 1);
+    memory.get()[at] = 0;
+  }
+  EXPECT_TRUE(is_zero(memory.get(), 0));
+  EXPECT_TRUE(is_zero(memory.get(), 1));
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+// What a save holds, whatever was zero before.
+#include "fullbore/train/run_saver.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fullbore/ckpt/checkpoint_folder.h"
+#include "fullbore/train/run_checkpoints.h"
+#include "tests/support/scratch_folder.h"
+
+namespace fullbore {
+namespace {
+
+// Three and a bit of the blocks that a snapshot is taken by.
+constexpr int64_t kElements = (7 << 18) + 5;
+
+State two_tensors() {
+  return State({{"weight", Role::parameter, {DType::f32, {kElements}}},
+                {"weight.m", Role::moment, {DType::f32, {kElements}}}});
+}
+
+std::vector<float> all_of(const State& state) {
+  std::vector<float> values;
+  for (const char* name : {"weight", "weight.m"})
+    values.insert(values.end(), state.span<float>(name).begin(), state.span<float>(name).end());
+  return values;
+}
+
+class RunSaverTest : public ::testing::TestWithParam<bool> {
+ protected:
+  std::vector<float> saved(const std::string& checkpoint) const {
+    const State state = two_tensors();
+    restore(open_checkpoint(folder_ / checkpoint).folder, tensor_slots(state),
+            UnknownTensors::kIgnore)
+        .take_or_throw();
+    return all_of(state);
+  }
+  testing::ScratchFolder folder_;
+};
+
+TEST_P(RunSaverTest, EverySaveHoldsTheStateOfItsTime) {
+  CheckpointStore store(folder_.path(), 0);
+  const State state = two_tensors();
+  Team team(3);
+  RunSaver saver(store, state, team, {.keep = 0, .background = GetParam()});
+  const auto save = [&](int64_t step) {
+    RunRecord record;
+    record.step = step;
+    saver.save(record, false, {});
+    const std::vector<float> then = all_of(state);
+    // While it is written the run goes on.
+    if (GetParam()) state.span<float>("weight")[1] += 1;
+    return then;
+  };
+  // Mostly zeros: whole blocks of them before, between and after.
+  state.span<float>("weight")[600'000] = 1;
+  state.span<float>("weight.m")[kElements - 1] = 2;
+  const std::vector<float> first = save(1);
+  // What was zero is not, and the reverse.
+  std::ranges::fill(state.span<float>("weight.m"), 3.0F);
+  std::ranges::fill(state.span<float>("weight"), 0.0F);
+  const std::vector<float> second = save(2);
+  std::ranges::fill(state.span<float>("weight.m"), 0.0F);
+  const std::vector<float> third = save(3);
+  saver.finish();
+  EXPECT_EQ(saver.saves(), 3);
+  EXPECT_TRUE(saved("step-00000001") == first);
+  EXPECT_TRUE(saved("step-00000002") == second);
+  EXPECT_TRUE(saved("step-00000003") == third);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, RunSaverTest, ::testing::Bool(),
+                         [](const auto& way) { return way.param ? "Background" : "AtOnce"; });
+
+}  // namespace
+}  // namespace fullbore
