@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -108,6 +109,9 @@ Bandwidth measure_bandwidth(Team& team) {
   return {3.0 * static_cast<double>(bytes) / best.seconds, longest < 0.8 * best.seconds};
 }
 
+// What was measured while the machine was busy serves the runs of so long: each would meet the same.
+constexpr std::chrono::hours kBusyFor{1};
+
 // Counts up when peaks are measured in another way: what is kept of the old way is not read.
 constexpr int kMethod = 2;
 
@@ -131,6 +135,7 @@ std::optional<Machine> load(const std::string& processor, int workers) {
     machine.fp32_method = json.at("fp32_method").get<std::string>();
     machine.bf16_method = json.at("bf16_method").get<std::string>();
     machine.native_bf16 = json.at("native_bf16").get<bool>();
+    machine.busy = json.value("busy", false);
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;  // written by another version: measured again
   }
@@ -149,12 +154,19 @@ void save(const Machine& machine) {
       {"bytes_per_second", machine.peaks.bytes_per_second},
       {"fp32_method", machine.fp32_method},
       {"bf16_method", machine.bf16_method},
+      {"busy", machine.busy},
       {"native_bf16", machine.native_bf16},
   };
   std::error_code error;
   std::filesystem::create_directories(cache_directory(), error);
   // A read-only cache is no failure of the run; `fullbore doctor` tells of it.
   (void)write_file_atomically(cache_path(machine.processor, machine.workers), json.dump(2) + '\n');
+}
+
+bool is_recent(const std::string& path) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  return !error && std::filesystem::file_time_type::clock::now() - written < kBusyFor;
 }
 
 }  // namespace
@@ -178,15 +190,16 @@ Machine measure_machine(Team& team) {
 }
 
 Machine known_machine(Team& team) {
-  if (std::optional<Machine> kept = load(processor_name(), team.workers())) return *kept;
-  const Machine machine = measure_machine(team);
-  if (!machine.busy) save(machine);
-  return machine;
+  const std::string processor = processor_name();
+  const std::optional<Machine> kept = load(processor, team.workers());
+  if (kept && (!kept->busy || is_recent(cache_path(processor, team.workers())))) return *kept;
+  return refresh_machine(team);
 }
 
 Machine refresh_machine(Team& team) {
   const Machine measured = measure_machine(team);
-  if (!measured.busy || !load(measured.processor, measured.workers)) save(measured);
+  const std::optional<Machine> kept = load(measured.processor, measured.workers);
+  if (!measured.busy || !kept || kept->busy) save(measured);
   return measured;
 }
 

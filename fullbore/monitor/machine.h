@@ -24,8 +24,8 @@ struct Machine {
 Machine measure_machine(Team& team);
 
 /// The figures kept in the cache folder for this processor and number of workers, or a measurement
-/// that is then kept, unless the machine was busy. A cache that cannot be read or written costs the
-/// measurement and nothing else.
+/// that is then kept: for an hour, if the machine was busy. A cache that cannot be read or written
+/// costs the measurement and nothing else.
 Machine known_machine(Team& team);
 
 /// Measures afresh and keeps the result, unless the machine was busy and something better is kept.

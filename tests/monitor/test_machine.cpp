@@ -59,6 +59,20 @@ TEST_F(MachineCache, WhatIsKeptIsNotMeasuredAgain) {
   EXPECT_LT(refresh_machine(team).peaks.fp32_flops, 9e18) << "not measured";
 }
 
+TEST_F(MachineCache, OfABusyMachineIsKeptForAnHour) {
+  Team team(1);
+  refresh_machine(team);
+  const std::string path = only_file();
+  put(path, "busy", "true");
+  put(path, "fp32_flops", "9e18");
+  EXPECT_EQ(known_machine(team).peaks.fp32_flops, 9e18);
+  EXPECT_TRUE(known_machine(team).busy);
+  namespace fs = std::filesystem;
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(61));
+  EXPECT_LT(known_machine(team).peaks.fp32_flops, 9e18);
+  EXPECT_LT(known_machine(team).peaks.fp32_flops, 9e18) << "not kept";
+}
+
 TEST_F(MachineCache, BrokenCacheIsMeasuredAgain) {
   Team team(1);
   refresh_machine(team);
