@@ -68,6 +68,7 @@ ExitCode run_bench(const BenchArguments& arguments) {
   report.peak_resident_bytes = peak_resident_bytes();
   for (size_t i = 0; i < subjects.size(); ++i) {
     subjects[i].contender.times = std::move(times[i]);
+    subjects[i].contender.seconds_to_first_step = subjects[i].runner->seconds_to_first_step();
     report.contenders.push_back(std::move(subjects[i].contender));
   }
   // With JSON on standard output there is nothing else on it.

@@ -66,6 +66,7 @@ Json contender_json(const BenchContender& c) {
           {"planned_peak_bytes", c.plan.peak_bytes},
           {"trace_seconds", c.trace_seconds},
           {"compile_seconds", c.compile_seconds},
+          {"seconds_to_first_step", c.seconds_to_first_step},
           {"first_loss", c.times.first_loss},
           {"last_loss", c.times.last_loss},
           {"peak_flops", peak_flops(c.config, c.machine.peaks)},
@@ -127,6 +128,9 @@ std::string limit_rows(const BenchReport& report) {
   text += row(report, "built in", [](const BenchContender& c) {
     return fmt::format("{} trace, {} compile", duration_text(c.trace_seconds),
                        duration_text(c.compile_seconds));
+  });
+  text += row(report, "  first step", [](const BenchContender& c) {
+    return "made after " + duration_text(c.seconds_to_first_step);
   });
   text += row(report, "loss", [](const BenchContender& c) {
     return fmt::format("{:.4f} first, {:.4f} last", c.times.first_loss, c.times.last_loss);

@@ -22,6 +22,7 @@ struct BenchContender {
   int64_t samples_per_step = 0;
   double trace_seconds = 0;
   double compile_seconds = 0;
+  double seconds_to_first_step = 0;  ///< of trace, State, compilation and that step
   BenchmarkTimes times;
 };
 

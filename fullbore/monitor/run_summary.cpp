@@ -5,6 +5,8 @@
 namespace fullbore {
 
 nlohmann::ordered_json to_json(const RunSummary& summary) {
+  nlohmann::ordered_json start = nlohmann::ordered_json::object();
+  for (const StartPart& part : summary.start) start[part.name] = part.seconds;
   nlohmann::ordered_json json = {
       {"status", summary.status},
       {"steps", summary.steps},
@@ -20,6 +22,7 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
       {"parameters", summary.parameters},
       {"flops_per_step", summary.flops_per_step},
       {"seconds_to_first_step", summary.seconds_to_first_step},
+      {"start_seconds", start},
       {"wall_seconds", summary.wall_seconds},
       {"skipped_steps", summary.skipped_steps},
       {"saves", summary.saves},

@@ -3,10 +3,17 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "fullbore/base/result.h"
 
 namespace fullbore {
+
+/// A part of the way from the start of the command to the end of the first step.
+struct StartPart {
+  std::string name;
+  double seconds = 0;
+};
 
 /// What is left of a run when it ends, as summary.json. NaN is written as null: not known.
 struct RunSummary {
@@ -27,6 +34,7 @@ struct RunSummary {
   int64_t parameters = 0;
   double flops_per_step = kUnknown;
   double seconds_to_first_step = kUnknown;  ///< from the start of the command
+  std::vector<StartPart> start;             ///< its parts, in order
   double wall_seconds = kUnknown;           ///< since the last start or resume
   int64_t skipped_steps = 0;                ///< not finite; since step 0
   int64_t saves = 0;                        ///< checkpoints written since then

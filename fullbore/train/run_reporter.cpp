@@ -37,6 +37,12 @@ void RunReporter::found_complete(const RunScale& scale, const RunPosition& resto
   write_summary(run_.summary(), summary("completed", "")).take_or_throw();
 }
 
+void RunReporter::started(std::string_view part) {
+  const double now = seconds_since_start();
+  start_parts_.push_back({std::string(part), now - parts_seconds_});
+  parts_seconds_ = now;
+}
+
 void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
                         const MetricSinkOptions& sinks) {
   stand_at(scale, restored);
@@ -58,8 +64,13 @@ void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
 
 void RunReporter::step_done(int64_t step, double loss, const StepWork& work) {
   if (meter_.steps() == 0) {
-    seconds_to_first_step_ = seconds_since_start();
-    log_->info("first step after {}", duration_text(seconds_to_first_step_));
+    started("step");
+    seconds_to_first_step_ = parts_seconds_;
+    std::string parts;
+    for (const StartPart& part : start_parts_)
+      parts +=
+          fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, duration_text(part.seconds));
+    log_->info("first step after {} ({})", duration_text(seconds_to_first_step_), parts);
   }
   meter_.add(work);
   progress_.phase.clear();
@@ -178,6 +189,7 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.parameters = scale_.parameters;
   result.flops_per_step = scale_.flops_per_step;
   result.seconds_to_first_step = seconds_to_first_step_;
+  result.start = start_parts_;
   result.wall_seconds = seconds_since_start();
   result.skipped_steps = skipped_steps_;
   result.saves = saves_;

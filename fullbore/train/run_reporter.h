@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/json_lines.h"
@@ -39,6 +41,9 @@ class RunReporter {
 
   spdlog::logger& log() { return *log_; }
   Console& console() { return console_; }
+
+  /// A part of the start ends now; the next one begins. The first began with the command.
+  void started(std::string_view part);
 
   /// Before the first step after a start or a resume. Metrics that lie beyond what was restored are
   /// cut off.
@@ -92,6 +97,8 @@ class RunReporter {
   double save_stall_seconds_ = 0;
   int64_t skipped_steps_ = 0;
   double seconds_to_first_step_ = RunSummary::kUnknown;
+  std::vector<StartPart> start_parts_;
+  double parts_seconds_ = 0;  ///< of all parts so far
 };
 
 }  // namespace fullbore

@@ -55,7 +55,8 @@ StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
       loss_output_(program_.output("loss")),
       predictions_output_(program_.plan().graph.find_output("predictions")),
       samples_per_step_(samples_of(*job.training)),
-      tokens_per_step_(job.tokens_per_step) {}
+      tokens_per_step_(job.tokens_per_step),
+      build_seconds_(seconds_between(start, Clock::now())) {}
 
 StepRunner::Step StepRunner::run() {
   const Clock::time_point start = Clock::now();
@@ -63,7 +64,7 @@ StepRunner::Step StepRunner::run() {
   const Clock::time_point ready = Clock::now();
   program_.run(batch);
   const Clock::time_point done = Clock::now();
-  ++steps_;
+  if (steps_++ == 0) seconds_to_first_step_ = build_seconds_ + seconds_between(start, done);
   const auto read = [this](int output) {
     return double{*static_cast<const float*>(program_.result(output))};
   };

@@ -37,6 +37,8 @@ class StepRunner {
 
   double trace_seconds() const { return trace_seconds_; }  ///< gradients and State included
   const CompileReport& compilation() const { return compilation_; }
+  /// Trace, State, compilation and the first step together; 0 before it.
+  double seconds_to_first_step() const { return seconds_to_first_step_; }
 
  private:
   StepRunner(const TrainingJob& job, std::chrono::steady_clock::time_point start);
@@ -53,6 +55,8 @@ class StepRunner {
   int64_t steps_ = 0;
   int64_t samples_per_step_;
   int64_t tokens_per_step_;
+  double build_seconds_;
+  double seconds_to_first_step_ = 0;
 };
 
 }  // namespace fullbore

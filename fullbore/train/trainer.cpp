@@ -43,13 +43,16 @@ class Trainer {
   ExitCode run(bool resume) {
     try {
       store_.remove_stale();
+      reporter_.started("data");
       measure_machine();
+      reporter_.started("machine");
       trace();
       if (resume && !restore()) return ExitCode::kOk;
       if (job_.initialize && position_.step == 0) {
         job_.initialize(state_);
         start_averages(state_);
       }
+      reporter_.started("state");
       prepare();
       interrupt_.emplace();
       loop();
@@ -86,7 +89,10 @@ class Trainer {
     for (const std::vector<BatchField>& shape : job_.training->shapes()) {
       const TracedStep step =
           trace_training_step(job_.loss, shape, options_.optimizer, options_.accumulate);
-      if (graphs_.empty()) state_ = initial_state(step, options_.seed, &team_);
+      if (graphs_.empty()) {
+        reporter_.started("trace");
+        state_ = initial_state(step, options_.seed, &team_);
+      }
       graphs_.push_back(with_metrics(step.graph, options_.metrics));
     }
   }
@@ -119,6 +125,7 @@ class Trainer {
     // Written while the step compiles: from here on there is always something to go on from, and a
     // folder that cannot be written to is met now, not at the first checkpoint.
     if (!restored_) save(false);
+    reporter_.started("save");
     const Clock::time_point start = Clock::now();
     programs_.emplace(job_, std::move(graphs_), state_, team_, [&](size_t done, size_t programs) {
       reporter_.console().live(fmt::format("compiling {}/{}", done + 1, programs));
@@ -126,6 +133,7 @@ class Trainer {
     loader_.emplace(job_.training, options_.loader);
     loader_->seek(static_cast<uint64_t>(position_.step));
     begin(seconds_between(start, Clock::now()));
+    reporter_.started("compile");
   }
 
   void begin(double compile_seconds) {

@@ -37,6 +37,22 @@ TEST_F(TrainerTest, LearnsAFunctionThatIsNoLanguageModel) {
   EXPECT_NEAR(weight[2], 3, 0.05);
 }
 
+TEST_F(TrainerTest, TellsWhereTheStartWent) {
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  const auto json = nlohmann::ordered_json::parse(file("run/summary.json"));
+  double sum = 0;
+  std::string parts;
+  for (const auto& [part, seconds] : json["start_seconds"].items()) {
+    EXPECT_GE(seconds.get<double>(), 0) << part;
+    sum += seconds.get<double>();
+    parts += part + " ";
+  }
+  EXPECT_EQ(parts, "data machine trace state save compile step ");
+  EXPECT_NEAR(sum, json["seconds_to_first_step"].get<double>(), 1e-9);
+  EXPECT_THAT(file("run/log.txt"), HasSubstr("first step after "));
+  EXPECT_THAT(file("run/log.txt"), HasSubstr(", compile "));
+}
+
 TEST_F(TrainerTest, StagesMakeTheSameBitsAsOneRun) {
   ASSERT_EQ(train_in("whole"), ExitCode::kOk);
   for (const int64_t steps : {10, 13, 30}) {
