@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "apps/language_batches.h"
 #include "fullbore/base/cache_directory.h"
@@ -223,6 +224,7 @@ CompileOptions compile_options(const Config& config) {
     options.decomposed = {"attention", "attention_gradient"};
   options.memory_bytes = memory_budget_bytes(config);
   options.keeps_snapshot = config.train.background_saves;
+  options.plan_folder = compile_cache_directory("plans");
   std::vector<std::string> known;
   for (const Pass& pass : pipeline())
     if (pass.optional) known.emplace_back(pass.name);
@@ -233,6 +235,12 @@ CompileOptions compile_options(const Config& config) {
   options.passes.disabled = {config.engine.disabled_passes.begin(),
                              config.engine.disabled_passes.end()};
   return options;
+}
+
+void choose_caches(const Config& config) {
+  if (!config.engine.cache_dir.empty())
+    setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
+  if (!config.engine.cache) setenv("FULLBORE_COMPILE_CACHE", "off", 1);
 }
 
 int worker_count(const Config& config) {
@@ -265,6 +273,7 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
   Config config = parse_config(checkpoint.record.config, path + "/config.json");
+  choose_caches(config);
   std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();

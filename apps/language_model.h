@@ -48,6 +48,8 @@ OptimizerOptions optimizer_options(const Config& config);
 CompileOptions compile_options(const Config& config);
 /// engine.threads, or all processors there are.
 int worker_count(const Config& config);
+/// engine.cache and engine.cache_dir become those of the process.
+void choose_caches(const Config& config);
 
 /// Sizes of the model that `tokens` distinct tokens need.
 LanguageModelConfig model_config(const Config& config, int64_t tokens);

@@ -79,8 +79,11 @@ ExitCode run_manual(const CLI::App& app) {
   text += R"(.SH ENVIRONMENT
 .TP
 \fBFULLBORE_CACHE\fR
-Folder of compiled kernels, measured peaks and tokens; by default \fI$XDG_CACHE_HOME/fullbore\fR or
-\fI~/.cache/fullbore\fR.
+Folder of compiled plans and kernels, measured peaks and tokens; by default
+\fI$XDG_CACHE_HOME/fullbore\fR or \fI~/.cache/fullbore\fR.
+.TP
+\fBFULLBORE_COMPILE_CACHE\fR
+\fIoff\fR: plans and kernels are compiled anew and not kept, as by engine.cache=false.
 .TP
 \fBNO_COLOR\fR
 If set, nothing is coloured.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "apps/language_batches.h"
@@ -58,8 +57,7 @@ void add_measured_arguments(CLI::App& command, MeasuredArguments& arguments) {
 }
 
 MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& console) {
-  if (!config.engine.cache_dir.empty())
-    setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
+  choose_caches(config);
   if (config.data.path.empty() || vocabulary > 0) {
     const int64_t tokens = random_vocabulary(config, vocabulary);
     const Config fitted = fit_memory(config, tokens).config;

@@ -102,6 +102,7 @@ void print_text(const Config& config, int64_t parameters, const Machine& machine
 
 ExitCode run_plan(const PlanArguments& arguments) {
   Config config = load_config(arguments.config, arguments.overrides);
+  choose_caches(config);
   const int64_t vocabulary = vocabulary_of(config, arguments.vocabulary);
   const FittedConfig fitted = fit_memory(config, vocabulary);
   config = fitted.config;

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 
 #include "apps/commands.h"
@@ -84,8 +83,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   // `fullbore train ... | head` must not end a run of hours.
   std::signal(SIGPIPE, SIG_IGN);
   Config config = load(arguments);
-  if (!config.engine.cache_dir.empty())
-    setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
+  choose_caches(config);
   Console console;
   console.live("reading the text");
   // Standard input is kept as a file, so that the run can be resumed.

@@ -36,6 +36,9 @@ foreach(linker mold lld)
   endif()
 endforeach()
 
+# Kept plans are told apart by it (fullbore/base/build_id.h); not every compiler asks for one by default.
+add_link_options(LINKER:--build-id)
+
 add_library(fb_flags INTERFACE)
 target_include_directories(fb_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(fb_flags INTERFACE

@@ -23,4 +23,10 @@ std::string cache_directory() {
   return fmt::format("/tmp/fullbore-{}", getuid());
 }
 
+std::string compile_cache_directory(std::string_view what) {
+  const char* const setting = variable("FULLBORE_COMPILE_CACHE");
+  if (setting != nullptr && std::string_view(setting) == "off") return "";
+  return fmt::format("{}/{}", cache_directory(), what);
+}
+
 }  // namespace fullbore

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "fullbore/passes/memory_lowering.h"
+#include "fullbore/runtime/plan_store.h"
 
 namespace fullbore {
 namespace {
@@ -58,15 +61,26 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
   const Target target = compile_target(backend, options, workers);
   CompileReport own;
   CompileReport& record = report ? *report : own;
+  const PlanOptions planning = {.workers = workers, .reuse_memory = options.reuse_memory};
   Clock::time_point start = Clock::now();
+  const PlanStore store(options.passes.dump ? "" : options.plan_folder);
+  const std::string key = store.key(graph, target, options);
+  if (std::optional<Graph> kept = store.find(key)) {
+    record.plan_was_kept = true;
+    record.passes_seconds = seconds_since(start);
+    start = Clock::now();
+    Plan plan = make_plan(std::move(*kept), backend, planning);
+    record.plan_seconds = seconds_since(start);
+    return plan;
+  }
   Graph optimised = run_passes(graph, target, options.passes, &record.passes);
   record.passes_seconds = seconds_since(start);
   start = Clock::now();
-  const PlanOptions planning = {.workers = workers, .reuse_memory = options.reuse_memory};
   const bool limited = options.memory_bytes > 0 && options.recompute == Recompute::automatic &&
                        !options.passes.disabled.contains("recompute");
   Plan plan = limited ? plan_within(std::move(optimised), backend, target, options, planning)
                       : make_plan(std::move(optimised), backend, planning);
+  store.put(key, plan.graph);
   record.plan_seconds = seconds_since(start);
   return plan;
 }

@@ -20,6 +20,9 @@ struct CompileOptions {
   /// Of Recompute::automatic: the planned peak to stay within, as far as that is possible; 0: any.
   int64_t memory_bytes = 0;
   bool keeps_snapshot = false;  ///< is there to be a second copy of the State within them?
+  /// Folder of plans that earlier compilations of the same graph, for the same target, by the same
+  /// build made: what they say is taken as it stands. "": none.
+  std::string plan_folder = {};
 };
 
 /// What passes are told of a backend, its team and what is asked for.
@@ -27,6 +30,7 @@ Target compile_target(const Backend& backend, const CompileOptions& options, int
 
 /// Where a compilation's time went.
 struct CompileReport {
+  bool plan_was_kept = false;  ///< in plan_folder: no pass ran
   double passes_seconds = 0;
   double plan_seconds = 0;  ///< kernels included
   std::vector<PassRecord> passes;

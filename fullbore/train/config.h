@@ -96,6 +96,7 @@ struct Config {
     std::string memory_budget = {};
     std::vector<std::string> degrade;
     std::vector<std::string> disabled_passes;
+    bool cache = true;
     std::string cache_dir;
     bool operator==(const Engine&) const = default;
   } engine;

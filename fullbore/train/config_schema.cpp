@@ -209,10 +209,11 @@ std::vector<ConfigField> make_fields() {
        {"recompute", "accumulate"},
        "what to change, in order, where a run is over its budget; []: it is refused"},
       {FB_KEY(engine, disabled_passes), {}, {}, "names of `fullbore passes` to leave out"},
+      {FB_KEY(engine, cache), {}, {}, "keep compiled plans and kernels for the next start"},
       {FB_KEY(engine, cache_dir),
        {},
        {},
-       "folder for compiled kernels; empty: the user's cache folder"},
+       "folder for compiled plans and kernels; empty: the user's cache folder"},
 
       {FB_KEY(log, interval), kSteps, {}, "steps between lines of metrics"},
       {FB_KEY(log, level), {}, {"debug", "info", "warn"}, "what the log file holds, at least"},

@@ -96,6 +96,38 @@ TEST_F(JobTest, LowPrecisionsLearnAlike) {
   EXPECT_NEAR(losses[2], losses[0], 0.1 * losses[0]) << "it made fewer steps";
 }
 
+TEST_F(JobTest, ASecondStartFindsPlansAndKernelsUnlessToldOtherwise) {
+  const auto losses = [&](const std::string& run) {
+    std::vector<nlohmann::json> lines;
+    for (const nlohmann::json& record : metrics(run)) lines.push_back(record.value("loss", 0.0));
+    return lines;
+  };
+  const auto entries = [&](const std::string& of) {
+    const std::string path = folder_ / ("cache/" + of);
+    return fs::exists(path) ? std::distance(fs::directory_iterator(path), {}) : 0;
+  };
+  const std::vector<std::string> brief = {"train.steps=4", "log.interval=1",
+                                          "engine.cache_dir=cache"};
+  const auto run = [&](const std::string& dir, std::vector<std::string> more = {}) {
+    more.insert(more.end(), brief.begin(), brief.end());
+    more.push_back("run.dir=" + dir);
+    const CommandResult result = train(more);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  };
+  run("off", {"engine.cache=false"});
+  EXPECT_EQ(entries("kernels"), 0);
+  EXPECT_EQ(entries("plans"), 0);
+  run("first");
+  EXPECT_EQ(entries("plans"), 2) << "a step and an evaluation";
+  const auto kernels = entries("kernels");
+  EXPECT_GT(kernels, 0);
+  run("second");
+  EXPECT_EQ(entries("plans"), 2);
+  EXPECT_EQ(entries("kernels"), kernels);
+  EXPECT_EQ(losses("first"), losses("off"));
+  EXPECT_EQ(losses("second"), losses("off"));
+}
+
 TEST_F(JobTest, EachRunGetsAFolderAndNoneIsOverwritten) {
   const std::vector<std::string> brief = {"train.steps=1"};
   ASSERT_EQ(train(brief).exit_code, 0);

@@ -7,7 +7,6 @@
 
 #include "fullbore/backend/cpu/code_store.h"
 #include "fullbore/backend/cpu/lower.h"
-#include "fullbore/backend/cpu/object_cache.h"
 #include "fullbore/base/files.h"
 #include "fullbore/ir/op_def.h"
 #include "jit_harness.h"
@@ -114,18 +113,6 @@ TEST_F(JitCache, AnUnwritableFolderOnlyCostsTime) {
   CodeStore store(jit::host_target(), file + "/kernels");
   EXPECT_EQ(run(store, "neg", {100}).compiled, 1);
   std::filesystem::remove(file);
-}
-
-TEST_F(JitCache, EntriesHoldTheirKeys) {
-  const jit::ObjectCache cache(folder_);
-  EXPECT_EQ(cache.find("key"), std::nullopt);
-  cache.put("key", "object");
-  EXPECT_EQ(cache.find("key"), "object");
-  cache.put("key", "another");
-  EXPECT_EQ(cache.find("key"), "another");
-  // A file under another key's name, as after a collision of hashes.
-  std::filesystem::copy_file(cache.path("key"), cache.path("other"));
-  EXPECT_EQ(cache.find("other"), std::nullopt);
 }
 
 }  // namespace

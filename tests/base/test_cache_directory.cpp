@@ -46,5 +46,16 @@ TEST(CacheDirectory, PrefersOwnVariableThenXdgThenHome) {
   EXPECT_EQ(cache_directory().rfind("/tmp/fullbore-", 0), 0U);
 }
 
+TEST(CacheDirectory, OfCompilationsCanBeSwitchedOff) {
+  const Variable own("FULLBORE_CACHE", "/own");
+  {
+    const Variable on("FULLBORE_COMPILE_CACHE", nullptr);
+    EXPECT_EQ(compile_cache_directory("plans"), "/own/plans");
+  }
+  const Variable off("FULLBORE_COMPILE_CACHE", "off");
+  EXPECT_EQ(compile_cache_directory("plans"), "");
+  EXPECT_EQ(cache_directory(), "/own");
+}
+
 }  // namespace
 }  // namespace fullbore

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <thread>
 
-#include "fullbore/backend/cpu/object_cache.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/check.h"
+#include "fullbore/base/content_cache.h"
 #include "fullbore/base/threads.h"
 
 #pragma GCC diagnostic push
@@ -62,8 +62,11 @@ class LinkedCode : public Code {
 }  // namespace
 
 struct CodeStore::Implementation {
+  Implementation(const CodegenTarget& t, std::string folder)
+      : target(t), cache(std::move(folder)) {}
+
   CodegenTarget target;
-  ObjectCache cache;
+  ContentCache cache;
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Code>, std::less<>> codes;
   std::shared_ptr<llvm::orc::LLJIT> jit;
@@ -102,12 +105,12 @@ struct CodeStore::Implementation {
 };
 
 CodeStore& CodeStore::instance() {
-  static CodeStore store(host_target(), cache_directory() + "/kernels");
+  static CodeStore store(host_target(), compile_cache_directory("kernels"));
   return store;
 }
 
 CodeStore::CodeStore(const CodegenTarget& target, std::string folder)
-    : implementation_(new Implementation{target, ObjectCache(std::move(folder)), {}, {}, {}}) {
+    : implementation_(new Implementation(target, std::move(folder))) {
   initialise_llvm();
 }
 

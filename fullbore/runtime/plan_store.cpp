@@ -1,0 +1,73 @@
+#include "fullbore/runtime/plan_store.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "fullbore/base/build_id.h"
+#include "fullbore/ir/print.h"
+#include "fullbore/ir/verify.h"
+
+namespace fullbore {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{128} << 20;
+
+/// All of it. A member that is new must be put into the text, or plans for other targets would be taken:
+/// the binding names each, so that forgetting one does not compile.
+std::string text_of(const Target& target) {
+  const auto& [name, claimed, native_bf16, threads, precision, fp32_scopes, recompute,
+               arena_bytes] = target;
+  std::string claims;
+  for (const auto& [op, dtypes] : claimed) {
+    claims += op;
+    for (const DType dtype : dtypes) claims += fmt::format(" {}", dtype_name(dtype));
+    claims += ';';
+  }
+  return fmt::format("{} claims {} bf16 {} threads {} precision {} fp32 {} recompute {} arena {}",
+                     name, claims, native_bf16, threads, dtype_name(precision), fp32_scopes,
+                     static_cast<int>(recompute), arena_bytes);
+}
+
+/// Likewise.
+std::string text_of(const CompileOptions& options) {
+  const auto& [backend, passes, reuse_memory, precision, fp32_scopes, decomposed, recompute,
+               memory_bytes, keeps_snapshot, plan_folder] = options;
+  const auto& [disabled, dump] = passes;
+  (void)dump, (void)plan_folder;
+  return fmt::format(
+      "{} without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot "
+      "{}",
+      backend, std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,
+      dtype_name(precision), fp32_scopes,
+      std::vector<std::string>(decomposed.begin(), decomposed.end()), static_cast<int>(recompute),
+      memory_bytes, keeps_snapshot);
+}
+
+}  // namespace
+
+PlanStore::PlanStore(const std::string& folder)
+    : on_(!folder.empty() && !build_id().empty()), cache_(on_ ? folder : "", kMostBytes) {}
+
+std::string PlanStore::key(const Graph& graph, const Target& target,
+                           const CompileOptions& options) const {
+  if (!on_) return "";
+  return fmt::format("plan 1\nbuild {}\ntarget {}\noptions {}\n{}", build_id(), text_of(target),
+                     text_of(options), print(graph));
+}
+
+std::optional<Graph> PlanStore::find(const std::string& key) const {
+  if (!on_) return std::nullopt;
+  const std::optional<std::string> text = cache_.find(key);
+  if (!text) return std::nullopt;
+  Result<Graph> graph = parse_graph(*text);
+  if (!graph.ok() || !verify(graph.value()).empty()) return std::nullopt;
+  return std::move(graph.value());
+}
+
+void PlanStore::put(const std::string& key, const Graph& graph) const {
+  if (on_) cache_.put(key, print(graph));
+}
+
+}  // namespace fullbore

@@ -1,0 +1,112 @@
+// Entries are found by their whole key or not at all; damage, foreign files and too much of them harm nobody.
+#include "fullbore/base/content_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "fullbore/base/build_id.h"
+#include "fullbore/base/files.h"
+#include "tests/support/scratch_folder.h"
+
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ContentCacheTest : public ::testing::Test {
+ protected:
+  static void make_older(const std::string& path, int hours) {
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  }
+  testing::ScratchFolder folder_;
+};
+
+TEST_F(ContentCacheTest, EntriesHoldTheirKeys) {
+  const ContentCache cache(folder_ / "not/yet/there");
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  cache.put("key", "content");
+  EXPECT_EQ(cache.find("key"), "content");
+  cache.put("key", "another");
+  EXPECT_EQ(cache.find("key"), "another");
+  cache.put("", "");
+  EXPECT_EQ(cache.find(""), "");
+  // A file under another key's name, as after a collision of hashes.
+  fs::copy_file(cache.path("key"), cache.path("other"));
+  EXPECT_EQ(cache.find("other"), std::nullopt);
+}
+
+TEST_F(ContentCacheTest, EveryFlippedBitAndEveryCutIsFoundOut) {
+  const ContentCache cache(folder_.path());
+  cache.put("the key", "the content");
+  const std::string path = cache.path("the key");
+  const std::string intact = read_file(path).take_or_throw();
+  const auto found_after = [&](const std::string& contents) {
+    std::ofstream(path, std::ios::binary) << contents;
+    return cache.find("the key").has_value();
+  };
+  for (size_t at = 0; at < intact.size(); ++at) {
+    EXPECT_FALSE(found_after(intact.substr(0, at))) << "cut at " << at;
+    std::string flipped = intact;
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 << (at % 8)));
+    EXPECT_FALSE(found_after(flipped)) << "bit flipped at " << at;
+  }
+  EXPECT_FALSE(found_after(intact + "x"));
+  EXPECT_TRUE(found_after(intact));
+  found_after("torn");
+  cache.put("the key", "the content");
+  EXPECT_EQ(read_file(path).take_or_throw(), intact);
+}
+
+TEST_F(ContentCacheTest, WithoutAFolderNothingIsKept) {
+  const ContentCache none("");
+  none.put("key", "content");
+  EXPECT_EQ(none.find("key"), std::nullopt);
+  const ContentCache unwritable(folder_.put("file", "no folder") + "/below");
+  unwritable.put("key", "content");
+  EXPECT_EQ(unwritable.find("key"), std::nullopt);
+}
+
+TEST_F(ContentCacheTest, WhatWasNotWantedForLongestGoesFirst) {
+  constexpr uint64_t kMost = 100'000;
+  const std::string content(10'000, 'x');
+  {
+    const ContentCache cache(folder_.path(), kMost);
+    for (int i = 0; i < 8; ++i) {
+      cache.put("old " + std::to_string(i), content);
+      make_older(cache.path("old " + std::to_string(i)), 100 - i);
+    }
+    EXPECT_TRUE(cache.find("old 0"));  // wanted again
+  }
+  const std::string foreign = folder_.put("notes.txt", std::string(200'000, 'n'));
+  const std::string abandoned = folder_.put("0123.fbo.77.1", "half an ent");
+  const std::string under_way = folder_.put("4567.fbo.78.1", "half an ent");
+  make_older(foreign, 1000);
+  make_older(abandoned, 2);
+  const ContentCache cache(folder_.path(), kMost);
+  for (int i = 0; i < 20; ++i) {
+    cache.put("new " + std::to_string(i), content);
+    uint64_t bytes = 0;
+    for (const auto& file : fs::directory_iterator(folder_.path()))
+      if (file.path().extension() == ".fbo") bytes += file.file_size();
+    EXPECT_LE(bytes, kMost + 1000) << i;
+    if (i == 0) {
+      EXPECT_TRUE(cache.find("old 0"));
+      EXPECT_FALSE(cache.find("old 1"));
+    }
+  }
+  EXPECT_TRUE(cache.find("new 19"));
+  EXPECT_TRUE(fs::exists(foreign));
+  EXPECT_TRUE(fs::exists(under_way));
+  EXPECT_FALSE(fs::exists(abandoned));
+}
+
+TEST(BuildId, IsOneOfTheProcess) {
+  EXPECT_EQ(build_id().size(), 32U);
+  EXPECT_EQ(build_id().find_first_not_of("0123456789abcdef"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fullbore
