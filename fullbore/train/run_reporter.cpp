@@ -114,6 +114,7 @@ void RunReporter::evaluating(uint64_t done, uint64_t batches) {
 }
 
 void RunReporter::evaluated(const RunPosition& position, double seconds) {
+  if (meter_.steps() == 0) started("evaluation");
   ++evaluations_;
   evaluation_seconds_ += seconds;
   progress_.phase.clear();

@@ -47,7 +47,7 @@ TEST_F(TrainerTest, TellsWhereTheStartWent) {
     sum += seconds.get<double>();
     parts += part + " ";
   }
-  EXPECT_EQ(parts, "data machine trace state save compile step ");
+  EXPECT_EQ(parts, "data machine trace state save compile evaluation step ");
   EXPECT_NEAR(sum, json["seconds_to_first_step"].get<double>(), 1e-9);
   EXPECT_THAT(file("run/log.txt"), HasSubstr("first step after "));
   EXPECT_THAT(file("run/log.txt"), HasSubstr(", compile "));
