@@ -261,6 +261,9 @@ void add_model_sizes() {
   for (const auto& [rows, count] : {std::pair{16384, 65}, std::pair{2048, 50257}})
     add_call("cross_entropy", {normal({rows, count}), classes(rows, count)},
              [](const std::vector<Tensor>& x) { return cross_entropy(x[0], x[1]); });
+  add_call("linear_cross_entropy",
+           {normal({2048, 768}), normal({50257, 768}), classes(2048, 50257)},
+           [](const std::vector<Tensor>& x) { return linear_cross_entropy(x[0], x[1], x[2]); });
   const SampleInput heads = normal({64, 6, 256, 64});
   add_call("attention", {heads, heads, heads}, [](const std::vector<Tensor>& x) {
     return attention(x[0], x[1], x[2], {.causal = true});

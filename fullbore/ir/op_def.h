@@ -155,6 +155,9 @@ struct OpDef {
   /// Of contractions: the operands that are multiplied, which may be of low precision. Those behind
   /// them have their own dtype.
   size_t factors = 2;
+  /// An op whose first results are this one's, given equal operands and attributes: the gradient of a
+  /// loss that makes the loss on its way. Where a graph asks for both, it serves for both.
+  std::string_view included_in = {};
   /// Floating dtypes that samples are run in. Empty: none (integer and boolean ops).
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
 

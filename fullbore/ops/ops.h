@@ -238,9 +238,40 @@ Tensor layer_norm(Tensor x, Tensor gain, Tensor bias = {}, double epsilon = 1e-5
                   SourceLoc loc = SourceLoc::here());
 /// x * rsqrt(mean(x^2) + epsilon) * gain. Zhang, Sennrich 2019, arXiv:1910.07467.
 Tensor rms_norm(Tensor x, Tensor gain, double epsilon = 1e-6, SourceLoc loc = SourceLoc::here());
+/// What a row's loss is beside -log softmax(logits)[target].
+struct CrossEntropyOptions {
+  /// Share of each target, in [0, 1), that is spread evenly over all classes (Szegedy et al. 2016,
+  /// arXiv:1512.00567, section 7).
+  double label_smoothing = 0;
+  /// Factor of log^2(sum(exp(logits))), which is added (Chowdhery et al. 2022, arXiv:2204.02311,
+  /// section 5, which takes 1e-4).
+  double z_loss = 0;
+  int64_t ignore_index = -1;  ///< a target that is ignored, as all outside [0, V) are
+};
 /// -log softmax(logits)[target] per row: logits [..., V], targets [...] integer -> [...] f32 (f64
 /// for f64). A target outside [0, V) gives loss 0 and no gradient (ignored row).
-Tensor cross_entropy(Tensor logits, Tensor targets, SourceLoc loc = SourceLoc::here());
+Tensor cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options = {},
+                     SourceLoc loc = SourceLoc::here());
+
+struct LinearCrossEntropyOptions {
+  CrossEntropyOptions loss = {};
+  Tensor weights = {};  ///< [...] floating: a factor of each row's loss; none: all 1
+  int64_t rows = 0;     ///< whose logits exist at a time; 0: linear_cross_entropy_rows(V)
+};
+/// Sum over all rows of weights * cross_entropy(linear(hidden, weight), targets): hidden [..., C],
+/// weight [V, C] of the same dtype, targets [...] integer -> f32 [] (f64 for f64).
+///
+/// The logits never exist whole: a `loop` makes `rows` of them at a time. Because the result is a sum
+/// its cotangent is one number, so the gradient is made on the same way with cotangent 1, chunk by
+/// chunk (op `linear_cross_entropy_gradient`, which then stands for this one), and multiplied by that
+/// number at the end: no product is made twice. The gradient of weight is summed in f32.
+/// Cost: 2 V C flops per row, 6 V C with the gradient.
+Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
+                            LinearCrossEntropyOptions options = {},
+                            SourceLoc loc = SourceLoc::here());
+/// Rows of logits of so many classes that linear_cross_entropy makes at a time by itself: 32 MiB of
+/// f32, and at least 256, for each chunk moves the gradient of weight once in and out of memory.
+int64_t linear_cross_entropy_rows(int64_t classes);
 /// softmax(q k^T * scale + mask) v. q [B,H,T,D], k and v [B,G,S,D] with H a multiple of G (grouped
 /// queries), -> [B,H,T,D]. causal: query t sees keys s <= t + S - T. mask (optional): bool
 /// [B or 1, H or 1, T or 1, S], true = may attend; or floating, added. A row with no key gives 0.

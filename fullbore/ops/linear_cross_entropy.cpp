@@ -1,0 +1,206 @@
+#include "fullbore/ops/linear_cross_entropy.h"
+
+#include <algorithm>
+
+#include "fullbore/base/error.h"
+#include "fullbore/ops/rules.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kChunkBytes = 32 << 20;
+constexpr int64_t kFewestRows = 256;
+
+int64_t divide_up(int64_t count, int64_t size) { return (count + size - 1) / size; }
+
+// Chunks of at most `most` rows; up to twice as many if they then divide the rows.
+int64_t chunk_count(int64_t rows, int64_t most) {
+  const int64_t fewest = std::max<int64_t>(1, divide_up(rows, most));
+  for (int64_t count = fewest; count <= 2 * fewest; ++count)
+    if (rows % count == 0) return count;
+  return fewest;
+}
+
+}  // namespace
+
+Attributes linear_cross_entropy_attributes(const CrossEntropyOptions& options, bool weighted,
+                                           int64_t rows) {
+  Attributes attributes = cross_entropy_attributes(options);
+  attributes.set("weighted", weighted);
+  attributes.set("rows", rows);
+  return attributes;
+}
+
+int64_t linear_cross_entropy_rows(int64_t classes) {
+  return std::max(kFewestRows, kChunkBytes / (4 * std::max<int64_t>(1, classes)));
+}
+
+void require_linear_cross_entropy(const OpCall& call) {
+  require_cross_entropy_attributes(call);
+  const bool weighted = require_attribute<bool>(call, "weighted");
+  if (const int64_t rows = require_attribute<int64_t>(call, "rows"); rows < 1)
+    call.fail(fmt::format("makes 1 row of logits at a time or more, not {}", rows));
+  require_inputs(call, weighted ? 4 : 3);
+  require_dtype(call, 0, "hidden", DTypeSet::floating);
+  require_rank(call, 0, "hidden", 2);
+  require_rank(call, 1, "weight", 2);
+  require_same_dtype(call, 0, "hidden", 1, "weight");
+  require_dtype(call, 2, "targets", DTypeSet::integer);
+  const TensorType& hidden = call.inputs[0];
+  const TensorType& weight = call.inputs[1];
+  if (hidden.shape[1] != weight.shape[1])
+    call.fail(fmt::format("{} and {} differ in their last extent", operand_text("hidden", hidden),
+                          operand_text("weight", weight)));
+  if (weight.shape[0] == 0)
+    call.fail(fmt::format("{} has no classes", operand_text("weight", weight)));
+  const Shape rows{hidden.shape[0]};
+  if (call.inputs[2].shape != rows)
+    call.fail(fmt::format("{} needs a target for each row, got {}", operand_text("hidden", hidden),
+                          operand_text("targets", call.inputs[2])));
+  if (!weighted) return;
+  const TensorType& weights = call.inputs[3];
+  const bool fits = weights.dtype == hidden.dtype || weights.dtype == compute_dtype(hidden.dtype);
+  if (!fits || weights.shape != rows)
+    call.fail(fmt::format("needs weights {}, got {}",
+                          TensorType{compute_dtype(hidden.dtype), rows}.text(), weights.text()));
+}
+
+LinearCrossEntropy::LinearCrossEntropy(std::span<const Tensor> inputs, const Attributes& attributes)
+    : hidden_(inputs[0]),
+      weight_(inputs[1]),
+      targets_(inputs[2]),
+      options_(cross_entropy_options(attributes)),
+      rows_(hidden_.dim(0)),
+      chunks_(chunk_count(rows_, attributes.get<int64_t>("rows"))),
+      chunk_rows_(divide_up(rows_, chunks_)) {
+  if (attributes.get<bool>("weighted")) weights_ = widened(inputs[3]);
+}
+
+// [N, ...] -> [chunks, rows of one, ...], zeros behind the last row.
+Tensor LinearCrossEntropy::chunked(Tensor rows) const {
+  const int64_t missing = chunks_ * chunk_rows_ - rows_;
+  if (missing > 0) rows = pad(rows, 0, 0, missing);
+  return reshape(rows, rows.shape().with(0, chunk_rows_).inserted(0, chunks_));
+}
+
+// [chunks, rows of one, ...] -> [N, ...]
+Tensor LinearCrossEntropy::together(Tensor chunks) const {
+  const Tensor rows = reshape(chunks, chunks.shape().without(0).with(0, chunks_ * chunk_rows_));
+  return rows.dim(0) == rows_ ? rows : slice(rows, 0, 0, rows_);
+}
+
+LinearCrossEntropy::Chunk LinearCrossEntropy::chunk(Tensor hidden, Tensor targets, Tensor weights,
+                                                    bool gradient) const {
+  const Tensor logits = linear(hidden, weight_);
+  Chunk made{cross_entropy(logits, targets, options_)};
+  if (!gradient) return made;
+  Tensor slopes = cross_entropy_slopes(logits, targets, options_);
+  if (weights.valid()) slopes = slopes * expand_dims(weights, 1);
+  slopes = as_dtype(slopes, hidden.dtype());
+  made.hidden = matmul(slopes, weight_);
+  made.weight =
+      matmul(slopes, hidden, {.transpose_a = true, .out_dtype = compute_dtype(hidden.dtype())});
+  return made;
+}
+
+LinearCrossEntropy::Result LinearCrossEntropy::run(bool gradient) const {
+  Result result;
+  if (chunks_ == 1) {
+    const Chunk all = chunk(hidden_, targets_, weights_, gradient);
+    result = {{}, all.losses, all.hidden, all.weight};
+  } else {
+    // Behind the last row targets are -1, which is ignored. (i64: + 1 overflows nothing there is.)
+    const bool padded = chunks_ * chunk_rows_ > rows_;
+    const Tensor targets =
+        padded ? chunked(as_dtype(targets_, DType::i64) + 1.0) - 1.0 : chunked(targets_);
+    std::vector<Tensor> sliced = {chunked(hidden_), targets};
+    if (weights_.valid()) sliced.push_back(chunked(weights_));
+    std::vector<Tensor> carried;
+    const DType sum_dtype = compute_dtype(hidden_.dtype());
+    if (gradient) carried.push_back(full(hidden_.builder(), {sum_dtype, weight_.shape()}, 0));
+    const LoopResult made =
+        loop(hidden_.builder(), carried, sliced, {.trips = chunks_}, [&](const LoopBody& body) {
+          const Chunk each = chunk(body.slices[0], body.slices[1],
+                                   weights_.valid() ? body.slices[2] : Tensor(), gradient);
+          if (!gradient) return LoopStep{.carried = {}, .stacked = {each.losses}};
+          return LoopStep{.carried = {body.carried[0] + each.weight},
+                          .stacked = {each.losses, each.hidden}};
+        });
+    result.losses = together(made.stacked[0]);
+    if (gradient) result.hidden = together(made.stacked[1]);
+    if (gradient) result.weight = made.carried[0];
+  }
+  result.sum = reduce_sum(weights_.valid() ? result.losses * weights_ : result.losses, {0});
+  return result;
+}
+
+namespace {
+
+std::vector<TensorType> infer(const OpCall& call) {
+  require_linear_cross_entropy(call);
+  return {{compute_dtype(call.inputs[0].dtype), {}}};
+}
+
+std::vector<Tensor> decompose(const DecomposeCall& call) {
+  return {LinearCrossEntropy(call.inputs, call.attributes).run(false).sum};
+}
+
+// The cotangents of a result of 1, times the one there is.
+std::vector<Tensor> vjp(const VjpCall& call) {
+  const std::vector<Tensor> made =
+      apply_all("linear_cross_entropy_gradient", call.inputs, call.attributes, call.loc);
+  const Tensor factor = call.cotangents[0];
+  const auto scaled = [&](Tensor x, Tensor like) {
+    return as_dtype(widened(x) * factor, like.dtype());
+  };
+  std::vector<Tensor> cotangents(call.inputs.size());
+  if (call.wanted[0]) cotangents[0] = scaled(made[2], call.inputs[0]);
+  if (call.wanted[1]) cotangents[1] = scaled(made[3], call.inputs[1]);
+  if (call.inputs.size() > 3 && call.wanted[3]) cotangents[3] = scaled(made[1], call.inputs[3]);
+  return cotangents;
+}
+
+const OpRegistrar linear_cross_entropy_op(OpDef{
+    .name = "linear_cross_entropy",
+    .summary = "sum of the cross-entropies of hidden weight^T, whose logits never exist whole",
+    .tags = Tag::composite,
+    .infer = infer,
+    .vjp = vjp,
+    .decompose = decompose,
+    .reference = linear_cross_entropy_reference,
+    .samples = linear_cross_entropy_samples,
+    .error_samples = linear_cross_entropy_error_samples,
+    .included_in = "linear_cross_entropy_gradient",
+});
+
+}  // namespace
+
+Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
+                            LinearCrossEntropyOptions options, SourceLoc loc) {
+  require_tensor("linear_cross_entropy", "hidden", hidden, loc);
+  require_tensor("linear_cross_entropy", "weight", weight, loc);
+  require_tensor("linear_cross_entropy", "targets", targets, loc);
+  if (hidden.rank() == 0) throw UsageError("linear_cross_entropy: hidden is a scalar", loc);
+  const Shape leading = hidden.shape().slice(0, hidden.rank() - 1);
+  const auto require_rows = [&](std::string_view name, Tensor x) {
+    if (x.shape() != leading)
+      throw UsageError(
+          fmt::format("linear_cross_entropy: {} needs {} for each row, got {}",
+                      operand_text("hidden", hidden.type()), name, operand_text(name, x.type())),
+          loc);
+  };
+  require_rows("targets", targets);
+  if (options.weights.valid()) require_rows("weights", options.weights);
+  const int64_t rows = leading.elements();
+  const int64_t at_once = options.rows != 0 || weight.rank() == 0
+                              ? options.rows
+                              : linear_cross_entropy_rows(weight.dim(0));
+  std::vector<Tensor> operands = {reshape(hidden, {rows, hidden.dim(-1)}, loc), weight,
+                                  reshape(targets, {rows}, loc)};
+  if (options.weights.valid()) operands.push_back(reshape(options.weights, {rows}, loc));
+  return apply_all("linear_cross_entropy", operands,
+                   linear_cross_entropy_attributes(options.loss, options.weights.valid(), at_once),
+                   loc)[0];
+}
+
+}  // namespace fullbore
