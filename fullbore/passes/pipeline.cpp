@@ -8,6 +8,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
+#include "fullbore/passes/accumulate_products.h"
 #include "fullbore/passes/expand_composites.h"
 #include "fullbore/passes/fold_constants.h"
 #include "fullbore/passes/fuse.h"
@@ -75,6 +76,8 @@ const std::vector<Pass>& pipeline() {
        true, merge_common},
       {"remove_dead", "what no output depends on is dropped",
        "after merging, which leaves the loops' superseded results behind", true, remove_dead},
+      {"accumulate_products", "sums that loops carry are added to by the products themselves",
+       "before fuse, which would make a kernel of the addition", true, accumulate_products},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
       {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",

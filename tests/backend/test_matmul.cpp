@@ -37,14 +37,22 @@ const Case kCases[] = {
 
 class MatmulCase {
  public:
-  MatmulCase(const Case& c, bool transpose_a, bool transpose_b, DType in, DType out) {
+  MatmulCase(const Case& c, bool transpose_a, bool transpose_b, DType in, DType out,
+             bool add = false) {
     const auto shape = [&](int64_t rows, int64_t columns, bool transposed) {
       return transposed ? Shape{c.batch, columns, rows} : Shape{c.batch, rows, columns};
     };
     GraphBuilder builder;
     const Tensor a = builder.input("a", Role::batch, {in, shape(c.m, c.k, transpose_a)});
     const Tensor b = builder.input("b", Role::batch, {in, shape(c.k, c.n, transpose_b)});
-    builder.output("y", matmul(a, b, {transpose_a, transpose_b, out}));
+    if (add) {
+      const Tensor sum = builder.input("c", Role::batch, {out, {c.batch, c.m, c.n}});
+      builder.output(
+          "y", builder.emit_one("matmul_add", {a, b, sum},
+                                {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, {}));
+    } else {
+      builder.output("y", matmul(a, b, {transpose_a, transpose_b, out}));
+    }
     graph_ = builder.take();
     PhiloxStream draws(7);
     for (const Graph::Input& input : graph_.inputs()) {
@@ -66,7 +74,11 @@ class MatmulCase {
   }
 
  private:
-  std::vector<const Literal*> operands() const { return {&inputs_[0], &inputs_[1]}; }
+  std::vector<const Literal*> operands() const {
+    std::vector<const Literal*> result;
+    for (const Literal& input : inputs_) result.push_back(&input);
+    return result;
+  }
 
   Graph graph_;
   std::vector<Literal> inputs_;
@@ -83,12 +95,12 @@ class MatrixProducts : public ::testing::TestWithParam<Dtypes> {
  protected:
   // visit(call) for each case and transposition; of large cases only the two mixed ones.
   template <class Visit>
-  void for_each_call(const Visit& visit) const {
+  void for_each_call(const Visit& visit, bool add = false) const {
     for (const Case& c : kCases)
       for (int transposed = 0; transposed < 4; ++transposed) {
         const bool a = (transposed & 1) != 0, b = (transposed & 2) != 0;
         if (a == b && c.m * c.n * c.k > 100000) continue;
-        visit(MatmulCase(c, a, b, GetParam().in, GetParam().out));
+        visit(MatmulCase(c, a, b, GetParam().in, GetParam().out, add));
       }
   }
 };
@@ -121,6 +133,23 @@ TEST_P(MatrixProducts, OfPairsAgreeWithTheReference) {
     const auto pairs = cpu::make_pair_matmul(call.contraction());
     EXPECT_EQ(call.check(*pairs), "") << pairs->description();
   });
+}
+
+// matmul_add: the sum lies in the result's place or apart from it.
+TEST_P(MatrixProducts, ThatAreAddedAgreeWithTheReference) {
+  if (is_low_precision(GetParam().out)) return;  // sums are not
+  for_each_call(
+      [](const MatmulCase& call) {
+        const Contraction& c = call.contraction();
+        for (const VectorUnit unit : units_of_this_processor()) {
+          const auto panels = cpu::make_panel_matmul(c, unit);
+          EXPECT_EQ(call.check(*panels), "") << panels->description();
+        }
+        if (c.in != DType::bf16 || !this_processor().bf16_products) return;
+        const auto pairs = cpu::make_pair_matmul(c);
+        EXPECT_EQ(call.check(*pairs), "") << pairs->description();
+      },
+      true);
 }
 
 // Those that oneDNN is asked for.

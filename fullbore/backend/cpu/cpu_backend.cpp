@@ -52,6 +52,9 @@ Target CpuBackend::target() const {
   target.native_bf16 = this_processor().bf16_products;
   for (const char* op : {"attention", "attention_gradient"})
     target.claimed[op] = {DType::f32, DType::bf16, DType::f16};
+  target.claimed["matmul_add"] = {DType::f64, DType::f32, DType::f16};
+  // Where the processor has tiles for bf16, products by them and sums apart are faster.
+  if (!this_processor().bf16_tiles) target.claimed["matmul_add"].insert(DType::bf16);
   return target;
 }
 

@@ -19,6 +19,8 @@ const std::vector<KernelMaker>& kernel_list() {
       {"matmul", "pairs", cpu::make_pair_matmul},
       {"matmul", "onednn", cpu::make_onednn_matmul},
       {"matmul", "panel", cpu::make_panel_matmul},
+      {"matmul_add", "pairs", cpu::make_pair_matmul},
+      {"matmul_add", "panel", cpu::make_panel_matmul},
       {"scatter_add", "scatter", cpu::make_scatter_add},
       {"scatter_along_axis", "scatter", cpu::make_scatter_along_axis},
       {"sort", "radix", cpu::make_sort},

@@ -16,6 +16,7 @@ Contraction Contraction::of(const KernelRequest& request) {
   c.k = a[a.rank() - (c.transpose_a ? 2 : 1)];
   c.in = request.input(0).dtype;
   c.out = request.output().dtype;
+  c.add = request.node().inputs.size() > 2;
   return c;
 }
 
@@ -24,7 +25,8 @@ std::string Contraction::text() const {
     return transposed ? fmt::format("[{},{}]T", columns, rows)
                       : fmt::format("[{},{}]", rows, columns);
   };
-  return fmt::format("{}{} {} {}{}", batch == 1 ? "" : fmt::format("{} x ", batch), dtype_name(in),
+  return fmt::format("{}{}{} {} {}{}", add ? "add " : "",
+                     batch == 1 ? "" : fmt::format("{} x ", batch), dtype_name(in),
                      matrix(m, k, transpose_a), matrix(k, n, transpose_b),
                      in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
 }

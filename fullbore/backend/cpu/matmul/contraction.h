@@ -5,7 +5,7 @@
 
 namespace fullbore::cpu {
 
-/// One matmul node by its extents: y [batch, m, n] = a [batch, m, k] * b [batch, k, n], where a lies
+/// One matmul or matmul_add node by its extents: y [batch, m, n] = a [batch, m, k] * b [batch, k, n], where a lies
 /// as [k, m] and b as [n, k] if transposed.
 struct Contraction {
   int64_t batch = 1;
@@ -16,6 +16,7 @@ struct Contraction {
   bool transpose_b = false;
   DType in = DType::f32;
   DType out = DType::f32;
+  bool add = false;  ///< y = c + a * b, with c [batch, m, n] of y's dtype
 
   static Contraction of(const KernelRequest& request);
 

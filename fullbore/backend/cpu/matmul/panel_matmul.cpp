@@ -52,12 +52,14 @@ class PanelMatmul final : public Kernel {
                 (c.n > loops.panel && c.m >= kRowsToPack)),
         depth_(std::max<int64_t>(1, even_parts(k_, kDepth))),
         packed_depth_(depth_ * std::max<int64_t>(1, kPackedDepth / depth_)),
+        result_(c.add ? 3 : 2),
         text_(fmt::format("matmul {} {}", unit, c.text())) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each: taller
     // tiles then.
     const int64_t height = direct_ || k_ <= packed_depth_ ? kTileRows : 4 * kTileRows;
     const int64_t row_tiles = std::max<int64_t>(1, c.m / height);
     rows_ = {c.m, std::max<int64_t>(1, round_up(divide_up(c.m, row_tiles), 6))};
+    FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
     int64_t panels = 2;
     if (rows_.parts() >= kManyRowTiles)
       panels = std::clamp(kPanelElements / (std::max<int64_t>(1, k_) * loops.panel), panels,
@@ -72,11 +74,14 @@ class PanelMatmul final : public Kernel {
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
   std::string description() const override { return text_; }
+  // A tile of c is read when its sums are complete, in their place.
+  bool may_alias(int input, int) const override { return input == 2; }
 
   // Tiles are numbered with rows fastest: consecutive ones share columns.
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
-    char* scratch =
-        worker_bytes() > 0 ? static_cast<char*>(buffers[3]) + worker_bytes() * worker : nullptr;
+    char* scratch = worker_bytes() > 0
+                        ? static_cast<char*>(buffers[result_ + 1]) + worker_bytes() * worker
+                        : nullptr;
     while (begin < end) {
       const int64_t column_tile = begin / rows_.parts();
       const int64_t first = begin % rows_.parts();
@@ -182,8 +187,9 @@ class PanelMatmul final : public Kernel {
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
     auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
     auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
-    Sum* c = direct_ ? static_cast<Sum*>(buffers[2]) + at : sums;
+    Sum* c = direct_ ? static_cast<Sum*>(buffers[result_]) + at : sums;
     const int64_t c_row = direct_ ? c_.n : width;
+    if (c_.add && begin == 0) copy_addend(buffers, at, rows, width);
     int64_t from = begin;
     do {
       const int64_t depth = std::min(depth_, end - from);
@@ -197,18 +203,26 @@ class PanelMatmul final : public Kernel {
                       (from - begin) * stride
                 : static_cast<const P*>(buffers[1]) + (columns.batch * c_.k + from) * c_.n + column;
         loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride,
-                         c + (column - columns.begin), c_row, from > 0});
+                         c + (column - columns.begin), c_row, c_.add || from > 0});
       }
       from += depth;
     } while (from < end);
     if (!direct_ && end == k_)
-      loops_.round(sums, width, static_cast<char*>(buffers[2]) + at * dtype_bytes(c_.out), c_.n,
-                   c_.out, rows, width);
+      loops_.round(sums, width, static_cast<char*>(buffers[result_]) + at * dtype_bytes(c_.out),
+                   c_.n, c_.out, rows, width);
   }
 
   // Elements of depth from one operand to another; an odd depth ends half a pair early.
   int64_t elements(int64_t begin, int64_t end) const {
     return std::min(end * kPair, c_.k) - begin * kPair;
+  }
+
+  // What the tile is added to, where it is not there already.
+  void copy_addend(const void* const* buffers, int64_t at, int64_t rows, int64_t width) const {
+    const Sum* from = static_cast<const Sum*>(buffers[2]) + at;
+    auto* to = static_cast<Sum*>(const_cast<void*>(buffers[result_])) + at;
+    if (from == to) return;
+    for (int64_t row = 0; row < rows; ++row) std::copy_n(from + row * c_.n, width, to + row * c_.n);
   }
 
   static constexpr int64_t kPair = kDepthOf<P>;
@@ -225,6 +239,7 @@ class PanelMatmul final : public Kernel {
   int64_t packed_depth_;
   Chunks rows_;
   Chunks columns_;
+  size_t result_;  ///< among the buffers
   std::string text_;
 };
 

@@ -1,0 +1,113 @@
+#include <cmath>
+
+#include "fullbore/ops/compose.h"
+#include "fullbore/ops/rules.h"
+
+/// A product that is added to what there is already. Made by passes (accumulate_products), not by
+/// models: where a backend has the kernel, the sum that a loop carries is read and written once per
+/// trip, by the product itself.
+namespace fullbore {
+namespace {
+
+// Of the product as matmul knows it, whose result is as wide as sums are.
+Attributes product_attributes(const Attributes& attributes) {
+  Attributes wide = attributes;
+  wide.set("wide", true);
+  return wide;
+}
+
+std::vector<TensorType> infer(const OpCall& call) {
+  require_inputs(call, 3);
+  const Attributes wide = product_attributes(call.attributes);
+  const TensorType product =
+      get_op("matmul").infer({call.op, call.inputs.first(2), wide, call.body, call.loc}).front();
+  if (call.inputs[2] != product)
+    call.fail(fmt::format("needs c {}, got {}", product.text(), call.inputs[2].text()));
+  return {product};
+}
+
+std::vector<Tensor> decompose(const DecomposeCall& call) {
+  const Tensor c = call.inputs[2];
+  return {c + matmul(call.inputs[0], call.inputs[1],
+                     {.transpose_a = call.attributes.get<bool>("transpose_a"),
+                      .transpose_b = call.attributes.get<bool>("transpose_b"),
+                      .out_dtype = c.dtype()})};
+}
+
+Cost cost(const CostCall& call) {
+  Cost product =
+      get_op("matmul").cost({call.inputs.first(2), call.outputs, call.attributes, nullptr});
+  product.flops += static_cast<double>(call.outputs[0].elements());
+  product.bytes += static_cast<double>(call.outputs[0].bytes());
+  return product;
+}
+
+// The product's, and of c itself.
+void reference(ReferenceCall& call) {
+  ReferenceCall product{
+      {call.inputs[0], call.inputs[1]}, call.outputs, call.attributes, nullptr, {}};
+  get_op("matmul").reference(product);
+  call.outputs = std::move(product.outputs);
+  call.magnitudes = std::move(product.magnitudes);
+  std::vector<double>& y = call.outputs[0].reals();
+  for (size_t i = 0; i < y.size(); ++i) {
+    const double c = call.inputs[2]->reals()[i];
+    y[i] += c;
+    // The sum is rounded once for each pass over depth.
+    call.magnitudes[0][i] = call.magnitudes[0][i] * 2 + 8 * std::abs(c);
+  }
+}
+
+Attributes attributes(bool transpose_a, bool transpose_b) {
+  return {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
+}
+
+std::vector<Sample> samples() {
+  const auto sample = [](const char* why, Shape a, Shape b, Shape c, bool ta, bool tb) {
+    const auto normal = [](Shape shape) { return SampleInput::normal({DType::f32, shape}); };
+    return Sample{
+        .why = why, .inputs = {normal(a), normal(b), normal(c)}, .attributes = attributes(ta, tb)};
+  };
+  return {
+      sample("odd", {3, 7}, {7, 5}, {3, 5}, false, false),
+      sample("a weight gradient: long k, a transposed", {130, 5}, {130, 6}, {5, 6}, true, false),
+      sample("batched, b transposed", {2, 4, 5}, {2, 3, 5}, {2, 4, 3}, false, true),
+      sample("one row", {1, 9}, {9, 17}, {1, 17}, false, false),
+      sample("nothing to contract", {3, 0}, {0, 4}, {3, 4}, false, false),
+      sample("no rows", {0, 3}, {3, 4}, {0, 4}, false, false),
+  };
+}
+
+std::vector<ErrorSample> errors() {
+  const TensorType a{DType::f32, {2, 3}};
+  const TensorType b{DType::f32, {3, 5}};
+  return {{"c of another shape",
+           {a, b, {DType::f32, {5, 2}}},
+           attributes(false, false),
+           "needs c f32[2,5], got f32[5,2]"},
+          {"a narrow sum",
+           {{DType::bf16, {2, 3}}, {DType::bf16, {3, 5}}, {DType::bf16, {2, 5}}},
+           attributes(false, false),
+           "needs c f32[2,5], got bf16[2,5]"},
+          {"contracted extents differ",
+           {a, {DType::f32, {4, 5}}, {DType::f32, {2, 5}}},
+           attributes(false, false),
+           "contracted extents 3 and 4"},
+          {"no c", {a, b}, attributes(false, false), "needs 3 operands, got 2"}};
+}
+
+const OpRegistrar matmul_add_op(OpDef{
+    .name = "matmul_add",
+    .summary = "c plus a batched matrix product; the sum is f32 (f64 for f64)",
+    .tags = Tag::composite | Tag::contraction,
+    .infer = infer,
+    .decompose = decompose,
+    .cost = cost,
+    .reference = reference,
+    .samples = samples,
+    .error_samples = errors,
+    .dtypes = {DType::f64, DType::f32},  // c of a bf16 or f16 product is f32
+});
+
+}  // namespace
+}  // namespace fullbore
