@@ -80,14 +80,29 @@ ValidationSet validation_set(const Config& config, const TextData& text, const T
   return set;
 }
 
+namespace {
+
+FusedHead fused_head(const Config& config) {
+  if (config.engine.fused_head == "auto") return FusedHead::automatic;
+  return config.engine.fused_head == "on" ? FusedHead::on : FusedHead::off;
+}
+
+}  // namespace
+
 LossFunction model_loss(const Config& config, int64_t tokens) {
   const LanguageModelConfig model = model_config(config, tokens);
   const bool packed = config.data.batching == "packed";
-  return [model, packed](Trace& trace, std::span<const Tensor> batch) {
+  const CrossEntropyOptions training{.label_smoothing = config.train.label_smoothing,
+                                     .z_loss = config.train.z_loss};
+  const FusedHead head = fused_head(config);
+  return [=](Trace& trace, std::span<const Tensor> batch) {
+    // What helps learning is no part of what is measured: validation compares any two runs.
+    const LanguageModelLossOptions options{
+        .cross_entropy = trace.training() ? training : CrossEntropyOptions{}, .fused_head = head};
     // Behind a document of a bucket there is nothing that it could see: its model is causal.
-    const Tensor logits = packed ? gpt_packed(trace, {batch[0], batch[2], batch[3]}, model)
-                                 : gpt(trace, batch[0], model);
-    const LanguageModelLoss loss = language_model_loss(logits, batch[1]);
+    const LanguageModelLoss loss =
+        packed ? gpt_packed_loss(trace, {batch[0], batch[2], batch[3]}, batch[1], model, options)
+               : gpt_loss(trace, batch[0], batch[1], model, options);
     return Loss(loss.mean, loss.predictions);
   };
 }

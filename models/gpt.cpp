@@ -44,11 +44,29 @@ Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config, Tensor 
   return x;
 }
 
-// x [B,T,C] -> logits [B,T,V].
-Tensor head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
+// What the head reads and the head itself [V,C], whose product is the logits.
+struct Head {
+  Tensor hidden;
+  Tensor weight;
+};
+
+Head head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
   x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
-  if (!config.tie_head) return nn::linear(trace, "head", x, config.vocabulary, {.bias = false});
-  return linear(x, nn::embedding_table(trace, "token_embedding", config.vocabulary, config.width));
+  return {x, nn::embedding_table(trace, config.tie_head ? "token_embedding" : "head",
+                                 config.vocabulary, config.width)};
+}
+
+// The product and what comes of it belong to the module "head", unless that is the token table.
+template <class Make>
+auto within_head(Trace& trace, const LanguageModelConfig& config, const Make& make) {
+  if (config.tie_head) return make();
+  const Scope scope(trace, "head");
+  return make();
+}
+
+// hidden [B,T,C] -> logits [B,T,V].
+Tensor logits(Trace& trace, const Head& head, const LanguageModelConfig& config) {
+  return within_head(trace, config, [&] { return linear(head.hidden, head.weight); });
 }
 
 void require_context(Tensor tokens, const LanguageModelConfig& config) {
@@ -57,25 +75,69 @@ void require_context(Tensor tokens, const LanguageModelConfig& config) {
         fmt::format("gpt: {} tokens, the context is {}", tokens.dim(1), config.context));
 }
 
-}  // namespace
-
-Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+// Everything below the head, [B,T,C].
+Tensor body(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
   require_context(tokens, config);
   const int64_t length = tokens.dim(1);
   const Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
   const Tensor positions =
       nn::embedding_table(trace, "position_embedding", config.context, config.width);
   // [B,T,C] + [T,C]
-  return head(trace, blocks(trace, x + slice(positions, 0, 0, length), config), config);
+  return blocks(trace, x + slice(positions, 0, 0, length), config);
 }
 
-Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
+Tensor packed_body(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
   require_context(inputs.tokens, config);
   const Tensor x =
       nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
   const Tensor places =
       nn::embedding(trace, "position_embedding", inputs.positions, config.context, config.width);
-  return head(trace, blocks(trace, x + places, config, nn::same_segment(inputs.segments)), config);
+  return blocks(trace, x + places, config, nn::same_segment(inputs.segments));
+}
+
+// Sum of the weighted losses [].
+Tensor sum_of_losses(Trace& trace, const Head& head, Tensor targets,
+                     const LanguageModelConfig& config, const LanguageModelLossOptions& options) {
+  const int64_t rows = targets.type().elements();
+  const bool fused =
+      options.fused_head == FusedHead::on || (options.fused_head == FusedHead::automatic &&
+                                              rows > linear_cross_entropy_rows(config.vocabulary));
+  if (fused)
+    return within_head(trace, config, [&] {
+      return linear_cross_entropy(head.hidden, head.weight, targets,
+                                  {.loss = options.cross_entropy, .weights = options.weights});
+    });
+  Tensor losses = cross_entropy(logits(trace, head, config), targets, options.cross_entropy);
+  if (options.weights.valid()) losses = losses * options.weights;
+  return reduce_sum(losses, {0, 1});
+}
+
+LanguageModelLoss loss_of(Trace& trace, Tensor x, Tensor targets, const LanguageModelConfig& config,
+                          const LanguageModelLossOptions& options) {
+  const Tensor sum = sum_of_losses(trace, head(trace, x, config), targets, config, options);
+  const int64_t ignored = options.cross_entropy.ignore_index;
+  Tensor counted = logical_and(greater_equal(targets, 0.0),
+                               less(targets, static_cast<double>(config.vocabulary)));
+  if (ignored >= 0)
+    counted = logical_and(counted, not_equal(targets, static_cast<double>(ignored)));
+  Tensor weights = cast(counted, sum.dtype());
+  if (options.weights.valid()) weights = weights * options.weights;
+  const Tensor predictions = reduce_sum(weights, {0, 1});
+  // Weights may add up to less than 1, counted targets only to 0.
+  const Tensor divisor = options.weights.valid()
+                             ? select(greater(predictions, 0.0), predictions, 1.0)
+                             : maximum(predictions, 1.0);
+  return {sum / divisor, predictions};
+}
+
+}  // namespace
+
+Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+  return logits(trace, head(trace, body(trace, tokens, config), config), config);
+}
+
+Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
+  return logits(trace, head(trace, packed_body(trace, inputs, config), config), config);
 }
 
 Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config) {
@@ -88,15 +150,20 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
   const Tensor places = iota(trace.builder(), {DType::i64, {length}}, 0) + inputs.position;
   const Tensor h = blocks(trace, x + gather(table, places), config, {},
                           {.position = inputs.position, .capacity = inputs.capacity});
-  return squeeze(head(trace, dynamic_slice(h, inputs.row, 1, 1), config), 1);
+  const Tensor row = dynamic_slice(h, inputs.row, 1, 1);
+  return squeeze(logits(trace, head(trace, row, config), config), 1);
 }
 
-LanguageModelLoss language_model_loss(Tensor logits, Tensor targets) {
-  const Tensor counted =
-      logical_and(greater_equal(targets, 0.0), less(targets, static_cast<double>(logits.dim(-1))));
-  const Tensor sum = reduce_sum(cross_entropy(logits, targets), {0, 1});
-  const Tensor predictions = reduce_sum(cast(counted, sum.dtype()), {0, 1});
-  return {sum / maximum(predictions, 1.0), predictions};
+LanguageModelLoss gpt_loss(Trace& trace, Tensor tokens, Tensor targets,
+                           const LanguageModelConfig& config,
+                           const LanguageModelLossOptions& options) {
+  return loss_of(trace, body(trace, tokens, config), targets, config, options);
+}
+
+LanguageModelLoss gpt_packed_loss(Trace& trace, const PackedTokens& inputs, Tensor targets,
+                                  const LanguageModelConfig& config,
+                                  const LanguageModelLossOptions& options) {
+  return loss_of(trace, packed_body(trace, inputs, config), targets, config, options);
 }
 
 }  // namespace fullbore

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
 
 namespace fullbore {
@@ -47,10 +48,31 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
 
 /// Mean cross-entropy of next-token prediction, f32 [], in nats.
 struct LanguageModelLoss {
-  Tensor mean;         ///< over the targets in [0, V); 0 where there is none
-  Tensor predictions;  ///< f32 [], how many those are
+  Tensor mean;         ///< over the targets that count; 0 where there is none
+  Tensor predictions;  ///< f32 [], how many those are, or the sum of their weights
 };
-/// logits [B,T,V], targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for nothing.
-LanguageModelLoss language_model_loss(Tensor logits, Tensor targets);
+/// Are output head and loss one op, of which the logits of some rows exist at a time (ops.h,
+/// linear_cross_entropy)?
+enum class FusedHead : uint8_t {
+  automatic,  ///< where the logits are more than such a chunk
+  on,
+  off
+};
+struct LanguageModelLossOptions {
+  CrossEntropyOptions cross_entropy = {};
+  Tensor weights =
+      {};  ///< f32 [B,T], not negative: a factor of each prediction's loss; none: all 1
+  FusedHead fused_head = FusedHead::automatic;
+};
+
+/// The loss of gpt() by targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for
+/// nothing.
+LanguageModelLoss gpt_loss(Trace& trace, Tensor tokens, Tensor targets,
+                           const LanguageModelConfig& config,
+                           const LanguageModelLossOptions& options = {});
+/// The loss of gpt_packed().
+LanguageModelLoss gpt_packed_loss(Trace& trace, const PackedTokens& inputs, Tensor targets,
+                                  const LanguageModelConfig& config,
+                                  const LanguageModelLossOptions& options = {});
 
 }  // namespace fullbore

@@ -69,6 +69,8 @@ struct Config {
   struct Train {
     int64_t steps = 2000;
     int64_t batch_size = 12;  ///< 0: auto
+    double label_smoothing = 0;
+    double z_loss = 0;
     int64_t eval_interval = 250;
     int64_t eval_batches = 0;
     std::string evaluate = "raw";
@@ -90,6 +92,7 @@ struct Config {
     double loss_scale_growth = 2;
     double loss_scale_backoff = 0.5;
     int64_t loss_scale_interval = 2000;
+    std::string fused_head = "auto";
     int64_t threads = 0;
     std::string attention = "tiled";
     std::string recompute = "off";

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fullbore/ir/print.h"
 #include "tests/support/evaluate.h"
 
 namespace fullbore {
@@ -33,6 +34,36 @@ TEST(LanguageModel, TheTokenTableHasAsManyRowsAsTokensUnlessToldOtherwise) {
   EXPECT_EQ(parameters_of(config, 7), parameters_of(config, 64));
   EXPECT_THAT(usage_error([&] { parameters_of(config, 65); }),
               HasSubstr("model.vocabulary is 64, the text has 65 distinct tokens"));
+}
+
+// What helps learning is no part of what is measured.
+TEST(LanguageModel, SmoothingAndZLossAreOfTrainingAlone) {
+  const auto graphs = [](const Config& config) {
+    const LossFunction loss = model_loss(config, 65);
+    return std::pair(
+        print(trace_training_step(loss, batch_fields(config), optimizer_options(config)).graph),
+        print(trace_evaluation(loss, batch_fields(config)).graph));
+  };
+  const auto [training, evaluation] = graphs({});
+  for (double Config::Train::*key : {&Config::Train::label_smoothing, &Config::Train::z_loss}) {
+    Config config;
+    config.train.*key = 0.1;
+    EXPECT_NE(graphs(config).first, training);
+    EXPECT_EQ(graphs(config).second, evaluation);
+  }
+}
+
+TEST(LanguageModel, TheHeadIsFusedWhereItsLogitsAreLargeOrAsAskedFor) {
+  const auto is_fused = [](int64_t tokens, const std::string& head) {
+    Config config;
+    config.engine.fused_head = head;
+    const TracedStep step = trace_evaluation(model_loss(config, tokens), batch_fields(config));
+    return print(step.graph).find("linear_cross_entropy") != std::string::npos;
+  };
+  EXPECT_FALSE(is_fused(65, "auto"));
+  EXPECT_TRUE(is_fused(50257, "auto"));
+  EXPECT_TRUE(is_fused(65, "on"));
+  EXPECT_FALSE(is_fused(50257, "off"));
 }
 
 TEST(LanguageModel, ParameterGroupsReachTheOptimizer) {

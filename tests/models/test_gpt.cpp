@@ -63,7 +63,7 @@ Graph training_step(bool bias) {
   const Tensor tokens = trace.batch("tokens", type);
   const Tensor targets = trace.batch("targets", type);
   const LanguageModelConfig config{.vocabulary = kVocabulary, .bias = bias};
-  const Tensor loss = language_model_loss(gpt(trace, tokens, config), targets).mean;
+  const Tensor loss = gpt_loss(trace, tokens, targets, config).mean;
   const OptimizerResult result = optimize(
       trace, loss, {.schedule = {"cosine", 1e-3, 1e-4, 4, 20}, .beta2 = 0.99, .weight_decay = 0.1});
   trace.result("loss", loss);

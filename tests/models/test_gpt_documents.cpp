@@ -45,10 +45,10 @@ Learned learn(const Example& batch, const std::vector<std::string>& names) {
   Trace trace("learn", true);
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < names.size(); ++i) tensors.push_back(trace.batch(names[i], batch[i].type));
-  const Tensor logits = names.size() == 4
-                            ? gpt_packed(trace, {tensors[0], tensors[2], tensors[3]}, kModel)
-                            : gpt(trace, tensors[0], kModel);
-  const LanguageModelLoss loss = language_model_loss(logits, tensors[1]);
+  const LanguageModelLoss loss =
+      names.size() == 4
+          ? gpt_packed_loss(trace, {tensors[0], tensors[2], tensors[3]}, tensors[1], kModel)
+          : gpt_loss(trace, tensors[0], tensors[1], kModel);
   std::vector<Tensor> wanted;
   for (const Trace::Parameter& parameter : trace.parameters()) wanted.push_back(parameter.tensor);
   const std::vector<Tensor> slopes = gradient(loss.mean, wanted);
