@@ -26,8 +26,8 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches);
 
-/// The model's loss on such batches; label smoothing and z-loss are of training alone. `tokens`: how many distinct ones the data have. UsageError if
-/// model.vocabulary is less.
+/// The model's loss on such batches; label smoothing and z-loss are of training alone. `tokens`: how
+/// many distinct ones the data have. UsageError if model.vocabulary is less.
 LossFunction model_loss(const Config& config, int64_t tokens);
 
 }  // namespace fullbore

@@ -60,8 +60,7 @@ enum class FusedHead : uint8_t {
 };
 struct LanguageModelLossOptions {
   CrossEntropyOptions cross_entropy = {};
-  Tensor weights =
-      {};  ///< f32 [B,T], not negative: a factor of each prediction's loss; none: all 1
+  Tensor weights = {};  ///< f32 [B,T], not negative: factors of the losses; none: all 1
   FusedHead fused_head = FusedHead::automatic;
 };
 

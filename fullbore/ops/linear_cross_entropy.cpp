@@ -10,6 +10,9 @@ namespace {
 
 constexpr int64_t kChunkBytes = 32 << 20;
 constexpr int64_t kFewestRows = 256;
+// Slopes are multiplied by it and their products divided by it: exact, and in fp16 the shares of
+// classes that are hardly likely, of which there are many, are not lost.
+constexpr double kSlopeScale = 64;
 
 int64_t divide_up(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
@@ -94,7 +97,7 @@ LinearCrossEntropy::Chunk LinearCrossEntropy::chunk(Tensor hidden, Tensor target
   const Tensor logits = linear(hidden, weight_);
   Chunk made{cross_entropy(logits, targets, options_)};
   if (!gradient) return made;
-  Tensor slopes = cross_entropy_slopes(logits, targets, options_);
+  Tensor slopes = cross_entropy_slopes(logits, targets, options_) * kSlopeScale;
   if (weights.valid()) slopes = slopes * expand_dims(weights, 1);
   slopes = as_dtype(slopes, hidden.dtype());
   made.hidden = matmul(slopes, weight_);
@@ -109,7 +112,7 @@ LinearCrossEntropy::Result LinearCrossEntropy::run(bool gradient) const {
     const Chunk all = chunk(hidden_, targets_, weights_, gradient);
     result = {{}, all.losses, all.hidden, all.weight};
   } else {
-    // Behind the last row targets are -1, which is ignored. (i64: + 1 overflows nothing there is.)
+    // Behind the last row targets are -1, which is ignored; in i64, where + 1 overflows for no class.
     const bool padded = chunks_ * chunk_rows_ > rows_;
     const Tensor targets =
         padded ? chunked(as_dtype(targets_, DType::i64) + 1.0) - 1.0 : chunked(targets_);
@@ -130,6 +133,8 @@ LinearCrossEntropy::Result LinearCrossEntropy::run(bool gradient) const {
     if (gradient) result.hidden = together(made.stacked[1]);
     if (gradient) result.weight = made.carried[0];
   }
+  if (gradient) result.hidden = as_dtype(widened(result.hidden) / kSlopeScale, hidden_.dtype());
+  if (gradient) result.weight = result.weight / kSlopeScale;
   result.sum = reduce_sum(weights_.valid() ? result.losses * weights_ : result.losses, {0});
   return result;
 }

@@ -17,7 +17,7 @@ class LinearCrossEntropy {
  public:
   LinearCrossEntropy(std::span<const Tensor> inputs, const Attributes& attributes);
 
-  /// What is made of one chunk.
+  /// What is made of one chunk. Cotangents are multiplied by a constant, which run() takes out again.
   struct Chunk {
     Tensor losses;       ///< [R], without their weights
     Tensor hidden = {};  ///< [R,C] cotangent, as hidden

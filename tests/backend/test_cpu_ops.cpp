@@ -25,7 +25,8 @@ bool has_regions(const OpDef& op) {
   for (const Sample& sample : op.samples()) {
     std::vector<TensorType> types;
     for (const SampleInput& input : sample.inputs) types.push_back(input.type);
-    for (const Node& node : decomposition(op, types, sample.attributes).nodes())
+    const Graph inner = decomposition(op, types, sample.attributes);
+    for (const Node& node : inner.nodes())
       if (node.op->is(Tag::region)) return true;
   }
   return false;
