@@ -21,7 +21,7 @@ GptSteps gpt_steps(int steps, int64_t parts, const CompileOptions& options) {
   const TensorType type{DType::i32, {kBatch, kContext}};
   const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const LanguageModelConfig config{.vocabulary = kVocabulary, .layers = 2};
-    const LanguageModelLoss found = language_model_loss(gpt(trace, batch[0], config), batch[1]);
+    const LanguageModelLoss found = gpt_loss(trace, batch[0], batch[1], config);
     return {found.mean, found.predictions};
   };
   const TracedStep step =

@@ -27,6 +27,7 @@ struct Job {
   LanguageModelConfig model = kLarge;
   LanguageModelLossOptions loss = {};
   bool weighted = false;
+  int64_t parts = 1;
 
   std::vector<BatchField> fields() const {
     const Shape shape{kBatch, kContext};
@@ -43,10 +44,11 @@ struct Job {
       return Loss(found.mean, found.predictions);
     };
   }
+
   TracedStep training(double loss_scale = 0) const {
     OptimizerOptions optimizer;
     optimizer.loss_scaling.initial = loss_scale;
-    return trace_training_step(function(), fields(), optimizer);
+    return trace_training_step(function(), fields(), optimizer, parts);
   }
   TracedStep evaluation() const { return trace_evaluation(function(), fields()); }
 };
@@ -192,6 +194,15 @@ TEST(GptFusedHead, AddsUpTheGradientInPlace) {
     return plan.kernels[static_cast<size_t>(step.kernel)]->description().find("add") !=
            std::string::npos;
   }));
+}
+
+// Within the loop over parts of a batch, too, loss and gradient are made at once.
+TEST(GptFusedHead, GoesWithAccumulation) {
+  Job job;
+  job.parts = 2;
+  expect_equal(learn(job, DType::f32), learn({}, DType::f32), 1e-5);
+  const double whole = contraction_flops(plan_of(with({}, FusedHead::off).training()).graph);
+  EXPECT_NEAR(contraction_flops(plan_of(job.training()).graph), whole, 0.01 * whole);
 }
 
 TEST(GptFusedHead, EvaluationMakesNoGradient) {
