@@ -9,7 +9,7 @@ namespace fullbore {
 namespace {
 
 constexpr int64_t kChunkBytes = 32 << 20;
-constexpr int64_t kFewestRows = 256;
+constexpr int64_t kFewestRows = 512;
 // Slopes are multiplied by it and their products divided by it: exact, and in fp16 the shares of
 // classes that are hardly likely, of which there are many, are not lost.
 constexpr double kSlopeScale = 64;

@@ -270,7 +270,7 @@ Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
                             LinearCrossEntropyOptions options = {},
                             SourceLoc loc = SourceLoc::here());
 /// Rows of logits of so many classes that linear_cross_entropy makes at a time by itself: 32 MiB of
-/// f32, and at least 256, for each chunk moves the gradient of weight once in and out of memory.
+/// f32, and at least 512, for each chunk moves the gradient of weight once in and out of memory.
 int64_t linear_cross_entropy_rows(int64_t classes);
 /// softmax(q k^T * scale + mask) v. q [B,H,T,D], k and v [B,G,S,D] with H a multiple of G (grouped
 /// queries), -> [B,H,T,D]. causal: query t sees keys s <= t + S - T. mask (optional): bool

@@ -14,12 +14,12 @@
 namespace fullbore {
 namespace {
 
-constexpr int64_t kBatch = 8;
+constexpr int64_t kBatch = 16;
 constexpr int64_t kContext = 96;
 constexpr int64_t kSteps = 10;
-// So many that a chunk has the fewest rows, 256 of 768.
+// So many that a chunk has the fewest rows, 512 of 1536.
 constexpr LanguageModelConfig kLarge{
-    .vocabulary = 33000, .layers = 1, .heads = 2, .width = 32, .context = kContext};
+    .vocabulary = 16500, .layers = 1, .heads = 2, .width = 32, .context = kContext};
 constexpr LanguageModelConfig kSmall{
     .vocabulary = 65, .layers = 1, .heads = 2, .width = 32, .context = kContext};
 

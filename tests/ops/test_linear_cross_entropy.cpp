@@ -138,11 +138,11 @@ TEST(LinearCrossEntropy, TakesRowsInAnyNumberOfAxes) {
   EXPECT_NEAR(one.at(0), x.loss(1, {}), 1e-13);
 }
 
-// By itself it makes chunks of 32 MiB, but of 256 rows at least.
+// By itself it makes chunks of 32 MiB, but of 512 rows at least.
 TEST(LinearCrossEntropy, ChoosesItsChunksByTheirSize) {
   EXPECT_EQ(linear_cross_entropy_rows(65), (32 << 20) / (4 * 65));
   EXPECT_EQ(linear_cross_entropy_rows(8192), 1024);
-  EXPECT_EQ(linear_cross_entropy_rows(50257), 256);
+  EXPECT_EQ(linear_cross_entropy_rows(50257), 512);
 }
 
 TEST(LinearCrossEntropy, NamesWhatDoesNotFit) {
