@@ -183,6 +183,11 @@ class Fitting {
     if (const auto run = fewest_parts(changed))
       offer(fmt::format("engine.accumulate={}", changed.engine.accumulate), changed, run);
     changed = config;
+    if (config.engine.fused_head == "auto") {
+      changed.engine.fused_head = "on";
+      offer("engine.fused_head=on", changed, plan_(changed));
+    }
+    changed = config;
     if (config.train.background_saves) {
       changed.train.background_saves = false;
       offer("train.background_saves=false", changed, plan_(changed));

@@ -25,7 +25,7 @@ constexpr LanguageModelConfig kSmall{
 
 struct Job {
   LanguageModelConfig model = kLarge;
-  LanguageModelLossOptions loss = {};
+  LanguageModelLossOptions loss = {.fused_head = FusedHead::on};
   bool weighted = false;
   int64_t parts = 1;
 
@@ -214,11 +214,21 @@ TEST(GptFusedHead, EvaluationMakesNoGradient) {
   EXPECT_LT(chunked.arena_bytes, whole.arena_bytes / 2);
 }
 
-// Logits that are smaller than a chunk stay as they are: the very same plan.
-TEST(GptFusedHead, CostsNothingWhereLogitsAreSmall) {
-  const Job job{.model = kSmall};
-  EXPECT_EQ(plan_text(plan_of(job.training())),
-            plan_text(plan_of(with(job, FusedHead::off).training())));
+// By itself it is left alone where the logits are a few chunks, and taken where they are more.
+TEST(GptFusedHead, IsChosenWhereLogitsAreLarge) {
+  const auto is_fused = [](int64_t vocabulary, int64_t batch) {
+    Trace trace("loss", true);
+    const TensorType type{DType::i32, {batch, kContext}};
+    LanguageModelConfig model = kSmall;
+    model.vocabulary = vocabulary;
+    gpt_loss(trace, trace.batch("tokens", type), trace.batch("targets", type), model);
+    const auto& nodes = trace.builder().graph().nodes();
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [](const Node& node) { return node.op->name == "linear_cross_entropy"; });
+  };
+  EXPECT_FALSE(is_fused(65, 64));
+  EXPECT_FALSE(is_fused(16500, 16));  // three chunks
+  EXPECT_TRUE(is_fused(16500, 32));   // six
 }
 
 TEST(GptFusedHead, PredictionsAreTheTargetsThatCount) {
