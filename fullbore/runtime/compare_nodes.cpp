@@ -40,6 +40,16 @@ Tensor shaken(Tensor x, double error, PhiloxStream& draws) {
   return x * constant(x.builder(), x.type(), std::move(factors));
 }
 
+// x in f16 as far off as a kernel that rounds it may be below the normal numbers, where rounding errs by
+// half a step whatever the size. A zero is exact.
+Tensor shaken_below_normal(Tensor x, PhiloxStream& draws) {
+  constexpr double kHalfStep = 0x1p-25;
+  std::vector<double> errors(static_cast<size_t>(x.type().elements()));
+  for (double& error : errors) error = draws.below(2) == 0 ? -kHalfStep : kHalfStep;
+  const Tensor error = constant(x.builder(), x.type(), std::move(errors));
+  return select(equal(x, zeros_like(x)), x, x + error);
+}
+
 // What a comparison compares, the second operand made equal to the first where rounding alone may keep
 // them apart: two ways to one number, of which a kernel went the same way twice.
 std::vector<Tensor> brought_together(const std::vector<Tensor>& operands) {
@@ -87,6 +97,7 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws) {
         const double error = ulps * compute_epsilon(type.dtype) +
                              (is_low_precision(type.dtype) ? dtype_epsilon(type.dtype) / 2 : 0);
         results[i] = shaken(results[i], error, draws);
+        if (type.dtype == DType::f16) results[i] = shaken_below_normal(results[i], draws);
       }
       tensors[static_cast<size_t>(node.outputs[i].id)] = results[i];
     }

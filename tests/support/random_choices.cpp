@@ -21,6 +21,16 @@ bool is_tame(const Literal& literal) {
   });
 }
 
+// Where a sample narrows one floating operand, the others may be what it was narrowed for: the log-sum-exp
+// of attention's gradient is that of no other scores, and its weights overflow for larger ones.
+bool stands_alone(const Sample& sample, size_t operand) {
+  using Fill = SampleInput::Fill;
+  if (sample.inputs[operand].fill != Fill::normal) return false;
+  return std::none_of(sample.inputs.begin(), sample.inputs.end(), [](const SampleInput& input) {
+    return is_floating(input.type.dtype) && input.fill != Fill::normal;
+  });
+}
+
 std::vector<const OpDef*> elementwise_ops() {
   std::vector<const OpDef*> ops;
   for (const OpDef* op : all_ops())
@@ -86,9 +96,9 @@ std::vector<Tensor> call_by_sample(Workbench& bench) {
     if (other_dtype && !bench.options.mixed_dtypes) return {};
     const auto similar =
         bench.pick([&](Tensor x) { return x.dtype() == given.dtype() && x.type().elements() > 0; });
-    const bool replaceable = sample.inputs[i].fill == SampleInput::Fill::normal;
-    operands.push_back(similar && replaceable && bench.chance(0.8) ? adapt(*similar, given.shape())
-                                                                   : bench.new_input(given));
+    operands.push_back(similar && stands_alone(sample, i) && bench.chance(0.8)
+                           ? adapt(*similar, given.shape())
+                           : bench.new_input(given));
   }
   if (operands.empty() && !op.is(Tag::source)) return {};
   const Node& node = call.graph.nodes()[0];
