@@ -129,10 +129,20 @@ const Contraction kProducts[] = {
     {1, 6400, 1024, 256, false, true},
     {1, 6400, 256, 1024, false, true},
     {1, 256, 1024, 6400, true, false},
-    // A layer of configs/gpt-shakespeare.yaml with a batch of 8.
-    {1, 2048, 1536, 384, false, true},
-    {1, 2048, 384, 1536, false, false},
-    {1, 1536, 384, 2048, true, false},
+    // A layer of configs/gpt-shakespeare.yaml with a batch of 16: forward, gradients of what goes in,
+    // gradients of weights.
+    {1, 4096, 1152, 384, false, true},
+    {1, 4096, 384, 384, false, true},
+    {1, 4096, 1536, 384, false, true},
+    {1, 4096, 384, 1536, false, true},
+    {1, 4096, 384, 1152, false, false},
+    {1, 4096, 384, 384, false, false},
+    {1, 4096, 384, 1536, false, false},
+    {1, 4096, 1536, 384, false, false},
+    {1, 1152, 384, 4096, true, false},
+    {1, 384, 384, 4096, true, false},
+    {1, 1536, 384, 4096, true, false},
+    {1, 384, 1536, 4096, true, false},
     {48, 256, 256, 64, false, true},
     {48, 256, 64, 256, false, false},
     // The heads of attention: scores, values, gradients.
@@ -148,7 +158,7 @@ void register_all() {
   for (const DType dtype : {DType::f32, DType::bf16})
     for (Contraction c : kProducts) {
       c.in = dtype;
-      c.out = dtype;
+      c.out = c.transpose_a ? DType::f32 : dtype;  // gradients of weights are f32
       const std::string name = fmt::format(
           "{}/{}{}x{}x{} {}{}", dtype_name(dtype), c.batch > 1 ? fmt::format("{}x", c.batch) : "",
           c.m, c.n, c.k, c.transpose_a ? 'T' : 'N', c.transpose_b ? 'T' : 'N');

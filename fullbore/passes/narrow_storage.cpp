@@ -27,6 +27,13 @@ bool only_moves(const Node& node) {
          (node.op->is(Tag::movement) || node.op->is(Tag::identity));
 }
 
+// Which of the body's inputs the value is, or -1.
+int input_of(const Graph& body, Value value) {
+  for (size_t i = 0; i < body.inputs().size(); ++i)
+    if (body.inputs()[i].value == value) return static_cast<int>(i);
+  return -1;
+}
+
 /// Finds the values to be stored low, and writes the graph in which they are.
 class Narrowing {
  public:
@@ -116,16 +123,21 @@ class Narrowing {
     std::vector<Tensor> inner = inner_results(body, node, operands);
     std::vector<Value> results;
     for (Tensor result : inner) {
-      const auto known = std::find(results.begin(), results.end(), result.value());
-      if (known != results.end()) continue;
+      const bool known = std::find(results.begin(), results.end(), result.value()) != results.end();
+      if (known || input_of(body.graph(), result.value()) >= 0) continue;
       body.output(fmt::format("y{}", results.size()), result);
       results.push_back(result.value());
     }
-    const std::vector<Tensor> made =
-        fused(rewriter.builder(), operands, std::make_shared<const Graph>(body.take()));
+    std::vector<int> as_they_come;  // per result: the operand that it is, or -1
+    for (Tensor result : inner) as_they_come.push_back(input_of(body.graph(), result.value()));
+    std::vector<Tensor> made;
+    if (!results.empty())
+      made = fused(rewriter.builder(), operands, std::make_shared<const Graph>(body.take()));
     for (size_t i = 0; i < inner.size(); ++i) {
       const auto at = std::find(results.begin(), results.end(), inner[i].value());
-      rewriter.map(node.outputs[i], made[static_cast<size_t>(at - results.begin())].value());
+      const Tensor result = as_they_come[i] >= 0 ? operands[static_cast<size_t>(as_they_come[i])]
+                                                 : made[static_cast<size_t>(at - results.begin())];
+      rewriter.map(node.outputs[i], result.value());
     }
   }
 
@@ -145,8 +157,13 @@ class Narrowing {
     return results;
   }
 
-  // A cast that is there already serves for what contractions read too.
+  // A cast that is there already serves for what contractions read too, and what was widened on its way
+  // in is what it was.
   Tensor narrowed(GraphBuilder& body, Tensor x) const {
+    const Node* maker = body.graph().producer_node(x.value());
+    if (maker && maker->op->name == "cast" &&
+        body.graph().type(maker->inputs[0]).dtype == target_.precision)
+      return {&body, maker->inputs[0]};
     for (const Node& node : body.graph().nodes())
       if (node.op->name == "cast" && node.inputs[0] == x.value() &&
           body.graph().type(node.outputs[0]).dtype == target_.precision)

@@ -21,7 +21,8 @@ std::vector<Expected> expect(const Graph& graph, const Node& node,
                              const std::vector<const Literal*>& operands);
 
 /// "" or "output 0 element 7: expected 1.5, got 1.25, bound [1.4, 1.6]". An element is right if it
-/// lies between the roundings of y - slack and y + slack; NaN must be NaN, and integers exact.
+/// lies between the roundings of y - slack and y + slack; NaN must be NaN, and integers exact. Processors that
+/// round to bf16 by themselves make zeros of denormals.
 std::string compare(const Expected& expected, const Literal& got, size_t output);
 
 }  // namespace fullbore::testing_support

@@ -182,8 +182,8 @@ TEST(KernelIr, ItemsDoNotDependOnWorkersAndCoverEverything) {
 // --- the code generator's version ---------------------------------------------------------------
 
 // LLVM IR of the node's kernels for a fixed processor.
-void append_code(const Graph& graph, const Node& node, std::string& code) {
-  static const jit::CodegenTarget target{"x86-64-v4", "", 64, true};
+void append_code(const Graph& graph, const Node& node, std::string& code, bool bf16 = false) {
+  const jit::CodegenTarget target{"x86-64-v4", "", 64, true, bf16};
   const auto lowered = jit::lower(graph, node, nullptr);
   if (!lowered) return;
   for (const jit::LoweredPiece& piece : lowered->pieces)
@@ -221,6 +221,11 @@ void append_casts(std::string& code) {
       cast(builder.input("x", Role::batch, {from, {100}}), to);
       append_code(builder.graph(), builder.graph().nodes().back(), code);
     }
+  for (const DType from : {DType::f32, DType::f64}) {
+    GraphBuilder builder;
+    cast(builder.input("x", Role::batch, {from, {100}}), DType::bf16);
+    append_code(builder.graph(), builder.graph().nodes().back(), code, true);
+  }
 }
 
 void append_structures(std::string& code) {
@@ -273,8 +278,8 @@ TEST(KernelIr, CodegenVersionChangesWithTheCode) {
   append_elementwise(code);
   append_casts(code);
   append_structures(code);
-  EXPECT_EQ(jit::kCodegenVersion, 4);
-  EXPECT_EQ(hash_hex(hash_text(code)), "93eecee9b4e5737e");
+  EXPECT_EQ(jit::kCodegenVersion, 5);
+  EXPECT_EQ(hash_hex(hash_text(code)), "20481fc32f8b7394");
 }
 
 }  // namespace

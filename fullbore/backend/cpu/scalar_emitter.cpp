@@ -131,6 +131,11 @@ llvm::Value* ScalarEmitter::bf16_bits_to_f32(llvm::Value* x) {
 }
 
 llvm::Value* ScalarEmitter::f32_to_bf16_bits(llvm::Value* x) {
+  if (rounds_to_bf16_ && (lanes_ == 16 || lanes_ == 8)) {
+    const auto rounding = lanes_ == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
+                                       : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;
+    return b_.CreateBitCast(b_.CreateIntrinsic(rounding, {}, {x}), with_lanes(b_.getInt16Ty()));
+  }
   llvm::Type* type = with_lanes(b_.getInt32Ty());
   const auto number = [&](uint64_t n) { return llvm::ConstantInt::get(type, n); };
   llvm::Value* bits = b_.CreateBitCast(x, type);

@@ -11,7 +11,10 @@ namespace fullbore::jit {
 /// bf16 and f16 are f32, booleans are i1, integers have their own width (u8 unsigned).
 class ScalarEmitter {
  public:
-  ScalarEmitter(llvm::IRBuilder<>& builder, int lanes) : b_(builder), lanes_(lanes) {}
+  /// `rounds_to_bf16`: the processor has an instruction for it (AVX512_BF16), which takes denormals for
+  /// zeros.
+  ScalarEmitter(llvm::IRBuilder<>& builder, int lanes, bool rounds_to_bf16)
+      : b_(builder), lanes_(lanes), rounds_to_bf16_(rounds_to_bf16) {}
 
   int lanes() const { return lanes_; }
   llvm::Type* scalar_type(DType dtype) const;  ///< in registers
@@ -40,6 +43,7 @@ class ScalarEmitter {
 
   llvm::IRBuilder<>& b_;
   int lanes_;
+  bool rounds_to_bf16_;
 };
 
 }  // namespace fullbore::jit

@@ -28,8 +28,30 @@ constexpr int64_t kMostPanels = 8;
 // Fewest tiles into which a product is cut, if its columns allow.
 constexpr int64_t kFewestTiles = 8;
 
+// A transposed a is copied, row of depth by row of depth: taller tiles read longer pieces of them, wider
+// ones read them fewer times, and a lesser depth leaves room for both in the second cache.
+constexpr int64_t kTransposedTileRows = 192;
+constexpr int64_t kTransposedPanels = 4;
+constexpr int64_t kTransposedDepth = 256;
+
 int64_t even_parts(int64_t count, int64_t most) {
   return divide_up(count, std::max<int64_t>(1, divide_up(count, most)));
+}
+
+// Panels per tile, at most `most`: as many as leave no tile much narrower than the others, for workers
+// share tiles by their number.
+int64_t level_parts(int64_t panels, int64_t most) {
+  int64_t best = 1;
+  double least_waste = static_cast<double>(panels);
+  for (int64_t size = std::min(most, panels); 2 * size >= std::min(most, panels); --size) {
+    const double waste =
+        static_cast<double>(divide_up(panels, size) * size) / static_cast<double>(panels);
+    if (waste < least_waste - 0.01) {
+      least_waste = waste;
+      best = size;
+    }
+  }
+  return best;
 }
 
 const char* offset(const void* data, DType dtype, int64_t elements) {
@@ -50,21 +72,26 @@ class PanelMatmul final : public Kernel {
                 c.k % kPair != 0),
         copy_b_(!native_ || kPair > 1 || c.transpose_b ||
                 (c.n > loops.panel && c.m >= kRowsToPack)),
-        depth_(std::max<int64_t>(1, even_parts(k_, kDepth))),
+        depth_(std::max<int64_t>(1, even_parts(k_, copied_columns() ? kTransposedDepth : kDepth))),
         packed_depth_(depth_ * std::max<int64_t>(1, kPackedDepth / depth_)),
         result_(c.add ? 3 : 2),
         text_(fmt::format("matmul {} {}", unit, c.text())) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each: taller
     // tiles then.
-    const int64_t height = direct_ || k_ <= packed_depth_ ? kTileRows : 4 * kTileRows;
+    const int64_t height = copied_columns()                 ? kTransposedTileRows
+                           : direct_ || k_ <= packed_depth_ ? kTileRows
+                                                            : 4 * kTileRows;
     const int64_t row_tiles = std::max<int64_t>(1, c.m / height);
     rows_ = {c.m, std::max<int64_t>(1, round_up(divide_up(c.m, row_tiles), 6))};
     FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
-    int64_t panels = 2;
+    int64_t panels = copied_columns() ? kTransposedPanels : 2;
     if (rows_.parts() >= kManyRowTiles)
       panels = std::clamp(kPanelElements / (std::max<int64_t>(1, k_) * loops.panel), panels,
                           kMostPanels);
-    if (c.batch * rows_.parts() * divide_up(c.n, panels * loops.panel) < kFewestTiles) panels = 1;
+    const int64_t all = std::max<int64_t>(1, divide_up(c.n, loops.panel));
+    panels = level_parts(all, panels);
+    while (panels > 1 && c.batch * rows_.parts() * divide_up(all, panels) < kFewestTiles)
+      panels = level_parts(all, panels / 2);
     columns_ = {c.n, panels * loops.panel};
   }
 
@@ -115,6 +142,9 @@ class PanelMatmul final : public Kernel {
     int64_t depth;
   };
 
+  // Is a copied from rows of depth?
+  bool copied_columns() const { return copy_a_ && c_.transpose_a; }
+
   int64_t b_bytes() const {
     if (!copy_b_) return 0;
     const int64_t width = round_up(std::min(columns_.size, c_.n), loops_.lanes);
@@ -124,8 +154,11 @@ class PanelMatmul final : public Kernel {
     return copy_a_ ? round_up(depth_ * rows_.size * kOperandBytes, 64) : 0;
   }
   int64_t c_bytes() const {
-    return direct_ ? 0 : round_up(rows_.size * columns_.size * kSumBytes, 64);
+    return direct_ ? 0 : round_up(rows_.size * sums_stride() * kSumBytes, 64);
   }
+  // Columns of sums that wait to be rounded: of one panel, whose sums are complete at once if the depth
+  // takes one pass, or of the tile.
+  int64_t sums_stride() const { return depth_ >= k_ ? loops_.panel : columns_.size; }
   int64_t worker_bytes() const { return b_bytes() + a_bytes() + c_bytes(); }
 
   // Rows [first, last) of tiles, all of depth, b copied in steps of packed_depth_.
@@ -183,13 +216,13 @@ class PanelMatmul final : public Kernel {
                      int64_t end, char* scratch) const {
     const int64_t row = rows_.begin(tile);
     const int64_t rows = rows_.end(tile) - row;
-    const int64_t width = columns.end - columns.begin;
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
     auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
     auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
     Sum* c = direct_ ? static_cast<Sum*>(buffers[result_]) + at : sums;
-    const int64_t c_row = direct_ ? c_.n : width;
-    if (c_.add && begin == 0) copy_addend(buffers, at, rows, width);
+    const int64_t c_row = direct_ ? c_.n : sums_stride();
+    const int64_t c_panel = direct_ || depth_ < k_ ? 1 : 0;  // do panels lie beside each other?
+    if (c_.add && begin == 0) copy_addend(buffers, at, rows, columns.end - columns.begin);
     int64_t from = begin;
     do {
       const int64_t depth = std::min(depth_, end - from);
@@ -202,14 +235,19 @@ class PanelMatmul final : public Kernel {
                 ? reinterpret_cast<const P*>(scratch) + (column - columns.begin) * (end - begin) +
                       (from - begin) * stride
                 : static_cast<const P*>(buffers[1]) + (columns.batch * c_.k + from) * c_.n + column;
-        loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride,
-                         c + (column - columns.begin), c_row, c_.add || from > 0});
+        Sum* panel_sums = c + c_panel * (column - columns.begin);
+        loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride, panel_sums, c_row,
+                         c_.add || from > 0});
+        if (!direct_ && from + depth == k_)
+          loops_.round(panel_sums, c_row, offset_to(buffers[result_], at + column - columns.begin),
+                       c_.n, c_.out, rows, panel);
       }
       from += depth;
     } while (from < end);
-    if (!direct_ && end == k_)
-      loops_.round(sums, width, static_cast<char*>(buffers[result_]) + at * dtype_bytes(c_.out),
-                   c_.n, c_.out, rows, width);
+  }
+
+  void* offset_to(void* result, int64_t elements) const {
+    return static_cast<char*>(result) + elements * dtype_bytes(c_.out);
   }
 
   // Elements of depth from one operand to another; an odd depth ends half a pair early.
