@@ -71,11 +71,19 @@ FB_INLINE __mmask32 mask32(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
+// Every line of a row to come, for rows are too far apart for the processor to see it coming.
+FB_INLINE void prefetch_row(const uint16_t* row, int64_t columns) {
+  constexpr int64_t kLineElements = 32;
+  for (int64_t column = 0; column < columns; column += kLineElements)
+    __builtin_prefetch(row + column);
+}
+
 FB_TARGET void copy_pair_rows(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
   for (int64_t row = 0; row < from.rows; ++row) {
     const uint16_t* source = row_of(from, row);
     auto* target = reinterpret_cast<uint16_t*>(to + row * stride);
     const int64_t padded = (from.columns + 1) / 2 * 2;
+    prefetch_row(source + kPrefetchRows * from.stride, from.columns);
     for (int64_t column = 0; column < padded; column += 32)
       _mm512_mask_storeu_epi16(
           target + column, mask32(padded - column),
@@ -108,8 +116,8 @@ FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t 
   for (int64_t depth = 0; depth < from.rows; depth += 2) {
     const uint16_t* first = row_of(from, depth);
     const uint16_t* second = depth + 1 < from.rows ? first + from.stride : nullptr;
-    __builtin_prefetch(first + kPrefetchRows * from.stride);
-    __builtin_prefetch(first + (kPrefetchRows + 1) * from.stride);
+    prefetch_row(first + kPrefetchRows * from.stride, from.columns);
+    prefetch_row(first + (kPrefetchRows + 1) * from.stride, from.columns);
     interleave(first, second, from.columns, to + depth / 2 * stride);
   }
 }
@@ -120,6 +128,7 @@ FB_TARGET void copy_pairs_transposed(const SourceMatrix& from, Bf16Pair* to, int
       const int64_t rows = std::min<int64_t>(16, from.rows - row);
       const __mmask32 elements = mask32(from.columns - depth);
       __m512 block[16];
+      for (int r = 0; r < 16; ++r) __builtin_prefetch(row_of(from, row + 16 + r) + depth);
       for (int r = 0; r < 16; ++r)
         block[r] = r < rows ? _mm512_castsi512_ps(
                                   _mm512_maskz_loadu_epi16(elements, row_of(from, row + r) + depth))
