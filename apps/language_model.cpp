@@ -221,7 +221,8 @@ CompileOptions compile_options(const Config& config) {
                       : config.engine.recompute == "auto" ? Recompute::automatic
                                                           : Recompute::off;
   if (config.engine.attention == "decomposed")
-    options.decomposed = {"attention", "attention_gradient"};
+    options.decomposed = {"attention", "attention_gradient", "packed_attention",
+                          "packed_attention_gradient"};
   options.memory_bytes = memory_budget_bytes(config);
   options.keeps_snapshot = config.train.background_saves;
   options.plan_folder = compile_cache_directory("plans");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fullbore/base/error.h"
+#include "fullbore/ops/packed_attention.h"
 
 namespace fullbore::nn {
 namespace {
@@ -33,6 +34,18 @@ Tensor visible_places(int64_t length, const CacheOptions& options) {
   const TensorType type{DType::i64, {1, 1, length, options.capacity}};
   GraphBuilder& builder = options.position.builder();
   return less_equal(iota(builder, type, 3), iota(builder, type, 2) + options.position);
+}
+
+// qkv [B,T,3 H,D] -> [B,T,H,D]: keys and values join those of earlier positions.
+Tensor attend_to_cache(Trace& trace, Tensor qkv, const SelfAttentionOptions& options,
+                       const AttentionOptions& attention_options, SourceLoc loc) {
+  const Tensor heads_first = transpose(qkv, {0, 2, 1, 3}, loc);
+  const auto part = [&](int64_t which) {
+    return slice(heads_first, 1, which * options.heads, (which + 1) * options.heads, 1, loc);
+  };
+  const Tensor keys = extend_cache(trace, "keys", part(1), options.cache, loc);
+  const Tensor values = extend_cache(trace, "values", part(2), options.cache, loc);
+  return transpose(attention(part(0), keys, values, attention_options, loc), {0, 2, 1, 3}, loc);
 }
 
 }  // namespace
@@ -101,30 +114,22 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
             options.cache.capacity, x.type().text()),
         loc);
   const Scope scope(trace, name);
-  const Tensor qkv = linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc);
-  // [B,T,3,H,D] -> q, k, v [B,H,T,D]
-  const Tensor heads =
-      transpose(reshape(qkv, {batch, length, 3, options.heads, width / options.heads}, loc),
-                {2, 0, 3, 1, 4}, loc);
-  const auto part = [&](int64_t which) {
-    return squeeze(slice(heads, 0, which, which + 1, 1, loc), 0, loc);
-  };
+  const Tensor qkv = reshape(linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc),
+                             {batch, length, 3 * options.heads, width / options.heads}, loc);
   AttentionOptions attention_options{.causal = options.causal && !cached, .mask = options.mask};
-  Tensor keys = part(1);
-  Tensor values = part(2);
-  if (cached) {
-    keys = extend_cache(trace, "keys", keys, options.cache, loc);
-    values = extend_cache(trace, "values", values, options.cache, loc);
-    attention_options.mask = visible_places(length, options.cache);
-  }
   if (trace.training() && options.dropout > 0) {
     attention_options.dropout = options.dropout;
     attention_options.random = trace.random();
   }
-  const Tensor mixed = attention(part(0), keys, values, attention_options, loc);
-  const Tensor merged = reshape(transpose(mixed, {0, 2, 1, 3}, loc), {batch, length, width}, loc);
-  return linear(trace, "projection", merged, width, {options.bias, options.projection_initializer},
-                loc);
+  Tensor mixed;  // [B,T,H,D]
+  if (cached) {
+    attention_options.mask = visible_places(length, options.cache);
+    mixed = attend_to_cache(trace, qkv, options, attention_options, loc);
+  } else {
+    mixed = packed_attention(qkv, options.heads, attention_options, loc);
+  }
+  return linear(trace, "projection", reshape(mixed, {batch, length, width}, loc), width,
+                {options.bias, options.projection_initializer}, loc);
 }
 
 }  // namespace fullbore::nn

@@ -33,14 +33,6 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   return {y, squeeze(e.shift + log(nonzero_sum(e)), 3)};
 }
 
-// The sum over the axes along which the mask was repeated.
-Tensor mask_cotangent(Tensor slopes, Tensor mask) {
-  std::vector<int64_t> repeated;
-  for (int axis = 0; axis < 3; ++axis)
-    if (mask.dim(axis) != slopes.dim(axis)) repeated.push_back(axis);
-  return as_dtype(repeated.empty() ? slopes : reduce_sum(slopes, repeated, true), mask.dtype());
-}
-
 // By an op of its own, which sees neither scores nor weights whole. Of a mask that learns they are
 // the gradient, though, so there they are made.
 std::vector<Tensor> vjp(const VjpCall& call) {
@@ -60,8 +52,7 @@ std::vector<Tensor> vjp(const VjpCall& call) {
   const AttentionCall attention(call.inputs, call.attributes, kAttentionOperands);
   const size_t mask = attention.shape.mask;
   if (attention.shape.masked && call.wanted[mask])
-    cotangents[mask] = mask_cotangent(
-        attention_slopes(attention, dy, call.outputs[1], delta).scores, call.inputs[mask]);
+    cotangents[mask] = mask_cotangent(attention, dy, call.outputs[1], delta);
   return cotangents;
 }
 
@@ -89,6 +80,15 @@ const OpRegistrar attention_op(OpDef{
 });
 
 }  // namespace
+
+Tensor mask_cotangent(const AttentionCall& call, Tensor dy, Tensor log_sum_exp, Tensor delta) {
+  const Tensor mask = call.inputs[call.shape.mask];
+  const Tensor slopes = attention_slopes(call, dy, log_sum_exp, delta).scores;
+  std::vector<int64_t> repeated;
+  for (int axis = 0; axis < 3; ++axis)
+    if (mask.dim(axis) != slopes.dim(axis)) repeated.push_back(axis);
+  return as_dtype(repeated.empty() ? slopes : reduce_sum(slopes, repeated, true), mask.dtype());
+}
 
 Tensor attention(Tensor q, Tensor k, Tensor v, AttentionOptions options, SourceLoc loc) {
   require_tensor("attention", "q", q, loc);

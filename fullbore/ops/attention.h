@@ -65,6 +65,10 @@ struct AttentionSlopes {
 AttentionSlopes attention_slopes(const AttentionCall& call, Tensor dy, Tensor log_sum_exp,
                                  Tensor delta);
 
+/// The cotangent of a mask that is added to the scores: summed along the axes along which it was
+/// repeated. dy [B,H,T,D].
+Tensor mask_cotangent(const AttentionCall& call, Tensor dy, Tensor log_sum_exp, Tensor delta);
+
 /// The definitions in plain loops, independent of the decompositions.
 void attention_reference(ReferenceCall& call);
 void attention_gradient_reference(ReferenceCall& call);

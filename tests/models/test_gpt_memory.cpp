@@ -32,7 +32,7 @@ TEST(GptRecomputation, ChangesNoBitAndSavesMemory) {
     const GptSteps again = gpt_steps(5, 1, {.precision = precision, .recompute = Recompute::full});
     EXPECT_EQ(again.losses, kept.losses);
     EXPECT_EQ(again.norms, kept.norms);
-    EXPECT_LT(again.arena_bytes, 0.9 * static_cast<double>(kept.arena_bytes));
+    EXPECT_LT(again.arena_bytes, 0.93 * static_cast<double>(kept.arena_bytes));
     // In the middle between them there is less to be made again.
     const int64_t limit = (again.peak_bytes + kept.peak_bytes) / 2;
     const GptSteps within = gpt_steps(

@@ -23,7 +23,8 @@ struct Switches {
         name += fmt::format("no {}, ", pass.name);
       }
     if (coin()) {
-      options.decomposed = {"attention", "attention_gradient"};
+      options.decomposed = {"attention", "attention_gradient", "packed_attention",
+                            "packed_attention_gradient"};
       name += "no attention, ";
     }
     options.recompute = coin() ? Recompute::full : Recompute::off;

@@ -21,6 +21,8 @@ const std::vector<KernelMaker>& kernel_list() {
       {"matmul", "panel", cpu::make_panel_matmul},
       {"matmul_add", "pairs", cpu::make_pair_matmul},
       {"matmul_add", "panel", cpu::make_panel_matmul},
+      {"packed_attention", "tiled", cpu::make_attention},
+      {"packed_attention_gradient", "tiled", cpu::make_attention_gradient},
       {"scatter_add", "scatter", cpu::make_scatter_add},
       {"scatter_along_axis", "scatter", cpu::make_scatter_along_axis},
       {"sort", "radix", cpu::make_sort},

@@ -12,9 +12,6 @@ constexpr int64_t kManyKeySets = 8;
 // Keys of an item where sets are few: enough that transposing the queries for each costs little.
 constexpr int64_t kRangeKeys = 4 * kTileKeys;
 
-// What the kernel's buffers are.
-enum Input : size_t { kQ, kK, kV, kDy, kLogSumExp, kDelta };
-
 struct KeyRange {
   int64_t key_set = -1;
   int64_t begin = 0;
@@ -30,7 +27,7 @@ class AttentionGradientKernel final : public Kernel {
   AttentionGradientKernel(const Tiles& tiles, DType log_sum_exp, DType delta)
       : tiles_(tiles),
         problem_(tiles_.problem),
-        blocks_(problem_.shape),
+        blocks_(problem_),
         whole_(problem_.key_sets() >= kManyKeySets),
         ranges_{problem_.shape.keys,
                 whole_ ? std::max<int64_t>(1, problem_.shape.keys) : kRangeKeys},
@@ -49,7 +46,8 @@ class AttentionGradientKernel final : public Kernel {
   // Items are sets of keys; or for each set its ranges of keys, spread evenly among its blocks of
   // queries.
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
-    Scratch scratch(static_cast<char*>(buffers[problem_.inputs() + 3]) + worker_bytes() * worker);
+    Scratch scratch(static_cast<char*>(buffers[problem_.inputs() + problem_.at.gradients]) +
+                    worker_bytes() * worker);
     Workspace w(*this, scratch);
     const int64_t keys = problem_.shape.keys;
     const int64_t of_set = items_of_set();
@@ -87,19 +85,21 @@ class AttentionGradientKernel final : public Kernel {
     Workspace(const AttentionGradientKernel& kernel, Scratch& scratch)
         : masks(kernel.problem_, scratch) {
       const Tiles& tiles = kernel.tiles_;
-      const int64_t keys_in_all = kernel.problem_.shape.keys;
-      const int64_t sums = tiles.direct() ? 0 : kernel.ranges_.size * tiles.width();
+      const AttentionProblem& p = kernel.problem_;
+      const int64_t keys_in_all = p.shape.keys;
+      const bool in_place = tiles.sums_in_place(p.k);
+      const int64_t sums = in_place ? 0 : kernel.ranges_.size * tiles.width();
       constexpr int64_t kTile = kTileKeys * kTileQueries;
       transposed_q = scratch.take<E>(tiles.depth() * kTileQueries);
       transposed_dy = scratch.take<E>(tiles.depth() * kTileQueries);
-      stacked_q = scratch.take<E>(tiles.copied_stack(kTileQueries));
-      stacked_dy = scratch.take<E>(tiles.copied_stack(kTileQueries));
-      key_copy = scratch.take<E>(tiles.copied_rows(keys_in_all));
-      key_stack = Tiles::kPairs ? scratch.take<E>(tiles.copied_stack(keys_in_all)) : nullptr;
-      value_copy = scratch.take<E>(tiles.copied_rows(keys_in_all));
+      stacked_q = scratch.take<E>(tiles.copied_stack(p.q, kTileQueries));
+      stacked_dy = scratch.take<E>(tiles.copied_stack(p.y, kTileQueries));
+      key_copy = scratch.take<E>(tiles.copied_rows(p.k, keys_in_all));
+      key_stack = Tiles::kPairs ? scratch.take<E>(tiles.copied_stack(p.k, keys_in_all)) : nullptr;
+      value_copy = scratch.take<E>(tiles.copied_rows(p.v, keys_in_all));
       scores = scratch.take<float>(kTile);
       products = scratch.take<float>(kTile);
-      dq = scratch.take<float>(tiles.direct() ? 0 : kTileQueries * tiles.width());
+      dq = scratch.take<float>(tiles.sums_in_place(p.q) ? 0 : kTileQueries * tiles.width());
       dk = scratch.take<float>(sums);
       dv = scratch.take<float>(sums);
       for (float** statistic : {&log_sum_exp, &delta, &largest})
@@ -115,33 +115,42 @@ class AttentionGradientKernel final : public Kernel {
     const Workspace counted(*this, scratch);
     return scratch.bytes();
   }
-  float* sums_in(void* tensor, int64_t row, float* scratch) const {
-    return tiles_.direct() ? static_cast<float*>(tensor) + row * tiles_.width() : scratch;
+  // Where to add up rows of a result from one row on: there, or in scratch.
+  float* sums_in(const RowLayout& layout, void* tensor, int64_t row, float* scratch) const {
+    return tiles_.sums_in_place(layout) ? static_cast<float*>(tensor) + layout.element(row)
+                                        : scratch;
+  }
+  SourceMatrix rows_of(const RowLayout& layout, const void* tensor, int64_t first,
+                       int64_t count) const {
+    return tiles_.matrix(layout, tensor, first, count);
   }
 
   void prepare_keys(void* const* buffers, const KeyRange& range, Workspace& w) const {
     if (range == w.range) return;
     w.range = range;
     const int64_t first = range.key_set * problem_.shape.keys + range.begin;
-    w.keys = tiles_.rows(buffers[kK], first, range.count(), w.key_copy);
-    w.values = tiles_.rows(buffers[kV], first, range.count(), w.value_copy);
-    w.keys_stacked =
-        Tiles::kPairs ? tiles_.stacked(buffers[kK], first, range.count(), w.key_stack) : w.keys;
+    const SourceMatrix k = rows_of(problem_.k, buffers[problem_.at.k], first, range.count());
+    const SourceMatrix v = rows_of(problem_.v, buffers[problem_.at.v], first, range.count());
+    w.keys = tiles_.rows(k, w.key_copy);
+    w.values = tiles_.rows(v, w.value_copy);
+    w.keys_stacked = Tiles::kPairs ? tiles_.stacked(k, w.key_stack) : w.keys;
   }
 
   // dk and dv of the prepared range; dq too if the range is all of its keys.
   void run_keys(void* const* buffers, bool with_queries, Workspace& w) const {
     const size_t outputs = problem_.inputs();
     const int64_t first = w.range.key_set * problem_.shape.keys + w.range.begin;
-    float* dk = sums_in(buffers[outputs + 1], first, w.dk);
-    float* dv = sums_in(buffers[outputs + 2], first, w.dv);
+    void* dk_result = buffers[outputs + problem_.at.dk];
+    void* dv_result = buffers[outputs + problem_.at.dv];
+    float* dk = sums_in(problem_.k, dk_result, first, w.dk);
+    float* dv = sums_in(problem_.v, dv_result, first, w.dv);
     std::fill_n(dk, w.range.count() * tiles_.width(), 0.0F);
     std::fill_n(dv, w.range.count() * tiles_.width(), 0.0F);
     for (int64_t block = 0; block < blocks_.count(); ++block)
       run_block(buffers, blocks_[block], with_queries, dk, dv, w);
-    if (tiles_.direct()) return;
-    tiles_.round(dk, buffers[outputs + 1], first, w.range.count());
-    tiles_.round(dv, buffers[outputs + 2], first, w.range.count());
+    if (tiles_.sums_in_place(problem_.k)) return;
+    tiles_.round(dk, problem_.k, dk_result, first, w.range.count());
+    tiles_.round(dv, problem_.v, dv_result, first, w.range.count());
   }
 
   // One block of queries against the prepared keys: adds to dk and dv, unless they are null, and
@@ -150,9 +159,10 @@ class AttentionGradientKernel final : public Kernel {
                  float* dv, Workspace& w) const {
     const int64_t row = problem_.first_row(w.range.key_set) + block.first;
     const int64_t width = tiles_.width();
+    void* dq_result = buffers[problem_.inputs() + problem_.at.dq];
     float* dq = nullptr;
     if (with_queries) {
-      dq = sums_in(buffers[problem_.inputs()], row, w.dq);
+      dq = sums_in(problem_.q, dq_result, row, w.dq);
       std::fill_n(dq, block.count * width, 0.0F);
     }
     Rows rows;
@@ -173,7 +183,8 @@ class AttentionGradientKernel final : public Kernel {
         tiles_.add_by_query(view, block.count, slopes_by_query,
                             w.keys_stacked + offset / Tiles::kStep * width, dq);
     }
-    if (dq && !tiles_.direct()) tiles_.round(dq, buffers[problem_.inputs()], row, block.count);
+    if (dq && !tiles_.sums_in_place(problem_.q))
+      tiles_.round(dq, problem_.q, dq_result, row, block.count);
   }
 
   struct Rows {
@@ -183,18 +194,24 @@ class AttentionGradientKernel final : public Kernel {
 
   Rows prepare_rows(void* const* buffers, int64_t row, const QueryBlock& block, bool with_keys,
                     Workspace& w) const {
-    tiles_.transpose_queries(buffers[kQ], row, block.count, w.transposed_q);
-    tiles_.transpose(buffers[kDy], row, block.count, w.transposed_dy);
-    const auto read = [&](const void* tensor, DType dtype, float* to) {
-      const char* from = static_cast<const char*>(tensor) + row * dtype_bytes(dtype);
-      tiles_.panels.copy({from, dtype, block.count, 1, block.count}, to, kTileQueries);
+    const SourceMatrix q = rows_of(problem_.q, buffers[problem_.at.q], row, block.count);
+    const SourceMatrix dy = rows_of(problem_.y, buffers[problem_.at.dy], row, block.count);
+    tiles_.transpose_queries(q, w.transposed_q);
+    tiles_.transpose(dy, w.transposed_dy);
+    const auto read = [&](const void* tensor, DType dtype, int64_t first, int64_t apart,
+                          float* to) {
+      const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(dtype);
+      if (apart == 1)
+        tiles_.panels.copy_rows({from, dtype, block.count, 1, block.count}, to, kTileQueries);
+      else
+        tiles_.panels.copy_rows({from, dtype, apart, block.count, 1}, to, 1);
       std::fill(to + block.count, to + block.groups() * kGroupQueries, 0.0F);
     };
-    read(buffers[kLogSumExp], log_sum_exp_dtype_, w.log_sum_exp);
-    read(buffers[kDelta], delta_dtype_, w.delta);
+    read(buffers[problem_.at.log_sum_exp], log_sum_exp_dtype_, row, 1, w.log_sum_exp);
+    read(buffers[problem_.at.delta], delta_dtype_, problem_.delta.element(row), problem_.delta.row,
+         w.delta);
     if (!with_keys) return {w.transposed_q, w.transposed_dy};  // not read: only that they are there
-    return {tiles_.stacked(buffers[kQ], row, block.count, w.stacked_q),
-            tiles_.stacked(buffers[kDy], row, block.count, w.stacked_dy)};
+    return {tiles_.stacked(q, w.stacked_q), tiles_.stacked(dy, w.stacked_dy)};
   }
 
   // Weights and the cotangents of the scores of one tile.
@@ -243,11 +260,14 @@ class AttentionGradientKernel final : public Kernel {
 
 std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
                                                 const AttentionUnits& units) {
-  return with_tiles(AttentionProblem(request, kAttentionGradientOperands), units,
+  const bool packed = is_packed_attention(request.node());
+  const size_t operands = packed ? kPackedGradientOperands : kAttentionGradientOperands;
+  return with_tiles(AttentionProblem(request, operands), units,
                     [&](const auto& tiles) -> std::unique_ptr<Kernel> {
                       using Tiles = std::remove_cvref_t<decltype(tiles)>;
                       return std::make_unique<AttentionGradientKernel<typename Tiles::Element>>(
-                          tiles, request.input(kLogSumExp).dtype, request.input(kDelta).dtype);
+                          tiles, request.input(tiles.problem.at.log_sum_exp).dtype,
+                          request.input(tiles.problem.at.delta).dtype);
                     });
 }
 

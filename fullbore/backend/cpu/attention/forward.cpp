@@ -14,7 +14,7 @@ class AttentionKernel final : public Kernel {
  public:
   using Tiles = AttentionTiles<E>;
   explicit AttentionKernel(const Tiles& tiles)
-      : tiles_(tiles), problem_(tiles_.problem), blocks_(problem_.shape) {}
+      : tiles_(tiles), problem_(tiles_.problem), blocks_(problem_) {}
 
   int64_t items() const override { return problem_.key_sets() * blocks_.count(); }
   double nanoseconds() const override {
@@ -33,8 +33,11 @@ class AttentionKernel final : public Kernel {
       const int64_t key_set = item / blocks_.count();
       if (key_set != prepared) {
         const int64_t first = key_set * problem_.shape.keys;
-        w.keys = tiles_.rows(buffers[1], first, problem_.shape.keys, w.keys_copy);
-        w.values = tiles_.stacked(buffers[2], first, problem_.shape.keys, w.values_copy);
+        const int64_t keys = problem_.shape.keys;
+        w.keys = tiles_.rows(tiles_.matrix(problem_.k, buffers[problem_.at.k], first, keys),
+                             w.keys_copy);
+        w.values = tiles_.stacked(tiles_.matrix(problem_.v, buffers[problem_.at.v], first, keys),
+                                  w.values_copy);
         prepared = key_set;
       }
       attend(buffers, key_set, blocks_[item % blocks_.count()], w,
@@ -55,11 +58,12 @@ class AttentionKernel final : public Kernel {
       const Tiles& tiles = kernel.tiles_;
       const int64_t keys_in_all = kernel.problem_.shape.keys;
       transposed = scratch.take<E>(tiles.depth() * kTileQueries);
-      keys_copy = scratch.take<E>(tiles.copied_rows(keys_in_all));
-      values_copy = scratch.take<E>(tiles.copied_stack(keys_in_all));
+      keys_copy = scratch.take<E>(tiles.copied_rows(kernel.problem_.k, keys_in_all));
+      values_copy = scratch.take<E>(tiles.copied_stack(kernel.problem_.v, keys_in_all));
       pairs = scratch.take<E>(Tiles::kPairs ? kTileKeys / 2 * kTileQueries : 0);
       scores = scratch.take<float>(kTileKeys * kTileQueries);
-      sums = scratch.take<float>(tiles.direct() ? 0 : kTileQueries * tiles.width());
+      const bool in_place = tiles.sums_in_place(kernel.problem_.y);
+      sums = scratch.take<float>(in_place ? 0 : kTileQueries * tiles.width());
       for (float** statistic : {&largest, &shift, &sum, &factor, &log_sum_exp})
         *statistic = scratch.take<float>(kTileQueries);
     }
@@ -76,12 +80,14 @@ class AttentionKernel final : public Kernel {
     const int64_t row = problem_.first_row(key_set) + block.first;
     const int64_t width = tiles_.width();
     const int64_t lanes = block.groups() * kGroupQueries;
-    float* sums = tiles_.direct() ? reinterpret_cast<float*>(y) + row * width : w.sums;
+    const bool in_place = tiles_.sums_in_place(problem_.y);
+    float* sums = in_place ? reinterpret_cast<float*>(y) + problem_.y.element(row) : w.sums;
     std::fill_n(sums, block.count * width, 0.0F);
     std::fill_n(w.largest, lanes, -kInfinity);
     std::fill_n(w.shift, lanes, 0.0F);
     std::fill_n(w.sum, lanes, 0.0F);
-    tiles_.transpose_queries(buffers[0], row, block.count, w.transposed);
+    tiles_.transpose_queries(tiles_.matrix(problem_.q, buffers[problem_.at.q], row, block.count),
+                             w.transposed);
     const TileDraws draws = w.masks.factors ? problem_.draws(buffers, 1) : TileDraws{};
 
     for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
@@ -98,7 +104,7 @@ class AttentionKernel final : public Kernel {
 
     tiles_.loops.finish(lanes, w.shift, w.sum, problem_.kept(), w.log_sum_exp, w.factor);
     tiles_.loops.scale_rows(sums, block.count, width, w.factor);
-    if (!tiles_.direct()) tiles_.round(sums, y, row, block.count);
+    if (!in_place) tiles_.round(sums, problem_.y, y, row, block.count);
     std::copy_n(w.log_sum_exp, block.count, log_sum_exp + row);
   }
 
@@ -126,7 +132,8 @@ class AttentionKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const AttentionUnits& units) {
-  return with_tiles(AttentionProblem(request, kAttentionOperands), units,
+  const bool packed = is_packed_attention(request.node());
+  return with_tiles(AttentionProblem(request, packed ? kPackedOperands : kAttentionOperands), units,
                     [](const auto& tiles) -> std::unique_ptr<Kernel> {
                       using Tiles = std::remove_cvref_t<decltype(tiles)>;
                       return std::make_unique<AttentionKernel<typename Tiles::Element>>(tiles);

@@ -20,6 +20,13 @@ std::vector<TensorType> input_types(const KernelRequest& request) {
   return types;
 }
 
+AttentionShape shape_of(const KernelRequest& request, size_t operands) {
+  const std::vector<TensorType> types = input_types(request);
+  return is_packed_attention(request.node())
+             ? packed_attention_shape(types, request.node().attributes, operands)
+             : AttentionShape(types, request.node().attributes, operands);
+}
+
 }  // namespace
 
 AttentionUnits AttentionUnits::of_this_processor() {
@@ -27,10 +34,37 @@ AttentionUnits AttentionUnits::of_this_processor() {
 }
 
 AttentionProblem::AttentionProblem(const KernelRequest& request, size_t operands)
-    : shape(input_types(request), request.node().attributes, operands),
+    : shape(shape_of(request, operands)),
+      q(RowLayout::of_heads(shape.heads, shape.queries, shape.width)),
+      k(RowLayout::of_heads(shape.groups, shape.keys, shape.width)),
+      v(k),
+      y(q),
+      delta(RowLayout::of_heads(shape.heads, shape.queries, 1)),
+      packed(is_packed_attention(request.node())),
       dtype(request.input(0).dtype),
       site(request.attribute<int64_t>("site")),
       has_trip(shape.dropout > 0 && request.node().inputs.size() > shape.source + 2) {
+  if (packed) {
+    const int64_t all = shape.heads + 2 * shape.groups;
+    const auto heads_from = [&](int64_t heads, int64_t first) {
+      return RowLayout::of_positions(heads, shape.queries, shape.width, first, all);
+    };
+    q = heads_from(shape.heads, 0);
+    k = heads_from(shape.groups, shape.heads);
+    v = heads_from(shape.groups, shape.heads + shape.groups);
+    y = RowLayout::of_positions(shape.heads, shape.queries, shape.width, 0, shape.heads);
+    delta = RowLayout::of_positions(shape.heads, shape.queries, 1, 0, shape.heads);
+    at = {.q = 0,
+          .k = 0,
+          .v = 0,
+          .dy = 1,
+          .log_sum_exp = 2,
+          .delta = 3,
+          .dq = 0,
+          .dk = 0,
+          .dv = 0,
+          .gradients = 1};
+  }
   if (!shape.masked) return;
   const TensorType& mask = request.input(shape.mask);
   mask_dtype = mask.dtype;
@@ -64,15 +98,17 @@ std::string AttentionProblem::text() const {
   if (shape.keys != shape.queries) text += fmt::format(" {} keys", shape.keys);
   if (shape.groups != shape.heads) text += fmt::format(" {} groups", shape.groups);
   if (shape.causal) text += " causal";
+  if (packed) text += " packed";
   if (shape.masked) text += " masked";
   if (shape.dropout > 0) text += fmt::format(" dropout {}", shape.dropout);
   return text;
 }
 
-QueryBlocks::QueryBlocks(const AttentionShape& shape)
-    : rows_(shape.rows()), queries_(shape.queries) {
+// Heads of a packed tensor do not follow one another: there a block is of one head.
+QueryBlocks::QueryBlocks(const AttentionProblem& problem)
+    : rows_(problem.shape.rows()), queries_(problem.shape.queries) {
   if (rows_ == 0) return;
-  if (2 * queries_ <= kTileQueries) {
+  if (2 * queries_ <= kTileQueries && !problem.packed) {
     size_ = kTileQueries / queries_ * queries_;
     count_ = divide_up(rows_, size_);
   } else {

@@ -8,6 +8,7 @@
 #include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
 #include "fullbore/ops/attention.h"
+#include "fullbore/ops/packed_attention.h"
 
 namespace fullbore::cpu {
 
@@ -23,15 +24,50 @@ struct AttentionUnits {
   static AttentionUnits of_this_processor();
 };
 
-/// One node of attention or its gradient: extents, strides, and where its optional operands are.
+/// Where the rows of a tensor lie that are numbered (batch * heads + head) * positions + position, in
+/// elements. Rows of one head are `row` apart.
+struct RowLayout {
+  int64_t heads = 1, positions = 1;
+  int64_t first = 0, batch = 0, head = 0, row = 0;
+
+  /// Of a tensor [B, heads, positions, width].
+  static RowLayout of_heads(int64_t heads, int64_t positions, int64_t width) {
+    return {heads, positions, 0, heads * positions * width, positions * width, width};
+  }
+  /// Of `heads` from the head `first` on, of a tensor [B, positions, all, width].
+  static RowLayout of_positions(int64_t heads, int64_t positions, int64_t width, int64_t first,
+                                int64_t all) {
+    return {heads, positions, first * width, positions * all * width, width, all * width};
+  }
+  int64_t element(int64_t index) const {
+    if (positions == 0) return first;  // no rows: it is not read
+    const int64_t head_index = index / positions;
+    return first + head_index / heads * batch + head_index % heads * head + index % positions * row;
+  }
+};
+
+/// Which of a kernel's buffers are what. Of the gradient also dy and the rows' statistics; its results
+/// are counted from the first output on.
+struct AttentionBuffers {
+  size_t q = 0, k = 1, v = 2;
+  size_t dy = 3, log_sum_exp = 4, delta = 5;
+  size_t dq = 0, dk = 1, dv = 2;
+  size_t gradients = 3;
+};
+
+/// One node of attention or its gradient, packed or not: extents, strides, and where its operands are.
 struct AttentionProblem {
   AttentionShape shape;
+  AttentionBuffers at;
+  RowLayout q, k, v, y, delta;  ///< gradients lie like what they are of
+  bool packed = false;
   DType dtype = DType::f32;
   DType mask_dtype = DType::boolean;
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  ///< strides, 0 where it is repeated
   int64_t site = 0;
   bool has_trip = false;
 
+  /// `operands`: how many the op always has.
   AttentionProblem(const KernelRequest& request, size_t operands);
 
   /// Operands of the node: the index of its first output among a kernel's buffers.
@@ -44,7 +80,7 @@ struct AttentionProblem {
   float kept() const { return static_cast<float>(1 / (1 - shape.dropout)); }
   /// The source's operands as draws of the element 0; the kept weights become `kept`.
   TileDraws draws(const void* const* buffers, float kept) const;
-  /// "bf16 6 x [256,64] causal"
+  /// "bf16 6 x [256,64] causal packed"
   std::string text() const;
 };
 
@@ -66,7 +102,7 @@ constexpr int64_t from_both_ends(int64_t index, int64_t count) {
 /// The blocks of a key set, those of one head from both ends.
 class QueryBlocks {
  public:
-  explicit QueryBlocks(const AttentionShape& shape);
+  explicit QueryBlocks(const AttentionProblem& problem);
   int64_t count() const { return count_; }
   QueryBlock operator[](int64_t index) const;
 

@@ -58,7 +58,7 @@ class AttentionRowsKernel final : public Kernel {
     Workspace(const AttentionRowsKernel& kernel, Scratch& scratch) {
       queries = scratch.take<float>(kernel.count() * kernel.width());
       scores = scratch.take<float>(kernel.count() * kernel.stride());
-      values = scratch.take<float>(kernel.tiles_.copied_rows(kPartKeys));
+      values = scratch.take<float>(kernel.tiles_.copied_rows(kernel.problem_.v, kPartKeys));
       sums = scratch.take<float>(kernel.count() * kernel.width());
       largest = scratch.take<float>(kernel.count() * kPartKeys);
       for (float** part : {&bias, &factors, &shift, &sum}) *part = scratch.take<float>(kPartKeys);
@@ -78,7 +78,8 @@ class AttentionRowsKernel final : public Kernel {
   void score(void* const* buffers, int64_t key_set, const Workspace& w) const {
     const int64_t first = problem_.first_row(key_set);
     const auto scale = static_cast<float>(problem_.shape.scale);
-    tiles_.panels.copy_rows(tiles_.matrix(buffers[0], first, count()), w.queries, width());
+    tiles_.panels.copy_rows(tiles_.matrix(problem_.q, buffers[0], first, count()), w.queries,
+                            width());
     tiles_.loops.scale_rows(w.queries, 1, count() * width(), &scale);
     std::fill_n(w.largest, count() * kPartKeys, -kInfinity);
     for (int64_t part = 0; part < parts_.parts(); ++part) {
@@ -101,7 +102,8 @@ class AttentionRowsKernel final : public Kernel {
       return;
     }
     w.seen[part] = true;
-    const SourceMatrix from = tiles_.matrix(buffers[1], key_set * problem_.shape.keys + key, keys);
+    const SourceMatrix from =
+        tiles_.matrix(problem_.k, buffers[1], key_set * problem_.shape.keys + key, keys);
     tiles_.panels.dot({.rows = 1,
                        .columns = keys,
                        .depth = width(),
@@ -150,8 +152,9 @@ class AttentionRowsKernel final : public Kernel {
       if (!w.seen[part]) continue;
       const int64_t key = parts_.begin(part);
       const int64_t keys = parts_.end(part) - key;
+      const int64_t first = key_set * problem_.shape.keys + key;
       const float* values =
-          tiles_.rows(buffers[2], key_set * problem_.shape.keys + key, keys, w.values);
+          tiles_.rows(tiles_.matrix(problem_.v, buffers[2], first, keys), w.values);
       tiles_.multiply({.rows = count(),
                        .columns = width(),
                        .depth = keys,
@@ -172,11 +175,7 @@ class AttentionRowsKernel final : public Kernel {
                         w.inverse);
     tiles_.loops.scale_rows(w.sums, count(), width(), w.inverse);
     const size_t outputs = problem_.inputs();
-    if (tiles_.direct())
-      std::copy_n(w.sums, count() * width(),
-                  static_cast<float*>(buffers[outputs]) + first * width());
-    else
-      tiles_.round(w.sums, buffers[outputs], first, count());
+    tiles_.round(w.sums, problem_.y, buffers[outputs], first, count());
     std::copy_n(w.log_sum_exp, count(), static_cast<float*>(buffers[outputs + 1]) + first);
   }
 

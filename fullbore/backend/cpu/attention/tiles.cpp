@@ -37,54 +37,57 @@ float AttentionTiles<E>::remaining_scale() const {
 }
 
 template <class E>
-int64_t AttentionTiles<E>::copied_rows(int64_t n) const {
-  return kPairs || direct() ? 0 : n * width();
+int64_t AttentionTiles<E>::copied_rows(const RowLayout& layout, int64_t n) const {
+  return used_as_they_lie(layout.row) ? 0 : n * depth();
 }
 
 template <class E>
-int64_t AttentionTiles<E>::copied_stack(int64_t n) const {
-  return kPairs ? divide_up(n, kStep) * width() : copied_rows(n);
+int64_t AttentionTiles<E>::copied_stack(const RowLayout& layout, int64_t n) const {
+  return kPairs ? divide_up(n, kStep) * width() : copied_rows(layout, n);
 }
 
 template <class E>
-const E* AttentionTiles<E>::rows(const void* tensor, int64_t first, int64_t count, E* copy) const {
-  const SourceMatrix from = matrix(tensor, first, count);
-  if (kPairs || direct()) return static_cast<const E*>(from.data);
-  products.copy_rows(from, copy, width());
+const E* AttentionTiles<E>::rows(const SourceMatrix& from, E* copy) const {
+  if (used_as_they_lie(from.stride)) return static_cast<const E*>(from.data);
+  products.copy_rows(from, copy, depth());
   return copy;
 }
 
 template <class E>
-const E* AttentionTiles<E>::stacked(const void* tensor, int64_t first, int64_t count,
-                                    E* copy) const {
-  if (!kPairs) return rows(tensor, first, count, copy);
-  products.copy(matrix(tensor, first, count), copy, width());
+const E* AttentionTiles<E>::stacked(const SourceMatrix& from, E* copy) const {
+  if (!kPairs) return rows(from, copy);
+  products.copy(from, copy, width());
   return copy;
 }
 
 template <class E>
-void AttentionTiles<E>::transpose(const void* tensor, int64_t first, int64_t count, E* to) const {
-  products.copy_transposed(matrix(tensor, first, count), to, kTileQueries);
-  const int64_t rest = round_up(count, kGroupQueries) - count;
+void AttentionTiles<E>::transpose(const SourceMatrix& from, E* to) const {
+  products.copy_transposed(from, to, kTileQueries);
+  const int64_t rest = round_up(from.rows, kGroupQueries) - from.rows;
   for (int64_t row = 0; rest > 0 && row < depth(); ++row)
-    std::memset(to + row * kTileQueries + count, 0, static_cast<size_t>(rest) * sizeof(E));
+    std::memset(to + row * kTileQueries + from.rows, 0, static_cast<size_t>(rest) * sizeof(E));
 }
 
 template <class E>
-void AttentionTiles<E>::transpose_queries(const void* q, int64_t first, int64_t count,
-                                          E* to) const {
-  transpose(q, first, count, to);
+void AttentionTiles<E>::transpose_queries(const SourceMatrix& q, E* to) const {
+  transpose(q, to);
   const auto scale = static_cast<float>(problem.shape.scale);
   if constexpr (!kPairs)
     for (int64_t row = 0; row < depth(); ++row)
-      loops.scale_rows(to + row * kTileQueries, 1, round_up(count, kGroupQueries), &scale);
+      loops.scale_rows(to + row * kTileQueries, 1, round_up(q.rows, kGroupQueries), &scale);
 }
 
 template <class E>
-void AttentionTiles<E>::round(const float* from, void* tensor, int64_t first, int64_t count) const {
-  char* to = static_cast<char*>(tensor) + first * width() * dtype_bytes(problem.dtype);
+void AttentionTiles<E>::round(const float* from, const RowLayout& layout, void* tensor,
+                              int64_t first, int64_t count) const {
+  char* to = static_cast<char*>(tensor) + layout.element(first) * dtype_bytes(problem.dtype);
+  if (direct()) {
+    panels.copy_rows({from, DType::f32, width(), count, width()}, reinterpret_cast<float*>(to),
+                     layout.row);
+    return;
+  }
   const auto round = kPairs ? products.round : panels.round;  // pairs: by the processor itself
-  round(from, width(), to, width(), problem.dtype, count, width());
+  round(from, width(), to, layout.row, problem.dtype, count, width());
 }
 
 template <class E>

@@ -54,28 +54,32 @@ class AttentionTiles {
 
   int64_t width() const { return problem.shape.width; }
   int64_t depth() const { return width() / kStep; }
-  /// Are results f32, so that sums are made where they go?
+  /// Are operands f32, as sums are?
   bool direct() const { return problem.dtype == DType::f32; }
   /// What the scores of transposed_queries are still to be multiplied by.
   float remaining_scale() const;
   double flops_per_nanosecond() const { return products.flops_per_nanosecond; }
 
-  /// Rows [first, first + count) of a tensor of the problem's dtype.
-  SourceMatrix matrix(const void* tensor, int64_t first, int64_t count) const {
-    const int64_t bytes = first * width() * dtype_bytes(problem.dtype);
-    return {static_cast<const char*>(tensor) + bytes, problem.dtype, width(), count, width()};
+  /// Rows [first, first + count) of one head of a tensor of the problem's dtype.
+  SourceMatrix matrix(const RowLayout& layout, const void* tensor, int64_t first,
+                      int64_t count) const {
+    const int64_t bytes = layout.element(first) * dtype_bytes(problem.dtype);
+    return {static_cast<const char*>(tensor) + bytes, problem.dtype, layout.row, count, width()};
   }
+  /// Can sums be made where they go? f32, and rows without gaps.
+  bool sums_in_place(const RowLayout& layout) const { return direct() && is_dense(layout); }
   /// Elements of E to copy n rows to, 0 where they are used as they lie.
-  int64_t copied_rows(int64_t n) const;
-  int64_t copied_stack(int64_t n) const;
-  const E* rows(const void* tensor, int64_t first, int64_t count, E* copy) const;
-  const E* stacked(const void* tensor, int64_t first, int64_t count, E* copy) const;
-  /// Queries beyond `count` up to a whole group are 0.
-  void transpose(const void* tensor, int64_t first, int64_t count, E* to) const;
+  int64_t copied_rows(const RowLayout& layout, int64_t n) const;
+  int64_t copied_stack(const RowLayout& layout, int64_t n) const;
+  const E* rows(const SourceMatrix& from, E* copy) const;
+  const E* stacked(const SourceMatrix& from, E* copy) const;
+  /// Queries beyond the rows up to a whole group are 0.
+  void transpose(const SourceMatrix& from, E* to) const;
   /// The same, as far as possible times the scale of scores.
-  void transpose_queries(const void* q, int64_t first, int64_t count, E* to) const;
-  /// f32 rows rounded to the problem's dtype.
-  void round(const float* from, void* tensor, int64_t first, int64_t count) const;
+  void transpose_queries(const SourceMatrix& q, E* to) const;
+  /// f32 rows [count, width], rounded to the problem's dtype, to rows of a tensor.
+  void round(const float* from, const RowLayout& layout, void* tensor, int64_t first,
+             int64_t count) const;
 
   /// scores = keys [view.keys, depth] transposed
   void scores(const TileView& view, const E* keys, const E* transposed, float* scores) const;
@@ -102,6 +106,8 @@ class AttentionTiles {
   void draw(const TileView& view, int64_t first_row, TileDraws draws, float* factors) const;
 
  private:
+  bool is_dense(const RowLayout& layout) const { return layout.row == width(); }
+  bool used_as_they_lie(int64_t row) const { return (kPairs || direct()) && row == width(); }
   bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
                  float* bias) const;
 
