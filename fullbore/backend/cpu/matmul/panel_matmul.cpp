@@ -78,21 +78,24 @@ class PanelMatmul final : public Kernel {
         text_(fmt::format("matmul {} {}", unit, c.text())) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each: taller
     // tiles then.
-    const int64_t height = copied_columns()                 ? kTransposedTileRows
-                           : direct_ || k_ <= packed_depth_ ? kTileRows
-                                                            : 4 * kTileRows;
-    const int64_t row_tiles = std::max<int64_t>(1, c.m / height);
-    rows_ = {c.m, std::max<int64_t>(1, round_up(divide_up(c.m, row_tiles), 6))};
+    int64_t height = copied_columns()                 ? kTransposedTileRows
+                     : direct_ || k_ <= packed_depth_ ? kTileRows
+                                                      : 4 * kTileRows;
     FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
     int64_t panels = copied_columns() ? kTransposedPanels : 2;
-    if (rows_.parts() >= kManyRowTiles)
+    if (c.m / height >= kManyRowTiles)
       panels = std::clamp(kPanelElements / (std::max<int64_t>(1, k_) * loops.panel), panels,
                           kMostPanels);
-    const int64_t all = std::max<int64_t>(1, divide_up(c.n, loops.panel));
-    panels = level_parts(all, panels);
-    while (panels > 1 && c.batch * rows_.parts() * divide_up(all, panels) < kFewestTiles)
-      panels = level_parts(all, panels / 2);
-    columns_ = {c.n, panels * loops.panel};
+    cut(height, panels);
+    while (items() < kFewestTiles) {
+      if (copied_columns() && height > kTileRows)
+        height /= 2;
+      else if (panels > 1)
+        panels /= 2;
+      else
+        break;
+      cut(height, panels);
+    }
   }
 
   int64_t items() const override { return c_.batch * rows_.parts() * columns_.parts(); }
@@ -141,6 +144,17 @@ class PanelMatmul final : public Kernel {
     int64_t row;
     int64_t depth;
   };
+
+  // Into tiles of about so many rows and at most so many panels. Of a few tiles there are an even
+  // number, which two or four workers share evenly.
+  void cut(int64_t height, int64_t panels) {
+    const int64_t all = std::max<int64_t>(1, divide_up(c_.n, loops_.panel));
+    columns_ = {c_.n, level_parts(all, panels) * loops_.panel};
+    int64_t row_tiles = std::max<int64_t>(1, c_.m / height);
+    const bool uneven = c_.batch * columns_.parts() % 2 != 0 && row_tiles % 2 != 0;
+    if (uneven && row_tiles > 1 && row_tiles < kManyRowTiles) --row_tiles;
+    rows_ = {c_.m, std::max<int64_t>(1, round_up(divide_up(c_.m, row_tiles), 6))};
+  }
 
   // Is a copied from rows of depth?
   bool copied_columns() const { return copy_a_ && c_.transpose_a; }
