@@ -6,6 +6,7 @@
 #include "comparison.h"
 #include "fullbore/backend/cpu/matmul/onednn_matmul.h"
 #include "fullbore/backend/cpu/matmul/panel_matmul.h"
+#include "fullbore/backend/cpu/matmul/panel_tiling.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -178,6 +179,37 @@ INSTANTIATE_TEST_SUITE_P(All, OneDnnProducts,
                                            Dtypes{DType::bf16, DType::bf16},
                                            Dtypes{DType::bf16, DType::f32}),
                          pair_name);
+
+// Workers take equal numbers of tiles, so none may be much larger than the others, nor may there be one.
+TEST(PanelTiling, IsLevelAndSharesSmallProducts) {
+  struct Product {
+    int64_t m, n, k;
+    bool copied_columns;
+  };
+  for (const Product& c : {Product{4096, 1152, 384, false},
+                           {4096, 384, 384, false},
+                           {4096, 1536, 384, false},
+                           {1152, 384, 4096, true},
+                           {384, 384, 4096, true},
+                           {256, 64, 256, true},
+                           {256, 192, 64, false},
+                           {768, 3072, 2048, true}}) {
+    const cpu::Contraction contraction{
+        .m = c.m, .n = c.n, .k = c.k, .transpose_a = c.copied_columns};
+    const cpu::PanelTiling tiling = cpu::panel_tiling({.contraction = contraction,
+                                                       .depth = c.k,
+                                                       .panel = 64,
+                                                       .copied_columns = c.copied_columns,
+                                                       .direct = true});
+    EXPECT_GE(tiling.tiles(1), 4) << contraction.text();
+    for (const cpu::Chunks& chunks : {tiling.rows, tiling.columns}) {
+      const double whole = static_cast<double>(chunks.parts() * chunks.size);
+      EXPECT_LE(whole, 1.15 * static_cast<double>(chunks.count)) << contraction.text();
+    }
+    EXPECT_EQ(tiling.columns.size % 64, 0);
+    EXPECT_EQ(tiling.packed_depth % tiling.depth, 0);
+  }
+}
 
 }  // namespace
 }  // namespace fullbore

@@ -5,54 +5,15 @@
 #include <algorithm>
 
 #include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/backend/cpu/matmul/panel_tiling.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
 
 namespace fullbore::cpu {
 namespace {
 
-// Rows of a tile: enough to pay for the copy of a's rows, few enough that they stay in the second
-// cache beside the panel. Up to twice as many make one tile.
-constexpr int64_t kTileRows = 48;
-// Depth of one pass over registers; a panel of it (64 columns of f32) takes 192 KiB.
-constexpr int64_t kDepth = 768;
-// Depth for which a worker keeps copies of b's columns.
-constexpr int64_t kPackedDepth = 4096;
 // Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
 // n elements apart, in which neighbouring rows compete for the same lines of the cache.
 constexpr int64_t kRowsToPack = 128;
-// Where rows abound, wider tiles: a's rows are read and neighbouring elements of the result written
-// fewer times, as long as b's columns stay in the second cache.
-constexpr int64_t kManyRowTiles = 32;
-constexpr int64_t kPanelElements = 128 << 10;
-constexpr int64_t kMostPanels = 8;
-// Fewest tiles into which a product is cut, if its columns allow.
-constexpr int64_t kFewestTiles = 8;
-
-// A transposed a is copied, row of depth by row of depth: taller tiles read longer pieces of them, wider
-// ones read them fewer times, and a lesser depth leaves room for both in the second cache.
-constexpr int64_t kTransposedTileRows = 192;
-constexpr int64_t kTransposedPanels = 4;
-constexpr int64_t kTransposedDepth = 256;
-
-int64_t even_parts(int64_t count, int64_t most) {
-  return divide_up(count, std::max<int64_t>(1, divide_up(count, most)));
-}
-
-// Panels per tile, at most `most`: as many as leave no tile much narrower than the others, for workers
-// share tiles by their number.
-int64_t level_parts(int64_t panels, int64_t most) {
-  int64_t best = 1;
-  double least_waste = static_cast<double>(panels);
-  for (int64_t size = std::min(most, panels); 2 * size >= std::min(most, panels); --size) {
-    const double waste =
-        static_cast<double>(divide_up(panels, size) * size) / static_cast<double>(panels);
-    if (waste < least_waste - 0.01) {
-      least_waste = waste;
-      best = size;
-    }
-  }
-  return best;
-}
 
 const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
@@ -68,37 +29,21 @@ class PanelMatmul final : public Kernel {
         k_(divide_up(c.k, kPair)),
         native_(dtype_bytes(c.in) * kPair == kOperandBytes),
         direct_(dtype_bytes(c.out) == kSumBytes),
-        copy_a_(!native_ || (c.transpose_a && (kPair > 1 || c.m > 2 * kTileRows)) ||
+        copy_a_(!native_ || (c.transpose_a && (kPair > 1 || c.m > 2 * kPanelTileRows)) ||
                 c.k % kPair != 0),
         copy_b_(!native_ || kPair > 1 || c.transpose_b ||
                 (c.n > loops.panel && c.m >= kRowsToPack)),
-        depth_(std::max<int64_t>(1, even_parts(k_, copied_columns() ? kTransposedDepth : kDepth))),
-        packed_depth_(depth_ * std::max<int64_t>(1, kPackedDepth / depth_)),
+        tiling_(panel_tiling({.contraction = c,
+                              .depth = k_,
+                              .panel = loops.panel,
+                              .copied_columns = copy_a_ && c.transpose_a,
+                              .direct = direct_})),
         result_(c.add ? 3 : 2),
         text_(fmt::format("matmul {} {}", unit, c.text())) {
-    // A narrow result of many passes over b is summed tile by tile, and b copied for each: taller
-    // tiles then.
-    int64_t height = copied_columns()                 ? kTransposedTileRows
-                     : direct_ || k_ <= packed_depth_ ? kTileRows
-                                                      : 4 * kTileRows;
     FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
-    int64_t panels = copied_columns() ? kTransposedPanels : 2;
-    if (c.m / height >= kManyRowTiles)
-      panels = std::clamp(kPanelElements / (std::max<int64_t>(1, k_) * loops.panel), panels,
-                          kMostPanels);
-    cut(height, panels);
-    while (items() < kFewestTiles) {
-      if (copied_columns() && height > kTileRows)
-        height /= 2;
-      else if (panels > 1)
-        panels /= 2;
-      else
-        break;
-      cut(height, panels);
-    }
   }
 
-  int64_t items() const override { return c_.batch * rows_.parts() * columns_.parts(); }
+  int64_t items() const override { return tiling_.tiles(c_.batch); }
   double nanoseconds() const override {
     return c_.flops() / loops_.flops_per_nanosecond + 30 * static_cast<double>(items());
   }
@@ -113,15 +58,15 @@ class PanelMatmul final : public Kernel {
                         ? static_cast<char*>(buffers[result_ + 1]) + worker_bytes() * worker
                         : nullptr;
     while (begin < end) {
-      const int64_t column_tile = begin / rows_.parts();
-      const int64_t first = begin % rows_.parts();
-      const int64_t count = std::min(end - begin, rows_.parts() - first);
-      const int64_t batch = column_tile / columns_.parts();
-      Columns columns{batch, columns_.begin(column_tile % columns_.parts()),
-                      columns_.end(column_tile % columns_.parts())};
+      const int64_t column_tile = begin / tiling_.rows.parts();
+      const int64_t first = begin % tiling_.rows.parts();
+      const int64_t count = std::min(end - begin, tiling_.rows.parts() - first);
+      const int64_t batch = column_tile / tiling_.columns.parts();
+      Columns columns{batch, tiling_.columns.begin(column_tile % tiling_.columns.parts()),
+                      tiling_.columns.end(column_tile % tiling_.columns.parts())};
       // A narrow result is rounded when its sums are complete, so its tile stays in scratch until
       // then, and only one can.
-      if (direct_ || k_ <= packed_depth_) {
+      if (direct_ || k_ <= tiling_.packed_depth) {
         multiply(buffers, columns, first, first + count, scratch);
       } else {
         for (int64_t tile = first; tile < first + count; ++tile)
@@ -145,42 +90,28 @@ class PanelMatmul final : public Kernel {
     int64_t depth;
   };
 
-  // Into tiles of about so many rows and at most so many panels. Of a few tiles there are an even
-  // number, which two or four workers share evenly.
-  void cut(int64_t height, int64_t panels) {
-    const int64_t all = std::max<int64_t>(1, divide_up(c_.n, loops_.panel));
-    columns_ = {c_.n, level_parts(all, panels) * loops_.panel};
-    int64_t row_tiles = std::max<int64_t>(1, c_.m / height);
-    const bool uneven = c_.batch * columns_.parts() % 2 != 0 && row_tiles % 2 != 0;
-    if (uneven && row_tiles > 1 && row_tiles < kManyRowTiles) --row_tiles;
-    rows_ = {c_.m, std::max<int64_t>(1, round_up(divide_up(c_.m, row_tiles), 6))};
-  }
-
-  // Is a copied from rows of depth?
-  bool copied_columns() const { return copy_a_ && c_.transpose_a; }
-
   int64_t b_bytes() const {
     if (!copy_b_) return 0;
-    const int64_t width = round_up(std::min(columns_.size, c_.n), loops_.lanes);
-    return round_up(std::min(packed_depth_, k_) * width * kOperandBytes, 64);
+    const int64_t width = round_up(std::min(tiling_.columns.size, c_.n), loops_.lanes);
+    return round_up(std::min(tiling_.packed_depth, k_) * width * kOperandBytes, 64);
   }
   int64_t a_bytes() const {
-    return copy_a_ ? round_up(depth_ * rows_.size * kOperandBytes, 64) : 0;
+    return copy_a_ ? round_up(tiling_.depth * tiling_.rows.size * kOperandBytes, 64) : 0;
   }
   int64_t c_bytes() const {
-    return direct_ ? 0 : round_up(rows_.size * sums_stride() * kSumBytes, 64);
+    return direct_ ? 0 : round_up(tiling_.rows.size * sums_stride() * kSumBytes, 64);
   }
   // Columns of sums that wait to be rounded: of one panel, whose sums are complete at once if the depth
   // takes one pass, or of the tile.
-  int64_t sums_stride() const { return depth_ >= k_ ? loops_.panel : columns_.size; }
+  int64_t sums_stride() const { return tiling_.depth >= k_ ? loops_.panel : tiling_.columns.size; }
   int64_t worker_bytes() const { return b_bytes() + a_bytes() + c_bytes(); }
 
-  // Rows [first, last) of tiles, all of depth, b copied in steps of packed_depth_.
+  // Rows [first, last) of tiles, all of depth, b copied in steps of tiling_.packed_depth.
   void multiply(void* const* buffers, const Columns& columns, int64_t first, int64_t last,
                 char* scratch) const {
     int64_t begin = 0;
     do {  // once even if there is nothing to contract: the result is zeros
-      const int64_t end = std::min(k_, begin + packed_depth_);
+      const int64_t end = std::min(k_, begin + tiling_.packed_depth);
       if (copy_b_)
         pack_b(offset(buffers[1], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
                reinterpret_cast<P*>(scratch));
@@ -228,18 +159,19 @@ class PanelMatmul final : public Kernel {
 
   void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
                      int64_t end, char* scratch) const {
-    const int64_t row = rows_.begin(tile);
-    const int64_t rows = rows_.end(tile) - row;
+    const int64_t row = tiling_.rows.begin(tile);
+    const int64_t rows = tiling_.rows.end(tile) - row;
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
     auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
     auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
     Sum* c = direct_ ? static_cast<Sum*>(buffers[result_]) + at : sums;
     const int64_t c_row = direct_ ? c_.n : sums_stride();
-    const int64_t c_panel = direct_ || depth_ < k_ ? 1 : 0;  // do panels lie beside each other?
+    const int64_t c_panel =
+        direct_ || tiling_.depth < k_ ? 1 : 0;  // do panels lie beside each other?
     if (c_.add && begin == 0) copy_addend(buffers, at, rows, columns.end - columns.begin);
     int64_t from = begin;
     do {
-      const int64_t depth = std::min(depth_, end - from);
+      const int64_t depth = std::min(tiling_.depth, end - from);
       const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
       for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
         const int64_t panel = std::min<int64_t>(loops_.panel, columns.end - column);
@@ -287,10 +219,7 @@ class PanelMatmul final : public Kernel {
   bool direct_;  ///< the result is of the type of the sums
   bool copy_a_;
   bool copy_b_;
-  int64_t depth_;
-  int64_t packed_depth_;
-  Chunks rows_;
-  Chunks columns_;
+  PanelTiling tiling_;
   size_t result_;  ///< among the buffers
   std::string text_;
 };
