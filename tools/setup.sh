@@ -3,6 +3,7 @@
 # `apt-get update`, when all of it is there. run.sh and test.sh call it first.
 #
 # usage: tools/setup.sh [PACKAGE ...]    PACKAGE: wanted besides, e.g. clang-format
+#        tools/setup.sh --list           prints what it would want, one a line, and installs nothing
 set -eu
 
 # One line each: the package, how to tell that it is there (a command, or `-` for a query of dpkg), and why.
@@ -26,8 +27,16 @@ libgtest-dev         -             tests
 libgmock-dev         -             tests
 libbenchmark-dev     -             benchmarks
 '
+llvm_package=llvm-19-dev
 newline='
 '
+
+if [ "${1-}" = --list ]; then
+  printf '%s\n' "$wanted" "$llvm_package" | while read -r package _; do
+    [ -z "$package" ] || echo "$package"
+  done
+  exit 0
+fi
 
 installed() {
   dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed
@@ -41,7 +50,7 @@ need() {
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   echo "setup: no apt here. Install by hand what is missing of:" >&2
-  printf '%s\n' "$wanted" "llvm-19-dev          -             LLVM, 15 to 20: kernels compiled at run time" >&2
+  printf '%s\n' "$wanted" "$llvm_package          -             LLVM, 15 to 20: kernels compiled at run time" >&2
   exit 0 # it may all be there: CMake names what is not
 fi
 
@@ -60,7 +69,7 @@ llvm=""
 for version in 19 20 18 17 16 15; do
   if [ -z "$llvm" ] && installed "llvm-$version-dev"; then llvm=$version; fi
 done
-[ -n "$llvm" ] || need llvm-19-dev "LLVM: kernels compiled at run time"
+[ -n "$llvm" ] || need $llvm_package "LLVM: kernels compiled at run time"
 
 for package in "$@"; do
   installed "$package" || need "$package" "asked for by the caller"
