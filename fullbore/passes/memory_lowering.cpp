@@ -1,13 +1,15 @@
 #include "fullbore/passes/memory_lowering.h"
 
 #include <algorithm>
+#include <compare>
+#include <limits>
 #include <map>
-#include <optional>
-#include <set>
+#include <span>
+#include <utility>
 
 #include "fullbore/ir/loop.h"
-#include "fullbore/ir/op_def.h"
 #include "fullbore/ir/tensor.h"
+#include "fullbore/passes/memory_offers.h"
 #include "fullbore/passes/node_order.h"
 
 namespace fullbore {
@@ -15,14 +17,8 @@ namespace {
 
 size_t place(Value value) { return static_cast<size_t>(value.id); }
 
-// Arithmetic that takes as long as moving a byte does. Machines differ by a factor of two or three,
-// which hardly changes what is cheap; plans should not depend on where they were made.
-constexpr double kFlopsPerByte = 8;
-
-double work_of(const Graph& graph, const Node& node) {
-  const Cost cost = node_cost(graph, node);
-  return cost.flops + kFlopsPerByte * cost.bytes;
-}
+// Each looks at the whole graph: time stays in proportion to its size.
+constexpr int kMostRounds = 1000;
 
 int carried_by(const Node& node) { return LoopShape(node).carried; }
 
@@ -47,10 +43,14 @@ int64_t arena_bytes(const Graph& graph, int carried) {
 class Lowering {
  public:
   Lowering(const Graph& graph, int64_t limit, Means means, int carried)
-      : graph_(graph), limit_(limit), means_(means), order_(order_of(graph, carried)) {}
+      : graph_(graph),
+        limit_(limit),
+        means_(means),
+        order_(order_of(graph, carried)),
+        offers_(graph, order_, means) {}
 
   Graph run() {
-    while (order_.peak_bytes() > limit_ && (lower_body() || give_up_one())) {
+    while (order_.peak_bytes() > limit_ && (lower_body() || give_up_some())) {
     }
     keep_what_may_be();
     return write();
@@ -58,18 +58,6 @@ class Lowering {
   int64_t bytes() const { return order_.peak_bytes(); }
 
  private:
-  /// A value that might be made again (or later, if nobody reads it before), and what else must be.
-  struct Offer {
-    std::map<Value, int> made_again;  ///< root -> last node that reads its first making
-    double work = 1;
-    bool again = false;    ///< is any node executed twice?
-    int64_t extended = 0;  ///< bytes that would have to live across the peak instead
-
-    double bytes_per_work(int64_t bytes) const {
-      return static_cast<double>(bytes - extended) / work;
-    }
-  };
-
   // The peak is in a loop whose body has not been looked at.
   bool lower_body() {
     const int node = order_.launches()[order_.peak()].node;
@@ -84,131 +72,80 @@ class Lowering {
     return true;
   }
 
-  bool give_up_one() {
-    for (;;) {
-      const std::optional<Value> best = best_offer();
-      if (!best) return false;
-      tried_.insert(*best);
-      const int64_t peak = order_.peak_bytes();
-      const int64_t above = bytes_above();
-      for (const auto& [root, last] : offer_.made_again) order_.make_again(root, last);
-      order_.arrange();
-      if (order_.peak_bytes() < peak || (order_.peak_bytes() == peak && bytes_above() < above))
+  // One value in a small graph, many at a time in a large one; half as many where that gains nothing.
+  bool give_up_some() {
+    while (rounds_ < kMostRounds) {
+      const std::vector<MemoryOffer> offers = offers_.best(at_once_);
+      if (offers.empty()) return false;
+      const Need before = need();
+      for (size_t count = offers.size(); count > 0; count /= 2) {
+        ++rounds_;
+        if (!give_up({offers.data(), count}, before)) continue;
+        at_once_ = 2 * count;
         return true;
-      for (const auto& [root, last] : offer_.made_again) order_.keep(root);
-      order_.arrange();
-    }
-  }
-
-  // Tells progress from none where several launches need as much as the worst one.
-  int64_t bytes_above() const {
-    int64_t sum = 0;
-    for (size_t i = 0; i < order_.launches().size(); ++i)
-      sum += std::max<int64_t>(0, order_.bytes_at(i) - limit_);
-    return sum;
-  }
-
-  // At any of the launches that need most.
-  std::optional<Value> best_offer() {
-    std::optional<Value> best;
-    double most = 0;
-    for (size_t i = order_.peak(); i < order_.launches().size(); ++i)
-      if (order_.bytes_at(i) == order_.peak_bytes()) find_best(i, most, best);
-    return best;
-  }
-
-  void find_best(size_t peak, double& most, std::optional<Value>& best) {
-    find_reads(peak);
-    for (size_t i = 0; i < reads_.size(); ++i) {
-      const Value root{static_cast<int32_t>(i)};
-      if (!may_give_up(root, peak)) continue;
-      Offer offer;
-      if (!price(root, peak, static_cast<size_t>(reads_[i].next), offer)) continue;
-      if (offer.again && means_ == Means::order) continue;
-      const double worth = offer.bytes_per_work(order_.bytes_of(root));
-      if (worth <= most) continue;
-      most = worth;
-      best = root;
-      offer_ = std::move(offer);
-    }
-  }
-
-  // Of every root's first making: the last read before the launch `peak`, the first behind it.
-  void find_reads(size_t peak) {
-    reads_.assign(static_cast<size_t>(graph_.value_count()), {});
-    for (size_t i = 0; i < order_.launches().size(); ++i) {
-      const NodeOrder::Launch& launch = order_.launches()[i];
-      const Node& node = graph_.nodes()[static_cast<size_t>(launch.node)];
-      for (size_t k = 0; k < node.inputs.size(); ++k) {
-        if (launch.reads_again[k]) continue;
-        Reads& reads = reads_[place(order_.root_of(node.inputs[k]))];
-        if (i == peak) reads.at_peak = true;
-        if (i < peak) reads.last = launch.at;
-        if (i > peak && reads.next < 0) reads.next = static_cast<int>(i);
       }
+      order_.arrange();
+      offers_.withdraw(offers.front().root);
+      at_once_ = 1;
     }
+    return false;
   }
 
-  bool may_give_up(Value root, size_t peak) const {
-    const Reads& reads = reads_[place(root)];
-    return order_.bytes_of(root) > 0 && !order_.is_made_again(root) && !tried_.contains(root) &&
-           !reads.at_peak && reads.next >= 0 && graph_.producer(root) >= 0 &&
-           order_.life(root).first < static_cast<int>(peak) &&
-           order_.life(root).last < static_cast<int>(order_.launches().size()) &&
-           last_read(root) < order_.launches()[static_cast<size_t>(reads.next)].at;
+  /// The second number tells progress from none where several launches need as much as the worst one.
+  struct Need {
+    int64_t peak = 0;
+    int64_t above = 0;  ///< the limit, over all launches
+    auto operator<=>(const Need&) const = default;
+  };
+  Need need() const {
+    Need result{order_.peak_bytes(), 0};
+    for (size_t i = 0; i < order_.launches().size(); ++i)
+      result.above += std::max<int64_t>(0, order_.bytes_at(i) - limit_);
+    return result;
   }
 
-  int last_read(Value root) const {
-    return std::max(reads_[place(root)].last, graph_.producer(root));
+  // False if that lowers nothing: what is to be made again is then as before, but not arranged.
+  bool give_up(std::span<const MemoryOffer> offers, const Need& before) {
+    std::vector<Value> roots;
+    for (const MemoryOffer& offer : offers)
+      for (const auto& [root, last] : offer.made_again) {
+        if (order_.is_made_again(root)) continue;  // for another offer
+        order_.make_again(root, last);
+        roots.push_back(root);
+      }
+    order_.arrange();
+    if (need() < before) return true;
+    for (const Value root : roots) order_.keep(root);
+    return false;
   }
 
-  // What it costs to make `root` again before launch `next`. False if that needs what no longer lives
-  // and cannot be made again.
-  bool price(Value root, size_t peak, size_t next, Offer& offer) const {
-    const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(root))];
-    const double work = work_of(graph_, node);
-    offer.made_again[root] = last_read(root);
-    if (reads_[place(root)].last >= 0 || node.outputs.size() > 1) {
-      offer.work += work;
-      offer.again = true;
-    }
-    for (Value input : node.inputs) {
-      const Value operand = order_.root_of(input);
-      const NodeOrder::Life& life = order_.life(operand);
-      if (order_.bytes_of(operand) == 0 || order_.is_made_again(operand) ||
-          offer.made_again.contains(operand) || life.last >= static_cast<int>(next) ||
-          life.last >= static_cast<int>(peak))
-        continue;
-      // It is dead by the peak. Cheaper than the value itself, it is made again too.
-      const Node& maker = graph_.nodes()[static_cast<size_t>(graph_.producer(operand))];
-      Offer together = offer;
-      if (work_of(graph_, maker) <= work && price(operand, peak, next, together) &&
-          together.extended <= offer.extended)
-        offer = std::move(together);
-      else
-        offer.extended += order_.bytes_of(operand);
-    }
-    return offer.extended < order_.bytes_of(root);
-  }
-
-  // What has been given up early may have become needless.
+  // What has been given up early may have become needless: most work first, many at a time.
   void keep_what_may_be() {
     if (limit_ == 0) return;
-    std::vector<std::pair<Value, int>> given_up(order_.made_again().begin(),
-                                                order_.made_again().end());
-    const auto work = [&](Value root) {
-      return work_of(graph_, graph_.nodes()[static_cast<size_t>(graph_.producer(root))]);
-    };
-    std::stable_sort(given_up.begin(), given_up.end(),
-                     [&](const auto& a, const auto& b) { return work(a.first) > work(b.first); });
-    for (const auto& [root, last] : given_up) {
-      const int64_t peak = std::max(limit_, order_.peak_bytes());
-      order_.keep(root);
+    std::vector<std::pair<Value, int>> given_up;
+    for (int i = 0; i < graph_.value_count(); ++i)
+      if (order_.is_made_again({i})) given_up.emplace_back(Value{i}, order_.last_read({i}));
+    std::stable_sort(given_up.begin(), given_up.end(), [&](const auto& a, const auto& b) {
+      return offers_.work_of(a.first) > offers_.work_of(b.first);
+    });
+    const size_t most = std::max<size_t>(1, given_up.size() / MemoryOffers::kShare);
+    size_t at_once = most;
+    int64_t allowed = std::max(limit_, order_.peak_bytes());
+    size_t done = 0;
+    for (int rounds = 0; done < given_up.size() && rounds < kMostRounds; ++rounds) {
+      const size_t count = std::min(at_once, given_up.size() - done);
+      const std::span<const std::pair<Value, int>> some(given_up.data() + done, count);
+      for (const auto& [root, last] : some) order_.keep(root);
       order_.arrange();
-      if (order_.peak_bytes() <= peak) continue;
-      order_.make_again(root, last);
-      order_.arrange();
+      const bool fits = order_.peak_bytes() <= allowed;
+      if (fits)
+        allowed = std::max(limit_, order_.peak_bytes());
+      else
+        for (const auto& [root, last] : some) order_.make_again(root, last);
+      if (fits || count == 1) done += count;
+      at_once = fits ? std::min(most, 2 * count) : std::max<size_t>(1, count / 2);
     }
+    order_.arrange();
   }
 
   Graph write() {
@@ -221,8 +158,9 @@ class Lowering {
     for (const NodeOrder::Launch& launch : order_.launches()) {
       Node node = graph_.nodes()[static_cast<size_t>(launch.node)];
       std::vector<Tensor> operands;
-      for (size_t i = 0; i < node.inputs.size(); ++i)
-        operands.push_back(read(builder, node.inputs[i], launch.reads_again[i] ? 1 : 0));
+      for (Value input : node.inputs)
+        operands.push_back(
+            read(builder, input, order_.reads_again(order_.root_of(input), launch.at) ? 1 : 0));
       const auto body = bodies_.find(launch.node);
       if (body != bodies_.end()) node.body = body->second;
       const std::vector<Tensor> results = builder.emit_like(node, operands);
@@ -244,20 +182,14 @@ class Lowering {
     return made;
   }
 
-  struct Reads {
-    int last = -1;  ///< node
-    int next = -1;  ///< launch
-    bool at_peak = false;
-  };
-
   const Graph& graph_;
   const int64_t limit_;
   const Means means_;
   NodeOrder order_;
   std::map<int, std::shared_ptr<const Graph>> bodies_;  // of loops that have been looked at
-  std::set<Value> tried_;
-  std::vector<Reads> reads_;  // per value
-  Offer offer_;               // the best one's
+  MemoryOffers offers_;
+  int rounds_ = 0;
+  size_t at_once_ = std::numeric_limits<size_t>::max();  // values to give up in one round
   std::vector<Tensor> made_[2];
 };
 

@@ -17,15 +17,21 @@ bool runs(const Node& node) { return !node.op->is(Tag::identity); }
 
 NodeOrder::NodeOrder(const Graph& graph, int carried)
     : graph_(graph), carried_(carried), inner_(graph.nodes().size(), 0) {
-  root_.resize(static_cast<size_t>(graph.value_count()));
-  for (size_t i = 0; i < root_.size(); ++i) root_[i] = {static_cast<int32_t>(i)};
-  for (const Node& node : graph.nodes())
-    if (!runs(node)) root_[place(node.outputs[0])] = root_of(node.inputs[0]);
-  is_output_.assign(root_.size(), false);
-  for (const Graph::Output& output : graph.outputs())
-    is_output_[place(root_of(output.value))] = true;
+  find_roots();
+  last_read_.assign(root_.size(), kNever);
   find_bytes();
   arrange();
+}
+
+void NodeOrder::find_roots() {
+  root_.resize(static_cast<size_t>(graph_.value_count()));
+  for (size_t i = 0; i < root_.size(); ++i) root_[i] = {static_cast<int32_t>(i)};
+  for (const Node& node : graph_.nodes()) {
+    if (!runs(node)) root_[place(node.outputs[0])] = root_of(node.inputs[0]);
+    first_operand_.push_back(operands_.size());
+    for (Value input : node.inputs) operands_.push_back(root_of(input));
+  }
+  first_operand_.push_back(operands_.size());
 }
 
 void NodeOrder::find_bytes() {
@@ -57,7 +63,7 @@ void NodeOrder::arrange() {
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     const Node& node = graph_.nodes()[i];
     if (!runs(node) || is_put_off(static_cast<int>(i))) continue;
-    for (Value input : node.inputs) require_again(root_of(input), static_cast<int>(i));
+    for (Value root : operands(static_cast<int>(i))) require_again(root, static_cast<int>(i));
     launch(static_cast<int>(i), false, static_cast<int>(i));
   }
   const auto end = static_cast<int>(launches_.size());
@@ -69,34 +75,40 @@ void NodeOrder::arrange() {
 
 bool NodeOrder::is_put_off(int node) const {
   const std::vector<Value>& outputs = graph_.nodes()[static_cast<size_t>(node)].outputs;
-  return !outputs.empty() && std::all_of(outputs.begin(), outputs.end(), [&](Value output) {
-    const auto found = last_read_.find(output);
-    return found != last_read_.end() && found->second <= node;
-  });
+  return !outputs.empty() && std::all_of(outputs.begin(), outputs.end(),
+                                         [&](Value output) { return last_read(output) <= node; });
 }
 
+// Operands first. Not by recursion: a chain may be as long as the graph.
 void NodeOrder::require_again(Value root, int at) {
-  if (!reads_again(root, at)) return;
-  const int node = graph_.producer(root);
-  if (again_[static_cast<size_t>(node)]) return;
-  again_[static_cast<size_t>(node)] = true;
-  for (Value input : graph_.nodes()[static_cast<size_t>(node)].inputs)
-    require_again(root_of(input), at);
-  launch(node, true, at);
+  const auto enter = [&](Value value) {
+    if (!reads_again(value, at)) return;
+    const int node = graph_.producer(value);
+    if (again_[static_cast<size_t>(node)]) return;
+    again_[static_cast<size_t>(node)] = true;
+    pending_.push_back({node, 0});
+  };
+  enter(root);
+  while (!pending_.empty()) {
+    Pending& last = pending_.back();
+    const std::span<const Value> needed = operands(last.node);
+    if (last.operand < needed.size()) {
+      enter(needed[last.operand++]);
+    } else {
+      const int node = last.node;
+      pending_.pop_back();
+      launch(node, true, at);
+    }
+  }
 }
 
 void NodeOrder::launch(int node, bool again, int at) {
-  Launch launch{node, again, at, {}};
   const auto place_of_launch = static_cast<int>(launches_.size());
-  const Node& executed = graph_.nodes()[static_cast<size_t>(node)];
-  for (Value input : executed.inputs) {
-    const Value root = root_of(input);
-    launch.reads_again.push_back(reads_again(root, at));
-    lives_[launch.reads_again.back() ? 1 : 0][place(root)].last = place_of_launch;
-  }
-  for (Value output : executed.outputs)
+  for (Value root : operands(node))
+    lives_[reads_again(root, at) ? 1 : 0][place(root)].last = place_of_launch;
+  for (Value output : graph_.nodes()[static_cast<size_t>(node)].outputs)
     lives_[again ? 1 : 0][place(output)] = {place_of_launch, place_of_launch};
-  launches_.push_back(std::move(launch));
+  launches_.push_back({node, again, at});
 }
 
 // What an elementwise kernel writes over an operand that it is the last to read.
@@ -104,9 +116,8 @@ int64_t NodeOrder::reused_bytes(const Launch& launch, int place_of_launch) const
   const Node& node = graph_.nodes()[static_cast<size_t>(launch.node)];
   if (!node.op->is(Tag::elementwise) && (!node.body || is_loop(node))) return 0;
   int64_t most = 0;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value root = root_of(node.inputs[i]);
-    const size_t making = launch.reads_again[i] ? 1 : 0;
+  for (Value root : operands(launch.node)) {
+    const size_t making = reads_again(root, launch.at) ? 1 : 0;
     if (lives_[making][place(root)].last != place_of_launch) continue;
     const int64_t bytes = bytes_[making][place(root)];
     for (Value output : node.outputs)

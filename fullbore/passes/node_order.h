@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <map>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "fullbore/ir/graph.h"
@@ -20,11 +21,15 @@ class NodeOrder {
   /// One execution of a node.
   struct Launch {
     int node = 0;
-    bool again = false;             ///< its second execution
-    int at = 0;                     ///< the node before which it takes place, or itself
-    std::vector<bool> reads_again;  ///< per input: is it the second making that is read?
+    bool again = false;  ///< its second execution
+    int at = 0;          ///< the node before which it takes place, or itself
   };
   const std::vector<Launch>& launches() const { return launches_; }
+  /// Roots of the node's inputs, one each.
+  std::span<const Value> operands(int node) const {
+    const size_t first = first_operand_[static_cast<size_t>(node)];
+    return {operands_.data() + first, first_operand_[static_cast<size_t>(node) + 1] - first};
+  }
 
   /// What the body of loop `node` takes besides; 0 until said.
   void set_inner_bytes(int node, int64_t bytes) { inner_[static_cast<size_t>(node)] = bytes; }
@@ -33,10 +38,13 @@ class NodeOrder {
   /// Nodes behind `last` read a second making of `root`, executed just before the first of them. What
   /// that reads is extended, or made again too if it is to be. Where nobody reads the first making, it
   /// does not take place: the node is put off, not executed twice.
-  void make_again(Value root, int last) { last_read_[root] = last; }
-  void keep(Value root) { last_read_.erase(root); }
-  bool is_made_again(Value root) const { return last_read_.contains(root); }
-  const std::map<Value, int>& made_again() const { return last_read_; }
+  void make_again(Value root, int last) { last_read_[static_cast<size_t>(root.id)] = last; }
+  void keep(Value root) { make_again(root, kNever); }
+  bool is_made_again(Value root) const { return last_read(root) != kNever; }
+  /// The `last` of make_again().
+  int last_read(Value root) const { return last_read_[static_cast<size_t>(root.id)]; }
+  /// Is it the second making of `root` that a launch `at` reads?
+  bool reads_again(Value root, int at) const { return at > last_read(root); }
   /// Brings launches, lives and bytes up to date with what is to be made again.
   void arrange();
 
@@ -57,12 +65,16 @@ class NodeOrder {
   const Life& life(Value root) const { return lives_[0][static_cast<size_t>(root.id)]; }
 
  private:
+  static constexpr int kNever = std::numeric_limits<int>::max();
+  /// A node whose second execution waits for those of its operands.
+  struct Pending {
+    int node;
+    size_t operand;  ///< the next one to look at
+  };
+
+  void find_roots();
   void find_bytes();
   void find_bytes_in_place();
-  bool reads_again(Value root, int at) const {
-    const auto found = last_read_.find(root);
-    return found != last_read_.end() && at > found->second;
-  }
   bool is_put_off(int node) const;
   void require_again(Value root, int at);
   void launch(int node, bool again, int at);
@@ -71,12 +83,14 @@ class NodeOrder {
 
   const Graph& graph_;
   const int carried_;
-  std::vector<Value> root_;         // per value
-  std::vector<int64_t> bytes_[2];   // per making, per value
-  std::vector<bool> is_output_;     // per value
-  std::vector<int64_t> inner_;      // per node
-  std::map<Value, int> last_read_;  // of roots made again: the last node that reads the first
-  std::vector<bool> again_;         // per node: is its second execution arranged?
+  std::vector<Value> root_;            // per value
+  std::vector<Value> operands_;        // of all nodes
+  std::vector<size_t> first_operand_;  // per node, and their number
+  std::vector<int64_t> bytes_[2];      // per making, per value
+  std::vector<int64_t> inner_;         // per node
+  std::vector<int> last_read_;         // per value: the last node that reads its first making
+  std::vector<bool> again_;            // per node: is its second execution arranged?
+  std::vector<Pending> pending_;
   std::vector<Launch> launches_;
   std::vector<Life> lives_[2];  // per making, per value
   std::vector<int64_t> alive_;  // per launch
