@@ -1,6 +1,7 @@
 #include "apps/memory_plan.h"
 
 #include <array>
+#include <numeric>
 
 #include "apps/language_batches.h"
 
@@ -24,6 +25,8 @@ PlannedRun planned_run(const Config& config, int64_t tokens) {
   const Plan step = plan_of(
       trace_training_step(loss, fields, optimizer_options(config), config.engine.accumulate).graph);
   PlannedRun run;
+  for (const std::vector<BatchField>& shape : batch_shapes(config))
+    run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
   run.seconds = roofline_seconds(step, kSomeMachine);
   if (config.data.validation_fraction > 0) {
     const Plan evaluation = plan_of(trace_evaluation(loss, fields).graph);

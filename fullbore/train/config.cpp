@@ -150,6 +150,11 @@ class ConfigBuilder {
                    "data.batching");
     check_together(buckets || data.tokens_per_batch == 0, "data.tokens_per_batch",
                    "means nothing with", "data.batching");
+    if (data.tokens_per_batch > 0 && config_.train.batch_size == 0)
+      throw UsageError(fmt::format(
+          "config: {} cannot be solved, for {} settles how large a batch is: set "
+          "data.tokens_per_batch=0 to have the batch solved, or leave train.batch_size out",
+          with_origin("train.batch_size"), with_origin("data.tokens_per_batch")));
     check_together(data.batching == "windows" || !config_.optim.noise_scale, "optim.noise_scale",
                    "needs halves of a batch that count alike, not", "data.batching");
     if (!std::ranges::is_sorted(data.buckets, std::less_equal<>()))

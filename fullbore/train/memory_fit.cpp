@@ -61,16 +61,16 @@ class Fitting {
     if (given_.engine.accumulate == 0)
       throw UsageError("train.batch_size and engine.accumulate are both auto; give one of them");
     Config config = given_;
-    const int64_t parts = given_.engine.accumulate;  // the batch is a multiple of it
-    const auto planned = [&](int64_t rows) {
-      config.train.batch_size = rows * parts;
+    const int64_t unit = batch_unit(given_);
+    const auto planned = [&](int64_t units) {
+      config.train.batch_size = units * unit;
       return plan_(config);
     };
     const PlannedRun one = planned(1);
     if (!fits(one)) refuse(config, one);
     const PlannedRun two = planned(2);
     const double slope = std::max(1.0, static_cast<double>(two.bytes - one.bytes));
-    const int64_t most = kLargestBatch / parts;
+    const int64_t most = kLargestBatch / unit;
     int64_t low = 1;          // fits
     int64_t high = most + 1;  // does not, or is not allowed
     auto guess = 1 + static_cast<int64_t>(static_cast<double>(budget_ - one.bytes) / slope);
@@ -82,8 +82,15 @@ class Fitting {
       guess = low == 1 ? high - step : high == most + 1 ? low + step : low + (high - low) / 2;
     }
     const PlannedRun run = planned(low);
-    return {
-        config, run, {fmt::format("train.batch_size={}: the largest {}", low * parts, within())}};
+    const std::string which = unit == 1 ? "" : fmt::format(" multiple of {}", unit);
+    return {config,
+            run,
+            {fmt::format("train.batch_size={}: the largest{} {}", low * unit, which, within())}};
+  }
+
+  // Every batch is a multiple of it: parts are equal, and the noise scale compares halves.
+  static int64_t batch_unit(const Config& config) {
+    return config.engine.accumulate * (config.optim.noise_scale ? 2 : 1);
   }
 
   FittedConfig solve_parts() {
@@ -91,7 +98,7 @@ class Fitting {
     config.engine.accumulate = 1;
     const PlannedRun whole = plan_(config);
     if (fits(whole)) return {config, whole, {"engine.accumulate=1: the whole batch fits"}};
-    const std::optional<PlannedRun> run = fewest_parts(config);
+    const std::optional<PlannedRun> run = fewest_parts(config, whole.rows);
     if (!run) refuse(config, whole);
     return {config, *run, {parts_text(config)}};
   }
@@ -101,12 +108,12 @@ class Fitting {
                        within());
   }
 
-  // Sets engine.accumulate to the least divisor of the batch that fits.
-  std::optional<PlannedRun> fewest_parts(Config& config) {
-    const int64_t batch = config.train.batch_size;
+  // Sets engine.accumulate to the least divisor of the batch's rows that fits.
+  std::optional<PlannedRun> fewest_parts(Config& config, int64_t rows) {
+    if (config.optim.noise_scale) return std::nullopt;
     const Config before = config;
-    for (int64_t parts = before.engine.accumulate + 1; parts <= batch; ++parts) {
-      if (batch % parts != 0 || config.optim.noise_scale) continue;
+    for (int64_t parts = before.engine.accumulate + 1; parts <= rows; ++parts) {
+      if (rows % parts != 0) continue;
       config.engine.accumulate = parts;
       const PlannedRun run = plan_(config);
       if (fits(run)) return run;
@@ -123,7 +130,7 @@ class Fitting {
         result.run = plan_(result.config);
         result.decisions.push_back("engine.recompute=auto: " + too_large(asked));
       } else if (way == "accumulate") {
-        if (const auto run = fewest_parts(result.config)) {
+        if (const auto run = fewest_parts(result.config, result.run.rows)) {
           result.run = *run;
           result.decisions.push_back(parts_text(result.config));
         }
@@ -145,7 +152,7 @@ class Fitting {
   };
 
   [[noreturn]] void refuse(const Config& config, const PlannedRun& asked) {
-    std::vector<Remedy> remedies = find_remedies(config);
+    std::vector<Remedy> remedies = find_remedies(config, asked.rows);
     const auto per_sequence = [](const PlannedRun& run, int64_t batch) {
       return run.seconds / static_cast<double>(std::max<int64_t>(1, batch));
     };
@@ -165,7 +172,7 @@ class Fitting {
     throw UsageError(text);
   }
 
-  std::vector<Remedy> find_remedies(const Config& config) {
+  std::vector<Remedy> find_remedies(const Config& config, int64_t rows) {
     std::vector<Remedy> remedies;
     const auto offer = [&](const std::string& setting, const Config& changed,
                            const std::optional<PlannedRun>& run) {
@@ -180,7 +187,7 @@ class Fitting {
       offer("engine.recompute=auto", changed, plan_(changed));
     }
     changed = config;
-    if (const auto run = fewest_parts(changed))
+    if (const auto run = fewest_parts(changed, rows))
       offer(fmt::format("engine.accumulate={}", changed.engine.accumulate), changed, run);
     changed = config;
     if (config.engine.fused_head == "auto") {
@@ -198,9 +205,11 @@ class Fitting {
       offer("engine.precision=bf16", changed, plan_(changed));
     }
     changed = config;
-    for (int64_t batch = config.train.batch_size / 2; batch >= 1; batch /= 2) {
+    const int64_t unit = batch_unit(config);
+    const auto half = [unit](int64_t batch) { return batch / 2 / unit * unit; };
+    for (int64_t batch = half(config.train.batch_size); batch > 0; batch = half(batch)) {
+      if (config.data.tokens_per_batch > 0) break;  // they settle the batch, not its number of rows
       changed.train.batch_size = batch;
-      if (batch % config.engine.accumulate != 0) continue;
       const PlannedRun run = plan_(changed);
       if (!fits(run)) continue;
       offer(fmt::format("train.batch_size={}", batch), changed, run);
@@ -209,7 +218,7 @@ class Fitting {
     if (remedies.empty() && keeps) {  // together
       changed = config;
       changed.engine.recompute = "auto";
-      if (const auto run = fewest_parts(changed))
+      if (const auto run = fewest_parts(changed, rows))
         offer(fmt::format("engine.recompute=auto engine.accumulate={}", changed.engine.accumulate),
               changed, run);
     }

@@ -12,6 +12,8 @@ namespace fullbore {
 struct PlannedRun {
   int64_t bytes = 0;   ///< planned peak of all programs, with the copy that background saves need
   double seconds = 0;  ///< roofline time of a training step
+  int64_t rows =
+      0;  ///< sequences that every shape of batch has a multiple of: parts must divide them
 };
 using RunPlanner = std::function<PlannedRun(const Config&)>;
 
@@ -27,8 +29,8 @@ struct FittedConfig {
   std::vector<std::string> decisions;
 };
 
-/// Solves what is `auto`: train.batch_size, the largest, by bisection over plans; engine.accumulate, the
-/// fewest parts. A run that does not fit is changed in the ways that engine.degrade names, in that
+/// Solves what is `auto`: train.batch_size, the largest that divides as engine.accumulate and
+/// optim.noise_scale ask, by bisection over plans; engine.accumulate, the fewest parts. A run that does not fit is changed in the ways that engine.degrade names, in that
 /// order, or refused: UsageError with the three cheapest changes that would make it fit, and their cost.
 /// engine.recompute=auto may recompute as much as it takes.
 FittedConfig fit_memory(const Config& config, const RunPlanner& plan);

@@ -191,6 +191,9 @@ const Refused kRefused[] = {
      "data.buckets"},
     {"data: {batching: buckets, tokens_per_batch: 63}",
      "is less than the longest sequence, of model.context 64 (default)"},
+    {"data: {batching: buckets, tokens_per_batch: 64}\ntrain: {batch_size: auto}",
+     "config: train.batch_size auto (configs/x.yaml:2) cannot be solved, for data.tokens_per_batch "
+     "64 (configs/x.yaml:1) settles how large a batch is: set data.tokens_per_batch=0"},
     {"data: {buckets: [8, x]}",
      "data.buckets is a list; a list of whole numbers in [1, 1048576] was expected"},
     {"data: {buckets: [1.5]}", "data.buckets is a list; a list of whole numbers"},

@@ -24,6 +24,7 @@ struct MadeUpRuns {
     const bool again = config.engine.recompute != "off";
     const bool low = config.engine.precision == "bf16";
     PlannedRun run;
+    run.rows = config.train.batch_size;
     run.bytes = state * (config.train.background_saves ? 2 : 1) +
                 rows * sequence / (again ? 2 : 1) / (low ? 2 : 1);
     run.seconds = static_cast<double>(config.train.batch_size) * (again ? 1.3 : 1.0) *
@@ -102,12 +103,47 @@ TEST(FitMemory, SolvesTheBatchWhereBytesAreNoLine) {
   for (const int64_t kink : {1, 2, 5, 40, 41, 1000}) {
     const auto planned = [&](const Config& config) {
       const int64_t batch = config.train.batch_size;
-      return PlannedRun{batch * kMiB + (batch > kink ? 60 * kMiB : 0), 1};
+      return PlannedRun{batch * kMiB + (batch > kink ? 60 * kMiB : 0), 1, batch};
     };
     const FittedConfig fitted = fit_memory(config_of("100MiB", 0), planned);
     const int64_t expected = kink >= 100 ? 100 : std::max<int64_t>(40, kink);
     EXPECT_EQ(fitted.config.train.batch_size, expected) << kink;
   }
+}
+
+// 81 sequences would fit, and the noise scale compares two halves of a batch.
+TEST(FitMemory, SolvesAnEvenBatchForTheNoiseScale) {
+  MadeUpRuns runs;
+  Config config = config_of("1010MiB", 0);
+  EXPECT_EQ(fit(config, runs).config.train.batch_size, 81);
+  config.optim.noise_scale = true;
+  const FittedConfig fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config.train.batch_size, 80);
+  EXPECT_NE(fitted.decisions.at(0).find("the largest multiple of 2 within"), std::string::npos);
+  config.engine.memory_budget = "215MiB";  // room for one sequence
+  EXPECT_NE(refusal(config).find("would take 220.0 MiB"), std::string::npos);
+}
+
+TEST(FitMemory, OffersBatchesThatDivideAsTheyMust) {
+  Config config = config_of("211MiB", 10);  // of 2.5 MiB each, four fit
+  config.engine.precision = "bf16";
+  config.engine.recompute = "full";
+  config.optim.noise_scale = true;
+  EXPECT_NE(refusal(config).find("train.batch_size=4 "), std::string::npos) << refusal(config);
+  config.optim.noise_scale = false;
+  config.train.batch_size = 27;
+  config.engine.accumulate = 3;  // of each part, four
+  EXPECT_NE(refusal(config).find("train.batch_size=12 "), std::string::npos) << refusal(config);
+}
+
+// Batches of documents of like length have other numbers of rows than train.batch_size says.
+TEST(FitMemory, PartsDivideTheRowsThatBatchesHave) {
+  const auto planned = [](const Config& config) {
+    return PlannedRun{45 * kMiB / config.engine.accumulate, 1, 45};
+  };
+  Config config = config_of("20MiB", 16);
+  config.engine.accumulate = 0;
+  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
 }
 
 TEST(FitMemory, SolvesTheNumberOfParts) {
