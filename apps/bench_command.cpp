@@ -40,6 +40,7 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   contender.settings = std::move(settings);
   contender.config = subject.job.config;
   contender.batches = subject.job.batches;
+  contender.decisions = subject.job.decisions;
   contender.machine = known_machine(subject.runner->team());
   contender.plan = report_plan(runner.program().plan(), contender.machine.peaks);
   contender.parameters = parameter_count(runner.state());

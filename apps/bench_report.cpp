@@ -39,6 +39,7 @@ Json contender_json(const BenchContender& c) {
   return {{"name", c.name},
           {"settings", c.settings},
           {"batches", c.batches},
+          {"decisions", c.decisions},
           {"precision", c.config.engine.precision},
           {"threads", c.machine.workers},
           {"parameters", c.parameters},
@@ -84,6 +85,20 @@ std::string row(const BenchReport& report, const char* label, const Cell& cell) 
 }
 
 std::string milliseconds(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
+
+std::string short_name(const BenchContender& c) {
+  return c.name.size() <= 30 ? c.name : c.name.substr(0, 27) + "...";
+}
+
+std::string decision_lines(const BenchReport& report) {
+  std::string text;
+  for (const BenchContender& contender : report.contenders) {
+    if (contender.decisions.empty()) continue;
+    text += fmt::format("memory, {}:\n", short_name(contender));
+    for (const std::string& decision : contender.decisions) text += fmt::format("  {}\n", decision);
+  }
+  return text;
+}
 
 std::string time_rows(const BenchReport& report) {
   std::string text = row(report, "step", [](const BenchContender& c) {
@@ -182,13 +197,10 @@ Json to_json(const BenchReport& report) {
 std::string text(const BenchReport& report) {
   const BenchContender& first = report.contenders.front();
   std::string out =
-      fmt::format("{}\n{}\nbatches: {}\n{} rounds after {} steps of warm-up\n", report.config,
+      fmt::format("{}\n{}\nbatches: {}\n{}{} rounds after {} steps of warm-up\n", report.config,
                   job_text(first.config, first.parameters, first.machine.workers), first.batches,
-                  first.times.round_seconds.size(), report.warm_up_steps);
-  if (report.contenders.size() == 2)
-    out += row(report, "", [](const BenchContender& c) {
-      return c.name.size() <= 30 ? c.name : c.name.substr(0, 27) + "...";
-    });
+                  decision_lines(report), first.times.round_seconds.size(), report.warm_up_steps);
+  if (report.contenders.size() == 2) out += row(report, "", short_name);
   out += time_rows(report) + limit_rows(report);
   out += fmt::format("  {:<14}{} resident at most\n", "",
                      bytes_text(static_cast<double>(report.peak_resident_bytes)));

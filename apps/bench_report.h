@@ -15,8 +15,9 @@ struct BenchContender {
   std::string name;                   ///< "engine.precision=bf16", or "as configured"
   std::vector<std::string> settings;  ///< that tell it from the configuration file
   Config config;
-  std::string batches;  ///< what they are made of, for people
-  Machine machine;      ///< peaks of as many threads as it has
+  std::string batches;                 ///< what they are made of, for people
+  std::vector<std::string> decisions;  ///< what memory changed of the settings
+  Machine machine;                     ///< peaks of as many threads as it has
   PlanReport plan;
   int64_t parameters = 0;
   int64_t samples_per_step = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "apps/language_batches.h"
 #include "apps/memory_plan.h"
@@ -60,13 +61,15 @@ MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& cons
   choose_caches(config);
   if (config.data.path.empty() || vocabulary > 0) {
     const int64_t tokens = random_vocabulary(config, vocabulary);
-    const Config fitted = fit_memory(config, tokens).config;
-    return {fitted, random_job(fitted, tokens), fmt::format("random tokens, {} kinds", tokens)};
+    FittedConfig fitted = fit_memory(config, tokens);
+    return {fitted.config, random_job(fitted.config, tokens),
+            fmt::format("random tokens, {} kinds", tokens), std::move(fitted.decisions)};
   }
   const TextData text = open_text(config, text_progress(console));
   console.clear();
-  const Config fitted = fit_memory(config, text.tokenizer->vocabulary_size()).config;
-  return {fitted, training_job(fitted, text), fitted.data.path};
+  FittedConfig fitted = fit_memory(config, text.tokenizer->vocabulary_size());
+  return {fitted.config, training_job(fitted.config, text), config.data.path,
+          std::move(fitted.decisions)};
 }
 
 double peak_flops(const Config& config, const MachinePeaks& peaks) {

@@ -21,9 +21,10 @@ void add_measured_arguments(CLI::App& command, MeasuredArguments& arguments);
 struct MeasuredJob {
   Config config;
   TrainingJob job;
-  std::string batches;  ///< for people: what they are made of
+  std::string batches;                 ///< for people: what they are made of
+  std::vector<std::string> decisions;  ///< what memory changed, as FittedConfig has it
 };
-/// The job that `train` would run; without data.path, or with `vocabulary`, on random tokens.
+/// The job that `train` would run, within the same budget of memory; without data.path, or with `vocabulary`, on random tokens.
 /// UsageError where it is not known how many distinct tokens there are to draw from.
 MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& console);
 

@@ -95,12 +95,16 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   const bool talks = arguments.json != "-" && trace_path != "-";
   if (talks) {
     const int columns = Console(1).terminal() ? Console(1).width() : 0;
-    fmt::print("{}\nbatches: {}\n{}", about, job.batches,
-               text(profile, static_cast<size_t>(arguments.top), columns));
+    fmt::print("{}\nbatches: {}\n", about, job.batches);
+    for (const std::string& decision : job.decisions) fmt::print("memory: {}\n", decision);
+    fmt::print("{}", text(profile, static_cast<size_t>(arguments.top), columns));
   }
   if (!arguments.json.empty()) {
-    nlohmann::ordered_json json = {
-        {"schema", 1}, {"version", version()}, {"config", arguments.job.config}, {"job", about}};
+    nlohmann::ordered_json json = {{"schema", 1},
+                                   {"version", version()},
+                                   {"config", arguments.job.config},
+                                   {"job", about},
+                                   {"decisions", job.decisions}};
     json.update(to_json(profile));
     write_output_file(arguments.json,
                       json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');

@@ -165,6 +165,7 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
           {"precision", job.config.engine.precision},
           {"parameters", parameter_count(runner.state())},
           {"batches", job.batches},
+          {"decisions", job.decisions},
           {"first_loss", first_loss},
           {"first_step_seconds", first_step_done - started},
           {"start_seconds", spawned ? Json(since_spawn) : Json()},

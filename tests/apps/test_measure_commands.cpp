@@ -129,6 +129,36 @@ TEST_F(MeasureTest, JsonOnStandardOutputStandsAlone) {
   EXPECT_EQ(Json::parse(result.out)["schema"], 1);
 }
 
+// What is measured is then another job than the configuration's.
+TEST_F(MeasureTest, WhatMemoryChangesIsTold) {
+  const CommandResult plan =
+      command({"plan", "job.yaml", "--vocabulary", "20", "train.batch_size=64", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  const auto bytes = Json::parse(plan.out)["planned_peak_bytes"].get<int64_t>();
+  const std::vector<std::string> tight = {
+      "--vocabulary", "20", "train.batch_size=64", "engine.degrade=[recompute]",
+      fmt::format("engine.memory_budget={}", bytes - bytes / 10)};
+  const std::string decision = "engine.recompute=auto: the run would take";
+
+  std::vector<std::string> arguments = tight;
+  arguments.insert(arguments.end(), {"--vs", "engine.memory_budget=1GiB", "--json", "bench.json"});
+  const CommandResult benched = bench(arguments);
+  ASSERT_EQ(benched.exit_code, 0) << benched.err;
+  EXPECT_THAT(benched.out, HasSubstr("memory, as configured:\n  " + decision));
+  EXPECT_THAT(benched.out, Not(HasSubstr("memory, engine.memory_budget=1GiB")));
+  const Json contenders = Json::parse(read("bench.json"))["contenders"];
+  EXPECT_THAT(contenders[0]["decisions"].at(0), HasSubstr(decision));
+  EXPECT_TRUE(contenders[1]["decisions"].empty());
+
+  arguments = {"profile", "job.yaml", "--active", "1",      "--repeat",
+               "1",       "--trace",  "",         "--json", "profile.json"};
+  arguments.insert(arguments.end(), tight.begin(), tight.end());
+  const CommandResult profiled = command(arguments);
+  ASSERT_EQ(profiled.exit_code, 0) << profiled.err;
+  EXPECT_THAT(profiled.out, HasSubstr("memory: " + decision));
+  EXPECT_THAT(Json::parse(read("profile.json"))["decisions"].at(0), HasSubstr(decision));
+}
+
 TEST_F(MeasureTest, BadArgumentsOfBenchAreExplained) {
   const CommandResult key = bench({"data.path=text.txt", "--vs", "engine.thread=1"});
   EXPECT_EQ(key.exit_code, 2);
