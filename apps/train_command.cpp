@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 
 #include "apps/commands.h"
 #include "apps/generate_text.h"
@@ -13,11 +14,19 @@
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/interrupt.h"
+#include "fullbore/train/settled_config.h"
 
 namespace fullbore {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A configuration, and what memory made of it.
+struct FittedSettings {
+  Config given;
+  Config config;
+  std::vector<std::string> decisions;  ///< for people
+};
 
 struct TrainArguments {
   std::string config;
@@ -44,17 +53,38 @@ Config load(const TrainArguments& arguments) {
   return config;
 }
 
-RunDirectory open_run(const Config& config, bool resume) {
-  if (!config.run.dir.empty())
-    return resume && fs::is_directory(config.run.dir) ? RunDirectory::open(config.run.dir)
-                                                      : RunDirectory::create(config.run.dir);
-  const std::string name = config.run.name.empty() ? config.model.name : config.run.name;
-  if (!resume) return RunDirectory::create_numbered("runs", name);
-  const std::string latest = RunDirectory::latest_numbered("runs", name);
+std::string run_name(const Config& config) {
+  return config.run.name.empty() ? config.model.name : config.run.name;
+}
+
+/// The directory of the run to go on with; "" if it does not exist yet.
+std::string run_to_resume(const Config& config) {
+  if (!config.run.dir.empty()) return fs::is_directory(config.run.dir) ? config.run.dir : "";
+  const std::string latest = RunDirectory::latest_numbered("runs", run_name(config));
   if (latest.empty())
-    throw UsageError(fmt::format(
-        "train: there is no runs/{}-<number> to resume; name the run by run.dir=DIRECTORY", name));
-  return RunDirectory::open(latest);
+    throw UsageError(
+        fmt::format("train: there is no runs/{}-<number> to resume; name the run by "
+                    "run.dir=DIRECTORY",
+                    run_name(config)));
+  return latest;
+}
+
+RunDirectory open_run(const Config& config, const std::string& resumed) {
+  if (!resumed.empty()) return RunDirectory::open(resumed);
+  return config.run.dir.empty() ? RunDirectory::create_numbered("runs", run_name(config))
+                                : RunDirectory::create(config.run.dir);
+}
+
+/// `config` as memory allows it. `resumed`: the run to go on with, or "".
+FittedSettings fit_settings(const Config& config, const std::string& resumed, int64_t tokens) {
+  ResumedConfig settings{config, config, {}};
+  if (!resumed.empty())
+    if (const std::optional<SettledConfig> settled = read_settled(resumed))
+      settings = keep_settled(config, *settled);
+  FittedConfig fitted = fit_memory(settings.config, tokens);
+  std::vector<std::string>& decisions = settings.decisions;
+  decisions.insert(decisions.end(), fitted.decisions.begin(), fitted.decisions.end());
+  return {settings.given, fitted.config, decisions};
 }
 
 /// What is set otherwise than when the run was started or last resumed.
@@ -84,6 +114,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   Config config = load(arguments);
   choose_caches(config);
+  const std::string resumed = arguments.resume ? run_to_resume(config) : "";
   Console console;
   console.live("reading the text");
   // Standard input is kept as a file, so that the run can be resumed.
@@ -91,17 +122,19 @@ ExitCode run_train(const TrainArguments& arguments) {
     config.data.path =
         fs::absolute(keep_standard_input(token_cache_folder(config)).take_or_throw()).string();
   const TextData text = open_text(config, text_progress(console));
-  const FittedConfig fitted = fit_memory(config, text.tokenizer->vocabulary_size());
+  FittedSettings fitted = fit_settings(config, resumed, text.tokenizer->vocabulary_size());
   config = fitted.config;
   training_job(config, text);  // every refusal of the data comes before anything is created
-  const RunDirectory run = open_run(config, arguments.resume);
-  config.run.dir = run.path();
+  const RunDirectory run = open_run(config, resumed);
+  config.run.dir = fitted.given.run.dir = run.path();
   console.line(fmt::format("run      {}", run.path()));
   tell_text(text, config, console);
   for (const std::string& decision : fitted.decisions)
     console.line(fmt::format("memory   {}", decision));
   if (arguments.resume) tell_changes(run, config, console);
-  const ExitCode code = train(training_job(config, text), run, console, arguments.resume, start);
+  TrainingJob job = training_job(config, text);
+  if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
+  const ExitCode code = train(job, run, console, arguments.resume, start);
   if (code == ExitCode::kOk && config.train.sample_characters > 0 &&
       config.engine.backend != "null") {
     console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
@@ -130,6 +163,9 @@ without run.dir means the newest of them.
 
 data.batching=packed or buckets learns from documents (files, or lines of *.jsonl) one by one. What is
 longer than model.context, or the largest of data.buckets, is cut into pieces; nothing is left out.
+
+What is auto (train.batch_size, engine.accumulate) or changed by engine.degrade is settled once: --resume
+goes on with what config.resolved.yaml says, unless another value is given.
 
 Ctrl-C, SIGTERM, SIGHUP, SIGUSR1: finish the step, save, exit with 75; a second Ctrl-C stops at once.
 

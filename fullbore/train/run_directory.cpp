@@ -5,7 +5,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -22,7 +24,7 @@ void create_folder(const std::string& path) { make_folders(path).take_or_throw()
 
 bool holds_a_run(const fs::path& path) {
   std::error_code error;
-  return fs::exists(path / "config.resolved.yaml", error);
+  return fs::exists(path / RunDirectory::kConfig, error);
 }
 
 /// N of "<name>-N", or 0.
@@ -78,6 +80,15 @@ RunDirectory RunDirectory::open(const std::string& path) {
 std::string RunDirectory::latest_numbered(const std::string& parent, const std::string& name) {
   const int number = largest_number(parent, name);
   return number == 0 ? "" : fmt::format("{}/{}-{}", parent, name, number);
+}
+
+// The settings that count come first: with them alone a run can be resumed.
+void RunDirectory::keep_config(const std::string& resolved, const std::string& given) const {
+  write_file_atomically(config(), resolved).take_or_throw();
+  if (!given.empty())
+    write_file_atomically(given_config(), given).take_or_throw();
+  else if (std::remove(given_config().c_str()) != 0 && errno != ENOENT)
+    throw DataError(fmt::format("cannot remove {}: {}", given_config(), system_reason()));
 }
 
 RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {

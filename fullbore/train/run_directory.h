@@ -5,6 +5,7 @@ namespace fullbore {
 
 /// The folder of one run. Its files:
 ///   config.resolved.yaml   every setting; reproduces the run
+///   config.given.yaml      the same before memory was fitted, where that changed any
 ///   metrics.jsonl          one JSON object per line
 ///   log.txt                what was said, with times
 ///   summary.json           how it ended
@@ -26,8 +27,14 @@ class RunDirectory {
   RunDirectory& operator=(RunDirectory&&) = delete;
   ~RunDirectory();  ///< lets other processes use it
 
+  static constexpr const char* kConfig = "config.resolved.yaml";
+  static constexpr const char* kGivenConfig = "config.given.yaml";
+
   const std::string& path() const { return path_; }
-  std::string config() const { return path_ + "/config.resolved.yaml"; }
+  std::string config() const { return path_ + '/' + kConfig; }
+  std::string given_config() const { return path_ + '/' + kGivenConfig; }
+  /// Writes both; no given_config() where `given` is empty. DataError.
+  void keep_config(const std::string& resolved, const std::string& given) const;
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string log() const { return path_ + "/log.txt"; }
   std::string summary() const { return path_ + "/summary.json"; }

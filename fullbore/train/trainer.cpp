@@ -119,8 +119,7 @@ class Trainer {
   }
 
   void prepare() {
-    const Status written = write_file_atomically(run_.config(), job_.config);
-    if (!written) throw DataError(written.error());
+    run_.keep_config(job_.config, job_.given_config);
     saver_.emplace(store_, state_, team_, options_.saves);
     // Written while the step compiles: from here on there is always something to go on from, and a
     // folder that cannot be written to is met now, not at the first checkpoint.

@@ -53,6 +53,8 @@ struct TrainingJob {
   RunIdentity identity;
   std::string config;       ///< the resolved configuration, YAML, kept in the run
   std::string config_json;  ///< the same as JSON, kept in checkpoints
+  /// The configuration before memory changed it, YAML, kept in the run too; empty if it did not.
+  std::string given_config;
 };
 
 /// Runs the job in the run directory, from its last checkpoint if `resume` is set and there is one.

@@ -1,14 +1,17 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "fullbore/train/config.h"
 #include "tests/apps/job.h"
 
 namespace fullbore {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Activations, not State, are most of what the job takes.
 const std::string kLargeBatch = "train.batch_size=64";
@@ -58,12 +61,84 @@ TEST_F(MemoryTest, ARunDegradesToTheSameLosses) {
   EXPECT_EQ(summary("less")["final_train_loss"], summary("whole")["final_train_loss"]);
 }
 
+// More memory at hand, or less, would otherwise make another run of it.
+TEST_F(MemoryTest, ResumingDecidesNothingAnew) {
+  const CommandResult started =
+      train({"run.dir=run", "train.batch_size=auto", "train.steps=5", budget(1.2)});
+  ASSERT_EQ(started.exit_code, 0) << started.err;
+  const Config settled = load_config(folder_ / "run/config.resolved.yaml");
+  EXPECT_EQ(load_config(folder_ / "run/config.given.yaml").train.batch_size, 0);
+
+  const CommandResult resumed =
+      train({"run.dir=run", "train.batch_size=auto", "train.steps=10", budget(1.8), "--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr(fmt::format("memory   train.batch_size={}: as the run has",
+                                                 settled.train.batch_size)));
+  EXPECT_THAT(resumed.err, Not(HasSubstr("changed  train.batch_size")));
+  const Config after = load_config(folder_ / "run/config.resolved.yaml");
+  EXPECT_EQ(after.train.batch_size, settled.train.batch_size);
+
+  const CommandResult explicit_batch =
+      train({"run.dir=run", "train.batch_size=8", "train.steps=15", "--resume"});
+  ASSERT_EQ(explicit_batch.exit_code, 0) << explicit_batch.err;
+  EXPECT_THAT(explicit_batch.err, HasSubstr(fmt::format("changed  train.batch_size: {} -> 8",
+                                                        settled.train.batch_size)));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run/config.given.yaml")) << "it says the same";
+}
+
+TEST_F(MemoryTest, ResumingKeepsWhatDegraded) {
+  const std::string degrade = "engine.degrade=[recompute, accumulate]";
+  ASSERT_EQ(train({"run.dir=whole", kLargeBatch}).exit_code, 0);
+  const CommandResult started =
+      train({"run.dir=less", kLargeBatch, budget(0.5), degrade, "train.steps=10"});
+  ASSERT_EQ(started.exit_code, 0) << started.err;
+  const Config settled = load_config(folder_ / "less/config.resolved.yaml");
+  EXPECT_EQ(settled.engine.recompute, "auto");
+  EXPECT_GT(settled.engine.accumulate, 1);
+
+  // All of the memory is there now.
+  const CommandResult resumed = train({"run.dir=less", kLargeBatch, degrade, "--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("memory   engine.recompute=auto: as the run has been so far"));
+  const Config after = load_config(folder_ / "less/config.resolved.yaml");
+  EXPECT_EQ(after.engine.recompute, "auto");
+  EXPECT_EQ(after.engine.accumulate, settled.engine.accumulate);
+
+  // From the run itself there is nothing to settle, and nothing is forgotten.
+  const CommandResult itself = command({"train", "less", "train.steps=25", "--resume"});
+  ASSERT_EQ(itself.exit_code, 0) << itself.err;
+  EXPECT_THAT(itself.err, Not(HasSubstr("memory   ")));
+  EXPECT_EQ(load_config(folder_ / "less/config.given.yaml").engine.accumulate, 1);
+}
+
 TEST_F(MemoryTest, WrongBudgetsAreRefusedWithTheirPlace) {
   const CommandResult result = train({"engine.memory_budget=lots"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("engine.memory_budget is 'lots'; bytes such as 6GiB"));
   EXPECT_EQ(train({"engine.degrade=[recompute, offload]"}).exit_code, 2);
   EXPECT_EQ(train({"train.batch_size=auto", "engine.accumulate=auto"}).exit_code, 2);
+}
+
+// Their budget of tokens settles batches of buckets: nothing is left to solve.
+TEST_F(MemoryTest, ABatchOfSoManyTokensIsNotSolved) {
+  const std::vector<std::string> buckets = {"train", "job.yaml", "data.path=" + put_documents(),
+                                            "data.batching=buckets", "train.batch_size=auto"};
+  std::vector<std::string> by_tokens = buckets;
+  by_tokens.emplace_back("data.tokens_per_batch=64");
+  const CommandResult refused = command(by_tokens);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("train.batch_size auto (command line) cannot be solved"));
+  EXPECT_THAT(refused.err, HasSubstr("set data.tokens_per_batch=0"));
+  std::vector<std::string> solved = buckets;
+  solved.push_back(budget(1.2));
+  EXPECT_EQ(command(solved).exit_code, 0);
+}
+
+TEST_F(MemoryTest, TheNoiseScaleGetsAnEvenBatch) {
+  const CommandResult result =
+      train({"train.batch_size=auto", "optim.noise_scale=true", budget(1.5)});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(load_config(folder_ / "runs/tiny-1/config.resolved.yaml").train.batch_size % 2, 0);
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+#include "fullbore/train/settled_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "fullbore/base/error.h"
+#include "fullbore/train/config_schema.h"
+#include "fullbore/train/run_directory.h"
+
+namespace fullbore {
+namespace {
+
+// Whatever fit_memory() decides; parts last, for they depend on the batch.
+constexpr std::array kDecided = {"train.batch_size", "engine.recompute", "engine.accumulate"};
+
+const ConfigField& field_of(const char* key) { return *find_config_field(key); }
+
+std::string value_of(const char* key, const Config& config) {
+  return value_yaml(field_of(key), config);
+}
+
+Config with_value_of(const char* key, Config config, const Config& other) {
+  assign(field_of(key), config, {value_of(key, other), false, false, {}});
+  return config;
+}
+
+// Do settings that come from two places go together?
+bool is_valid(const Config& config) {
+  try {
+    parse_config(config_yaml(config), "");
+    return true;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::optional<SettledConfig> read_settled(const std::string& run) {
+  namespace fs = std::filesystem;
+  const std::string resolved = run + '/' + RunDirectory::kConfig;
+  const std::string given = run + '/' + RunDirectory::kGivenConfig;
+  if (!fs::exists(resolved)) return std::nullopt;
+  const Config config = load_config(resolved);
+  return SettledConfig{fs::exists(given) ? load_config(given) : config, config};
+}
+
+ResumedConfig keep_settled(const Config& config, const SettledConfig& run) {
+  ResumedConfig result{config, config, {}};
+  for (const char* key : kDecided) {
+    const std::string now = value_of(key, config);
+    const std::string settled = value_of(key, run.resolved);
+    const bool open = field_of(key).automatic && now == "auto";
+    if (now != settled && !open && now != value_of(key, run.given)) continue;
+    const Config changed = with_value_of(key, result.config, run.resolved);
+    const bool parts = key == std::string_view("engine.accumulate");
+    if (parts && now != settled && !is_valid(changed)) continue;
+    result.config = changed;
+    result.given = with_value_of(key, result.given, run.given);
+    if (now != settled)
+      result.decisions.push_back(
+          fmt::format("{}={}: as the run has been so far, not {}", key, settled, now));
+  }
+  if (!is_valid(result.config))
+    throw UsageError(fmt::format(
+        "resume: train.batch_size={}, which the run has been made with, does not go with {}: undo "
+        "that, or set train.batch_size to a number",
+        result.config.train.batch_size,
+        result.config.optim.noise_scale
+            ? "optim.noise_scale=true"
+            : fmt::format("engine.accumulate={}", result.config.engine.accumulate)));
+  if (!is_valid(result.given)) result.given = config;
+  return result;
+}
+
+bool differs_in_settled(const Config& a, const Config& b) {
+  return std::any_of(kDecided.begin(), kDecided.end(),
+                     [&](const char* key) { return value_of(key, a) != value_of(key, b); });
+}
+
+}  // namespace fullbore
