@@ -11,6 +11,10 @@ namespace {
 size_t place(Value value) { return static_cast<size_t>(value.id); }
 size_t at(int index) { return static_cast<size_t>(index); }
 
+// Values that one kernel reads and writes in memory: backends have room for 64, and a loop over so many
+// streams is slow anyway.
+constexpr size_t kMostStreams = 48;
+
 }  // namespace
 
 FusionGroups::FusionGroups(const Graph& graph)
@@ -75,12 +79,29 @@ std::optional<FusionSpace> FusionGroups::joined_space(int producer, int consumer
   return space;
 }
 
+size_t FusionGroups::streams(int producer, int consumer) const {
+  std::set<Value> values;
+  for (int group : {producer, consumer})
+    for (int member : members_[at(group)]) {
+      const Node& node = graph_.nodes()[at(member)];
+      if (!read_only_by(node.outputs[0], producer, consumer)) values.insert(node.outputs[0]);
+      for (Value operand : node.inputs) {
+        const Value from = fusion_edge(graph_, operand).from;
+        const Node* maker = graph_.producer_node(from);
+        if (maker && maker->op->is(Tag::source)) continue;  // evaluated inside
+        if (!made_within(operand, producer) && !made_within(operand, consumer)) values.insert(from);
+      }
+    }
+  return values.size();
+}
+
 void FusionGroups::try_to_join(const Candidate& candidate) {
   const int producer = group(candidate.producer), consumer = group(candidate.consumer);
   if (producer == consumer) return;
   if (spaces_[at(consumer)]->columns && !vanishes(producer, consumer)) return;
   const std::optional<FusionSpace> space = joined_space(producer, consumer);
-  if (!space || path_around(producer, consumer)) return;
+  if (!space || streams(producer, consumer) > kMostStreams || path_around(producer, consumer))
+    return;
   std::vector<int> both;
   std::merge(members_[at(producer)].begin(), members_[at(producer)].end(),
              members_[at(consumer)].begin(), members_[at(consumer)].end(),

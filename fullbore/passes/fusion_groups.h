@@ -30,6 +30,8 @@ class FusionGroups {
   void find_candidates();
   void try_to_join(const Candidate& candidate);
   std::optional<FusionSpace> joined_space(int producer, int consumer) const;
+  /// Values that both together would read from and write to memory.
+  size_t streams(int producer, int consumer) const;
   /// Does the consumer, with the producer in it, still read all that the producer makes?
   bool vanishes(int producer, int consumer) const;
   /// Groups that a group, joined with another or -1, reads from directly.

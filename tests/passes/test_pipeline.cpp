@@ -137,5 +137,25 @@ TEST(Pipeline, SharesWhatALoopAndItsGradientHoist) {
       << print(graph);
 }
 
+// A kernel has room for 64 buffers. The norms of many small parameters are one chain of sums.
+TEST(Pipeline, FusesNoMoreOperandsThanAKernelHasRoomFor) {
+  GraphBuilder builder;
+  Tensor sum;
+  for (int i = 0; i < 120; ++i) {
+    const auto operand = [&](const char* name) {
+      return builder.input(name + std::to_string(i), Role::batch, {DType::f32, {8}});
+    };
+    const Tensor term = select(less(operand("a"), operand("b")), operand("c"), operand("d"));
+    sum = sum.valid() ? sum + term : term;
+  }
+  builder.output("sum", sum);
+  const Graph graph = run_passes(builder.take(), {});
+  size_t most = 0;
+  for (const Node& node : graph.nodes())
+    most = std::max(most, node.inputs.size() + node.outputs.size());
+  EXPECT_LE(most, 64U);
+  EXPECT_GE(most, 40U);  // but as many as that allows
+}
+
 }  // namespace
 }  // namespace fullbore
