@@ -28,9 +28,12 @@ struct TensorSlot {
   void* data = nullptr;
 };
 
+/// As they follow one another in a file, without gaps: largest elements first, so that each is aligned,
+/// otherwise as they were. Names must be unique.
+std::vector<NamedTensor> in_file_order(std::span<const NamedTensor> tensors);
+
 /// Writes one safetensors file, atomically: after a failure or a crash at any moment the file is
-/// what it was before, or the new one, whole. The tensors are ordered by element size, so that each
-/// is aligned in the file. To the metadata come the keys
+/// what it was before, or the new one, whole. To the metadata come the keys
 ///   fullbore.format           "1"
 ///   fullbore.checksum.data    xxHash64 of the data, 16 hexadecimal digits
 ///   fullbore.checksum.header  xxHash64 of length and header, these 16 digits taken as zeros
@@ -39,7 +42,8 @@ Status write_checkpoint(const std::string& path, std::span<const NamedTensor> te
                         const Metadata& metadata, FileSystem& files = system_files());
 
 /// The bytes of one safetensors file, header first, to `sink`, without the keys of checksums: for
-/// files that a manifest vouches for. `width`: bytes per element of what is handed over.
+/// files that a manifest vouches for. `width`: bytes per element of what is handed over, which is as much
+/// at once as lies together in memory. From 1 MiB of data on they begin at a multiple of kDirectAlignment.
 Status encode_safetensors(std::span<const NamedTensor> tensors, const Metadata& metadata,
                           const std::function<Status(std::string_view bytes, int width)>& sink);
 

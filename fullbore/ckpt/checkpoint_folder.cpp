@@ -3,11 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -15,107 +10,25 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/input_file.h"
 #include "fullbore/ckpt/checksum.h"
+#include "fullbore/ckpt/hashed_file.h"
 #include "fullbore/ckpt/packed_file.h"
 
 namespace fullbore {
 namespace {
 
 constexpr std::string_view kTensorSuffix = ".safetensors";
-// What is copied is still in a cache of the processor when it is hashed.
 constexpr size_t kPieceBytes = size_t{1} << 20;
-
-struct Free {
-  void operator()(char* memory) const { std::free(memory); }
-};
-
-/// A file of a folder that nobody knows of yet: hashed as it is written. What is large goes past the
-/// page cache, in pieces of a buffer of ours: copying gigabytes into pages that nobody will read costs
-/// the training loop more processor time than all the rest of a save.
-class FolderFile {
- public:
-  FolderFile(const std::string& path, FileSystem& files)
-      : path_(path), files_(files), file_(files.create(path)) {}
-  ~FolderFile() {
-    if (file_ >= 0) files_.close(file_);
-  }
-  FolderFile(const FolderFile&) = delete;
-  FolderFile& operator=(const FolderFile&) = delete;
-
-  Status write(std::string_view bytes) {
-    if (file_ < 0) return failure("create");
-    if (!buffer_) {
-      buffer_.reset(static_cast<char*>(std::aligned_alloc(kDirectAlignment, kPieceBytes)));
-      if (!buffer_) throw std::bad_alloc();
-    }
-    while (!bytes.empty()) {
-      const size_t count = std::min(bytes.size(), kPieceBytes - buffered_);
-      std::memcpy(buffer_.get() + buffered_, bytes.data(), count);
-      buffered_ += count;
-      bytes.remove_prefix(count);
-      if (buffered_ < kPieceBytes) break;
-      if (bytes_ == 0) direct_ = files_.write_directly(file_, true);
-      if (Status status = flush(); !status.ok()) return status;
-    }
-    return success();
-  }
-
-  Result<ManifestEntry> finish() {
-    if (file_ < 0) return failure("create");
-    // The rest is of any size.
-    if (direct_ && !files_.write_directly(file_, false)) return failure("write");
-    direct_ = false;
-    if (Status status = flush(); !status.ok()) return Failure{status.error()};
-    if (files_.sync(file_) != 0) return failure("write");
-    if (files_.close(std::exchange(file_, -1)) != 0) return failure("write");
-    return ManifestEntry{bytes_, hash_.value()};
-  }
-
- private:
-  Failure failure(const char* what) const {
-    return {fmt::format("cannot {} {}: {}", what, path_, system_reason())};
-  }
-  Status flush() {
-    std::string_view rest(buffer_.get(), buffered_);
-    hash_.add(rest.data(), rest.size());
-    bytes_ += rest.size();
-    buffered_ = 0;
-    while (!rest.empty()) {
-      const ssize_t written = files_.write(file_, rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      // A file system that does not write directly after all, or that has left a part of a block.
-      const bool misfit = written < 0 ? errno == EINVAL : written % kDirectAlignment != 0;
-      if (direct_ && misfit) {
-        if (!files_.write_directly(file_, false)) return failure("write");
-        direct_ = false;
-      } else if (written <= 0) {
-        if (written == 0) errno = ENOSPC;  // or this would never end
-        return failure("write");
-      }
-      if (written > 0) rest.remove_prefix(static_cast<size_t>(written));
-    }
-    return success();
-  }
-
-  std::string path_;
-  FileSystem& files_;
-  int file_;
-  bool direct_ = false;
-  std::unique_ptr<char, Free> buffer_;
-  size_t buffered_ = 0;
-  uint64_t bytes_ = 0;
-  StreamingHash hash_;
-};
 
 Result<ManifestEntry> write_text(const std::string& path, std::string_view text,
                                  FileSystem& files) {
-  FolderFile file(path, files);
+  HashedFile file(path, files);
   if (Status status = file.write(text); !status.ok()) return Failure{status.error()};
   return file.finish();
 }
 
 Result<ManifestEntry> write_group(const std::string& path, const TensorGroup& group,
                                   FileSystem& files) {
-  FolderFile file(path, files);
+  HashedFile file(path, files);
   std::optional<Packer> packer;
   if (group.packed) packer.emplace([&](std::string_view bytes) { return file.write(bytes); });
   const Status status =

@@ -184,7 +184,8 @@ std::optional<DType> parse_safetensors_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-Result<std::string> encode_safetensors_header(const SafetensorsHeader& header) try {
+Result<std::string> encode_safetensors_header(const SafetensorsHeader& header,
+                                              uint64_t alignment) try {
   // By hand: the order is kept, and memory may run out anywhere; the usual tree's destructor allocates.
   const auto quoted = [](std::string_view text) { return nlohmann::json(text).dump(); };
   std::string json = "{";
@@ -205,7 +206,8 @@ Result<std::string> encode_safetensors_header(const SafetensorsHeader& header) t
     comma = ",";
   }
   json += "}";
-  json.append((8 - json.size() % 8) % 8, ' ');
+  const uint64_t past = (kSafetensorsLengthBytes + json.size()) % alignment;
+  json.append((alignment - past) % alignment, ' ');
   if (json.size() > kMostSafetensorsHeaderBytes)
     return Failure{fmt::format("a header of {} bytes is longer than the format's {}", json.size(),
                                kMostSafetensorsHeaderBytes)};

@@ -40,9 +40,13 @@ constexpr uint64_t kMostSafetensorsHeaderBytes = 100'000'000;
 std::string_view safetensors_dtype(DType dtype);
 std::optional<DType> parse_safetensors_dtype(std::string_view name);
 
-/// The JSON text, padded so that the data that follow the length and it start at a multiple of 8.
-/// Failure when a name or a text is not UTF-8.
-Result<std::string> encode_safetensors_header(const SafetensorsHeader& header);
+/// What the data's place in a file is a multiple of, at least.
+constexpr uint64_t kLeastSafetensorsAlignment = 8;
+
+/// The JSON text, padded so that the data that follow the length and it start at a multiple of
+/// `alignment`. Failure when a name or a text is not UTF-8.
+Result<std::string> encode_safetensors_header(const SafetensorsHeader& header,
+                                              uint64_t alignment = kLeastSafetensorsAlignment);
 
 /// Checks everything that a header can get wrong: JSON, types of its fields, names met twice, dtypes,
 /// shapes that disagree with their bytes, overlaps, holes, and the data's length. Failure tells the

@@ -15,16 +15,13 @@ std::string_view bytes_of(const NamedTensor& tensor) {
   return {static_cast<const char*>(tensor.data), static_cast<size_t>(tensor.type.bytes())};
 }
 
-/// Largest elements first: every offset is then a multiple of the element size.
-std::vector<NamedTensor> in_file_order(std::span<const NamedTensor> tensors) {
-  std::vector<NamedTensor> ordered(tensors.begin(), tensors.end());
-  std::stable_sort(ordered.begin(), ordered.end(), [](const NamedTensor& a, const NamedTensor& b) {
-    return dtype_bytes(a.type.dtype) > dtype_bytes(b.type.dtype);
-  });
-  std::set<std::string_view> names;
-  for (const NamedTensor& tensor : ordered)
-    FB_CHECK(names.insert(tensor.name).second, "tensor '{}' occurs twice", tensor.name);
-  return ordered;
+// From so many bytes of data on they begin on a page: files of tensors that lie in memory as they do in
+// the file are then written from there. Smaller ones stay small.
+constexpr uint64_t kLeastPagedBytes = uint64_t{1} << 20;
+
+uint64_t data_alignment(const SafetensorsHeader& header) {
+  const uint64_t data_bytes = header.tensors.empty() ? 0 : header.tensors.back().end;
+  return data_bytes >= kLeastPagedBytes ? kDirectAlignment : kLeastSafetensorsAlignment;
 }
 
 SafetensorsHeader header_of(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
@@ -62,18 +59,50 @@ std::string with_length(const std::string& header) {
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header;
 }
 
+/// Tensors that follow one another in memory as they do in the file, with elements of one width.
+struct Run {
+  std::string_view bytes;
+  int width;
+  size_t tensors;
+};
+
+Run run_from(const std::vector<NamedTensor>& tensors, size_t first) {
+  const auto width = [&](size_t i) { return static_cast<int>(dtype_bytes(tensors[i].type.dtype)); };
+  Run run{bytes_of(tensors[first]), width(first), 1};
+  for (size_t i = first + 1; i < tensors.size(); ++i, ++run.tensors) {
+    if (width(i) != run.width || tensors[i].data != run.bytes.data() + run.bytes.size()) break;
+    run.bytes = {run.bytes.data(), run.bytes.size() + bytes_of(tensors[i]).size()};
+  }
+  return run;
+}
+
 }  // namespace
+
+std::vector<NamedTensor> in_file_order(std::span<const NamedTensor> tensors) {
+  std::vector<NamedTensor> ordered(tensors.begin(), tensors.end());
+  // Every offset is then a multiple of the element size.
+  std::stable_sort(ordered.begin(), ordered.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    return dtype_bytes(a.type.dtype) > dtype_bytes(b.type.dtype);
+  });
+  std::set<std::string_view> names;
+  for (const NamedTensor& tensor : ordered)
+    FB_CHECK(names.insert(tensor.name).second, "tensor '{}' occurs twice", tensor.name);
+  return ordered;
+}
 
 Status encode_safetensors(std::span<const NamedTensor> tensors, const Metadata& metadata,
                           const std::function<Status(std::string_view bytes, int width)>& sink) {
   const std::vector<NamedTensor> ordered = in_file_order(tensors);
-  const Result<std::string> header = encode_safetensors_header(header_of(ordered, metadata));
+  const SafetensorsHeader fields = header_of(ordered, metadata);
+  const Result<std::string> header = encode_safetensors_header(fields, data_alignment(fields));
   if (!header.ok()) return Failure{header.error()};
   if (Status status = sink(with_length(header.value()), 1); !status.ok()) return status;
-  for (const NamedTensor& tensor : ordered)
-    if (Status status = sink(bytes_of(tensor), static_cast<int>(dtype_bytes(tensor.type.dtype)));
-        !status.ok())
-      return status;
+  for (size_t i = 0; i < ordered.size();) {
+    const Run run = run_from(ordered, i);
+    i += run.tensors;
+    if (run.bytes.empty()) continue;
+    if (Status status = sink(run.bytes, run.width); !status.ok()) return status;
+  }
   return success();
 }
 

@@ -7,8 +7,10 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/base/tensor_memory.h"
 #include "fullbore/ckpt/packed_file.h"
 #include "tests/ckpt/checkpoint_fixture.h"
+#include "tests/ckpt/direct_disk.h"
 #include "tests/support/memory_disk.h"
 
 namespace fullbore {
@@ -120,6 +122,63 @@ TEST_F(Folders, DamageToALargeOneIsSeen) {
   }
   put(path, whole);
   EXPECT_TRUE(folder.verify().ok());
+}
+
+/// Tensors side by side, as a snapshot has them; sizes in bytes.
+std::vector<NamedTensor> side_by_side(const char* memory, const std::vector<int64_t>& sizes) {
+  std::vector<NamedTensor> tensors;
+  for (const int64_t size : sizes) {
+    tensors.push_back({fmt::format("t{}", tensors.size()), {DType::u8, Shape{size}}, memory});
+    memory += size;
+  }
+  return tensors;
+}
+
+// Sizes that are no multiple of anything, tiny and empty ones: the data begin on a page and go to the disk
+// from where they are, in calls that know no tensor.
+TEST_F(Folders, WhatLiesTogetherIsWrittenFromWhereItIs) {
+  constexpr int64_t kBytes = 3'000'000;
+  const TensorMemory memory = allocate_tensor_memory(4 << 20);
+  PhiloxStream draws(6);
+  for (int64_t i = 0; i < kBytes; ++i) memory.get()[i] = static_cast<char>(draws.below(256));
+  std::vector<int64_t> sizes = {1, 0, 1'000'003, 4096, 0};
+  for (int i = 0; i < 900; ++i) sizes.push_back(i);
+  sizes.push_back(kBytes - std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+  CheckpointContents contents;
+  contents.groups = {{"weights", side_by_side(memory.get(), sizes)}};
+  testing::DirectDisk disk(testing::DirectDisk::Directly::kGranted);
+  disk.watch({memory.get(), kBytes});
+  const int before = disk.operations();
+  ASSERT_TRUE(write_checkpoint_folder("c", contents, disk).ok());
+  EXPECT_EQ(disk.watched_bytes(), kBytes / 4096 * 4096);
+  EXPECT_EQ(disk.misfits(), 0);
+  EXPECT_LT(disk.operations() - before, 20);
+  const CheckpointFolder folder = open_checkpoint_folder("c", disk).take_or_throw();
+  EXPECT_TRUE(folder.verify().ok());
+  const Checkpoint weights = folder.group("weights").take_or_throw();
+  std::vector<char> bytes(kBytes);
+  for (const NamedTensor& tensor : contents.groups[0].tensors) {
+    const StoredTensor* const stored = weights.find(tensor.name);
+    ASSERT_TRUE(stored != nullptr && stored->type == tensor.type);
+    ASSERT_TRUE(weights.read(*stored, bytes.data()).ok());
+    ASSERT_EQ(std::memcmp(bytes.data(), tensor.data, stored->bytes()), 0) << tensor.name;
+  }
+}
+
+TEST_F(Folders, DataBeginOnAPageWhereThereAreMany) {
+  const auto place = [&](int64_t bytes) {
+    const std::vector<char> memory(static_cast<size_t>(bytes));
+    CheckpointContents contents;
+    contents.groups = {{"weights", side_by_side(memory.data(), {bytes / 2, bytes - bytes / 2})}};
+    disk_ = MemoryDisk();
+    EXPECT_TRUE(write_checkpoint_folder("c", contents, disk_).ok());
+    return read_file("c/weights.safetensors", disk_).take_or_throw().size() -
+           static_cast<size_t>(bytes);
+  };
+  EXPECT_EQ(place(1 << 20), kDirectAlignment);
+  EXPECT_EQ(place((1 << 22) + 1), kDirectAlignment);
+  EXPECT_LT(place((1 << 20) - 1), 200U) << "small ones stay small";
+  EXPECT_EQ(place(1000) % 8, 0U);
 }
 
 TEST_F(Folders, ManifestsOfOthersAreRefused) {

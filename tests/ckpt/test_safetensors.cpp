@@ -55,6 +55,19 @@ TEST(Safetensors, EncodingAndParsingAreInverse) {
   EXPECT_EQ(encode_safetensors_header(again).take_or_throw(), json);
 }
 
+TEST(Safetensors, DataBeginWhereTheyAreAskedTo) {
+  for (size_t letters = 0; letters < 70; ++letters) {
+    SafetensorsHeader header;
+    header.tensors = {{std::string(letters, 'x'), {DType::u8, Shape{3}}, 0, 3}};
+    for (const uint64_t alignment : {8U, 64U, 4096U}) {
+      const std::string json = encode_safetensors_header(header, alignment).take_or_throw();
+      EXPECT_EQ((kSafetensorsLengthBytes + json.size()) % alignment, 0U);
+      EXPECT_LT(json.size() - json.find_last_of('}') - 1, alignment) << "no more than needed";
+      EXPECT_EQ(parse_safetensors_header(json, 3).take_or_throw().tensors[0].name.size(), letters);
+    }
+  }
+}
+
 TEST(Safetensors, WrongHeadersAreRefusedWithTheirReason) {
   const struct {
     const char* json;
