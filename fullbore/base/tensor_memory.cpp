@@ -1,5 +1,6 @@
 #include "fullbore/base/tensor_memory.h"
 
+#include <immintrin.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -55,6 +56,23 @@ bool is_zero(const char* memory, int64_t bytes) {
   // Equal to itself moved by one, and the first one is zero.
   return bytes == 0 ||
          (memory[0] == 0 && std::memcmp(memory, memory + 1, static_cast<size_t>(bytes) - 1) == 0);
+}
+
+void copy_past_caches(char* to, const char* from, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  const auto past_line = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
+  const int64_t before = std::min(bytes, (kLine - past_line) % kLine);
+  std::memcpy(to, from, static_cast<size_t>(before));
+  int64_t at = before;
+  for (; at + kLine <= bytes; at += kLine) {
+    const auto* const source = reinterpret_cast<const __m128i*>(from + at);
+    auto* const target = reinterpret_cast<__m128i*>(to + at);
+    const __m128i quarters[] = {_mm_loadu_si128(source), _mm_loadu_si128(source + 1),
+                                _mm_loadu_si128(source + 2), _mm_loadu_si128(source + 3)};
+    for (int i = 0; i < 4; ++i) _mm_stream_si128(target + i, quarters[i]);
+  }
+  std::memcpy(to + at, from + at, static_cast<size_t>(bytes - at));
+  _mm_sfence();  // such stores are ordered by nothing else
 }
 
 }  // namespace fullbore

@@ -21,6 +21,10 @@ TensorMemory allocate_tensor_memory(int64_t bytes);
 /// Is there nothing but zeros? Where nothing was ever written that takes no memory.
 bool is_zero(const char* memory, int64_t bytes);
 
+/// Copies what is not soon read again: the processor's caches keep what they hold, and lines that will be
+/// overwritten whole are not read from memory first.
+void copy_past_caches(char* to, const char* from, int64_t bytes);
+
 /// Meets the page that `memory` lies in, if nobody has, and leaves its contents: whoever writes there next
 /// does not wait.
 inline void meet_page(char* memory) {

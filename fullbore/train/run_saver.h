@@ -1,31 +1,20 @@
 #pragma once
 #include <atomic>
 #include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "fullbore/base/threads.h"
 #include "fullbore/ckpt/background_task.h"
 #include "fullbore/ckpt/checkpoint_store.h"
 #include "fullbore/runtime/state.h"
+#include "fullbore/train/snapshot.h"
 
 namespace fullbore {
-
-/// Which of a checkpoint's files are compressed.
-enum class Compression : uint8_t { none, optimizer, all };
-/// By the names above; aborts on another.
-Compression compression(std::string_view name);
 
 struct SaveOptions {
   int64_t keep = 2;  ///< newest checkpoints kept besides the best; 0: all
   Compression compression = Compression::none;
   bool background = true;  ///< writes from a snapshot while training goes on
 };
-
-/// The State by role, as the files of a checkpoint: weights (parameters, frozen ones too), averages
-/// (if there are any), optimizer (all the rest).
-std::vector<TensorGroup> tensor_groups(const State& state, Compression compression);
 
 /// Saves a run's State. In the background: State is copied to a snapshot, and a thread of low priority
 /// writes that. The loop is held up by the copy and, where saves come faster than the disk takes them,
@@ -47,14 +36,11 @@ class RunSaver {
   double stall_seconds() const { return stall_seconds_; }  ///< of the loop, all saves together
 
  private:
-  void take_snapshot();
-  void meet_snapshot();
-
   CheckpointStore& store_;
   const State& state_;
   Team& team_;
   SaveOptions options_;
-  State snapshot_;
+  Snapshot snapshot_;
   std::atomic<bool> wanted_{
       false};  ///< somebody waits for the task: it shall do no more than it must
   BackgroundTask task_;

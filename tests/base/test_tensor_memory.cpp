@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 namespace fullbore {
 namespace {
@@ -33,6 +35,23 @@ TEST(TensorMemory, TellsWhetherItIsZero) {
   }
   EXPECT_TRUE(is_zero(memory.get(), 0));
   EXPECT_TRUE(is_zero(memory.get(), 1));
+}
+
+// From any place in a line to any other; what is beside it stays.
+TEST(TensorMemory, CopiesPastCachesByteForByte) {
+  constexpr int64_t kBytes = 1000;
+  std::vector<char> from(kBytes);
+  std::iota(from.begin(), from.end(), '\0');
+  for (const int64_t bytes : {0, 1, 15, 63, 64, 65, 128, 200, 777}) {
+    for (int64_t begin = 0; begin < 70; ++begin) {
+      const int64_t target = 67 * begin % 71;
+      std::vector<char> to(kBytes, '#');
+      copy_past_caches(to.data() + target, from.data() + begin, bytes);
+      std::vector<char> expected(kBytes, '#');
+      std::copy_n(from.begin() + begin, bytes, expected.begin() + target);
+      ASSERT_TRUE(to == expected) << bytes << " bytes from " << begin << " to " << target;
+    }
+  }
 }
 
 }  // namespace

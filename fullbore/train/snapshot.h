@@ -1,0 +1,43 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "fullbore/base/tensor_memory.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/train/tensor_groups.h"
+
+namespace fullbore {
+
+/// A copy of a State for the thread that saves it: what belongs to one file lies together, in the file's
+/// order and without gaps, so that it can be written from where it is.
+class Snapshot {
+ public:
+  Snapshot() = default;
+  /// Of `state`, which must outlive it; nothing is copied yet, and no memory met.
+  Snapshot(const State& state, Compression compression);
+  Snapshot(Snapshot&&) noexcept = default;
+  Snapshot& operator=(Snapshot&&) noexcept = default;
+
+  /// Copies the State as it is, by all of the team.
+  void take(Team& team);
+  /// What was taken last.
+  const std::vector<TensorGroup>& groups() const { return groups_; }
+  /// Meets the pages that the first take() left out, so that the loop does not wait for them at the
+  /// second. Stops where `enough` becomes true.
+  void meet(const std::atomic<bool>& enough);
+
+ private:
+  struct Piece {
+    const char* from;
+    char* to;
+    int64_t bytes;
+  };
+  void add_pieces(const char* from, char* to, int64_t bytes);
+  std::vector<TensorGroup> groups_;
+  std::vector<TensorMemory> memory_;  ///< one of each group
+  std::vector<Piece> pieces_;  ///< of all groups; what lies together is one, up to a huge page
+  bool taken_ = false;
+};
+
+}  // namespace fullbore

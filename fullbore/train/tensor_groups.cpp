@@ -1,0 +1,41 @@
+#include "fullbore/train/tensor_groups.h"
+
+#include <utility>
+
+namespace fullbore {
+namespace {
+
+const char* group_of(Role role) {
+  switch (role) {
+    case Role::parameter:
+    case Role::frozen: return "weights";
+    case Role::average: return "averages";
+    default: return "optimizer";
+  }
+}
+
+}  // namespace
+
+Compression compression(std::string_view name) {
+  if (name == "optimizer") return Compression::optimizer;
+  if (name == "all") return Compression::all;
+  FB_CHECK(name == "none", "no compression '{}'", name);
+  return Compression::none;
+}
+
+std::vector<TensorGroup> tensor_groups(const State& state, Compression compression) {
+  std::vector<TensorGroup> groups;
+  for (const char* name : {"weights", "averages", "optimizer"}) {
+    TensorGroup group{name, {}, compression == Compression::all};
+    if (group.name == "optimizer") group.packed |= compression == Compression::optimizer;
+    for (size_t i = 0; i < state.entries().size(); ++i) {
+      const StateEntry& entry = state.entries()[i];
+      if (group_of(entry.role) == group.name)
+        group.tensors.push_back({entry.name, entry.type, state.data(static_cast<int>(i))});
+    }
+    if (!group.tensors.empty() || group.name != "averages") groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace fullbore

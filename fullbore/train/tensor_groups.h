@@ -1,0 +1,20 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/ckpt/checkpoint_folder.h"
+#include "fullbore/runtime/state.h"
+
+namespace fullbore {
+
+/// Which of a checkpoint's files are compressed.
+enum class Compression : uint8_t { none, optimizer, all };
+/// By the names above; aborts on another.
+Compression compression(std::string_view name);
+
+/// The State by role, as the files of a checkpoint: weights (parameters, frozen ones too), averages
+/// (if there are any), optimizer (all the rest).
+std::vector<TensorGroup> tensor_groups(const State& state, Compression compression);
+
+}  // namespace fullbore

@@ -1,0 +1,106 @@
+// A snapshot holds what the State held, laid out as the files will be.
+#include "fullbore/train/snapshot.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "fullbore/base/philox.h"
+
+namespace fullbore {
+namespace {
+
+// Sizes that fill no line, tiny, empty and large tensors, of types and roles that take turns.
+State mixed_state() {
+  std::vector<StateEntry> entries;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = std::to_string(i);
+    const int64_t large = i == 2 ? 3'000'001 : 17 + 300 * i;
+    entries.push_back({"weight" + name, Role::parameter, {DType::f32, {large}}});
+    entries.push_back({"narrow" + name, Role::frozen, {DType::bf16, {large / 2}}});
+    entries.push_back({"none" + name, Role::parameter, {DType::f32, {0, 3}}});
+    entries.push_back({"m" + name, Role::moment, {DType::f32, {large}}});
+    entries.push_back({"n" + name, Role::moment, {DType::i64, Shape{}}});
+  }
+  return State(entries);
+}
+
+void fill(const State& state, uint64_t seed) {
+  PhiloxStream draws(seed);
+  for (const State::Arena& arena : state.arenas())
+    for (int64_t i = 0; i + 8 <= arena.bytes; i += 8) {
+      const uint64_t bits = draws.below(UINT64_MAX);
+      std::memcpy(arena.data + i, &bits, sizeof bits);
+    }
+}
+
+std::string contents(const NamedTensor& tensor) {
+  return {static_cast<const char*>(tensor.data), static_cast<size_t>(tensor.type.bytes())};
+}
+
+TEST(SnapshotTest, HoldsTheStateOfItsTime) {
+  const State state = mixed_state();
+  Team team(3);
+  Snapshot snapshot(state, Compression::none);
+  const auto expect_equal = [&] {
+    const std::vector<TensorGroup> expected = tensor_groups(state, Compression::none);
+    ASSERT_EQ(snapshot.groups().size(), expected.size());
+    for (size_t group = 0; group < expected.size(); ++group) {
+      EXPECT_EQ(snapshot.groups()[group].name, expected[group].name);
+      const std::vector<NamedTensor> tensors = in_file_order(expected[group].tensors);
+      ASSERT_EQ(snapshot.groups()[group].tensors.size(), tensors.size());
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        const NamedTensor& found = snapshot.groups()[group].tensors[i];
+        EXPECT_EQ(found.name, tensors[i].name);
+        EXPECT_EQ(found.type, tensors[i].type);
+        EXPECT_TRUE(contents(found) == contents(tensors[i])) << found.name;
+      }
+    }
+  };
+  snapshot.take(team);  // of zeros, for which no memory is met
+  expect_equal();
+  for (const uint64_t seed : {1U, 2U}) {
+    fill(state, seed);
+    snapshot.take(team);
+    expect_equal();
+  }
+  const std::string before = contents(snapshot.groups()[0].tensors[0]);
+  fill(state, 3);
+  EXPECT_TRUE(contents(snapshot.groups()[0].tensors[0]) == before) << "training goes on";
+}
+
+TEST(SnapshotTest, AFilesTensorsLieSideBySideFromAPageOn) {
+  const State state = mixed_state();
+  const Snapshot snapshot(state, Compression::none);
+  for (const TensorGroup& group : snapshot.groups()) {
+    const char* at = static_cast<const char*>(group.tensors.front().data);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % kDirectAlignment, 0U) << group.name;
+    for (const NamedTensor& tensor : group.tensors) {
+      EXPECT_EQ(tensor.data, at) << tensor.name;
+      at += tensor.type.bytes();
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data) %
+                    static_cast<uintptr_t>(dtype_bytes(tensor.type.dtype)),
+                0U);
+    }
+  }
+}
+
+TEST(SnapshotTest, PagesAreMetUntilItIsEnoughAndKeepTheirContents) {
+  const State state = mixed_state();
+  Team team(2);
+  Snapshot snapshot(state, Compression::all);
+  EXPECT_TRUE(snapshot.groups()[0].packed);
+  fill(state, 4);
+  snapshot.take(team);
+  const std::string before = contents(snapshot.groups()[0].tensors[0]);
+  std::atomic<bool> enough{false};
+  snapshot.meet(enough);
+  enough = true;
+  snapshot.meet(enough);
+  EXPECT_TRUE(contents(snapshot.groups()[0].tensors[0]) == before);
+}
+
+}  // namespace
+}  // namespace fullbore
