@@ -90,25 +90,33 @@ Tensor mask_cotangent(const AttentionCall& call, Tensor dy, Tensor log_sum_exp, 
   return as_dtype(repeated.empty() ? slopes : reduce_sum(slopes, repeated, true), mask.dtype());
 }
 
+std::vector<Tensor> attention_operands(const char* op, std::vector<Tensor> operands,
+                                       const AttentionOptions& options, SourceLoc loc) {
+  if (options.mask.valid()) operands.push_back(options.mask);
+  if (options.dropout > 0) {
+    require_tensor(op, "the source's seed", options.random.seed, loc);
+    require_tensor(op, "the source's step", options.random.step, loc);
+    operands.insert(operands.end(), {options.random.seed, options.random.step});
+    if (options.random.trip.valid()) operands.push_back(options.random.trip);
+  }
+  return operands;
+}
+
+Attributes attention_attributes(Tensor q, const AttentionOptions& options) {
+  const double width = q.rank() > 0 ? static_cast<double>(q.dim(-1)) : 1;
+  return {{"causal", options.causal},
+          {"masked", options.mask.valid()},
+          {"scale", options.scale.value_or(1 / std::sqrt(width))},
+          {"dropout", options.dropout},
+          {"site", options.dropout > 0 ? options.random.site : int64_t{0}}};
+}
+
 Tensor attention(Tensor q, Tensor k, Tensor v, AttentionOptions options, SourceLoc loc) {
   require_tensor("attention", "q", q, loc);
   require_tensor("attention", "k", k, loc);
   require_tensor("attention", "v", v, loc);
-  std::vector<Tensor> operands = {q, k, v};
-  if (options.mask.valid()) operands.push_back(options.mask);
-  if (options.dropout > 0) {
-    require_tensor("attention", "the source's seed", options.random.seed, loc);
-    require_tensor("attention", "the source's step", options.random.step, loc);
-    operands.insert(operands.end(), {options.random.seed, options.random.step});
-    if (options.random.trip.valid()) operands.push_back(options.random.trip);
-  }
-  const double width = q.rank() > 0 ? static_cast<double>(q.dim(-1)) : 1;
-  const Attributes attributes{{"causal", options.causal},
-                              {"masked", options.mask.valid()},
-                              {"scale", options.scale.value_or(1 / std::sqrt(width))},
-                              {"dropout", options.dropout},
-                              {"site", options.dropout > 0 ? options.random.site : int64_t{0}}};
-  return apply_all("attention", operands, attributes, loc)[0];
+  return apply_all("attention", attention_operands("attention", {q, k, v}, options, loc),
+                   attention_attributes(q, options), loc)[0];
 }
 
 }  // namespace fullbore

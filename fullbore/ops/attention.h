@@ -5,6 +5,7 @@
 
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/tensor.h"
+#include "fullbore/ops/ops.h"
 
 /// What attention and its gradient share. Both end in the same optional operands, `attention` after
 /// q, k, v, `attention_gradient` after q, k, v, dy, log_sum_exp, delta:
@@ -64,6 +65,13 @@ struct AttentionSlopes {
 /// log_sum_exp and delta [B,H,T], delta = sum(dy y) less the cotangent of log_sum_exp.
 AttentionSlopes attention_slopes(const AttentionCall& call, Tensor dy, Tensor log_sum_exp,
                                  Tensor delta);
+
+/// `operands` and the optional ones that the options ask for. Throws UsageError, in the name of `op`, where
+/// dropout lacks its source.
+std::vector<Tensor> attention_operands(const char* op, std::vector<Tensor> operands,
+                                       const AttentionOptions& options, SourceLoc loc);
+/// For heads as wide as the last axis of q.
+Attributes attention_attributes(Tensor q, const AttentionOptions& options);
 
 /// The cotangent of a mask that is added to the scores: summed along the axes along which it was
 /// repeated. dy [B,H,T,D].

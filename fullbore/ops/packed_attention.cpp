@@ -1,7 +1,6 @@
 #include "fullbore/ops/packed_attention.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
@@ -263,22 +262,10 @@ AttentionShape packed_attention_shape(std::span<const TensorType> inputs,
 
 Tensor packed_attention(Tensor qkv, int64_t heads, AttentionOptions options, SourceLoc loc) {
   require_tensor("packed_attention", "qkv", qkv, loc);
-  std::vector<Tensor> operands = {qkv};
-  if (options.mask.valid()) operands.push_back(options.mask);
-  if (options.dropout > 0) {
-    require_tensor("packed_attention", "the source's seed", options.random.seed, loc);
-    require_tensor("packed_attention", "the source's step", options.random.step, loc);
-    operands.insert(operands.end(), {options.random.seed, options.random.step});
-    if (options.random.trip.valid()) operands.push_back(options.random.trip);
-  }
-  const double width = qkv.rank() > 0 ? static_cast<double>(qkv.dim(-1)) : 1;
-  const Attributes attributes{{"causal", options.causal},
-                              {"masked", options.mask.valid()},
-                              {"scale", options.scale.value_or(1 / std::sqrt(width))},
-                              {"dropout", options.dropout},
-                              {"site", options.dropout > 0 ? options.random.site : int64_t{0}},
-                              {"heads", heads}};
-  return apply_all("packed_attention", operands, attributes, loc)[0];
+  Attributes attributes = attention_attributes(qkv, options);
+  attributes.set("heads", heads);
+  return apply_all("packed_attention", attention_operands("packed_attention", {qkv}, options, loc),
+                   attributes, loc)[0];
 }
 
 }  // namespace fullbore
