@@ -1,6 +1,7 @@
 #include "apps/bench_report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <functional>
 

@@ -17,6 +17,18 @@ function(fb_declare_headers target scope)
   endif()
 endfunction()
 
+# The target fb_room_headers: what most sources of the rooms include, parsed once. (Not JSON or CLI11: inline code of a
+# header costs every source that has it, parsed or not.) A source includes what it uses all the same: the preset `ci`
+# builds without any precompiled header.
+function(fb_room_headers)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp" CONTENT "")
+  add_library(fb_room_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp")
+  target_link_libraries(fb_room_headers PRIVATE fb_flags fmt::fmt)
+  target_precompile_headers(fb_room_headers PRIVATE
+    <fmt/format.h> <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory>
+    <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
+endfunction()
+
 # fb_room(<name> [EXCEPT <subfolder>...] [LIBRARIES <lib>...]): fullbore/<name>, without the subfolders that
 # are rooms of their own, becomes the OBJECT library fullbore_<name>, which libfullbore.so collects. OBJECT,
 # not STATIC: a static library loses the registrars nobody refers to. A room that has no .cpp yet is an
@@ -37,6 +49,9 @@ function(fb_room name)
     set(scope INTERFACE)
   endif()
   target_link_libraries(${target} ${scope} fb_flags ${room_LIBRARIES})
+  if(sources)
+    target_precompile_headers(${target} REUSE_FROM fb_room_headers)
+  endif()
   fb_declare_headers(${target} ${scope} ${headers})
   set_property(GLOBAL APPEND PROPERTY FB_ROOMS ${target})
 endfunction()
@@ -63,6 +78,7 @@ function(fb_models)
   if(sources)
     add_library(fullbore_models SHARED ${sources})
     target_link_libraries(fullbore_models PUBLIC fullbore)
+    target_precompile_headers(fullbore_models REUSE_FROM fb_room_headers)
     target_link_options(fullbore_models INTERFACE LINKER:--no-as-needed)  # its registrars are its only users
     set_target_properties(fullbore_models PROPERTIES
       VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -97,8 +113,7 @@ function(fb_cli)
     add_library(fullbore_apps OBJECT ${sources})
     target_link_libraries(fullbore_apps PUBLIC
       fullbore fb_yaml CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
-    # Reading arguments and printing tables takes no time, but compiling them does: a sixth of the whole build.
-    target_compile_options(fullbore_apps PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_precompile_headers(fullbore_apps REUSE_FROM fb_room_headers)
     fb_version_facts("${PROJECT_SOURCE_DIR}/apps/version.cpp")
     fb_declare_headers(fullbore_apps PUBLIC ${headers})
     target_link_libraries(fullbore_cli PRIVATE fullbore_apps)
@@ -107,6 +122,7 @@ endfunction()
 
 # tests/<room>/*.cpp -> bin/test_<room>, one ctest entry each: starting one process per case would cost
 # more than the cases do. fb_tests(<room> [LIBRARIES <lib>...]); an absent or empty folder is skipped.
+# Every one of them begins with the same precompiled headers, those of the target fb_test_headers.
 function(fb_tests room)
   cmake_parse_arguments(tests "" "" "LIBRARIES" ${ARGN})
   fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
@@ -119,6 +135,8 @@ function(fb_tests room)
     fullbore $<TARGET_NAME_IF_EXISTS:fullbore_models> $<TARGET_NAME_IF_EXISTS:fb_test_support>
     ${tests_LIBRARIES} GTest::gmock GTest::gtest_main)
   fb_test_paths(${target})
+  fb_fast_to_compile(${target})
+  target_precompile_headers(${target} REUSE_FROM fb_test_headers)
   if(TARGET fullbore_cli)
     add_dependencies(${target} fullbore_cli)
   endif()
@@ -131,12 +149,28 @@ endfunction()
 # The paths a test may ask for. FB_SHARED_DIR holds optional data beside the checkout: a test that needs a
 # file from there skips with a message when it is absent.
 function(fb_test_paths target)
-  # Tests spend their time in the library; optimising and describing them less makes a clean build a tenth shorter.
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Release>:-g0>)
   target_compile_definitions(${target} PRIVATE
     FB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FB_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared"
     FB_BINARY="${CMAKE_BINARY_DIR}/bin/fullbore")
+endfunction()
+
+# Tests spend their time in the library, so nobody gains by optimising or describing them. All of them have the same
+# flags, for a precompiled header serves no others: the compiler's own choice of position independence among them.
+function(fb_fast_to_compile target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:Release>:-g0>)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+endfunction()
+
+# The target fb_test_headers: what nearly every test includes, parsed once.
+function(fb_test_headers)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp" CONTENT "")
+  add_library(fb_test_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp")
+  target_link_libraries(fb_test_headers PRIVATE fullbore GTest::gmock)
+  fb_fast_to_compile(fb_test_headers)
+  fb_test_paths(fb_test_headers)
+  target_precompile_headers(fb_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <algorithm> <filesystem> <functional> <map> <span>)
 endfunction()
 
 # bench/<file>.cpp -> bin/bench_<file>.

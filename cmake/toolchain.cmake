@@ -15,11 +15,12 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 
 # ccache. NOHASHDIR and BASEDIR let build/dev, build/ci and a second clone share results; the recorded
-# paths are made relative by -ffile-prefix-map below, so a shared object is also a correct one.
+# paths are made relative by -ffile-prefix-map below, so a shared object is also a correct one. SLOPPINESS is what
+# ccache asks for before it stores objects made with precompiled headers; none of ours looks at __TIME__.
 find_program(FB_CCACHE ccache)
 if(FB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_ABSSTDERR=1;${FB_CCACHE}")
+    "${CMAKE_COMMAND};-E;env;CCACHE_NOHASHDIR=1;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_ABSSTDERR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;${FB_CCACHE}")
 endif()
 file(RELATIVE_PATH build_to_source "${CMAKE_BINARY_DIR}" "${PROJECT_SOURCE_DIR}")
 
@@ -50,6 +51,8 @@ target_compile_options(fb_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>
   # Nobody interposes our functions: let libfullbore inline across its own exported symbols.
   -fno-semantic-interposition
+  # So that ccache, which asks for the preprocessed text, sees which precompiled header went into it.
+  $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
   $<$<CONFIG:Debug>:-fno-omit-frame-pointer>)
 target_compile_definitions(fb_flags INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 

@@ -1,6 +1,7 @@
 #include "fullbore/monitor/chrome_trace.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "fullbore/base/check.h"
 
@@ -37,6 +38,10 @@ void ChromeTrace::name_thread(int thread, const std::string& name) {
           {"pid", 1},
           {"tid", thread},
           {"args", {{"name", name}}}});
+}
+
+bool ChromeTrace::add(std::string_view name, int thread, int64_t begin_ns, int64_t end_ns) {
+  return add(name, thread, begin_ns, end_ns, nlohmann::ordered_json::object());
 }
 
 bool ChromeTrace::add(std::string_view name, int thread, int64_t begin_ns, int64_t end_ns,

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -20,8 +20,9 @@ class ChromeTrace {
   void name_thread(int thread, const std::string& name);
   /// Something that lasted from begin to end, by any one clock. Events of a thread may lie within one
   /// another. False if there was no room.
+  bool add(std::string_view name, int thread, int64_t begin_ns, int64_t end_ns);
   bool add(std::string_view name, int thread, int64_t begin_ns, int64_t end_ns,
-           const nlohmann::ordered_json& arguments = nlohmann::ordered_json::object());
+           const nlohmann::ordered_json& arguments);
 
   int64_t events() const { return events_; }
   int64_t dropped() const { return dropped_; }

@@ -1,6 +1,7 @@
 #include "fullbore/monitor/json_lines.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #pragma once
 #include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "fullbore/base/file_system.h"

@@ -1,6 +1,7 @@
 #include "fullbore/monitor/metric_sinks.h"
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #include "fullbore/monitor/run_summary.h"
 
+#include <nlohmann/json.hpp>
+
 #include "fullbore/base/files.h"
 
 namespace fullbore {

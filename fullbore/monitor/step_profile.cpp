@@ -1,6 +1,7 @@
 #include "fullbore/monitor/step_profile.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,7 @@
 #include "fullbore/plan/report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,7 @@
 #include "fullbore/train/run_reporter.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"

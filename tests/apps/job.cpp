@@ -1,5 +1,6 @@
 #include "tests/apps/job.h"
 
+#include <nlohmann/json.hpp>
 #include <stdlib.h>
 
 #include <filesystem>

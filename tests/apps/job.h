@@ -1,7 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

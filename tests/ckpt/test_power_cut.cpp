@@ -1,6 +1,7 @@
 // The power goes at every write, fsync and rename of a run's life: appending metrics, saving, moving
 // the links, rotating old checkpoints out, starting again.
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"

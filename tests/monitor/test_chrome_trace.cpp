@@ -1,6 +1,7 @@
 #include "fullbore/monitor/chrome_trace.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace fullbore {
 namespace {

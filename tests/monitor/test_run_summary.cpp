@@ -1,6 +1,7 @@
 #include "fullbore/monitor/run_summary.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <string>

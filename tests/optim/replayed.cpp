@@ -1,6 +1,7 @@
 #include "tests/optim/replayed.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

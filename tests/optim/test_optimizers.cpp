@@ -1,6 +1,7 @@
 // Five steps of every optimiser, with groups, clipping and averages, against PyTorch or the papers'
 // formulas in numpy (tools/golden/optimizers.py).
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "fullbore/optim/schedule.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
