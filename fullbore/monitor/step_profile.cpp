@@ -40,6 +40,42 @@ std::vector<std::vector<Span>> spans_of(std::span<const WorkerEvents> workers, s
   return spans;
 }
 
+/// A launch begins or ends.
+struct Change {
+  int64_t ns = 0;
+  size_t launch = 0;
+  bool begins = false;
+};
+
+// Nanoseconds of each launch but loops. Where several run side by side (plan/waves.h), each has an
+// equal part of the time, so that all of them together are the time in which any ran.
+std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
+                                 std::span<const PlannedLaunch> list) {
+  std::vector<Change> changes;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (list[i].step->kind == Step::Kind::loop) continue;
+    for (const Span& span : spans[i]) {
+      changes.push_back({span.begin_ns, i, true});
+      changes.push_back({span.end_ns, i, false});
+    }
+  }
+  std::ranges::stable_sort(changes, {}, &Change::ns);
+  std::vector<double> times(spans.size(), 0);
+  std::vector<size_t> running;  // no more than there are workers
+  int64_t last_ns = 0;
+  for (const Change& change : changes) {
+    for (const size_t launch : running)
+      times[launch] +=
+          static_cast<double>(change.ns - last_ns) / static_cast<double>(running.size());
+    last_ns = change.ns;
+    if (change.begins)
+      running.push_back(change.launch);
+    else
+      running.erase(std::ranges::find(running, change.launch));
+  }
+  return times;
+}
+
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
 double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
@@ -81,11 +117,13 @@ StepProfile::StepProfile(const Plan& plan, const MachinePeaks& peaks)
 // Seconds of each entry in this step, a loop's without what it holds.
 std::vector<double> StepProfile::launch_seconds(std::span<const WorkerEvents> workers) {
   const std::vector<std::vector<Span>> spans = spans_of(workers, list_.size());
+  const std::vector<double> shared = shared_times(spans, list_);
   std::vector<double> seconds(list_.size(), 0);
   for (size_t i = list_.size(); i-- > 0;) {  // what a loop holds stands after it
-    double whole = 0;
-    for (const Span& span : spans[i])
-      whole += 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
+    double whole = 1e-9 * shared[i];
+    if (list_[i].step->kind == Step::Kind::loop)
+      for (const Span& span : spans[i])
+        whole += 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
     seconds[i] += whole;
     times_[i].launches += static_cast<int64_t>(spans[i].size());
     if (list_[i].parent >= 0) seconds[static_cast<size_t>(list_[i].parent)] -= whole;

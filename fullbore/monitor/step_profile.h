@@ -13,11 +13,13 @@ namespace fullbore {
 /// All launches of one kernel on one shape from one line of the model, in one step: the layers of a
 /// model have the same ones.
 struct KernelProfile {
-  std::string kernel;           ///< "matmul avx512 f32 [768,128] [384,128]T"
-  std::string location;         ///< "models/gpt.cpp:29", or "" for copies
-  std::string scope;            ///< of the first of them: "layers.0.mlp.up"
-  int64_t launches = 0;         ///< per step
-  double seconds = 0;           ///< per step: from the first worker's begin to the last one's end
+  std::string kernel;    ///< "matmul avx512 f32 [768,128] [384,128]T"
+  std::string location;  ///< "models/gpt.cpp:29", or "" for copies
+  std::string scope;     ///< of the first of them: "layers.0.mlp.up"
+  int64_t launches = 0;  ///< per step
+  /// Per step: from the first worker's begin to the last one's end; of the time in which launches ran
+  /// side by side, an equal part.
+  double seconds = 0;
   double flops = 0;             ///< per step
   double bytes = 0;             ///< per step, every operand moved once
   double roofline_seconds = 0;  ///< per step: what flops and bytes take at the machine's peaks

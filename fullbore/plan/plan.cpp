@@ -22,13 +22,14 @@ double roofline(const Graph& graph, const MachinePeaks& peaks) {
 
 void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& steps, int depth,
                  std::string& text) {
-  const std::string indent(static_cast<size_t>(depth) * 2, ' ');
+  const std::string margin(static_cast<size_t>(depth) * 2, ' ');
   const auto buffers = [&](const Step& step) {
     std::string list;
     for (int buffer : step.buffers) list += fmt::format(" b{}", buffer);
     return list;
   };
   for (const Step& step : steps) {
+    const std::string indent = margin + (step.waits ? "" : "& ");
     switch (step.kind) {
       case Step::Kind::copy: text += fmt::format("{}copy{}\n", indent, buffers(step)); break;
       case Step::Kind::kernel:
@@ -43,7 +44,7 @@ void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& 
         const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
         print_steps(plan, *node.body, loop.body, depth + 1, text);
         for (const LoopPlan::Carry& carry : loop.carries)
-          text += fmt::format("{}  carry b{} b{}\n", indent, carry.from, carry.to);
+          text += fmt::format("{}  carry b{} b{}\n", margin, carry.from, carry.to);
         break;
       }
     }

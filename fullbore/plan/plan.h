@@ -64,6 +64,7 @@ struct Step {
   int node = -1;             ///< of the graph at this level, for profiles; -1 for copies
   int kernel = -1;           ///< index into Plan::kernels
   std::vector<int> buffers;  ///< kernel: inputs, outputs, scratch. copy: source, destination
+  bool waits = true;         ///< for all launches before it; else it may run beside them (waves.h)
   std::shared_ptr<LoopPlan> loop;
 };
 

@@ -7,6 +7,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/plan/waves.h"
 
 namespace fullbore {
 namespace {
@@ -297,6 +298,7 @@ void Planner::place() {
   const Placement placement = options_.reuse_memory ? place_by_size(blocks) : place_apart(blocks);
   for (size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = placement.offsets[i];
   plan_.arena_bytes = placement.total_bytes;
+  find_waves(plan_);
 }
 
 }  // namespace fullbore

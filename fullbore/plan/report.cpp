@@ -18,6 +18,7 @@ class Counter {
 
   void count(const Graph& graph, const std::vector<Step>& steps, int64_t times) {
     for (const Step& step : steps) {
+      if (step.waits && step.kind != Step::Kind::loop) waves_ += times;
       if (step.kind == Step::Kind::loop) {
         const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
         count(*node.body, step.loop->body, times * step.loop->trips);
@@ -33,6 +34,8 @@ class Counter {
       }
     }
   }
+
+  int64_t waves() const { return waves_; }
 
   std::vector<LaunchKind> kinds() const {
     std::vector<LaunchKind> list;
@@ -62,6 +65,7 @@ class Counter {
   const Plan& plan_;
   const MachinePeaks& peaks_;
   std::map<std::string, LaunchKind> kinds_;
+  int64_t waves_ = 0;
 };
 
 std::vector<BufferUse> largest_buffers(const Plan& plan, int count) {
@@ -94,6 +98,7 @@ PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers)
   Counter counter(plan, peaks);
   counter.count(plan.graph, plan.steps, 1);
   report.kinds = counter.kinds();
+  report.waves = counter.waves();
   for (const LaunchKind& kind : report.kinds) report.launches += kind.launches;
   report.largest = largest_buffers(plan, buffers);
   return report;
@@ -112,6 +117,7 @@ nlohmann::ordered_json to_json(const PlanReport& report) {
     largest.push_back({{"space", use.space}, {"bytes", use.bytes}, {"what", use.what}});
   return {{"name", report.name},
           {"launches", report.launches},
+          {"waves", report.waves},
           {"flops", report.flops},
           {"bytes_moved", report.bytes_moved},
           {"roofline_seconds", report.roofline_seconds},
@@ -136,6 +142,7 @@ std::string text(const PlanReport& report) {
       fmt::format("  traffic      {}B, every operand moved once\n", count_text(report.bytes_moved));
   out += fmt::format("  roofline     {:.3f} ms at best on this machine\n",
                      report.roofline_seconds * 1e3);
+  out += fmt::format("  waves        {} of launches that may run side by side\n", report.waves);
   out += "  memory, bytes\n";
   space("peak", report.peak_bytes);
   space("state", report.state_bytes);

@@ -9,8 +9,8 @@ namespace {
 
 // A barrier of the team costs a microsecond or so: launches below this are left to worker 0.
 constexpr double kParallelNanoseconds = 4000;
-// What one core copies in that time.
-constexpr int64_t kParallelCopyBytes = 32 << 10;
+// What one core copies in a nanosecond.
+constexpr double kCopiedBytes = 8;
 // Of each worker in one run, 24 bytes each: a loop of millions of trips is recorded in part.
 constexpr int64_t kMostEvents = 1 << 20;
 
@@ -34,29 +34,56 @@ std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int6
     Launch launch;
     launch.step = &step;
     launch.index = launch_count_++;
+    launch.waits = step.waits;
     most_events_ = std::min(most_events_ + times, kMostEvents);
     most_arguments_ = std::max(most_arguments_, step.buffers.size());
     switch (step.kind) {
       case Step::Kind::kernel:
         launch.kernel = plan_.kernels[static_cast<size_t>(step.kernel)].get();
         launch.items = launch.kernel->items();
-        launch.parallel = launch.items > 1 && launch.kernel->nanoseconds() > kParallelNanoseconds;
+        launch.nanoseconds = launch.kernel->nanoseconds();
         break;
       case Step::Kind::copy:
         launch.items = plan_.buffers[static_cast<size_t>(step.buffers[1])].bytes;
-        launch.parallel = launch.items > kParallelCopyBytes;
+        launch.nanoseconds = static_cast<double>(launch.items) / kCopiedBytes;
         break;
       case Step::Kind::loop:
         launch.body =
             prepare(step.loop->body,
                     std::min(times * std::min(step.loop->trips, kMostEvents), kMostEvents));
-        for (const Launch& inner : launch.body) launch.parallel |= inner.parallel;
+        for (const Launch& inner : launch.body) launch.parallel |= inner.wave_spread;
         break;
     }
-    launch.parallel &= team_.workers() > 1;
+    if (step.kind != Step::Kind::loop)
+      launch.parallel =
+          team_.workers() > 1 && launch.items > 1 && launch.nanoseconds > kParallelNanoseconds;
     launches.push_back(std::move(launch));
   }
+  for (size_t begin = 0, end = 1; begin < launches.size(); begin = end++) {
+    while (end < launches.size() && !launches[end].waits) ++end;
+    share_wave(std::span(launches).subspan(begin, end - begin));
+  }
   return launches;
+}
+
+// Launches that are not worth spreading go to whoever has least to do; a wave that is not worth a
+// barrier in all, to worker 0.
+void Replay::share_wave(std::span<Launch> wave) const {
+  double alone = 0;
+  for (const Launch& launch : wave)
+    if (!launch.parallel) alone += launch.nanoseconds;
+  bool spread = std::ranges::any_of(wave, &Launch::parallel);
+  if (team_.workers() > 1 && wave.size() > 1 && alone > kParallelNanoseconds) {
+    std::vector<double> load(static_cast<size_t>(team_.workers()), 0);
+    for (Launch& launch : wave) {
+      if (launch.parallel) continue;
+      const auto least = std::ranges::min_element(load);
+      launch.worker = static_cast<int>(least - load.begin());
+      spread |= launch.worker != 0;
+      *least += launch.nanoseconds;
+    }
+  }
+  for (Launch& launch : wave) launch.wave_spread = spread;
 }
 
 void Replay::set_profiling(bool on) {
@@ -90,15 +117,15 @@ void Replay::run() {
       this);
 }
 
-void Replay::order(Walk& walk, bool parallel) {
-  if (!walk.solo && (parallel || walk.last_parallel)) team_.barrier(walk.worker);
-  walk.last_parallel = parallel;
+void Replay::order(Walk& walk, bool spread) {
+  if (!walk.solo && (spread || walk.last_spread)) team_.barrier(walk.worker);
+  walk.last_spread = spread;
 }
 
 void Replay::walk(const std::vector<Launch>& launches, Walk& walk) {
   for (const Launch& next : launches) {
-    order(walk, next.parallel);
-    if (!next.parallel && walk.worker != 0) continue;
+    if (next.waits) order(walk, next.wave_spread);
+    if (!next.parallel && next.worker != walk.worker) continue;
     if (walk.log == nullptr)
       launch(next, walk);
     else
@@ -167,7 +194,7 @@ void Replay::run_loop(const Launch& launch, Walk& walk) {
   }
   // The launch itself came after a barrier if it is parallel; what follows on worker 0 is ordered
   // as if it were a launch of one worker.
-  walk.last_parallel = false;
+  walk.last_spread = false;
   if (walk.worker == 0)
     for (int buffer : loop.cleared)
       std::memset(pointer(buffer), 0,

@@ -36,7 +36,7 @@ class Replay {
   /// is off, a launch costs one comparison more.
   void set_profiling(bool on);
   /// Of the last run while profiling, one entry per worker; valid until the next run. A launch that
-  /// was not worth spreading is seen on worker 0 alone.
+  /// was not worth spreading is seen on one worker alone.
   std::vector<WorkerEvents> events() const;
 
  private:
@@ -46,7 +46,11 @@ class Replay {
     const Kernel* kernel = nullptr;
     int32_t index = 0;  ///< in launch_list(plan)
     int64_t items = 0;
-    bool parallel = false;  ///< worth spreading over the team
+    double nanoseconds = 0;    ///< what one worker would need, roughly
+    bool parallel = false;     ///< worth spreading over the team
+    int worker = 0;            ///< who runs it, if it is not
+    bool waits = true;         ///< for all before it: the first of a wave
+    bool wave_spread = false;  ///< does its wave involve others than worker 0?
     std::vector<Launch> body;
   };
   /// Of one worker; a cache line apart from the others'.
@@ -55,23 +59,24 @@ class Replay {
     size_t count = 0;
     int64_t dropped = 0;
   };
-  /// Per worker; `last_parallel` evolves in the same way on all of them.
+  /// Per worker; `last_spread` evolves in the same way on all of them.
   struct Walk {
     int worker = 0;
-    bool solo = false;           ///< worker 0 walks a small loop alone, without barriers
-    bool last_parallel = false;  ///< did the previous launch involve other workers?
+    bool solo = false;         ///< worker 0 walks a small loop alone, without barriers
+    bool last_spread = false;  ///< did the previous wave involve other workers?
     void** arguments = nullptr;
     EventLog* log = nullptr;  ///< null: not profiling
   };
 
   std::vector<Launch> prepare(const std::vector<Step>& steps, int64_t times);
+  void share_wave(std::span<Launch> wave) const;
   void walk(const std::vector<Launch>& launches, Walk& walk);
   void launch(const Launch& launch, Walk& walk);
   void timed_launch(const Launch& launch, Walk& walk);
   void run_loop(const Launch& launch, Walk& walk);
   void begin_trip(const LoopPlan& loop, int64_t index);
-  /// Orders this launch after the previous one, where they may run on different workers.
-  void order(Walk& walk, bool parallel);
+  /// Orders a wave after the previous one, where they may run on different workers.
+  void order(Walk& walk, bool spread);
   char* pointer(int buffer) const {
     return static_cast<char*>(pointers_[static_cast<size_t>(buffer)]);
   }

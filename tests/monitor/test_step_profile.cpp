@@ -82,6 +82,17 @@ TEST_F(StepProfileTest, TimesAreSpansOfAllWorkersAndMediansOverSteps) {
   EXPECT_EQ(kernels.front().kernel, matmul.kernel) << "the longest first";
 }
 
+// 100 ns of the product alone, 200 ns beside the tanh, 100 ns of that alone.
+TEST_F(StepProfileTest, LaunchesSideBySideShareTheTime) {
+  StepProfile profile(plan_, kPeaks);
+  const std::vector<LaunchEvent> first = {{matmul_, 1000, 1300}};
+  const std::vector<LaunchEvent> second = {{tanh_, 1100, 1400}};
+  profile.add(std::vector<WorkerEvents>{{first, 0}, {second, 0}}, 1e-6);
+  EXPECT_NEAR(find(profile.kernels(), "matmul").seconds, 200e-9, 1e-15);
+  EXPECT_NEAR(find(profile.kernels(), "tanh").seconds, 200e-9, 1e-15);
+  EXPECT_NEAR(profile.idle_seconds(), 600e-9, 1e-15);
+}
+
 TEST_F(StepProfileTest, TextAndJsonTellTheSame) {
   StepProfile profile(plan_, kPeaks);
   add_step(profile, 1500, 4e-6);

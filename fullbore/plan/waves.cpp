@@ -1,0 +1,71 @@
+#include "fullbore/plan/waves.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace fullbore {
+namespace {
+
+// Looking back costs the square of a wave's length. Nobody gains by longer ones.
+constexpr size_t kMostLaunches = 64;
+
+/// Bytes of one launch's operand.
+struct Access {
+  Space space = Space::arena;
+  int index = -1;  ///< of the State slot
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool written = false;
+
+  bool conflicts(const Access& other) const {
+    return (written || other.written) && space == other.space && index == other.index &&
+           begin < other.end && other.begin < end;
+  }
+};
+
+Access access(const Plan& plan, int buffer, bool written) {
+  // Which row of it a slice is, is known at run time alone: the whole buffer, then.
+  const Buffer* whole = &plan.buffers[static_cast<size_t>(buffer)];
+  while (whole->space == Space::slice) whole = &plan.buffers[static_cast<size_t>(whole->base)];
+  return {whole->space, whole->index, whole->offset, whole->offset + whole->bytes, written};
+}
+
+std::vector<Access> accesses(const Plan& plan, const Graph& graph, const Step& step) {
+  const size_t read = step.kind == Step::Kind::copy
+                          ? 1
+                          : graph.nodes()[static_cast<size_t>(step.node)].inputs.size();
+  std::vector<Access> result;
+  for (size_t i = 0; i < step.buffers.size(); ++i)
+    result.push_back(access(plan, step.buffers[i], i >= read));
+  return result;
+}
+
+void mark(const Plan& plan, const Graph& graph, std::vector<Step>& steps) {
+  std::vector<Access> wave;
+  size_t launches = 0;
+  for (Step& step : steps) {
+    if (step.kind == Step::Kind::loop) {
+      mark(plan, *graph.nodes()[static_cast<size_t>(step.node)].body, step.loop->body);
+      launches = 0;
+      continue;
+    }
+    const std::vector<Access> mine = accesses(plan, graph, step);
+    step.waits =
+        launches == 0 || launches == kMostLaunches ||
+        std::ranges::any_of(mine, [&](const Access& a) {
+          return std::ranges::any_of(wave, [&](const Access& b) { return a.conflicts(b); });
+        });
+    if (step.waits) {
+      wave.clear();
+      launches = 0;
+    }
+    wave.insert(wave.end(), mine.begin(), mine.end());
+    ++launches;
+  }
+}
+
+}  // namespace
+
+void find_waves(Plan& plan) { mark(plan, plan.graph, plan.steps); }
+
+}  // namespace fullbore

@@ -1,0 +1,89 @@
+#include "fullbore/plan/waves.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fullbore/ops/ops.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<bool> waits(const std::vector<Step>& steps) {
+  std::vector<bool> result;
+  for (const Step& step : steps) result.push_back(step.waits);
+  return result;
+}
+
+Plan plan_of(GraphBuilder& builder, bool reuse_memory = true) {
+  return make_plan(builder.take(), *make_null_backend(),
+                   {.workers = 2, .reuse_memory = reuse_memory});
+}
+
+TEST(Waves, LaunchesOnOtherBytesDoNotWait) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
+  builder.output("a", tanh(x));
+  builder.output("b", exp(x));
+  builder.output("c", sin(x));
+  EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, false, false));
+}
+
+TEST(Waves, AReaderWaitsForItsWriter) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
+  const Tensor a = tanh(x);
+  builder.output("b", exp(x));
+  builder.output("c", sin(a));
+  EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, false, true));
+}
+
+TEST(Waves, OneThatReplacesStateWaitsForItsReaders) {
+  GraphBuilder builder("step");
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {16}});
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
+  builder.output("y", tanh(w));
+  builder.output("w", exp(x), 0);
+  EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, true));
+}
+
+// The bytes of the first chain's intermediate serve the second one's: what is only a matter of place
+// makes a launch wait as well, and with places of their own the chains run side by side.
+TEST(Waves, SharedPlacesKeepLaunchesApart) {
+  const auto chains = [](bool reuse_memory) {
+    GraphBuilder builder("step");
+    const Tensor x = builder.input("x", Role::batch, {DType::f32, {1024}});
+    const Tensor y = builder.input("y", Role::batch, {DType::f32, {1024}});
+    const Tensor a = exp(reshape(x, {32, 32}));
+    builder.output("a", reduce_sum(a, {0}));
+    const Tensor b = exp(reshape(y, {32, 32}));
+    builder.output("b", reduce_sum(b, {0}));
+    return waits(plan_of(builder, reuse_memory).steps);
+  };
+  EXPECT_THAT(chains(true), ElementsAre(true, true, true, true));
+  EXPECT_THAT(chains(false), ElementsAre(true, true, false, true));
+}
+
+// What stands behind a loop waits for it, and a body's first launch for the trip's index.
+TEST(Waves, LoopsAreAlone) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {4, 16}});
+  builder.output("a", tanh(x));
+  const LoopResult result = loop(builder, {}, {x}, {.trips = 4}, [](const LoopBody& body) {
+    return LoopStep{.carried = {}, .stacked = {exp(body.slices[0]), sin(body.slices[0])}};
+  });
+  builder.output("b", cos(x));
+  builder.output("c", result.stacked[0]);
+  builder.output("d", result.stacked[1]);
+  const Plan plan = plan_of(builder);
+  const auto found = std::ranges::find(plan.steps, Step::Kind::loop, &Step::kind);
+  ASSERT_NE(found, plan.steps.end());
+  EXPECT_TRUE(found->waits);
+  ASSERT_NE(found + 1, plan.steps.end());
+  EXPECT_TRUE((found + 1)->waits);
+  EXPECT_THAT(waits(found->loop->body), ElementsAre(true, false));
+}
+
+}  // namespace
+}  // namespace fullbore
