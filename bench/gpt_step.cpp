@@ -144,9 +144,11 @@ Json job_json(const Config& config) {
           {"clip", optim.clip_norm}};
 }
 
-Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, double started) {
+/// `sharing`: seconds of the start in which files were written for the other sides.
+Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, double started,
+           double sharing) {
   const double first_loss = runner.run().loss;
-  const double first_step_done = clock_seconds(CLOCK_MONOTONIC);
+  const double first_step_done = clock_seconds(CLOCK_MONOTONIC) - sharing;
   const char* const spawned = std::getenv("BENCH_STARTED");
   const double since_spawn = spawned ? first_step_done - std::atof(spawned) : 0;
   // Kept from a run of `fullbore doctor`, or measured now, when nothing is timed.
@@ -199,9 +201,11 @@ void serve(const std::string& shared, const Config& config) {
   MeasuredJob job = measured_job(config, 0, console);
   job.job.options.loader = {.workers = 0, .prefetch = 1};
   StepRunner runner(job.job);
+  const double built = clock_seconds(CLOCK_MONOTONIC);
   if (!shared.empty()) share(shared, job, runner);
+  const double sharing = clock_seconds(CLOCK_MONOTONIC) - built;
   PeakMemory memory;
-  std::cout << ready(job, runner, memory, started).dump() << std::endl;
+  std::cout << ready(job, runner, memory, started, sharing).dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     int64_t count = 0;

@@ -90,16 +90,24 @@ def ratio_cell(side, reference):
     return f"{ratio['median']:.2f} ({ratio['lower_quartile']:.2f} to {ratio['upper_quartile']:.2f})"
 
 
+def start_cells(side):
+    """The start, and what of it came before a step could be made."""
+    if side["start_seconds"] is None:
+        return "", ""
+    before = max(0, side["start_seconds"] - side["seconds_per_step"]["median"])
+    return f"{side['start_seconds']:.1f}", f"{before:.1f}"
+
+
 def table(record):
     """Markdown."""
     ours = [side["name"] for side in record["sides"] if side["name"].startswith("fullbore")]
-    heads = ["side", "ms/step", "tokens/s", *(f"time, {name} = 1" for name in ours), "start, s",
+    heads = ["side", "ms/step", "tokens/s", *(f"time, {name} = 1" for name in ours), "start, s", "less a step",
              "peak RSS, MiB", "planned, MiB", "first loss", "last loss"]
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for side in record["sides"]:
         cells = [side["name"], f"{1e3 * side['seconds_per_step']['median']:.2f}", f"{side['tokens_per_second']:.0f}",
                  *(ratio_cell(side, name) for name in ours),
-                 f"{side['start_seconds']:.1f}" if side["start_seconds"] is not None else "",
+                 *start_cells(side),
                  mebibytes(side["peak_resident_bytes"]), mebibytes(side.get("planned_peak_bytes")),
                  f"{side['first_loss']:.4f}", f"{side['losses'][-1]:.4f}"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -135,7 +143,8 @@ settings: {settings}.
 {table(record)}
 
 Times are medians over rounds; ratios are of the same round, with quartiles: above 1, Fullbore is faster. Start: from
-the process's beginning to the end of its first step, with empty caches.
+the process's beginning to the end of its first step, with empty caches (Fullbore's without writing what the others begin
+with); less a step: what of it is no work of a step.
 
 {chr(10).join(rooflines(record))}
 {details}
