@@ -173,12 +173,15 @@ function(fb_test_headers)
     <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <algorithm> <filesystem> <functional> <map> <span>)
 endfunction()
 
-# bench/<file>.cpp -> bin/bench_<file>.
+# bench/<file>.cpp -> bin/bench_<file>, all of them by the target `benches`: neither the command nor the tests wait for
+# them.
 function(fb_benches)
+  add_custom_target(benches)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
   foreach(file ${files})
     cmake_path(GET file STEM name)
-    add_executable(bench_${name} "${file}")
+    add_executable(bench_${name} EXCLUDE_FROM_ALL "${file}")
+    add_dependencies(benches bench_${name})
     target_link_libraries(bench_${name} PRIVATE
       fullbore $<TARGET_NAME_IF_EXISTS:fullbore_apps> $<TARGET_NAME_IF_EXISTS:fullbore_models>
       fb_dnnl benchmark::benchmark_main)
