@@ -84,26 +84,26 @@ ExitCode run_bench(const BenchArguments& arguments) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command =
-      app.add_subcommand("bench", "Measure how fast a job's steps are, or one setting by another");
+void add_bench_command(Command root) {
+  Command command =
+      root.add_subcommand("bench", "Measure how fast a job's steps are, or one setting by another");
   auto arguments = std::make_shared<BenchArguments>();
   BenchmarkOptions& options = arguments->options;
-  add_measured_arguments(*command, arguments->job);
-  command->add_option("--vs", arguments->versus, "Compare with this setting, key=value; repeatable")
-      ->allow_extra_args(false);
-  command->add_option("--rounds", options.rounds, "How often the settings take turns")
-      ->check(CLI::Range(3, 100'000))
-      ->capture_default_str();
+  add_measured_arguments(command, arguments->job);
+  command.add_option("--vs", arguments->versus, "Compare with this setting, key=value; repeatable")
+      .one_value_each_time();
+  command.add_option("--rounds", options.rounds, "How often the settings take turns")
+      .between(3, 100'000)
+      .shows_default();
   command
-      ->add_option("--steps", options.steps_per_round, "Steps per round; 0: a quarter of a second")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--warm-up", options.warm_up_steps, "Steps before the first round")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--json", arguments->json, "File to write all figures to; -: stdout");
-  command->footer(
+      .add_option("--steps", options.steps_per_round, "Steps per round; 0: a quarter of a second")
+      .between(0, 1'000'000)
+      .shows_default();
+  command.add_option("--warm-up", options.warm_up_steps, "Steps before the first round")
+      .between(1, 1'000'000)
+      .shows_default();
+  command.add_option("--json", arguments->json, "File to write all figures to; -: stdout");
+  command.footer(
       "\nRuns the job's training step on the job's batches and saves nothing. Without\n"
       "data.path the tokens are random. With --vs both settings are built in one\n"
       "process and run in turns from the same initial values on the same batches. The\n"
@@ -113,8 +113,7 @@ void add_bench_command(CLI::App& app, ChosenCommand& chosen) {
       "  fullbore bench configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore bench configs/gpt-shakespeare.yaml --vs engine.disabled_passes=[fuse]\n"
       "  fullbore bench configs/gpt2-124m.yaml --rounds 3 --json bench.json");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_bench(*arguments); }; });
+  command.runs([arguments] { return run_bench(*arguments); });
 }
 
 }  // namespace fullbore

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <functional>
+#include <string_view>
 
 #include "apps/measured_job.h"
 #include "apps/version.h"
@@ -88,7 +89,8 @@ std::string row(const BenchReport& report, const char* label, const Cell& cell) 
 std::string milliseconds(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 
 std::string short_name(const BenchContender& c) {
-  return c.name.size() <= 30 ? c.name : c.name.substr(0, 27) + "...";
+  return c.name.size() <= 30 ? c.name
+                             : fmt::format("{}...", std::string_view(c.name).substr(0, 27));
 }
 
 std::string decision_lines(const BenchReport& report) {

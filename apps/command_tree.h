@@ -1,5 +1,4 @@
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -29,9 +28,5 @@ struct CommandDescription {
 
   bool takes_settings() const;  ///< key=value
 };
-
-CommandDescription describe(const CLI::App& command);
-/// The subcommands, in the order of --help.
-std::vector<CommandDescription> describe_commands(const CLI::App& app);
 
 }  // namespace fullbore

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <memory>
 #include <set>
 
 #include "apps/command_tree.h"
@@ -174,8 +175,8 @@ std::string fish(const std::vector<CommandDescription>& commands) {
   return text;
 }
 
-ExitCode run_completion(const CLI::App& app, const std::string& shell) {
-  const std::vector<CommandDescription> commands = describe_commands(app);
+ExitCode run_completion(const Command& root, const std::string& shell) {
+  const std::vector<CommandDescription> commands = root.describe().subcommands;
   const std::vector<std::string> shells = {"bash", "zsh", "fish"};
   if (shell == "bash")
     fmt::print("{}", bash(commands));
@@ -191,18 +192,17 @@ ExitCode run_completion(const CLI::App& app, const std::string& shell) {
 
 }  // namespace
 
-void add_completion_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
+void add_completion_command(Command root) {
+  Command command = root.add_subcommand("completion", "Print the completion script of a shell");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
-  command->footer(
+  command.add_option("SHELL", *shell, "bash, zsh or fish").required();
+  command.footer(
       "\nCompletes commands, options and the keys of a configuration.\n\n"
       "Example:\n"
       "  source <(fullbore completion bash)\n"
       "  fullbore completion zsh > ~/.zfunc/_fullbore\n"
       "  fullbore completion fish > ~/.config/fish/completions/fullbore.fish");
-  command->callback(
-      [&app, &chosen, shell] { chosen = [&app, shell] { return run_completion(app, *shell); }; });
+  command.runs([root, shell] { return run_completion(root, *shell); });
 }
 
 }  // namespace fullbore

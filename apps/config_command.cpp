@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
+#include <memory>
 
 #include "apps/commands.h"
 #include "fullbore/base/text.h"
@@ -35,17 +36,17 @@ ExitCode run_config(const std::string& what) {
 
 }  // namespace
 
-void add_config_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("config", "Explain the keys of a configuration");
+void add_config_command(Command root) {
+  Command command = root.add_subcommand("config", "Explain the keys of a configuration");
   auto what = std::make_shared<std::string>();
-  command->add_option("KEY_OR_SECTION", *what, "Which; by default all");
-  command->footer(
+  command.add_option("KEY_OR_SECTION", *what, "Which; by default all");
+  command.footer(
       "\nA configuration is a YAML file of these keys; each can also be given on the command line\n"
       "as section.key=value. Keys left out keep their defaults.\n\n"
       "Example:\n"
       "  fullbore config train\n"
       "  fullbore config optim.learning_rate");
-  command->callback([&chosen, what] { chosen = [what] { return run_config(*what); }; });
+  command.runs([what] { return run_config(*what); });
 }
 
 }  // namespace fullbore

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 
 #include "apps/commands.h"
 #include "apps/data_report.h"
@@ -32,25 +33,24 @@ struct TextArguments {
   }
 };
 
-void add_source(CLI::App* command, TextArguments& arguments) {
+void add_source(Command command, TextArguments& arguments) {
   command
-      ->add_option(
-          "SOURCE", arguments.source,
-          "UTF-8 file, folder, pattern (\"books/*.txt\"), *.jsonl, or - for standard input")
-      ->required();
+      .add_option("SOURCE", arguments.source,
+                  "UTF-8 file, folder, pattern (\"books/*.txt\"), *.jsonl, or - for standard input")
+      .required();
   command
-      ->add_option("--field", arguments.field,
-                   "Of each line of *.jsonl: the one that holds the text")
-      ->capture_default_str();
-  command->add_option("--threads", arguments.threads, "0: all processors there are")
-      ->check(CLI::Range(0, 1024));
+      .add_option("--field", arguments.field,
+                  "Of each line of *.jsonl: the one that holds the text")
+      .shows_default();
+  command.add_option("--threads", arguments.threads, "0: all processors there are")
+      .between(0, 1024);
 }
 
-void add_tokenizer(CLI::App* command, TextArguments& arguments) {
+void add_tokenizer(Command command, TextArguments& arguments) {
   command
-      ->add_option("--tokenizer", arguments.tokenizer,
-                   "character, byte, or bpe:<folder or tokenizer.json>")
-      ->capture_default_str();
+      .add_option("--tokenizer", arguments.tokenizer,
+                  "character, byte, or bpe:<folder or tokenizer.json>")
+      .shows_default();
 }
 
 TextSources sources_of(const TextArguments& arguments) {
@@ -112,18 +112,18 @@ ExitCode run_tokenize(const TokenizeArguments& arguments) {
   return ExitCode::kOk;
 }
 
-void add_tokenize(CLI::App* data, ChosenCommand& chosen) {
-  CLI::App* command = data->add_subcommand("tokenize", "Write a text's tokens to a file");
+void add_tokenize(Command data) {
+  Command command = data.add_subcommand("tokenize", "Write a text's tokens to a file");
   auto arguments = std::make_shared<TokenizeArguments>();
   add_source(command, *arguments);
   add_tokenizer(command, *arguments);
-  command->add_option("--out", arguments->out, "Token shard; default: SOURCE's name, .tokens");
+  command.add_option("--out", arguments->out, "Token shard; default: SOURCE's name, .tokens");
   command
-      ->add_option("--shard-tokens", arguments->shard_tokens,
-                   "Begin another file at the first document end after so many; 0: never")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
-  command->add_flag("--force", arguments->force, "Replace a file that is there");
-  command->footer(R"(
+      .add_option("--shard-tokens", arguments->shard_tokens,
+                  "Begin another file at the first document end after so many; 0: never")
+      .between(int64_t{0}, int64_t{1} << 60);
+  command.add_flag("--force", arguments->force, "Replace a file that is there");
+  command.footer(R"(
 Training does this by itself and keeps the result in a cache; do it by hand to move tokens to
 another machine, or to look at them. A token shard holds all that training needs: tokens (16 or 32
 bits), the ends of documents and files, the tokenizer, checksums. After each document stands the
@@ -133,8 +133,7 @@ Example:
   fullbore data tokenize books/ --tokenizer bpe:gpt2/ --out books.tokens
   zcat dump.gz | fullbore data tokenize - --tokenizer byte --out dump.tokens
   fullbore train configs/default.yaml data.path=books.tokens)");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_tokenize(*arguments); }; });
+  command.runs([arguments] { return run_tokenize(*arguments); });
 }
 
 // --- inspect -------------------------------------------------------------------------------------
@@ -163,28 +162,26 @@ ExitCode run_inspect(const InspectArguments& arguments) {
   return ExitCode::kOk;
 }
 
-void add_inspect(CLI::App* data, ChosenCommand& chosen) {
-  CLI::App* command = data->add_subcommand("inspect", "Check token shards and show what they hold");
+void add_inspect(Command data) {
+  Command command = data.add_subcommand("inspect", "Check token shards and show what they hold");
   auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("SHARDS", arguments->shards, "Token shard, or a folder or pattern of them")
-      ->required();
+  command.add_option("SHARDS", arguments->shards, "Token shard, or a folder or pattern of them")
+      .required();
+  command.add_option("--document", arguments->document, "Show the text of this document, from 0 on")
+      .between(int64_t{0}, int64_t{1} << 60);
   command
-      ->add_option("--document", arguments->document, "Show the text of this document, from 0 on")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
-  command
-      ->add_option(
+      .add_option(
           "--tokens", arguments->tokens,
           "With --document: show its first so many tokens, one a line, in place of the text")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->footer(R"(
+      .between(int64_t{0}, int64_t{1} << 60);
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer(R"(
 Every checksum is compared: a damaged shard is named with the bytes that are damaged (exit code 3).
 
 Example:
   fullbore data inspect books.tokens
   fullbore data inspect books.tokens --document 12 --tokens 20)");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_inspect(*arguments); }; });
+  command.runs([arguments] { return run_inspect(*arguments); });
 }
 
 // --- stats ---------------------------------------------------------------------------------------
@@ -203,13 +200,13 @@ ExitCode run_stats(const StatsArguments& arguments) {
   return ExitCode::kOk;
 }
 
-void add_stats(CLI::App* data, ChosenCommand& chosen) {
-  CLI::App* command = data->add_subcommand("stats", "Count what a text or token shards consist of");
+void add_stats(Command data) {
+  Command command = data.add_subcommand("stats", "Count what a text or token shards consist of");
   auto arguments = std::make_shared<StatsArguments>();
   add_source(command, *arguments);
   add_tokenizer(command, *arguments);
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->footer(R"(
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer(R"(
 Documents and their lengths, bytes per token (which compares tokenizers), tokens that never occur,
 the entropy of single tokens (a model that has learned nothing but their frequencies has this loss),
 the most frequent ones. Tokens are kept in the cache that training uses.
@@ -217,8 +214,7 @@ the most frequent ones. Tokens are kept in the cache that training uses.
 Example:
   fullbore data stats play.txt
   fullbore data stats "dump/*.jsonl" --field body --tokenizer bpe:gpt2/)");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_stats(*arguments); }; });
+  command.runs([arguments] { return run_stats(*arguments); });
 }
 
 // --- train-tokenizer -----------------------------------------------------------------------------
@@ -254,40 +250,39 @@ ExitCode run_train_tokenizer(const TrainTokenizerArguments& arguments) {
   return ExitCode::kOk;
 }
 
-void add_train_tokenizer(CLI::App* data, ChosenCommand& chosen) {
-  CLI::App* command = data->add_subcommand("train-tokenizer", "Learn a byte-level BPE from a text");
+void add_train_tokenizer(Command data) {
+  Command command = data.add_subcommand("train-tokenizer", "Learn a byte-level BPE from a text");
   auto arguments = std::make_shared<TrainTokenizerArguments>();
   add_source(command, *arguments);
   command
-      ->add_option("--vocabulary", arguments->vocabulary,
-                   "Tokens in all: 256 bytes, special ones, and those that are learned")
-      ->check(CLI::Range(256, 1 << 24))
-      ->capture_default_str();
+      .add_option("--vocabulary", arguments->vocabulary,
+                  "Tokens in all: 256 bytes, special ones, and those that are learned")
+      .between(256, 1 << 24)
+      .shows_default();
   command
-      ->add_option("--special", arguments->special, "Special tokens; <|endoftext|> ends documents")
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "tokenizer.json; default: SOURCE's name, .json");
-  command->add_flag("--force", arguments->force, "Replace a file that is there");
-  command->footer(R"(
+      .add_option("--special", arguments->special, "Special tokens; <|endoftext|> ends documents")
+      .shows_default();
+  command.add_option("--out", arguments->out, "tokenizer.json; default: SOURCE's name, .json");
+  command.add_flag("--force", arguments->force, "Replace a file that is there");
+  command.footer(R"(
 The file is one that the Python packages tokenizers and transformers read.
 
 Example:
   fullbore data train-tokenizer play.txt --vocabulary 4096 --out play.json
   fullbore train configs/default.yaml data.path=play.txt data.tokenizer=bpe:play.json)");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_train_tokenizer(*arguments); }; });
+  command.runs([arguments] { return run_train_tokenizer(*arguments); });
 }
 
 }  // namespace
 
-void add_data_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* data = app.add_subcommand("data", "Tokenize, inspect and count texts");
-  data->require_subcommand(1);
-  add_tokenize(data, chosen);
-  add_inspect(data, chosen);
-  add_stats(data, chosen);
-  add_train_tokenizer(data, chosen);
-  data->footer(R"(
+void add_data_command(Command root) {
+  Command data = root.add_subcommand("data", "Tokenize, inspect and count texts");
+  data.require_subcommand();
+  add_tokenize(data);
+  add_inspect(data);
+  add_stats(data);
+  add_train_tokenizer(data);
+  data.footer(R"(
 Example:
   fullbore data stats play.txt
   fullbore data tokenize books/ --tokenizer bpe:gpt2/ --out books.tokens

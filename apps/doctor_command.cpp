@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -194,20 +195,18 @@ void print_json(const Diagnosis& d) {
 
 }  // namespace
 
-void add_doctor_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("doctor", "Measure this machine and say what is missing");
+void add_doctor_command(Command root) {
+  Command command = root.add_subcommand("doctor", "Measure this machine and say what is missing");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->footer(
+  command.add_flag("--json", *json, "Print JSON");
+  command.footer(
       "\nThe measured peaks are kept in the cache folder; `train` and `plan` compare with them.\n"
       "Exit code 1 if the backend does not compute what it should.\n"
       "\nExample:\n  fullbore doctor");
-  command->callback([&chosen, json] {
-    chosen = [json] {
-      const Diagnosis diagnosis = diagnose();
-      *json ? print_json(diagnosis) : print_text(diagnosis);
-      return diagnosis.kernel_test.empty() ? ExitCode::kOk : ExitCode::kInternal;
-    };
+  command.runs([json] {
+    const Diagnosis diagnosis = diagnose();
+    *json ? print_json(diagnosis) : print_text(diagnosis);
+    return diagnosis.kernel_test.empty() ? ExitCode::kOk : ExitCode::kInternal;
   });
 }
 

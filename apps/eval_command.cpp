@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
@@ -76,24 +77,23 @@ ExitCode run_eval(const EvalArguments& arguments) {
 
 }  // namespace
 
-void add_eval_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("eval", "Measure the loss of a trained model");
+void add_eval_command(Command root) {
+  Command command = root.add_subcommand("eval", "Measure the loss of a trained model");
   auto arguments = std::make_shared<EvalArguments>();
   command
-      ->add_option("RUN_OR_CHECKPOINT", arguments->model,
-                   "Run directory (its best checkpoint) or a checkpoint")
-      ->required();
-  command->add_option("--data", arguments->data,
-                      "Text to measure on, all of it; by default the part that the run held out");
-  command->add_option("--batches", arguments->batches, "At most so many batches; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->footer(
+      .add_option("RUN_OR_CHECKPOINT", arguments->model,
+                  "Run directory (its best checkpoint) or a checkpoint")
+      .required();
+  command.add_option("--data", arguments->data,
+                     "Text to measure on, all of it; by default the part that the run held out");
+  command.add_option("--batches", arguments->batches, "At most so many batches; 0: all")
+      .between(int64_t{0}, int64_t{1} << 40);
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer(
       "\nExample:\n"
       "  fullbore eval runs/default-1\n"
       "  fullbore eval runs/default-1/checkpoints/last --data other.txt");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_eval(*arguments); }; });
+  command.runs([arguments] { return run_eval(*arguments); });
 }
 
 }  // namespace fullbore

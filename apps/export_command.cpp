@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "apps/commands.h"
 #include "apps/language_model.h"
 #include "fullbore/base/files.h"
@@ -31,19 +33,19 @@ ExitCode run_export(const ExportArguments& arguments) {
 
 }  // namespace
 
-void add_export_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command =
-      app.add_subcommand("export", "Write a trained model in a layout that other tools read");
+void add_export_command(Command root) {
+  Command command =
+      root.add_subcommand("export", "Write a trained model in a layout that other tools read");
   auto arguments = std::make_shared<ExportArguments>();
   command
-      ->add_option("RUN_OR_CHECKPOINT", arguments->model,
-                   "Run directory (its best checkpoint) or .safetensors file")
-      ->required();
-  command->add_option("--format", arguments->format, "The layout")
-      ->check(CLI::IsMember({"huggingface"}))
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "Folder to write")->required();
-  command->footer(
+      .add_option("RUN_OR_CHECKPOINT", arguments->model,
+                  "Run directory (its best checkpoint) or .safetensors file")
+      .required();
+  command.add_option("--format", arguments->format, "The layout")
+      .one_of({"huggingface"})
+      .shows_default();
+  command.add_option("-o,--output", arguments->output, "Folder to write").required();
+  command.footer(
       "\nhuggingface: config.json and model.safetensors, which transformers reads as\n"
       "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer goes beside them: a byte-level\n"
       "BPE as tokenizer.json, which transformers reads too, others as fullbore_tokenizer.json.\n"
@@ -51,8 +53,7 @@ void add_export_command(CLI::App& app, ChosenCommand& chosen) {
       "`fullbore train CONFIG model.initialize_from=FOLDER`.\n"
       "\nExample:\n"
       "  fullbore export runs/default-1 --format huggingface -o exported");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_export(*arguments); }; });
+  command.runs([arguments] { return run_export(*arguments); });
 }
 
 }  // namespace fullbore

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
@@ -65,15 +66,15 @@ std::string configuration_page() {
   return text;
 }
 
-ExitCode run_manual(const CLI::App& app) {
-  const CommandDescription about = describe(app);
+ExitCode run_manual(const Command& root) {
+  const CommandDescription about = root.describe();
   std::string text =
       fmt::format(".TH FULLBORE 1 \"\" \"fullbore {}\" \"User commands\"\n", version());
   text += ".SH NAME\nfullbore \\- trains neural networks as one compiled program\n";
   text += ".SH SYNOPSIS\n.B fullbore\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n";
   text += ".SH DESCRIPTION\n" + as_written(about.description);
   text += ".SH COMMANDS\n";
-  for (const CommandDescription& command : describe_commands(app)) text += command_page(command);
+  for (const CommandDescription& command : about.subcommands) text += command_page(command);
   text += configuration_page();
   text += ".SH EXAMPLES AND EXIT CODES\n" + as_written(about.footer);
   text += R"(.SH ENVIRONMENT
@@ -94,13 +95,13 @@ If set, nothing is coloured.
 
 }  // namespace
 
-void add_manual_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("manual", "Print the manual page");
-  command->footer(
+void add_manual_command(Command root) {
+  Command command = root.add_subcommand("manual", "Print the manual page");
+  command.footer(
       "\nAll commands and all keys of a configuration, in the format of man.\n\n"
       "Example:\n"
       "  fullbore manual | man -l -");
-  command->callback([&app, &chosen] { chosen = [&app] { return run_manual(app); }; });
+  command.runs([root] { return run_manual(root); });
 }
 
 }  // namespace fullbore

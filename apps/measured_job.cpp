@@ -48,13 +48,13 @@ TrainingJob random_job(const Config& config, int64_t vocabulary) {
 
 }  // namespace
 
-void add_measured_arguments(CLI::App& command, MeasuredArguments& arguments) {
-  command.add_option("CONFIG", arguments.config, "YAML file")->required();
+void add_measured_arguments(Command command, MeasuredArguments& arguments) {
+  command.add_option("CONFIG", arguments.config, "YAML file").required();
   command.add_option("key=value", arguments.overrides, "Settings that override the file's");
   command
       .add_option("--vocabulary", arguments.vocabulary,
                   "Random tokens of so many kinds, no data.path")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+      .between(int64_t{1}, int64_t{1} << 31);
 }
 
 MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& console) {

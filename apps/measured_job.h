@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/commands.h"
+#include "apps/command.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/trainer.h"
@@ -15,7 +15,7 @@ struct MeasuredArguments {
   std::vector<std::string> overrides;
   int64_t vocabulary = 0;
 };
-void add_measured_arguments(CLI::App& command, MeasuredArguments& arguments);
+void add_measured_arguments(Command command, MeasuredArguments& arguments);
 
 /// A job to be measured.
 struct MeasuredJob {

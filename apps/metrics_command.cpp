@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
 #include "apps/commands.h"
 #include "fullbore/base/text.h"
@@ -47,18 +49,17 @@ ExitCode run_metrics(const MetricsArguments& arguments) {
 
 }  // namespace
 
-void add_metrics_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("metrics", "Print the metrics of a run, as CSV too");
+void add_metrics_command(Command root) {
+  Command command = root.add_subcommand("metrics", "Print the metrics of a run, as CSV too");
   auto arguments = std::make_shared<MetricsArguments>();
-  command->add_option("RUN", arguments->run, "Run directory, or a file of JSON lines")->required();
-  command->add_option("--kind", arguments->kind, "Only these lines: train, evaluation");
-  command->add_flag("--csv", arguments->csv, "Comma-separated values with a header line");
-  command->footer(
+  command.add_option("RUN", arguments->run, "Run directory, or a file of JSON lines").required();
+  command.add_option("--kind", arguments->kind, "Only these lines: train, evaluation");
+  command.add_flag("--csv", arguments->csv, "Comma-separated values with a header line");
+  command.footer(
       "\nExample:\n"
       "  fullbore metrics runs/default-1 --csv --kind train > train.csv\n"
       "  fullbore metrics runs/default-1 --kind evaluation");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_metrics(*arguments); }; });
+  command.runs([arguments] { return run_metrics(*arguments); });
 }
 
 }  // namespace fullbore

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
@@ -125,13 +126,13 @@ ExitCode run_ops(const OpsArguments& arguments) {
 
 }  // namespace
 
-void add_ops_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("ops", "List the operations, or tell all about one");
+void add_ops_command(Command root) {
+  Command command = root.add_subcommand("ops", "List the operations, or tell all about one");
   auto arguments = std::make_shared<OpsArguments>();
-  command->add_option("NAME", arguments->name, "Operation to describe");
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->footer("\nExample:\n  fullbore ops\n  fullbore ops softmax");
-  command->callback([&chosen, arguments] { chosen = [arguments] { return run_ops(*arguments); }; });
+  command.add_option("NAME", arguments->name, "Operation to describe");
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer("\nExample:\n  fullbore ops\n  fullbore ops softmax");
+  command.runs([arguments] { return run_ops(*arguments); });
 }
 
 }  // namespace fullbore

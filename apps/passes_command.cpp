@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
@@ -29,19 +30,17 @@ void print_list() {
 
 }  // namespace
 
-void add_passes_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("passes", "List the compiler's passes in order, with why");
+void add_passes_command(Command root) {
+  Command command = root.add_subcommand("passes", "List the compiler's passes in order, with why");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->footer(
+  command.add_flag("--json", *json, "Print JSON");
+  command.footer(
       "\nAn optional pass is switched off by name:\n"
       "  fullbore train CONFIG engine.disable_passes=[NAME]\n"
       "\nExample:\n  fullbore passes");
-  command->callback([&chosen, json] {
-    chosen = [json] {
-      *json ? print_json() : print_list();
-      return ExitCode::kOk;
-    };
+  command.runs([json] {
+    *json ? print_json() : print_list();
+    return ExitCode::kOk;
   });
 }
 

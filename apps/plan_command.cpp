@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
@@ -161,23 +162,23 @@ ExitCode run_plan(const PlanArguments& arguments) {
 
 }  // namespace
 
-void add_plan_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Tell what a step computes, moves and needs, before it runs");
+void add_plan_command(Command root) {
+  Command command =
+      root.add_subcommand("plan", "Tell what a step computes, moves and needs, before it runs");
   auto arguments = std::make_shared<PlanArguments>();
-  command->add_option("CONFIG", arguments->config, "YAML file")->required();
-  command->add_option("key=value", arguments->overrides, "Settings that override the file's");
+  command.add_option("CONFIG", arguments->config, "YAML file").required();
+  command.add_option("key=value", arguments->overrides, "Settings that override the file's");
   command
-      ->add_option("--vocabulary", arguments->vocabulary,
-                   "Number of distinct tokens, where there is no text to count them in")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  command->add_flag("--graph", arguments->graph, "Print the graph that is run, after all passes");
-  command->add_flag("--launches", arguments->launches, "Print every launch and every buffer");
-  command->add_flag("--casts", arguments->casts,
-                    "Print every change of precision, and why it is made");
-  command->add_flag("--timeline", arguments->timeline, "Print what lives when in the arena");
-  command->add_flag("--json", arguments->json, "Print JSON");
-  command->footer(
+      .add_option("--vocabulary", arguments->vocabulary,
+                  "Number of distinct tokens, where there is no text to count them in")
+      .between(int64_t{1}, int64_t{1} << 31);
+  command.add_flag("--graph", arguments->graph, "Print the graph that is run, after all passes");
+  command.add_flag("--launches", arguments->launches, "Print every launch and every buffer");
+  command.add_flag("--casts", arguments->casts,
+                   "Print every change of precision, and why it is made");
+  command.add_flag("--timeline", arguments->timeline, "Print what lives when in the arena");
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer(
       "\nParameters, FLOPs and bytes per step, memory to the byte, and the time that no replay "
       "can\n"
       "beat on this machine. Nothing is allocated or trained.\n"
@@ -186,8 +187,7 @@ void add_plan_command(CLI::App& app, ChosenCommand& chosen) {
       "  fullbore plan configs/default.yaml --vocabulary 65 --timeline\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 engine.precision=bf16 --casts\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 --json");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_plan(*arguments); }; });
+  command.runs([arguments] { return run_plan(*arguments); });
 }
 
 }  // namespace fullbore

@@ -120,11 +120,9 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   return ExitCode::kOk;
 }
 
-void add_schedule(CLI::App& command, ProfileArguments& arguments) {
+void add_schedule(Command command, ProfileArguments& arguments) {
   const auto add = [&](const char* name, int& place, int least, const char* meaning) {
-    command.add_option(name, place, meaning)
-        ->check(CLI::Range(least, 100'000))
-        ->capture_default_str();
+    command.add_option(name, place, meaning).between(least, 100'000).shows_default();
   };
   add("--wait", arguments.wait, 0, "Steps of each cycle that are not recorded");
   add("--warm-up", arguments.warm_up, 0, "Steps after them that are recorded for nothing");
@@ -134,23 +132,23 @@ void add_schedule(CLI::App& command, ProfileArguments& arguments) {
 
 }  // namespace
 
-void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command =
-      app.add_subcommand("profile", "Tell where the time of a step goes, kernel by kernel");
+void add_profile_command(Command root) {
+  Command command =
+      root.add_subcommand("profile", "Tell where the time of a step goes, kernel by kernel");
   auto arguments = std::make_shared<ProfileArguments>();
-  add_measured_arguments(*command, arguments->job);
-  add_schedule(*command, *arguments);
-  command->add_option("--top", arguments->top, "Kernels to print, the longest first")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
-      ->capture_default_str();
-  command->add_option("--trace", arguments->trace, "Timeline; default CONFIG's name, .trace.json");
+  add_measured_arguments(command, arguments->job);
+  add_schedule(command, *arguments);
+  command.add_option("--top", arguments->top, "Kernels to print, the longest first")
+      .between(int64_t{1}, int64_t{1} << 30)
+      .shows_default();
+  command.add_option("--trace", arguments->trace, "Timeline; default CONFIG's name, .trace.json");
   command
-      ->add_option("--trace-mebibytes", arguments->trace_mebibytes,
-                   "Its size at most; what comes later is left out")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 12))
-      ->capture_default_str();
-  command->add_option("--json", arguments->json, "File to write the table to; -: stdout");
-  command->footer(
+      .add_option("--trace-mebibytes", arguments->trace_mebibytes,
+                  "Its size at most; what comes later is left out")
+      .between(int64_t{1}, int64_t{1} << 12)
+      .shows_default();
+  command.add_option("--json", arguments->json, "File to write the table to; -: stdout");
+  command.footer(
       "\nA row is one kernel on one shape from one line of the model: its time per step,\n"
       "share of the step, launches per step, GFLOP/s, GB/s, and how much it reaches of\n"
       "what the machine's measured peaks allow. Launches inside loops count. Nothing is\n"
@@ -158,8 +156,7 @@ void add_profile_command(CLI::App& app, ChosenCommand& chosen) {
       "\nExample:\n"
       "  fullbore profile configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore profile configs/gpt2-124m.yaml train.batch_size=1 --wait 1 --repeat 1");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_profile(*arguments); }; });
+  command.runs([arguments] { return run_profile(*arguments); });
 }
 
 }  // namespace fullbore

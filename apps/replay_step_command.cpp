@@ -77,16 +77,16 @@ ExitCode run_replay(const ReplayArguments& arguments) {
 
 }  // namespace
 
-void add_replay_step_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command =
-      app.add_subcommand("replay-step", "Make a step again that was not finite, node by node");
+void add_replay_step_command(Command root) {
+  Command command =
+      root.add_subcommand("replay-step", "Make a step again that was not finite, node by node");
   auto arguments = std::make_shared<ReplayArguments>();
-  command->add_option("DIRECTORY", arguments->path, "A run's bad_steps/step-N")->required();
-  command->add_option("--threads", arguments->threads, "0: all processors there are")
-      ->check(CLI::Range(0, 1024));
-  command->add_flag("--fast", arguments->fast,
-                    "Only find the origin, on the backend: the interpreter is slow");
-  command->footer(
+  command.add_option("DIRECTORY", arguments->path, "A run's bad_steps/step-N").required();
+  command.add_option("--threads", arguments->threads, "0: all processors there are")
+      .between(0, 1024);
+  command.add_flag("--fast", arguments->fast,
+                   "Only find the origin, on the backend: the interpreter is slow");
+  command.footer(
       "\nTraining keeps the first steps whose loss or gradients were not finite, with batch and\n"
       "State. This names the first value that was not finite, and then evaluates every node in\n"
       "double precision on what the backend gave it: where the two part by more than rounding, "
@@ -95,8 +95,7 @@ void add_replay_step_command(CLI::App& app, ChosenCommand& chosen) {
       "\nExample:\n"
       "  fullbore replay-step runs/default-1/bad_steps/step-00000025\n"
       "\nExit codes: 0 they agree, 3 the folder is damaged, 4 they part.");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_replay(*arguments); }; });
+  command.runs([arguments] { return run_replay(*arguments); });
 }
 
 }  // namespace fullbore

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "apps/commands.h"
@@ -148,15 +149,15 @@ ExitCode run_train(const TrainArguments& arguments) {
 
 }  // namespace
 
-void add_train_command(CLI::App& app, ChosenCommand& chosen) {
-  CLI::App* command = app.add_subcommand("train", "Train the model of a configuration");
+void add_train_command(Command root) {
+  Command command = root.add_subcommand("train", "Train the model of a configuration");
   auto arguments = std::make_shared<TrainArguments>();
-  command->add_option("CONFIG", arguments->config, "YAML file, or a run directory")->required();
-  command->add_option("key=value", arguments->overrides, "Settings that override the file's");
-  command->add_flag("--resume", arguments->resume,
-                    "Go on from the last checkpoint of the run, to the same bits as if it had "
-                    "never stopped");
-  command->footer(R"(
+  command.add_option("CONFIG", arguments->config, "YAML file, or a run directory").required();
+  command.add_option("key=value", arguments->overrides, "Settings that override the file's");
+  command.add_flag("--resume", arguments->resume,
+                   "Go on from the last checkpoint of the run, to the same bits as if it had "
+                   "never stopped");
+  command.footer(R"(
 A run is a folder: config.resolved.yaml, metrics.jsonl, log.txt, summary.json, checkpoints/.
 Without run.dir it is runs/NAME-1, runs/NAME-2, ... (NAME: run.name, or the model's). --resume
 without run.dir means the newest of them.
@@ -176,8 +177,7 @@ Example:
 
 Exit codes: 0 done, 2 configuration, 3 data or checkpoint, 4 loss not finite, 5 does not fit in
 memory, 75 interrupted and saved.)");
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments] { return run_train(*arguments); }; });
+  command.runs([arguments] { return run_train(*arguments); });
 }
 
 }  // namespace fullbore

@@ -17,9 +17,9 @@ function(fb_declare_headers target scope)
   endif()
 endfunction()
 
-# The target fb_room_headers: what most sources of the rooms include, parsed once. (Not JSON or CLI11: inline code of a
-# header costs every source that has it, parsed or not.) A source includes what it uses all the same: the preset `ci`
-# builds without any precompiled header.
+# The target fb_room_headers: what most sources of the rooms include, parsed once. (Not JSON: inline code of a header
+# costs every source that has it, parsed or not.) A source includes what it uses all the same: the preset `ci` builds
+# without any precompiled header.
 function(fb_room_headers)
   file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp" CONTENT "")
   add_library(fb_room_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp")
@@ -108,11 +108,12 @@ function(fb_cli)
   list(REMOVE_ITEM sources "${main}")
   add_executable(fullbore_cli "${main}")
   set_target_properties(fullbore_cli PROPERTIES OUTPUT_NAME fullbore)
-  target_link_libraries(fullbore_cli PRIVATE fullbore CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
+  target_link_libraries(fullbore_cli PRIVATE fullbore $<TARGET_NAME_IF_EXISTS:fullbore_models>)
   if(sources)
     add_library(fullbore_apps OBJECT ${sources})
-    target_link_libraries(fullbore_apps PUBLIC
-      fullbore fb_yaml CLI11::CLI11 $<TARGET_NAME_IF_EXISTS:fullbore_models>)
+    target_link_libraries(fullbore_apps
+      PUBLIC fullbore fb_yaml $<TARGET_NAME_IF_EXISTS:fullbore_models>
+      PRIVATE CLI11::CLI11)
     target_precompile_headers(fullbore_apps REUSE_FROM fb_room_headers)
     fb_version_facts("${PROJECT_SOURCE_DIR}/apps/version.cpp")
     fb_declare_headers(fullbore_apps PUBLIC ${headers})
