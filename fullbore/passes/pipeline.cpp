@@ -15,6 +15,7 @@
 #include "fullbore/passes/hoist_invariants.h"
 #include "fullbore/passes/lower_precision.h"
 #include "fullbore/passes/merge_common.h"
+#include "fullbore/passes/narrow_stacks.h"
 #include "fullbore/passes/narrow_storage.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/passes/recompute.h"
@@ -76,6 +77,11 @@ const std::vector<Pass>& pipeline() {
        true, merge_common},
       {"remove_dead", "what no output depends on is dropped",
        "after merging, which leaves the loops' superseded results behind", true, remove_dead},
+      {"narrow_stacks", "what loops stack for one another is stored as engine.precision says",
+       "after merging and removal, which settle what is stacked; before fuse, which takes the "
+       "casts "
+       "into kernels",
+       true, narrow_stacks},
       {"accumulate_products", "sums that loops carry are added to by the products themselves",
        "before fuse, which would make a kernel of the addition", true, accumulate_products},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",

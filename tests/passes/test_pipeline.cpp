@@ -9,6 +9,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/passes/memory_lowering.h"
 #include "fullbore/passes/pass.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/loop_programs.h"
@@ -51,6 +52,28 @@ TEST(Pipeline, EveryPassSaysWhatItDoesAndWhyHere) {
     EXPECT_FALSE(pass.because.empty()) << pass.name;
     EXPECT_NE(pass.run, nullptr) << pass.name;
   }
+}
+
+// A recurrence of 64 trips keeps two stacks of rows [32,64] for its gradient, what each trip was given and what it made,
+// and little else.
+TEST(Pipeline, ARecurrenceKeepsLowRowsForItsGradient) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {64, 32, 64}});
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {64, 64}});
+  const Tensor h = builder.input("h", Role::batch, {DType::f32, {32, 64}});
+  const LoopResult result = loop(builder, {h}, {x}, {.trips = 64}, [&](const LoopBody& body) {
+    return LoopStep{.carried = {tanh(matmul(body.carried[0], w) + body.slices[0])}};
+  });
+  builder.output("d", gradient(reduce_sum(result.carried[0], {0, 1}), std::span(&w, 1))[0]);
+  const Graph graph = builder.take();
+  Target target;
+  target.precision = DType::bf16;
+  const auto bytes = [&](const std::set<std::string>& disabled) {
+    return estimated_arena_bytes(run_passes(graph, target, {.disabled = disabled}));
+  };
+  const int64_t rows = int64_t{64} * 32 * 64;
+  EXPECT_LT(bytes({}), (2 + 2) * rows + rows / 2);
+  EXPECT_GT(bytes({"narrow_stacks"}), (2 + 4) * rows);
 }
 
 TEST(Pipeline, RefusesToDisableWhatItDoesNotHave) {
