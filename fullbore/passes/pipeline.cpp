@@ -12,6 +12,7 @@
 #include "fullbore/passes/expand_composites.h"
 #include "fullbore/passes/fold_constants.h"
 #include "fullbore/passes/fuse.h"
+#include "fullbore/passes/gather_products.h"
 #include "fullbore/passes/hoist_invariants.h"
 #include "fullbore/passes/lower_precision.h"
 #include "fullbore/passes/merge_common.h"
@@ -82,6 +83,9 @@ const std::vector<Pass>& pipeline() {
        "casts "
        "into kernels",
        true, narrow_stacks},
+      {"gather_products", "products that are added up become one of all their rows",
+       "before accumulate_products, which makes the best of the products that stay in loops", true,
+       gather_products},
       {"accumulate_products", "sums that loops carry are added to by the products themselves",
        "before fuse, which would make a kernel of the addition", true, accumulate_products},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",

@@ -1,0 +1,44 @@
+#include "fullbore/passes/gather_products.h"
+
+#include "fullbore/ir/loop.h"
+#include "fullbore/passes/gather_sites.h"
+#include "fullbore/passes/gather_trips.h"
+#include "fullbore/passes/remove_dead.h"
+#include "fullbore/passes/rewriter.h"
+
+namespace fullbore {
+namespace {
+
+// Inner loops first: what is gathered there may be a product of the trips around it.
+Graph gather(const Graph& graph, bool& changed) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    if (!is_loop(node)) {
+      rewriter.copy(node);
+      continue;
+    }
+    const auto body = std::make_shared<const Graph>(gather(*node.body, changed));
+    const std::vector<Tensor> results =
+        gather_trips(rewriter.builder(), node, rewriter.tensors(node.inputs), *body);
+    if (results.empty()) {
+      rewriter.copy(node, body);
+    } else {
+      rewriter.map(node, results);
+      changed = true;
+    }
+  }
+  Graph trips = rewriter.finish();
+  std::optional<Graph> sites = gather_sites(trips);
+  changed |= sites.has_value();
+  return sites ? std::move(*sites) : std::move(trips);
+}
+
+}  // namespace
+
+Graph gather_products(const Graph& graph, const Target& target) {
+  bool changed = false;
+  const Graph gathered = gather(graph, changed);
+  return changed ? remove_dead(gathered, target) : graph;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,31 @@
+#pragma once
+#include "fullbore/ir/graph.h"
+#include "fullbore/ir/target.h"
+
+namespace fullbore {
+
+/// Makes one product of the many that are added up where a matrix is shared: the gradient of a weight
+/// that a loop's trips, or several places of a model, use.
+///
+/// - Products that share an operand: the others are added up first, and multiplied once. So is the
+///   gradient of what every trip of a recursion makes of a fixed context.
+/// - Products that contract rows, in a loop that carries their sum: the loop stacks the rows instead, and
+///   one product behind it contracts those of all trips. Rows that the loop reads as slices are there.
+/// - The same at several places of a graph, on rows that are copied behind one another.
+///
+/// Rows are gathered where they are fewer bytes than the sum that each product would read and write: so
+/// it pays for few rows against a large matrix (recurrences, small batches), while a product of many
+/// rows is as fast alone. And a loop's stacked rows may take no more memory than its sliced ones: loops
+/// that keep nothing per trip are there to save memory (accumulation, the chunks of an output head).
+/// Under a limit of memory that the plan does not keep to, the compiler leaves this pass out
+/// (runtime/compile.h).
+///
+/// Sums of trips that were not made stay exact, for the rows that a loop stacks for them are zero; rows
+/// from elsewhere are taken only where they are too, or where every trip is made.
+///
+/// before  primitives, equal nodes merged, nothing in loops that every trip computes alike
+/// after   no sum has products that it would pay to gather
+/// here    before accumulate_products, which makes the best of the products that stay in loops
+Graph gather_products(const Graph& graph, const Target& target);
+
+}  // namespace fullbore

@@ -1,0 +1,54 @@
+#pragma once
+#include <vector>
+
+#include "fullbore/ir/graph.h"
+#include "fullbore/ir/tensor.h"
+
+namespace fullbore {
+
+/// A matrix product that only a sum reads, as it is or after steps that do no arithmetic: reshapes,
+/// transposes, and a cast to what sums are kept in.
+struct SummedProduct {
+  const Node* product = nullptr;     ///< a matmul
+  std::vector<const Node*> steps{};  ///< from the product on
+
+  Value a() const { return product->inputs[0]; }
+  Value b() const { return product->inputs[1]; }
+  bool transpose_a() const { return product->attributes.get<bool>("transpose_a"); }
+  bool transpose_b() const { return product->attributes.get<bool>("transpose_b"); }
+};
+
+/// A tree of additions that nobody looks into, taken apart.
+struct ProductSum {
+  Value root;
+  std::vector<const Node*> additions;
+  std::vector<SummedProduct> products;
+  std::vector<Value> others;  ///< what is added besides
+};
+
+/// The sum whose last addition makes `root`, which is as wide as sums are (f32 or f64); without
+/// additions if it is none. `uses`: graph.use_counts().
+ProductSum product_sum(const Graph& graph, const std::vector<int>& uses, Value root);
+
+/// Do both go the same way to their sum?
+bool same_steps(const SummedProduct& a, const SummedProduct& b);
+
+/// Both operands are [k, ·], so that products with the same result become one on all of their rows.
+bool contracts_rows(const Graph& graph, const SummedProduct& product);
+
+/// Extent that is contracted.
+int64_t contracted_extent(const Graph& graph, const SummedProduct& product);
+
+/// Is it worth adding up `operand`s first, of which each would be multiplied by the same other
+/// operand, and multiplying once?
+bool gains_by_adding(const Graph& graph, const SummedProduct& product, Value operand);
+
+/// What stands for an operand in a sum of operands: it, or what it was before it was rounded, as wide
+/// as sums are.
+Value before_rounding(const Graph& graph, Value operand);
+
+/// The product of such operands, as wide as sums are, after the steps that `like` takes.
+Tensor emit_product(const SummedProduct& like, Tensor a, Tensor b, bool transpose_a,
+                    bool transpose_b);
+
+}  // namespace fullbore
