@@ -35,10 +35,16 @@ Graph gather(const Graph& graph, bool& changed) {
 
 }  // namespace
 
+// What is gathered leaves nodes behind that nobody reads, and what they keep counts against what a loop
+// may stack: until nothing is found any more. Each time there are fewer products.
 Graph gather_products(const Graph& graph, const Target& target) {
-  bool changed = false;
-  const Graph gathered = gather(graph, changed);
-  return changed ? remove_dead(gathered, target) : graph;
+  Graph result = graph;
+  while (true) {
+    bool changed = false;
+    const Graph gathered = gather(result, changed);
+    if (!changed) return result;
+    result = remove_dead(gathered, target);
+  }
 }
 
 }  // namespace fullbore

@@ -140,8 +140,11 @@ class SiteGathering {
   Tensor emit(const Group& group) {
     const SummedProduct& first = group.products.front();
     const Origin origin(rewriter_.builder(), *first.product);
-    if (group.way == Group::Way::rows)
-      return emit_product(first, rows_of(group, 0), rows_of(group, 1), true, false);
+    if (group.way == Group::Way::rows) {
+      const Tensor a = rows_of(group, 0);
+      const Tensor b = rows_of(group, 1);
+      return emit_product(first, a, b, true, false);
+    }
     const bool adds_a = group.way == Group::Way::add_a;
     const Tensor a = adds_a ? sum_of(group, 0) : rewriter_.tensor(first.a());
     const Tensor b = adds_a ? rewriter_.tensor(first.b()) : sum_of(group, 1);

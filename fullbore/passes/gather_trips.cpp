@@ -276,8 +276,9 @@ class TripGathering {
   Tensor product_of_rows(const SummedProduct& product) {
     const Origin origin(outer_, *product.product);
     const int64_t k = contracted_extent(body_, product);
-    return emit_product(product, gathered_rows(product.a(), k), gathered_rows(product.b(), k), true,
-                        false);
+    const Tensor a = gathered_rows(product.a(), k);
+    const Tensor b = gathered_rows(product.b(), k);
+    return emit_product(product, a, b, true, false);
   }
 
   Tensor product_of_sum(const TripProduct& product, Tensor sum) {

@@ -123,7 +123,7 @@ TEST(Fuzz, EveryPassAloneAndAllTogetherKeepTheValues) {
 // The generator is worth its time: graphs hold what it promises.
 TEST(Fuzz, GraphsReachEveryKindOfOp) {
   std::map<std::string, int> seen;
-  int loops = 0, gradients = 0;
+  int loops = 0, gradients = 0, gathered = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const RandomGraph random = random_graph(seed);
     for (const Node& node : random.graph.nodes()) {
@@ -131,12 +131,14 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
       loops += node.op->name == "loop";
     }
     gradients += !random.graph.nodes().empty();
+    gathered += print(run_pass("gather_products", random.graph, {})) != print(random.graph);
   }
   std::string missing;
   for (const OpDef* op : all_ops())
     if (seen[std::string(op->name)] == 0) missing += " " + std::string(op->name);
   EXPECT_EQ(missing, "");
   EXPECT_GT(loops, 50);
+  EXPECT_GT(gathered, 20);
 }
 
 TEST(Fuzz, ShrinkingKeepsTheFailureAndLittleElse) {

@@ -189,6 +189,50 @@ std::vector<Tensor> reduce_elements(Workbench& bench) {
   return {reduced};
 }
 
+namespace {
+
+// Is it a row of what a loop is given slice by slice?
+bool is_slice(Tensor x) {
+  const Graph& graph = x.builder().graph();
+  return std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const Graph::Input& input) {
+    return input.value == x.value() && input.name.starts_with("slice");
+  });
+}
+
+}  // namespace
+
+Tensor sum_of_products(Workbench& bench, Tensor sum) {
+  std::vector<Tensor> factors;
+  const auto factor = [&](int64_t rows, int64_t columns) {
+    const Shape shape = {rows, columns};
+    for (Tensor known : factors)
+      if (known.shape() == shape && bench.chance(0.4)) return known;
+    const auto ready = bench.pick(
+        [&](Tensor x) { return x.dtype() == bench.options.dtype && x.shape() == shape; });
+    const Tensor x = ready && bench.chance(0.7) ? bench.builder.import(*ready)
+                                                : adapt(bench.pick_floating(), shape);
+    // What a sum itself goes into would grow from trip to trip.
+    factors.push_back(bench.depth > 0 && !is_slice(x) ? tanh(x) : x);
+    return factors.back();
+  };
+  const int64_t m = sum.dim(0), n = sum.dim(1);
+  const auto product = [&] {
+    const int64_t k = 1 + bench.below(3);
+    if (bench.chance(0.2)) return matmul(factor(m, k), factor(n, k), {.transpose_b = true});
+    if (bench.chance(0.2))
+      return transpose(matmul(factor(k, n), factor(k, m), {.transpose_a = true}), {1, 0});
+    return matmul(factor(k, m), factor(k, n), {.transpose_a = true});
+  };
+  for (int64_t i = 0; i < 1 + bench.below(3); ++i)
+    sum = bench.chance(0.5) ? sum + product() : product() + sum;
+  return sum;
+}
+
+std::vector<Tensor> add_products(Workbench& bench) {
+  const Tensor initial = adapt(bench.pick_floating(), {1 + bench.below(6), 1 + bench.below(6)});
+  return {sum_of_products(bench, initial)};
+}
+
 std::vector<Tensor> multiply_matrices(Workbench& bench) {
   const auto found = bench.pick([&](Tensor x) { return x.rank() >= 2 && is_floating(x.dtype()); });
   if (!found) return {};

@@ -42,6 +42,10 @@ struct Workbench {
 /// in place where the shapes are equal.
 Tensor adapt(Tensor x, const Shape& shape);
 
+/// `sum` [m, n] plus up to three products of values over one to three rows, some of them transposed and
+/// some with a factor in common: as the gradient of a shared weight is made.
+Tensor sum_of_products(Workbench& bench, Tensor sum);
+
 /// Each adds nodes and returns their results, or nothing where it does not apply.
 using Choice = std::vector<Tensor> (*)(Workbench&);
 std::vector<Tensor> call_by_sample(Workbench& bench);  ///< any registered op
@@ -49,6 +53,7 @@ std::vector<Tensor> call_elementwise(Workbench& bench);
 std::vector<Tensor> move_elements(Workbench& bench);
 std::vector<Tensor> reduce_elements(Workbench& bench);
 std::vector<Tensor> multiply_matrices(Workbench& bench);
+std::vector<Tensor> add_products(Workbench& bench);
 std::vector<Tensor> add_constant(Workbench& bench);
 std::vector<Tensor> repeat_node(Workbench& bench);  ///< emits a node that is there again
 std::vector<Tensor> run_loop(Workbench& bench);

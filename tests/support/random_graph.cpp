@@ -55,9 +55,10 @@ class Maker {
 
   void choose() {
     static const std::vector<Choice> choices = {
-        call_by_sample,    call_by_sample, call_by_sample, call_elementwise, call_elementwise,
-        call_elementwise,  move_elements,  move_elements,  reduce_elements,  reduce_elements,
-        multiply_matrices, add_constant,   repeat_node,    run_loop,         differentiate};
+        call_by_sample,   call_by_sample,   call_by_sample,    call_elementwise,
+        call_elementwise, call_elementwise, move_elements,     move_elements,
+        reduce_elements,  reduce_elements,  multiply_matrices, add_products,
+        add_constant,     repeat_node,      run_loop,          differentiate};
     const std::vector<Tensor> results = bench_.one_of(choices)(bench_);
     if (!evaluate()) return;
     for (Tensor x : results)

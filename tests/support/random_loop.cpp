@@ -41,9 +41,13 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, boo
     const Tensor before = body.carried[i];
     const auto made = inner.pick(
         [&](Tensor x) { return x.dtype() == before.dtype() && x.type().elements() > 0; });
-    // At times a carried value does not change, and at times it is only counted up.
+    // At times a carried value does not change, and at times it is only counted up. Some are sums of
+    // products, as the gradients of weights are.
     Tensor next = before;
-    if (is_floating(before.dtype()) && made && !inner.chance(0.1))
+    if (before.dtype() == inner.options.dtype && before.rank() == 2 &&
+        before.type().elements() > 0 && inner.chance(0.5)) {
+      next = sum_of_products(inner, before);
+    } else if (is_floating(before.dtype()) && made && !inner.chance(0.1))
       next = damped(adapt(inner.builder.import(*made), before.shape()));
     else if (!is_floating(before.dtype()) && before.dtype() != DType::boolean)
       next = before + 1.0;
