@@ -7,11 +7,11 @@ namespace fullbore {
 /// Makes one product of the many that are added up where a matrix is shared: the gradient of a weight
 /// that a loop's trips, or several places of a model, use.
 ///
-/// - Products that share an operand: the others are added up first, and multiplied once. So is the
-///   gradient of what every trip of a recursion makes of a fixed context.
 /// - Products that contract rows, in a loop that carries their sum: the loop stacks the rows instead, and
 ///   one product behind it contracts those of all trips. Rows that the loop reads as slices are there.
 /// - The same at several places of a graph, on rows that are copied behind one another.
+/// - Products at several places that share an operand: the others are added up first, and multiplied
+///   once. So is the gradient of what all steps of an unrolled recursion read of a fixed context.
 ///
 /// Rows are gathered where they are fewer bytes than the sum that each product would read and write: so
 /// it pays for few rows against a large matrix (recurrences, small batches), while a product of many

@@ -1,13 +1,11 @@
 #include "fullbore/passes/gather_trips.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
 
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
-#include "fullbore/ops/compose.h"
+#include "fullbore/ops/ops.h"
 #include "fullbore/passes/product_sums.h"
 #include "fullbore/passes/simplify_rules.h"
 
@@ -23,22 +21,10 @@ Value root_of(const Graph& graph, Value value) {
   return value;
 }
 
-/// How the products of all trips become one.
-enum class Way : uint8_t {
-  rows,   ///< stacked, or read where they were sliced from
-  add_a,  ///< b is the same on all trips: the loop carries the sum of the a's
-  add_b
-};
-
-struct TripProduct {
-  SummedProduct summed;
-  Way way = Way::rows;
-};
-
 /// A sum that the loop is not to carry any more.
 struct TripSum {
   size_t carried;
-  std::vector<TripProduct> products;
+  std::vector<SummedProduct> products;
 };
 
 class TripGathering {
@@ -80,20 +66,12 @@ class TripGathering {
   Tensor operand(size_t i) const {
     return operands_[i - 1 + static_cast<size_t>(shape_.first_carried())];
   }
-  // Which input of the body between `first` and `last` the root is, or 0, which is the index.
-  size_t input_among(Value root, size_t first, size_t last) const {
-    for (size_t i = first; i < last; ++i)
-      if (input(i) == root) return i;
-    return 0;
-  }
-  bool is_invariant(Value value) const {
-    return input_among(root_of(body_, value), first_capture(), body_.inputs().size()) > 0;
-  }
-
   // The operand whose rows the value is, trip by trip: all of them, and zeros where no trip was made.
   Tensor all_rows(Value root) const {
-    const size_t i = input_among(root, first_slice(), first_capture());
-    return i > 0 && (!may_skip_trips() || is_zero_elsewhere(operand(i))) ? operand(i) : Tensor{};
+    for (size_t i = first_slice(); i < first_capture(); ++i)
+      if (input(i) == root && (!may_skip_trips() || is_zero_elsewhere(operand(i))))
+        return operand(i);
+    return {};
   }
   bool may_skip_trips() const { return shape_.counted || shape_.until; }
   // Was it stacked by a loop that made the same trips?
@@ -112,20 +90,6 @@ class TripGathering {
                       : made.counted && maker->inputs[0] == count;
   }
 
-  // Sets the way of each product; false if one has none.
-  bool find_ways(const ProductSum& sum, TripSum& found) const {
-    for (const SummedProduct& product : sum.products) {
-      const bool a = is_invariant(product.a()), b = is_invariant(product.b());
-      if (a && b) return false;
-      const Way way = a ? Way::add_b : b ? Way::add_a : Way::rows;
-      if (way == Way::rows ? !contracts_rows(body_, product)
-                           : !gains_by_adding(body_, product, a ? product.b() : product.a()))
-        return false;
-      found.products.push_back({product, way});
-    }
-    return true;
-  }
-
   // Is carried value `c` a sum of products alone, that gains by being gathered?
   bool take(size_t c) {
     const Value previous = input(1 + c);
@@ -133,18 +97,17 @@ class TripGathering {
     if (uses_[place(previous)] != 1 || uses_[place(next)] != 1) return false;
     const ProductSum sum = product_sum(body_, uses_, next);
     if (sum.products.empty() || sum.others != std::vector<Value>{previous}) return false;
-    TripSum found{c, {}};
-    if (!find_ways(sum, found)) return false;
     std::vector<Value> rows;  // to be stacked in addition
-    for (const TripProduct& product : found.products)
-      if (product.way == Way::rows)
-        for (Value value : {product.summed.a(), product.summed.b()}) {
-          const Value root = root_of(body_, value);
-          const bool known = std::count(stacked_.begin(), stacked_.end(), root) +
-                                 std::count(rows.begin(), rows.end(), root) >
-                             0;
-          if (!known && !all_rows(root).valid()) rows.push_back(root);
-        }
+    for (const SummedProduct& product : sum.products) {
+      if (!contracts_rows(body_, product)) return false;
+      for (Value value : {product.a(), product.b()}) {
+        const Value root = root_of(body_, value);
+        const bool known = std::count(stacked_.begin(), stacked_.end(), root) +
+                               std::count(rows.begin(), rows.end(), root) >
+                           0;
+        if (!known && !all_rows(root).valid()) rows.push_back(root);
+      }
+    }
     int64_t bytes = 0;
     for (Value row : rows) bytes += body_.type(row).bytes();
     const bool pays = bytes <= body_.type(next).bytes();
@@ -157,15 +120,11 @@ class TripGathering {
       vanishing_.insert(product.steps.begin(), product.steps.end());
     }
     taken_[c] = true;
-    sums_.push_back(std::move(found));
+    sums_.push_back({c, sum.products});
     return true;
   }
 
-  static Value added_operand(const TripProduct& product) {
-    return product.way == Way::add_a ? product.summed.a() : product.summed.b();
-  }
-
-  // The loop without those sums, with what is gathered instead.
+  // The loop without those sums, which stacks rows instead.
   void emit_loop() {
     GraphBuilder body(body_.name());
     std::vector<Tensor> values(static_cast<size_t>(body_.value_count()));
@@ -178,16 +137,6 @@ class TripGathering {
     declare(0);
     for (size_t c = 0; c < carried(); ++c)
       if (!taken_[c]) declare(1 + c);
-    std::vector<Tensor> sums;
-    for (const TripSum& sum : sums_)
-      for (const TripProduct& product : sum.products) {
-        if (product.way == Way::rows) continue;
-        const Origin origin(outer_, *product.summed.product);
-        const TensorType& type = body_.type(added_operand(product));
-        const Tensor zero = full(outer_, {compute_dtype(type.dtype), type.shape}, 0, origin.loc());
-        sums.push_back(body.input(unused_name(body), Role::local, zero.type()));
-        operands.push_back(zero);
-      }
     const size_t carries = operands.size() - static_cast<size_t>(shape_.first_carried());
     for (size_t i = first_slice(); i < body_.inputs().size(); ++i) declare(i);
     for (const Node& node : body_.nodes()) {
@@ -197,7 +146,7 @@ class TripGathering {
       const std::vector<Tensor> made = body.emit_like(node, inputs);
       for (size_t k = 0; k < made.size(); ++k) values[place(node.outputs[k])] = made[k];
     }
-    emit_outputs(body, values, sums);
+    emit_outputs(body, values);
     if (body.graph().outputs().empty()) return;  // all rows are there already
     Node changed = node_;
     changed.attributes.set("carried", static_cast<int64_t>(carries));
@@ -205,52 +154,29 @@ class TripGathering {
     made_ = outer_.emit_like(changed, operands);
   }
 
-  void emit_outputs(GraphBuilder& body, const std::vector<Tensor>& values,
-                    const std::vector<Tensor>& sums) const {
+  void emit_outputs(GraphBuilder& body, const std::vector<Tensor>& values) const {
     const auto output = [&](size_t i) {
       body.output(body_.outputs()[i].name, values[place(body_.outputs()[i].value)]);
     };
     for (size_t c = 0; c < carried(); ++c)
       if (!taken_[c]) output(c);
-    size_t next = 0;
-    for (const TripSum& sum : sums_)
-      for (const TripProduct& product : sum.products) {
-        if (product.way == Way::rows) continue;
-        const Origin origin(body, *product.summed.product);
-        const Value addend = before_rounding(body_, added_operand(product));
-        body.output("sum", add(sums[next], widened(values[place(addend)])));
-        ++next;
-      }
     for (size_t s = 0; s < static_cast<size_t>(shape_.stacked); ++s) output(carried() + s);
     for (size_t s = static_cast<size_t>(shape_.stacked); s < stacked_.size(); ++s)
       body.output("rows", values[place(stacked_[s])]);
     if (shape_.until) output(body_.outputs().size() - 1);
   }
 
-  std::string unused_name(const GraphBuilder& body) const {
-    for (int i = 0;; ++i) {
-      std::string name = fmt::format("gathered{}", i);
-      if (body_.find_input(name) < 0 && body.graph().find_input(name) < 0) return name;
-    }
-  }
-
-  // The new loop's results are: carried values that stay, sums of operands, stacked rows, trips made.
+  // The new loop's results are: carried values that stay, stacked rows, trips made.
   std::vector<Tensor> results() {
     std::vector<Tensor> result(carried());
-    size_t next = 0;
     for (size_t c = 0; c < carried(); ++c)
-      if (!taken_[c]) result[c] = made_[next++];
-    size_t next_sum = next;
-    for (const TripSum& sum : sums_)
-      for (const TripProduct& product : sum.products) next += product.way == Way::rows ? 0 : 1;
-    first_row_ = next;
+      if (!taken_[c]) result[c] = made_[first_row_++];
     for (const TripSum& sum : sums_) {
       const Tensor initial = operand(1 + sum.carried);
       Tensor total = number_everywhere(initial) == 0.0 ? Tensor{} : initial;
-      for (const TripProduct& product : sum.products) {
-        const Tensor term = product.way == Way::rows ? product_of_rows(product.summed)
-                                                     : product_of_sum(product, made_[next_sum++]);
-        const Origin origin(outer_, *product.summed.product);
+      for (const SummedProduct& product : sum.products) {
+        const Tensor term = product_of_all_trips(product);
+        const Origin origin(outer_, *product.product);
         total = total.valid() ? add(total, term) : term;
       }
       result[sum.carried] = total;
@@ -273,26 +199,12 @@ class TripGathering {
     return reshape(rows, {shape_.trips * k, k == 1 ? type.elements() : type.shape[1]});
   }
 
-  Tensor product_of_rows(const SummedProduct& product) {
+  Tensor product_of_all_trips(const SummedProduct& product) {
     const Origin origin(outer_, *product.product);
     const int64_t k = contracted_extent(body_, product);
     const Tensor a = gathered_rows(product.a(), k);
     const Tensor b = gathered_rows(product.b(), k);
     return emit_product(product, a, b, true, false);
-  }
-
-  Tensor product_of_sum(const TripProduct& product, Tensor sum) {
-    const Origin origin(outer_, *product.summed.product);
-    const SummedProduct& summed = product.summed;
-    const auto fixed = [&](Value value) {
-      const size_t i = input_among(root_of(body_, value), first_capture(), body_.inputs().size());
-      const Shape& shape = body_.type(value).shape;
-      return operand(i).shape() == shape ? operand(i) : reshape(operand(i), shape);
-    };
-    const Tensor added = as_dtype(sum, body_.type(added_operand(product)).dtype);
-    const bool is_a = product.way == Way::add_a;
-    return emit_product(summed, is_a ? added : fixed(summed.a()), is_a ? fixed(summed.b()) : added,
-                        summed.transpose_a(), summed.transpose_b());
   }
 
   GraphBuilder& outer_;

@@ -26,6 +26,7 @@ const std::vector<Pass>& pipeline();
 struct PassRecord {
   std::string_view name;
   bool ran = false;
+  bool changed = false;  ///< something other than it got came out
   int nodes_before = 0;
   int nodes_after = 0;
   double seconds = 0;

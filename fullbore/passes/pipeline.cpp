@@ -33,6 +33,20 @@ int count_nodes(const Graph& graph) {
   return count;
 }
 
+bool is_same(const Graph& a, const Graph& b) {
+  const auto same_node = [](const Node& x, const Node& y) {
+    return x.op == y.op && x.inputs == y.inputs && x.attributes == y.attributes &&
+           (x.body == y.body || (x.body && y.body && is_same(*x.body, *y.body)));
+  };
+  const auto same_output = [](const Graph::Output& x, const Graph::Output& y) {
+    return x.value == y.value;
+  };
+  return std::equal(a.nodes().begin(), a.nodes().end(), b.nodes().begin(), b.nodes().end(),
+                    same_node) &&
+         std::equal(a.outputs().begin(), a.outputs().end(), b.outputs().begin(), b.outputs().end(),
+                    same_output);
+}
+
 void check_disabled(const std::set<std::string>& disabled) {
   std::vector<std::string> optional;
   for (const Pass& pass : pipeline())
@@ -119,9 +133,11 @@ Graph run_passes(Graph graph, const Target& target, const PassOptions& options,
     record.ran = !options.disabled.contains(std::string(pass.name));
     if (record.ran) {
       const auto start = std::chrono::steady_clock::now();
-      graph = run_verified(pass, graph, target);
+      Graph result = run_verified(pass, graph, target);
       record.seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      record.changed = !is_same(graph, result);
+      graph = std::move(result);
       record.nodes_after = count_nodes(graph);
       if (options.dump) options.dump(pass.name, graph);
     }

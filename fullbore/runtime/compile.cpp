@@ -18,31 +18,67 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The estimate that recomputation works with knows no scratch memory and no gaps: what the plan takes
-// beyond the limit is taken off it until the plan fits or nothing more can be given up.
-constexpr int kMostAttempts = 6;
-
 int64_t run_bytes(const Plan& plan, const CompileOptions& options) {
   return plan.peak_bytes() + (options.keeps_snapshot ? plan.state_bytes : 0);
 }
-
-Plan plan_within(Graph graph, Backend& backend, Target target, const CompileOptions& options,
-                 const PlanOptions& planning) {
-  Plan plan = make_plan(graph, backend, planning);
-  int64_t estimate = estimated_arena_bytes(graph);
-  for (int i = 0; i < kMostAttempts && run_bytes(plan, options) > options.memory_bytes; ++i) {
-    target.arena_bytes =
-        std::max<int64_t>(1, estimate - (run_bytes(plan, options) - options.memory_bytes));
-    Graph smaller = run_pass("recompute", graph, target);
-    const int64_t reached = estimated_arena_bytes(smaller);
-    Plan attempt = make_plan(std::move(smaller), backend, planning);
-    const bool better = attempt.peak_bytes() < plan.peak_bytes();
-    if (better) plan = std::move(attempt);
-    if (!better || reached > target.arena_bytes) break;
-    estimate = reached;
-  }
-  return plan;
+bool exceeds(const Plan& plan, const CompileOptions& options) {
+  return options.memory_bytes > 0 && run_bytes(plan, options) > options.memory_bytes;
 }
+
+/// Passes and planning under one set of options.
+class Compilation {
+ public:
+  Compilation(Backend& backend, const Target& target, const CompileOptions& options, int workers)
+      : backend_(backend),
+        target_(target),
+        options_(options),
+        planning_{.workers = workers, .reuse_memory = options.reuse_memory} {}
+
+  Plan plan(Graph graph) const { return make_plan(std::move(graph), backend_, planning_); }
+
+  // What gathering takes is given up before anything is computed a second time.
+  void stop_gathering(const Graph& graph, Plan& plan, std::vector<PassRecord>& records) const {
+    if (std::none_of(records.begin(), records.end(), [](const PassRecord& record) {
+          return record.name == kGathering && record.changed;
+        }))
+      return;
+    PassOptions passes = options_.passes;
+    passes.disabled.insert(kGathering);
+    std::vector<PassRecord> others;
+    Plan without = this->plan(run_passes(graph, target_, passes, &others));
+    if (without.peak_bytes() >= plan.peak_bytes()) return;
+    plan = std::move(without);
+    records = std::move(others);
+  }
+
+  // The estimate that recomputation works with knows no scratch memory and no gaps: what the plan takes
+  // beyond the limit is taken off it until the plan fits or nothing more can be given up.
+  void recompute(Plan& plan) const {
+    const Graph graph = plan.graph;
+    Target target = target_;
+    int64_t estimate = estimated_arena_bytes(graph);
+    for (int i = 0; i < kMostAttempts && exceeds(plan, options_); ++i) {
+      target.arena_bytes =
+          std::max<int64_t>(1, estimate - (run_bytes(plan, options_) - options_.memory_bytes));
+      Graph smaller = run_pass("recompute", graph, target);
+      const int64_t reached = estimated_arena_bytes(smaller);
+      Plan attempt = this->plan(std::move(smaller));
+      const bool better = attempt.peak_bytes() < plan.peak_bytes();
+      if (better) plan = std::move(attempt);
+      if (!better || reached > target.arena_bytes) break;
+      estimate = reached;
+    }
+  }
+
+ private:
+  static constexpr const char* kGathering = "gather_products";
+  static constexpr int kMostAttempts = 6;
+
+  Backend& backend_;
+  const Target& target_;
+  const CompileOptions& options_;
+  const PlanOptions planning_;
+};
 
 }  // namespace
 
@@ -61,7 +97,7 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
   const Target target = compile_target(backend, options, workers);
   CompileReport own;
   CompileReport& record = report ? *report : own;
-  const PlanOptions planning = {.workers = workers, .reuse_memory = options.reuse_memory};
+  const Compilation compilation(backend, target, options, workers);
   Clock::time_point start = Clock::now();
   const PlanStore store(options.passes.dump ? "" : options.plan_folder);
   const std::string key = store.key(graph, target, options);
@@ -69,17 +105,18 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
     record.plan_was_kept = true;
     record.passes_seconds = seconds_since(start);
     start = Clock::now();
-    Plan plan = make_plan(std::move(*kept), backend, planning);
+    Plan plan = compilation.plan(std::move(*kept));
     record.plan_seconds = seconds_since(start);
     return plan;
   }
   Graph optimised = run_passes(graph, target, options.passes, &record.passes);
   record.passes_seconds = seconds_since(start);
   start = Clock::now();
-  const bool limited = options.memory_bytes > 0 && options.recompute == Recompute::automatic &&
-                       !options.passes.disabled.contains("recompute");
-  Plan plan = limited ? plan_within(std::move(optimised), backend, target, options, planning)
-                      : make_plan(std::move(optimised), backend, planning);
+  Plan plan = compilation.plan(std::move(optimised));
+  if (exceeds(plan, options)) compilation.stop_gathering(graph, plan, record.passes);
+  const bool may_recompute =
+      options.recompute == Recompute::automatic && !options.passes.disabled.contains("recompute");
+  if (may_recompute && exceeds(plan, options)) compilation.recompute(plan);
   store.put(key, plan.graph);
   record.plan_seconds = seconds_since(start);
   return plan;

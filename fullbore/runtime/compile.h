@@ -17,7 +17,8 @@ struct CompileOptions {
   std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
   std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
   Recompute recompute = Recompute::off;       ///< passes/recompute.h
-  /// Of Recompute::automatic: the planned peak to stay within, as far as that is possible; 0: any.
+  /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
+  /// without gathered products, and then, under Recompute::automatic, with values made again.
   int64_t memory_bytes = 0;
   bool keeps_snapshot = false;  ///< is there to be a second copy of the State within them?
   /// Folder of plans that earlier compilations of the same graph, for the same target, by the same

@@ -1,0 +1,142 @@
+// Products that a loop's trips have in common become one where memory allows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fullbore/autodiff/backward.h"
+#include "fullbore/backend/backend.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/ops.h"
+#include "fullbore/runtime/compile.h"
+#include "tests/support/program_check.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kRows = 4;
+constexpr int64_t kWidth = 32;
+
+std::vector<Literal> random_inputs(const Graph& graph) {
+  PhiloxStream draws(11);
+  std::vector<Literal> inputs;
+  for (const Graph::Input& input : graph.inputs()) {
+    Literal literal(graph.type(input.value));
+    for (int64_t i = 0; i < literal.elements(); ++i) literal.put(i, 0.3 * draws.normal());
+    literal.round();
+    inputs.push_back(std::move(literal));
+  }
+  return inputs;
+}
+
+/// h <- tanh(h W + x_t U + context C), and the gradients of all but x.
+Graph recurrence(int64_t trips) {
+  GraphBuilder builder;
+  const TensorType rows{DType::f32, {kRows, kWidth}};
+  const TensorType matrix{DType::f32, {kWidth, kWidth}};
+  const Tensor h = builder.input("h", Role::batch, rows);
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {trips, kRows, kWidth}});
+  const Tensor context = builder.input("context", Role::batch, rows);
+  const std::vector<Tensor> weights = {builder.input("w", Role::parameter, matrix),
+                                       builder.input("u", Role::parameter, matrix),
+                                       builder.input("c", Role::parameter, matrix)};
+  const LoopResult result = loop(builder, {h}, {x}, {.trips = trips}, [&](const LoopBody& body) {
+    const Tensor next = tanh(matmul(body.carried[0], weights[0]) +
+                             matmul(body.slices[0], weights[1]) + matmul(context, weights[2]));
+    return LoopStep{.carried = {next}};
+  });
+  const std::vector<Tensor> gradients = gradient(reduce_sum(result.carried[0], {0, 1}), weights);
+  for (const Tensor& each : gradients) builder.output("", each);
+  return builder.take();
+}
+
+/// The same, written trip by trip.
+Graph unrolled(int64_t trips) {
+  GraphBuilder builder;
+  const TensorType rows{DType::f32, {kRows, kWidth}};
+  const TensorType matrix{DType::f32, {kWidth, kWidth}};
+  Tensor h = builder.input("h", Role::batch, rows);
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {trips, kRows, kWidth}});
+  const Tensor context = builder.input("context", Role::batch, rows);
+  const std::vector<Tensor> weights = {builder.input("w", Role::parameter, matrix),
+                                       builder.input("u", Role::parameter, matrix),
+                                       builder.input("c", Role::parameter, matrix)};
+  for (int64_t i = 0; i < trips; ++i)
+    h = tanh(matmul(h, weights[0]) +
+             matmul(reshape(slice(x, 0, i, i + 1), rows.shape), weights[1]) +
+             matmul(context, weights[2]));
+  const std::vector<Tensor> gradients = gradient(reduce_sum(h, {0, 1}), weights);
+  for (const Tensor& each : gradients) builder.output("", each);
+  return builder.take();
+}
+
+/// Products of the plan's graph: those of the step itself, and those of each trip.
+struct Products {
+  int64_t of_step = 0;
+  int64_t of_trips = 0;
+  bool operator==(const Products&) const = default;
+};
+
+int64_t count_products(const Graph& graph) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [](const Node& node) { return node.op->is(Tag::contraction); });
+}
+Products products_of(const Graph& graph) {
+  Products result{count_products(graph)};
+  for (const Node& node : graph.nodes())
+    if (node.body) result.of_trips += count_products(*node.body);
+  return result;
+}
+
+Plan planned(const Graph& graph, const CompileOptions& options) {
+  const auto backend = make_backend(options.backend);
+  return compile_plan(graph, *backend, options, 1);
+}
+
+const CompileOptions kWithout = {.passes = {.disabled = {"gather_products"}}};
+
+// Of five products a trip keeps those of the forward pass and the one that takes the gradient back to h.
+// What is made of the context is outside anyway, for the trace itself sees that.
+TEST(Gathering, MakesOneProductOfAllTrips) {
+  const Products before = products_of(planned(recurrence(6), kWithout).graph);
+  const Products after = products_of(planned(recurrence(6), {}).graph);
+  EXPECT_EQ(before.of_trips, 5);
+  EXPECT_EQ(after.of_trips, 3);
+  EXPECT_EQ(after.of_step, before.of_step + 2);
+}
+
+TEST(Gathering, MakesOneProductOfManyPlaces) {
+  const Graph graph = unrolled(6);
+  const Products before = products_of(planned(graph, kWithout).graph);
+  const Products after = products_of(planned(graph, {}).graph);
+  EXPECT_EQ(before.of_step - after.of_step, 3 * 5);
+}
+
+TEST(Gathering, KeepsTheGradients) {
+  Team team(2);
+  for (const Graph& graph : {recurrence(6), unrolled(6), recurrence(1)})
+    for (const DType precision : {DType::f32, DType::bf16})
+      EXPECT_EQ(testing_support::check_against_oracle(graph, random_inputs(graph), team,
+                                                      {.precision = precision}),
+                "");
+}
+
+TEST(Gathering, IsGivenUpWherePlansWouldNotFit) {
+  const Graph graph = recurrence(64);
+  const int64_t without = planned(graph, kWithout).peak_bytes();
+  const int64_t with = planned(graph, {}).peak_bytes();
+  ASSERT_GT(with, without);
+  const auto within = [&](int64_t bytes) {
+    return planned(graph, {.memory_bytes = bytes}).peak_bytes();
+  };
+  EXPECT_EQ(within(with), with);
+  EXPECT_EQ(within(with - 1), without);
+  EXPECT_EQ(within(without), without);
+  // And before anything is computed a second time.
+  const Plan plan = planned(graph, {.recompute = Recompute::automatic, .memory_bytes = without});
+  EXPECT_EQ(plan.peak_bytes(), without);
+  EXPECT_EQ(products_of(plan.graph), products_of(planned(graph, kWithout).graph));
+}
+
+}  // namespace
+}  // namespace fullbore
