@@ -13,12 +13,12 @@ namespace fullbore {
 /// - Products at several places that share an operand: the others are added up first, and multiplied
 ///   once. So is the gradient of what all steps of an unrolled recursion read of a fixed context.
 ///
-/// Rows are gathered where they are fewer bytes than the sum that each product would read and write: so
-/// it pays for few rows against a large matrix (recurrences, small batches), while a product of many
-/// rows is as fast alone. And a loop's stacked rows may take no more memory than its sliced ones: loops
-/// that keep nothing per trip are there to save memory (accumulation, the chunks of an output head).
-/// Under a limit of memory that the plan does not keep to, the compiler leaves this pass out
-/// (runtime/compile.h).
+/// It pays for few rows against a large matrix (recurrences, small batches), whose products spend their
+/// time on the sum: rows are gathered where they are a fraction of its bytes. Products of many rows are as
+/// fast alone, and take no memory for rows. And a loop's stacked rows may take no more memory than its
+/// sliced ones: loops that keep nothing per trip are there to save memory (accumulation, the chunks of an
+/// output head). Under a limit of memory that the plan does not keep to, the compiler leaves this pass
+/// out (runtime/compile.h).
 ///
 /// Sums of trips that were not made stay exact, for the rows that a loop stacks for them are zero; rows
 /// from elsewhere are taken only where they are too, or where every trip is made.

@@ -12,6 +12,10 @@
 namespace fullbore {
 namespace {
 
+// A copied row is read and written once more, as is a sum; beyond about this share products of all rows
+// gain nothing over products of some (bench/gather_products.cpp).
+constexpr int64_t kRowsPerSum = 2;
+
 /// Products that become one, which stands where the last of them stood.
 struct Group {
   enum class Way : uint8_t { add_a, add_b, rows };
@@ -88,18 +92,14 @@ class SiteGathering {
     Group group{Group::Way::rows, {}};
     const SummedProduct& first = products.front();
     const TensorType& result = graph_.type(first.product->outputs[0]);
-    int64_t copied = 0;
     for (const SummedProduct& each : products) {
       const bool like = contracts_rows(graph_, each) && same_steps(first, each) &&
                         graph_.type(each.product->outputs[0]) == result &&
                         graph_.type(each.a()).dtype == graph_.type(first.a()).dtype;
-      if (!like || operand_bytes(each) > sum_bytes(each)) continue;
+      if (!like || kRowsPerSum * operand_bytes(each) > sum_bytes(each)) continue;
       group.products.push_back(each);
-      copied += operand_bytes(each);
     }
-    const auto saved = static_cast<int64_t>(group.products.size()) - 1;
-    if (saved < 1 || group.products.front().product != first.product ||
-        copied > saved * sum_bytes(first))
+    if (!group.products.empty() && group.products.front().product != first.product)
       group.products.clear();
     return group;
   }

@@ -123,7 +123,7 @@ TEST(Fuzz, EveryPassAloneAndAllTogetherKeepTheValues) {
 // The generator is worth its time: graphs hold what it promises.
 TEST(Fuzz, GraphsReachEveryKindOfOp) {
   std::map<std::string, int> seen;
-  int loops = 0, gradients = 0, gathered = 0;
+  int loops = 0, gradients = 0, gathered = 0, stacked = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const RandomGraph random = random_graph(seed);
     for (const Node& node : random.graph.nodes()) {
@@ -131,7 +131,9 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
       loops += node.op->name == "loop";
     }
     gradients += !random.graph.nodes().empty();
-    gathered += print(run_pass("gather_products", random.graph, {})) != print(random.graph);
+    const std::string after = print(run_pass("gather_products", random.graph, {}));
+    gathered += after != print(random.graph);
+    stacked += after.find("output \"rows\"") != std::string::npos;
   }
   std::string missing;
   for (const OpDef* op : all_ops())
@@ -139,6 +141,7 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
   EXPECT_EQ(missing, "");
   EXPECT_GT(loops, 50);
   EXPECT_GT(gathered, 20);
+  EXPECT_GT(stacked, 2);
 }
 
 TEST(Fuzz, ShrinkingKeepsTheFailureAndLittleElse) {

@@ -14,7 +14,7 @@
 namespace fullbore {
 namespace {
 
-constexpr int64_t kRows = 4;
+constexpr int64_t kRows = 2;
 constexpr int64_t kWidth = 32;
 
 std::vector<Literal> random_inputs(const Graph& graph) {

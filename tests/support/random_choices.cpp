@@ -202,6 +202,8 @@ bool is_slice(Tensor x) {
 }  // namespace
 
 Tensor sum_of_products(Workbench& bench, Tensor sum) {
+  const int64_t m = sum.dim(0), n = sum.dim(1);
+  const bool wide = m >= kWide;
   std::vector<Tensor> factors;
   const auto factor = [&](int64_t rows, int64_t columns) {
     const Shape shape = {rows, columns};
@@ -209,21 +211,21 @@ Tensor sum_of_products(Workbench& bench, Tensor sum) {
       if (known.shape() == shape && bench.chance(0.4)) return known;
     const auto ready = bench.pick(
         [&](Tensor x) { return x.dtype() == bench.options.dtype && x.shape() == shape; });
-    const Tensor x = ready && bench.chance(0.7) ? bench.builder.import(*ready)
-                                                : adapt(bench.pick_floating(), shape);
+    const Tensor x = ready && (wide || bench.chance(0.7)) ? bench.builder.import(*ready)
+                                                          : adapt(bench.pick_floating(), shape);
     // What a sum itself goes into would grow from trip to trip.
     factors.push_back(bench.depth > 0 && !is_slice(x) ? tanh(x) : x);
     return factors.back();
   };
-  const int64_t m = sum.dim(0), n = sum.dim(1);
   const auto product = [&] {
-    const int64_t k = 1 + bench.below(3);
-    if (bench.chance(0.2)) return matmul(factor(m, k), factor(n, k), {.transpose_b = true});
+    const int64_t k = wide ? 1 : 1 + bench.below(3);
+    if (!wide && bench.chance(0.2))
+      return matmul(factor(m, k), factor(n, k), {.transpose_b = true});
     if (bench.chance(0.2))
       return transpose(matmul(factor(k, n), factor(k, m), {.transpose_a = true}), {1, 0});
     return matmul(factor(k, m), factor(k, n), {.transpose_a = true});
   };
-  for (int64_t i = 0; i < 1 + bench.below(3); ++i)
+  for (int64_t i = 0; i < 1 + bench.below(wide ? 2 : 3); ++i)
     sum = bench.chance(0.5) ? sum + product() : product() + sum;
   return sum;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "tests/support/random_choices.h"
@@ -15,6 +16,9 @@ Tensor mean_of(Tensor x) {
   std::iota(axes.begin(), axes.end(), 0);
   return reduce_mean(x, axes);
 }
+
+// A sum of products of few rows, which nothing else in the body reads.
+bool is_wide(Tensor x) { return x.rank() == 2 && x.dim(0) >= kWide; }
 
 void fill_body(Workbench& inner) {
   static const std::vector<Choice> choices = {call_by_sample, call_elementwise, call_elementwise,
@@ -34,7 +38,8 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, boo
   inner.values = outer.values;  // to be captured
   inner.values.push_back(body.index);
   inner.values.insert(inner.values.end(), body.slices.begin(), body.slices.end());
-  inner.values.insert(inner.values.end(), body.carried.begin(), body.carried.end());
+  std::copy_if(body.carried.begin(), body.carried.end(), std::back_inserter(inner.values),
+               [](Tensor x) { return !is_wide(x); });
   fill_body(inner);
   LoopStep step;
   for (size_t i = 0; i < carried; ++i) {
@@ -44,10 +49,11 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, boo
     // At times a carried value does not change, and at times it is only counted up. Some are sums of
     // products, as the gradients of weights are.
     Tensor next = before;
-    if (before.dtype() == inner.options.dtype && before.rank() == 2 &&
-        before.type().elements() > 0 && inner.chance(0.5)) {
+    const bool may_be_sum =
+        before.dtype() == inner.options.dtype && before.rank() == 2 && before.type().elements() > 0;
+    if (may_be_sum && inner.chance(is_wide(before) ? 0.9 : 0.5))
       next = sum_of_products(inner, before);
-    } else if (is_floating(before.dtype()) && made && !inner.chance(0.1))
+    else if (is_floating(before.dtype()) && made && !inner.chance(0.1))
       next = damped(adapt(inner.builder.import(*made), before.shape()));
     else if (!is_floating(before.dtype()) && before.dtype() != DType::boolean)
       next = before + 1.0;
@@ -84,6 +90,11 @@ std::vector<Tensor> run_loop(Workbench& bench) {
     const Tensor rows = bench.pick_floating();
     if (rows.type().elements() == 0) continue;
     sliced.push_back(bench.builder.import(adapt(rows, bench.shape(2).inserted(0, options.trips))));
+  }
+  if (bench.chance(0.3)) {  // as it is for the gradient of a matrix that few rows of each trip meet
+    const int64_t width = kWide + bench.below(4);
+    carried.push_back(adapt(bench.pick_floating(), {width, 1 + bench.below(4)}));
+    sliced.push_back(adapt(bench.pick_floating(), {options.trips, 1, width}));
   }
   if (std::any_of(sliced.begin(), sliced.end(),
                   [&](Tensor x) { return x.type().elements() > bench.options.most_elements; }))
