@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "fullbore/ir/op_def.h"
 #include "fullbore/ops/compose.h"
 #include "fullbore/passes/product_sums.h"
 #include "fullbore/passes/rewriter.h"
@@ -16,12 +17,45 @@ namespace {
 // gain nothing over products of some (bench/gather_products.cpp).
 constexpr int64_t kRowsPerSum = 2;
 
+// Arithmetic that takes as long as moving a byte does (memory_offers.cpp).
+constexpr double kFlopsPerByte = 8;
+
 /// Products that become one, which stands where the last of them stood.
 struct Group {
   enum class Way : uint8_t { add_a, add_b, rows };
   Way way = Way::rows;
   std::vector<SummedProduct> products;  // in the order of the graph
 };
+
+// Do both go the same way to their sum?
+bool same_steps(const SummedProduct& a, const SummedProduct& b) {
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [](const Node* x, const Node* y) {
+                      return x->op == y->op && x->attributes == y->attributes;
+                    });
+}
+
+// Is it worth adding up `operand`s first, of which each would be multiplied by the same other operand, and
+// multiplying once?
+bool gains_by_adding(const Graph& graph, const SummedProduct& product, Value operand) {
+  const TensorType& result = graph.type(product.product->outputs[0]);
+  const auto bytes = [](const TensorType& type) {
+    return static_cast<double>(TensorType{compute_dtype(type.dtype), type.shape}.bytes());
+  };
+  const double arithmetic = 2 * static_cast<double>(result.elements()) *
+                            static_cast<double>(contracted_extent(graph, product));
+  return arithmetic + kFlopsPerByte * 2 * bytes(result) >
+         kFlopsPerByte * 2 * bytes(graph.type(operand));
+}
+
+// What stands for an operand in a sum of operands: it, or what it was before it was rounded.
+Value before_rounding(const Graph& graph, Value operand) {
+  const Node* node = graph.producer_node(operand);
+  const DType dtype = graph.type(operand).dtype;
+  const bool rounded = node && node->op->name == "cast" && is_low_precision(dtype) &&
+                       graph.type(node->inputs[0]).dtype == compute_dtype(dtype);
+  return rounded ? node->inputs[0] : operand;
+}
 
 class SiteGathering {
  public:
@@ -69,7 +103,7 @@ class SiteGathering {
            same_steps(x, y);
   }
 
-  // The first of `products` with those that share its operand `which`.
+  // Those of `products` that share operand `which` with the first of them.
   Group sharing(const std::vector<SummedProduct>& products, size_t which) const {
     Group group{which == 0 ? Group::Way::add_b : Group::Way::add_a, {}};
     const SummedProduct& first = products.front();
@@ -87,54 +121,67 @@ class SiteGathering {
     return TensorType{compute_dtype(type.dtype), type.shape}.bytes();
   }
 
-  // The first with those whose rows may be copied behind its own, if that moves less than they do.
+  bool has_few_rows(const SummedProduct& product) const {
+    return contracts_rows(graph_, product) &&
+           kRowsPerSum * operand_bytes(product) <= sum_bytes(product);
+  }
+  // Those of `products`, which have few rows, that become one with the first of them.
   Group contracting_rows(const std::vector<SummedProduct>& products) const {
     Group group{Group::Way::rows, {}};
     const SummedProduct& first = products.front();
-    const TensorType& result = graph_.type(first.product->outputs[0]);
-    for (const SummedProduct& each : products) {
-      const bool like = contracts_rows(graph_, each) && same_steps(first, each) &&
-                        graph_.type(each.product->outputs[0]) == result &&
-                        graph_.type(each.a()).dtype == graph_.type(first.a()).dtype;
-      if (!like || kRowsPerSum * operand_bytes(each) > sum_bytes(each)) continue;
-      group.products.push_back(each);
-    }
-    if (!group.products.empty() && group.products.front().product != first.product)
-      group.products.clear();
+    const auto type = [&](Value value) { return graph_.type(value); };
+    std::copy_if(products.begin(), products.end(), std::back_inserter(group.products),
+                 [&](const SummedProduct& each) {
+                   return type(each.product->outputs[0]) == type(first.product->outputs[0]) &&
+                          type(each.a()).dtype == type(first.a()).dtype && same_steps(first, each);
+                 });
     return group;
   }
 
   void gather(const ProductSum& sum) {
-    std::vector<SummedProduct> left = sum.products;
+    std::vector<SummedProduct> products = sum.products;
     const auto position = [&](const SummedProduct& each) {
       return graph_.producer(each.product->outputs[0]);
     };
-    std::sort(left.begin(), left.end(),
+    std::sort(products.begin(), products.end(),
               [&](const auto& x, const auto& y) { return position(x) < position(y); });
     Rest rest{sum.others, {}};
-    while (!left.empty()) {
-      Group best = sharing(left, 0);
-      if (Group other = sharing(left, 1); other.products.size() > best.products.size())
-        best = std::move(other);
-      if (best.products.size() < 2) best = contracting_rows(left);
-      if (best.products.size() < 2) {
-        const SummedProduct& alone = left.front();
-        rest.terms.push_back(
-            (alone.steps.empty() ? alone.product : alone.steps.back())->outputs[0]);
+    for (const size_t which : {0, 1}) {
+      std::map<Value, std::vector<SummedProduct>> buckets;
+      for (const SummedProduct& each : products)
+        if (!member_.contains(each.product)) buckets[each.product->inputs[which]].push_back(each);
+      for (auto& [operand, bucket] : buckets)
+        take(std::move(bucket), rest, [&](const auto& left) { return sharing(left, which); });
+    }
+    std::vector<SummedProduct> few;
+    for (const SummedProduct& each : products)
+      if (!member_.contains(each.product) && has_few_rows(each)) few.push_back(each);
+    take(std::move(few), rest, [&](const auto& left) { return contracting_rows(left); });
+    if (rest.groups.empty()) return;
+    for (const SummedProduct& each : products)
+      if (!member_.contains(each.product))
+        rest.terms.push_back((each.steps.empty() ? each.product : each.steps.back())->outputs[0]);
+    vanishing_.insert(sum.additions.begin(), sum.additions.end());
+    sums_[graph_.producer_node(sum.root)] = std::move(rest);
+  }
+
+  // Makes groups of what is left, each with the first, as long as they have two members.
+  template <class MakeGroup>
+  void take(std::vector<SummedProduct> left, Rest& rest, const MakeGroup& make_group) {
+    while (left.size() > 1) {
+      Group group = make_group(left);
+      if (group.products.size() < 2) {
         left.erase(left.begin());
         continue;
       }
-      for (const SummedProduct& each : best.products) {
-        std::erase_if(left, [&](const auto& other) { return other.product == each.product; });
+      for (const SummedProduct& each : group.products) {
         member_[each.product] = groups_.size();
         vanishing_.insert(each.steps.begin(), each.steps.end());
       }
+      std::erase_if(left, [&](const auto& each) { return member_.contains(each.product); });
       rest.groups.push_back(groups_.size());
-      groups_.push_back(std::move(best));
+      groups_.push_back(std::move(group));
     }
-    if (rest.groups.empty()) return;
-    vanishing_.insert(sum.additions.begin(), sum.additions.end());
-    sums_[graph_.producer_node(sum.root)] = std::move(rest);
   }
 
   Tensor emit(const Group& group) {

@@ -9,9 +9,6 @@
 namespace fullbore {
 namespace {
 
-// Arithmetic that takes as long as moving a byte does (memory_offers.cpp).
-constexpr double kFlopsPerByte = 8;
-
 bool is_used_once(const std::vector<int>& uses, Value value) {
   return uses[static_cast<size_t>(value.id)] == 1;
 }
@@ -70,13 +67,6 @@ ProductSum product_sum(const Graph& graph, const std::vector<int>& uses, Value r
   return sum;
 }
 
-bool same_steps(const SummedProduct& a, const SummedProduct& b) {
-  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
-                    [](const Node* x, const Node* y) {
-                      return x->op == y->op && x->attributes == y->attributes;
-                    });
-}
-
 int64_t contracted_extent(const Graph& graph, const SummedProduct& product) {
   const Shape& shape = graph.type(product.a()).shape;
   return shape[shape.rank() - (product.transpose_a() ? 2 : 1)];
@@ -87,25 +77,6 @@ bool contracts_rows(const Graph& graph, const SummedProduct& product) {
   if (graph.type(product.a()).shape.rank() != 2) return false;
   return (product.transpose_a() && !product.transpose_b()) ||
          contracted_extent(graph, product) == 1;
-}
-
-bool gains_by_adding(const Graph& graph, const SummedProduct& product, Value operand) {
-  const TensorType& result = graph.type(product.product->outputs[0]);
-  const auto bytes = [](const TensorType& type) {
-    return static_cast<double>(TensorType{compute_dtype(type.dtype), type.shape}.bytes());
-  };
-  const double arithmetic = 2 * static_cast<double>(result.elements()) *
-                            static_cast<double>(contracted_extent(graph, product));
-  return arithmetic + kFlopsPerByte * 2 * bytes(result) >
-         kFlopsPerByte * 2 * bytes(graph.type(operand));
-}
-
-Value before_rounding(const Graph& graph, Value operand) {
-  const Node* node = graph.producer_node(operand);
-  const DType dtype = graph.type(operand).dtype;
-  const bool rounded = node && node->op->name == "cast" && is_low_precision(dtype) &&
-                       graph.type(node->inputs[0]).dtype == compute_dtype(dtype);
-  return rounded ? node->inputs[0] : operand;
 }
 
 Tensor emit_product(const SummedProduct& like, Tensor a, Tensor b, bool transpose_a,

@@ -30,24 +30,13 @@ struct ProductSum {
 /// additions if it is none. `uses`: graph.use_counts().
 ProductSum product_sum(const Graph& graph, const std::vector<int>& uses, Value root);
 
-/// Do both go the same way to their sum?
-bool same_steps(const SummedProduct& a, const SummedProduct& b);
-
 /// Both operands are [k, ·], so that products with the same result become one on all of their rows.
 bool contracts_rows(const Graph& graph, const SummedProduct& product);
 
 /// Extent that is contracted.
 int64_t contracted_extent(const Graph& graph, const SummedProduct& product);
 
-/// Is it worth adding up `operand`s first, of which each would be multiplied by the same other
-/// operand, and multiplying once?
-bool gains_by_adding(const Graph& graph, const SummedProduct& product, Value operand);
-
-/// What stands for an operand in a sum of operands: it, or what it was before it was rounded, as wide
-/// as sums are.
-Value before_rounding(const Graph& graph, Value operand);
-
-/// The product of such operands, as wide as sums are, after the steps that `like` takes.
+/// The product of two operands, as wide as sums are, after the steps that `like` takes.
 Tensor emit_product(const SummedProduct& like, Tensor a, Tensor b, bool transpose_a,
                     bool transpose_b);
 
