@@ -98,11 +98,15 @@ const CompileOptions kWithout = {.passes = {.disabled = {"gather_products"}}};
 // Of five products a trip keeps those of the forward pass and the one that takes the gradient back to h.
 // What is made of the context is outside anyway, for the trace itself sees that.
 TEST(Gathering, MakesOneProductOfAllTrips) {
-  const Products before = products_of(planned(recurrence(6), kWithout).graph);
-  const Products after = products_of(planned(recurrence(6), {}).graph);
-  EXPECT_EQ(before.of_trips, 5);
-  EXPECT_EQ(after.of_trips, 3);
-  EXPECT_EQ(after.of_step, before.of_step + 2);
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    CompileOptions with = {.precision = precision}, without = kWithout;
+    without.precision = precision;
+    const Products before = products_of(planned(recurrence(6), without).graph);
+    const Products after = products_of(planned(recurrence(6), with).graph);
+    EXPECT_EQ(before.of_trips, 5);
+    EXPECT_EQ(after.of_trips, 3);
+    EXPECT_EQ(after.of_step, before.of_step + 2);
+  }
 }
 
 TEST(Gathering, MakesOneProductOfManyPlaces) {
