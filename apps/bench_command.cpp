@@ -43,12 +43,13 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   contender.batches = subject.job.batches;
   contender.decisions = subject.job.decisions;
   contender.machine = known_machine(subject.runner->team());
-  contender.plan = report_plan(runner.program().plan(), contender.machine.peaks);
+  for (size_t shape = 0; shape < runner.shapes(); ++shape)
+    contender.shapes.push_back({runner.batch_shape(shape).text(),
+                                report_plan(runner.plan(shape), contender.machine.peaks)});
+  contender.planned_peak_bytes = runner.planned_bytes();
   contender.parameters = parameter_count(runner.state());
-  contender.samples_per_step = runner.samples_per_step();
   contender.trace_seconds = runner.trace_seconds();
-  contender.compile_seconds =
-      runner.compilation().passes_seconds + runner.compilation().plan_seconds;
+  contender.compile_seconds = runner.compile_seconds();
   return subject;
 }
 
@@ -66,7 +67,6 @@ ExitCode run_bench(const BenchArguments& arguments) {
   console.clear();
   BenchReport report;
   report.config = arguments.job.config;
-  report.warm_up_steps = arguments.options.warm_up_steps;
   report.peak_resident_bytes = peak_resident_bytes();
   for (size_t i = 0; i < subjects.size(); ++i) {
     subjects[i].contender.times = std::move(times[i]);
@@ -109,6 +109,10 @@ void add_bench_command(Command root) {
       "process and run in turns from the same initial values on the same batches. The\n"
       "ratio is that of the throughputs in the same round: its median, with a 95 %\n"
       "confidence interval by bootstrap over the rounds.\n"
+      "\nWhere batches come in several shapes (data.batching=buckets) all figures are of\n"
+      "the mixture that was met: what was done over the time that it took, and a table\n"
+      "by shape. A round is then as many steps for both settings, and the warm-up lasts\n"
+      "until it has met every shape that is measured.\n"
       "\nExample:\n"
       "  fullbore bench configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore bench configs/gpt-shakespeare.yaml --vs engine.disabled_passes=[fuse]\n"

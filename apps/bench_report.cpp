@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <functional>
+#include <numeric>
 #include <string_view>
 
 #include "apps/measured_job.h"
@@ -17,23 +19,71 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kConfidence = 0.95;
 
-double step_seconds(const BenchContender& c) { return median(c.times.step_seconds); }
+double step_seconds(const BenchContender& c) { return c.times.seconds_per_step(); }
+
+/// The mean over the steps that were measured of what their plans say.
+double per_step(const BenchContender& c, double (*figure)(const PlanReport&)) {
+  const auto steps = static_cast<double>(c.times.step_seconds.size());
+  double sum = 0;
+  for (size_t i = 0; i < c.shapes.size(); ++i)
+    sum += static_cast<double>(c.times.shapes[i].step_seconds.size()) / steps *
+           figure(c.shapes[i].plan);
+  return sum;
+}
+double flops(const BenchContender& c) {
+  return per_step(c, [](const PlanReport& plan) { return plan.flops; });
+}
+double bytes_moved(const BenchContender& c) {
+  return per_step(c, [](const PlanReport& plan) { return plan.bytes_moved; });
+}
+double roofline_seconds(const BenchContender& c) {
+  return per_step(c, [](const PlanReport& plan) { return plan.roofline_seconds; });
+}
+double launches(const BenchContender& c) {
+  return per_step(c, [](const PlanReport& plan) { return static_cast<double>(plan.launches); });
+}
+
 double flops_share(const BenchContender& c) {
-  return c.plan.flops / step_seconds(c) / peak_flops(c.config, c.machine.peaks);
+  return flops(c) / step_seconds(c) / peak_flops(c.config, c.machine.peaks);
 }
 double bandwidth_share(const BenchContender& c) {
-  return c.plan.bytes_moved / step_seconds(c) / c.machine.peaks.bytes_per_second;
+  return bytes_moved(c) / step_seconds(c) / c.machine.peaks.bytes_per_second;
 }
-double wait_share(const BenchContender& c) {
-  double total = 0;
-  for (const double seconds : c.times.step_seconds) total += seconds;
-  return c.times.wait_seconds / total;
-}
+double roofline_share(const BenchContender& c) { return roofline_seconds(c) / step_seconds(c); }
+double wait_share(const BenchContender& c) { return c.times.wait_seconds / c.times.seconds(); }
 double tokens_per_second(const BenchContender& c) {
   return c.times.tokens_per_step() / step_seconds(c);
 }
 double samples_per_second(const BenchContender& c) {
-  return static_cast<double>(c.samples_per_step) / step_seconds(c);
+  return c.times.samples_per_step() / step_seconds(c);
+}
+
+double seconds_of(const ShapeTimes& times) {
+  return std::accumulate(times.step_seconds.begin(), times.step_seconds.end(), 0.0);
+}
+double tokens_per_second(const ShapeTimes& times) { return times.tokens / seconds_of(times); }
+
+/// Means of whole numbers are whole where there is one shape.
+Json number(double value) {
+  return value == std::floor(value) ? Json(static_cast<int64_t>(value)) : Json(value);
+}
+
+Json shapes_json(const BenchContender& c) {
+  Json shapes = Json::array();
+  for (size_t i = 0; i < c.shapes.size(); ++i) {
+    const ShapeTimes& times = c.times.shapes[i];
+    const PlanReport& plan = c.shapes[i].plan;
+    const bool met = !times.step_seconds.empty();
+    shapes.push_back({{"batch", c.shapes[i].batch},
+                      {"steps", times.step_seconds.size()},
+                      {"median_seconds", met ? Json(median(times.step_seconds)) : Json()},
+                      {"tokens_per_second", met ? Json(tokens_per_second(times)) : Json()},
+                      {"flops_per_step", plan.flops},
+                      {"bytes_per_step", plan.bytes_moved},
+                      {"roofline_seconds", plan.roofline_seconds},
+                      {"launches", plan.launches}});
+  }
+  return shapes;
 }
 
 Json contender_json(const BenchContender& c) {
@@ -46,34 +96,37 @@ Json contender_json(const BenchContender& c) {
           {"threads", c.machine.workers},
           {"parameters", c.parameters},
           {"tokens_per_step", c.times.tokens_per_step()},
-          {"samples_per_step", c.samples_per_step},
+          {"samples_per_step", number(c.times.samples_per_step())},
           {"steps", c.times.step_seconds.size()},
+          {"mixture", c.times.mixture},
           {"steps_per_round", c.times.steps_per_round},
           {"seconds_per_step",
            {{"median", spread.median},
             {"lower_quartile", spread.lower_quartile},
             {"upper_quartile", spread.upper_quartile},
             {"least", spread.least},
-            {"most", spread.most}}},
+            {"most", spread.most},
+            {"mean", c.times.seconds() / static_cast<double>(c.times.step_seconds.size())}}},
           {"round_seconds", c.times.round_seconds},
           {"tokens_per_second", tokens_per_second(c)},
           {"samples_per_second", samples_per_second(c)},
-          {"flops_per_step", c.plan.flops},
-          {"bytes_per_step", c.plan.bytes_moved},
+          {"flops_per_step", flops(c)},
+          {"bytes_per_step", bytes_moved(c)},
           {"share_of_peak_flops", flops_share(c)},
           {"share_of_bandwidth", bandwidth_share(c)},
-          {"roofline_seconds", c.plan.roofline_seconds},
-          {"share_of_roofline", c.plan.roofline_seconds / step_seconds(c)},
+          {"roofline_seconds", roofline_seconds(c)},
+          {"share_of_roofline", roofline_share(c)},
           {"data_wait_share", wait_share(c)},
-          {"launches", c.plan.launches},
-          {"planned_peak_bytes", c.plan.peak_bytes},
+          {"launches", number(launches(c))},
+          {"planned_peak_bytes", c.planned_peak_bytes},
           {"trace_seconds", c.trace_seconds},
           {"compile_seconds", c.compile_seconds},
           {"seconds_to_first_step", c.seconds_to_first_step},
           {"first_loss", c.times.first_loss},
           {"last_loss", c.times.last_loss},
           {"peak_flops", peak_flops(c.config, c.machine.peaks)},
-          {"peak_bytes_per_second", c.machine.peaks.bytes_per_second}};
+          {"peak_bytes_per_second", c.machine.peaks.bytes_per_second},
+          {"shapes", shapes_json(c)}};
 }
 
 using Cell = std::function<std::string(const BenchContender&)>;
@@ -105,8 +158,8 @@ std::string decision_lines(const BenchReport& report) {
 
 std::string time_rows(const BenchReport& report) {
   std::string text = row(report, "step", [](const BenchContender& c) {
-    return milliseconds(step_seconds(c)) + " ms, the median of " +
-           std::to_string(c.times.step_seconds.size());
+    return fmt::format("{} ms, the {} of {}", milliseconds(step_seconds(c)),
+                       c.times.mixture ? "mean" : "median", c.times.step_seconds.size());
   });
   text += row(report, "  quartiles", [](const BenchContender& c) {
     const Spread spread = spread_of(c.times.step_seconds);
@@ -130,18 +183,18 @@ std::string time_rows(const BenchReport& report) {
 
 std::string limit_rows(const BenchReport& report) {
   std::string text = row(report, "arithmetic", [](const BenchContender& c) {
-    return fmt::format("{}FLOP, {:.1f} % of peak", count_text(c.plan.flops), 100 * flops_share(c));
+    return fmt::format("{}FLOP, {:.1f} % of peak", count_text(flops(c)), 100 * flops_share(c));
   });
   text += row(report, "traffic", [](const BenchContender& c) {
-    return fmt::format("{}B, {:.1f} % of bandwidth", count_text(c.plan.bytes_moved),
+    return fmt::format("{}B, {:.1f} % of bandwidth", count_text(bytes_moved(c)),
                        100 * bandwidth_share(c));
   });
   text += row(report, "roofline", [](const BenchContender& c) {
-    return fmt::format("{} ms, {:.1f} % reached", milliseconds(c.plan.roofline_seconds),
-                       100 * c.plan.roofline_seconds / step_seconds(c));
+    return fmt::format("{} ms, {:.1f} % reached", milliseconds(roofline_seconds(c)),
+                       100 * roofline_share(c));
   });
   text += row(report, "memory", [](const BenchContender& c) {
-    return bytes_text(static_cast<double>(c.plan.peak_bytes)) + " planned";
+    return bytes_text(static_cast<double>(c.planned_peak_bytes)) + " planned";
   });
   text += row(report, "built in", [](const BenchContender& c) {
     return fmt::format("{} trace, {} compile", duration_text(c.trace_seconds),
@@ -156,16 +209,30 @@ std::string limit_rows(const BenchReport& report) {
   return text;
 }
 
+std::string shape_table(const BenchContender& c) {
+  std::string text = fmt::format("shapes, {}:\n", short_name(c));
+  text += fmt::format("  {:<14}{:>8}{:>14}{:>14}{:>14}\n", "batch", "steps", "median ms", "tok/s",
+                      "roofline ms");
+  for (size_t i = 0; i < c.shapes.size(); ++i) {
+    const ShapeTimes& times = c.times.shapes[i];
+    const bool met = !times.step_seconds.empty();
+    text +=
+        fmt::format("  {:<14}{:>8}{:>14}{:>14}{:>14}\n", c.shapes[i].batch,
+                    times.step_seconds.size(), met ? milliseconds(median(times.step_seconds)) : "-",
+                    met ? count_text(tokens_per_second(times)) : "-",
+                    milliseconds(c.shapes[i].plan.roofline_seconds));
+  }
+  return text;
+}
+
 }  // namespace
 
 ThroughputRatio ratio_of(const BenchReport& report) {
-  const BenchContender& a = report.contenders.at(0);
-  const BenchContender& b = report.contenders.at(1);
-  if (a.times.tokens > 0 && b.times.tokens > 0)
-    return compare_throughput(a.times, a.times.tokens_per_step(), b.times,
-                              b.times.tokens_per_step());
-  return compare_throughput(a.times, static_cast<double>(a.samples_per_step), b.times,
-                            static_cast<double>(b.samples_per_step));
+  const BenchmarkTimes& a = report.contenders.at(0).times;
+  const BenchmarkTimes& b = report.contenders.at(1).times;
+  if (a.tokens > 0 && b.tokens > 0)
+    return compare_throughput(a.round_tokens_per_second(), b.round_tokens_per_second());
+  return compare_throughput(a.round_samples_per_second(), b.round_samples_per_second());
 }
 
 Json to_json(const BenchReport& report) {
@@ -181,7 +248,7 @@ Json to_json(const BenchReport& report) {
                  {"fp32_flops", machine.peaks.fp32_flops},
                  {"bf16_flops", machine.peaks.bf16_flops},
                  {"bytes_per_second", machine.peaks.bytes_per_second}}},
-               {"warm_up_steps", report.warm_up_steps},
+               {"warm_up_steps", report.contenders.front().times.warm_up_steps},
                {"rounds", report.contenders.front().times.round_seconds.size()},
                {"contenders", contenders},
                {"peak_resident_bytes", report.peak_resident_bytes}};
@@ -199,14 +266,16 @@ Json to_json(const BenchReport& report) {
 
 std::string text(const BenchReport& report) {
   const BenchContender& first = report.contenders.front();
-  std::string out =
-      fmt::format("{}\n{}\nbatches: {}\n{}{} rounds after {} steps of warm-up\n", report.config,
-                  job_text(first.config, first.parameters, first.machine.workers), first.batches,
-                  decision_lines(report), first.times.round_seconds.size(), report.warm_up_steps);
+  std::string out = fmt::format(
+      "{}\n{}\nbatches: {}\n{}{} rounds after {} steps of warm-up\n", report.config,
+      job_text(first.config, first.parameters, first.machine.workers), first.batches,
+      decision_lines(report), first.times.round_seconds.size(), first.times.warm_up_steps);
   if (report.contenders.size() == 2) out += row(report, "", short_name);
   out += time_rows(report) + limit_rows(report);
   out += fmt::format("  {:<14}{} resident at most\n", "",
                      bytes_text(static_cast<double>(report.peak_resident_bytes)));
+  for (const BenchContender& contender : report.contenders)
+    if (contender.shapes.size() > 1) out += shape_table(contender);
   if (report.contenders.size() < 2) return out;
   const ThroughputRatio ratio = ratio_of(report);
   return out + fmt::format(

@@ -10,6 +10,12 @@
 
 namespace fullbore {
 
+/// A shape that batches come in, and the program for it.
+struct BenchShape {
+  std::string batch;  ///< of the first tensor: "[12,64]"
+  PlanReport plan;
+};
+
 /// One setting of a job, measured.
 struct BenchContender {
   std::string name;                   ///< "engine.precision=bf16", or "as configured"
@@ -18,9 +24,9 @@ struct BenchContender {
   std::string batches;                 ///< what they are made of, for people
   std::vector<std::string> decisions;  ///< what memory changed of the settings
   Machine machine;                     ///< peaks of as many threads as it has
-  PlanReport plan;
+  std::vector<BenchShape> shapes;      ///< as times.shapes has them
+  int64_t planned_peak_bytes = 0;      ///< of all programs together
   int64_t parameters = 0;
-  int64_t samples_per_step = 0;
   double trace_seconds = 0;
   double compile_seconds = 0;
   double seconds_to_first_step = 0;  ///< of trace, State, compilation and that step
@@ -28,8 +34,7 @@ struct BenchContender {
 };
 
 struct BenchReport {
-  std::string config;  ///< path
-  int warm_up_steps = 0;
+  std::string config;                      ///< path
   std::vector<BenchContender> contenders;  ///< one, or two of which the second is compared
   int64_t peak_resident_bytes = 0;         ///< of the process: of all contenders together
 };

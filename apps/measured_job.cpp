@@ -77,9 +77,12 @@ double peak_flops(const Config& config, const MachinePeaks& peaks) {
 }
 
 std::string job_text(const Config& config, int64_t parameters, int threads) {
-  return fmt::format("{}, {} parameters, {} x {} tokens, {}, {} thread{}", config.model.name,
-                     parameters, config.train.batch_size, config.model.context,
-                     config.engine.precision, threads, threads == 1 ? "" : "s");
+  const std::string batch =
+      config.data.tokens_per_batch > 0
+          ? fmt::format("at most {}", config.data.tokens_per_batch)
+          : fmt::format("{} x {}", config.train.batch_size, config.model.context);
+  return fmt::format("{}, {} parameters, {} tokens, {}, {} thread{}", config.model.name, parameters,
+                     batch, config.engine.precision, threads, threads == 1 ? "" : "s");
 }
 
 void check_output_file(const std::string& path) {

@@ -25,7 +25,8 @@ struct MeasuredJob {
   std::vector<std::string> decisions;  ///< what memory changed, as FittedConfig has it
 };
 /// The job that `train` would run, within the same budget of memory; without data.path, or with
-/// `vocabulary`, on random tokens. UsageError where it is not known how many distinct tokens there are to draw from.
+/// `vocabulary`, on random tokens. UsageError where it is not known how many distinct tokens there are
+/// to draw from.
 MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& console);
 
 /// The floating-point peak that a step of this precision is measured by, per second.

@@ -43,35 +43,54 @@ ChromeTrace make_trace(const ProfileArguments& arguments, const StepRunner& runn
   ChromeTrace trace(static_cast<size_t>(arguments.trace_mebibytes) << 20);
   for (int worker = 0; worker < workers; ++worker)
     trace.name_thread(worker, fmt::format("worker {}", worker));
-  trace.name_thread(workers, fmt::format("steps of {}", runner.program().plan().graph.name()));
+  trace.name_thread(workers, fmt::format("steps of {}", runner.plan(0).graph.name()));
   return trace;
 }
 
-/// One step that is recorded.
+std::vector<ProfiledShape> profiled_shapes(const StepRunner& runner) {
+  std::vector<ProfiledShape> shapes;
+  for (size_t shape = 0; shape < runner.shapes(); ++shape)
+    shapes.push_back({runner.batch_shape(shape).text(), &runner.plan(shape)});
+  return shapes;
+}
+
+/// One step that is recorded; `launches`: per shape.
 void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
-                 std::span<const PlannedLaunch> launches) {
+                 const std::vector<std::vector<PlannedLaunch>>& launches) {
   const int64_t begin = now_ns();
   const StepRunner::Step step = runner.run();
   const int64_t end = now_ns();
-  const std::vector<WorkerEvents> workers = runner.program().events();
-  profile.add(workers, step.run_seconds);
+  const std::vector<WorkerEvents> workers = runner.program(step.shape).events();
+  profile.add(workers, step.run_seconds, step.shape);
   const auto waited = static_cast<int64_t>(step.wait_seconds * 1e9);
   const int row = runner.team().workers();
-  trace.add(fmt::format("step {}", runner.steps()), row, begin, end, {{"loss", step.loss}});
+  trace.add(fmt::format("step {}", runner.steps()), row, begin, end,
+            {{"loss", step.loss}, {"batch", runner.batch_shape(step.shape).text()}});
   trace.add("wait for the batch", row, begin, begin + waited);
-  trace_step(trace, runner.program().plan(), launches, workers);
+  trace_step(trace, runner.plan(step.shape), launches[step.shape], workers);
+}
+
+void set_profiling(StepRunner& runner, bool on) {
+  for (size_t shape = 0; shape < runner.shapes(); ++shape) runner.program(shape).set_profiling(on);
 }
 
 void run_schedule(const ProfileArguments& arguments, StepRunner& runner, StepProfile& profile,
                   ChromeTrace& trace, Console& console) {
-  const std::vector<PlannedLaunch> launches = launch_list(runner.program().plan());
+  std::vector<std::vector<PlannedLaunch>> launches;
+  for (size_t shape = 0; shape < runner.shapes(); ++shape)
+    launches.push_back(launch_list(runner.plan(shape)));
+  // Until every shape that will be recorded was met.
+  const int64_t before = arguments.wait + arguments.warm_up;
+  const int64_t rest = (before + arguments.active) * int64_t{arguments.repeat} - before;
+  for (int64_t more = runner.steps_to_warm_up(before, rest) - before; more > 0; --more)
+    runner.run();
   for (int cycle = 0; cycle < arguments.repeat; ++cycle) {
     console.live(fmt::format("profiling, cycle {}/{}", cycle + 1, arguments.repeat));
     for (int i = 0; i < arguments.wait; ++i) runner.run();
-    runner.program().set_profiling(true);
+    set_profiling(runner, true);
     for (int i = 0; i < arguments.warm_up; ++i) runner.run();
     for (int i = 0; i < arguments.active; ++i) record_step(runner, profile, trace, launches);
-    runner.program().set_profiling(false);
+    set_profiling(runner, false);
   }
 }
 
@@ -86,7 +105,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   StepRunner runner(job.job);
   const int workers = runner.team().workers();
   const Machine machine = known_machine(runner.team());
-  StepProfile profile(runner.program().plan(), machine.peaks);
+  StepProfile profile(profiled_shapes(runner), machine.peaks);
   ChromeTrace trace = make_trace(arguments, runner, workers);
   run_schedule(arguments, runner, profile, trace, console);
   console.clear();
@@ -153,6 +172,10 @@ void add_profile_command(Command root) {
       "share of the step, launches per step, GFLOP/s, GB/s, and how much it reaches of\n"
       "what the machine's measured peaks allow. Launches inside loops count. Nothing is\n"
       "saved but the timeline (--trace \"\": not that either), for ui.perfetto.dev.\n"
+      "\nWhere batches come in several shapes (data.batching=buckets) a step is one of the\n"
+      "mixture that was recorded: each shape's medians, by how many of the steps had it.\n"
+      "A table of the shapes comes first; a kernel that knows no batch, such as the\n"
+      "optimiser's, is one row for all of them. More --active: a truer mixture.\n"
       "\nExample:\n"
       "  fullbore profile configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore profile configs/gpt2-124m.yaml train.batch_size=1 --wait 1 --repeat 1");

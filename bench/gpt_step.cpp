@@ -159,7 +159,7 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
   for (const Pass& pass : pipeline())
     if (!job.job.options.compile.passes.disabled.contains(std::string(pass.name)))
       passes.push_back(pass.name);
-  const Plan& plan = runner.program().plan();
+  const Plan& plan = runner.plan(0);
   return {{"ready", true},
           {"side", "fullbore"},
           {"flags", passes},

@@ -4,77 +4,17 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <cmath>
+#include <utility>
 
 #include "fullbore/base/text.h"
+#include "fullbore/monitor/launch_times.h"
 #include "fullbore/monitor/sample_statistics.h"
 
 namespace fullbore {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Span {
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;
-};
-
-// The workers' parts of the n-th launch of an entry make one span.
-std::vector<std::vector<Span>> spans_of(std::span<const WorkerEvents> workers, size_t launches) {
-  std::vector<std::vector<Span>> spans(launches);
-  for (const WorkerEvents& worker : workers) {
-    std::vector<size_t> next(launches, 0);
-    for (const LaunchEvent& event : worker.events) {
-      const auto launch = static_cast<size_t>(event.launch);
-      std::vector<Span>& known = spans[launch];
-      const size_t occurrence = next[launch]++;
-      if (occurrence == known.size()) {
-        known.push_back({event.begin_ns, event.end_ns});
-      } else {
-        known[occurrence].begin_ns = std::min(known[occurrence].begin_ns, event.begin_ns);
-        known[occurrence].end_ns = std::max(known[occurrence].end_ns, event.end_ns);
-      }
-    }
-  }
-  return spans;
-}
-
-/// A launch begins or ends.
-struct Change {
-  int64_t ns = 0;
-  size_t launch = 0;
-  bool begins = false;
-};
-
-// Nanoseconds of each launch but loops. Where several run side by side (plan/waves.h), each has an
-// equal part of the time, so that all of them together are the time in which any ran.
-std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
-                                 std::span<const PlannedLaunch> list) {
-  std::vector<Change> changes;
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (list[i].step->kind == Step::Kind::loop) continue;
-    for (const Span& span : spans[i]) {
-      changes.push_back({span.begin_ns, i, true});
-      changes.push_back({span.end_ns, i, false});
-    }
-  }
-  std::ranges::stable_sort(changes, {}, &Change::ns);
-  std::vector<double> times(spans.size(), 0);
-  std::vector<size_t> running;  // no more than there are workers
-  int64_t last_ns = 0;
-  for (const Change& change : changes) {
-    for (const size_t launch : running)
-      times[launch] +=
-          static_cast<double>(change.ns - last_ns) / static_cast<double>(running.size());
-    last_ns = change.ns;
-    if (change.begins)
-      running.push_back(change.launch);
-    else
-      running.erase(std::ranges::find(running, change.launch));
-  }
-  return times;
-}
 
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 
@@ -105,71 +45,139 @@ std::string kernel_cell(const std::string& kernel, int columns) {
   return shortened(text, columns);
 }
 
+bool is_whole(double value) { return value == std::round(value); }
+
+// A kernel of one shape among several runs in some steps only.
+std::string launches_text(double launches) {
+  return is_whole(launches) || launches >= 100 ? fmt::format("{:.0f}", launches)
+                                               : fmt::format("{:.1f}", launches);
+}
+
+Json launches_json(double launches) {
+  return is_whole(launches) ? Json(static_cast<int64_t>(launches)) : Json(launches);
+}
+
+std::string shape_table(const StepProfile& profile) {
+  std::string text = fmt::format("{:<16}{:>8}{:>8}{:>14}{:>14}\n", "batch", "steps", "share",
+                                 "median ms", "roofline ms");
+  for (const StepProfile::ShapeTimes& shape : profile.shapes())
+    text += fmt::format("{:<16}{:>8}{:>8}{:>14}{:>14.3f}\n", shape.batch, shape.steps,
+                        percent(shape.share),
+                        shape.steps > 0 ? fmt::format("{:.3f}", shape.step_seconds * 1e3) : "-",
+                        shape.roofline_seconds * 1e3);
+  return text + '\n';
+}
+
 }  // namespace
 
 StepProfile::StepProfile(const Plan& plan, const MachinePeaks& peaks)
-    : plan_(plan),
-      peaks_(peaks),
-      roofline_seconds_(fullbore::roofline_seconds(plan, peaks)),
-      list_(launch_list(plan)),
-      times_(list_.size()) {}
+    : StepProfile(std::vector<ProfiledShape>{{"", &plan}}, peaks) {}
 
-// Seconds of each entry in this step, a loop's without what it holds.
-std::vector<double> StepProfile::launch_seconds(std::span<const WorkerEvents> workers) {
-  const std::vector<std::vector<Span>> spans = spans_of(workers, list_.size());
-  const std::vector<double> shared = shared_times(spans, list_);
-  std::vector<double> seconds(list_.size(), 0);
-  for (size_t i = list_.size(); i-- > 0;) {  // what a loop holds stands after it
-    double whole = 1e-9 * shared[i];
-    if (list_[i].step->kind == Step::Kind::loop)
-      for (const Span& span : spans[i])
-        whole += 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
-    seconds[i] += whole;
-    times_[i].launches += static_cast<int64_t>(spans[i].size());
-    if (list_[i].parent >= 0) seconds[static_cast<size_t>(list_[i].parent)] -= whole;
+StepProfile::StepProfile(const std::vector<ProfiledShape>& shapes, const MachinePeaks& peaks)
+    : peaks_(peaks) {
+  for (const ProfiledShape& shape : shapes) {
+    ShapeProfile profile{.batch = shape.batch,
+                         .plan = shape.plan,
+                         .roofline_seconds = fullbore::roofline_seconds(*shape.plan, peaks),
+                         .list = launch_list(*shape.plan),
+                         .times = {},
+                         .step_seconds = {}};
+    profile.times.resize(profile.list.size());
+    shapes_.push_back(std::move(profile));
   }
+}
+
+void StepProfile::add(std::span<const WorkerEvents> workers, double step_seconds, size_t shape) {
+  for (const WorkerEvents& worker : workers) dropped_ += worker.dropped;
+  ShapeProfile& profile = shapes_[shape];
+  const std::vector<LaunchTime> times = launch_times(workers, profile.list);
+  for (size_t i = 0; i < times.size(); ++i) {
+    profile.times[i].seconds.push_back(times[i].seconds);
+    profile.times[i].launches += times[i].launches;
+  }
+  profile.step_seconds.push_back(step_seconds);
+}
+
+double StepProfile::ShapeProfile::median_step() const {
+  return step_seconds.empty() ? 0 : median(step_seconds);
+}
+
+double StepProfile::ShapeProfile::idle_seconds() const {
+  if (step_seconds.empty()) return 0;
+  double launched = 0;
+  for (const LaunchTimes& each : times) launched += median(each.seconds);
+  return std::max(0.0, median_step() - launched);
+}
+
+int64_t StepProfile::steps() const {
+  size_t steps = 0;
+  for (const ShapeProfile& shape : shapes_) steps += shape.step_seconds.size();
+  return static_cast<int64_t>(steps);
+}
+
+double StepProfile::weight(const ShapeProfile& shape) const {
+  return static_cast<double>(shape.step_seconds.size()) / static_cast<double>(steps());
+}
+
+double StepProfile::step_seconds() const {
+  double seconds = 0;
+  for (const ShapeProfile& shape : shapes_) seconds += weight(shape) * shape.median_step();
   return seconds;
 }
 
-void StepProfile::add(std::span<const WorkerEvents> workers, double step_seconds) {
-  for (const WorkerEvents& worker : workers) dropped_ += worker.dropped;
-  const std::vector<double> seconds = launch_seconds(workers);
-  for (size_t i = 0; i < seconds.size(); ++i)
-    times_[i].seconds.push_back(std::max(seconds[i], 0.0));
-  step_seconds_.push_back(step_seconds);
-}
-
-double StepProfile::step_seconds() const { return median(step_seconds_); }
-
 double StepProfile::idle_seconds() const {
-  double launched = 0;
-  for (const LaunchTimes& times : times_) launched += median(times.seconds);
-  return std::max(0.0, step_seconds() - launched);
+  double seconds = 0;
+  for (const ShapeProfile& shape : shapes_) seconds += weight(shape) * shape.idle_seconds();
+  return seconds;
 }
 
-std::vector<KernelProfile> StepProfile::kernels() const {
-  std::map<std::pair<std::string, std::string>, KernelProfile> groups;
-  for (size_t i = 0; i < list_.size(); ++i) {
-    if (times_[i].launches == 0) continue;
-    const Node* const node = list_[i].node();
+double StepProfile::roofline_seconds() const {
+  double seconds = 0;
+  for (const ShapeProfile& shape : shapes_) seconds += weight(shape) * shape.roofline_seconds;
+  return seconds;
+}
+
+std::vector<StepProfile::ShapeTimes> StepProfile::shapes() const {
+  std::vector<ShapeTimes> shapes;
+  for (const ShapeProfile& shape : shapes_)
+    shapes.push_back({.batch = shape.batch,
+                      .steps = static_cast<int64_t>(shape.step_seconds.size()),
+                      .step_seconds = shape.median_step(),
+                      .roofline_seconds = shape.roofline_seconds,
+                      .share = rate(weight(shape) * shape.median_step(), step_seconds())});
+  return shapes;
+}
+
+void StepProfile::add_kernels(const ShapeProfile& shape, KernelGroups& groups) const {
+  for (size_t i = 0; i < shape.list.size(); ++i) {
+    const PlannedLaunch& launch = shape.list[i];
+    if (shape.times[i].launches == 0) continue;
+    const Node* const node = launch.node();
     const std::string location = node ? node->location : "";
-    KernelProfile& group = groups[{launch_text(plan_, list_[i]), location}];
+    const std::string kernel = launch_text(*shape.plan, launch);
+    KernelProfile& group = groups[{kernel, location}];
     if (group.launches == 0) {
-      group.kernel = launch_text(plan_, list_[i]);
+      group.kernel = kernel;
       group.location = location;
       group.scope = node ? node->scope : "";
     }
-    const double launches = static_cast<double>(times_[i].launches) / static_cast<double>(steps());
-    const Cost cost = launch_cost(plan_, list_[i]);
-    group.launches += times_[i].launches;  // of all steps, until the end
-    group.seconds += median(times_[i].seconds);
+    const auto total = static_cast<double>(shape.times[i].launches);
+    const double launches = total / static_cast<double>(steps());
+    const Cost cost = launch_cost(*shape.plan, launch);
+    group.launches += total;  // of all steps, until the end
+    group.seconds += weight(shape) * median(shape.times[i].seconds);
     group.flops += launches * cost.flops;
     group.bytes += launches * cost.bytes;
-    group.roofline_seconds += launches * launch_roofline_seconds(plan_, list_[i], peaks_);
+    group.roofline_seconds += launches * launch_roofline_seconds(*shape.plan, launch, peaks_);
   }
+}
+
+std::vector<KernelProfile> StepProfile::kernels() const {
+  KernelGroups groups;
+  for (const ShapeProfile& shape : shapes_) add_kernels(shape, groups);
   std::vector<KernelProfile> kernels;
   for (auto& [key, group] : groups) {
-    group.launches /= steps();
+    group.launches /= static_cast<double>(steps());
     kernels.push_back(std::move(group));
   }
   std::stable_sort(kernels.begin(), kernels.end(),
@@ -184,27 +192,37 @@ Json to_json(const StepProfile& profile) {
     kernels.push_back({{"kernel", kernel.kernel},
                        {"location", kernel.location},
                        {"scope", kernel.scope},
-                       {"launches", kernel.launches},
+                       {"launches", launches_json(kernel.launches)},
                        {"seconds", kernel.seconds},
                        {"share", rate(kernel.seconds, step)},
                        {"flops", kernel.flops},
                        {"bytes", kernel.bytes},
                        {"roofline_seconds", kernel.roofline_seconds}});
+  Json shapes = Json::array();
+  for (const StepProfile::ShapeTimes& shape : profile.shapes())
+    shapes.push_back({{"batch", shape.batch},
+                      {"steps", shape.steps},
+                      {"median_seconds", shape.steps > 0 ? Json(shape.step_seconds) : Json()},
+                      {"share", shape.share},
+                      {"roofline_seconds", shape.roofline_seconds}});
   return {{"steps", profile.steps()},
           {"seconds_per_step", step},
           {"idle_seconds", profile.idle_seconds()},
           {"roofline_seconds", profile.roofline_seconds()},
           {"unrecorded_launches", profile.dropped()},
+          {"shapes", shapes},
           {"kernels", kernels}};
 }
 
 std::string text(const StepProfile& profile, size_t most, int columns) {
   const double step = profile.step_seconds();
   const std::vector<KernelProfile> kernels = profile.kernels();
-  std::string out =
-      fmt::format("{:.3f} ms per step, median of {}; roofline {:.3f} ms, {} of it reached\n",
-                  step * 1e3, profile.steps(), profile.roofline_seconds() * 1e3,
-                  percent(rate(profile.roofline_seconds(), step)));
+  const bool mixture = profile.shapes().size() > 1;
+  std::string out = fmt::format(
+      "{:.3f} ms per step, {} of {}; roofline {:.3f} ms, {} of it reached\n", step * 1e3,
+      mixture ? "medians" : "median", profile.steps(), profile.roofline_seconds() * 1e3,
+      percent(rate(profile.roofline_seconds(), step)));
+  if (mixture) out += shape_table(profile);
   out += "      us share    n   GF/s  GB/s peak line          kernel\n";
   double rest = 0;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -214,8 +232,8 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
       continue;
     }
     const std::string numbers = fmt::format(
-        "{:8.1f} {:>5} {:4} {:6.1f} {:5.1f} {:3.0f}% {:<13} ", kernel.seconds * 1e6,
-        percent(rate(kernel.seconds, step)), kernel.launches,
+        "{:8.1f} {:>5} {:>4} {:6.1f} {:5.1f} {:3.0f}% {:<13} ", kernel.seconds * 1e6,
+        percent(rate(kernel.seconds, step)), launches_text(kernel.launches),
         rate(kernel.flops, kernel.seconds) / 1e9, rate(kernel.bytes, kernel.seconds) / 1e9,
         100 * rate(kernel.roofline_seconds, kernel.seconds),
         shortened(short_location(kernel.location), 13));

@@ -1,7 +1,9 @@
 #pragma once
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fullbore/monitor/chrome_trace.h"
@@ -16,7 +18,7 @@ struct KernelProfile {
   std::string kernel;    ///< "matmul avx512 f32 [768,128] [384,128]T"
   std::string location;  ///< "models/gpt.cpp:29", or "" for copies
   std::string scope;     ///< of the first of them: "layers.0.mlp.up"
-  int64_t launches = 0;  ///< per step
+  double launches = 0;   ///< per step
   /// Per step: from the first worker's begin to the last one's end; of the time in which launches ran
   /// side by side, an equal part.
   double seconds = 0;
@@ -25,42 +27,74 @@ struct KernelProfile {
   double roofline_seconds = 0;  ///< per step: what flops and bytes take at the machine's peaks
 };
 
-/// Where the time of a step goes, by kernel: medians over the steps that were added.
+/// The program for one shape of batch.
+struct ProfiledShape {
+  std::string batch;  ///< "[12,64]", for people
+  const Plan* plan = nullptr;
+};
+
+/// Where the time of a step goes, by kernel: medians over the steps that were added. Where batches come
+/// in several shapes, medians over the steps of each, and their mean by how many steps each had: what is
+/// said of "a step" is then said of the mixture, and kernels of several shapes that read alike, such as
+/// an optimiser's, are one.
 class StepProfile {
  public:
-  /// The plan must outlive the profile.
+  /// The plans must outlive the profile.
   StepProfile(const Plan& plan, const MachinePeaks& peaks);
+  StepProfile(const std::vector<ProfiledShape>& shapes, const MachinePeaks& peaks);
 
-  /// What Program::events() tells of a step of `step_seconds`.
-  void add(std::span<const WorkerEvents> workers, double step_seconds);
+  /// What Program::events() tells of a step of `step_seconds`; `shape`: of its batch.
+  void add(std::span<const WorkerEvents> workers, double step_seconds, size_t shape = 0);
 
-  int64_t steps() const { return static_cast<int64_t>(step_seconds_.size()); }
-  /// The median step, and the part of it in which no launch ran: barriers, the walk along the list.
+  int64_t steps() const;
+  /// A step, and the part of it in which no launch ran: barriers, the walk along the list.
   double step_seconds() const;
   double idle_seconds() const;
-  double roofline_seconds() const { return roofline_seconds_; }
+  double roofline_seconds() const;
   int64_t dropped() const { return dropped_; }  ///< launches that were not recorded, in all steps
   /// The longest first. A loop's own row holds what its kernels leave: index, carried values.
   std::vector<KernelProfile> kernels() const;
+
+  /// Of the steps on one shape of batch.
+  struct ShapeTimes {
+    std::string batch;
+    int64_t steps = 0;
+    double step_seconds = 0;  ///< median; 0: no step was added
+    double roofline_seconds = 0;
+    double share = 0;  ///< of the time of all steps
+  };
+  std::vector<ShapeTimes> shapes() const;
 
  private:
   struct LaunchTimes {
     std::vector<double> seconds;  ///< per step, all of its launches together
     int64_t launches = 0;         ///< in all steps
   };
-  std::vector<double> launch_seconds(std::span<const WorkerEvents> workers);
+  /// What was added of one shape.
+  struct ShapeProfile {
+    std::string batch;
+    const Plan* plan = nullptr;
+    double roofline_seconds = 0;
+    std::vector<PlannedLaunch> list;
+    std::vector<LaunchTimes> times;  ///< per entry of the list
+    std::vector<double> step_seconds;
 
-  const Plan& plan_;
+    double median_step() const;
+    double idle_seconds() const;
+  };
+  /// By kernel and location.
+  using KernelGroups = std::map<std::pair<std::string, std::string>, KernelProfile>;
+  /// Its part of the steps.
+  double weight(const ShapeProfile& shape) const;
+  void add_kernels(const ShapeProfile& shape, KernelGroups& groups) const;
+
   MachinePeaks peaks_;
-  double roofline_seconds_;
-  std::vector<PlannedLaunch> list_;
-  std::vector<LaunchTimes> times_;  ///< per entry of the list
-  std::vector<double> step_seconds_;
+  std::vector<ShapeProfile> shapes_;
   int64_t dropped_ = 0;
 };
 
 nlohmann::ordered_json to_json(const StepProfile& profile);
-/// A table of the `most` longest kernels in lines of at most `columns` characters; 0: as long as they
+/// A table of the shapes, if there are several, and one of the `most` longest kernels, in lines of at most `columns` characters; 0: as long as they
 /// are.
 std::string text(const StepProfile& profile, size_t most, int columns);
 

@@ -6,9 +6,9 @@
 namespace fullbore {
 
 CompiledStep::CompiledStep(Graph graph, State& state, Team& team, const CompileOptions& options,
-                           std::shared_ptr<Arena> arena)
+                           std::shared_ptr<Arena> arena, CompileReport* report)
     : graph_(std::move(graph)),
-      program_(Program::compile(graph_, state, team, options, nullptr, std::move(arena))),
+      program_(Program::compile(graph_, state, team, options, report, std::move(arena))),
       loss_(program_.output("loss")),
       norm_(graph_.find_output("gradient_norm")),
       predictions_(graph_.find_output("predictions")),

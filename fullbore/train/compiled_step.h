@@ -15,12 +15,13 @@ class CompiledStep {
  public:
   /// `graph`: of trace_training_step(), State and Team as for Program::compile().
   CompiledStep(Graph graph, State& state, Team& team, const CompileOptions& options,
-               std::shared_ptr<Arena> arena);
+               std::shared_ptr<Arena> arena, CompileReport* report = nullptr);
 
   void run(std::span<const void* const> batch) { program_.run(batch); }
 
   const Graph& graph() const { return graph_; }
   const Plan& plan() const { return program_.plan(); }
+  Program& program() { return program_; }
 
   // Of the last run:
   double loss() const { return read(loss_); }

@@ -5,18 +5,30 @@
 
 namespace fullbore {
 
-RunPrograms::RunPrograms(const TrainingJob& job, std::vector<Graph> graphs, State& state,
+std::vector<TracedStep> trace_steps(const TrainingJob& job) {
+  std::vector<TracedStep> steps;
+  for (const std::vector<BatchField>& shape : job.training->shapes()) {
+    steps.push_back(
+        trace_training_step(job.loss, shape, job.options.optimizer, job.options.accumulate));
+    steps.back().graph = with_metrics(steps.back().graph, job.options.metrics);
+  }
+  return steps;
+}
+
+RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced, State& state,
                          Team& team, const Progress& progress) {
   const auto arena = std::make_shared<Arena>();
   const CompileOptions& options = job.options.compile;
   const size_t evaluations = job.validation ? job.validation->source->shapes().size() : 0;
-  const size_t programs = graphs.size() + evaluations;
-  for (Graph& graph : graphs) {
-    progress(steps_.size(), programs);
-    steps_.emplace_back(std::move(graph), state, team, options, arena);
+  const size_t programs = traced.size() + evaluations;
+  for (TracedStep& step : traced) {
+    if (progress) progress(steps_.size(), programs);
+    CompileReport report;
+    steps_.emplace_back(std::move(step.graph), state, team, options, arena, &report);
+    compile_seconds_ += report.passes_seconds + report.plan_seconds;
   }
   if (job.validation) {
-    progress(steps_.size(), programs);
+    if (progress) progress(steps_.size(), programs);
     evaluator_.emplace(job.loss, *job.validation, state, team, options, job.options.evaluate,
                        arena);
     plans_ = evaluator_->plans();
@@ -32,8 +44,7 @@ RunScale RunPrograms::scale(const TrainingOptions& options, const State& state,
   scale.parameters = parameter_count(state);
   scale.flops_per_step = largest.flops;
   scale.peak_flops = peak_flops(options.compile.precision, machine.peaks);
-  scale.planned_bytes =
-      shared_peak_bytes(plans_) + (options.saves.background ? largest.state_bytes : 0);
+  scale.planned_bytes = planned_bytes() + (options.saves.background ? largest.state_bytes : 0);
   scale.evaluation_interval = evaluator_ ? options.evaluation_interval : 0;
   return scale;
 }

@@ -1,10 +1,7 @@
 #include "fullbore/train/step_runner.h"
 
-#include <fmt/format.h>
-
-#include <chrono>
-
-#include "fullbore/base/error.h"
+#include <algorithm>
+#include <utility>
 
 namespace fullbore {
 namespace {
@@ -15,15 +12,9 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-TracedStep trace(const TrainingJob& job) {
-  if (const size_t shapes = job.training->shapes().size(); shapes > 1)
-    throw UsageError(fmt::format(
-        "batches of {} shapes cannot be measured together: leave one, by data.buckets=[LENGTH]",
-        shapes));
-  TracedStep step = trace_training_step(job.loss, job.training->fields(), job.options.optimizer,
-                                        job.options.accumulate);
-  step.graph = with_metrics(step.graph, job.options.metrics);
-  return step;
+TrainingJob without_validation(TrainingJob job) {
+  job.validation.reset();
+  return job;
 }
 
 State filled_state(const TrainingJob& job, const TracedStep& step, Team& team) {
@@ -35,44 +26,62 @@ State filled_state(const TrainingJob& job, const TracedStep& step, Team& team) {
   return state;
 }
 
-int64_t samples_of(const BatchSource& source) {
-  const Shape& shape = source.fields().front().type.shape;
-  return shape.rank() == 0 ? 1 : shape[0];
+std::vector<Shape> first_shapes(const BatchSource& source) {
+  std::vector<Shape> shapes;
+  for (const std::vector<BatchField>& fields : source.shapes())
+    shapes.push_back(fields.front().type.shape);
+  return shapes;
 }
 
 }  // namespace
 
 // One initialiser after the other, in the order of the members; `start` is when the first began.
-StepRunner::StepRunner(const TrainingJob& job) : StepRunner(job, Clock::now()) {}
+StepRunner::StepRunner(const TrainingJob& job)
+    : StepRunner(without_validation(job), Clock::now()) {}
 
-StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
+StepRunner::StepRunner(TrainingJob job, Clock::time_point start)
     : team_(job.options.workers > 0 ? job.options.workers : available_processors()),
-      step_(trace(job)),
-      state_(filled_state(job, step_, team_)),
+      traced_(trace_steps(job)),
+      state_(filled_state(job, traced_.front(), team_)),
       trace_seconds_(seconds_between(start, Clock::now())),
-      program_(Program::compile(step_.graph, state_, team_, job.options.compile, &compilation_)),
+      programs_(job, std::move(traced_), state_, team_, {}),
       loader_(job.training, job.options.loader),
-      loss_output_(program_.output("loss")),
-      predictions_output_(program_.plan().graph.find_output("predictions")),
-      samples_per_step_(samples_of(*job.training)),
+      batch_shapes_(first_shapes(*job.training)),
       tokens_per_step_(job.tokens_per_step),
       build_seconds_(seconds_between(start, Clock::now())) {}
 
 StepRunner::Step StepRunner::run() {
   const Clock::time_point start = Clock::now();
+  const size_t shape = loader_.source().shape_at(loader_.position());
   const std::span<const void* const> batch = loader_.next();
   const Clock::time_point ready = Clock::now();
-  program_.run(batch);
+  CompiledStep& step = programs_.step(shape);
+  step.run(batch);
   const Clock::time_point done = Clock::now();
   if (steps_++ == 0) seconds_to_first_step_ = build_seconds_ + seconds_between(start, done);
-  const auto read = [this](int output) {
-    return double{*static_cast<const float*>(program_.result(output))};
-  };
-  return {.wait_seconds = seconds_between(start, ready),
+  return {.shape = shape,
+          .wait_seconds = seconds_between(start, ready),
           .run_seconds = seconds_between(ready, done),
-          .loss = read(loss_output_),
-          .tokens = predictions_output_ < 0 ? static_cast<double>(tokens_per_step_)
-                                            : read(predictions_output_)};
+          .loss = step.loss(),
+          .tokens = step.predictions(static_cast<double>(tokens_per_step_))};
+}
+
+int64_t StepRunner::samples_per_step(size_t shape) const {
+  return batch_shapes_[shape].rank() == 0 ? 1 : batch_shapes_[shape][0];
+}
+
+int64_t StepRunner::steps_to_warm_up(int64_t least, int64_t following) const {
+  if (shapes() == 1) return least;
+  std::vector<bool> met(shapes(), false);
+  int64_t steps = least;
+  for (int64_t next = 0; next < steps + following; ++next) {
+    const size_t shape = loader_.source().shape_at(static_cast<uint64_t>(next));
+    if (met[shape]) continue;
+    met[shape] = true;
+    steps = std::max(steps, next + 1);
+    if (std::ranges::find(met, false) == met.end()) break;
+  }
+  return steps;
 }
 
 }  // namespace fullbore

@@ -84,17 +84,11 @@ class Trainer {
     forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
   }
 
-  /// One graph for every shape of batch, and the State that they all ask for.
+  /// One step for every shape of batch, and the State that they all ask for.
   void trace() {
-    for (const std::vector<BatchField>& shape : job_.training->shapes()) {
-      const TracedStep step =
-          trace_training_step(job_.loss, shape, options_.optimizer, options_.accumulate);
-      if (graphs_.empty()) {
-        reporter_.started("trace");
-        state_ = initial_state(step, options_.seed, &team_);
-      }
-      graphs_.push_back(with_metrics(step.graph, options_.metrics));
-    }
+    traced_ = trace_steps(job_);
+    reporter_.started("trace");
+    state_ = initial_state(traced_.front(), options_.seed, &team_);
   }
 
   /// False if the run is complete already.
@@ -126,7 +120,7 @@ class Trainer {
     if (!restored_) save(false);
     reporter_.started("save");
     const Clock::time_point start = Clock::now();
-    programs_.emplace(job_, std::move(graphs_), state_, team_, [&](size_t done, size_t programs) {
+    programs_.emplace(job_, std::move(traced_), state_, team_, [&](size_t done, size_t programs) {
       reporter_.console().live(fmt::format("compiling {}/{}", done + 1, programs));
     });
     loader_.emplace(job_.training, options_.loader);
@@ -292,7 +286,7 @@ class Trainer {
   Team team_;
   Machine machine_;
   State state_;
-  std::vector<Graph> graphs_;  ///< until they are compiled
+  std::vector<TracedStep> traced_;  ///< until they are compiled
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<Loader> loader_;

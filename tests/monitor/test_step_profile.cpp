@@ -15,12 +15,12 @@ using ::testing::HasSubstr;
 
 const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
 
-// A product, a loop of two trips of tanh, and its carried value.
-Plan plan_with_loop() {
+// A product, a loop of tanh, and its carried value.
+Plan plan_with_loop(int64_t size = 8, int64_t trips = 2) {
   GraphBuilder builder("step");
-  const Tensor x = builder.input("x", Role::batch, {DType::f32, {8, 8}});
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {size, size}});
   const LoopResult result =
-      loop(builder, {matmul(x, x)}, {}, {.trips = 2},
+      loop(builder, {matmul(x, x)}, {}, {.trips = trips},
            [](const LoopBody& body) { return LoopStep{.carried = {tanh(body.carried[0])}}; });
   builder.output("y", result.carried[0]);
   return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
@@ -39,14 +39,15 @@ class StepProfileTest : public ::testing::Test {
   }
 
   /// Worker 1 takes part in the product alone, and ends it 100 ns later.
-  void add_step(StepProfile& profile, int64_t matmul_ns, double step_seconds) const {
+  void add_step(StepProfile& profile, int64_t matmul_ns, double step_seconds,
+                size_t shape = 0) const {
     const std::vector<LaunchEvent> first = {{matmul_, 0, matmul_ns - 100},
                                             {loop_, 2000, 3000},
                                             {tanh_, 2100, 2300},
                                             {tanh_, 2500, 2900}};
     const std::vector<LaunchEvent> second = {{matmul_, 50, matmul_ns}};
     const std::vector<WorkerEvents> workers = {{first, 0}, {second, 0}};
-    profile.add(workers, step_seconds);
+    profile.add(workers, step_seconds, shape);
   }
   static const KernelProfile& find(const std::vector<KernelProfile>& kernels,
                                    const std::string& name) {
@@ -106,6 +107,35 @@ TEST_F(StepProfileTest, TextAndJsonTellTheSame) {
   const std::string words = text(profile, 2, 80);
   EXPECT_THAT(words, HasSubstr("1 kernels more"));
   EXPECT_THAT(words, HasSubstr("between launches"));
+  std::istringstream lines(words);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+TEST_F(StepProfileTest, OfSeveralShapesMediansAreWeighedBySteps) {
+  const Plan other = plan_with_loop(16, 5);
+  StepProfile profile({{"[8,8]", &plan_}, {"[16,16]", &other}, {"[4,4]", &plan_}}, kPeaks);
+  for (const int64_t matmul_ns : {1000, 1500, 9000}) add_step(profile, matmul_ns, 4e-6);
+  add_step(profile, 1800, 8e-6, 1);
+  EXPECT_EQ(profile.steps(), 4);
+  EXPECT_DOUBLE_EQ(profile.step_seconds(), (3 * 4e-6 + 8e-6) / 4);
+  EXPECT_NEAR(profile.idle_seconds(), (3 * (4e-6 - 2500e-9) + 8e-6 - 2800e-9) / 4, 1e-15);
+  EXPECT_DOUBLE_EQ(profile.roofline_seconds(),
+                   (3 * roofline_seconds(plan_, kPeaks) + roofline_seconds(other, kPeaks)) / 4);
+  const std::vector<KernelProfile> kernels = profile.kernels();
+  const KernelProfile& matmul = find(kernels, "matmul");  // both read alike
+  EXPECT_DOUBLE_EQ(matmul.seconds, 0.75 * 1500e-9 + 0.25 * 1800e-9);
+  EXPECT_DOUBLE_EQ(matmul.flops, 0.75 * 2 * 8 * 8 * 8 + 0.25 * 2 * 16 * 16 * 16);
+  EXPECT_EQ(matmul.launches, 1);
+  EXPECT_EQ(find(kernels, "loop of 2 trips").launches, 0.75);
+  EXPECT_EQ(find(kernels, "loop of 5 trips").launches, 0.25);
+
+  const nlohmann::ordered_json json = to_json(profile);
+  ASSERT_EQ(json["shapes"].size(), 3U);
+  EXPECT_EQ(json["shapes"][0]["steps"], 3);
+  EXPECT_DOUBLE_EQ(json["shapes"][1]["share"], 0.4);
+  EXPECT_TRUE(json["shapes"][2]["median_seconds"].is_null()) << "not met";
+  const std::string words = text(profile, 10, 80);
+  EXPECT_THAT(words, HasSubstr("[16,16]                1   40.0%         0.008"));
   std::istringstream lines(words);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fullbore/plan/launch_list.h"
+#include "fullbore/runtime/replay.h"
+
+namespace fullbore {
+
+/// All launches of one entry of a launch list in one step.
+struct LaunchTime {
+  /// From the first worker's begin to the last one's end; of the time in which launches ran side by
+  /// side, an equal part. A loop's without what it holds.
+  double seconds = 0;
+  int64_t launches = 0;
+};
+
+/// Per entry of the list that `workers` recorded a step of.
+std::vector<LaunchTime> launch_times(std::span<const WorkerEvents> workers,
+                                     std::span<const PlannedLaunch> list);
+
+}  // namespace fullbore
