@@ -119,6 +119,21 @@ Status CheckpointStore::save(int64_t step, const CheckpointContents& contents, b
   return success();
 }
 
+Status CheckpointStore::adopt(const std::string& path, bool best) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  bool changed = false;
+  for (const char* link : {"last", "best"}) {
+    if ((!best && link == std::string_view("best")) ||
+        files_->link_target(folder_ + "/" + link) == name)
+      continue;
+    if (Status pointed = point(link, name); !pointed.ok()) return pointed;
+    changed = true;
+  }
+  if (changed && files_->sync_folder(folder_) != 0)
+    return Failure{fmt::format("cannot write {}: {}", folder_, system_reason())};
+  return success();
+}
+
 Status CheckpointStore::point(const char* link, const std::string& name) {
   const std::string path = folder_ + "/" + link;
   const std::string temporary = fmt::format("{}/.{}.tmp", folder_, link);

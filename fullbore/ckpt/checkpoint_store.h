@@ -34,6 +34,10 @@ class CheckpointStore {
   /// checkpoints that were there are still there.
   Status save(int64_t step, const CheckpointContents& contents, bool best);
 
+  /// Points `last` (and `best`) to a checkpoint of this store that a run goes on from: a crash between
+  /// naming it and pointing there leaves the links behind. Nothing is written where they lead there.
+  Status adopt(const std::string& path, bool best);
+
   /// Paths, newest first: by step, and among those of one step by age. Failure: nobody knows.
   Result<std::vector<std::string>> list() const;
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "fullbore/base/error.h"
+#include "fullbore/train/run_position.h"
 
 namespace fullbore {
 namespace {
@@ -26,7 +27,7 @@ std::vector<TensorSlot> tensor_slots(const State& state) {
   return slots;
 }
 
-std::optional<RunRecord> load_last(const RunDirectory& run, const CheckpointStore& store,
+std::optional<RunRecord> load_last(const RunDirectory& run, CheckpointStore& store,
                                    const std::string& tokenizer, const RunIdentity& identity,
                                    State& state, std::vector<std::string>& passed_over) {
   LatestCheckpoint latest = find_latest(store).take_or_throw();
@@ -48,6 +49,9 @@ std::optional<RunRecord> load_last(const RunDirectory& run, const CheckpointStor
       throw DataError(fmt::format("{}: the run's {} was '{}', here it is '{}'", checkpoint.path(),
                                   name, was, text));
   }
+  const bool best = to_position(record).best_step == record.step;
+  if (const Status adopted = store.adopt(checkpoint.path(), best); !adopted.ok())
+    passed_over.push_back(adopted.error());  // the next save will say so too
   return record;
 }
 

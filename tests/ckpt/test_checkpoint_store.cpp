@@ -110,6 +110,24 @@ TEST_F(Store, WhatACrashLeftIsRemovedAtTheNextStart) {
   EXPECT_EQ(folder_.count(), 0);
 }
 
+// Killed after the folder got its name and before the links were moved.
+TEST_F(Store, LinksThatACrashLeftBehindAreMovedWhenARunGoesOn) {
+  ASSERT_TRUE(save(10, true).ok());
+  ASSERT_TRUE(save(20).ok());
+  fs::remove(folder_ / "last");
+  fs::create_symlink("step-00000010", folder_ / "last");
+  CheckpointStore store(folder_.path(), 2, healthy_);
+  ASSERT_TRUE(store.adopt(folder_ / "step-00000020", false).ok());
+  EXPECT_EQ(link("last"), "step-00000020");
+  EXPECT_EQ(link("best"), "step-00000010");
+  ASSERT_TRUE(store.adopt(folder_ / "step-00000020", true).ok());
+  EXPECT_EQ(link("best"), "step-00000020");
+  FaultyFiles full;
+  full.fail_at(0, ENOSPC);
+  EXPECT_TRUE(CheckpointStore(folder_.path(), 2, full).adopt(folder_ / "step-00000020", true).ok())
+      << "nothing is left to be written";
+}
+
 TEST_F(Store, AFolderThatCannotBeReadIsNotAnEmptyOne) {
   EXPECT_THAT(find_latest(CheckpointStore(folder_ / "none", 1)).error(),
               HasSubstr("cannot read the folder " + (folder_ / "none") + ": No such file"));
