@@ -33,11 +33,21 @@ double compute_epsilon(DType dtype) {
   return dtype == DType::f64 ? dtype_epsilon(DType::f64) : dtype_epsilon(DType::f32);
 }
 
-// x, each element multiplied by 1 plus or minus `error`.
-Tensor shaken(Tensor x, double error, PhiloxStream& draws) {
-  std::vector<double> factors(static_cast<size_t>(x.type().elements()));
-  for (double& factor : factors) factor = 1 + error * (draws.below(2) == 0 ? -1 : 1);
-  return x * constant(x.builder(), x.type(), std::move(factors));
+// +1 or -1 by the trip of a loop, in one of eight patterns: the parity of some of its index's bits. What
+// trips add up would otherwise err by the same share in each, and the errors cancel where the sum does.
+Tensor sign_of_trip(Tensor index, DType dtype, PhiloxStream& draws) {
+  const Tensor bits = bit_and(index, static_cast<double>(draws.below(8)));
+  const Tensor odd = bit_and(bit_xor(bit_xor(bits, shift_right(bits, 1)), shift_right(bits, 2)), 1);
+  return 1 - 2 * cast(odd, dtype);
+}
+
+// x, each element multiplied by 1 plus or minus `error`; `index`: the trip's, or none outside loops.
+Tensor shaken(Tensor x, double error, PhiloxStream& draws, Tensor index) {
+  std::vector<double> errors(static_cast<size_t>(x.type().elements()));
+  for (double& each : errors) each = error * (draws.below(2) == 0 ? -1 : 1);
+  Tensor by = constant(x.builder(), x.type(), std::move(errors));
+  if (index.valid()) by = by * broadcast_to(sign_of_trip(index, x.dtype(), draws), x.shape());
+  return x + x * by;
 }
 
 // x in f16 as far off as a kernel that rounds it may be below the normal numbers, where rounding errs by
@@ -68,13 +78,16 @@ bool compares_numbers(const Graph& graph, const Node& node) {
 }
 
 // The graph with every floating result multiplied by 1 + (a random error of its rounding), and so
-// is what goes into sums: their errors are those of what they add, not of the result.
-Graph perturbed(const Graph& graph, PhiloxStream& draws) {
+// is what goes into sums: their errors are those of what they add, not of the result. `of_loop`: the
+// graph is a loop's body.
+Graph perturbed(const Graph& graph, PhiloxStream& draws, bool of_loop) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> tensors(static_cast<size_t>(graph.value_count()));
   for (const Graph::Input& input : graph.inputs())
     tensors[static_cast<size_t>(input.value.id)] =
         builder.input(input.name, input.role, graph.type(input.value));
+  const Tensor index =
+      of_loop ? tensors[static_cast<size_t>(graph.inputs()[0].value.id)] : Tensor();
   for (const Node& node : graph.nodes()) {
     const bool exact = node.op->is(Tag::movement) || node.op->is(Tag::identity);
     const bool adds_up = !exact && !node.op->is(Tag::elementwise) && !node.body;
@@ -82,12 +95,13 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws) {
     for (Value input : node.inputs) {
       const Tensor operand = tensors[static_cast<size_t>(input.id)];
       const bool shake = adds_up && is_floating(operand.dtype());
-      operands.push_back(shake ? shaken(operand, 2 * compute_epsilon(operand.dtype()), draws)
+      operands.push_back(shake ? shaken(operand, 2 * compute_epsilon(operand.dtype()), draws, index)
                                : operand);
     }
     if (compares_numbers(graph, node) && draws.below(2) == 0) operands = brought_together(operands);
     Node copy = node;
-    if (node.body) copy.body = std::make_shared<const Graph>(perturbed(*node.body, draws));
+    if (node.body)
+      copy.body = std::make_shared<const Graph>(perturbed(*node.body, draws, is_loop(node)));
     std::vector<Tensor> results = builder.emit_like(copy, operands);
     for (size_t i = 0; i < results.size(); ++i) {
       const TensorType type = results[i].type();
@@ -96,7 +110,7 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws) {
         // A narrow result is computed in f32 and, unless it stays within one kernel, rounded.
         const double error = ulps * compute_epsilon(type.dtype) +
                              (is_low_precision(type.dtype) ? dtype_epsilon(type.dtype) / 2 : 0);
-        results[i] = shaken(results[i], error, draws);
+        results[i] = shaken(results[i], error, draws, index);
         if (type.dtype == DType::f16) results[i] = shaken_below_normal(results[i], draws);
       }
       tensors[static_cast<size_t>(node.outputs[i].id)] = results[i];
@@ -155,7 +169,7 @@ std::vector<Expectation> expect_region(const Graph& graph, const Node& node,
   PhiloxStream draws(graph_hash(*node.body));
   for (int repeat = 0; repeat < kPerturbations; ++repeat) {
     Node shaken = node;
-    shaken.body = std::make_shared<const Graph>(perturbed(*node.body, draws));
+    shaken.body = std::make_shared<const Graph>(perturbed(*node.body, draws, is_loop(node)));
     const std::vector<Literal> values = interpret_region(shaken, types, operands);
     for (size_t o = 0; o < values.size(); ++o)
       for (int64_t i = 0; i < values[o].elements(); ++i) {

@@ -1,7 +1,7 @@
 #include "tests/apps/job.h"
 
-#include <nlohmann/json.hpp>
 #include <stdlib.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <sstream>
