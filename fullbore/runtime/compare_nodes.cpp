@@ -52,11 +52,12 @@ Tensor shaken(Tensor x, double error, PhiloxStream& draws, Tensor index) {
 
 // x in f16 as far off as a kernel that rounds it may be below the normal numbers, where rounding errs by
 // half a step whatever the size. A zero is exact.
-Tensor shaken_below_normal(Tensor x, PhiloxStream& draws) {
-  constexpr double kHalfStep = 0x1p-25;
-  std::vector<double> errors(static_cast<size_t>(x.type().elements()));
-  for (double& error : errors) error = draws.below(2) == 0 ? -kHalfStep : kHalfStep;
-  const Tensor error = constant(x.builder(), x.type(), std::move(errors));
+Tensor shaken_below_normal(Tensor x, PhiloxStream& draws, Tensor index) {
+  constexpr double kStep = 0x1p-24;  // the half of it is no constant in f16
+  std::vector<double> steps(static_cast<size_t>(x.type().elements()));
+  for (double& step : steps) step = draws.below(2) == 0 ? -kStep : kStep;
+  Tensor error = constant(x.builder(), x.type(), std::move(steps)) * 0.5;
+  if (index.valid()) error = error * broadcast_to(sign_of_trip(index, x.dtype(), draws), x.shape());
   return select(equal(x, zeros_like(x)), x, x + error);
 }
 
@@ -111,7 +112,7 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws, bool of_loop) {
         const double error = ulps * compute_epsilon(type.dtype) +
                              (is_low_precision(type.dtype) ? dtype_epsilon(type.dtype) / 2 : 0);
         results[i] = shaken(results[i], error, draws, index);
-        if (type.dtype == DType::f16) results[i] = shaken_below_normal(results[i], draws);
+        if (type.dtype == DType::f16) results[i] = shaken_below_normal(results[i], draws, index);
       }
       tensors[static_cast<size_t>(node.outputs[i].id)] = results[i];
     }
