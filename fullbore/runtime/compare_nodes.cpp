@@ -47,7 +47,7 @@ Tensor shaken(Tensor x, double error, PhiloxStream& draws, Tensor index) {
   for (double& each : errors) each = error * (draws.below(2) == 0 ? -1 : 1);
   Tensor by = constant(x.builder(), x.type(), std::move(errors));
   if (index.valid()) by = by * broadcast_to(sign_of_trip(index, x.dtype(), draws), x.shape());
-  return x + x * by;
+  return x * (1 + by);  // which leaves infinity what it is
 }
 
 // x in f16 as far off as a kernel that rounds it may be below the normal numbers, where rounding errs by
