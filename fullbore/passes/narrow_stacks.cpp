@@ -8,6 +8,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/kept_values.h"
+#include "fullbore/passes/narrowed.h"
 #include "fullbore/passes/rewriter.h"
 
 namespace fullbore {
@@ -131,25 +132,12 @@ class StackNarrowing {
       const Origin origin(builder, maker ? *maker : loop);
       Tensor value = now[place(old)];
       if (low)
-        value = narrowed(builder, value);
+        value = narrowed(value, target_.precision);
       else if (value.dtype() != body.type(old).dtype)
         value = cast(value, body.type(old).dtype);
       builder.output(body.outputs()[i].name, value);
     }
     return builder.take();
-  }
-
-  // A cast that is there serves; what was widened is what it was.
-  Tensor narrowed(GraphBuilder& builder, Tensor x) const {
-    if (x.dtype() == target_.precision) return x;
-    const Node* const maker = builder.graph().producer_node(x.value());
-    if (maker && is_cast(builder.graph(), *maker, target_.precision, DType::f32))
-      return {&builder, maker->inputs[0]};
-    for (const Node& node : builder.graph().nodes())
-      if (is_cast(builder.graph(), node, DType::f32, target_.precision) &&
-          node.inputs[0] == x.value())
-        return {&builder, node.outputs[0]};
-    return cast(x, target_.precision);
   }
 
   const Graph& graph_;

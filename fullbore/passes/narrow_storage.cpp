@@ -10,6 +10,7 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/fusion_space.h"
 #include "fullbore/passes/kept_values.h"
+#include "fullbore/passes/narrowed.h"
 #include "fullbore/passes/rewriter.h"
 
 namespace fullbore {
@@ -153,22 +154,8 @@ class Narrowing {
     std::vector<Tensor> results = node.op->name == "fused" ? inline_graph(body, *node.body, inputs)
                                                            : body.emit_like(node, inputs);
     for (size_t i = 0; i < results.size(); ++i)
-      if (narrow_[place(node.outputs[i])]) results[i] = narrowed(body, results[i]);
+      if (narrow_[place(node.outputs[i])]) results[i] = narrowed(results[i], target_.precision);
     return results;
-  }
-
-  // A cast that is there already serves for what contractions read too, and what was widened on its way
-  // in is what it was.
-  Tensor narrowed(GraphBuilder& body, Tensor x) const {
-    const Node* maker = body.graph().producer_node(x.value());
-    if (maker && maker->op->name == "cast" &&
-        body.graph().type(maker->inputs[0]).dtype == target_.precision)
-      return {&body, maker->inputs[0]};
-    for (const Node& node : body.graph().nodes())
-      if (node.op->name == "cast" && node.inputs[0] == x.value() &&
-          body.graph().type(node.outputs[0]).dtype == target_.precision)
-        return {&body, node.outputs[0]};
-    return cast(x, target_.precision);
   }
 
   const Graph& graph_;

@@ -65,6 +65,16 @@ TEST(Waves, SharedPlacesKeepLaunchesApart) {
   EXPECT_THAT(chains(false), ElementsAre(true, true, false, true));
 }
 
+// Looking back costs the square of a wave's length: they are cut at 64.
+TEST(Waves, AreOfBoundedLength) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
+  for (int i = 0; i < 70; ++i) builder.output(std::to_string(i), tanh(x));
+  const std::vector<bool> found = waits(plan_of(builder).steps);
+  ASSERT_EQ(found.size(), 70U);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], i % 64 == 0) << i;
+}
+
 // What stands behind a loop waits for it, and a body's first launch for the trip's index.
 TEST(Waves, LoopsAreAlone) {
   GraphBuilder builder("step");
