@@ -10,11 +10,10 @@
 namespace fullbore {
 
 /// Fills State from the newest sound checkpoint of the run and returns its record; none if the run
-/// has not saved any. `passed_over` receives a sentence per damaged file that was skipped, and one where links
-/// could not be moved. Throws
-/// DataError when the checkpoint is of another model (the first tensor that differs is named), of
-/// another tokenizer or identity than given, or when all are damaged. Links of the store that a crash left
-/// behind are moved to it.
+/// has not saved any. Links of the store that a crash left behind are moved to it. `passed_over`
+/// receives a sentence per damaged file that was skipped, and one where links could not be moved.
+/// Throws DataError when the checkpoint is of another model (the first tensor that differs is named),
+/// of another tokenizer or identity than given, or when all are damaged.
 std::optional<RunRecord> load_last(const RunDirectory& run, CheckpointStore& store,
                                    const std::string& tokenizer, const RunIdentity& identity,
                                    State& state, std::vector<std::string>& passed_over);

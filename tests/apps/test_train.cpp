@@ -214,6 +214,20 @@ TEST_F(ResumeTest, KilledRunGoesOnToTheSameBits) {
   expect_equal_runs();
 }
 
+// As a kill between naming the last checkpoint and pointing to it leaves a run.
+TEST_F(ResumeTest, LinksThatWereLeftBehindAreMovedThoughNothingIsLeftToDo) {
+  ASSERT_EQ(train_in("a", {}).exit_code, 0);
+  ASSERT_EQ(train_in("b", {}).exit_code, 0);
+  const std::string last = folder_ / "b/run/checkpoints/last";
+  const fs::path newest = fs::read_symlink(last);
+  ASSERT_NE(newest, "step-00000015");
+  fs::remove(last);
+  fs::create_symlink("step-00000015", last);
+  ASSERT_EQ(train_in("b", resuming({})).exit_code, 0);
+  EXPECT_EQ(fs::read_symlink(last), newest);
+  expect_equal_runs();
+}
+
 TEST_F(ResumeTest, DamagedCheckpointIsPassedOverForTheOneBefore) {
   ASSERT_EQ(train_in("a", {}).exit_code, 0);
   const std::vector<std::string> part = {"train.steps=20"};

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "fullbore/base/error.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/plan/launch_list.h"
@@ -67,6 +69,27 @@ TEST(Profiling, EveryLaunchIsRecordedOncePerTripOnEachWorkerThatMakesIt) {
     program.run({});
     EXPECT_TRUE(program.events().empty());
   }
+}
+
+// Each is too small to be spread, but they do not wait for one another: every worker makes some, whole.
+TEST(Profiling, SmallLaunchesThatDoNotWaitAreDealtOut) {
+  GraphBuilder builder("step");
+  for (int64_t size : {3000, 3100, 3200, 3300}) {
+    const std::string name = std::to_string(size);
+    const Tensor x = builder.input("x" + name, Role::parameter, {DType::f32, {size}});
+    builder.output("y" + name, tanh(x));
+  }
+  Profiled profiled(builder.take(), 2);
+  profiled.program.set_profiling(true);
+  profiled.program.run({});
+  const std::vector<WorkerEvents> events = profiled.program.events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].events.size(), 2U);
+  EXPECT_EQ(events[1].events.size(), 2U);
+  std::set<int32_t> launches;
+  for (const WorkerEvents& worker : events)
+    for (const LaunchEvent& event : worker.events) launches.insert(event.launch);
+  EXPECT_EQ(launches.size(), 4U) << "each of them once";
 }
 
 TEST(Profiling, WhatALoopHoldsLiesWithinIt) {
