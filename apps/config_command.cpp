@@ -13,8 +13,8 @@ namespace {
 
 void print_field(const ConfigField& field) {
   Config defaults;
-  fmt::print("{}\n    {}\n    {}, default {}\n", field.key, field.meaning, field.expectation(),
-             value_yaml(field, defaults));
+  fmt::print("{}\n    {}\n    {}, default {}{}\n", field.key, field.meaning, field.expectation(),
+             value_yaml(field, defaults), field.restriction());
 }
 
 // `what`: a key, a section, or "" for all.

@@ -60,9 +60,9 @@ std::string configuration_page() {
       "given as \\fIsection.key=value\\fR.\n";
   Config defaults;
   for (const ConfigField& field : config_fields())
-    text +=
-        fmt::format(".TP\n\\fB{}\\fR\n{}: {} (default: {})\n", roff(field.key), roff(field.meaning),
-                    roff(field.expectation()), roff(value_yaml(field, defaults)));
+    text += fmt::format(".TP\n\\fB{}\\fR\n{}: {} (default: {})\n", roff(field.key),
+                        roff(field.meaning), roff(field.expectation()),
+                        roff(value_yaml(field, defaults) + field.restriction()));
   return text;
 }
 

@@ -170,7 +170,12 @@ class Update {
   void keep_average(const Trace::Parameter& parameter, Tensor next, Tensor count) {
     const Tensor average = trace_.state(average_name(parameter.name), Role::average,
                                         parameter.tensor.type(), Initializer::zeros());
-    const Tensor decay = minimum(count / (count + 9.0), options_.average_decay);
+    const double limit = options_.average_decay;
+    if (!options_.average_warms_up) {
+      keep(average, average * limit + next * (1.0 - limit));
+      return;
+    }
+    const Tensor decay = minimum(count / (count + 9.0), limit);
     keep(average, average * cast(decay, DType::f32) + next * cast(1.0 - decay, DType::f32));
   }
 

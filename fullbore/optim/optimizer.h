@@ -32,6 +32,7 @@ struct OptimizerOptions {
   double clip_norm = 1.0;      ///< largest global gradient norm; 0: no clipping
   double clip_value = 0;       ///< largest magnitude of a gradient's element; 0: no clipping
   double average_decay = 0;    ///< of the exponential moving average of the weights; 0: none
+  bool average_warms_up = true;
   std::vector<ParameterGroup> groups = {};
   std::string norms = "off";  ///< further results: "groups" or "parameters"
   LossScaling loss_scaling = {};
@@ -65,8 +66,8 @@ struct OptimizerResult {
 /// the gradients after; `finite_steps` (i64) counts since it last changed. A step in which it was too
 /// large is skipped like any other that is not finite. The result `loss_scale` is the step's.
 ///
-/// Average: State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d = min(average_decay,
-/// (1 + t) / (10 + t)), t the updates made before; it starts as the parameter does.
+/// Average: State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d = average_decay or, where it
+/// warms up, min(average_decay, (1 + t) / (10 + t)), t the updates made before; it starts as the parameter does.
 ///
 /// Norms: `gradient_norm/<key>` (before clipping) and `parameter_norm/<key>` (before the update) per
 /// group (its pattern, "others") or per parameter; with "off" nothing of them is in the graph.

@@ -114,6 +114,11 @@ Graph Trace::finish() {
   return builder_.take();
 }
 
+TripScope::TripScope(Trace& trace, Tensor index, int64_t trips)
+    : trace_(trace), outer_(trace.trip()) {
+  trace_.set_trip(outer_.valid() ? outer_ * static_cast<double>(trips) + index : index);
+}
+
 void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
                 const std::string& name, void* data, Team* team) {
   FB_CHECK(initializer.kind != Initializer::Kind::given ||

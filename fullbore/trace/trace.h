@@ -61,6 +61,7 @@ class Trace {
   /// or an empty tensor for none. State is then given as the body's own inputs: what is computed from
   /// it alone (a broadcast bias) has to be in the body too, or gradients taken there would not see it.
   void set_trip(Tensor trip) { trip_ = trip; }
+  Tensor trip() const { return trip_; }
   /// Has anything been said yet about what the step leaves behind?
   bool has_outputs() const { return !updates_.empty() || !results_.empty(); }
 
@@ -87,6 +88,21 @@ class Trace {
   };
   std::vector<Update> updates_;
   std::vector<std::pair<std::string, Tensor>> results_;
+};
+
+/// While it lives, what the trace writes runs once per trip of a loop and draws anew on each. Loops within loops
+/// count their trips together.
+class TripScope {
+ public:
+  /// index: i64 [], of `trips`.
+  TripScope(Trace& trace, Tensor index, int64_t trips);
+  ~TripScope() { trace_.set_trip(outer_); }
+  TripScope(const TripScope&) = delete;
+  TripScope& operator=(const TripScope&) = delete;
+
+ private:
+  Trace& trace_;
+  Tensor outer_;
 };
 
 /// Names the module whose parameters and nodes follow, while it lives.

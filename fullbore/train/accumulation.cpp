@@ -8,24 +8,13 @@
 namespace fullbore {
 namespace {
 
-/// While it lives, what the trace writes runs once per trip.
-class TripScope {
- public:
-  TripScope(Trace& trace, Tensor index) : trace_(trace) { trace_.set_trip(index); }
-  ~TripScope() { trace_.set_trip({}); }
-  TripScope(const TripScope&) = delete;
-  TripScope& operator=(const TripScope&) = delete;
-
- private:
-  Trace& trace_;
-};
-
 std::vector<BatchField> part_fields(const std::vector<BatchField>& fields, int64_t parts) {
   std::vector<BatchField> result = fields;
   const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
   for (BatchField& field : result) {
     const Shape& shape = field.type.shape;
-    if (shape.rank() == 0 || shape[0] != rows || rows == 0 || rows % parts != 0)
+    if (shape.rank() == 0) continue;  // of every part
+    if (shape[0] != rows || rows == 0 || rows % parts != 0)
       throw UsageError(
           fmt::format("accumulation in {} parts needs a batch of a multiple of as many rows, along "
                       "the first axis of every field; '{}' is {}",
@@ -54,13 +43,30 @@ void declare_state(Trace& trace, const LossFunction& loss, const std::vector<Bat
                   rehearsal.initializers().at(input.name));
 }
 
-std::vector<Tensor> cut(Trace& trace, const std::vector<BatchField>& fields,
-                        const std::vector<BatchField>& parts, int64_t count) {
-  std::vector<Tensor> batches;
-  for (size_t i = 0; i < fields.size(); ++i)
-    batches.push_back(reshape(trace.batch(fields[i].name, fields[i].type),
-                              parts[i].type.shape.inserted(0, count)));
-  return batches;
+/// The batch's tensors: those cut in parts, and scalars, which every part has.
+struct CutBatch {
+  std::vector<Tensor> parts;    ///< [count, ...]
+  std::vector<Tensor> scalars;  ///< invalid where the field is cut
+};
+
+CutBatch cut(Trace& trace, const std::vector<BatchField>& fields,
+             const std::vector<BatchField>& parts, int64_t count) {
+  CutBatch result;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const Tensor whole = trace.batch(fields[i].name, fields[i].type);
+    const bool scalar = whole.rank() == 0;
+    result.scalars.push_back(scalar ? whole : Tensor());
+    if (!scalar) result.parts.push_back(reshape(whole, parts[i].type.shape.inserted(0, count)));
+  }
+  return result;
+}
+
+std::vector<Tensor> part_of(const CutBatch& batch, const std::vector<Tensor>& slices) {
+  std::vector<Tensor> part;
+  size_t next = 0;
+  for (const Tensor& scalar : batch.scalars)
+    part.push_back(scalar.valid() ? scalar : slices[next++]);
+  return part;
 }
 
 }  // namespace
@@ -80,7 +86,7 @@ OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
                                   const OptimizerOptions& options, Loss& whole) {
   const std::vector<BatchField> each = part_fields(fields, parts);
   declare_state(trace, loss, each);
-  const std::vector<Tensor> batches = cut(trace, fields, each, parts);
+  const CutBatch batch = cut(trace, fields, each, parts);
   const auto differentiate = [&](Tensor scale) {
     std::vector<Tensor> parameters;
     std::vector<Tensor> carried;
@@ -92,10 +98,11 @@ OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
     const Tensor one = full(trace.builder(), {DType::f32, {}}, 1);
     carried.insert(carried.end(), {zero, zero});  // sum of losses, predictions
     bool counts = false;
+    std::vector<std::string> metrics;
     const LoopResult sums =
-        loop(trace.builder(), carried, batches, {.trips = parts}, [&](const LoopBody& body) {
-          const TripScope trip(trace, body.index);
-          const Loss part = checked_loss(loss(trace, body.slices));
+        loop(trace.builder(), carried, batch.parts, {.trips = parts}, [&](const LoopBody& body) {
+          const TripScope trip(trace, body.index, parts);
+          const Loss part = checked_loss(loss(trace, part_of(batch, body.slices)));
           counts = part.predictions.valid();
           const Tensor weight = counts ? cast(part.predictions, DType::f32) : one;
           const Tensor sum = cast(part.mean, DType::f32) * weight;
@@ -106,12 +113,22 @@ OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
             next.carried.push_back(body.carried[i] + gradients[i]);
           next.carried.push_back(body.carried[gradients.size()] + sum);
           next.carried.push_back(body.carried[gradients.size() + 1] + weight);
+          for (const Metric& metric : part.metrics) {
+            const Tensor own = metric.weight.valid() ? cast(metric.weight, DType::f32) : weight;
+            next.stacked.push_back(cast(metric.mean, DType::f32) * own);
+            next.stacked.push_back(own);
+            metrics.push_back(metric.name);
+          }
           return next;
         });
     const size_t count = parameters.size();
     const Tensor predictions = sums.carried[count + 1];
     whole.mean = sums.carried[count] / predictions;
     if (counts) whole.predictions = predictions;
+    for (size_t i = 0; i < metrics.size(); ++i) {
+      const Tensor weight = reduce_sum(sums.stacked[2 * i + 1], {0});
+      whole.metrics.push_back({metrics[i], reduce_sum(sums.stacked[2 * i], {0}) / weight, weight});
+    }
     ScaledGradients result{whole.mean, {}};
     for (size_t i = 0; i < count; ++i) result.gradients.push_back(sums.carried[i] / predictions);
     return result;

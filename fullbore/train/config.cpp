@@ -57,8 +57,9 @@ class ConfigBuilder {
   }
 
   Config finish() {
-    check_together(config_.model.width % config_.model.heads == 0, "model.width",
-                   "is not a multiple of", "model.heads");
+    check_keys_of_model();
+    check_together(config_.model.name != "gpt" || config_.model.width % config_.model.heads == 0,
+                   "model.width", "is not a multiple of", "model.heads");
     check_together(config_.optim.schedule == "constant" ||
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
                    "optim.minimum_learning_rate", "is above", "optim.learning_rate");
@@ -76,6 +77,7 @@ class ConfigBuilder {
     check_memory_budget();
     check_groups();
     check_batching();
+    check_peptide();
     return std::move(config_);
   }
 
@@ -143,7 +145,35 @@ class ConfigBuilder {
       throw UsageError(fmt::format("config: {} {} {}", with_origin(a), relation, with_origin(b)));
   }
 
+  /// What the model has no use for is refused, not ignored.
+  void check_keys_of_model() const {
+    for (const auto& [key, where] : origins_) {
+      const ConfigField& field = *find_config_field(key);
+      if (field.is_for(config_)) continue;
+      std::vector<std::string> known;
+      for (const ConfigField& other : config_fields())
+        if (other.is_for(config_)) known.push_back(other.key);
+      throw UsageError(fmt::format("config: {}: '{}' is a key of model.name={}, not of {}.{}",
+                                   where, key, fmt::join(field.models, "|"), config_.model.name,
+                                   did_you_mean(key, known)));
+    }
+  }
+
+  void check_peptide() const {
+    if (config_.model.name != "peptide") return;
+    check_together(config_.peptide.model.hidden_dim % config_.peptide.model.num_heads == 0,
+                   "model.hidden_dim", "is not a multiple of", "model.num_heads");
+    check_together(config_.peptide.model.hidden_dim % 2 == 0, "model.hidden_dim",
+                   "is odd, which the mass embedding does not go with:", "model.max_mass");
+    check_together(config_.peptide.data.min_length <= config_.peptide.data.max_length,
+                   "data.min_length", "is above", "data.max_length");
+    check_together(
+        config_.peptide.curriculum == "none" || config_.peptide.curriculum_stages.empty(),
+        "train.curriculum", "does not go with", "train.curriculum_stages");
+  }
+
   void check_batching() const {
+    if (config_.model.name != "gpt") return;
     const Config::Data& data = config_.data;
     const bool buckets = data.batching == "buckets";
     check_together(buckets || data.buckets.empty(), "data.buckets", "means nothing with",
@@ -218,6 +248,7 @@ std::string config_yaml(const Config& config) {
   std::string yaml;
   std::string_view section;
   for (const ConfigField& field : config_fields()) {
+    if (!field.is_for(config)) continue;
     if (field.section() != section) {
       section = field.section();
       yaml += fmt::format("{}:\n", section);
@@ -231,6 +262,7 @@ std::string config_json(const Config& config) {
   std::string json = "{";
   std::string_view section;
   for (const ConfigField& field : config_fields()) {
+    if (!field.is_for(config)) continue;
     if (field.section() != section)
       json += fmt::format("{}\n  \"{}\": {{", section.empty() ? "" : "\n  },", field.section());
     json += fmt::format("{}\n    \"{}\": {}", field.section() == section ? "," : "", field.name(),
@@ -249,8 +281,8 @@ std::string config_documentation() {
       text += fmt::format("{}{}:\n", text.empty() ? "" : "\n", field.section());
     section = field.section();
     const std::string value = value_yaml(field, defaults);
-    text += fmt::format("  {:<28} {}\n  {:<28} {}, default {}\n", field.key, field.meaning, "",
-                        field.expectation(), value);
+    text += fmt::format("  {:<28} {}\n  {:<28} {}, default {}{}\n", field.key, field.meaning, "",
+                        field.expectation(), value, field.restriction());
   }
   return text;
 }

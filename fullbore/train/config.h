@@ -45,6 +45,63 @@ struct Config {
     std::string initialize_from = {};
     bool operator==(const Model&) const = default;
   } model;
+  /// Keys of model.name=peptide, of the sections that they are grouped by here.
+  struct Peptide {
+    struct Data {
+      int64_t min_length = 7;
+      int64_t max_length = 10;
+      std::vector<std::string> ion_types = {"b", "y"};
+      bool neutral_losses = false;
+      int64_t noise_peaks = 0;
+      double peak_dropout = 0;
+      double mass_error_ppm = 0;
+      double intensity_variation = 0;
+      std::vector<std::string> charge_distribution = {"2:0.7", "3:0.25", "4:0.05"};
+      double clean_data_ratio = 0;
+      double high_noise_share = -1;
+      double signal_suppression = 0;
+      bool scale_to_base_peak = false;
+      int64_t most_intense = 0;
+      std::string masses = "reference";
+      std::vector<std::string> modifications = {};
+      bool start_and_end = true;
+      bool trim_peaks = true;
+      int64_t default_charge = 0;
+      int64_t min_peaks = 10;
+      int64_t validation_spectra = 640;
+      std::string validation_settings = "first_stage";
+      bool operator==(const Data&) const = default;
+    } data;
+    struct Model {
+      int64_t hidden_dim = 256;
+      int64_t num_encoder_layers = 2;
+      int64_t num_decoder_layers = 2;
+      int64_t num_heads = 4;
+      int64_t max_peaks = 100;
+      int64_t max_seq_len = 25;
+      double max_mass = 2000;
+      int64_t num_supervision_steps = 8;
+      int64_t num_latent_steps = 4;
+      bool step_embedding = false;
+      bool gated_answer = false;
+      std::string precursor_input = "mass";
+      bool operator==(const Model&) const = default;
+    } model;
+    struct Loss {
+      double ce_weight = 1;
+      std::string iteration_weights = "linear";
+      std::string spectrum = "window_huber";
+      double spectrum_weight = 0;
+      double coverage_sigma = 0.2;
+      std::string precursor = "smooth_l1";
+      double precursor_weight = 0;
+      bool mask_padding = true;
+      bool operator==(const Loss&) const = default;
+    } loss;
+    std::string curriculum = "none";
+    std::vector<std::string> curriculum_stages = {};
+    bool operator==(const Peptide&) const = default;
+  } peptide;
   struct Optim {
     std::string name = "adamw";
     double learning_rate = 1e-3;
@@ -62,6 +119,7 @@ struct Config {
     double decay_fraction = 0.2;
     std::vector<std::string> groups = {};
     double ema_decay = 0;
+    bool ema_warmup = true;
     bool noise_scale = false;
     std::string norms = "off";
     bool operator==(const Optim&) const = default;

@@ -1,6 +1,9 @@
 #include "fullbore/train/config_schema.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "fullbore/optim/optimizer.h"
 
@@ -18,7 +21,12 @@ constexpr ConfigRange kInterval{.low = 0, .high = 1e9};
 #define FB_KEY(section, member) \
 #section "." #member, [](Config & config) -> ConfigPlace { return &config.section.member; }
 
-std::vector<ConfigField> make_fields() {
+ConfigField for_gpt(ConfigField field) {
+  field.models = {"gpt"};
+  return field;
+}
+
+std::vector<ConfigField> common_fields() {
   return {
       {FB_KEY(run, dir),
        {},
@@ -33,53 +41,68 @@ std::vector<ConfigField> make_fields() {
        {},
        "UTF-8 text to learn from: a file, a folder, a pattern, - for standard input; or token "
        "shards"},
-      {FB_KEY(data, field), {}, {}, "of each line of *.jsonl files: the one that holds the text"},
-      {FB_KEY(data, tokenizer),
-       {},
-       {},
-       "character, byte, or bpe:<folder or tokenizer.json>; token shards bring their own"},
+      for_gpt({FB_KEY(data, field),
+               {},
+               {},
+               "of each line of *.jsonl files: the one that holds the text"}),
+      for_gpt({FB_KEY(data, tokenizer),
+               {},
+               {},
+               "character, byte, or bpe:<folder or tokenizer.json>; token shards bring their own"}),
       {FB_KEY(data, cache_dir), {}, {}, "folder for token caches; empty: the user's cache folder"},
       {FB_KEY(data, validation_fraction),
        kFraction,
        {},
        "share of the text, at its end, that is held out; 0: no validation"},
-      {FB_KEY(data, split),
-       {},
-       {"fraction", "document", "file"},
-       "what the boundary of the held-out part must not divide: nothing, a document, a file"},
-      {FB_KEY(data, batching),
-       {},
-       {"windows", "packed", "buckets"},
-       "stretches of all text; rows of whole documents kept apart; documents of like length"},
-      {FB_KEY(data, buckets),
-       kLength,
-       {},
-       "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
-       "model.context"},
-      {FB_KEY(data, tokens_per_batch),
-       kInterval,
-       {},
-       "of buckets, padding included; 0: train.batch_size times model.context"},
+      for_gpt(
+          {FB_KEY(data, split),
+           {},
+           {"fraction", "document", "file"},
+           "what the boundary of the held-out part must not divide: nothing, a document, a file"}),
+      for_gpt(
+          {FB_KEY(data, batching),
+           {},
+           {"windows", "packed", "buckets"},
+           "stretches of all text; rows of whole documents kept apart; documents of like length"}),
+      for_gpt({FB_KEY(data, buckets),
+               kLength,
+               {},
+               "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
+               "model.context"}),
+      for_gpt({FB_KEY(data, tokens_per_batch),
+               kInterval,
+               {},
+               "of buckets, padding included; 0: train.batch_size times model.context"}),
       {FB_KEY(data, workers),
        {0, 256},
        {},
        "threads that prepare batches, 0: the training thread; no effect on the result"},
       {FB_KEY(data, prefetch), {1, 1024}, {}, "batches kept ready; no effect on the result"},
 
-      {FB_KEY(model, name), {}, {"gpt"}, "the architecture"},
-      {FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"},
-      {FB_KEY(model, heads), {1, 1024}, {}, "attention heads of each block; divides model.width"},
-      {FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"},
-      {FB_KEY(model, context), kLength, {}, "tokens seen at once, at most"},
+      {FB_KEY(model, name), {}, {"gpt", "peptide"}, "the architecture; which other keys there are"},
+      for_gpt({FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"}),
+      for_gpt({FB_KEY(model, heads),
+               {1, 1024},
+               {},
+               "attention heads of each block; divides model.width"}),
+      for_gpt({FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"}),
+      for_gpt({FB_KEY(model, context), kLength, {}, "tokens seen at once, at most"}),
       {FB_KEY(model, dropout), kFraction, {}, "share of activations dropped while training"},
-      {FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"},
-      {FB_KEY(model, tie_head), {}, {}, "the output head is the token table"},
-      {FB_KEY(model, activation), {}, {"gelu", "gelu_tanh"}, "of the blocks; GPT-2's is gelu_tanh"},
-      {FB_KEY(model, vocabulary), {0, 1e9}, {}, "rows of the token table; 0: as many as tokens"},
-      {FB_KEY(model, initialize_from),
-       {},
-       {},
-       "folder with a GPT-2 in the Hugging Face layout to start from; empty: random weights"},
+      for_gpt({FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"}),
+      for_gpt({FB_KEY(model, tie_head), {}, {}, "the output head is the token table"}),
+      for_gpt({FB_KEY(model, activation),
+               {},
+               {"gelu", "gelu_tanh"},
+               "of the blocks; GPT-2's is gelu_tanh"}),
+      for_gpt({FB_KEY(model, vocabulary),
+               {0, 1e9},
+               {},
+               "rows of the token table; 0: as many as tokens"}),
+      for_gpt(
+          {FB_KEY(model, initialize_from),
+           {},
+           {},
+           "folder with a GPT-2 in the Hugging Face layout to start from; empty: random weights"}),
 
       {FB_KEY(optim, name),
        {},
@@ -110,7 +133,11 @@ std::vector<ConfigField> make_fields() {
       {FB_KEY(optim, ema_decay),
        kFraction,
        {},
-       "of the moving average of the weights, which warms up; 0: none is kept"},
+       "of the moving average of the weights; 0: none is kept"},
+      {FB_KEY(optim, ema_warmup),
+       {},
+       {},
+       "the average's decay rises to ema_decay over the first steps, as (1 + t) / (10 + t)"},
       {FB_KEY(optim, noise_scale), {}, {}, "measure the gradient noise scale, from half batches"},
       {FB_KEY(optim, norms),
        {},
@@ -128,10 +155,10 @@ std::vector<ConfigField> make_fields() {
        kFraction,
        {},
        "share of each target spread over all tokens while training; validation is without"},
-      {FB_KEY(train, z_loss),
-       kNotNegative,
-       {},
-       "factor of log^2 of the softmax's normaliser, added while training; PaLM has 1e-4"},
+      for_gpt({FB_KEY(train, z_loss),
+               kNotNegative,
+               {},
+               "factor of log^2 of the softmax's normaliser, added while training; PaLM has 1e-4"}),
       {FB_KEY(train, eval_interval),
        kInterval,
        {},
@@ -168,7 +195,10 @@ std::vector<ConfigField> make_fields() {
        kSteps,
        {},
        "stop after so many steps in a row whose loss or gradients were not finite"},
-      {FB_KEY(train, sample_characters), {0, 1e6}, {}, "length of the sample shown at the end"},
+      for_gpt({FB_KEY(train, sample_characters),
+               {0, 1e6},
+               {},
+               "length of the sample shown at the end"}),
 
       {FB_KEY(engine, backend), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
       {FB_KEY(engine, precision),
@@ -198,10 +228,11 @@ std::vector<ConfigField> make_fields() {
        {},
        "of fp16: the scale's factor after a step that was not finite, and was skipped"},
       {FB_KEY(engine, loss_scale_interval), kSteps, {}, "of fp16: see loss_scale_growth"},
-      {FB_KEY(engine, fused_head),
-       {},
-       {"auto", "on", "off"},
-       "output head and loss in one, logits a chunk at a time; auto: where they are large"},
+      for_gpt(
+          {FB_KEY(engine, fused_head),
+           {},
+           {"auto", "on", "off"},
+           "output head and loss in one, logits a chunk at a time; auto: where they are large"}),
       {FB_KEY(engine, threads), {0, 1024}, {}, "threads of a step; 0: all processors there are"},
       {FB_KEY(engine, attention),
        {},
@@ -244,6 +275,18 @@ std::vector<ConfigField> make_fields() {
 
 #undef FB_KEY
 
+// In each section, keys that all models have before those of one.
+std::vector<ConfigField> make_fields() {
+  std::vector<ConfigField> fields = common_fields();
+  const std::vector<std::string_view> order = {"run",   "data",  "model",  "loss",
+                                               "optim", "train", "engine", "log"};
+  for (ConfigField& field : peptide_config_fields()) fields.push_back(std::move(field));
+  std::ranges::stable_sort(fields, {}, [&](const ConfigField& field) {
+    return std::ranges::find(order, field.section()) - order.begin();
+  });
+  return fields;
+}
+
 }  // namespace
 
 bool ConfigRange::contains(double value) const {
@@ -269,6 +312,10 @@ std::string_view ConfigField::name() const {
   return std::string_view(key).substr(key.find('.') + 1);
 }
 
+bool ConfigField::is_for(const Config& config) const {
+  return models.empty() || std::ranges::find(models, config.model.name) != models.end();
+}
+
 bool ConfigField::is_list() const {
   Config config;
   const ConfigPlace type = place(config);
@@ -290,6 +337,10 @@ std::string ConfigField::expectation() const {
     return "a list of whole numbers " + range.text();
   if (choices.empty()) return "a text";
   return fmt::format("{}{}", choices.size() > 1 ? "one of " : "", fmt::join(choices, ", "));
+}
+
+std::string ConfigField::restriction() const {
+  return models.empty() ? "" : fmt::format("; of model.name={}", fmt::join(models, "|"));
 }
 
 const std::vector<ConfigField>& config_fields() {

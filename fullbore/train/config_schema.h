@@ -26,17 +26,23 @@ using ConfigPlace = std::variant<int64_t*, double*, bool*, std::string*, std::ve
 struct ConfigField {
   std::string key;  ///< "train.steps"
   ConfigPlace (*place)(Config&);
-  ConfigRange range;                 ///< numbers, and each in a list of them
-  std::vector<std::string> choices;  ///< texts, and each in a list of them; empty: any text
-  std::string meaning;               ///< one line
-  bool maps = false;                 ///< lists only: items may be maps, read as "key=value ..."
-  bool automatic = false;            ///< whole numbers only: may be `auto`, which is kept as 0
+  ConfigRange range;                     ///< numbers, and each in a list of them
+  std::vector<std::string> choices;      ///< texts, and each in a list of them; empty: any text
+  std::string meaning;                   ///< one line
+  bool maps = false;                     ///< lists only: items may be maps, read as "key=value ..."
+  bool automatic = false;                ///< whole numbers only: may be `auto`, which is kept as 0
+  std::vector<std::string> models = {};  ///< values of model.name that it is for; empty: all
 
   std::string_view section() const;
   std::string_view name() const;  ///< without the section
   bool is_list() const;
-  std::string expectation() const;  ///< "a whole number in [1, 1000]"
+  bool is_for(const Config& config) const;  ///< has its model such a key?
+  std::string expectation() const;          ///< "a whole number in [1, 1000]"
+  std::string restriction() const;          ///< "; of model.name=gpt", or ""
 };
+
+/// Keys of one kind of model, to be grouped with the others.
+std::vector<ConfigField> peptide_config_fields();
 
 /// All keys, grouped by section.
 const std::vector<ConfigField>& config_fields();

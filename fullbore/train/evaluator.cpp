@@ -1,10 +1,24 @@
 #include "fullbore/train/evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fullbore/base/check.h"
 
 namespace fullbore {
+namespace {
+
+struct WeightedMean {
+  double sum = 0;
+  double weight = 0;
+  void add(double mean, double of) {
+    if (of > 0) sum += mean * of;  // a mean of nothing may be anything
+    weight += of;
+  }
+  double mean() const { return sum / weight; }
+};
+
+}  // namespace
 
 // No worker threads for the batches: they are few and small, and the next run is seldom near.
 Evaluator::Evaluator(const LossFunction& loss, ValidationSet set, State& state, Team& team,
@@ -12,9 +26,13 @@ Evaluator::Evaluator(const LossFunction& loss, ValidationSet set, State& state, 
     : set_(std::move(set)), loader_(set_.source, {.workers = 0, .prefetch = 1}) {
   FB_CHECK(set_.batches > 0, "an empty validation set");
   if (!arena) arena = std::make_shared<Arena>();
-  for (const std::vector<BatchField>& shape : set_.source->shapes())
-    programs_.push_back(Program::compile(trace_evaluation(loss, shape, weights).graph, state, team,
-                                         options, nullptr, arena));
+  for (const std::vector<BatchField>& shape : set_.source->shapes()) {
+    const TracedStep traced = trace_evaluation(loss, shape, weights);
+    metrics_ = traced.metrics;
+    programs_.push_back(Program::compile(traced.graph, state, team, options, nullptr, arena));
+  }
+  FB_CHECK(set_.judge.empty() || std::ranges::find(metrics_, set_.judge) != metrics_.end(),
+           "no metric '{}'", set_.judge);
 }
 
 std::vector<const Plan*> Evaluator::plans() const {
@@ -24,8 +42,8 @@ std::vector<const Plan*> Evaluator::plans() const {
 }
 
 std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t done)>& go_on) {
-  double sum = 0;
-  double predictions = 0;
+  WeightedMean loss;
+  std::vector<WeightedMean> metrics(metrics_.size());
   loader_.seek(0);
   for (uint64_t position = 0; position < set_.batches; ++position) {
     if (!go_on(position)) return std::nullopt;
@@ -33,10 +51,19 @@ std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t 
     program.run(loader_.next());
     const bool tells = program.plan().graph.find_output("predictions") >= 0;
     const double weight = tells ? program.scalar("predictions") : 1;
-    sum += program.scalar("loss") * weight;
-    predictions += weight;
+    loss.add(program.scalar("loss"), weight);
+    for (size_t i = 0; i < metrics_.size(); ++i) {
+      const std::string own = metric_weight_name(metrics_[i]);
+      const bool has_weight = program.plan().graph.find_output(own) >= 0;
+      metrics[i].add(program.scalar(metrics_[i]), has_weight ? program.scalar(own) : weight);
+    }
   }
-  return Evaluation{sum / predictions, predictions};
+  Evaluation result{loss.mean(), loss.weight, {}, loss.mean()};
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    result.metrics.emplace_back(metrics_[i], metrics[i].mean());
+    if (metrics_[i] == set_.judge) result.score = -metrics[i].mean();
+  }
+  return result;
 }
 
 }  // namespace fullbore

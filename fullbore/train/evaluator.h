@@ -3,11 +3,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fullbore/data/loader.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "fullbore/train/step_outputs.h"
 
 namespace fullbore {
 
@@ -15,11 +17,15 @@ namespace fullbore {
 struct ValidationSet {
   std::shared_ptr<const BatchSource> source;
   uint64_t batches = 0;
+  std::string judge =
+      {};  ///< the metric, the higher the better, that tells the best; empty: the loss
 };
 
 struct Evaluation {
-  double loss = 0;         ///< mean per prediction over the whole set
-  double predictions = 0;  ///< of all batches; of a loss that does not tell them, the batches
+  double loss = 0;           ///< mean per prediction over the whole set
+  double predictions = 0;    ///< of all batches; of a loss that does not tell them, the batches
+  StepResults metrics = {};  ///< means over the whole set, in the loss's order
+  double score = 0;          ///< what the best has least of: the loss, or the judge's opposite
 };
 
 /// Compiled programs, one per shape of batch, that measure the loss of State on held-out batches.
@@ -41,6 +47,7 @@ class Evaluator {
  private:
   ValidationSet set_;
   std::vector<Program> programs_;
+  std::vector<std::string> metrics_;
   Loader loader_;
 };
 

@@ -2,14 +2,15 @@
 
 namespace fullbore {
 
-bool RunPosition::evaluated(double loss) {
-  const bool best = !(loss >= best_validation_loss);  // true too where none is known
+bool RunPosition::evaluated(double loss, double score) {
+  const bool best = !(score >= best_score);  // true too where none is known
   evaluated_step = step;
   validation_loss = loss;
   ++evaluations_since_best;
   if (best) {
     evaluations_since_best = 0;
     best_validation_loss = loss;
+    best_score = score;
     best_step = step;
   }
   return best;
@@ -23,6 +24,7 @@ RunRecord to_record(const RunPosition& position) {
   record.metrics = {{"train_loss", position.train_loss},
                     {"validation_loss", position.validation_loss},
                     {"best_validation_loss", position.best_validation_loss},
+                    {"best_score", position.best_score},
                     {"best_step", number(position.best_step)},
                     {"evaluated_step", number(position.evaluated_step)},
                     {"evaluations_since_best", number(position.evaluations_since_best)},
@@ -52,6 +54,7 @@ RunPosition to_position(const RunRecord& record) {
   position.train_loss = metric("train_loss", RunPosition::kUnknown);
   position.validation_loss = metric("validation_loss", RunPosition::kUnknown);
   position.best_validation_loss = metric("best_validation_loss", RunPosition::kUnknown);
+  position.best_score = metric("best_score", position.best_validation_loss);
   return position;
 }
 

@@ -20,9 +20,11 @@ struct RunPosition {
   double train_loss = kUnknown;
   double validation_loss = kUnknown;
   double best_validation_loss = kUnknown;
+  double best_score = kUnknown;  ///< Evaluation::score of the best
 
-  /// The State at `step` was evaluated: true if there was none better before.
-  bool evaluated(double loss);
+  /// The State at `step` was evaluated: true if there was none of a lower score before.
+  bool evaluated(double loss, double score);
+  bool evaluated(double loss) { return evaluated(loss, loss); }
 };
 
 /// The part of a checkpoint's record that says where the run stands.

@@ -114,7 +114,8 @@ void RunReporter::evaluating(uint64_t done, uint64_t batches) {
   console_.live(progress_);
 }
 
-void RunReporter::evaluated(const RunPosition& position, double seconds) {
+void RunReporter::evaluated(const RunPosition& position, const StepResults& metrics,
+                            double seconds) {
   if (meter_.steps() == 0) started("evaluation");
   ++evaluations_;
   evaluation_seconds_ += seconds;
@@ -123,13 +124,19 @@ void RunReporter::evaluated(const RunPosition& position, double seconds) {
   best_loss_ = position.best_validation_loss;
   best_step_ = position.best_step;
   const bool best = position.best_step == position.step;
-  write_metrics({{"kind", "evaluation"},
-                 {"step", position.step},
-                 {"validation_loss", position.validation_loss},
-                 {"best", best},
-                 {"seconds", seconds_since_start()}});
-  log_->info("step {}/{}  validation loss {:.4f}{}", position.step, scale_.total_steps,
-             position.validation_loss,
+  nlohmann::ordered_json record = {{"kind", "evaluation"},
+                                   {"step", position.step},
+                                   {"validation_loss", position.validation_loss},
+                                   {"best", best}};
+  std::string words;
+  for (const auto& [name, value] : metrics) {
+    record["validation_" + name] = value;
+    words += fmt::format("  {} {:.4f}", name, value);
+  }
+  record["seconds"] = seconds_since_start();
+  write_metrics(record);
+  log_->info("step {}/{}  validation loss {:.4f}{}{}", position.step, scale_.total_steps,
+             position.validation_loss, words,
              best ? "  best" : fmt::format("  (best {:.4f} at step {})", best_loss_, best_step_));
 }
 

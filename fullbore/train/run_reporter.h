@@ -62,7 +62,7 @@ class RunReporter {
   /// The step just made was skipped.
   void step_skipped(const std::string& warning);
   void evaluating(uint64_t done, uint64_t batches);
-  void evaluated(const RunPosition& record, double seconds);
+  void evaluated(const RunPosition& record, const StepResults& metrics, double seconds);
 
   /// Metrics written so far reach the disk. From any thread.
   Status sync_metrics();

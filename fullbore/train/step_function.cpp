@@ -16,6 +16,11 @@ void tell(Trace& trace, const Loss& loss) {
   if (loss.predictions.valid()) trace.result("predictions", cast(loss.predictions, DType::f32));
 }
 
+void tell_metrics(Trace& trace, const Loss& loss) {
+  for (const Metric& metric : loss.metrics)
+    trace.result(metric.name, cast(metric.mean, DType::f32));
+}
+
 Loss trace_loss(Trace& trace, const LossFunction& loss, const std::vector<BatchField>& fields) {
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(trace.batch(field.name, field.type));
@@ -27,6 +32,23 @@ TracedStep finish(Trace& trace) {
   return {trace.finish(), std::move(initializers)};
 }
 
+// One metric of a batch's parts.
+Metric mean_of(std::initializer_list<Metric> parts, std::initializer_list<Tensor> predictions) {
+  Tensor sum;
+  Tensor weight;
+  const Tensor* counted = predictions.begin();
+  for (const Metric& part : parts) {
+    const Tensor count = part.weight.valid() ? part.weight : *counted;
+    ++counted;
+    const Tensor own =
+        count.valid() ? cast(count, DType::f32) : full(part.mean.builder(), {DType::f32, {}}, 1);
+    const Tensor product = cast(part.mean, DType::f32) * own;
+    sum = sum.valid() ? sum + product : product;
+    weight = weight.valid() ? weight + own : own;
+  }
+  return {parts.begin()->name, sum / weight, weight};
+}
+
 // Loss and update from the losses of the batch's halves.
 OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
                                    const std::vector<BatchField>& fields,
@@ -35,6 +57,12 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
   std::vector<Tensor> second;
   const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
   for (const BatchField& field : fields) {
+    if (field.type.shape.rank() == 0 && rows > 0) {
+      const Tensor whole_batch = trace.batch(field.name, field.type);
+      first.push_back(whole_batch);
+      second.push_back(whole_batch);
+      continue;
+    }
     if (field.type.shape.rank() == 0 || field.type.shape[0] != rows || rows % 2 != 0 || rows == 0)
       throw UsageError(
           fmt::format("the gradient noise scale needs an even batch size, along the first axis of "
@@ -48,6 +76,8 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
   const Loss b = checked_loss(loss(trace, second));
   whole.mean = (a.mean + b.mean) * 0.5;
   if (a.predictions.valid()) whole.predictions = a.predictions + b.predictions;
+  for (size_t i = 0; i < a.metrics.size(); ++i)
+    whole.metrics.push_back(mean_of({a.metrics[i], b.metrics[i]}, {a.predictions, b.predictions}));
   return optimize_halves(trace, a.mean, b.mean, rows, options);
 }
 
@@ -69,11 +99,13 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
     update = optimize(trace, value.mean, optimizer);
   }
   tell(trace, value);
+  tell_metrics(trace, value);
   trace.result("gradient_norm", update.gradient_norm);
   trace.result("learning_rate", update.learning_rate);
   trace.result("skipped", update.skipped);
   for (const auto& [name, metric] : update.metrics) trace.result(name, metric);
   TracedStep step = finish(trace);
+  for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
   for (const auto& [name, metric] : update.metrics) step.metrics.push_back(name);
   return step;
 }
@@ -81,11 +113,19 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
 TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields,
                             Weights weights) {
   Trace trace("evaluate", false);
-  tell(trace, trace_loss(trace, loss, fields));
+  const Loss value = trace_loss(trace, loss, fields);
+  tell(trace, value);
+  tell_metrics(trace, value);
+  for (const Metric& metric : value.metrics)
+    if (metric.weight.valid())
+      trace.result(metric_weight_name(metric.name), cast(metric.weight, DType::f32));
   TracedStep step = finish(trace);
+  for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
   if (weights == Weights::average) step.graph = with_averages(step.graph);
   return step;
 }
+
+std::string metric_weight_name(const std::string& metric) { return metric + "/weight"; }
 
 Graph with_averages(const Graph& graph) {
   GraphBuilder builder(graph.name());

@@ -12,11 +12,19 @@
 
 namespace fullbore {
 
+/// What else a model tells of a batch: dead code where nobody asks for it.
+struct Metric {
+  std::string name;
+  Tensor mean;         ///< floating scalar
+  Tensor weight = {};  ///< scalar: of how many it is the mean; none: of the loss's predictions
+};
+
 /// What a step makes small.
 struct Loss {
   Loss(Tensor m, Tensor p = {}) : mean(m), predictions(p) {}  // NOLINT: a tensor is a loss
   Tensor mean;         ///< floating scalar: the mean over the batch's predictions
   Tensor predictions;  ///< scalar: how many there are; none: as many in every batch
+  std::vector<Metric> metrics = {};
 };
 
 /// A model as the trainer knows it: writes into the trace how the loss follows from a batch.
@@ -34,9 +42,9 @@ struct TracedStep {
 
 /// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
 /// `learning_rate`, `skipped` (1 where loss or gradient norm is not finite and nothing was updated,
-/// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names. With
-/// `noise_scale` every field's first axis must be the batch, and even, for the loss is traced on each
-/// half; both must have as many predictions.
+/// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names, the loss's own
+/// among them. With `noise_scale` every field that is no scalar must have the batch for its first axis, and an
+/// even one, for the loss is traced on each half; both must have as many predictions.
 /// `accumulate`: parts in which the batch goes through the model (accumulation.h).
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
                                const OptimizerOptions& optimizer, int64_t accumulate = 1);
@@ -47,9 +55,13 @@ enum class Weights : uint8_t {
   average  ///< their exponential moving averages
 };
 
-/// The loss alone, of the same State. Results: `loss`, `predictions` where the loss tells them.
+/// The loss alone, of the same State. Results: `loss`, `predictions` where the loss tells them, its metrics by their
+/// names, and `<name>/weight` of those that have a weight.
 TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchField>& fields,
                             Weights weights = Weights::raw);
+
+/// The result of trace_evaluation() that is a metric's weight, if it has one.
+std::string metric_weight_name(const std::string& metric);
 
 /// The graph with every parameter read from its moving average instead.
 Graph with_averages(const Graph& graph);

@@ -259,9 +259,9 @@ class Trainer {
     if (!std::isfinite(result->loss))
       throw NumericalError(
           fmt::format("the validation loss at step {} is {}", position_.step, result->loss));
-    const bool best = position_.evaluated(result->loss);
+    const bool best = position_.evaluated(result->loss, result->score);
     unsaved_ = true;
-    reporter_.evaluated(position_, seconds_between(start, Clock::now()));
+    reporter_.evaluated(position_, result->metrics, seconds_between(start, Clock::now()));
     if (best) save(true);
   }
 

@@ -138,8 +138,8 @@ TEST(Accumulation, RefusesWhatItCannotCut) {
       HasSubstr("needs a batch of a multiple of as many rows, along the first axis of every "
                 "field; 'x' is f32[6,4]"));
   std::vector<BatchField> fields = kFields;
-  fields.push_back({"temperature", {DType::f32, {}}});
-  EXPECT_THAT(refusal(ragged_error, fields, 2), HasSubstr("'temperature' is f32[]"));
+  fields.push_back({"temperature", {DType::f32, {3}}});
+  EXPECT_THAT(refusal(ragged_error, fields, 2), HasSubstr("'temperature' is f32[3]"));
   const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
     const Loss loss = ragged_error(trace, batch);

@@ -362,7 +362,9 @@ TEST(ConfigSchema, EveryKeyIsComplete) {
     // A default that its own range refuses could not be written back.
     const std::string yaml =
         fmt::format("{}: {{{}: {}}}", field.section(), field.name(), value_yaml(field, defaults));
-    EXPECT_EQ(refusal(yaml), "") << yaml;
+    const std::string model = field.models.empty() ? "gpt" : field.models.front();
+    const std::vector<std::string> overrides = {"model.name=" + model};
+    EXPECT_EQ(refusal(yaml, overrides), "") << yaml;
   }
 }
 
@@ -377,10 +379,33 @@ TEST(ConfigSchema, EveryShippedConfigIsRead) {
   EXPECT_GE(files, 2);
 }
 
-TEST(ConfigSchema, TheDefaultConfigShowsEveryKey) {
-  const std::string yaml = read_file(std::string(FB_SOURCE_DIR) + "/configs/default.yaml").value();
-  for (const ConfigField& field : config_fields())
-    EXPECT_THAT(yaml, HasSubstr(fmt::format("\n  {}: ", field.name()))) << field.key;
+TEST(ConfigSchema, ADefaultConfigOfEachModelShowsItsKeys) {
+  for (const char* name : {"default", "peptide"}) {
+    const std::string path = fmt::format("{}/configs/{}.yaml", FB_SOURCE_DIR, name);
+    const std::string yaml = read_file(path).value();
+    const Config config = load_config(path);
+    for (const ConfigField& field : config_fields())
+      if (field.is_for(config)) {
+        EXPECT_THAT(yaml, HasSubstr(fmt::format("\n  {}:", field.name()))) << path << field.key;
+      }
+  }
+}
+
+TEST(ConfigSchema, KeysOfAnotherModelAreRefused) {
+  EXPECT_EQ(
+      refusal("model:\n  name: peptide\n  context: 64\n"),
+      "config: configs/x.yaml:3: 'model.context' is a key of model.name=gpt, not of peptide.");
+  const std::vector<std::string> overrides = {"model.name=peptide"};
+  EXPECT_EQ(refusal("data: {split: file}", overrides),
+            "config: configs/x.yaml:1: 'data.split' is a key of model.name=gpt, not of peptide.");
+  EXPECT_THAT(
+      refusal("", {"model.hidden_dim=64"}),
+      HasSubstr("command line: 'model.hidden_dim' is a key of model.name=peptide, not of gpt."));
+  const Config config = parse_config("model: {name: peptide, hidden_dim: 64}", "x");
+  EXPECT_EQ(config.peptide.model.hidden_dim, 64);
+  EXPECT_EQ(parse_config(config_yaml(config), "resolved"), config);
+  EXPECT_EQ(parse_config(config_json(config), "config.json"), config);
+  EXPECT_EQ(config_yaml(config).find("context"), std::string::npos);
 }
 
 // config/train_shakespeare_char.py of nanoGPT.

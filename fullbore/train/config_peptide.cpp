@@ -1,0 +1,157 @@
+#include "fullbore/train/config_schema.h"
+
+namespace fullbore {
+namespace {
+
+constexpr ConfigRange kNotNegative{.low = 0};
+constexpr ConfigRange kPositive{.low = 0, .low_open = true};
+constexpr ConfigRange kShare{.low = 0, .high = 1};
+constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
+constexpr ConfigRange kDepth{.low = 1, .high = 1000};
+
+#define FB_KEY(section, member) \
+#section "." #member,         \
+      [](Config & config) -> ConfigPlace { return &config.peptide.section.member; }
+
+std::vector<ConfigField> data_fields() {
+  return {
+      {FB_KEY(data, min_length), {1, 1000}, {}, "residues of a synthetic peptide, at least"},
+      {FB_KEY(data, max_length), {1, 1000}, {}, "residues of a synthetic peptide, at most"},
+      {FB_KEY(data, ion_types), {}, {"a", "b", "y"}, "series of fragments in synthetic spectra"},
+      {FB_KEY(data, neutral_losses), {}, {}, "fragments that lose water or ammonia are there too"},
+      {FB_KEY(data, noise_peaks), {0, 10000}, {}, "peaks of no fragment, per synthetic spectrum"},
+      {FB_KEY(data, peak_dropout), kFraction, {}, "share of the fragments' peaks left out"},
+      {FB_KEY(data, mass_error_ppm),
+       {0, 1e5},
+       {},
+       "standard deviation of masses in synthetic spectra, parts per million"},
+      {FB_KEY(data, intensity_variation),
+       {0, 100},
+       {},
+       "standard deviation of the factor on each intensity"},
+      {FB_KEY(data, charge_distribution),
+       {},
+       {},
+       "charges 1 to 6 of synthetic precursors and their shares, as 2:0.7"},
+      {FB_KEY(data, clean_data_ratio),
+       kShare,
+       {},
+       "share of synthetic spectra that nothing disturbs"},
+      {FB_KEY(data, high_noise_share),
+       {-1, 1},
+       {},
+       "share of noise as high as 0.2 to 1, the rest below 0.1; -1: all of it is below 0.2"},
+      {FB_KEY(data, signal_suppression),
+       kShare,
+       {},
+       "share of the fragments' peaks that are crushed to 0.01 to 0.05"},
+      {FB_KEY(data, scale_to_base_peak), {}, {}, "the highest peak of a spectrum becomes 1"},
+      {FB_KEY(data, most_intense),
+       {0, 10000},
+       {},
+       "keep so many of the highest peaks; 0: model.max_peaks of the lowest m/z"},
+      {FB_KEY(data, masses),
+       {},
+       {"reference", "full"},
+       "of residues: to five decimals, or all digits of the atoms' masses"},
+      {FB_KEY(data, modifications),
+       {},
+       {},
+       "of residues, as further symbols: C+57.021, M+15.995, ...; massivekb: its seven"},
+      {FB_KEY(data, start_and_end), {}, {}, "targets have a start and an end symbol"},
+      {FB_KEY(data, trim_peaks),
+       {},
+       {},
+       "batches are as wide as their stage's spectra, not model.max_peaks; results are the same"},
+      {FB_KEY(data, default_charge),
+       {0, 6},
+       {},
+       "of measured spectra that tell none; 0: they are refused"},
+      {FB_KEY(data, min_peaks), {1, 1e6}, {}, "measured spectra with fewer peaks are left out"},
+      {FB_KEY(data, validation_spectra),
+       {0, 1e9},
+       {},
+       "synthetic spectra to validate on, always the same; 0: no validation"},
+      {FB_KEY(data, validation_settings),
+       {},
+       {"first_stage", "last_stage"},
+       "which stage of the curriculum they are made by"},
+  };
+}
+
+std::vector<ConfigField> model_fields() {
+  return {
+      {FB_KEY(model, hidden_dim), {48, 65536}, {}, "channels; a multiple of model.num_heads"},
+      {FB_KEY(model, num_encoder_layers), kDepth, {}, "layers over the spectrum"},
+      {FB_KEY(model, num_decoder_layers), kDepth, {}, "layers of the recursive core"},
+      {FB_KEY(model, num_heads), {1, 1024}, {}, "attention heads of each layer"},
+      {FB_KEY(model, max_peaks), {1, 65536}, {}, "peaks of a spectrum that the model sees"},
+      {FB_KEY(model, max_seq_len), {4, 4096}, {}, "slots of an answer, start and end included"},
+      {FB_KEY(model, max_mass),
+       {100, 1e6},
+       {},
+       "longest wavelength of the mass embedding in Da; precursors have one and a half"},
+      {FB_KEY(model, num_supervision_steps), {1, 256}, {}, "answers, each refining the one before"},
+      {FB_KEY(model, num_latent_steps), {0, 256}, {}, "steps of thought before each answer"},
+      {FB_KEY(model, step_embedding), {}, {}, "the core is told which answer it works on"},
+      {FB_KEY(model, gated_answer), {}, {}, "an answer is a gated mixture with the one before"},
+      {FB_KEY(model, precursor_input),
+       {},
+       {"mass", "mz"},
+       "what the encoder is told of the precursor: its neutral mass, or mass over charge"},
+  };
+}
+
+std::vector<ConfigField> loss_fields() {
+  return {
+      {FB_KEY(loss, ce_weight), kNotNegative, {}, "of the cross-entropy of the answers"},
+      {FB_KEY(loss, iteration_weights),
+       {},
+       {"linear", "uniform", "exponential"},
+       "how the answers' losses are weighted"},
+      {FB_KEY(loss, spectrum),
+       {},
+       {"window_huber", "window_l1", "coverage", "rendered"},
+       "the term that compares predicted ions with the peaks"},
+      {FB_KEY(loss, spectrum_weight),
+       kNotNegative,
+       {},
+       "of that term, where train.curriculum is none; a curriculum has its own"},
+      {FB_KEY(loss, coverage_sigma), kPositive, {}, "width in Da of a peak in the coverage term"},
+      {FB_KEY(loss, precursor),
+       {},
+       {"smooth_l1", "log_ppm"},
+       "the term that compares the predicted mass with the precursor's"},
+      {FB_KEY(loss, precursor_weight), kNotNegative, {}, "of that term"},
+      {FB_KEY(loss, mask_padding),
+       {},
+       {},
+       "slots behind the answer's end have no mass in these terms"},
+  };
+}
+
+#undef FB_KEY
+
+}  // namespace
+
+std::vector<ConfigField> peptide_config_fields() {
+  std::vector<ConfigField> fields = data_fields();
+  for (ConfigField& field : model_fields()) fields.push_back(std::move(field));
+  for (ConfigField& field : loss_fields()) fields.push_back(std::move(field));
+  fields.push_back({"train.curriculum",
+                    [](Config& config) -> ConfigPlace { return &config.peptide.curriculum; },
+                    {},
+                    {"none", "default", "long"},
+                    "stages of growing difficulty: of 50 000 steps, of 100 000 steps, or none"});
+  fields.push_back(
+      {"train.curriculum_stages",
+       [](Config& config) -> ConfigPlace { return &config.peptide.curriculum_stages; },
+       {},
+       {},
+       "a curriculum of one's own: {steps, max_length, noise_peaks, spectrum_weight, ...} each",
+       true});
+  for (ConfigField& field : fields) field.models = {"peptide"};
+  return fields;
+}
+
+}  // namespace fullbore
