@@ -23,36 +23,31 @@ Tensor differences(Tensor ions, Tensor mz) { return expand_dims(ions, 2) - expan
 
 Tensor mean_of_batch(Tensor x) { return reduce_mean(x, {0}); }
 
-/// Ions of each residue's two sides, and whether there is a bond to break there: [B, J].
-struct Fragments {
-  Tensor prefix;  ///< sums of residues up to the bond
-  Tensor suffix;  ///< sums of residues behind it
-  Tensor exists;  ///< bool
-};
-
-// Bonds lie between two residues that follow one another.
-Fragments fragments(Tensor expected, const Targets& targets) {
-  const int64_t slots = expected.dim(1);
-  Tensor residue = targets.mask;
-  if (targets.sequence_ends) {
-    // The last slot that counts has none behind it that does.
-    const Tensor next = pad(cast(slice(targets.mask, 1, 1, slots), DType::i32), 1, 0, 1);
-    const Tensor first =
-        equal(iota(expected.builder(), {DType::i32, targets.mask.shape()}, 1), 0.0);
-    residue = logical_and(equal(next, 1.0), logical_not(first));
-  }
-  const Tensor own = expected * cast(residue, expected.dtype());
-  return {slice(cumsum(own, 1), 1, 0, slots - 1),
-          slice(cumsum(own, 1, /*exclusive=*/false, /*reverse=*/true), 1, 1, slots),
-          logical_and(slice(residue, 1, 0, slots - 1), slice(residue, 1, 1, slots))};
+/// Slots of residues: all but the first and the last one, where those are for marks.
+Tensor residue_slots(Tensor x, const Targets& targets) {
+  return targets.sequence_ends ? slice(x, 1, 1, x.dim(1) - 1) : x;
 }
 
-/// b and y ions of one charge: m/z [B, 2 (S - 1)].
-Tensor fragment_ions(const Fragments& parts, const LossMasses& masses, int charge) {
-  const Tensor sides[] = {parts.prefix + masses.proton,
-                          parts.suffix + (masses.water + masses.proton)};
-  const Tensor single = concat(sides, 1);
-  return charge == 1 ? single : (single + (charge - 1) * masses.proton) / double(charge);
+/// Ions of the broken bonds.
+struct Fragments {
+  Tensor mz;       ///< [B,J]
+  Tensor present;  ///< bool [B,J]: is there such a bond, between two residues?
+};
+
+/// b and y ions of charges 1 and 2.
+Fragments fragments(Tensor expected, const Targets& targets, const LossMasses& masses) {
+  const Tensor residues = residue_slots(expected, targets);
+  const int64_t count = residues.dim(1);
+  const Tensor b = slice(cumsum(residues, 1), 1, 0, count - 1) + masses.proton;
+  const Tensor y = slice(cumsum(residues, 1, false, /*reverse=*/true), 1, 1, count) +
+                   (masses.water + masses.proton);
+  // A slot is a residue's if the next one counts: there, at the latest, stands the end.
+  const Tensor real =
+      targets.sequence_ends ? slice(targets.mask, 1, 2, targets.mask.dim(1)) : targets.mask;
+  const Tensor bond = slice(real, 1, 1, count);
+  const Tensor mz[] = {b, y, (b + masses.proton) * 0.5, (y + masses.proton) * 0.5};
+  const Tensor present[] = {bond, bond, bond, bond};
+  return {concat(mz, 1), concat(present, 1)};
 }
 
 // sum_jk a_j b_k exp(-((x_j - y_k) / sigma)^2 / 4) per spectrum: what two drawn spectra share.
@@ -100,8 +95,7 @@ Tensor expected_masses(Tensor probabilities, const Targets& targets, const LossM
 
 Tensor window_loss(Tensor expected, const Observed& observed, const Targets& targets,
                    const LossMasses& masses, WindowPenalty penalty) {
-  const int64_t slots = expected.dim(1);
-  const Tensor residues = targets.sequence_ends ? slice(expected, 1, 1, slots - 1) : expected;
+  const Tensor residues = residue_slots(expected, targets);
   const int64_t count = residues.dim(1);
   const Tensor b = slice(cumsum(residues, 1), 1, 0, count - 1) + masses.proton;
   const Tensor y = slice(cumsum(residues, 1, false, /*reverse=*/true), 1, 0, count - 1) +
@@ -124,11 +118,9 @@ Tensor window_loss(Tensor expected, const Observed& observed, const Targets& tar
 
 Tensor coverage_loss(Tensor expected, const Observed& observed, const Targets& targets,
                      const LossMasses& masses, double sigma) {
-  const Fragments parts = fragments(expected, targets);
-  const Tensor charges[] = {fragment_ions(parts, masses, 1), fragment_ions(parts, masses, 2)};
-  const Tensor both[] = {parts.exists, parts.exists, parts.exists, parts.exists};
-  const Tensor distance = differences(concat(charges, 1), observed.mz) * (1 / sigma);
-  const Tensor near = select(expand_dims(concat(both, 1), 2), exp(distance * distance * -0.5), 0.0);
+  const Fragments ions = fragments(expected, targets, masses);
+  const Tensor distance = differences(ions.mz, observed.mz) * (1 / sigma);
+  const Tensor near = select(expand_dims(ions.present, 2), exp(distance * distance * -0.5), 0.0);
   const Tensor explained = reduce_max(near, {1});  // [B,P]
   const Tensor intensity = observed.intensity * cast(observed.mask, expected.dtype());
   const Tensor total = reduce_sum(intensity, {1}, /*keep_dims=*/true);
@@ -139,13 +131,11 @@ Tensor coverage_loss(Tensor expected, const Observed& observed, const Targets& t
 Tensor rendered_loss(Tensor expected, const Observed& observed, const Targets& targets,
                      const LossMasses& masses, double sigma) {
   const DType dtype = expected.dtype();
-  const Fragments parts = fragments(expected, targets);
-  const Tensor ions = fragment_ions(parts, masses, 1);
-  const Tensor both[] = {parts.exists, parts.exists};
-  const Tensor heights = cast(concat(both, 1), dtype);
+  const Fragments ions = fragments(expected, targets, masses);
+  const Tensor heights = cast(ions.present, dtype);
   const Tensor intensity = observed.intensity * cast(observed.mask, dtype);
-  const Tensor shared = overlap(ions, heights, observed.mz, intensity, sigma);
-  const Tensor own = overlap(ions, heights, ions, heights, sigma) *
+  const Tensor shared = overlap(ions.mz, heights, observed.mz, intensity, sigma);
+  const Tensor own = overlap(ions.mz, heights, ions.mz, heights, sigma) *
                      overlap(observed.mz, intensity, observed.mz, intensity, sigma);
   // A spectrum without a peak has no direction: its cosine is 0.
   const Tensor any = greater(own, 0.0);

@@ -57,7 +57,7 @@ Tensor window_loss(Tensor expected, const Observed& observed, const Targets& tar
 Tensor coverage_loss(Tensor expected, const Observed& observed, const Targets& targets,
                      const LossMasses& masses, double sigma);
 
-/// 1 - the cosine of two spectra drawn as Gaussians of width sigma (Da): the peaks, and b and y ions of height 1.
+/// 1 - the cosine of two spectra drawn as Gaussians of width sigma (Da): the peaks, and the same ions of height 1.
 /// The inner product of two Gaussians at a distance is a Gaussian of it, so nothing is rendered.
 Tensor rendered_loss(Tensor expected, const Observed& observed, const Targets& targets,
                      const LossMasses& masses, double sigma);

@@ -93,7 +93,7 @@ class Core {
       sliced.push_back(nn::embedding_table(trace_, "step_embedding", sizes_.supervision_steps,
                                            sizes_.width, Initializer::normal(0.02)));
     const LoopResult result =
-        loop(trace_.builder(),
+        loop(visible_.builder(),
              {broadcast_to(y0, {batch, sizes_.slots, sizes_.symbols}),
               broadcast_to(z0, {batch, sizes_.slots, sizes_.width})},
              sliced, {.trips = sizes_.supervision_steps}, [&](const LoopBody& body) {
@@ -124,7 +124,7 @@ class Core {
   Tensor think(Tensor base, Tensor latent) {
     if (sizes_.latent_steps == 0) return latent;
     const LoopResult result = loop(
-        trace_.builder(), {latent}, {}, {.trips = sizes_.latent_steps}, [&](const LoopBody& body) {
+        latent.builder(), {latent}, {}, {.trips = sizes_.latent_steps}, [&](const LoopBody& body) {
           const TripScope trip(trace_, body.index, sizes_.latent_steps);
           const Tensor z = body.carried[0];
           return LoopStep{.carried = {final_norm(decode(base + z, /*itself=*/false)) + z}};

@@ -61,6 +61,10 @@ def fill(model):
         values = torch.tensor([uniform((ordinal << 32) + i) for i in range(parameter.numel())])
         gain = name.endswith((".scale", "norm.weight"))
         parameter.copy_((1 + 0.1 * values if gain else 0.3 * values).view_as(parameter))
+    # The C++ side's constants are f32. Of these frequencies it shows: they are multiplied by hundreds of turns.
+    for name, buffer in model.named_buffers():
+        if name.endswith("turns_per_dalton"):
+            buffer.copy_(buffer.float().double())
 
 
 def batch_for(model, has_ends):
