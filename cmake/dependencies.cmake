@@ -11,6 +11,8 @@ find_package(yaml-cpp REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET GLOBAL libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
+pkg_check_modules(expat REQUIRED IMPORTED_TARGET GLOBAL expat)
 
 add_library(fb_yaml INTERFACE)  # yaml-cpp renamed its target in 0.8
 target_link_libraries(fb_yaml INTERFACE

@@ -13,7 +13,7 @@ cmake                cmake         the build
 ninja-build          ninja         runs the build
 ccache               ccache        makes rebuilds cheap
 mold                 mold          links the tests in a second
-pkg-config           pkg-config    finds zstd and xxhash
+pkg-config           pkg-config    finds zstd, xxhash, zlib and expat
 python3              python3       the repository checks itself with it
 libdnnl-dev          -             oneDNN: contractions on the CPU
 libfmt-dev           -             text
@@ -23,6 +23,8 @@ libyaml-cpp-dev      -             configuration files
 nlohmann-json3-dev   -             metrics and reports
 libzstd-dev          -             compressed data and checkpoints
 libxxhash-dev        -             checksums
+zlib1g-dev           -             compressed spectrum files
+libexpat1-dev        -             mzML, an XML format of spectra
 libgtest-dev         -             tests
 libgmock-dev         -             tests
 libbenchmark-dev     -             benchmarks

@@ -1,0 +1,15 @@
+#pragma once
+#include <memory>
+
+#include "models/peptide/input_bytes.h"
+#include "models/peptide/spectrum_reader.h"
+
+namespace fullbore::peptide {
+
+/// Spectra of MS level 2 of an mzML document, indexed or not; the others are passed over. Arrays of 32 or
+/// 64 bits, plain or zlib. Source: mzML 1.1.0 (Martens et al. 2011, Mol. Cell. Proteomics 10) and the
+/// PSI-MS vocabulary.
+std::unique_ptr<SpectrumReader> make_mzml_reader(InputBytes bytes,
+                                                 const SpectrumReadOptions& options);
+
+}  // namespace fullbore::peptide
