@@ -41,6 +41,7 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   contender.settings = std::move(settings);
   contender.config = subject.job.config;
   contender.batches = subject.job.batches;
+  contender.batch = subject.job.batch;
   contender.decisions = subject.job.decisions;
   contender.machine = known_machine(subject.runner->team());
   for (size_t shape = 0; shape < runner.shapes(); ++shape)

@@ -268,7 +268,7 @@ std::string text(const BenchReport& report) {
   const BenchContender& first = report.contenders.front();
   std::string out = fmt::format(
       "{}\n{}\nbatches: {}\n{}{} rounds after {} steps of warm-up\n", report.config,
-      job_text(first.config, first.parameters, first.machine.workers), first.batches,
+      job_text(first.config, first.batch, first.parameters, first.machine.workers), first.batches,
       decision_lines(report), first.times.round_seconds.size(), first.times.warm_up_steps);
   if (report.contenders.size() == 2) out += row(report, "", short_name);
   out += time_rows(report) + limit_rows(report);

@@ -22,6 +22,7 @@ struct BenchContender {
   std::vector<std::string> settings;  ///< that tell it from the configuration file
   Config config;
   std::string batches;                 ///< what they are made of, for people
+  std::string batch;                   ///< "12 x 64 tokens"
   std::vector<std::string> decisions;  ///< what memory changed of the settings
   Machine machine;                     ///< peaks of as many threads as it has
   std::vector<BenchShape> shapes;      ///< as times.shapes has them

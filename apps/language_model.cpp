@@ -13,8 +13,6 @@
 #include "fullbore/data/character_tokenizer.h"
 #include "fullbore/data/document_stream.h"
 #include "fullbore/data/token_cache.h"
-#include "fullbore/passes/pass.h"
-#include "fullbore/train/memory_fit.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "models/huggingface_gpt2.h"
 
@@ -89,31 +87,6 @@ std::function<void(State&)> initial_parameters(const Config& config, int64_t tok
   return [source, model](State& state) { source->fill(model, state); };
 }
 
-TrainingOptions training_options(const Config& config) {
-  TrainingOptions options;
-  options.steps = config.train.steps;
-  options.log_interval = config.log.interval;
-  options.evaluation_interval = config.train.eval_interval;
-  options.checkpoint_interval = config.train.checkpoint_interval;
-  options.patience = config.train.early_stopping;
-  options.max_skipped_steps = config.train.max_skipped_steps;
-  options.saves = {.keep = config.train.keep_checkpoints,
-                   .compression = compression(config.train.compress_checkpoints),
-                   .background = config.train.background_saves};
-  options.metrics = metrics_level(config.log.metrics);
-  options.sinks = {.tensorboard = config.log.tensorboard,
-                   .prometheus_port = static_cast<int>(config.log.prometheus_port)};
-  options.seed = static_cast<uint64_t>(config.run.seed);
-  options.optimizer = optimizer_options(config);
-  options.accumulate = config.engine.accumulate;
-  options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
-  options.compile = compile_options(config);
-  options.loader = {.workers = static_cast<int>(config.data.workers),
-                    .prefetch = static_cast<int>(config.data.prefetch)};
-  options.workers = worker_count(config);
-  return options;
-}
-
 }  // namespace
 
 TextData open_text(const Config& config, const TextProgress& progress) {
@@ -177,77 +150,6 @@ DecodeFunction model_decode(const Config& config, int64_t tokens) {
   return [model](Trace& trace, Tensor inputs, Tensor position, Tensor row, int64_t capacity) {
     return gpt_decode(trace, {inputs, position, row, capacity}, model);
   };
-}
-
-OptimizerOptions optimizer_options(const Config& config) {
-  const Config::Optim& optim = config.optim;
-  OptimizerOptions options = {.name = optim.name,
-                              .schedule = {.schedule = optim.schedule,
-                                           .learning_rate = optim.learning_rate,
-                                           .minimum_learning_rate = optim.minimum_learning_rate,
-                                           .warmup_steps = optim.warmup_steps,
-                                           .total_steps = config.train.steps,
-                                           .decay_fraction = optim.decay_fraction},
-                              .beta1 = optim.beta1,
-                              .beta2 = optim.beta2,
-                              .epsilon = optim.epsilon,
-                              .momentum = optim.momentum,
-                              .nesterov = optim.nesterov,
-                              .weight_decay = optim.weight_decay,
-                              .clip_norm = optim.clip_norm,
-                              .clip_value = optim.clip_value,
-                              .average_decay = optim.ema_decay,
-                              .average_warms_up = optim.ema_warmup,
-                              .norms = optim.norms,
-                              .noise_scale = optim.noise_scale};
-  const Config::Engine& engine = config.engine;
-  if (engine.precision == "fp16")
-    options.loss_scaling = {.initial = engine.loss_scale,
-                            .growth = engine.loss_scale_growth,
-                            .backoff = engine.loss_scale_backoff,
-                            .interval = engine.loss_scale_interval};
-  for (const std::string& group : optim.groups)
-    options.groups.push_back(parse_parameter_group(group));
-  return options;
-}
-
-CompileOptions compile_options(const Config& config) {
-  CompileOptions options;
-  options.backend = config.engine.backend;
-  options.precision = config.engine.precision == "bf16"   ? DType::bf16
-                      : config.engine.precision == "fp16" ? DType::f16
-                                                          : DType::f32;
-  options.fp32_scopes = config.engine.fp32_modules;
-  options.recompute = config.engine.recompute == "full"   ? Recompute::full
-                      : config.engine.recompute == "auto" ? Recompute::automatic
-                                                          : Recompute::off;
-  if (config.engine.attention == "decomposed")
-    options.decomposed = {"attention", "attention_gradient", "packed_attention",
-                          "packed_attention_gradient"};
-  options.memory_bytes = memory_budget_bytes(config);
-  options.keeps_snapshot = config.train.background_saves;
-  options.plan_folder = compile_cache_directory("plans");
-  std::vector<std::string> known;
-  for (const Pass& pass : pipeline())
-    if (pass.optional) known.emplace_back(pass.name);
-  for (const std::string& name : config.engine.disabled_passes)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw UsageError(fmt::format("engine.disabled_passes: there is no optional pass '{}'.{}",
-                                   name, did_you_mean(name, known)));
-  options.passes.disabled = {config.engine.disabled_passes.begin(),
-                             config.engine.disabled_passes.end()};
-  return options;
-}
-
-void choose_caches(const Config& config) {
-  if (!config.engine.cache_dir.empty())
-    setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
-  if (!config.engine.cache) setenv("FULLBORE_COMPILE_CACHE", "off", 1);
-}
-
-int worker_count(const Config& config) {
-  return config.engine.threads > 0 ? static_cast<int>(config.engine.threads)
-                                   : available_processors();
 }
 
 TrainingJob training_job(const Config& config, const TextData& text) {

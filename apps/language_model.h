@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "apps/job_options.h"
 #include "fullbore/data/token_windows.h"
 #include "fullbore/data/tokenize.h"
 #include "fullbore/train/config.h"
@@ -42,14 +43,6 @@ TokenSplit split_text(const Config& config, const TextData& text);
 /// What generates; `tokens`: how many distinct ones the data have. UsageError if model.vocabulary is
 /// less.
 DecodeFunction model_decode(const Config& config, int64_t tokens);
-
-OptimizerOptions optimizer_options(const Config& config);
-/// UsageError if a pass to be left out does not exist, or may not be.
-CompileOptions compile_options(const Config& config);
-/// engine.threads, or all processors there are.
-int worker_count(const Config& config);
-/// engine.cache and engine.cache_dir become those of the process.
-void choose_caches(const Config& config);
 
 /// Sizes of the model that `tokens` distinct tokens need.
 LanguageModelConfig model_config(const Config& config, int64_t tokens);

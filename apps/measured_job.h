@@ -23,6 +23,7 @@ struct MeasuredJob {
   TrainingJob job;
   std::string batches;                 ///< for people: what they are made of
   std::vector<std::string> decisions;  ///< what memory changed, as FittedConfig has it
+  std::string batch;                   ///< "12 x 64 tokens"
 };
 /// The job that `train` would run, within the same budget of memory; without data.path, or with
 /// `vocabulary`, on random tokens. UsageError where it is not known how many distinct tokens there are
@@ -33,7 +34,8 @@ MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& cons
 double peak_flops(const Config& config, const MachinePeaks& peaks);
 
 /// "gpt, 804096 parameters, 12 x 64 tokens, fp32, 2 threads".
-std::string job_text(const Config& config, int64_t parameters, int threads);
+std::string job_text(const Config& config, const std::string& batch, int64_t parameters,
+                     int threads);
 
 /// Refuses a file that could not be written, before time is spent on what is to stand in it.
 /// DataError names the folder that is missing.

@@ -1,9 +1,10 @@
 #include "apps/memory_plan.h"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 
-#include "apps/language_batches.h"
+#include "fullbore/train/step_function.h"
 
 namespace fullbore {
 namespace {
@@ -12,11 +13,16 @@ namespace {
 constexpr MachinePeaks kSomeMachine = {
     .fp32_flops = 200e9, .bf16_flops = 400e9, .bytes_per_second = 30e9};
 
+int64_t batch_elements(const std::vector<BatchField>& shape) {
+  return shape.front().type.shape.elements();
+}
+
 }  // namespace
 
-PlannedRun planned_run(const Config& config, int64_t tokens) {
-  const LossFunction loss = model_loss(config, tokens);
-  const std::vector<BatchField> fields = batch_fields(config);
+PlannedRun planned_run(const Config& config, const Workload& workload) {
+  const LossFunction loss = workload.loss(config);
+  const std::vector<std::vector<BatchField>> shapes = workload.shapes(config);
+  const std::vector<BatchField> fields = *std::ranges::max_element(shapes, {}, batch_elements);
   const CompileOptions options = compile_options(config);
   const int workers = worker_count(config);
   const auto plan_of = [&](const Graph& graph) {
@@ -25,10 +31,10 @@ PlannedRun planned_run(const Config& config, int64_t tokens) {
   const Plan step = plan_of(
       trace_training_step(loss, fields, optimizer_options(config), config.engine.accumulate).graph);
   PlannedRun run;
-  for (const std::vector<BatchField>& shape : batch_shapes(config))
+  for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
   run.seconds = roofline_seconds(step, kSomeMachine);
-  if (config.data.validation_fraction > 0) {
+  if (workload.validates(config)) {
     const Plan evaluation = plan_of(trace_evaluation(loss, fields).graph);
     run.bytes = shared_peak_bytes(std::array{&step, &evaluation});
   } else {
@@ -38,8 +44,8 @@ PlannedRun planned_run(const Config& config, int64_t tokens) {
   return run;
 }
 
-FittedConfig fit_memory(const Config& config, int64_t tokens) {
-  return fit_memory(config, [tokens](const Config& each) { return planned_run(each, tokens); });
+FittedConfig fit_memory(const Config& config, const Workload& workload) {
+  return fit_memory(config, [&](const Config& each) { return planned_run(each, workload); });
 }
 
 }  // namespace fullbore

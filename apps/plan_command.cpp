@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
-#include "apps/language_batches.h"
 #include "apps/memory_plan.h"
+#include "apps/workload.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/monitor/machine.h"
@@ -33,16 +33,6 @@ struct PlanArguments {
 /// Passes and planning, without the code and the memory that Program::compile would make.
 Plan plan_of(const Graph& graph, const CompileOptions& options, int workers) {
   return compile_plan(graph, *make_backend(options.backend), options, workers);
-}
-
-int64_t vocabulary_of(const Config& config, int64_t given) {
-  if (given > 0) return given;
-  if (config.data.path.empty() && config.model.vocabulary > 0) return config.model.vocabulary;
-  if (config.data.path.empty())
-    throw UsageError(
-        "plan: the vocabulary is not known without a text: name it by data.path=FILE, "
-        "or pass --vocabulary N, or set model.vocabulary");
-  return open_text(config).tokenizer->vocabulary_size();
 }
 
 int64_t parameter_count(const Graph& graph) {
@@ -83,8 +73,9 @@ void print_shapes(const RunPlans& plans, const Machine& machine) {
   fmt::print("\n");
 }
 
-void print_text(const Config& config, int64_t parameters, const Machine& machine,
-                const RunPlans& plans, const PlanReport& step, const PlanReport& evaluation) {
+void print_text(const Config& config, const std::string& unit, int64_t parameters,
+                const Machine& machine, const RunPlans& plans, const PlanReport& step,
+                const PlanReport& evaluation) {
   const int64_t total_bytes = plans.bytes(config.train.background_saves);
   const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
   const auto tokens = static_cast<double>(batch.elements());
@@ -96,21 +87,24 @@ void print_text(const Config& config, int64_t parameters, const Machine& machine
              static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
              static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
-  fmt::print("Training step, {} x {} tokens, at most {} tok/s\n{}\n", batch[0], batch[1],
-             count_text(tokens / step.roofline_seconds), text(step));
+  fmt::print("Training step, {} x {} {}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
+             count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
+             text(step));
   fmt::print("Evaluation step\n{}", text(evaluation));
 }
 
 ExitCode run_plan(const PlanArguments& arguments) {
   Config config = load_config(arguments.config, arguments.overrides);
   choose_caches(config);
-  const int64_t vocabulary = vocabulary_of(config, arguments.vocabulary);
-  const FittedConfig fitted = fit_memory(config, vocabulary);
+  Console console;
+  const Workload workload =
+      open_workload(config, console, {.vocabulary = arguments.vocabulary, .allowed = true});
+  const FittedConfig fitted = fit_memory(config, workload);
   config = fitted.config;
-  const LossFunction loss = model_loss(config, vocabulary);
+  const LossFunction loss = workload.loss(config);
   const int workers = worker_count(config);
   const CompileOptions options = compile_options(config);
-  RunPlans plans{batch_shapes(config), {}, {}};
+  RunPlans plans{workload.shapes(config), {}, {}};
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.steps.push_back(plan_of(
         with_metrics(
@@ -155,7 +149,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
     fmt::print("{}\n", json.dump(2));
   } else {
     for (const std::string& decision : fitted.decisions) fmt::print("{}\n", decision);
-    print_text(config, parameters, machine, plans, step_report, evaluation_report);
+    print_text(config, workload.unit, parameters, machine, plans, step_report, evaluation_report);
   }
   return ExitCode::kOk;
 }

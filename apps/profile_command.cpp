@@ -110,7 +110,8 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   run_schedule(arguments, runner, profile, trace, console);
   console.clear();
 
-  const std::string about = job_text(job.config, parameter_count(runner.state()), workers);
+  const std::string about =
+      job_text(job.config, job.batch, parameter_count(runner.state()), workers);
   // With JSON on standard output there is nothing else on it.
   const bool talks = arguments.json != "-" && trace_path != "-";
   if (talks) {

@@ -10,7 +10,7 @@
 #include "apps/generate_text.h"
 #include "apps/language_model.h"
 #include "apps/memory_plan.h"
-#include "apps/text_progress.h"
+#include "apps/workload.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_schema.h"
@@ -77,12 +77,13 @@ RunDirectory open_run(const Config& config, const std::string& resumed) {
 }
 
 /// `config` as memory allows it. `resumed`: the run to go on with, or "".
-FittedSettings fit_settings(const Config& config, const std::string& resumed, int64_t tokens) {
+FittedSettings fit_settings(const Config& config, const std::string& resumed,
+                            const Workload& workload) {
   ResumedConfig settings{config, config, {}};
   if (!resumed.empty())
     if (const std::optional<SettledConfig> settled = read_settled(resumed))
       settings = keep_settled(config, *settled);
-  FittedConfig fitted = fit_memory(settings.config, tokens);
+  FittedConfig fitted = fit_memory(settings.config, workload);
   std::vector<std::string>& decisions = settings.decisions;
   decisions.insert(decisions.end(), fitted.decisions.begin(), fitted.decisions.end());
   return {settings.given, fitted.config, decisions};
@@ -100,14 +101,6 @@ void tell_changes(const RunDirectory& run, Config now, Console& console) {
   }
 }
 
-void tell_text(const TextData& text, const Config& config, Console& console) {
-  const TokenSplit split = split_text(config, text);
-  console.line(fmt::format("text     {}: {} tokens ({}), {} distinct; {} to train on, {} held out",
-                           config.data.path, text.tokens->size(), text.tokenizer->kind(),
-                           text.tokenizer->vocabulary_size(), split.training.size(),
-                           split.validation.size()));
-}
-
 ExitCode run_train(const TrainArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   LeaveOnSignal leave;
@@ -117,26 +110,25 @@ ExitCode run_train(const TrainArguments& arguments) {
   choose_caches(config);
   const std::string resumed = arguments.resume ? run_to_resume(config) : "";
   Console console;
-  console.live("reading the text");
   // Standard input is kept as a file, so that the run can be resumed.
   if (config.data.path == "-")
     config.data.path =
         fs::absolute(keep_standard_input(token_cache_folder(config)).take_or_throw()).string();
-  const TextData text = open_text(config, text_progress(console));
-  FittedSettings fitted = fit_settings(config, resumed, text.tokenizer->vocabulary_size());
+  const Workload workload = open_workload(config, console);
+  FittedSettings fitted = fit_settings(config, resumed, workload);
   config = fitted.config;
-  training_job(config, text);  // every refusal of the data comes before anything is created
+  workload.job(config);  // every refusal of the data comes before anything is created
   const RunDirectory run = open_run(config, resumed);
   config.run.dir = fitted.given.run.dir = run.path();
   console.line(fmt::format("run      {}", run.path()));
-  tell_text(text, config, console);
+  console.line(workload.about(config));
   for (const std::string& decision : fitted.decisions)
     console.line(fmt::format("memory   {}", decision));
   if (arguments.resume) tell_changes(run, config, console);
-  TrainingJob job = training_job(config, text);
+  TrainingJob job = workload.job(config);
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
-  if (code == ExitCode::kOk && config.train.sample_characters > 0 &&
+  if (code == ExitCode::kOk && config.model.name == "gpt" && config.train.sample_characters > 0 &&
       config.engine.backend != "null") {
     console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
     GenerateOptions sample;

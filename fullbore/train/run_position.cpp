@@ -3,7 +3,8 @@
 namespace fullbore {
 
 bool RunPosition::evaluated(double loss, double score) {
-  const bool best = !(score >= best_score);  // true too where none is known
+  // Among equals the lower loss; the first of all, where none is known.
+  const bool best = !(score >= best_score) || (score == best_score && loss < best_validation_loss);
   evaluated_step = step;
   validation_loss = loss;
   ++evaluations_since_best;

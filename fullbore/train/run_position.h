@@ -22,7 +22,7 @@ struct RunPosition {
   double best_validation_loss = kUnknown;
   double best_score = kUnknown;  ///< Evaluation::score of the best
 
-  /// The State at `step` was evaluated: true if there was none of a lower score before.
+  /// The State at `step` was evaluated: true if it is the best so far, by score and then by loss.
   bool evaluated(double loss, double score);
   bool evaluated(double loss) { return evaluated(loss, loss); }
 };

@@ -29,6 +29,7 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   }
   if (job.validation) {
     if (progress) progress(steps_.size(), programs);
+    judge_ = job.validation->judge;
     evaluator_.emplace(job.loss, *job.validation, state, team, options, job.options.evaluate,
                        arena);
     plans_ = evaluator_->plans();
@@ -45,6 +46,7 @@ RunScale RunPrograms::scale(const TrainingOptions& options, const State& state,
   scale.flops_per_step = largest.flops;
   scale.peak_flops = peak_flops(options.compile.precision, machine.peaks);
   scale.planned_bytes = planned_bytes() + (options.saves.background ? largest.state_bytes : 0);
+  scale.judge = judge_;
   scale.evaluation_interval = evaluator_ ? options.evaluation_interval : 0;
   return scale;
 }

@@ -46,6 +46,7 @@ class RunPrograms {
   std::optional<Evaluator> evaluator_;
   std::vector<const Plan*> plans_;
   double compile_seconds_ = 0;
+  std::string judge_;
 };
 
 }  // namespace fullbore

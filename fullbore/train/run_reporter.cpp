@@ -131,7 +131,7 @@ void RunReporter::evaluated(const RunPosition& position, const StepResults& metr
   std::string words;
   for (const auto& [name, value] : metrics) {
     record["validation_" + name] = value;
-    words += fmt::format("  {} {:.4f}", name, value);
+    if (name == scale_.judge) words = fmt::format("  {} {:.4f}", name, value);
   }
   record["seconds"] = seconds_since_start();
   write_metrics(record);

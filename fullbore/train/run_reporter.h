@@ -28,6 +28,7 @@ struct RunScale {
   double peak_flops = 0;      ///< of the machine, per second
   int64_t planned_bytes = 0;
   int64_t evaluation_interval = 0;  ///< 0: none
+  std::string judge = {};           ///< the metric that tells the best; empty: the loss
 };
 
 /// Tells people and files how a run goes: the live line, log.txt, metrics.jsonl, summary.json.

@@ -1,0 +1,18 @@
+#pragma once
+#include "fullbore/train/config.h"
+#include "fullbore/train/trainer.h"
+
+namespace fullbore {
+
+/// What of a configuration is the same for every kind of model.
+
+OptimizerOptions optimizer_options(const Config& config);
+/// UsageError if a pass to be left out does not exist, or may not be.
+CompileOptions compile_options(const Config& config);
+TrainingOptions training_options(const Config& config);
+/// engine.threads, or all processors there are.
+int worker_count(const Config& config);
+/// engine.cache and engine.cache_dir become those of the process.
+void choose_caches(const Config& config);
+
+}  // namespace fullbore

@@ -1,0 +1,24 @@
+#pragma once
+#include <memory>
+
+#include "fullbore/train/config.h"
+#include "fullbore/train/step_function.h"
+#include "models/peptide/objective.h"
+#include "models/peptide/residues.h"
+#include "models/peptide/synthetic.h"
+
+namespace fullbore {
+
+/// A configuration of model.name=peptide as the model, its loss and its data want it.
+
+peptide::ResidueAlphabet peptide_alphabet(const Config& config);
+peptide::ModelSizes peptide_sizes(const Config& config);
+peptide::ObjectiveOptions peptide_objective(const Config& config);
+/// UsageError that names key and item, where a list holds something else than it should.
+peptide::SyntheticOptions peptide_synthetic_options(const Config& config);
+peptide::Curriculum peptide_curriculum(const Config& config);
+
+/// The loss on the fields of models/peptide/spectrum_batch.h; label smoothing is of training alone.
+LossFunction peptide_loss(const Config& config);
+
+}  // namespace fullbore
