@@ -48,6 +48,7 @@ int run_command_line(int argc, const char* const* argv) {
     root.footer(kFooter);
     add_train_command(root);
     add_eval_command(root);
+    add_predict_command(root);
     add_generate_command(root);
     add_export_command(root);
     add_data_command(root);

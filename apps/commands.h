@@ -6,6 +6,7 @@ namespace fullbore {
 /// Each adds one command of the program, with its options and a --help that teaches by example.
 void add_train_command(Command root);
 void add_eval_command(Command root);
+void add_predict_command(Command root);
 void add_generate_command(Command root);
 void add_export_command(Command root);
 void add_data_command(Command root);

@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/language_batches.h"
+#include "apps/peptide_eval.h"
 #include "apps/text_progress.h"
 #include "fullbore/monitor/console.h"
 
@@ -16,6 +17,7 @@ namespace {
 struct EvalArguments {
   std::string model;
   std::string data;
+  std::string against;
   int64_t batches = 0;
   bool json = false;
 };
@@ -31,6 +33,9 @@ TokenRange held_out(const TextData& text, const Config& config, bool whole) {
 }
 
 ExitCode run_eval(const EvalArguments& arguments) {
+  if (is_peptide_subject(arguments.model))
+    return eval_peptides({arguments.model, arguments.data, arguments.against, arguments.json});
+  if (!arguments.against.empty()) throw UsageError("eval: --against compares models of peptides");
   TrainedModel model = load_model(arguments.model);
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
   Console console;
@@ -78,21 +83,30 @@ ExitCode run_eval(const EvalArguments& arguments) {
 }  // namespace
 
 void add_eval_command(Command root) {
-  Command command = root.add_subcommand("eval", "Measure the loss of a trained model");
+  Command command =
+      root.add_subcommand("eval", "Measure a trained model, or predictions of peptides");
   auto arguments = std::make_shared<EvalArguments>();
   command
-      .add_option("RUN_OR_CHECKPOINT", arguments->model,
-                  "Run directory (its best checkpoint) or a checkpoint")
+      .add_option(
+          "RUN_OR_CHECKPOINT", arguments->model,
+          "Run directory (its best checkpoint) or a checkpoint; or predictions of peptides, "
+          "*.mztab or *.csv")
       .required();
-  command.add_option("--data", arguments->data,
-                     "Text to measure on, all of it; by default the part that the run held out");
+  command.add_option(
+      "--data", arguments->data,
+      "Text, or annotated spectra, to measure on, all of it; by default what the run held "
+      "out");
+  command.add_option("--against", arguments->against,
+                     "Of peptides: another model, or other predictions, of the same spectra");
   command.add_option("--batches", arguments->batches, "At most so many batches; 0: all")
       .between(int64_t{0}, int64_t{1} << 40);
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(
       "\nExample:\n"
       "  fullbore eval runs/default-1\n"
-      "  fullbore eval runs/default-1/checkpoints/last --data other.txt");
+      "  fullbore eval runs/default-1/checkpoints/last --data other.txt\n"
+      "  fullbore eval runs/peptide-1 --data annotated.mgf\n"
+      "  fullbore eval casanovo.mztab --data annotated.mgf --against runs/peptide-1");
   command.runs([arguments] { return run_eval(*arguments); });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "apps/language_batches.h"
+#include "apps/trained_state.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
@@ -177,6 +178,9 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
   Config config = parse_config(checkpoint.record.config, path + "/config.json");
+  if (config.model.name != "gpt")
+    throw UsageError(
+        fmt::format("{} is of a {} model, not of a language model", path, config.model.name));
   choose_caches(config);
   std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
@@ -186,15 +190,7 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
                        generator_sizes(config, tokens, std::max<int64_t>(1, samples)), 1));
   if (samples == 0)
     std::erase_if(entries, [](const StateEntry& entry) { return entry.role == Role::stream; });
-  State state(entries);
-  std::vector<TensorSlot> slots;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].role != Role::parameter) continue;
-    const std::string& name = entries[i].name;
-    slots.push_back({config.train.evaluate == "ema" ? average_name(name) : name, entries[i].type,
-                     state.data(static_cast<int>(i))});
-  }
-  restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  State state = trained_state(checkpoint, config, entries);
   return {path, checkpoint.record.step, std::move(config), std::move(tokenizer), std::move(state)};
 }
 

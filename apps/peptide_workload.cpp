@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
 #include "apps/peptide_job.h"
+#include "apps/peptide_spectra.h"
 #include "apps/workload.h"
 #include "fullbore/base/error.h"
+#include "fullbore/base/hash.h"
+#include "models/peptide/measured.h"
+#include "models/peptide/spectrum_batch.h"
 
 namespace fullbore {
 namespace {
@@ -38,7 +42,7 @@ ValidationSet validation(const Config& config) {
   return {std::move(source), batches, "sequence_accuracy"};
 }
 
-TrainingJob job_of(const Config& config) {
+TrainingJob synthetic_job(const Config& config) {
   TrainingJob job;
   job.loss = peptide_loss(config);
   job.training = std::make_shared<SyntheticBatches>(peptide_synthetic_options(config),
@@ -58,18 +62,94 @@ std::string about(const Config& config) {
                      curriculum.size() == 1 ? "" : "s", config.peptide.data.validation_spectra);
 }
 
+/// Measured spectra: the same job on other batches.
+class MeasuredData {
+ public:
+  MeasuredData(const Config& config, std::shared_ptr<const SpectrumCache> cache)
+      : cache_(std::move(cache)),
+        split_(split_by_peptide(*cache_, config.data.validation_fraction, kSplitSeed)) {
+    if (split_.training.empty())
+      throw DataError(fmt::format("{}: all {} spectra are of held-out peptides", config.data.path,
+                                  cache_->size()));
+  }
+
+  TrainingJob job(const Config& config) const {
+    TrainingJob job = synthetic_job(config);
+    job.training =
+        std::make_shared<MeasuredBatches>(cache_, split_.training, options(config, true));
+    job.validation.reset();
+    if (validates()) {
+      auto held_out =
+          std::make_shared<MeasuredBatches>(cache_, split_.validation, options(config, false));
+      uint64_t batches = held_out->batches();
+      if (config.train.eval_batches > 0)
+        batches = std::min(batches, static_cast<uint64_t>(config.train.eval_batches));
+      job.validation = ValidationSet{std::move(held_out), batches, "sequence_accuracy"};
+    }
+    job.identity["data"] = identity(config);
+    return job;
+  }
+  bool validates() const { return !split_.validation.empty(); }
+  std::vector<std::vector<BatchField>> shapes(const Config& config) const {
+    return MeasuredBatches(cache_, split_.training, options(config, true)).shapes();
+  }
+  std::string about(const Config& config) const {
+    return fmt::format("spectra  {}: {} to train on, {} of other peptides held out",
+                       config.data.path, split_.training.size(), split_.validation.size());
+  }
+
+ private:
+  // The held-out peptides are the same in every run.
+  static constexpr uint64_t kSplitSeed = 0;
+
+  static MeasuredOptions options(const Config& config, bool shuffle) {
+    MeasuredOptions result;
+    result.batch_size = config.train.batch_size;
+    result.max_peaks = config.peptide.model.max_peaks;
+    result.max_sequence = config.peptide.model.max_seq_len;
+    result.start_and_end = config.peptide.data.start_and_end;
+    result.shuffle = shuffle;
+    result.seed = static_cast<uint64_t>(config.run.seed);
+    result.weights = peptide_curriculum(config);
+    return result;
+  }
+  std::string identity(const Config& config) const {
+    uint64_t hash = 0;
+    for (uint64_t i = 0; i < cache_->size(); ++i) {
+      const CachedSpectrum spectrum = cache_->get(i);
+      hash = hash_bytes(spectrum.peaks.data(), spectrum.peaks.size_bytes(), hash);
+      hash = hash_bytes(spectrum.ids.data(), spectrum.ids.size_bytes(), hash);
+    }
+    return fmt::format("{} spectra, xxHash64 {}, {} held out", cache_->size(), hash_hex(hash),
+                       config.data.validation_fraction);
+  }
+
+  std::shared_ptr<const SpectrumCache> cache_;
+  PeptideSplit split_;
+};
+
 }  // namespace
 
-Workload peptide_workload(const Config& config, Console& /*console*/) {
+Workload peptide_workload(const Config& config, Console& console) {
   Workload workload;
   workload.unit = "peaks";
-  workload.batches = "synthetic spectra";
   workload.loss = peptide_loss;
+  if (!config.data.path.empty()) {
+    const auto data =
+        std::make_shared<const MeasuredData>(config, open_measured_spectra(config, console));
+    workload.batches = config.data.path;
+    workload.shapes = [data](const Config& each) { return data->shapes(each); };
+    workload.validates = [data](const Config&) { return data->validates(); };
+    workload.job = [data](const Config& each) { return data->job(each); };
+    workload.about = [data](const Config& each) { return data->about(each); };
+    return workload;
+  }
+  workload.batches = "synthetic spectra";
   workload.shapes = [](const Config& each) {
     return SyntheticBatches(peptide_synthetic_options(each), peptide_curriculum(each)).shapes();
   };
   workload.validates = validates;
-  workload.job = job_of;
+  workload.job = synthetic_job;
   workload.about = about;
   peptide_synthetic_options(config);  // what cannot be read is refused before anything is made
   return workload;

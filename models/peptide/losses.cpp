@@ -21,7 +21,12 @@ Tensor negative_infinity_unless(Tensor condition, Tensor x) {
 // [B,J] against [B,P] -> [B,J,P]
 Tensor differences(Tensor ions, Tensor mz) { return expand_dims(ions, 2) - expand_dims(mz, 1); }
 
-Tensor mean_of_batch(Tensor x) { return reduce_mean(x, {0}); }
+// x [B], over the spectra that there are: the rest of a last batch has no mass.
+Tensor mean_of_spectra(Tensor x, const Observed& observed) {
+  const Tensor present = greater(observed.mass, 0.0);
+  return reduce_sum(select(present, x, 0.0), {0}) /
+         maximum(reduce_sum(cast(present, x.dtype()), {0}), 1.0);
+}
 
 /// Slots of residues: all but the first and the last one, where those are for marks.
 Tensor residue_slots(Tensor x, const Targets& targets) {
@@ -125,7 +130,7 @@ Tensor coverage_loss(Tensor expected, const Observed& observed, const Targets& t
   const Tensor intensity = observed.intensity * cast(observed.mask, expected.dtype());
   const Tensor total = reduce_sum(intensity, {1}, /*keep_dims=*/true);
   const Tensor weight = intensity / select(greater(total, 0.0), total, 1.0);
-  return 1.0 - mean_of_batch(reduce_sum(weight * explained, {1}));
+  return 1.0 - mean_of_spectra(reduce_sum(weight * explained, {1}), observed);
 }
 
 Tensor rendered_loss(Tensor expected, const Observed& observed, const Targets& targets,
@@ -140,16 +145,17 @@ Tensor rendered_loss(Tensor expected, const Observed& observed, const Targets& t
   // A spectrum without a peak has no direction: its cosine is 0.
   const Tensor any = greater(own, 0.0);
   const Tensor cosine = select(any, shared * rsqrt(select(any, own, 1.0)), 0.0);
-  return 1.0 - mean_of_batch(cosine);
+  return 1.0 - mean_of_spectra(cosine, observed);
 }
 
 Tensor precursor_loss(Tensor expected, const Observed& observed, const LossMasses& masses,
                       PrecursorPenalty penalty) {
   const Tensor error = abs(reduce_sum(expected, {1}) + masses.water - observed.mass);
   if (penalty == PrecursorPenalty::log_ppm)
-    return mean_of_batch(log1p(error / observed.mass * (1e6 / 1e5)));
+    return mean_of_spectra(log1p(error / maximum(observed.mass, 1.0) * (1e6 / 1e5)), observed);
   const Tensor x = error * (1 / kResidue);
-  return mean_of_batch(select(less(x, kSmooth), x * x * (0.5 / kSmooth), x - kSmooth / 2));
+  return mean_of_spectra(select(less(x, kSmooth), x * x * (0.5 / kSmooth), x - kSmooth / 2),
+                         observed);
 }
 
 }  // namespace fullbore::peptide

@@ -28,7 +28,7 @@ std::vector<double> answer_weights(AnswerWeights weights, int64_t answers);
 /// Cross-entropy of every answer, each the mean over all slots that count: logits [T,B,S,V] -> [T].
 Tensor answer_cross_entropy(Tensor logits, const Targets& targets, double label_smoothing);
 
-/// Peaks and the precursor.
+/// Peaks and the precursor. A row whose mass is 0 is no spectrum, and counts for nothing.
 struct Observed {
   Tensor mz;         ///< f32 [B,P]
   Tensor intensity;  ///< f32 [B,P]

@@ -1,0 +1,142 @@
+#include "apps/peptide_spectra.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "apps/peptide_job.h"
+#include "fullbore/base/cache_directory.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/base/input_file.h"
+#include "models/peptide/convert_spectra.h"
+#include "models/peptide/match.h"
+
+namespace fullbore {
+namespace {
+
+using namespace peptide;
+
+uint64_t hash_of_file(const std::string& path) {
+  const InputFile file = InputFile::open(path).take_or_throw();
+  std::vector<char> block(size_t{1} << 20);
+  uint64_t hash = 0;
+  for (uint64_t at = 0;;) {
+    const size_t count = file.read(at, block.data(), block.size()).take_or_throw();
+    if (count == 0) return hash;
+    hash = hash_bytes(block.data(), count, hash);
+    at += count;
+  }
+}
+
+SpectrumReadOptions reading_options(const Config& config) {
+  return {.default_charge = static_cast<int>(config.peptide.data.default_charge)};
+}
+
+std::string settings_text(const Config& config) {
+  const Config::Peptide::Data& data = config.peptide.data;
+  return fmt::format("{} {} {} {} {} {} {} {}", config.peptide.model.max_peaks,
+                     config.peptide.model.max_seq_len, data.min_peaks, data.min_length,
+                     data.start_and_end, data.default_charge, data.masses,
+                     fmt::join(data.modifications, " "));
+}
+
+}  // namespace
+
+PreparationOptions peptide_preparation(const Config& config, bool needs_sequence) {
+  const int64_t marks = config.peptide.data.start_and_end ? 2 : 0;
+  PreparationOptions options;
+  options.max_peaks = config.peptide.model.max_peaks;
+  options.min_peaks = config.peptide.data.min_peaks;
+  options.min_length = static_cast<int>(config.peptide.data.min_length);
+  options.max_length = static_cast<int>(config.peptide.model.max_seq_len - marks);
+  options.needs_sequence = needs_sequence;
+  return options;
+}
+
+std::shared_ptr<const SpectrumCache> open_measured_spectra(const Config& config, Console& console) {
+  std::string path = config.data.path;
+  const ResidueAlphabet alphabet = peptide_alphabet(config);
+  if (!is_spectrum_cache(path)) {
+    const std::string folder =
+        config.data.cache_dir.empty() ? cache_directory() + "/spectra" : config.data.cache_dir;
+    console.live(fmt::format("reading {}", path));
+    const uint64_t hash = hash_text(settings_text(config), hash_of_file(path));
+    const std::string cached = fmt::format("{}/{}.spectra", folder, hash_hex(hash));
+    if (!std::filesystem::exists(cached) || !SpectrumCache::open(cached).ok()) {
+      std::error_code error;
+      std::filesystem::create_directories(folder, error);
+      ConvertOptions options{.reading = reading_options(config),
+                             .preparation = peptide_preparation(config, true)};
+      options.progress = [&](uint64_t spectra) {
+        console.live(fmt::format("converting {}: {} spectra", path, spectra));
+      };
+      const PreparationCounts counts =
+          convert_spectra({path}, cached, alphabet, options).take_or_throw();
+      console.clear();
+      const std::string dropped = dropped_text(counts, options.preparation);
+      if (!dropped.empty()) console.line(fmt::format("spectra  {}", dropped));
+    }
+    path = cached;
+  }
+  console.clear();
+  auto cache = std::make_shared<SpectrumCache>(SpectrumCache::open(path).take_or_throw());
+  cache->check_alphabet(alphabet).take_or_throw();
+  return cache;
+}
+
+std::string dropped_text(const PreparationCounts& counts, const PreparationOptions& options) {
+  if (counts.kept == counts.read) return "";
+  std::string reasons;
+  for (size_t i = 0; i < kDropReasons; ++i)
+    if (counts.dropped[i] > 0)
+      reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", counts.dropped[i],
+                             drop_reason_text(static_cast<DropReason>(i), options));
+  return fmt::format("{} of {} left out: {}", counts.read - counts.kept, counts.read, reasons);
+}
+
+PreparationCounts predict_file(TrainedPeptideModel& model, const std::string& path, int64_t batch,
+                               bool needs_sequence, Console& console,
+                               const std::function<void(const PredictedSpectrum&)>& take) {
+  console.live("compiling");
+  PeptidePredictor predictor(model, batch);
+  const auto reader = open_spectra(path, reading_options(model.config)).take_or_throw();
+  SpectrumPreparation preparation(peptide_preparation(model.config, needs_sequence),
+                                  model.alphabet);
+  std::vector<Spectrum> spectra(static_cast<size_t>(batch));
+  std::vector<PreparedSpectrum> prepared(static_cast<size_t>(batch));
+  std::vector<uint64_t> indices(static_cast<size_t>(batch));
+  size_t count = 0;
+  uint64_t index = 0;
+  const auto start = std::chrono::steady_clock::now();
+  const auto flush = [&] {
+    predictor.predict({prepared.data(), count}, [&](size_t i, const PredictedSlots& slots) {
+      PredictedSpectrum result{spectra[i], indices[i], prepared[i], {}, {}, 0, slots};
+      const auto last = slots.answers.last(slots.probabilities.size());
+      for (size_t s = 0; s < last.size() && last[s] != kEnd; ++s) {
+        if (last[s] < kFirstResidue) continue;
+        result.ids.push_back(last[s]);
+        result.scores.push_back(double{slots.probabilities[s]});
+        result.score += double{slots.probabilities[s]};
+      }
+      if (!result.ids.empty()) result.score /= static_cast<double>(result.ids.size());
+      take(result);
+    });
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    console.live(fmt::format("{} spectra, {:.0f} per second", preparation.counts().kept,
+                             static_cast<double>(preparation.counts().kept) / seconds.count()));
+    count = 0;
+  };
+  while (reader->next(spectra[count]).take_or_throw()) {
+    const uint64_t own = index++;
+    if (preparation.prepare(spectra[count], prepared[count])) continue;
+    indices[count] = own;
+    if (++count == spectra.size()) flush();
+  }
+  if (count > 0) flush();
+  console.clear();
+  return preparation.counts();
+}
+
+}  // namespace fullbore
