@@ -10,6 +10,7 @@ void add_predict_command(Command root);
 void add_generate_command(Command root);
 void add_export_command(Command root);
 void add_data_command(Command root);
+void add_peptide_command(Command root);
 void add_metrics_command(Command root);
 void add_replay_step_command(Command root);
 void add_plan_command(Command root);
