@@ -59,8 +59,10 @@ std::vector<NamedScalar> answer_metrics(Tensor logits, const Targets& targets,
   metrics.push_back({"token_accuracy", share(count(right(last), {0, 1}), slots)});
   const Tensor wrong =
       count(logical_and(not_equal(Operand(last), Operand(targets.ids)), targets.mask), {1});
-  const Tensor spectra = full(logits.builder(), {DType::f32, {}}, static_cast<double>(last.dim(0)));
-  metrics.push_back({"sequence_accuracy", share(count(equal(wrong, 0.0), {0}), spectra), spectra});
+  const Tensor present = greater(count(targets.mask, {1}), 0.0);  // the last batch may not be full
+  const Tensor spectra = count(present, {0});
+  metrics.push_back({"sequence_accuracy",
+                     share(count(logical_and(equal(wrong, 0.0), present), {0}), spectra), spectra});
   metrics.push_back(mass_error(last, targets, precursor_mass, options));
   for (int64_t t = 0; t + 1 < answers; ++t)
     metrics.push_back(
