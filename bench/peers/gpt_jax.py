@@ -12,6 +12,7 @@ import os
 import platform
 
 import gpt_job
+import peer_job
 
 TEXT, OPTIONS = gpt_job.options(__doc__)
 # XLA takes a thread for each processor it may use.
@@ -112,7 +113,7 @@ class Job:
     def __init__(self, text, o):
         self.o = o
         self.step = 0
-        shared = gpt_job.read_shared(o["share"])
+        shared = peer_job.read_shared(o["share"])
         self.data = gpt_job.Data(text, shared, o)
         names = initial_parameters(self.data.vocabulary, o)
         self.parameters = {name: jnp.array(shared.get(name, value)) for name, value in names.items()}
@@ -123,7 +124,7 @@ class Job:
 
     def train(self):
         inputs, targets = (part.astype(numpy.int32) for part in self.data.next())
-        rate = gpt_job.learning_rate(self.o, self.step)
+        rate = peer_job.learning_rate(self.o, self.step)
         self.step += 1
         self.parameters, self.first, self.second, loss = self.train_step(
             self.parameters, self.first, self.second, numpy.float32(self.step), numpy.float32(rate), inputs, targets)
@@ -143,11 +144,12 @@ def main():
     flags = ["jit of the whole step", "donated buffers", "dot_product_attention"]
     if OPTIONS["precision"] == "bf16":
         flags.append("bf16 products and activations")
-    gpt_job.serve(job, {"side": "jax",
-                        "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__,
-                                     "python": platform.python_version()},
-                        "flags": flags, "threads": len(os.sched_getaffinity(0)),
-                        "parameters": sum(p.size for p in job.parameters.values())})
+    peer_job.serve(job, {"side": "jax",
+                         "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__,
+                                      "python": platform.python_version()},
+                         "flags": flags, "threads": len(os.sched_getaffinity(0)),
+                         "parameters": sum(p.size for p in job.parameters.values())},
+                   counted=OPTIONS["batch"] * OPTIONS["context"])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import os
 import platform
 
 import gpt_job
+import peer_job
 
 DEFAULTS = {
     "mode": "eager",  # or compile: torch.compile of forward and loss (and so of their gradients)
@@ -92,7 +93,7 @@ class Job:
     def __init__(self, text, o):
         self.o = o
         self.step = 0
-        shared = gpt_job.read_shared(o["share"])
+        shared = peer_job.read_shared(o["share"])
         self.data = gpt_job.Data(text, shared, o)
         self.model = Gpt(self.data.vocabulary, o)
         if shared:
@@ -112,7 +113,7 @@ class Job:
     def train(self):
         o = self.o
         inputs, targets = (torch.from_numpy(part).contiguous() for part in self.data.next())
-        rate = gpt_job.learning_rate(o, self.step)
+        rate = peer_job.learning_rate(o, self.step)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
@@ -144,11 +145,12 @@ def main():
         flags.append(f"torch.compile(mode={OPTIONS['compile_mode']}, dynamic=False, fullgraph=True)")
         if OPTIONS["cpp_wrapper"]:
             flags.append("inductor cpp_wrapper")
-    gpt_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
-                        "versions": {"torch": torch.__version__, "python": platform.python_version(),
-                                     "cpu_capability": torch.backends.cpu.get_cpu_capability()},
-                        "flags": flags, "threads": torch.get_num_threads(),
-                        "parameters": sum(p.numel() for p in job.parameters)})
+    peer_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
+                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
+                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "flags": flags, "threads": torch.get_num_threads(),
+                         "parameters": sum(p.numel() for p in job.parameters)},
+                   counted=OPTIONS["batch"] * OPTIONS["context"])
 
 
 if __name__ == "__main__":

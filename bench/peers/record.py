@@ -1,4 +1,4 @@
-"""What compare_gpt found out, as JSON and as a table; bench/peers/README.md names the fields."""
+"""What a comparison found out, as JSON and as a table; bench/peers/README.md names the fields."""
 import datetime
 import json
 import os
@@ -57,11 +57,11 @@ def git(*words):
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
-def result(measured, unavailable, options):
+def result(measured, unavailable, options, what="gpt-step"):
     """`measured`: the sides with their blocks, Fullbore's first; `unavailable`: (name, reason) pairs."""
     ours = [side for side in measured if side.ready["side"] == "fullbore"]
     first = measured[0].ready
-    return {"schema": 2, "what": "gpt-step", "config": pathlib.Path(options.job[0]).stem,
+    return {"schema": 2, "what": what, "config": pathlib.Path(options.job[0]).stem,
             "settings": options.job[1:],
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": git("rev-parse", "HEAD"),
@@ -100,8 +100,9 @@ def start_cells(side):
 
 def table(record):
     """Markdown."""
+    counted = record["job"].get("counted", "tokens")
     ours = [side["name"] for side in record["sides"] if side["name"].startswith("fullbore")]
-    heads = ["side", "ms/step", "tokens/s", *(f"time, {name} = 1" for name in ours), "start, s", "less a step",
+    heads = ["side", "ms/step", f"{counted}/s", *(f"time, {name} = 1" for name in ours), "start, s", "less a step",
              "peak RSS, MiB", "planned, MiB", "first loss", "last loss"]
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for side in record["sides"]:
@@ -124,6 +125,14 @@ def rooflines(record):
                    f"{side['launches']} launches")
 
 
+def work(job):
+    """What a step is made of."""
+    if "latent_steps" in job:
+        return (f"batch {job['batch']} spectra of {job['peaks']} peak slots, {job['supervision_steps']} supervision x "
+                f"{job['latent_steps']} latent steps, width {job['width']}")
+    return f"batch {job['batch']} x {job['context']} tokens, {job['layers']} layers, width {job['width']}"
+
+
 def markdown(record):
     machine, job = record["machine"], record["job"]
     peaks = ", ".join(f"{machine[key] / 1e9:.0f} {unit}" for key, unit in (
@@ -134,8 +143,7 @@ def markdown(record):
     settings = " ".join(record["settings"])
     return f"""# {record['config']}: a training step beside its peers, {record['date'][:10]}
 
-{record['parameters']} parameters, batch {job['batch']} x {job['context']} tokens, {job['layers']} layers, width {job['width']}; \
-settings: {settings}.
+{record['parameters']} parameters, {work(job)}; settings: {settings}.
 {machine.get('processor', 'unknown processor')}, {machine['processors']} processors; measured peaks: {peaks}; load {machine['load_average_at_end'][0]:.1f}.
 {record['rounds']} interleaved rounds, blocks of about {record['seconds_per_block']:g} s, after {record['warm_up_seconds']:g} s of warm-up; \
 {'peers told not to spin; ' if record['passive_peers'] else ''}every side from the same parameters and first batch.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of bench/peers: how contenders are run and recorded, with contenders that only pretend."""
 import pathlib
+import subprocess
 import sys
 import types
 import unittest
@@ -78,10 +79,26 @@ class RecordTest(unittest.TestCase):
         lines = [line for line in text.splitlines() if line.startswith("| ")]
         self.assertEqual(len({line.count(" |") for line in lines}), 1, "rows of one length")
 
+    def test_a_job_says_what_it_counts(self):
+        self.record["job"] = {"batch": 2, "peaks": 19, "supervision_steps": 8, "latent_steps": 4, "width": 8,
+                              "counted": "spectra"}
+        text = record.markdown(self.record)
+        for part in ("batch 2 spectra of 19 peak slots, 8 supervision x 4 latent steps", "| spectra/s |"):
+            self.assertIn(part, text)
+
     def test_paths_of_this_machine_stay_out(self):
         self.peer.command = ["/home/me/venv/bin/python", f"{ROOT}/bench/peers/gpt_torch.py", "share=/tmp/x/start.safetensors"]
         self.assertEqual(record.shown_command(self.peer),
                          ["python", "bench/peers/gpt_torch.py", "share=start.safetensors"])
+
+
+class CommandLineTest(unittest.TestCase):
+    def test_peers_are_told_apart_by_name(self):
+        for script in ("compare_gpt", "compare_peptide"):
+            done = subprocess.run([sys.executable, ROOT / "bench/peers" / script, "--binary", sys.executable,
+                                   "--peers", "torch-eagre"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("unknown 'torch-eagre'; known: torch-eager, ", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,180 @@
+"""How a job is run by Fullbore and its peers in turns: what compare_gpt and compare_peptide share."""
+import argparse
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import environment
+import record
+from sides import Side, Unavailable, await_silence
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# Relative differences of the first losses that rounding explains: sums of products of fp32, and of bf16, whose
+# numbers have 8 bits.
+TOLERANCE = {"fp32": 1e-4, "bf16": 1e-2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A kind of job that can be compared."""
+    what: str  # "gpt-step"
+    binary: str  # of ours, with --share FILE CONFIG key=value ...
+    config: str  # unless another is given
+    settings: tuple  # (key, value) pairs unless given
+    peers: dict  # command of each by name: script, then what comes before the job's own keys
+
+
+def arguments(job, document):
+    parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job", nargs="*", metavar="CONFIG, key=value")
+    parser.add_argument("--peers", default=",".join(job.peers))
+    parser.add_argument("--precisions", default="fp32,bf16")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--block-seconds", type=float, default=1)
+    parser.add_argument("--warm-up-seconds", type=float, default=3)
+    parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--passive", action="store_true")
+    parser.add_argument("--binary", default=str(ROOT / "build/release/bin" / job.binary))
+    parser.add_argument("--python")
+    parser.add_argument("--output")
+    options = parser.parse_args()
+    if not pathlib.Path(options.binary).exists():
+        parser.error(f"there is no {options.binary}; first: cmake --preset release && cmake --build --preset benches")
+    if options.rounds < 1 or options.at_once < 1 or options.block_seconds <= 0 or options.warm_up_seconds < 0:
+        parser.error("--rounds and --at-once are at least 1, seconds are not negative")
+    if not options.job or "=" in options.job[0]:
+        options.job.insert(0, str(ROOT / job.config))
+    for key, value in job.settings:
+        if not any(word.startswith(key + "=") for word in options.job):
+            options.job.append(f"{key}={value}")
+    options.peers = [] if options.peers == "none" else options.peers.split(",")
+    options.precisions = options.precisions.split(",")
+    for given, known in ((options.peers, job.peers), (options.precisions, TOLERANCE)):
+        for name in given:
+            if name not in known:
+                parser.error(f"unknown '{name}'; known: {', '.join(known)}")
+    return options
+
+
+class Comparison:
+    def __init__(self, job, options, scratch):
+        self.job = job
+        self.options = options
+        self.scratch = scratch
+        self.shared = scratch / "start.safetensors"
+        self.ours, self.measured, self.unavailable = [], [], []
+        self.round = 0
+
+    def share(self):
+        """Initial parameters, first batch and tokens, for all; and the machine's peaks."""
+        done = subprocess.run([self.options.binary, "--share", str(self.shared), *self.options.job], text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, env=self.environment("share"), check=False)
+        if done.returncode != 0:
+            sys.exit(done.stderr.strip() or f"{self.options.binary} ended with status {done.returncode}")
+
+    def environment(self, name):
+        """Caches of its own: what is kept from earlier would hide the time to the first step."""
+        folder = self.scratch / name
+        folder.mkdir(exist_ok=True)
+        variables = {"FULLBORE_CACHE": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+        if self.options.passive:
+            variables["OMP_WAIT_POLICY"] = "passive"
+        return {**os.environ, **variables}
+
+    def start(self, name, command):
+        print(f"starting {name}", file=sys.stderr, flush=True)
+        try:
+            side = Side(name, command, self.environment(name))
+        except Unavailable as reason:
+            print(f"{name} is not available: {reason}", file=sys.stderr)
+            self.unavailable.append((name, str(reason)))
+            return None
+        self.check(side)
+        return side
+
+    def check(self, side):
+        """Is it the same work?"""
+        reference = self.ours[0].ready if self.ours else side.ready
+        if side.ready["parameters"] != reference["parameters"]:
+            sys.exit(f"{side.name} has {side.ready['parameters']} parameters, "
+                     f"{self.ours[0].name} {reference['parameters']}")
+        loss, expected = side.ready["first_loss"], reference["first_loss"]
+        tolerance = max(TOLERANCE[side.ready["precision"]], TOLERANCE[reference["precision"]])
+        if not abs(loss - expected) <= tolerance * abs(expected):
+            sys.exit(f"{side.name}: the first loss is {loss}, that of {self.ours[0].name} {expected}: not the same work")
+
+    def start_ours(self):
+        for precision in self.options.precisions:
+            name = f"fullbore-{precision}"
+            (self.scratch / name).mkdir()
+            for peaks in (self.scratch / "share").glob("machine-*.json"):  # else it would measure them
+                shutil.copy(peaks, self.scratch / name)
+            side = self.start(name, [self.options.binary, *self.options.job, f"engine.precision={precision}"])
+            if side:
+                self.ours.append(side)
+        if not self.ours:
+            sys.exit("no side of Fullbore could run")
+        self.measured = list(self.ours)
+
+    def start_peer(self, name, precision, python):
+        ready = self.ours[0].ready
+        script, *settings = self.job.peers[name]
+        values = {**ready["job"], "threads": ready["threads"], "precision": precision, "share": self.shared}
+        return self.start(f"{name}-{precision}", [python, HERE / script, *settings,
+                                                  *(f"{key}={value}" for key, value in values.items())])
+
+    def measure(self, group):
+        sides = self.ours + group
+        steps = {side.name: max(1, round(self.options.block_seconds / side.warm_up(self.options.warm_up_seconds)))
+                 for side in sides}
+        for _ in range(self.options.rounds):
+            self.round += 1
+            for side in sides:
+                if not await_silence(sides):
+                    print("the machine is not silent: somebody's idle threads spin", file=sys.stderr)
+                side.blocks.append({**side.run(steps[side.name]), "round": self.round})
+            print(f"round {self.round:2}  " + "  ".join(
+                f"{side.name} {1e3 * side.blocks[-1]['seconds_per_step']:.2f} ms" for side in sides),
+                file=sys.stderr, flush=True)
+
+    def run(self):
+        python = self.options.python or (environment.python() if self.options.peers else sys.executable)
+        self.share()
+        self.start_ours()
+        waiting = [(name, precision) for precision in self.options.precisions for name in self.options.peers]
+        while True:
+            group = []
+            while waiting and len(group) < self.options.at_once:
+                side = self.start_peer(*waiting.pop(0), python)
+                group += [side] if side else []
+            if group or not self.ours[0].blocks:
+                self.measure(group)
+            for side in group:
+                side.close()
+            self.measured += group
+            if not waiting:
+                break
+        for side in self.ours:
+            side.close()
+        return record.result(self.measured, self.unavailable, self.options, self.job.what)
+
+
+
+def main(job, document):
+    options = arguments(job, document)
+    with tempfile.TemporaryDirectory(prefix="compare") as scratch:
+        found = Comparison(job, options, pathlib.Path(scratch)).run()
+    print(record.markdown(found))
+    if options.output == "none":
+        return
+    default = ROOT / "bench/results" / f"{found['date'][:10]}-{found['config']}"
+    path = pathlib.Path(options.output or default)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(path.name + ".json").write_text(record.to_json(found))
+    path.with_name(path.name + ".md").write_text(record.markdown(found))
+    print(f"written to {path}.json and .md")
