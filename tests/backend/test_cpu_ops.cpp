@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <deque>
+#include <span>
 
 #include "../support/program_check.h"
 #include "../support/random_samples.h"
@@ -19,15 +20,23 @@ constexpr int kRandomSamples = 40;
 
 class CpuOps : public ::testing::TestWithParam<const OpDef*> {};
 
+bool has_regions(const OpDef& op, std::span<const TensorType> types, const Attributes& attributes) {
+  if (op.is(Tag::region) || !op.decompose) return op.is(Tag::region);
+  const Graph inner = decomposition(op, types, attributes);
+  for (const Node& node : inner.nodes()) {
+    std::vector<TensorType> operands;
+    for (Value input : node.inputs) operands.push_back(inner.type(input));
+    if (has_regions(*node.op, operands, node.attributes)) return true;
+  }
+  return false;
+}
+
 // Is it a region, or made of some?
 bool has_regions(const OpDef& op) {
-  if (op.is(Tag::region) || !op.decompose) return op.is(Tag::region);
   for (const Sample& sample : op.samples()) {
     std::vector<TensorType> types;
     for (const SampleInput& input : sample.inputs) types.push_back(input.type);
-    const Graph inner = decomposition(op, types, sample.attributes);
-    for (const Node& node : inner.nodes())
-      if (node.op->is(Tag::region)) return true;
+    if (has_regions(op, types, sample.attributes)) return true;
   }
   return false;
 }

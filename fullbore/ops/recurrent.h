@@ -1,0 +1,53 @@
+#pragma once
+#include "fullbore/ops/ops.h"
+
+/// Recurrences over tokens with a matrix as state: the builders of `wkv6` and `ssd`. Both are given a
+/// segment of a stream at a time, of any length: what the state is before its first token goes in, what
+/// it is behind the last one comes out, and gradients flow through both.
+namespace fullbore {
+
+struct RecurrenceOptions {
+  Tensor initial = {};  ///< the state before the first token, floating; none: zero
+  Tensor resets = {};   ///< bool [B,T]: true where the state becomes zero before the token
+  /// Tokens that are treated together by matrix products. No matter for the result but for rounding.
+  int64_t chunk = 64;
+};
+struct RecurrenceResult {
+  Tensor y;
+  Tensor state;  ///< behind the last token, f32 (f64 for f64) whatever the operands are
+};
+
+/// RWKV-6 time mixing, per head with S [K,V]:
+///   y_t = r_t (S_{t-1} + diag(bonus) k_t^T v_t),  S_t = diag(exp(log_decay_t)) S_{t-1} + k_t^T v_t
+///
+/// r, k       [B,T,H,K]  floating
+/// v          [B,T,H,V]  as r
+/// log_decay  [B,T,H,K]  as r, or what that is computed in; limited to [-20, 0], with gradient 0 beyond
+/// bonus      [H,K]      likewise
+/// -> y       [B,T,H,V]  as r;  state [B,H,K,V], as is options.initial
+///
+/// Whole chunks are products of matrices, two-level so that every exponential is of a number <= 0:
+/// sub-chunks of 16 tokens meet through their common border. Gradient: of all operands but the resets;
+/// it makes the states at the borders of chunks anew. Cost: 4 K V + chunk (K + V) flops per token and
+/// head, about 2.5 times that in the gradient.
+/// Source: Peng et al. 2024, arXiv:2404.05892, section 4; chunks: Yang et al. 2023, arXiv:2312.06635.
+/// Errors: UsageError for operands that do not fit one another, and a chunk below 1.
+RecurrenceResult wkv6(Tensor r, Tensor k, Tensor v, Tensor log_decay, Tensor bonus,
+                      RecurrenceOptions options = {}, SourceLoc loc = SourceLoc::here());
+
+/// State-space duality of Mamba-2, per head with h [N,P]:
+///   h_t = exp(dt_t a) h_{t-1} + b_t^T (dt_t x_t),  y_t = c_t h_t + skip x_t
+///
+/// x     [B,T,H,P]  floating
+/// dt    [B,T,H]    > 0 (behind its softplus); as x, or what that is computed in
+/// a     [H]        < 0; dt a is limited to [-20, 0], with gradient 0 beyond; dtype as that of dt
+/// b, c  [B,T,G,N]  as x, H a multiple of G: heads share them
+/// skip  [H]        likewise
+/// -> y  [B,T,H,P]  as x;  state [B,H,N,P], as is options.initial
+///
+/// Cost and errors as of wkv6; the products c b^T of a chunk are made once for all heads of a group.
+/// Source: Dao, Gu 2024, arXiv:2405.21060, sections 5 and 6.
+RecurrenceResult ssd(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, Tensor skip,
+                     RecurrenceOptions options = {}, SourceLoc loc = SourceLoc::here());
+
+}  // namespace fullbore
