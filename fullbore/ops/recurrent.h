@@ -1,9 +1,9 @@
 #pragma once
 #include "fullbore/ops/ops.h"
 
-/// Recurrences over tokens with a matrix as state: the builders of `wkv6` and `ssd`. Both are given a
-/// segment of a stream at a time, of any length: what the state is before its first token goes in, what
-/// it is behind the last one comes out, and gradients flow through both.
+/// What recurrent language models mix tokens with: the builders of `wkv6`, `ssd` and `causal_convolution`.
+/// All are given a segment of a stream at a time, of any length: what is remembered before its first
+/// token goes in, what is behind the last one comes out, and gradients flow through both.
 namespace fullbore {
 
 struct RecurrenceOptions {
@@ -49,5 +49,22 @@ RecurrenceResult wkv6(Tensor r, Tensor k, Tensor v, Tensor log_decay, Tensor bon
 /// Source: Dao, Gu 2024, arXiv:2405.21060, sections 5 and 6.
 RecurrenceResult ssd(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, Tensor skip,
                      RecurrenceOptions options = {}, SourceLoc loc = SourceLoc::here());
+
+struct ConvolutionOptions {
+  Tensor history = {};  ///< [B,W-1,C] as x: the tokens before the first one; none: zero
+  Tensor resets = {};   ///< bool [B,T]: true where what lies before the token reads as zero
+};
+struct ConvolutionResult {
+  Tensor y;
+  Tensor history;  ///< of the next segment; zero before a reset
+};
+
+/// Depthwise causal convolution: y_t = bias + sum over i < W of weight_i x_{t-(W-1)+i}, so that the last
+/// weight is the token's own. x [B,T,C], weight [C,W], bias [C] (these two as x, or what it is computed
+/// in) -> y [B,T,C]. Summed in f32 (f64 for f64). Cost: 2 W flops per element; memory bound.
+/// Errors: UsageError for operands that do not fit one another.
+ConvolutionResult causal_convolution(Tensor x, Tensor weight, Tensor bias,
+                                     ConvolutionOptions options = {},
+                                     SourceLoc loc = SourceLoc::here());
 
 }  // namespace fullbore
