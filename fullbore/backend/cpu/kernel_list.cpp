@@ -6,6 +6,7 @@
 #include "fullbore/backend/cpu/kernels/sort.h"
 #include "fullbore/backend/cpu/matmul/onednn_matmul.h"
 #include "fullbore/backend/cpu/matmul/panel_matmul.h"
+#include "fullbore/backend/cpu/recurrence/recurrence.h"
 
 namespace fullbore {
 
@@ -23,6 +24,9 @@ const std::vector<KernelMaker>& kernel_list() {
       {"matmul_add", "panel", cpu::make_panel_matmul},
       {"packed_attention", "tiled", cpu::make_attention},
       {"packed_attention_gradient", "tiled", cpu::make_attention_gradient},
+      {"recurrence_gradient", "chunks", cpu::make_recurrence_gradient},
+      {"recurrence_outputs", "chunks", cpu::make_recurrence_outputs},
+      {"recurrence_states", "walk", cpu::make_recurrence_states},
       {"scatter_add", "scatter", cpu::make_scatter_add},
       {"scatter_along_axis", "scatter", cpu::make_scatter_along_axis},
       {"sort", "radix", cpu::make_sort},

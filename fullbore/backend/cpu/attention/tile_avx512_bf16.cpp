@@ -22,7 +22,10 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-#include "fullbore/backend/cpu/attention/tile_avx512.inc"
+#include "fullbore/backend/cpu/vectors/avx512.inc"
+
+#include "fullbore/backend/cpu/vectors/exponential.inc"
+
 #include "fullbore/backend/cpu/attention/tile_unit.inc"
 
 }  // namespace

@@ -2,25 +2,9 @@
 #include <type_traits>
 
 #include "fullbore/backend/cpu/attention/problem.h"
+#include "fullbore/backend/cpu/kernels/scratch.h"
 
 namespace fullbore::cpu {
-
-/// Hands out parts of a worker's scratch memory or, without any, counts what they need.
-class Scratch {
- public:
-  explicit Scratch(char* base = nullptr) : base_(base) {}
-  template <class T>
-  T* take(int64_t count) {
-    char* at = base_ ? base_ + bytes_ : nullptr;
-    bytes_ += round_up(count * static_cast<int64_t>(sizeof(T)), 64);
-    return reinterpret_cast<T*>(at);
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  char* base_;
-  int64_t bytes_ = 0;
-};
 
 /// What a tile's scores are masked and dropped with.
 struct TileMasks {

@@ -1,0 +1,141 @@
+#include "fullbore/backend/cpu/recurrence/chunk_loops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fullbore::cpu {
+
+ChunkLoops::ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit)
+    : shape(request.input(k), request.input(v), request.input(g), request.node().attributes),
+      dtype(request.input(k).dtype),
+      decay_dtype(request.input(g).dtype),
+      panels(*panel_unit<float>(unit)),
+      rows(row_unit(unit)),
+      vector_unit_(unit) {}
+
+std::string ChunkLoops::text(const char* op) const {
+  return fmt::format("{} {} {} {} x {} tokens, {} heads [{},{}], chunks of {}{}", op,
+                     vector_unit_name(vector_unit_), dtype_name(dtype), shape.batch, shape.tokens,
+                     shape.heads, shape.keys, shape.values, shape.chunk,
+                     shape.scalar_decay() ? ", one decay" : "");
+}
+
+// Half of the time is theirs.
+double ChunkLoops::nanoseconds(double flops) const {
+  return 2 * static_cast<double>(shape.batch * shape.tokens * shape.heads) * flops /
+         panels.flops_per_nanosecond;
+}
+
+Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+                      const ChunkPlace& place, MutableRows to) const {
+  if (type == DType::f32) {
+    const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+    return {static_cast<const float*>(tensor) + first, heads * width};
+  }
+  copy(tensor, type, heads, head, width, place, to);
+  return to;
+}
+
+void ChunkLoops::copy(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+                      const ChunkPlace& place, MutableRows to) const {
+  const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+  const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
+  panels.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
+}
+
+void ChunkLoops::write(Rows from, void* tensor, DType type, int64_t heads, int64_t head,
+                       int64_t width, const ChunkPlace& place) const {
+  const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+  char* to = static_cast<char*>(tensor) + first * dtype_bytes(type);
+  if (type == DType::f32)
+    panels.copy_rows({from.data, DType::f32, from.stride, place.tokens, width},
+                     reinterpret_cast<float*>(to), heads * width);
+  else
+    panels.round(from.data, from.stride, to, heads * width, type, place.tokens, width);
+}
+
+const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, int64_t count,
+                                 float* to) const {
+  if (type == DType::f32) return static_cast<const float*>(tensor) + first;
+  const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
+  panels.copy_rows({from, type, count, 1, count}, to, count);
+  return to;
+}
+
+void ChunkLoops::multiply(int64_t row_count, int64_t columns, int64_t depth, Left a, Rows b,
+                          MutableRows c, bool accumulate) const {
+  if (row_count == 0) return;
+  PanelTile<float> tile{.rows = row_count,
+                        .depth = depth,
+                        .a = a.data,
+                        .a_row = a.row,
+                        .a_depth = a.depth,
+                        .b = b.data,
+                        .b_depth = b.stride,
+                        .c = c.data,
+                        .c_row = c.stride,
+                        .accumulate = accumulate};
+  for (int64_t column = 0; column < columns; column += panels.panel) {
+    tile.columns = std::min<int64_t>(panels.panel, columns - column);
+    panels.multiply(tile);
+    tile.b += panels.panel;
+    tile.c += panels.panel;
+  }
+}
+
+void ChunkLoops::transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const {
+  panels.copy_transposed({from.data, DType::f32, from.stride, row_count, columns}, to.data,
+                         to.stride);
+}
+
+void Segments::read(const uint8_t* resets, const RecurrenceShape& shape, const ChunkPlace& place) {
+  tokens_ = place.tokens;
+  any_ = false;
+  if (!resets) return;
+  int64_t number = 0;
+  for (int64_t t = 0; t < tokens_; ++t) {
+    if (resets[place.batch * shape.tokens + place.first + t] != 0) ++number;
+    numbers_[t] = number;
+  }
+  any_ = number > 0;
+}
+
+int64_t Segments::first_of(int64_t t) const {
+  if (!any_) return 0;
+  return std::lower_bound(numbers_, numbers_ + t, numbers_[t]) - numbers_;
+}
+
+DecaySums::DecaySums(const ChunkLoops& loops, Scratch& scratch)
+    : inclusive_(loops.shape.inclusive) {
+  const bool scalar = loops.shape.scalar_decay();
+  step_ = scalar ? 1 : loops.key_stride();
+  stride_ = step_;
+  g_ = {scratch.take<float>(loops.shape.chunk * step_), step_};
+  // A row of tokens is read in whole vectors.
+  sums_ = scratch.take<float>(scalar ? loops.token_stride() + kRowStep
+                                     : (loops.shape.chunk + 1) * step_);
+}
+
+void DecaySums::read_decays(const ChunkLoops& loops, const void* g, int64_t head,
+                            const ChunkPlace& place) {
+  tokens_ = place.tokens;
+  const RecurrenceShape& shape = loops.shape;
+  loops.copy(g, loops.decay_dtype, shape.heads, head, shape.decays, place, g_);
+  constexpr auto kLeast = static_cast<float>(kLeastLogDecay);
+  if (!shape.scalar_decay()) {
+    if (step_ > shape.keys)
+      for (int64_t t = 0; t < tokens_; ++t)
+        std::fill(g_.row(t) + shape.keys, g_.row(t) + step_, 0.0F);
+    loops.rows.running(tokens_, step_, g_, kLeast, {sums_, stride_});
+    return;
+  }
+  sums_[0] = 0;
+  for (int64_t t = 0; t < tokens_; ++t) {
+    const float limited = g_.data[t] < kLeast ? kLeast : g_.data[t] > 0 ? 0 : g_.data[t];
+    sums_[t + 1] = sums_[t] + limited;
+  }
+  std::fill(sums_ + tokens_ + 1, sums_ + loops.token_stride() + kRowStep, 0.0F);
+}
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,120 @@
+#pragma once
+#include <string>
+
+#include "fullbore/backend/cpu/kernel_list.h"
+#include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/backend/cpu/kernels/scratch.h"
+#include "fullbore/backend/cpu/matmul/panel_unit.h"
+#include "fullbore/backend/cpu/recurrence/row_unit.h"
+#include "fullbore/ops/recurrence.h"
+
+namespace fullbore::cpu {
+
+/// One chunk of one stream.
+struct ChunkPlace {
+  int64_t batch = 0;
+  int64_t index = 0;
+  int64_t first = 0;  ///< token
+  int64_t tokens = 0;
+};
+
+/// What the kernels of a recurrence share: extents, and how to read, multiply and write parts of a chunk.
+/// Matrices of a chunk have a row per token (or per key), `key_stride()` or `token_stride()` apart; what
+/// lies in a row beyond its width is never looked at, except that log-decays are 0 there.
+class ChunkLoops {
+ public:
+  /// Indices of the operands k, v and g.
+  ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit);
+
+  const RecurrenceShape shape;
+  const DType dtype;        ///< of r, k, v, y and their cotangents
+  const DType decay_dtype;  ///< of g
+  const PanelUnit<float>& panels;
+  const RowUnit& rows;
+
+  /// "recurrence_outputs avx512 f32 2 x 256 tokens, 4 heads [32,64], chunks of 64"
+  std::string text(const char* op) const;
+  double nanoseconds(double flops) const;
+
+  int64_t key_stride() const { return round_up(shape.keys, kRowStep); }
+  int64_t token_stride() const { return round_up(shape.chunk, kRowStep); }
+  int64_t shared_heads() const { return shape.heads / shape.groups; }
+  int64_t state_elements() const { return shape.keys * shape.values; }
+  ChunkPlace place(int64_t batch, int64_t index) const {
+    return {batch, index, index * shape.chunk, shape.chunk_tokens(index)};
+  }
+  /// First element of one head's state among those of all chunks.
+  int64_t state_at(const ChunkPlace& place, int64_t head) const {
+    return ((place.index * shape.batch + place.batch) * shape.heads + head) * state_elements();
+  }
+
+  /// The tokens of one head of [B,T,heads,width], f32, where they lie or copied.
+  Rows read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+            const ChunkPlace& place, MutableRows copy) const;
+  /// Likewise, copied in any case.
+  void copy(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+            const ChunkPlace& place, MutableRows to) const;
+  void write(Rows from, void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+             const ChunkPlace& place) const;
+  /// `count` elements of a tensor from one on, f32, where they lie or copied.
+  const float* numbers(const void* tensor, DType type, int64_t first, int64_t count,
+                       float* copy) const;
+
+  /// c = or += a b by strides of a's rows and depth.
+  struct Left {
+    const float* data;
+    int64_t row, depth;
+  };
+  static Left by_row(Rows a) { return {a.data, a.stride, 1}; }
+  static Left by_column(Rows a) { return {a.data, 1, a.stride}; }
+  void multiply(int64_t row_count, int64_t columns, int64_t depth, Left a, Rows b, MutableRows c,
+                bool accumulate) const;
+  /// to[d, r] = from[r, d]
+  void transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const;
+
+ private:
+  VectorUnit vector_unit_;
+};
+
+/// Which tokens of a chunk know of which: the number of resets up to each.
+class Segments {
+ public:
+  explicit Segments(int64_t* numbers) : numbers_(numbers) {}
+  /// `resets` [B,T] or null.
+  void read(const uint8_t* resets, const RecurrenceShape& shape, const ChunkPlace& place);
+
+  bool any() const { return any_; }
+  bool reads_state(int64_t t) const { return !any_ || numbers_[t] == 0; }
+  bool writes_state(int64_t t) const { return !any_ || numbers_[t] == numbers_[tokens_ - 1]; }
+  bool passes_through() const { return reads_state(tokens_ - 1); }
+  /// The first token of the segment of t.
+  int64_t first_of(int64_t t) const;
+
+ private:
+  int64_t* numbers_;
+  int64_t tokens_ = 0;
+  bool any_ = false;
+};
+
+/// The sums of the log-decays of one head from a chunk's beginning on: of the tokens before t, `before`;
+/// with t's own, `after`; up to where y_t reads, `read`. Rows of keys or, with one decay for all keys, a
+/// row of tokens.
+class DecaySums {
+ public:
+  DecaySums(const ChunkLoops& loops, Scratch& scratch);
+  void read_decays(const ChunkLoops& loops, const void* g, int64_t head, const ChunkPlace& place);
+
+  Rows before() const { return {sums_, stride_}; }
+  Rows after() const { return {sums_ + step_, stride_}; }
+  Rows read() const { return inclusive_ ? after() : before(); }
+  const float* total() const { return sums_ + tokens_ * step_; }
+  Rows decays() const { return {g_.data, g_.stride}; }  ///< as they were given
+
+ private:
+  MutableRows g_;
+  float* sums_;
+  int64_t stride_, step_, tokens_ = 0;
+  bool inclusive_;
+};
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,85 @@
+#pragma once
+#include "fullbore/backend/cpu/recurrence/chunk_loops.h"
+
+namespace fullbore::cpu {
+
+/// Tokens [first, end) of a chunk.
+struct Band {
+  int64_t first = 0;
+  int64_t end = 0;
+
+  int64_t count() const { return end - first; }
+};
+
+inline int64_t band_count(int64_t tokens) { return divide_up(tokens, kSubChunk); }
+inline Band band_of(int64_t index, int64_t tokens) {
+  return {index * kSubChunk, std::min(tokens, (index + 1) * kSubChunk)};
+}
+
+/// Zeros where a reader of the band does not see a writer before the band's end.
+void hide_unseen(const Segments& segments, bool inclusive, const Band& band, MutableRows pairs);
+
+/// Decays that differ along a head's keys, factored so that what tokens read of one another is a product
+/// of matrices: with a the sum of decays before a band, exp(read_i - after_j) = exp(read_i - a)
+/// exp(a - after_j) for a reader i of the band and writers j before it. Both exponents are <= 0. Within
+/// the band the second one is not; where it stays below kNear the product is taken nevertheless, for f32
+/// has room for it, else pairs of tokens are gone through one by one.
+class KeyBands {
+ public:
+  /// e^40 times e^-40 loses nothing, and times operands below 10^20 overflows nowhere.
+  static constexpr float kNear = 40;
+
+  KeyBands(const ChunkLoops& loops, Scratch& scratch);
+  void prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens);
+
+  /// exp(read_i - a) of each token, a of its own band.
+  Rows reading() const { return reading_; }
+  /// exp(a - after_j) of each token, a of its own band or, if that is far, of the next one.
+  Rows writing() const { return writing_; }
+  /// exp(a), of what the state before the chunk is.
+  Rows state(int64_t band) const { return {state_.row(band), 0}; }
+  bool far(int64_t band) const { return far_[band]; }
+  /// Writers that a product with readers of the band reaches.
+  int64_t reached(int64_t band, int64_t tokens) const {
+    const Band b = band_of(band, tokens);
+    return far(band) ? b.first : b.end;
+  }
+  /// Of a band > 0: exp(a - a of the band before), by which tokens [0, moved) go on to it.
+  const float* step(int64_t band) const { return step_.row(band); }
+  int64_t moved(int64_t band) const { return (band - (far(band - 1) ? 1 : 0)) * kSubChunk; }
+
+ private:
+  MutableRows reading_, writing_, state_, step_;
+  float* zeros_;
+  bool* far_;
+};
+
+/// What each token of a chunk reads of each, [chunk, chunk] with zeros behind the reader's band.
+class PairWeights {
+ public:
+  PairWeights(const ChunkLoops& loops, Scratch& scratch);
+
+  /// Of the keys of a group: copies of r and k, and what their heads share.
+  void read_keys(const ChunkLoops& loops, const void* r, const void* k, int64_t group,
+                 const ChunkPlace& place);
+  /// Of one head's decays; then the weights of each band, in order. u: the bonus or null.
+  void begin(const ChunkLoops& loops, const DecaySums& sums, const ChunkPlace& place);
+  void make(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
+            const float* u, int64_t band, const ChunkPlace& place);
+  /// What is left, where each token reads, of the state before the chunk: rows of keys or, with one decay
+  /// for all keys, a row of tokens; 0 behind a reset.
+  void state_decays(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
+                    const ChunkPlace& place, MutableRows to) const;
+
+  MutableRows r, k, weights;
+  MutableRows products;     ///< r k^T without decays, of one decay for all keys
+  MutableRows left, right;  ///< r and k times the bands' factors, of decays of keys
+  KeyBands bands;
+
+ private:
+  MutableRows transposed_;  ///< keys of the writers so far
+  float* zeros_;
+  float* row_;
+};
+
+}  // namespace fullbore::cpu

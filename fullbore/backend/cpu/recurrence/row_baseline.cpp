@@ -1,0 +1,34 @@
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "fullbore/backend/cpu/recurrence/row_unit.h"
+
+#define FB_TARGET
+#define FB_INLINE __attribute__((always_inline)) static inline
+
+namespace fullbore::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+#include "fullbore/backend/cpu/vectors/baseline.inc"
+
+#include "fullbore/backend/cpu/vectors/exponential.inc"
+
+#include "fullbore/backend/cpu/recurrence/row_unit.inc"
+
+}  // namespace
+
+const RowUnit kRowBaseline = make_row_unit<Baseline>();
+
+const RowUnit& row_unit(VectorUnit unit) {
+  switch (unit) {
+    case VectorUnit::avx512: return kRowAvx512;
+    case VectorUnit::avx2: return kRowAvx2;
+    case VectorUnit::baseline: break;
+  }
+  return kRowBaseline;
+}
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+
+#include "fullbore/backend/cpu/processor.h"
+
+namespace fullbore::cpu {
+
+/// Rows of matrices whose widths are multiples of this are whole vectors of every unit.
+inline constexpr int64_t kRowStep = 16;
+
+/// Rows `stride` elements apart; 0: the same row again and again.
+struct Rows {
+  const float* data = nullptr;
+  int64_t stride = 0;
+
+  const float* row(int64_t i) const { return data + i * stride; }
+};
+struct MutableRows {
+  float* data = nullptr;
+  int64_t stride = 0;
+
+  float* row(int64_t i) const { return data + i * stride; }
+  operator Rows() const { return {data, stride}; }  // NOLINT: as with spans
+};
+
+/// The loops over rows of a chunk for one vector unit. Widths are multiples of kRowStep unless said
+/// otherwise. Exponentials are correct to 2 ulps.
+struct RowUnit {
+  /// sums[0] = 0, sums[i + 1] = sums[i] + g[i] limited to [least, 0]
+  void (*running)(int64_t rows, int64_t width, Rows g, float least, MutableRows sums) = nullptr;
+  /// to = exp(a - b)
+  void (*exponentials)(int64_t rows, int64_t width, Rows a, Rows b, MutableRows to) = nullptr;
+  /// to = x * y
+  void (*multiply)(int64_t rows, int64_t width, Rows x, Rows y, MutableRows to) = nullptr;
+  /// to += x * y
+  void (*multiply_add)(int64_t rows, int64_t width, Rows x, Rows y, MutableRows to) = nullptr;
+  /// to += x
+  void (*add)(int64_t rows, int64_t width, Rows x, MutableRows to) = nullptr;
+  /// to[i] = x[i] * factor[i], of any width
+  void (*scale)(int64_t rows, int64_t width, Rows x, const float* factor, MutableRows to) = nullptr;
+  /// sums[i] = sum of x[i] * y[i], of any width
+  void (*dots)(int64_t rows, int64_t width, Rows x, Rows y, float* sums) = nullptr;
+  /// The largest of a - b, and of 0.
+  float (*largest_difference)(int64_t width, const float* a, const float* b) = nullptr;
+  /// to[j] = x[j] * exp(a - b[j]), of any width whose rest up to a whole vector may be read and written
+  void (*decay)(int64_t width, const float* x, float a, const float* b, float* to) = nullptr;
+  /// weights[i, j] = sum of r[i] * k[j] * exp(read[i] - written[j]) for j < i, or j <= i if `own`; 0 else
+  void (*pair_weights)(int64_t tokens, int64_t width, bool own, Rows r, Rows k, Rows read,
+                       Rows written, MutableRows weights) = nullptr;
+  /// dr[i] += dweights[i, j] * k[j] * exp(..) and dk[j] += dweights[i, j] * r[i] * exp(..) for the same
+  void (*pair_slopes)(int64_t tokens, int64_t width, bool own, Rows r, Rows k, Rows read,
+                      Rows written, Rows dweights, MutableRows dr, MutableRows dk) = nullptr;
+  /// Cotangents of log-decays: passing + sum of `written` before t + sum of `read` behind t (and at t if
+  /// `own`) - sum of `from` at t and behind.
+  void (*decay_sums)(int64_t tokens, int64_t width, bool own, const float* passing, Rows written,
+                     Rows read, Rows from, MutableRows to) = nullptr;
+};
+
+/// The unit's loops; the processor must have it.
+const RowUnit& row_unit(VectorUnit unit);
+
+extern const RowUnit kRowAvx512;
+extern const RowUnit kRowAvx2;
+extern const RowUnit kRowBaseline;
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,152 @@
+#include <algorithm>
+
+#include "fullbore/backend/cpu/recurrence/chunk_loops.h"
+#include "fullbore/backend/cpu/recurrence/recurrence.h"
+
+namespace fullbore::cpu {
+namespace {
+
+constexpr int64_t kItemValues = 32;
+
+class RecurrenceStates final : public Kernel {
+ public:
+  RecurrenceStates(const KernelRequest& request, VectorUnit unit)
+      : loops_(request, 0, 1, 2, unit),
+        shape_(loops_.shape),
+        reverse_(request.attribute<bool>("reverse")),
+        initial_dtype_(request.input(3).dtype),
+        parts_{shape_.values, kItemValues} {}
+
+  int64_t items() const override { return shape_.batch * shape_.heads * parts_.parts(); }
+  double nanoseconds() const override { return loops_.nanoseconds(recurrence_state_flops(shape_)); }
+  int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
+  std::string description() const override {
+    return loops_.text(reverse_ ? "recurrence_states reverse" : "recurrence_states");
+  }
+
+  void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
+    const size_t inputs = shape_.resets ? 5 : 4;
+    Scratch scratch(static_cast<char*>(buffers[inputs + 2]) + worker_bytes() * worker);
+    Workspace w(loops_, scratch);
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t head = item / parts_.parts();
+      walk({buffers, inputs}, head / shape_.heads, head % shape_.heads, item % parts_.parts(), w);
+    }
+  }
+
+ private:
+  struct Workspace {
+    DecaySums sums;
+    Segments segments;
+    MutableRows k, v, weights;
+    float *through, *zeros, *ones;
+
+    Workspace(const ChunkLoops& loops, Scratch& scratch)
+        : sums(loops, scratch), segments(scratch.take<int64_t>(loops.shape.chunk)) {
+      const int64_t chunk = loops.shape.chunk;
+      k = {scratch.take<float>(chunk * loops.key_stride()), loops.key_stride()};
+      v = {scratch.take<float>(chunk * loops.shape.values), loops.shape.values};
+      weights =
+          loops.shape.scalar_decay()
+              ? MutableRows{scratch.take<float>(loops.token_stride()), 0}
+              : MutableRows{scratch.take<float>(chunk * loops.key_stride()), loops.key_stride()};
+      const int64_t longest = std::max(loops.key_stride(), loops.token_stride());
+      through = scratch.take<float>(loops.key_stride());
+      zeros = scratch.take<float>(longest);
+      ones = scratch.take<float>(longest);
+      if (!zeros) return;
+      std::fill_n(zeros, longest, 0.0F);
+      std::fill_n(ones, longest, 1.0F);
+    }
+  };
+
+  struct Call {
+    void* const* buffers;
+    size_t inputs;
+  };
+
+  int64_t worker_bytes() const {
+    Scratch scratch;
+    const Workspace counted(loops_, scratch);
+    return scratch.bytes();
+  }
+
+  void walk(const Call& call, int64_t batch, int64_t head, int64_t part, Workspace& w) const {
+    auto* states = static_cast<float*>(call.buffers[call.inputs]);
+    auto* last = static_cast<float*>(call.buffers[call.inputs + 1]);
+    const int64_t column = parts_.begin(part), columns = parts_.end(part) - column;
+    const int64_t head_at = (batch * shape_.heads + head) * loops_.state_elements() + column;
+    // Where the state lies before a step of the walk.
+    const auto state_before = [&](int64_t step) {
+      const int64_t index = reverse_ ? shape_.chunks - 1 - step : step;
+      const int64_t stride = shape_.batch * shape_.heads * loops_.state_elements();
+      return MutableRows{step == shape_.chunks ? last + head_at : states + index * stride + head_at,
+                         shape_.values};
+    };
+    const char* initial =
+        static_cast<const char*>(call.buffers[3]) + head_at * dtype_bytes(initial_dtype_);
+    const MutableRows first = state_before(0);
+    loops_.panels.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
+                            first.data, first.stride);
+    for (int64_t step = 0; step < shape_.chunks; ++step) {
+      const ChunkPlace place = loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
+      weigh(call, head, place, w);
+      const MutableRows next = state_before(step + 1);
+      loops_.rows.scale(shape_.keys, columns, state_before(step), w.through, next);
+      Rows v =
+          loops_.read(call.buffers[1], loops_.dtype, shape_.heads, head, shape_.values, place, w.v);
+      v.data += column;
+      loops_.multiply(shape_.keys, columns, place.tokens, ChunkLoops::by_column(w.k), v, next,
+                      true);
+    }
+  }
+
+  // k times what is left of it at the end of the walk's step, and what is left of the state.
+  void weigh(const Call& call, int64_t head, const ChunkPlace& place, Workspace& w) const {
+    const bool scalar = shape_.scalar_decay();
+    const int64_t width = loops_.key_stride(), tokens = place.tokens;
+    const RowUnit& rows = loops_.rows;
+    const auto* resets = shape_.resets ? static_cast<const uint8_t*>(call.buffers[4]) : nullptr;
+    w.segments.read(resets, shape_, place);
+    w.sums.read_decays(loops_, call.buffers[2], head, place);
+    const int64_t group = head / loops_.shared_heads();
+    loops_.copy(call.buffers[0], loops_.dtype, shape_.groups, group, shape_.keys, place, w.k);
+    if (scalar) {
+      if (reverse_)
+        rows.exponentials(1, round_up(tokens, kRowStep), w.sums.read(), {w.zeros, 0}, w.weights);
+      else
+        rows.decay(tokens, w.ones, *w.sums.total(), w.sums.after().data, w.weights.data);
+      rows.scale(tokens, width, w.k, w.weights.data, w.k);
+      rows.decay(1, w.ones, *w.sums.total(), w.zeros, w.through);
+      std::fill_n(w.through, shape_.keys, float{w.through[0]});
+    } else {
+      rows.exponentials(tokens, width, reverse_ ? w.sums.read() : Rows{w.sums.total(), 0},
+                        reverse_ ? Rows{w.zeros, 0} : w.sums.after(), w.weights);
+      rows.multiply(tokens, width, w.k, w.weights, w.k);
+      rows.exponentials(1, width, {w.sums.total(), 0}, {w.zeros, 0}, {w.through, 0});
+    }
+    if (!w.segments.any()) return;
+    for (int64_t t = 0; t < tokens; ++t)
+      if (!(reverse_ ? w.segments.reads_state(t) : w.segments.writes_state(t)))
+        std::fill_n(w.k.row(t), width, 0.0F);
+    if (!w.segments.passes_through()) std::fill_n(w.through, shape_.keys, 0.0F);
+  }
+
+  ChunkLoops loops_;
+  const RecurrenceShape& shape_;
+  bool reverse_;
+  DType initial_dtype_;
+  Chunks parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_recurrence_states(const KernelRequest& request, VectorUnit unit) {
+  return std::make_unique<RecurrenceStates>(request, unit);
+}
+std::unique_ptr<Kernel> make_recurrence_states(KernelRequest& request) {
+  if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
+  return make_recurrence_states(request, this_processor().vector_unit);
+}
+
+}  // namespace fullbore::cpu

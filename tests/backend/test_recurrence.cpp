@@ -1,0 +1,247 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "../support/evaluate.h"
+#include "../support/gradcheck.h"
+#include "../support/samples.h"
+#include "comparison.h"
+#include "fullbore/autodiff/backward.h"
+#include "fullbore/backend/cpu/recurrence/recurrence.h"
+#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ops/recurrence.h"
+#include "fullbore/ops/recurrent.h"
+#include "fullbore/runtime/compare_nodes.h"
+#include "fullbore/runtime/program.h"
+#include "kernel_runner.h"
+
+/// The parts of a linear recurrence against their references, on every vector unit of this processor.
+namespace fullbore {
+namespace {
+
+using testing_support::compare;
+using testing_support::expect;
+using testing_support::Expected;
+using testing_support::run_kernel_in_all_ways;
+using testing_support::RunResult;
+
+struct Part {
+  const char* op;
+  std::unique_ptr<Kernel> (*make)(const KernelRequest& request, VectorUnit unit);
+};
+const Part kParts[] = {{"recurrence_states", cpu::make_recurrence_states},
+                       {"recurrence_outputs", cpu::make_recurrence_outputs},
+                       {"recurrence_gradient", cpu::make_recurrence_gradient}};
+
+struct Case {
+  const char* why;
+  int64_t batch, tokens, heads, groups, keys, values, chunk;
+  bool scalar_decay, inclusive, resets;
+  double mean, deviation;  ///< of the logarithm of minus the log-decay
+};
+const Case kCases[] = {
+    {"two streams of RWKV-6", 2, 150, 2, 2, 32, 32, 64, false, false, false, -3, 1},
+    {"of strong decays: some bands are far", 1, 130, 2, 2, 32, 32, 64, false, false, false, 1, 2},
+    {"of stronger ones still, resets", 2, 70, 1, 1, 16, 24, 33, false, false, true, 3, 3},
+    {"Mamba-2", 1, 150, 4, 1, 64, 64, 64, true, true, false, -2, 1},
+    {"Mamba-2 in two groups, resets", 2, 90, 4, 2, 19, 33, 40, true, true, true, 0, 2},
+    {"a decay for each key, own value read", 1, 100, 4, 2, 16, 48, 48, false, true, true, -1, 2},
+    {"one decay and a bonus", 1, 60, 2, 1, 24, 16, 32, true, false, true, -1, 1},
+    {"many chunks of one token", 1, 20, 2, 2, 8, 8, 1, false, false, true, -1, 1},
+};
+
+/// The node of one part and what the oracle says of it.
+class PartCase {
+ public:
+  PartCase(const Part& part, const Case& c, bool reverse, DType dtype) : part_(part) {
+    const Shape keys{c.batch, c.tokens, c.groups, c.keys};
+    const Shape values{c.batch, c.tokens, c.heads, c.values};
+    const int64_t chunks = (c.tokens + c.chunk - 1) / c.chunk;
+    const Shape states{chunks, c.batch, c.heads, c.keys, c.values};
+    const bool states_only = part.op == kParts[0].op, gradient = part.op == kParts[2].op;
+    if (!states_only) add({dtype, keys});
+    add({dtype, keys});
+    add({dtype, values});
+    if (gradient) add({dtype, values});
+    add({DType::f32, {c.batch, c.tokens, c.heads, c.scalar_decay ? 1 : c.keys}});
+    for (double& g : literals_.back().reals()) g = -std::exp(c.mean + c.deviation * g);
+    literals_.back().round();
+    if (!states_only && !c.inclusive) add({DType::f32, {c.heads, c.keys}});
+    add({DType::f32, states_only ? states.without(0) : states});
+    if (gradient) add({DType::f32, states});
+    if (c.resets) {
+      std::vector<double> flags;
+      for (int64_t i = 0; i < c.batch * c.tokens; ++i) flags.push_back(i % 23 == 11 ? 1 : 0);
+      literals_.push_back(integers(DType::boolean, {c.batch, c.tokens}, flags));
+    }
+    Attributes attributes = recurrence_attributes(c.chunk, c.inclusive, c.resets);
+    if (states_only) attributes.set("reverse", reverse);
+    std::vector<Value> inputs;
+    for (const Literal& literal : literals_)
+      inputs.push_back(
+          graph_.add_input(fmt::format("x{}", inputs.size()), Role::batch, literal.type()));
+    graph_.add_node(get_op(part.op), inputs, attributes);
+    expected_ = expect(graph_, node(), operands());
+  }
+
+  std::string check(VectorUnit unit) const {
+    const KernelRequest request(graph_, node(), 3);
+    const auto kernel = part_.make(request, unit);
+    const RunResult result = run_kernel_in_all_ways(*kernel, operands(), types());
+    std::string problem = result.problem;
+    for (size_t o = 0; o < expected_.size() && problem.empty(); ++o)
+      problem = compare(expected_[o], Literal::from_bytes(types()[o], result.outputs[o].data()), o);
+    return problem.empty() ? "" : kernel->description() + ": " + problem;
+  }
+  /// Would every result be found wrong if its largest element were an eighth larger? Cotangents of decays
+  /// that are shared by all keys are differences of such large sums that their bound says little of one:
+  /// they are looked at below.
+  bool notices_changes() const {
+    for (size_t o = 0; o < expected_.size(); ++o) {
+      if (o == 3 && expected_[o].value.shape()[3] == 1) continue;
+      Literal changed = expected_[o].value;
+      changed.round();
+      int64_t largest = 0;
+      for (int64_t i = 0; i < changed.elements(); ++i)
+        if (std::abs(changed.at(i)) > std::abs(changed.at(largest))) largest = i;
+      changed.put(largest, changed.at(largest) * 1.125);
+      if (compare(expected_[o], changed, o).empty()) return false;
+    }
+    return true;
+  }
+
+ private:
+  void add(const TensorType& type) {
+    literals_.push_back(random_literal(type, 31, literals_.size()));
+    literals_.back().round();
+  }
+  const Node& node() const { return graph_.nodes()[0]; }
+  std::vector<const Literal*> operands() const {
+    std::vector<const Literal*> result;
+    for (const Literal& literal : literals_) result.push_back(&literal);
+    return result;
+  }
+  std::vector<TensorType> types() const {
+    std::vector<TensorType> result;
+    for (Value output : node().outputs) result.push_back(graph_.type(output));
+    return result;
+  }
+
+  const Part& part_;
+  Graph graph_;
+  std::vector<Literal> literals_;
+  std::vector<Expected> expected_;
+};
+
+std::vector<VectorUnit> units_of_this_processor() {
+  std::vector<VectorUnit> units;
+  for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
+    if (unit <= this_processor().vector_unit) units.push_back(unit);
+  return units;
+}
+
+class RecurrenceKernels : public ::testing::TestWithParam<DType> {};
+
+TEST_P(RecurrenceKernels, AgreeWithTheReference) {
+  for (const Part& part : kParts)
+    for (const Case& c : kCases)
+      for (const bool reverse : {false, true}) {
+        if (reverse && part.op != kParts[0].op) continue;
+        SCOPED_TRACE(fmt::format("{}{}: {}", part.op, reverse ? " reverse" : "", c.why));
+        const PartCase call(part, c, reverse, GetParam());
+        for (const VectorUnit unit : units_of_this_processor()) EXPECT_EQ(call.check(unit), "");
+        // Where the bound of strong decays' cotangents is wide, it says nothing of one element.
+        EXPECT_TRUE(c.mean > 0 || call.notices_changes());
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RecurrenceKernels,
+                         ::testing::Values(DType::f32, DType::bf16, DType::f16),
+                         [](const auto& dtype) { return std::string(dtype_name(dtype.param)); });
+
+// --- whole recurrences on the cpu, in f32 ------------------------------------------------------------
+
+double relative_error(const Literal& a, const Literal& b) {
+  double error = 0, squares = 0;
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    error = std::max(error, std::abs(a.at(i) - b.at(i)));
+    squares += b.at(i) * b.at(i);
+  }
+  return error / std::sqrt(squares / static_cast<double>(a.elements()));
+}
+
+// Of 256 tokens: the largest errors over the rms of what is right, which is made in double by the op's
+// decomposition into chunks of one token.
+struct Errors {
+  double results = 0;     ///< y and the last state
+  double cotangents = 0;  ///< of all operands
+};
+Errors errors_in_f32(bool mamba, double mean, double deviation, int64_t chunk) {
+  constexpr int64_t kTokens = 256;
+  const int64_t width = mamba ? 64 : 32;
+  std::vector<Literal> operands;
+  const auto add = [&](Shape shape) {
+    operands.push_back(random_literal({DType::f32, std::move(shape)}, 5, operands.size()));
+  };
+  for (int i = 0; i < 3; ++i) add({1, kTokens, 2, width});
+  add({1, kTokens, 2, mamba ? 1 : width});
+  PhiloxStream draws(3);
+  for (double& g : operands[3].reals())
+    // Of Mamba-2: A in [-16, -1] and dt in [0.001, 0.1].
+    g = mamba ? -draws.uniform(1, 16) * std::pow(10, draws.uniform(-3, -1))
+              : -std::exp(mean + deviation * g);
+  if (!mamba) add({2, width});
+  add({1, 2, width, width});
+  const size_t count = operands.size();
+  add({1, kTokens, 2, width});
+  add({1, 2, width, width});
+  for (Literal& operand : operands) operand.round();
+
+  const auto graph_of = [&](DType dtype, int64_t tokens_of_chunk) {
+    GraphBuilder builder;
+    std::vector<Tensor> x;
+    for (const Literal& operand : operands)
+      x.push_back(
+          builder.input(fmt::format("x{}", x.size()), Role::batch, {dtype, operand.shape()}));
+    const std::vector<Tensor> inputs(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count));
+    std::vector<Tensor> made =
+        builder.emit(get_op("linear_recurrence"), inputs,
+                     recurrence_attributes(tokens_of_chunk, mamba, false), {});
+    const std::vector<Tensor> cotangents(x.end() - 2, x.end());
+    for (const Tensor& each : backward(builder, made, cotangents, inputs)) made.push_back(each);
+    for (const Tensor& each : made) builder.output(fmt::format("y{}", each.value().id), each);
+    return builder.take();
+  };
+  std::vector<Literal> wide;
+  for (const Literal& operand : operands) wide.push_back(reals(operand.shape(), operand.reals()));
+  const std::vector<Literal> expected = interpret(graph_of(DType::f64, 1), wide);
+  Team team(2);
+  const std::vector<Literal> got = run_on_backend(graph_of(DType::f32, chunk), operands, team, {});
+  Errors errors;
+  for (size_t i = 0; i < got.size(); ++i) {
+    double& largest = i < 2 ? errors.results : errors.cotangents;
+    largest = std::max(largest, relative_error(got[i], expected[i]));
+  }
+  return errors;
+}
+
+TEST(Recurrences, InF32AreAsExactAsTheirChunksAllow) {
+  // On their way to a cotangent numbers are multiplied by decays and summed twice.
+  const auto check = [](const Errors& errors, double bound) {
+    EXPECT_LE(errors.results, bound);
+    EXPECT_LE(errors.cotangents, 2 * bound);
+  };
+  for (const int64_t chunk : {16, 32, 64}) {
+    SCOPED_TRACE(chunk);
+    check(errors_in_f32(false, 0, 1, chunk), 5e-5);
+    check(errors_in_f32(false, 2, 3, chunk), 3e-4);
+  }
+  for (const int64_t chunk : {16, 64}) check(errors_in_f32(true, 0, 0, chunk), 1e-4);
+  check(errors_in_f32(true, 0, 0, 256), 5e-4);
+}
+
+}  // namespace
+}  // namespace fullbore
