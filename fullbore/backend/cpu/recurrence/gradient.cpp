@@ -31,8 +31,8 @@ class RecurrenceGradient final : public Kernel {
     Workspace w(loops_, scratch);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t stream = item / (shape_.groups * shape_.chunks);
-      const int64_t group = item / shape_.chunks % shape_.groups;
-      of_group(buffers, group, loops_.place(stream, item % shape_.chunks), w);
+      const int64_t group = item % shape_.groups;
+      of_group(buffers, group, loops_.place(stream, item / shape_.groups % shape_.chunks), w);
     }
   }
 

@@ -27,8 +27,8 @@ class RecurrenceOutputs final : public Kernel {
     Workspace w(loops_, scratch);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t stream = item / (shape_.groups * shape_.chunks);
-      const int64_t group = item / shape_.chunks % shape_.groups;
-      const ChunkPlace place = loops_.place(stream, item % shape_.chunks);
+      const int64_t group = item % shape_.groups;
+      const ChunkPlace place = loops_.place(stream, item / shape_.groups % shape_.chunks);
       const auto* resets =
           shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 1]) : nullptr;
       w.segments.read(resets, shape_, place);
