@@ -152,7 +152,10 @@ TEST_P(RecurrenceKernels, AgreeWithTheReference) {
         if (reverse && part.op != kParts[0].op) continue;
         SCOPED_TRACE(fmt::format("{}{}: {}", part.op, reverse ? " reverse" : "", c.why));
         const PartCase call(part, c, reverse, GetParam());
-        for (const VectorUnit unit : units_of_this_processor()) EXPECT_EQ(call.check(unit), "");
+        // Operands of 16 bits differ only in how they are read and written.
+        const std::vector<VectorUnit> units = units_of_this_processor();
+        for (size_t i = GetParam() == DType::f32 ? 0 : units.size() - 1; i < units.size(); ++i)
+          EXPECT_EQ(call.check(units[i]), "");
         // Where the bound of strong decays' cotangents is wide, it says nothing of one element.
         EXPECT_TRUE(c.mean > 0 || call.notices_changes());
       }

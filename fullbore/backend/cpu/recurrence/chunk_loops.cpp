@@ -29,19 +29,12 @@ double ChunkLoops::nanoseconds(double flops) const {
 
 Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
                       const ChunkPlace& place, MutableRows to) const {
-  if (type == DType::f32) {
-    const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
-    return {static_cast<const float*>(tensor) + first, heads * width};
-  }
-  copy(tensor, type, heads, head, width, place, to);
-  return to;
-}
-
-void ChunkLoops::copy(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
-                      const ChunkPlace& place, MutableRows to) const {
   const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+  if (type == DType::f32 && to.stride == width)
+    return {static_cast<const float*>(tensor) + first, heads * width};
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
   panels.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
+  return to;
 }
 
 void ChunkLoops::write(Rows from, void* tensor, DType type, int64_t heads, int64_t head,
@@ -111,7 +104,7 @@ DecaySums::DecaySums(const ChunkLoops& loops, Scratch& scratch)
   const bool scalar = loops.shape.scalar_decay();
   step_ = scalar ? 1 : loops.key_stride();
   stride_ = step_;
-  g_ = {scratch.take<float>(loops.shape.chunk * step_), step_};
+  copy_ = {scratch.take<float>(loops.shape.chunk * step_), step_};
   // A row of tokens is read in whole vectors.
   sums_ = scratch.take<float>(scalar ? loops.token_stride() + kRowStep
                                      : (loops.shape.chunk + 1) * step_);
@@ -121,18 +114,19 @@ void DecaySums::read_decays(const ChunkLoops& loops, const void* g, int64_t head
                             const ChunkPlace& place) {
   tokens_ = place.tokens;
   const RecurrenceShape& shape = loops.shape;
-  loops.copy(g, loops.decay_dtype, shape.heads, head, shape.decays, place, g_);
+  g_ = loops.read(g, loops.decay_dtype, shape.heads, head, shape.decays, place, copy_);
   constexpr auto kLeast = static_cast<float>(kLeastLogDecay);
   if (!shape.scalar_decay()) {
     if (step_ > shape.keys)
       for (int64_t t = 0; t < tokens_; ++t)
-        std::fill(g_.row(t) + shape.keys, g_.row(t) + step_, 0.0F);
+        std::fill(copy_.row(t) + shape.keys, copy_.row(t) + step_, 0.0F);
     loops.rows.running(tokens_, step_, g_, kLeast, {sums_, stride_});
     return;
   }
   sums_[0] = 0;
   for (int64_t t = 0; t < tokens_; ++t) {
-    const float limited = g_.data[t] < kLeast ? kLeast : g_.data[t] > 0 ? 0 : g_.data[t];
+    const float given = *g_.row(t);
+    const float limited = given < kLeast ? kLeast : given > 0 ? 0 : given;
     sums_[t + 1] = sums_[t] + limited;
   }
   std::fill(sums_ + tokens_ + 1, sums_ + loops.token_stride() + kRowStep, 0.0F);

@@ -48,12 +48,10 @@ class ChunkLoops {
     return ((place.index * shape.batch + place.batch) * shape.heads + head) * state_elements();
   }
 
-  /// The tokens of one head of [B,T,heads,width], f32, where they lie or copied.
+  /// The tokens of one head of [B,T,heads,width], f32, where they lie or copied. With as many columns in
+  /// the copy as whole vectors need, rows that are no whole vectors are copied too.
   Rows read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
             const ChunkPlace& place, MutableRows copy) const;
-  /// Likewise, copied in any case.
-  void copy(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
-            const ChunkPlace& place, MutableRows to) const;
   void write(Rows from, void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
              const ChunkPlace& place) const;
   /// `count` elements of a tensor from one on, f32, where they lie or copied.
@@ -108,10 +106,11 @@ class DecaySums {
   Rows after() const { return {sums_ + step_, stride_}; }
   Rows read() const { return inclusive_ ? after() : before(); }
   const float* total() const { return sums_ + tokens_ * step_; }
-  Rows decays() const { return {g_.data, g_.stride}; }  ///< as they were given
+  Rows decays() const { return g_; }  ///< as they were given
 
  private:
-  MutableRows g_;
+  Rows g_;
+  MutableRows copy_;
   float* sums_;
   int64_t stride_, step_, tokens_ = 0;
   bool inclusive_;

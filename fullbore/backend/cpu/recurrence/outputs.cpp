@@ -78,21 +78,32 @@ class RecurrenceOutputs final : public Kernel {
       if (bonus != w.u) std::copy_n(bonus, shape_.keys, w.u);
       u = w.u;
     }
+    const MutableRows y = result(buffers[output()], head, place, w);
     w.pairs.begin(loops_, w.sums, place);
     for (int64_t i = 0; i < band_count(place.tokens); ++i) {
       const Band band = band_of(i, place.tokens);
       w.pairs.make(loops_, w.sums, w.segments, u, i, place);
       loops_.multiply(band.count(), shape_.values, band.end,
                       ChunkLoops::by_row({w.pairs.weights.row(band.first), w.pairs.weights.stride}),
-                      v, {w.y.row(band.first), w.y.stride}, false);
+                      v, {y.row(band.first), y.stride}, false);
     }
     read_state(place, w);
     const float* state =
         loops_.numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
                        loops_.state_elements(), w.state);
     loops_.multiply(place.tokens, shape_.values, shape_.keys, ChunkLoops::by_row(w.readers),
-                    {state, shape_.values}, w.y, true);
-    loops_.write(w.y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
+                    {state, shape_.values}, y, true);
+    if (loops_.dtype != DType::f32)
+      loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
+  }
+
+  // Where y is summed: in f32 where it lies.
+  MutableRows result(void* tensor, int64_t head, const ChunkPlace& place, Workspace& w) const {
+    if (loops_.dtype != DType::f32) return w.y;
+    const Rows lies =
+        loops_.read(tensor, DType::f32, shape_.heads, head, shape_.values, place, w.y);
+    return {static_cast<float*>(tensor) + (lies.data - static_cast<const float*>(tensor)),
+            lies.stride};
   }
 
   // readers = r times what is left of the state before the chunk

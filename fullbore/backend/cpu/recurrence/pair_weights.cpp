@@ -53,10 +53,10 @@ void KeyBands::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t t
 }
 
 PairWeights::PairWeights(const ChunkLoops& loops, Scratch& scratch)
-    : r(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
-      k(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
-      weights(take_rows(scratch, loops.shape.chunk, loops.token_stride())),
+    : weights(take_rows(scratch, loops.shape.chunk, loops.token_stride())),
       bands(loops, scratch),
+      r_copy_(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
+      k_copy_(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
       transposed_(take_rows(scratch, loops.key_stride(), loops.token_stride())),
       zeros_(scratch.take<float>(loops.token_stride())),
       row_(scratch.take<float>(std::max(loops.token_stride(), loops.key_stride()))) {
@@ -73,8 +73,8 @@ PairWeights::PairWeights(const ChunkLoops& loops, Scratch& scratch)
 void PairWeights::read_keys(const ChunkLoops& loops, const void* r_operand, const void* k_operand,
                             int64_t group, const ChunkPlace& place) {
   const RecurrenceShape& shape = loops.shape;
-  loops.copy(r_operand, loops.dtype, shape.groups, group, shape.keys, place, r);
-  loops.copy(k_operand, loops.dtype, shape.groups, group, shape.keys, place, k);
+  r = loops.read(r_operand, loops.dtype, shape.groups, group, shape.keys, place, r_copy_);
+  k = loops.read(k_operand, loops.dtype, shape.groups, group, shape.keys, place, k_copy_);
   if (!shape.scalar_decay()) return;
   loops.transpose(k, place.tokens, shape.keys, transposed_);
   for (int64_t i = 0; i < band_count(place.tokens); ++i) {

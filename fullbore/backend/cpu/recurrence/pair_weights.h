@@ -59,7 +59,7 @@ class PairWeights {
  public:
   PairWeights(const ChunkLoops& loops, Scratch& scratch);
 
-  /// Of the keys of a group: copies of r and k, and what their heads share.
+  /// Of the keys of a group: r and k, and what their heads share.
   void read_keys(const ChunkLoops& loops, const void* r, const void* k, int64_t group,
                  const ChunkPlace& place);
   /// Of one head's decays; then the weights of each band, in order. u: the bonus or null.
@@ -71,12 +71,14 @@ class PairWeights {
   void state_decays(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
                     const ChunkPlace& place, MutableRows to) const;
 
-  MutableRows r, k, weights;
+  Rows r, k;
+  MutableRows weights;
   MutableRows products;     ///< r k^T without decays, of one decay for all keys
   MutableRows left, right;  ///< r and k times the bands' factors, of decays of keys
   KeyBands bands;
 
  private:
+  MutableRows r_copy_, k_copy_;
   MutableRows transposed_;  ///< keys of the writers so far
   float* zeros_;
   float* row_;

@@ -110,19 +110,20 @@ class RecurrenceStates final : public Kernel {
     w.segments.read(resets, shape_, place);
     w.sums.read_decays(loops_, call.buffers[2], head, place);
     const int64_t group = head / loops_.shared_heads();
-    loops_.copy(call.buffers[0], loops_.dtype, shape_.groups, group, shape_.keys, place, w.k);
+    const Rows k =
+        loops_.read(call.buffers[0], loops_.dtype, shape_.groups, group, shape_.keys, place, w.k);
     if (scalar) {
       if (reverse_)
         rows.exponentials(1, round_up(tokens, kRowStep), w.sums.read(), {w.zeros, 0}, w.weights);
       else
         rows.decay(tokens, w.ones, *w.sums.total(), w.sums.after().data, w.weights.data);
-      rows.scale(tokens, width, w.k, w.weights.data, w.k);
+      rows.scale(tokens, width, k, w.weights.data, w.k);
       rows.decay(1, w.ones, *w.sums.total(), w.zeros, w.through);
       std::fill_n(w.through, shape_.keys, float{w.through[0]});
     } else {
       rows.exponentials(tokens, width, reverse_ ? w.sums.read() : Rows{w.sums.total(), 0},
                         reverse_ ? Rows{w.zeros, 0} : w.sums.after(), w.weights);
-      rows.multiply(tokens, width, w.k, w.weights, w.k);
+      rows.multiply(tokens, width, k, w.weights, w.k);
       rows.exponentials(1, width, {w.sums.total(), 0}, {w.zeros, 0}, {w.through, 0});
     }
     if (!w.segments.any()) return;
