@@ -17,6 +17,17 @@ enum class Recompute : uint8_t {
   full        ///< wherever it saves memory
 };
 
+/// Which products may have a chain of elementwise arithmetic behind them in one kernel
+/// (passes/fuse_epilogues.h).
+struct EpilogueTarget {
+  std::set<DType> factors = {};  ///< dtypes of what is multiplied; none: there is no such kernel
+  /// A product of fewer rows by a transposed matrix is left to kernels of its own.
+  int64_t fewest_rows = 1;
+  /// Where the chain ends in reductions of rows a kernel must have whole rows at once: the matrix, and
+  /// some rows of the product, must be within this many bytes to stay near a worker.
+  int64_t near_bytes = 0;
+};
+
 /// What passes may know of a device: plain data that a backend fills in, so that no pass includes a
 /// backend and no backend a pass. And what is asked of the device: precision, memory.
 struct Target {
@@ -26,6 +37,7 @@ struct Target {
   std::map<std::string, std::set<DType>> claimed;
   bool native_bf16 = false;  ///< bf16 contractions run faster than f32
   int threads = 1;
+  EpilogueTarget epilogues = {};
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/lower_precision.h).

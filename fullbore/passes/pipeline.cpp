@@ -12,6 +12,7 @@
 #include "fullbore/passes/expand_composites.h"
 #include "fullbore/passes/fold_constants.h"
 #include "fullbore/passes/fuse.h"
+#include "fullbore/passes/fuse_epilogues.h"
 #include "fullbore/passes/gather_products.h"
 #include "fullbore/passes/hoist_invariants.h"
 #include "fullbore/passes/lower_precision.h"
@@ -106,6 +107,9 @@ const std::vector<Pass>& pipeline() {
        "after all passes that look at single nodes", true, fuse},
       {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",
        "after fusion: only now is it known which values reach memory", true, narrow_storage},
+      {"fuse_epilogues", "what reads a product is done on its tiles while they are in cache",
+       "after all that looks into kernels; before schedule, which orders what is there now", true,
+       fuse_epilogues},
       {"schedule", "nodes that nobody waits for are put off where that saves memory",
        "after all that decides what is made and in which type, for it counts bytes", true,
        schedule},

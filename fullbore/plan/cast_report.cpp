@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fullbore/base/text.h"
+#include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 
@@ -66,12 +67,30 @@ class Casts {
     }
   }
 
+  // Is the value, or what renames it, a factor of the product that the node is or begins with?
+  bool multiplies(const Node& node, Value value) const {
+    if (node.op->is(Tag::contraction)) return true;
+    const Node* const product = fused_product(node);
+    if (!product) return false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value inner = node.body->inputs()[i].value;
+      if (root_of(node.inputs[i]) == root_of(value) &&
+          std::find(product->inputs.begin(), product->inputs.end(), inner) != product->inputs.end())
+        return true;
+    }
+    return false;
+  }
+
+  Value root_of(Value value) const {
+    const Node* const maker = graph_.producer_node(value);
+    return maker && maker->op->is(Tag::identity) ? root_of(maker->inputs[0]) : value;
+  }
+
   std::string reason(Value value) const {
     std::vector<const Node*> found;
     collect_readers(value, found);
-    const auto product = std::find_if(found.begin(), found.end(), [](const Node* node) {
-      return node->op->is(Tag::contraction);
-    });
+    const auto product = std::find_if(found.begin(), found.end(),
+                                      [&](const Node* node) { return multiplies(*node, value); });
     if (product != found.end())
       return fmt::format("factor of {}{}", place_of(**product),
                          found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "");

@@ -20,6 +20,18 @@ double roofline(const Graph& graph, const MachinePeaks& peaks) {
   return seconds;
 }
 
+// Of a kernel's body each node has its own peak.
+double arithmetic_seconds(const Graph& graph, const Node& node, const MachinePeaks& peaks) {
+  if (node.body) {
+    double seconds = 0;
+    for (const Node& inner : node.body->nodes())
+      seconds += arithmetic_seconds(*node.body, inner, peaks);
+    return seconds;
+  }
+  const DType dtype = node.op->is(Tag::contraction) ? graph.type(node.inputs[0]).dtype : DType::f32;
+  return node_cost(graph, node).flops / peak_flops(dtype, peaks);
+}
+
 void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& steps, int depth,
                  std::string& text) {
   const std::string margin(static_cast<size_t>(depth) * 2, ' ');
@@ -88,9 +100,8 @@ double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks
   if (node.op->is(Tag::identity) || node.op->is(Tag::source)) return 0;
   if (is_loop(node))
     return static_cast<double>(LoopShape(node).trips) * roofline(*node.body, peaks);
-  const Cost cost = node_cost(graph, node);
-  const DType dtype = node.op->is(Tag::contraction) ? graph.type(node.inputs[0]).dtype : DType::f32;
-  return std::max(cost.flops / peak_flops(dtype, peaks), cost.bytes / peaks.bytes_per_second);
+  return std::max(arithmetic_seconds(graph, node, peaks),
+                  node_cost(graph, node).bytes / peaks.bytes_per_second);
 }
 
 std::string_view space_name(Space space) {

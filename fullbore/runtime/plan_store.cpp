@@ -17,14 +17,18 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// All of it. A member that is new must be put into the text, or plans for other targets would be taken:
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
-  const auto& [name, claimed, native_bf16, threads, precision, fp32_scopes, recompute,
+  const auto& [name, claimed, native_bf16, threads, epilogues, precision, fp32_scopes, recompute,
                arena_bytes] = target;
+  const auto& [factors, fewest_rows, near_bytes] = epilogues;
   std::string claims;
   for (const auto& [op, dtypes] : claimed) {
     claims += op;
     for (const DType dtype : dtypes) claims += fmt::format(" {}", dtype_name(dtype));
     claims += ';';
   }
+  claims += "epilogues";
+  for (const DType dtype : factors) claims += fmt::format(" {}", dtype_name(dtype));
+  claims += fmt::format(" of {} rows {} near", fewest_rows, near_bytes);
   return fmt::format("{} claims {} bf16 {} threads {} precision {} fp32 {} recompute {} arena {}",
                      name, claims, native_bf16, threads, dtype_name(precision), fp32_scopes,
                      static_cast<int>(recompute), arena_bytes);

@@ -20,6 +20,7 @@
 ///   claimed: softmax layer_norm:f32:bf16
 ///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
 ///   recompute: 4096                   (bytes of the arena; or full)
+///   epilogues: f32:bf16 17 4096       (EpilogueTarget: factors, fewest rows, near bytes)
 ///   before
 ///   graph ...
 ///   after
@@ -76,6 +77,13 @@ Case read_case(const std::string& path) {
       words >> dtype;
       result.target.precision = parse_dtype(dtype).value();
       for (std::string scope; words >> scope;) result.target.fp32_scopes.push_back(scope);
+    } else if (line.starts_with("epilogues: ")) {
+      std::istringstream words(line.substr(11));
+      std::string factors, dtype;
+      EpilogueTarget& epilogues = result.target.epilogues;
+      words >> factors >> epilogues.fewest_rows >> epilogues.near_bytes;
+      std::istringstream parts(factors);
+      while (std::getline(parts, dtype, ':')) epilogues.factors.insert(parse_dtype(dtype).value());
     } else if (line.starts_with("recompute: ")) {
       const std::string bytes = line.substr(11);
       result.target.recompute = bytes == "full" ? Recompute::full : Recompute::automatic;
@@ -104,6 +112,14 @@ void bless(const Case& each, const std::string& after) {
   if (each.target.recompute == Recompute::full) file << "recompute: full\n";
   if (each.target.recompute == Recompute::automatic)
     file << "recompute: " << each.target.arena_bytes << "\n";
+  const EpilogueTarget& epilogues = each.target.epilogues;
+  if (!epilogues.factors.empty()) {
+    std::string factors;
+    for (DType dtype : epilogues.factors)
+      factors += (factors.empty() ? "" : ":") + std::string(dtype_name(dtype));
+    file << "epilogues: " << factors << " " << epilogues.fewest_rows << " " << epilogues.near_bytes
+         << "\n";
+  }
   file << "before\n" << each.before << "after\n" << after;
 }
 

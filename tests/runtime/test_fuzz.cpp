@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "fullbore/backend/backend.h"
+#include "fullbore/ir/fused_product.h"
 #include "fullbore/passes/pass.h"
 #include "tests/support/program_check.h"
 #include "tests/support/random_graph.h"
@@ -40,10 +42,22 @@ std::string check_recomputation(const RandomGraph& random, Team& team, DType pre
   return difference.empty() ? "" : "recomputation changes the result: " + difference;
 }
 
+// What is behind a product does to its tiles what a kernel of its own does to all of it.
+std::string check_epilogues(const RandomGraph& random, Team& team, DType precision) {
+  const std::vector<Literal> together =
+      run_graph(random.graph, random.inputs, team, {.precision = precision});
+  const std::vector<Literal> apart =
+      run_graph(random.graph, random.inputs, team,
+                {.passes = {.disabled = {"fuse_epilogues"}}, .precision = precision});
+  const std::string difference = compare_bits(together, apart);
+  return difference.empty() ? "" : "fuse_epilogues changes the result: " + difference;
+}
+
 std::string check(const RandomGraph& random, Team& team, DType precision) {
   std::string problem =
       check_against_oracle(random.graph, random.inputs, team, {.precision = precision});
   if (problem.empty()) problem = check_sharing_of_memory(random, team);
+  if (problem.empty()) problem = check_epilogues(random, team, precision);
   return problem.empty() ? check_recomputation(random, team, precision) : problem;
 }
 
@@ -58,6 +72,19 @@ RandomGraph some_graph(uint64_t seed) {
 }
 
 constexpr DType kPrecisions[] = {DType::f32, DType::f32, DType::bf16, DType::f16};
+
+bool has_epilogue(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return fused_product(node) || (node.body && has_epilogue(*node.body));
+  });
+}
+
+TEST(Fuzz, ReachesProductsWithEpilogues) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed)
+    found += has_epilogue(run_passes(some_graph(seed).graph, make_backend("cpu")->target()));
+  EXPECT_GE(found, 5);
+}
 
 TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
   Team team(2);

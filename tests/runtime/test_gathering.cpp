@@ -6,6 +6,8 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/backend/backend.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/compile.h"
@@ -78,13 +80,14 @@ struct Products {
 };
 
 int64_t count_products(const Graph& graph) {
-  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
-                       [](const Node& node) { return node.op->is(Tag::contraction); });
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return node.op->is(Tag::contraction) || fused_product(node);
+  });
 }
 Products products_of(const Graph& graph) {
   Products result{count_products(graph)};
   for (const Node& node : graph.nodes())
-    if (node.body) result.of_trips += count_products(*node.body);
+    if (is_loop(node)) result.of_trips += count_products(*node.body);
   return result;
 }
 

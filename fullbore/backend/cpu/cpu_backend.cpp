@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "fullbore/backend/cpu/epilogue.h"
+#include "fullbore/backend/cpu/matmul/panel_matmul.h"
 #include "fullbore/backend/cpu/processor.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore {
@@ -19,6 +22,12 @@ std::string operand_types(const KernelRequest& request) {
 
 std::string origin(const Node& node) {
   return node.location.empty() ? "" : fmt::format(" ({})", node.location);
+}
+
+[[noreturn]] void refuse(const KernelRequest& request, const std::string& why_not) {
+  const Node& node = request.node();
+  throw UsageError(fmt::format("{}: the cpu backend has no kernel for {}{}{}", node.op->name,
+                               operand_types(request), why_not, origin(node)));
 }
 
 bool has_no_results(const KernelRequest& request) {
@@ -57,12 +66,17 @@ Target CpuBackend::target() const {
   target.claimed["matmul_add"] = {DType::f64, DType::f32, DType::f16};
   // Where the processor has tiles for bf16, products by them and sums apart are faster.
   if (!this_processor().bf16_tiles) target.claimed["matmul_add"].insert(DType::bf16);
+  // Fewer go through dot products, which read the matrix where it lies.
+  target.epilogues = {.factors = target.claimed["matmul_add"],
+                      .fewest_rows = cpu::kMostDotRows + 1,
+                      .near_bytes = 768 << 10};
   return target;
 }
 
 std::unique_ptr<Kernel> CpuBackend::compile(const Graph& graph, const Node& node, int workers) {
   KernelRequest request(graph, node, workers);
   if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
+  if (fused_product(node)) return compile_product(request);
   std::string why_not;
   for (const KernelMaker& maker : kernel_list()) {
     if (maker.op != node.op->name) continue;
@@ -71,9 +85,14 @@ std::unique_ptr<Kernel> CpuBackend::compile(const Graph& graph, const Node& node
   }
   std::string not_lowered;
   if (auto kernel = jit_.add(graph, node, workers, &not_lowered)) return kernel;
-  why_not += "; jit: " + not_lowered;
-  throw UsageError(fmt::format("{}: the cpu backend has no kernel for {}{}{}", node.op->name,
-                               operand_types(request), why_not, origin(node)));
+  refuse(request, why_not + "; jit: " + not_lowered);
+}
+
+std::unique_ptr<Kernel> CpuBackend::compile_product(KernelRequest& request) {
+  std::string why_not;
+  if (auto epilogue = jit_.add_epilogue(request.graph(), request.node(), &why_not))
+    return cpu::make_product_with_epilogue(request, std::move(epilogue));
+  refuse(request, "; jit: " + why_not);
 }
 
 void CpuBackend::finish() { jit_.finish(); }

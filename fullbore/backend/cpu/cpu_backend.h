@@ -19,6 +19,8 @@ class CpuBackend final : public Backend {
   void finish() override;
 
  private:
+  std::unique_ptr<Kernel> compile_product(KernelRequest& request);
+
   JitCompiler jit_;
 };
 

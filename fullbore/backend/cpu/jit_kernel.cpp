@@ -7,6 +7,8 @@
 #include <map>
 
 #include "fullbore/backend/cpu/code_store.h"
+#include "fullbore/backend/cpu/epilogue.h"
+#include "fullbore/backend/cpu/jit_piece.h"
 #include "fullbore/backend/cpu/lower.h"
 #include "fullbore/backend/cpu/partition.h"
 #include "fullbore/backend/cpu/schedule.h"
@@ -16,53 +18,6 @@
 namespace fullbore {
 namespace jit {
 namespace {
-
-constexpr size_t kMostBuffers = 64;
-
-// Code of one kernel text, wanted by any number of kernels and filled in by finish().
-struct Slot {
-  std::string text;
-  KernelIr kernel;
-  std::shared_ptr<const Code> code;
-};
-
-struct Piece {
-  std::shared_ptr<const Slot> slot;
-  std::vector<int> buffers;  // of the node
-  std::vector<int64_t> parameters;
-  int64_t items = 0;
-
-  void run(void* const* node_buffers, void* scratch, int64_t begin, int64_t end) const {
-    void* own[kMostBuffers + 1];
-    for (size_t i = 0; i < buffers.size(); ++i)
-      own[i] = node_buffers[static_cast<size_t>(buffers[i])];
-    own[buffers.size()] = scratch;
-    slot->code->function()(own, parameters.data(), begin, end);
-  }
-};
-
-// Does every access of `input` read what `output` is about to have written at the same point, and
-// nothing else?
-bool overlays(const KernelIr& kernel, int input, int output) {
-  const Access* written = nullptr;
-  for (const Store& store : kernel.stores) {
-    if (store.access.buffer != output) continue;
-    if (written != nullptr) return false;
-    written = &store.access;
-  }
-  const Buffer& source = kernel.buffers[static_cast<size_t>(input)];
-  const Buffer& target = kernel.buffers[static_cast<size_t>(output)];
-  if (written == nullptr || source.elements != target.elements ||
-      dtype_bytes(source.dtype) != dtype_bytes(target.dtype))
-    return false;
-  for (const Symbol& symbol : kernel.symbols)
-    if (symbol.buffer == input) return false;
-  return std::all_of(
-      kernel.instructions.begin(), kernel.instructions.end(), [&](const Instruction& instruction) {
-        return instruction.kind != Instruction::Kind::load || instruction.access.buffer != input ||
-               (instruction.access.address == written->address && instruction.access.divisor == 1);
-      });
-}
 
 class JitKernel : public Kernel {
  public:
@@ -116,15 +71,9 @@ class JitKernel : public Kernel {
 };
 
 std::string describe(const Graph& graph, const Node& node) {
-  std::string ops;
-  if (node.body != nullptr) {
-    for (const Node& inner : node.body->nodes())
-      if (!inner.op->is(Tag::source) && !inner.op->is(Tag::identity))
-        ops += (ops.empty() ? "" : ",") + std::string(inner.op->name);
-  } else {
-    ops = node.op->name;
-  }
-  return fmt::format("jit {} {}", ops, graph.type(node.outputs[0]).text());
+  return fmt::format("jit {} {}",
+                     node.body ? ops_text(node.body->nodes()) : std::string(node.op->name),
+                     graph.type(node.outputs[0]).text());
 }
 
 }  // namespace
@@ -139,6 +88,14 @@ struct JitCompiler::Implementation {
   std::map<std::string, std::shared_ptr<jit::Slot>> slots;
   JitStatistics statistics;
 
+  std::shared_ptr<const jit::Slot> slot_of(const jit::KernelIr& kernel) {
+    std::string text = jit::text(kernel);
+    std::shared_ptr<jit::Slot>& slot = slots[text];
+    if (slot == nullptr)
+      slot = std::make_shared<jit::Slot>(jit::Slot{std::move(text), kernel, nullptr});
+    return slot;
+  }
+
   jit::Piece piece(jit::LoweredPiece lowered) {
     FB_CHECK(lowered.buffers.size() <= jit::kMostBuffers, "{} buffers", lowered.buffers.size());
     const jit::Partition partition = jit::make_partition(lowered.kernel);
@@ -146,12 +103,7 @@ struct JitCompiler::Implementation {
     result.items = partition.items;
     result.parameters = jit::parameters(lowered.kernel, partition);
     result.buffers = std::move(lowered.buffers);
-    std::string text = jit::text(lowered.kernel);
-    std::shared_ptr<jit::Slot>& slot = slots[text];
-    if (slot == nullptr)
-      slot = std::make_shared<jit::Slot>(
-          jit::Slot{std::move(text), std::move(lowered.kernel), nullptr});
-    result.slot = slot;
+    result.slot = slot_of(lowered.kernel);
     return result;
   }
 };
@@ -179,15 +131,9 @@ std::unique_ptr<Kernel> JitCompiler::add(const Graph& graph, const Node& node, i
   const auto inputs = static_cast<int>(node.inputs.size());
   kernel->aliases.assign(node.inputs.size(), std::vector<bool>(node.outputs.size(), false));
   for (int i = 0; lowered->pieces.size() == 1 && i < inputs; ++i)
-    for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o) {
-      const std::vector<int>& used = lowered->pieces[0].buffers;
-      const auto input = std::find(used.begin(), used.end(), i);
-      const auto output = std::find(used.begin(), used.end(), inputs + o);
+    for (int o = 0; o < static_cast<int>(node.outputs.size()); ++o)
       kernel->aliases[static_cast<size_t>(i)][static_cast<size_t>(o)] =
-          input != used.end() && output != used.end() &&
-          jit::overlays(lowered->pieces[0].kernel, static_cast<int>(input - used.begin()),
-                        static_cast<int>(output - used.begin()));
-    }
+          jit::overlays(lowered->pieces[0], i, inputs + o);
   kernel->text = jit::describe(graph, node);
   kernel->in_place_input = lowered->in_place_input;
   kernel->in_place_output = inputs;
@@ -196,9 +142,7 @@ std::unique_ptr<Kernel> JitCompiler::add(const Graph& graph, const Node& node, i
     const jit::KernelWork work = jit::kernel_work(piece.kernel);
     kernel->work.flops += work.flops;
     kernel->work.bytes += work.bytes;
-    // A cache line apart: workers write their own rows.
-    const int64_t scratch = jit::make_schedule(piece.kernel).slots * jit::slot_bytes(piece.kernel);
-    kernel->scratch_each = std::max(kernel->scratch_each, (scratch + 63) / 64 * 64);
+    kernel->scratch_each = std::max(kernel->scratch_each, jit::scratch_bytes(piece.kernel));
     kernel->pieces.push_back(implementation_->piece(std::move(piece)));
   }
   for (jit::LoweredPiece& piece : lowered->in_place_pieces)
@@ -208,6 +152,20 @@ std::unique_ptr<Kernel> JitCompiler::add(const Graph& graph, const Node& node, i
   statistics.lower_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return kernel;
+}
+
+std::unique_ptr<Epilogue> JitCompiler::add_epilogue(const Graph& graph, const Node& node,
+                                                    std::string* why_not) {
+  std::optional<jit::LoweredPiece> lowered = jit::lower_epilogue(graph, node, why_not);
+  if (!lowered) return nullptr;
+  if (lowered->buffers.size() > jit::kMostBuffers) {
+    if (why_not != nullptr) *why_not = "it has too many operands";
+    return nullptr;
+  }
+  auto epilogue = std::make_unique<Epilogue>(node, std::move(*lowered));
+  epilogue->set_slot(implementation_->slot_of(epilogue->kernel()));
+  ++implementation_->statistics.nodes;
+  return epilogue;
 }
 
 void JitCompiler::finish() {

@@ -6,6 +6,7 @@
 
 namespace fullbore {
 
+class Epilogue;
 namespace jit {
 class CodeStore;
 }
@@ -37,6 +38,10 @@ class JitCompiler {
   /// The node's kernel; null, with the reason, if there is no kernel IR for it.
   std::unique_ptr<Kernel> add(const Graph& graph, const Node& node, int workers,
                               std::string* why_not = nullptr);
+  /// What is behind the product of a `fused` node (ir/fused_product.h); null, with the reason, if there
+  /// is no kernel IR for it.
+  std::unique_ptr<Epilogue> add_epilogue(const Graph& graph, const Node& node,
+                                         std::string* why_not = nullptr);
   /// Makes all kernels added so far runnable: code from memory, from disk, or compiled now.
   void finish();
   const JitStatistics& statistics() const;

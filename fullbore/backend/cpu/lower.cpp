@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/backend/cpu/body_lowering.h"
+#include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore::jit {
@@ -48,6 +49,13 @@ std::map<Value, int> operand_leaves(const Node& node) {
   std::map<Value, int> leaves;
   for (size_t i = 0; i < node.inputs.size(); ++i)
     leaves.emplace(node.inputs[i], static_cast<int>(i));
+  return leaves;
+}
+
+std::map<Value, int> body_leaves(const Graph& body) {
+  std::map<Value, int> leaves;
+  for (size_t i = 0; i < body.inputs().size(); ++i)
+    leaves.emplace(body.inputs()[i].value, static_cast<int>(i));
   return leaves;
 }
 
@@ -110,9 +118,7 @@ std::optional<LoweredNode> lower(const Graph& graph, const Node& node, std::stri
       return std::nullopt;
     }
     const Graph& body = *node.body;
-    std::map<Value, int> leaves;
-    for (size_t i = 0; i < body.inputs().size(); ++i)
-      leaves.emplace(body.inputs()[i].value, static_cast<int>(i));
+    std::map<Value, int> leaves = body_leaves(body);
     for (size_t i = 0; i < body.outputs().size(); ++i)
       outputs.push_back({body.outputs()[i].value, inputs + static_cast<int>(i),
                          body.type(body.outputs()[i].value)});
@@ -129,6 +135,26 @@ std::optional<LoweredNode> lower(const Graph& graph, const Node& node, std::stri
   result.pieces.push_back(std::move(*piece));
   if (node.op->name == "dynamic_update_slice") add_window_update(graph, node, result);
   return result;
+}
+
+std::optional<LoweredPiece> lower_epilogue(const Graph& graph, const Node& node,
+                                           std::string* why_not) {
+  const Graph& body = *node.body;
+  const Value product = fused_product(node)->outputs[0];
+  const auto inputs = static_cast<int>(node.inputs.size());
+  std::vector<Buffer> buffers = node_buffers(graph, node);
+  std::map<Value, int> leaves = body_leaves(body);
+  leaves.emplace(product, static_cast<int>(buffers.size()));
+  buffers.push_back({body.type(product).dtype, body.type(product).elements(), false});
+  std::vector<BodyOutput> outputs;
+  for (size_t i = 0; i < body.outputs().size(); ++i)
+    if (const Value value = body.outputs()[i].value; value != product)
+      outputs.push_back({value, inputs + static_cast<int>(i), body.type(value)});
+  if (outputs.empty()) {
+    if (why_not != nullptr) *why_not = "there is nothing behind its product";
+    return std::nullopt;
+  }
+  return lower_body(body, std::move(leaves), std::move(outputs), std::move(buffers), why_not);
 }
 
 }  // namespace fullbore::jit

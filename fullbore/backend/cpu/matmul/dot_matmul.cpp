@@ -10,8 +10,6 @@
 namespace fullbore::cpu {
 namespace {
 
-// Above, copying b into panels pays.
-constexpr int64_t kMostRows = 16;
 // Columns of one item.
 constexpr int64_t kColumns = 32;
 
@@ -110,8 +108,8 @@ std::unique_ptr<Kernel> make_dot_matmul(KernelRequest& request) {
   if (!a_lies_in_depth || !b_lies_in_depth)
     return request.decline(
         fmt::format("{} is not contiguous along the contracted axis", a_lies_in_depth ? "b" : "a"));
-  if (c.m > kMostRows && c.n > 1)
-    return request.decline(fmt::format("{} rows are more than {}", c.m, kMostRows));
+  if (c.m > kMostDotRows && c.n > 1)
+    return request.decline(fmt::format("{} rows are more than {}", c.m, kMostDotRows));
   return make_dot_matmul(c, this_processor().vector_unit);
 }
 

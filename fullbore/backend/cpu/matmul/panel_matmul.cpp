@@ -7,6 +7,7 @@
 #include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/backend/cpu/matmul/panel_tiling.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
+#include "fullbore/ir/fused_product.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -19,12 +20,30 @@ const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
 }
 
+/// A product within a `fused` node: which of the node's buffers it reads, and what is behind it. As a node
+/// of its own it has the first two or three.
+struct Surroundings {
+  size_t a = 0;
+  size_t b = 1;
+  size_t result = 2;
+  size_t scratch = 3;
+  std::unique_ptr<Epilogue> epilogue = nullptr;
+
+  static Surroundings of(const Contraction& c) {
+    const size_t inputs = c.add ? 3 : 2;
+    return {.result = inputs, .scratch = inputs + 1};
+  }
+};
+
 /// Depth is counted in operands of type P: one element each, or two if they are pairs.
 template <class P>
 class PanelMatmul final : public Kernel {
  public:
-  PanelMatmul(const Contraction& c, std::string_view unit, const PanelUnit<P>& loops)
+  PanelMatmul(const Contraction& c, std::string_view unit, const PanelUnit<P>& loops,
+              Surroundings around)
       : c_(c),
+        around_(std::move(around)),
+        epilogue_(around_.epilogue.get()),
         loops_(loops),
         k_(divide_up(c.k, kPair)),
         native_(dtype_bytes(c.in) * kPair == kOperandBytes),
@@ -37,25 +56,34 @@ class PanelMatmul final : public Kernel {
                               .depth = k_,
                               .panel = loops.panel,
                               .copied_columns = copy_a_ && c.transpose_a,
-                              .direct = direct_})),
-        result_(c.add ? 3 : 2),
-        text_(fmt::format("matmul {} {}", unit, c.text())) {
+                              .direct = direct_,
+                              .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
+                              .wide = epilogue_ != nullptr})),
+        kept_(!epilogue_ || epilogue_->product_buffer() >= 0),
+        text_(fmt::format("matmul {} {}{}", unit, c.text(),
+                          epilogue_ ? " + " + epilogue_->text() : "")) {
     FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
+    if (epilogue_) epilogue_->cut(tiling_, product_stride());
   }
 
   int64_t items() const override { return tiling_.tiles(c_.batch); }
   double nanoseconds() const override {
-    return c_.flops() / loops_.flops_per_nanosecond + 30 * static_cast<double>(items());
+    return c_.flops() / loops_.flops_per_nanosecond + 30 * static_cast<double>(items()) +
+           (epilogue_ ? epilogue_->nanoseconds() : 0);
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
   std::string description() const override { return text_; }
   // A tile of c is read when its sums are complete, in their place.
-  bool may_alias(int input, int) const override { return input == 2; }
+  bool may_alias(int input, int output) const override {
+    if (!epilogue_) return input == 2;
+    const auto place = static_cast<size_t>(input);
+    return place != around_.a && place != around_.b && epilogue_->may_alias(input, output);
+  }
 
   // Tiles are numbered with rows fastest: consecutive ones share columns.
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     char* scratch = worker_bytes() > 0
-                        ? static_cast<char*>(buffers[result_ + 1]) + worker_bytes() * worker
+                        ? static_cast<char*>(buffers[around_.scratch]) + worker_bytes() * worker
                         : nullptr;
     while (begin < end) {
       const int64_t column_tile = begin / tiling_.rows.parts();
@@ -64,9 +92,9 @@ class PanelMatmul final : public Kernel {
       const int64_t batch = column_tile / tiling_.columns.parts();
       Columns columns{batch, tiling_.columns.begin(column_tile % tiling_.columns.parts()),
                       tiling_.columns.end(column_tile % tiling_.columns.parts())};
-      // A narrow result is rounded when its sums are complete, so its tile stays in scratch until
-      // then, and only one can.
-      if (direct_ || k_ <= tiling_.packed_depth) {
+      // A tile that is rounded or read when its sums are complete stays in scratch until then, and only
+      // one can.
+      if ((direct_ && kept_) || k_ <= tiling_.packed_depth) {
         multiply(buffers, columns, first, first + count, scratch);
       } else {
         for (int64_t tile = first; tile < first + count; ++tile)
@@ -104,7 +132,15 @@ class PanelMatmul final : public Kernel {
   // Columns of sums that wait to be rounded: of one panel, whose sums are complete at once if the depth
   // takes one pass, or of the tile.
   int64_t sums_stride() const { return tiling_.depth >= k_ ? loops_.panel : tiling_.columns.size; }
-  int64_t worker_bytes() const { return b_bytes() + a_bytes() + c_bytes(); }
+  // A tile of a product that nobody but the epilogue reads.
+  int64_t tile_bytes() const {
+    return kept_ ? 0 : round_up(tiling_.rows.size * product_stride() * dtype_bytes(c_.out), 64);
+  }
+  int64_t product_stride() const { return kept_ ? c_.n : std::min(tiling_.columns.size, c_.n); }
+  int64_t worker_bytes() const {
+    return b_bytes() + a_bytes() + c_bytes() + tile_bytes() +
+           (epilogue_ ? epilogue_->scratch_bytes() : 0);
+  }
 
   // Rows [first, last) of tiles, all of depth, b copied in steps of tiling_.packed_depth.
   void multiply(void* const* buffers, const Columns& columns, int64_t first, int64_t last,
@@ -113,7 +149,7 @@ class PanelMatmul final : public Kernel {
     do {  // once even if there is nothing to contract: the result is zeros
       const int64_t end = std::min(k_, begin + tiling_.packed_depth);
       if (copy_b_)
-        pack_b(offset(buffers[1], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
+        pack_b(offset(buffers[around_.b], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
                reinterpret_cast<P*>(scratch));
       for (int64_t tile = first; tile < last; ++tile)
         multiply_tile(buffers, columns, tile, begin, end, scratch);
@@ -144,7 +180,7 @@ class PanelMatmul final : public Kernel {
                     int64_t begin, int64_t depth, P* copy) const {
     const int64_t first = batch * c_.m * c_.k + (c_.transpose_a ? begin * kPair * c_.m + row
                                                                 : row * c_.k + begin * kPair);
-    const char* a = offset(buffers[0], c_.in, first);
+    const char* a = offset(buffers[around_.a], c_.in, first);
     if (!copy_a_) {
       const auto* data = reinterpret_cast<const P*>(a);
       return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k / kPair, 1};
@@ -164,8 +200,10 @@ class PanelMatmul final : public Kernel {
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
     auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
     auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
-    Sum* c = direct_ ? static_cast<Sum*>(buffers[result_]) + at : sums;
-    const int64_t c_row = direct_ ? c_.n : sums_stride();
+    char* product = kept_ ? offset_to(buffers[around_.result], at)
+                          : scratch + b_bytes() + a_bytes() + c_bytes();
+    Sum* c = direct_ ? reinterpret_cast<Sum*>(product) : sums;
+    const int64_t c_row = direct_ ? product_stride() : sums_stride();
     const int64_t c_panel =
         direct_ || tiling_.depth < k_ ? 1 : 0;  // do panels lie beside each other?
     if (c_.add && begin == 0) copy_addend(buffers, at, rows, columns.end - columns.begin);
@@ -176,23 +214,35 @@ class PanelMatmul final : public Kernel {
       for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
         const int64_t panel = std::min<int64_t>(loops_.panel, columns.end - column);
         const int64_t stride = copy_b_ ? round_up(panel, loops_.lanes) : c_.n;
-        const P* b =
-            copy_b_
-                ? reinterpret_cast<const P*>(scratch) + (column - columns.begin) * (end - begin) +
-                      (from - begin) * stride
-                : static_cast<const P*>(buffers[1]) + (columns.batch * c_.k + from) * c_.n + column;
+        const P* b = copy_b_
+                         ? reinterpret_cast<const P*>(scratch) +
+                               (column - columns.begin) * (end - begin) + (from - begin) * stride
+                         : static_cast<const P*>(buffers[around_.b]) +
+                               (columns.batch * c_.k + from) * c_.n + column;
         Sum* panel_sums = c + c_panel * (column - columns.begin);
         loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride, panel_sums, c_row,
                          c_.add || from > 0});
         if (!direct_ && from + depth == k_)
-          loops_.round(panel_sums, c_row, offset_to(buffers[result_], at + column - columns.begin),
-                       c_.n, c_.out, rows, panel);
+          loops_.round(panel_sums, c_row, offset_to(product, column - columns.begin),
+                       product_stride(), c_.out, rows, panel);
       }
       from += depth;
     } while (from < end);
+    if (epilogue_ && end == k_) run_epilogue(buffers, columns, tile, product, scratch);
   }
 
-  void* offset_to(void* result, int64_t elements) const {
+  void run_epilogue(void* const* buffers, const Columns& columns, int64_t tile, char* product,
+                    char* scratch) const {
+    // The tile's place in a product of such rows; what is not there is not read.
+    const int64_t before = tiling_.rows.begin(tile) * product_stride() + columns.begin;
+    const auto origin =
+        reinterpret_cast<uintptr_t>(product) - static_cast<uintptr_t>(before * dtype_bytes(c_.out));
+    epilogue_->run(buffers, reinterpret_cast<const void*>(origin), tile,
+                   columns.begin / tiling_.columns.size,
+                   scratch + b_bytes() + a_bytes() + c_bytes() + tile_bytes());
+  }
+
+  char* offset_to(void* result, int64_t elements) const {
     return static_cast<char*>(result) + elements * dtype_bytes(c_.out);
   }
 
@@ -204,7 +254,7 @@ class PanelMatmul final : public Kernel {
   // What the tile is added to, where it is not there already.
   void copy_addend(const void* const* buffers, int64_t at, int64_t rows, int64_t width) const {
     const Sum* from = static_cast<const Sum*>(buffers[2]) + at;
-    auto* to = static_cast<Sum*>(const_cast<void*>(buffers[result_])) + at;
+    auto* to = static_cast<Sum*>(const_cast<void*>(buffers[around_.result])) + at;
     if (from == to) return;
     for (int64_t row = 0; row < rows; ++row) std::copy_n(from + row * c_.n, width, to + row * c_.n);
   }
@@ -213,6 +263,8 @@ class PanelMatmul final : public Kernel {
   static constexpr auto kOperandBytes = static_cast<int64_t>(sizeof(P));
   static constexpr auto kSumBytes = static_cast<int64_t>(sizeof(SumOf<P>));
   Contraction c_;
+  Surroundings around_;
+  Epilogue* epilogue_;  ///< or null
   const PanelUnit<P>& loops_;
   int64_t k_;    ///< depth
   bool native_;  ///< what lies in memory can be multiplied as it is
@@ -220,21 +272,39 @@ class PanelMatmul final : public Kernel {
   bool copy_a_;
   bool copy_b_;
   PanelTiling tiling_;
-  size_t result_;  ///< among the buffers
+  bool kept_;  ///< is the product a result?
   std::string text_;
 };
 
 template <class P>
-std::unique_ptr<Kernel> make(const Contraction& c, VectorUnit unit, std::string_view name) {
+std::unique_ptr<Kernel> make(const Contraction& c, VectorUnit unit, std::string_view name,
+                             Surroundings around) {
   const PanelUnit<P>* loops = panel_unit<P>(unit);
-  return loops ? std::make_unique<PanelMatmul<P>>(c, name, *loops) : nullptr;
+  return loops ? std::make_unique<PanelMatmul<P>>(c, name, *loops, std::move(around)) : nullptr;
+}
+
+std::unique_ptr<Kernel> make_by_elements(const Contraction& c, VectorUnit unit,
+                                         Surroundings around) {
+  const std::string_view name = vector_unit_name(unit);
+  return c.in == DType::f64 ? make<double>(c, unit, name, std::move(around))
+                            : make<float>(c, unit, name, std::move(around));
+}
+
+std::unique_ptr<Kernel> make_by_pairs(const Contraction& c, Surroundings around) {
+  return make<Bf16Pair>(c, VectorUnit::avx512, "avx512_bf16", std::move(around));
+}
+
+// Which operand of the node the value of its body is.
+size_t operand_of(const Graph& body, Value value) {
+  for (size_t i = 0; i < body.inputs().size(); ++i)
+    if (body.inputs()[i].value == value) return i;
+  FB_CHECK(false, "a product reads %{} of its own body", value.id);
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_panel_matmul(const Contraction& c, VectorUnit unit) {
-  const std::string_view name = vector_unit_name(unit);
-  return c.in == DType::f64 ? make<double>(c, unit, name) : make<float>(c, unit, name);
+  return make_by_elements(c, unit, Surroundings::of(c));
 }
 
 std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request) {
@@ -242,7 +312,7 @@ std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> make_pair_matmul(const Contraction& c) {
-  return make<Bf16Pair>(c, VectorUnit::avx512, "avx512_bf16");
+  return make_by_pairs(c, Surroundings::of(c));
 }
 
 std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
@@ -253,6 +323,22 @@ std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
   if (this_processor().bf16_tiles) return request.decline("this processor has tiles for bf16");
   if (auto kernel = make_pair_matmul(c)) return kernel;
   return request.decline("this processor has no bf16 products");
+}
+
+std::unique_ptr<Kernel> make_product_with_epilogue(KernelRequest& request,
+                                                   std::unique_ptr<Epilogue> epilogue) {
+  const Graph& body = *request.node().body;
+  const Node& product = *fused_product(request.node());
+  const Contraction c = Contraction::of(KernelRequest(body, product, request.workers()));
+  const size_t buffers = request.node().inputs.size() + request.node().outputs.size();
+  Surroundings around{.a = operand_of(body, product.inputs[0]),
+                      .b = operand_of(body, product.inputs[1]),
+                      .result = static_cast<size_t>(std::max(0, epilogue->product_buffer())),
+                      .scratch = buffers,
+                      .epilogue = std::move(epilogue)};
+  const bool pairs = c.in == DType::bf16 && panel_unit<Bf16Pair>(VectorUnit::avx512) != nullptr;
+  return pairs ? make_by_pairs(c, std::move(around))
+               : make_by_elements(c, this_processor().vector_unit, std::move(around));
 }
 
 }  // namespace fullbore::cpu

@@ -1,4 +1,5 @@
 #pragma once
+#include "fullbore/backend/cpu/epilogue.h"
 #include "fullbore/backend/cpu/matmul/contraction.h"
 #include "fullbore/backend/cpu/processor.h"
 
@@ -20,6 +21,15 @@ std::unique_ptr<Kernel> make_panel_matmul(const Contraction& contraction, Vector
 std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request);
 /// The same wherever there are such instructions, for tests; null if there are none.
 std::unique_ptr<Kernel> make_pair_matmul(const Contraction& contraction);
+
+/// The product of a `fused` node (ir/fused_product.h) and what is behind it, tile by tile: a tile stays in
+/// the worker's scratch, or goes to its place if the product is a result too, and the epilogue reads it
+/// there while it is in cache. By the fastest unit for the product's dtype.
+std::unique_ptr<Kernel> make_product_with_epilogue(KernelRequest& request,
+                                                   std::unique_ptr<Epilogue> epilogue);
+
+/// Rows above which copying b into panels pays.
+inline constexpr int64_t kMostDotRows = 16;
 
 /// Few rows times a transposed matrix (a token through a layer): sums along depth, with b read once
 /// from where it lies.

@@ -8,7 +8,7 @@ namespace {
 // Depth of one pass over registers; a panel of it (64 columns of f32) takes 192 KiB.
 constexpr int64_t kDepth = 768;
 constexpr int64_t kPackedDepth = 4096;
-// Where rows abound, wider tiles: a's rows are read and neighbouring elements of the result written
+// Where rows abound, or are read again, wider tiles: a's rows are read and neighbouring elements of the result written
 // fewer times, as long as b's columns stay in the second cache.
 constexpr int64_t kManyRowTiles = 32;
 constexpr int64_t kPanelElements = 128 << 10;
@@ -62,6 +62,11 @@ PanelTiling panel_tiling(const PanelWork& work) {
   tiling.depth =
       std::max<int64_t>(1, even_parts(work.depth, work.copied_columns ? kTransposedDepth : kDepth));
   tiling.packed_depth = tiling.depth * std::max<int64_t>(1, kPackedDepth / tiling.depth);
+  if (work.tiles == TileShape::all) {
+    tiling.rows = {c.m, std::max<int64_t>(1, c.m)};
+    tiling.columns = {c.n, std::max<int64_t>(1, c.n)};
+    return tiling;
+  }
   int64_t height = kPanelTileRows;
   int64_t panels = 2;
   if (work.copied_columns) {
@@ -71,9 +76,15 @@ PanelTiling panel_tiling(const PanelWork& work) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each.
     height = 4 * kPanelTileRows;
   }
-  if (c.m / height >= kManyRowTiles)
+  if (c.m / height >= kManyRowTiles || work.wide)
     panels = std::clamp(kPanelElements / (std::max<int64_t>(1, work.depth) * work.panel), panels,
                         kMostPanels);
+  const int64_t all_panels = std::max<int64_t>(1, divide_up(c.n, work.panel));
+  if (work.tiles == TileShape::rows) {
+    cut(work, kPanelTileRows, all_panels, tiling);
+    tiling.columns.size = all_panels * work.panel;
+    return tiling;
+  }
   cut(work, height, panels, tiling);
   while (tiling.tiles(c.batch) < kFewestTiles) {
     if (work.copied_columns && height > kPanelTileRows)

@@ -8,6 +8,13 @@ namespace fullbore::cpu {
 /// beside the panel. Up to twice as many make one tile.
 inline constexpr int64_t kPanelTileRows = 48;
 
+/// Which tiles of a product what comes behind it can work on.
+enum class TileShape : uint8_t {
+  any,
+  rows,  ///< of all columns
+  all    ///< the whole product
+};
+
 /// What the cut of a product into tiles depends on: not the number of workers, for the bits of a result
 /// must not either.
 struct PanelWork {
@@ -16,6 +23,8 @@ struct PanelWork {
   int64_t panel = 1;            ///< columns of the widest panel
   bool copied_columns = false;  ///< is a copied, and transposed?
   bool direct = true;           ///< are sums made where the result goes?
+  TileShape tiles = TileShape::any;
+  bool wide = false;  ///< does something read the tiles row by row?
 };
 
 struct PanelTiling {
