@@ -193,7 +193,7 @@ void PredictionReader::settle_format(std::string_view first_line) {
 Result<bool> PredictionReader::next_row() {
   TextLines& lines = rows_.lines();
   for (;;) {
-    const Result<bool> more = lines.next();
+    Result<bool> more = lines.next();
     if (!more.ok() || !more.value()) return more;
     const std::string_view line = lines.line();
     if (trimmed(line).empty()) continue;

@@ -90,7 +90,7 @@ std::string number(double value, const char* missing) {
   return std::isfinite(value) ? fmt::format("{}", value) : missing;
 }
 
-std::string or_null(std::string text) { return text.empty() ? "null" : text; }
+std::string or_null(const std::string& text) { return text.empty() ? "null" : text; }
 
 std::string metadata(const ResidueAlphabet& alphabet, const PredictionSource& source,
                      const std::string& engine) {
@@ -199,7 +199,7 @@ Status PredictionWriter::write(const PredictedPeptide& peptide) {
 }
 
 Status PredictionWriter::flush() {
-  const Status status = file_.write(buffer_);
+  Status status = file_.write(buffer_);
   buffer_.clear();
   return status;
 }
