@@ -11,7 +11,7 @@ DEFAULTS = {
     "activation": "gelu", "vocabulary": 0, "dropout": 0.0,
     "steps": 2000, "warmup": 100, "rate": 1e-3, "minimum_rate": 1e-4,
     "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-8, "decay": 0.1, "clip": 1.0,
-    "share": "",  # safetensors of initial parameters, first batch and tokens, by bench_gpt_step --share
+    "share": "",  # safetensors of initial parameters, first batch and tokens, by bench_training_step --share
 }
 CHOICES = {"precision": ("fp32", "bf16"), "activation": ("gelu", "gelu_tanh")}
 

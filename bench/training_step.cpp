@@ -1,6 +1,6 @@
-/// The training step of a GPT config, replayed on demand: Fullbore's side of bench/peers/compare_gpt.
+/// The training step of a config, replayed on demand: Fullbore's side of bench/peers/compare_gpt and compare_peptide.
 ///
-///     bench_gpt_step [--share FILE] CONFIG [key=value ...]
+///     bench_training_step [--share FILE] CONFIG [key=value ...]
 ///
 /// Obeys the protocol of bench/peers/README.md: a JSON line when ready, then for each line `N` read
 /// from standard input N steps on fresh batches and one JSON line about them. --share writes what the
@@ -74,7 +74,8 @@ void share(const std::string& path, const MeasuredJob& job, const StepRunner& ru
   SharedFile file;
   const State& state = runner.state();
   for (size_t i = 0; i < state.entries().size(); ++i)
-    if (const StateEntry& entry = state.entries()[i]; entry.role == Role::parameter)
+    if (const StateEntry& entry = state.entries()[i];
+        entry.role == Role::parameter || entry.role == Role::frozen)
       file.add(entry.name, entry.type, state.data(static_cast<int>(i)));
   Loader loader(job.job.training, job.job.options.loader);
   const std::span<const void* const> batch = loader.next();
@@ -82,7 +83,7 @@ void share(const std::string& path, const MeasuredJob& job, const StepRunner& ru
     const BatchField& field = job.job.training->fields()[i];
     file.add(field.name, field.type, batch[i]);
   }
-  if (!job.config.data.path.empty()) add_tokens(file, job.config);
+  if (job.config.model.name == "gpt" && !job.config.data.path.empty()) add_tokens(file, job.config);
   file.write(path);
 }
 
@@ -97,7 +98,8 @@ class PeakMemory {
   int64_t before_ = 0;
 };
 
-Json run(StepRunner& runner, const PeakMemory& memory, int64_t count) {
+/// `counted`: what a step has of that by which rates are told.
+Json run(StepRunner& runner, const PeakMemory& memory, int64_t count, int64_t counted) {
   const double start = clock_seconds(CLOCK_MONOTONIC);
   // Of all threads: what a busy machine disturbs less than the clock.
   const double processor_start = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -116,14 +118,21 @@ Json run(StepRunner& runner, const PeakMemory& memory, int64_t count) {
           {"seconds_per_step", seconds},
           {"least_seconds_per_step", least},
           {"cpu_seconds_per_step", processor / steps},
-          {"tokens_per_second", static_cast<double>(runner.tokens_per_step()) / seconds},
+          {"tokens_per_second", static_cast<double>(counted) / seconds},
           {"loss", losses / steps},
           {"peak_resident_bytes", memory.bytes()}};
 }
 
-/// What the other sides copy.
-Json job_json(const Config& config) {
+Json schedule_json(const Config& config) {
   const Config::Optim& optim = config.optim;
+  return {{"steps", config.train.steps}, {"warmup", optim.warmup_steps},
+          {"rate", optim.learning_rate}, {"minimum_rate", optim.minimum_learning_rate},
+          {"beta1", optim.beta1},        {"beta2", optim.beta2},
+          {"epsilon", optim.epsilon},    {"decay", optim.weight_decay},
+          {"clip", optim.clip_norm}};
+}
+
+Json gpt_json(const Config& config) {
   return {{"batch", config.train.batch_size},
           {"context", config.model.context},
           {"layers", config.model.layers},
@@ -132,16 +141,39 @@ Json job_json(const Config& config) {
           {"bias", config.model.bias ? 1 : 0},
           {"tie_head", config.model.tie_head ? 1 : 0},
           {"activation", config.model.activation},
-          {"dropout", config.model.dropout},
-          {"steps", config.train.steps},
-          {"warmup", optim.warmup_steps},
-          {"rate", optim.learning_rate},
-          {"minimum_rate", optim.minimum_learning_rate},
-          {"beta1", optim.beta1},
-          {"beta2", optim.beta2},
-          {"epsilon", optim.epsilon},
-          {"decay", optim.weight_decay},
-          {"clip", optim.clip_norm}};
+          {"dropout", config.model.dropout}};
+}
+
+Json peptide_json(const Config& config, int64_t peaks) {
+  const Config::Peptide& peptide = config.peptide;
+  return {{"counted", "spectra"},
+          {"batch", config.train.batch_size},
+          {"peaks", peaks},
+          {"width", peptide.model.hidden_dim},
+          {"heads", peptide.model.num_heads},
+          {"supervision_steps", peptide.model.num_supervision_steps},
+          {"latent_steps", peptide.model.num_latent_steps},
+          {"max_mass", peptide.model.max_mass},
+          {"precursor_mz", peptide.model.precursor_input == "mz" ? 1 : 0},
+          {"start_and_end", peptide.data.start_and_end ? 1 : 0},
+          {"iteration_weights", peptide.loss.iteration_weights},
+          {"label_smoothing", config.train.label_smoothing},
+          {"ce_weight", peptide.loss.ce_weight},
+          {"spectrum", peptide.loss.spectrum},
+          {"coverage_sigma", peptide.loss.coverage_sigma},
+          {"mask_padding", peptide.loss.mask_padding ? 1 : 0},
+          {"precursor", peptide.loss.precursor},
+          {"ema", config.optim.ema_decay},
+          {"dropout", config.model.dropout}};
+}
+
+/// What the other sides copy.
+Json job_json(const MeasuredJob& job) {
+  const int64_t peaks = job.job.training->fields().front().type.shape[1];
+  Json json =
+      job.config.model.name == "peptide" ? peptide_json(job.config, peaks) : gpt_json(job.config);
+  json.update(schedule_json(job.config));
+  return json;
 }
 
 /// `sharing`: seconds of the start in which files were written for the other sides.
@@ -180,12 +212,23 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
             {"fp32_flops", machine.peaks.fp32_flops},
             {"bf16_flops", machine.peaks.bf16_flops},
             {"bytes_per_second", machine.peaks.bytes_per_second}}},
-          {"job", job_json(job.config)}};
+          {"job", job_json(job)}};
 }
 
 /// Settings that the peers' scripts do not know would make them do other work.
 void check_comparable(const Config& config) {
   const Config::Optim& optim = config.optim;
+  if (config.model.name == "peptide") {
+    const std::vector<std::string> decays = {
+        fmt::format("match=* weight_decay={}", optim.weight_decay)};
+    if (!config.data.path.empty() || config.peptide.curriculum != "none" || optim.name != "adamw" ||
+        optim.schedule != "cosine" || optim.groups != decays || optim.ema_warmup ||
+        optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
+      throw UsageError(
+          "the peers know the peptide model without dropout, on synthetic spectra of one stage, "
+          "trained by adamw with one decay of all tensors and a cosine schedule");
+    return;
+  }
   if (config.model.name != "gpt" || config.data.batching != "windows" || optim.name != "adamw" ||
       optim.schedule != "cosine" || !optim.groups.empty() || optim.ema_decay != 0 ||
       optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
@@ -204,6 +247,8 @@ void serve(const std::string& shared, const Config& config) {
   const double built = clock_seconds(CLOCK_MONOTONIC);
   if (!shared.empty()) share(shared, job, runner);
   const double sharing = clock_seconds(CLOCK_MONOTONIC) - built;
+  const int64_t counted =
+      config.model.name == "peptide" ? job.config.train.batch_size : runner.tokens_per_step();
   PeakMemory memory;
   std::cout << ready(job, runner, memory, started, sharing).dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
@@ -211,7 +256,7 @@ void serve(const std::string& shared, const Config& config) {
     int64_t count = 0;
     if (!(words >> count) || count < 1)
       throw UsageError("expected a number of steps, found '" + line + "'");
-    std::cout << run(runner, memory, count).dump() << std::endl;
+    std::cout << run(runner, memory, count, counted).dump() << std::endl;
   }
 }
 
@@ -226,14 +271,14 @@ int main(int argc, char** argv) {
     words.erase(words.begin(), words.begin() + 2);
   }
   if (words.empty()) {
-    std::cerr << "usage: bench_gpt_step [--share FILE] CONFIG [key=value ...]\n";
+    std::cerr << "usage: bench_training_step [--share FILE] CONFIG [key=value ...]\n";
     return 2;
   }
   try {
     const std::vector<std::string> overrides(words.begin() + 1, words.end());
     fullbore::serve(shared, fullbore::load_config(words[0], overrides));
   } catch (const fullbore::Error& error) {
-    std::cerr << "bench_gpt_step: " << error.what() << '\n';
+    std::cerr << "bench_training_step: " << error.what() << '\n';
     return static_cast<int>(error.code());
   }
   return 0;
