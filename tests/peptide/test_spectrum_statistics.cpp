@@ -14,6 +14,8 @@ using testing::Moments;
 using testing::Spectra;
 
 constexpr uint64_t kDraws = 100000;
+// Spectra that have more peaks than that.
+constexpr uint64_t kSpectra = kDraws / 7;
 
 void expect_shares(const std::map<int64_t, double>& counts,
                    const std::map<int64_t, double>& shares) {
@@ -63,7 +65,7 @@ TEST(SpectrumStatistics, IntensitiesAreBeta) {
     options.ion_types = {type};
     Spectra spectra({}, options);
     Moments intensity;
-    for (uint64_t i = 0; i < kDraws; ++i) {
+    for (uint64_t i = 0; i < kSpectra; ++i) {
       const Generated& spectrum = spectra[i];
       for (size_t j = 0; j < spectrum.peaks(); ++j) intensity.add(spectrum.intensity[j]);
     }
@@ -71,7 +73,7 @@ TEST(SpectrumStatistics, IntensitiesAreBeta) {
     const double b = type == IonType::y ? 2 : 5;
     const double deviation = std::sqrt(a * b / ((a + b) * (a + b) * (a + b + 1)));
     EXPECT_NEAR(intensity.mean(), a / (a + b), intensity.margin(deviation) + 1e-5);  // the floor's
-    EXPECT_NEAR(intensity.deviation(), deviation, 0.002 * deviation);
+    EXPECT_NEAR(intensity.deviation(), deviation, 0.01 * deviation);
     EXPECT_GE(intensity.least(), 0.01F);
     EXPECT_LE(intensity.most(), 1);
   }
@@ -82,7 +84,7 @@ TEST(SpectrumStatistics, PeaksDropOut) {
   Spectra spectra({.peak_dropout = 0.15});
   double kept = 0;
   double all = 0;
-  for (uint64_t i = 0; i < kDraws; ++i) {
+  for (uint64_t i = 0; i < kSpectra; ++i) {
     all += static_cast<double>(clean[i].peaks());
     kept += static_cast<double>(spectra[i].peaks());
   }
@@ -95,7 +97,7 @@ TEST(SpectrumStatistics, MassErrorsAreNormalInPpm) {
   Moments peaks;
   Moments precursors;
   double within = 0;
-  for (uint64_t i = 0; i < kDraws / 2; ++i) {
+  for (uint64_t i = 0; i < kSpectra; ++i) {
     const Generated expected = clean[i];
     const Generated& spectrum = spectra[i];
     ASSERT_EQ(spectrum.peaks(), expected.peaks());
@@ -110,11 +112,11 @@ TEST(SpectrumStatistics, MassErrorsAreNormalInPpm) {
                    1e6);
   }
   EXPECT_NEAR(peaks.mean(), 0, peaks.margin(15));
-  EXPECT_NEAR(peaks.deviation(), 15, 0.05);
+  EXPECT_NEAR(peaks.deviation(), 15, 0.15);
   EXPECT_NEAR(within / peaks.count(), 0.6827, 0.005);
   EXPECT_GT(peaks.most(), 15 * 4);
   EXPECT_NEAR(precursors.mean(), 0, precursors.margin(15));
-  EXPECT_NEAR(precursors.deviation(), 15, 0.3);
+  EXPECT_NEAR(precursors.deviation(), 15, 0.5);
 }
 
 TEST(SpectrumStatistics, IntensitiesVary) {
@@ -123,7 +125,7 @@ TEST(SpectrumStatistics, IntensitiesVary) {
   Spectra clean({}, options);
   Spectra spectra({.intensity_variation = 0.2}, options);
   Moments factor;
-  for (uint64_t i = 0; i < kDraws / 2; ++i) {
+  for (uint64_t i = 0; i < kSpectra; ++i) {
     const Generated expected = clean[i];
     const Generated& spectrum = spectra[i];
     EXPECT_EQ(spectrum.mz, expected.mz);
@@ -185,7 +187,7 @@ TEST(SpectrumStatistics, SignalIsSuppressed) {
   Spectra spectra({.signal_suppression = 0.2}, options);
   Moments crushed;
   double all = 0;
-  for (uint64_t i = 0; i < kDraws / 2; ++i) {
+  for (uint64_t i = 0; i < kSpectra; ++i) {
     const Generated expected = clean[i];
     const Generated& spectrum = spectra[i];
     for (size_t j = 0; j < spectrum.peaks(); ++j) {
