@@ -27,7 +27,7 @@ MgfReader::MgfReader(TextLines lines, const SpectrumReadOptions& options)
     : lines_(std::move(lines)), options_(options) {}
 
 Result<bool> MgfReader::next(Spectrum& spectrum) {
-  const Result<bool> found = find_block();
+  Result<bool> found = find_block();
   if (!found.ok() || !found.value()) return found;
   spectrum.clear();
   spectrum.line = lines_.number();
@@ -40,7 +40,7 @@ Result<bool> MgfReader::next(Spectrum& spectrum) {
 
 Result<bool> MgfReader::find_block() {
   for (;;) {
-    const Result<bool> more = lines_.next();
+    Result<bool> more = lines_.next();
     if (!more.ok() || !more.value()) return more;
     const std::string_view line = trimmed(lines_.line());
     if (is_comment(line)) continue;
@@ -74,7 +74,7 @@ Status MgfReader::read_block(Spectrum& spectrum) {
     if (same_ignoring_case(line, "BEGIN IONS"))
       return lines_.failure(fmt::format(
           "BEGIN IONS within a spectrum: the one of line {} has no END IONS", spectrum.line));
-    const Status status = read_field(line, spectrum);
+    Status status = read_field(line, spectrum);
     if (!status.ok()) return status;
   }
 }

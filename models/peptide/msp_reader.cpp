@@ -46,7 +46,7 @@ MspReader::MspReader(TextLines lines, const SpectrumReadOptions& options)
     : lines_(std::move(lines)), options_(options) {}
 
 Result<bool> MspReader::next(Spectrum& spectrum) {
-  const Result<bool> found = find_record();
+  Result<bool> found = find_record();
   if (!found.ok() || !found.value()) return found;
   spectrum.clear();
   spectrum.line = lines_.number();
@@ -62,7 +62,7 @@ Result<bool> MspReader::next(Spectrum& spectrum) {
 
 Result<bool> MspReader::find_record() {
   for (;;) {
-    const Result<bool> more = lines_.next();
+    Result<bool> more = lines_.next();
     if (!more.ok() || !more.value()) return more;
     const std::string_view line = trimmed(lines_.line());
     if (line.empty() || line[0] == '#') continue;
@@ -78,7 +78,7 @@ Status MspReader::read_record(Spectrum& spectrum) {
     if (line.empty())
       return lines_.failure(
           fmt::format("the record of line {} ends without Num peaks", spectrum.line));
-    const Status status = read_field(line, spectrum);
+    Status status = read_field(line, spectrum);
     if (!status.ok()) return status;
     if (peaks_ >= 0) return read_peaks(spectrum);
     const Result<bool> more = lines_.next();
@@ -168,7 +168,7 @@ Status MspReader::read_comment(std::string_view value, Spectrum& spectrum) {
       if (const auto number = parse_number(text.substr(0, end)))
         spectrum.collision_energy = *number;
     } else if (is("Mods")) {
-      const Status status = read_modifications(text);
+      Status status = read_modifications(text);
       if (!status.ok()) return status;
     }
   }

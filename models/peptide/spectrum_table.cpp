@@ -67,7 +67,7 @@ class TableReader : public SpectrumReader {
 
 Result<bool> TableReader::read_row() {
   for (;;) {
-    const Result<bool> more = lines_.next();
+    Result<bool> more = lines_.next();
     if (!more.ok() || !more.value()) return more;
     row_ = lines_.number();
     if (trimmed(lines_.line()).empty()) continue;
@@ -120,7 +120,7 @@ Status TableReader::read_header() {
   const std::string_view line = lines_.line();
   for (const char separator : {';', ',', '\t'})
     if (line.find(separator) != std::string_view::npos) separator_ = separator;
-  const Status status = read_cells();
+  Status status = read_cells();
   if (!status.ok()) return status;
   width_ = cells_.size();
   std::vector<std::string> names;
@@ -147,7 +147,7 @@ Status TableReader::read_header() {
 }
 
 Result<bool> TableReader::next(Spectrum& spectrum) {
-  const Result<bool> more = read_row();
+  Result<bool> more = read_row();
   if (!more.ok() || !more.value()) return more;
   if (cells_.size() != width_)
     return lines_.failure(
