@@ -23,8 +23,8 @@ struct EpilogueTarget {
   std::set<DType> factors = {};  ///< dtypes of what is multiplied; none: there is no such kernel
   /// A product of fewer rows by a transposed matrix is left to kernels of its own.
   int64_t fewest_rows = 1;
-  /// Where the chain ends in reductions of rows a kernel must have whole rows at once: the matrix, and
-  /// some rows of the product, must be within this many bytes to stay near a worker.
+  /// Bytes of a product and its factors at most. Larger ones gain nothing: a launch is a small part of them,
+  /// and their rows do not stay near a worker, whole, while reductions walk over them.
   int64_t near_bytes = 0;
 };
 

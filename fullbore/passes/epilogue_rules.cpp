@@ -9,66 +9,45 @@
 namespace fullbore {
 namespace {
 
-// Rows of a product that are made together.
-constexpr int64_t kRowsTogether = 64;
-
 /// Of a product [rows, columns] = [rows, depth] * [depth, columns].
 struct Extents {
   int64_t rows = 0;
   int64_t columns = 0;
-  int64_t near_bytes = 0;  ///< of the matrix and of some rows of the product
 
   Extents(const Graph& graph, const Node& product) {
-    const TensorType& b = graph.type(product.inputs[1]);
     const TensorType& y = graph.type(product.outputs[0]);
     columns = y.shape[y.shape.rank() - 1];
     rows = columns == 0 ? 0 : y.elements() / columns;
-    near_bytes = b.bytes() + kRowsTogether * columns * dtype_bytes(y.dtype);
   }
 };
 
-enum class Reading : uint8_t { no, by_element, by_row };
-
-// How a fused body's elements depend on those of `inputs`, all of the product's extent. Its rows, if any,
-// divide those of the product, and nothing moves an element of the product to another place.
-Reading reading_of(const Graph& body, const std::set<Value>& inputs, const Extents& extents) {
+// Is each element that a fused body makes one of `inputs`, all of the product's extent, or of a part of a row of
+// theirs that it reduces? Nothing may move an element of the product to another place.
+bool reads_in_place(const Graph& body, const std::set<Value>& inputs, const Extents& extents) {
   std::set<Value> product = inputs;  // as it is, whatever its shape
-  Reading reading = Reading::by_element;
+  bool reduces = false;
   for (const Node& node : body.nodes()) {
     const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
                                    [&](Value value) { return product.contains(value); });
     if (reads && node.op->is(Tag::identity)) product.insert(node.outputs[0]);
-    if (reads && node.op->is(Tag::movement)) return Reading::no;
+    if (reads && node.op->is(Tag::movement)) return false;
     if (!node.op->is(Tag::reduction)) continue;
     const Shape& shape = body.type(node.inputs[0]).shape;
     const auto& axes = node.attributes.get<std::vector<int64_t>>("axes");
     int64_t width = 1;
     for (size_t i = 0; i < axes.size(); ++i) {
-      if (axes[i] != shape.rank() - static_cast<int64_t>(axes.size() - i)) return Reading::no;
+      if (axes[i] != shape.rank() - static_cast<int64_t>(axes.size() - i)) return false;
       width *= shape[static_cast<int>(axes[i])];
     }
     if (shape.elements() != extents.rows * extents.columns || extents.columns % width != 0)
-      return Reading::no;
-    reading = Reading::by_row;
+      return false;
+    reduces = true;
   }
   const bool whole =
       std::all_of(body.outputs().begin(), body.outputs().end(), [&](const Graph::Output& output) {
         return body.type(output.value).elements() == extents.rows * extents.columns;
       });
-  return reading == Reading::by_element && !whole ? Reading::no : reading;
-}
-
-Reading reading_of(const Graph& graph, const Node& product, const Node& kernel) {
-  const Extents extents(graph, product);
-  const auto is_product = [&](Value value) {
-    return renamed_from(graph, value) == product.outputs[0];
-  };
-  if (kernel.op->is(Tag::elementwise)) return Reading::by_element;
-  if (kernel.op->name != "fused" || fused_product(kernel)) return Reading::no;
-  std::set<Value> inputs;
-  for (size_t i = 0; i < kernel.inputs.size(); ++i)
-    if (is_product(kernel.inputs[i])) inputs.insert(kernel.body->inputs()[i].value);
-  return reading_of(*kernel.body, inputs, extents);
+  return reduces || whole;
 }
 
 }  // namespace
@@ -82,6 +61,19 @@ Value renamed_from(const Graph& graph, Value value) {
   return value;
 }
 
+bool fits_behind(const Graph& graph, const Node& product, const Node& kernel) {
+  const Extents extents(graph, product);
+  const auto is_product = [&](Value value) {
+    return renamed_from(graph, value) == product.outputs[0];
+  };
+  if (kernel.op->is(Tag::elementwise)) return true;
+  if (kernel.op->name != "fused" || fused_product(kernel)) return false;
+  std::set<Value> inputs;
+  for (size_t i = 0; i < kernel.inputs.size(); ++i)
+    if (is_product(kernel.inputs[i])) inputs.insert(kernel.body->inputs()[i].value);
+  return reads_in_place(*kernel.body, inputs, extents);
+}
+
 bool may_have_epilogue(const Graph& graph, const Node& node, const Target& target) {
   if (node.op->name != "matmul") return false;
   const EpilogueTarget& limits = target.epilogues;
@@ -89,19 +81,11 @@ bool may_have_epilogue(const Graph& graph, const Node& node, const Target& targe
   const TensorType& y = graph.type(node.outputs[0]);
   if (y.elements() == 0 || y.shape.slice(0, y.shape.rank() - 2).elements() != 1) return false;
   const Extents extents(graph, node);
+  const int64_t bytes = graph.type(node.inputs[0]).bytes() + graph.type(node.inputs[1]).bytes();
+  if (bytes + y.bytes() > limits.near_bytes) return false;
   // A product with one column is one by a vector.
   const bool few = extents.rows < limits.fewest_rows && node.attributes.get<bool>("transpose_b");
   return extents.columns > 1 && !few;
-}
-
-bool fits_behind(const Graph& graph, const Node& product, const Node& kernel,
-                 const Target& target) {
-  switch (reading_of(graph, product, kernel)) {
-    case Reading::no: return false;
-    case Reading::by_element: return true;
-    case Reading::by_row: return Extents(graph, product).near_bytes <= target.epilogues.near_bytes;
-  }
-  return false;
 }
 
 }  // namespace fullbore

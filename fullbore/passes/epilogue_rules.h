@@ -7,11 +7,10 @@ namespace fullbore {
 /// A value's source, through what only renames it (Tag::identity).
 Value renamed_from(const Graph& graph, Value value);
 
-/// Is the node a product of one matrix by another that the target lets have an epilogue?
+/// Is the node a product of one matrix by another for which the target asks for an epilogue?
 bool may_have_epilogue(const Graph& graph, const Node& node, const Target& target);
 
-/// Can the kernel be the epilogue of the product: does it read all of it, element by element or row by
-/// row, and is that worth it?
-bool fits_behind(const Graph& graph, const Node& product, const Node& kernel, const Target& target);
+/// Can the kernel be the epilogue of the product: does it read all of it, element by element or row by row?
+bool fits_behind(const Graph& graph, const Node& product, const Node& kernel);
 
 }  // namespace fullbore

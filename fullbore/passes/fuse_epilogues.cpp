@@ -61,7 +61,7 @@ class Epilogues {
     if (target_.recompute != Recompute::off && !vanishes(node(product).outputs[0], readers.front()))
       return;
     for (int reader : readers) {
-      if (partner_[at(reader)] >= 0 || !fits_behind(graph_, node(product), node(reader), target_) ||
+      if (partner_[at(reader)] >= 0 || !fits_behind(graph_, node(product), node(reader)) ||
           waits(product, reader))
         continue;
       partner_[at(product)] = reader;
