@@ -145,6 +145,13 @@ std::optional<LoweredPiece> lower_epilogue(const Graph& graph, const Node& node,
   std::vector<Buffer> buffers = node_buffers(graph, node);
   std::map<Value, int> leaves = body_leaves(body);
   leaves.emplace(product, static_cast<int>(buffers.size()));
+  // What renames the product is the same bytes by another shape, which may not be affine in the product's.
+  for (const Node& inner : body.nodes()) {
+    const auto source = inner.inputs.empty() ? leaves.end() : leaves.find(inner.inputs[0]);
+    if (inner.op->is(Tag::identity) && source != leaves.end() &&
+        source->second == static_cast<int>(buffers.size()))
+      leaves.emplace(inner.outputs[0], source->second);
+  }
   buffers.push_back({body.type(product).dtype, body.type(product).elements(), false});
   std::vector<BodyOutput> outputs;
   for (size_t i = 0; i < body.outputs().size(); ++i)
