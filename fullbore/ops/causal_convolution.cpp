@@ -39,36 +39,87 @@ std::vector<TensorType> infer(const OpCall& call) {
   return {call.inputs[0], {call.inputs[0].dtype, history}};
 }
 
-// Number of resets up to each token of the history and of x, [B,W-1+T,1]. What lies before a reset has
-// another number than what lies behind it.
-Tensor segments(Tensor resets, int64_t history) {
-  const Tensor counts = cumsum(cast(resets, DType::i32), 1);
-  return expand_dims(pad(counts, 1, history, 0), 2);
-}
+/// One call's tokens, those of the history first: [B,W-1+T,C].
+class Taps {
+ public:
+  explicit Taps(std::span<const Tensor> inputs)
+      : tokens_(inputs[0].dim(1)),
+        width_(inputs[1].dim(1)),
+        all_(concat(std::array{inputs[kHistory], inputs[0]}, 1)) {
+    if (inputs.size() == kHistory + 1 || width_ == 1) return;
+    // Number of resets up to each: what lies before a reset has another than what lies behind it.
+    const Tensor counts = cumsum(cast(inputs[kHistory + 1], DType::i32), 1);
+    segment_ = expand_dims(pad(counts, 1, width_ - 1, 0), 2);
+  }
+
+  int64_t width() const { return width_; }
+  Tensor all() const { return all_; }
+  /// x, of what the weight i reads for each token, or where a reset lies in between, 0.
+  Tensor seen(int64_t i, Tensor x) const {
+    return visible(i, tokens_, part(segment_, width_ - 1, tokens_), x);
+  }
+  Tensor read(int64_t i) const { return seen(i, part(all_, i, tokens_)); }
+  /// The same of the history that is left.
+  Tensor kept(Tensor x) const {
+    return visible(tokens_, width_ - 1, part(segment_, width_ + tokens_ - 2, 1), x);
+  }
+  Tensor left() const { return kept(part(all_, tokens_, width_ - 1)); }
+  /// What belongs to tokens [first, first + ...) of all of them, with zeros around.
+  Tensor placed(Tensor x, int64_t first) const {
+    return pad(x, 1, first, width_ - 1 + tokens_ - first - x.dim(1));
+  }
+  Tensor of_history(Tensor x) const { return part(x, 0, width_ - 1); }
+  Tensor of_tokens(Tensor x) const { return part(x, width_ - 1, tokens_); }
+
+ private:
+  static Tensor part(Tensor x, int64_t first, int64_t count) {
+    return x.valid() ? slice(x, 1, first, first + count) : x;
+  }
+  Tensor visible(int64_t first, int64_t count, Tensor from, Tensor x) const {
+    return segment_.valid() ? select(equal(part(segment_, first, count), from), x, 0.0) : x;
+  }
+
+  int64_t tokens_, width_;
+  Tensor all_;
+  Tensor segment_;  ///< invalid without resets
+};
+
+// weight i of each channel, [C]
+Tensor weight_of(Tensor weight, int64_t i) { return squeeze(slice(weight, 1, i, i + 1), 1); }
 
 std::vector<Tensor> decompose(const DecomposeCall& call) {
-  const Tensor x = call.inputs[0];
+  const Taps taps(call.inputs);
   const Tensor weight = widened(call.inputs[1]);
-  const int64_t tokens = x.dim(1), width = weight.dim(1);
-  const Tensor all = concat(std::array{call.inputs[kHistory], x}, 1);
-  Tensor segment;
-  if (call.inputs.size() > kHistory + 1 && width > 1)
-    segment = segments(call.inputs[kHistory + 1], width - 1);
-  // Tokens [first, first + count) as they are seen from those of the segments `from`.
-  const auto seen = [&](int64_t first, int64_t count, Tensor from) {
-    const Tensor part = slice(all, 1, first, first + count);
-    if (!segment.valid()) return part;
-    return select(equal(slice(segment, 1, first, first + count), from), part, 0.0);
-  };
-  Tensor own, last;
-  if (segment.valid()) {
-    own = slice(segment, 1, width - 1, width - 1 + tokens);
-    last = slice(segment, 1, width + tokens - 2, width + tokens - 1);
-  }
   Tensor y = widened(call.inputs[2]);
-  for (int64_t i = 0; i < width; ++i)
-    y = y + squeeze(slice(weight, 1, i, i + 1), 1) * widened(seen(i, tokens, own));
-  return {as_dtype(y, x.dtype()), seen(tokens, width - 1, last)};
+  for (int64_t i = 0; i < taps.width(); ++i) y = y + weight_of(weight, i) * widened(taps.read(i));
+  return {as_dtype(y, call.inputs[0].dtype()), taps.left()};
+}
+
+// dy goes to where the tokens lie that it was made of. The decomposition's own gradient would do it the
+// other way round, and keep the tokens once for every weight.
+std::vector<Tensor> vjp(const VjpCall& call) {
+  const auto& in = call.inputs;
+  const Taps taps(in);
+  const Tensor weight = widened(in[1]), all = widened(taps.all());
+  const Tensor dy =
+      widened(call.cotangents[0].valid() ? call.cotangents[0] : zeros_like(call.outputs[0]));
+  Tensor of_all;
+  if (call.cotangents[1].valid())
+    of_all = taps.placed(widened(taps.kept(call.cotangents[1])), in[0].dim(1));
+  std::vector<Tensor> of_weight;
+  for (int64_t i = 0; i < taps.width(); ++i) {
+    const Tensor seen = taps.seen(i, dy);
+    const Tensor term = taps.placed(seen * weight_of(weight, i), i);
+    of_all = of_all.valid() ? of_all + term : term;
+    of_weight.push_back(expand_dims(reduce_sum(taps.placed(seen, i) * all, {0, 1}), 1));
+  }
+  std::vector<Tensor> cotangents(in.size());
+  cotangents[0] = as_dtype(taps.of_tokens(of_all), in[0].dtype());
+  cotangents[1] =
+      as_dtype(of_weight.size() == 1 ? of_weight[0] : concat(of_weight, 1), in[1].dtype());
+  cotangents[2] = as_dtype(reduce_sum(dy, {0, 1}), in[2].dtype());
+  cotangents[kHistory] = as_dtype(taps.of_history(of_all), in[kHistory].dtype());
+  return cotangents;
 }
 
 // The token `lag` before t, or a 0 where a reset lies in between; the history's before t = 0.
@@ -167,6 +218,7 @@ const OpRegistrar causal_convolution_op(OpDef{
         "each channel's own weights over the last few tokens, with those of the segment before",
     .tags = Tag::composite,
     .infer = infer,
+    .vjp = vjp,
     .decompose = decompose,
     .cost = cost,
     .reference = reference,
