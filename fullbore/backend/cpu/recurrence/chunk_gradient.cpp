@@ -81,9 +81,13 @@ void ChunkGradient::prepare_borders() {
     rows.exponentials(1, width, {sums_.total(), 0}, {zeros_, 0}, {through_, 0});
   }
   if (!segments_.any()) return;
-  for (int64_t t = 0; t < tokens; ++t)
-    if (!segments_.writes_state(t))
-      scalar_ ? void(writing_.data[t] = 0) : void(std::fill_n(writing_.row(t), width, 0.0F));
+  for (int64_t t = 0; t < tokens; ++t) {
+    if (segments_.writes_state(t)) continue;
+    if (scalar_)
+      writing_.data[t] = 0;
+    else
+      std::fill_n(writing_.row(t), width, 0.0F);
+  }
   if (!segments_.passes_through()) std::fill_n(through_, shape_.keys, 0.0F);
 }
 
