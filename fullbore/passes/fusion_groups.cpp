@@ -25,6 +25,7 @@ FusionGroups::FusionGroups(const Graph& graph)
     spaces_.push_back(fusion_space(graph, graph.nodes()[i]));
     group_.push_back(static_cast<int>(i));
     members_.push_back({static_cast<int>(i)});
+    borders_.insert(borders_.end(), static_cast<int>(i));
   }
   for (const Graph::Output& output : graph.outputs()) is_output_[place(output.value)] = true;
   find_candidates();
@@ -111,6 +112,7 @@ void FusionGroups::try_to_join(const Candidate& candidate) {
   const int joined = both.front();
   for (int member : both) group_[at(member)] = joined;
   spaces_[at(joined)] = space;
+  borders_.erase(borders_.lower_bound(joined), borders_.lower_bound(both.back()));
   members_[at(joined)] = std::move(both);
 }
 
@@ -135,8 +137,9 @@ bool FusionGroups::path_around(int producer, int consumer) const {
   while (!waiting.empty()) {
     const int next = waiting.back();
     waiting.pop_back();
-    // Nothing whose last member comes before the producer's first depends on it.
-    if (members_[at(next)].back() < first) continue;
+    // Nothing whose last member comes before a border before the producer's first depends on it.
+    const auto border = borders_.lower_bound(members_[at(next)].back());
+    if (border != borders_.end() && *border < first) continue;
     for (int source : sources(next, -1)) {
       if (source == producer) return true;
       if (seen.insert(source).second) waiting.push_back(source);

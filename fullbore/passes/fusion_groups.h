@@ -1,5 +1,6 @@
 #pragma once
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "fullbore/ir/graph.h"
@@ -46,6 +47,8 @@ class FusionGroups {
   std::vector<std::vector<int>> readers_;  // per value: nodes; fusible ones through what moves
   std::vector<bool> is_output_;            // per value: of the graph
   std::vector<Candidate> candidates_;
+  /// Nodes behind which every group has either all of its members or none.
+  std::set<int> borders_;
 };
 
 }  // namespace fullbore
