@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
@@ -25,16 +26,36 @@ bool is_cast(const Graph& graph, const Node& node, DType from, DType to) {
          graph.type(node.outputs[0]).dtype == to;
 }
 
+/// Of a loop's body, what the loop gives and takes in the low type; empty: nothing.
+struct LowBorders {
+  std::vector<bool> inputs;
+  std::vector<bool> outputs;
+};
+
 class StackNarrowing {
  public:
-  StackNarrowing(const Graph& graph, const Target& target)
-      : graph_(graph), target_(target), narrow_(static_cast<size_t>(graph.value_count()), false) {
+  StackNarrowing(const Graph& graph, const Target& target, LowBorders borders = {})
+      : graph_(graph),
+        target_(target),
+        borders_(std::move(borders)),
+        narrow_(static_cast<size_t>(graph.value_count()), false) {
+    borders_.inputs.resize(graph.inputs().size());
+    borders_.outputs.resize(graph.outputs().size());
+    // Rows of rows, which inner loops alone read, stay as they are.
+    for (size_t i = 0; i < graph.inputs().size(); ++i)
+      if (borders_.inputs[i] && read_low_alone(graph.inputs()[i].value))
+        narrow_[place(graph.inputs()[i].value)] = true;
     for (const Node& node : graph.nodes())
       if (is_loop(node)) choose_stacks(node);
   }
 
   Graph run() {
-    Rewriter rewriter(graph_);
+    std::vector<TensorType> types;
+    for (const Graph::Input& input : graph_.inputs()) {
+      types.push_back(graph_.type(input.value));
+      if (is_narrow(input.value)) types.back().dtype = target_.precision;
+    }
+    Rewriter rewriter(graph_, types);
     for (const Node& node : graph_.nodes()) {
       if (is_loop(node))
         rewrite_loop(rewriter, node);
@@ -61,12 +82,13 @@ class StackNarrowing {
       const Node* const maker = body.producer_node(row(s));
       if (body.type(row(s)).dtype == DType::f32 &&
           body.type(row(s)).elements() * kFewerBy > longest &&
-          !stays_f32(maker ? *maker : loop, target_) && read_by_slices_alone(stack))
+          !stays_f32(maker ? *maker : loop, target_) && read_low_alone(stack))
         narrow_[place(stack)] = true;
     }
   }
 
-  bool read_by_slices_alone(Value stack) const {
+  // Do only slices of loops read it, or what the loop around takes in the low type?
+  bool read_low_alone(Value stack) const {
     bool read = false;
     for (const Node& node : graph_.nodes())
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -78,19 +100,34 @@ class StackNarrowing {
           return false;
         read = true;
       }
-    return read && std::ranges::none_of(graph_.outputs(), [&](const Graph::Output& output) {
-             return output.value == stack;
-           });
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      if (graph_.outputs()[i].value != stack) continue;
+      if (!borders_.outputs[i]) return false;
+      read = true;
+    }
+    return read;
   }
 
   void rewrite_loop(Rewriter& rewriter, const Node& loop) const {
-    const Graph inner = StackNarrowing(*loop.body, target_).run();
+    const Graph inner = StackNarrowing(*loop.body, target_, borders_of(loop)).run();
     Node changed = loop;
     changed.body = std::make_shared<const Graph>(with_low_borders(loop, inner));
     const Origin origin(rewriter.builder(), loop);
     const std::vector<Tensor> results =
         rewriter.builder().emit_like(changed, rewriter.tensors(loop.inputs));
     for (size_t i = 0; i < results.size(); ++i) rewriter.map(loop.outputs[i], results[i].value());
+  }
+
+  LowBorders borders_of(const Node& loop) const {
+    const LoopShape shape(loop);
+    LowBorders borders{std::vector<bool>(loop.body->inputs().size()),
+                       std::vector<bool>(loop.body->outputs().size())};
+    for (size_t i = 1; i < borders.inputs.size(); ++i)
+      borders.inputs[i] =
+          is_narrow(loop.inputs[i - 1 + static_cast<size_t>(shape.first_carried())]);
+    for (size_t i = static_cast<size_t>(shape.carried); i < loop.outputs.size(); ++i)
+      if (i < borders.outputs.size()) borders.outputs[i] = is_narrow(loop.outputs[i]);
+    return borders;
   }
 
   // The body with low slices where the operands have become low, and low rows where they are to.
@@ -142,7 +179,8 @@ class StackNarrowing {
 
   const Graph& graph_;
   const Target& target_;
-  std::vector<bool> narrow_;  ///< per value: a stack that becomes low
+  LowBorders borders_;
+  std::vector<bool> narrow_;  ///< per value: a stack that becomes low, or an input that has
 };
 
 }  // namespace

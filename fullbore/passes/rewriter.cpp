@@ -11,6 +11,14 @@ Rewriter::Rewriter(const Graph& from)
     map(input.value, builder_.input(input.name, input.role, from.type(input.value)).value());
 }
 
+Rewriter::Rewriter(const Graph& from, std::span<const TensorType> input_types)
+    : from_(from), builder_(from.name()), values_(static_cast<size_t>(from.value_count())) {
+  for (size_t i = 0; i < from.inputs().size(); ++i) {
+    const Graph::Input& input = from.inputs()[i];
+    map(input.value, builder_.input(input.name, input.role, input_types[i]).value());
+  }
+}
+
 std::vector<Value> Rewriter::operands(const Node& node) const {
   std::vector<Value> result;
   for (Value input : node.inputs) result.push_back((*this)[input]);

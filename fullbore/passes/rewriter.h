@@ -14,6 +14,8 @@ namespace fullbore {
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
+  /// With inputs of other types, one for each of `from`.
+  Rewriter(const Graph& from, std::span<const TensorType> input_types);
 
   GraphBuilder& builder() { return builder_; }
   const Graph& to() const { return builder_.graph(); }
