@@ -157,8 +157,10 @@ double contraction_flops(const Graph& graph) {
   double flops = 0;
   for (const Node& node : graph.nodes()) {
     if (node.op->is(Tag::contraction)) flops += node_cost(graph, node).flops;
-    if (is_loop(node))
-      flops += static_cast<double>(LoopShape(node).trips) * contraction_flops(*node.body);
+    // A loop's trips, and products that a kernel has with what is behind them.
+    if (node.body)
+      flops += (is_loop(node) ? static_cast<double>(LoopShape(node).trips) : 1.0) *
+               contraction_flops(*node.body);
   }
   return flops;
 }
