@@ -51,6 +51,10 @@ CompileOptions compile_options(const Config& config) {
                       : config.engine.precision == "fp16" ? DType::f16
                                                           : DType::f32;
   options.fp32_scopes = config.engine.fp32_modules;
+  // Masses have more digits than a low type: of 1000 Da bf16 knows 4.
+  if (config.model.name == "peptide")
+    for (const char* scope : {"loss", "peak_mass", "precursor_mass"})
+      options.fp32_scopes.emplace_back(scope);
   options.recompute = config.engine.recompute == "full"   ? Recompute::full
                       : config.engine.recompute == "auto" ? Recompute::automatic
                                                           : Recompute::off;

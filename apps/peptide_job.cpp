@@ -227,8 +227,10 @@ LossFunction peptide_loss(const Config& config) {
     const Spectra spectra{batch[0], batch[1], batch[2], batch[3], batch[4]};
     const Targets targets{batch[5], batch[6], training.sequence_ends};
     const TermWeights weights{batch[7], batch.size() > 8 ? batch[8] : Tensor()};
-    Objective result = objective(recursive_model(trace, spectra, sizes), spectra, targets, weights,
-                                 trace.training() ? training : validation);
+    const Answers answers = recursive_model(trace, spectra, sizes);
+    const Scope scope(trace, "loss");  // which stays in fp32: compile_options()
+    Objective result =
+        objective(answers, spectra, targets, weights, trace.training() ? training : validation);
     Loss loss(result.loss, result.slots);
     for (NamedScalar& metric : result.metrics)
       loss.metrics.push_back({std::move(metric.name), metric.value, metric.weight});

@@ -36,6 +36,7 @@ std::vector<bool> kept_values(const Graph& graph, int carried) {
 }
 
 bool stays_f32(const Node& node, const Target& target) {
+  if (node.scope == "optimizer" || node.scope.starts_with("optimizer.")) return true;
   return std::any_of(
       target.fp32_scopes.begin(), target.fp32_scopes.end(),
       [&](const std::string& pattern) { return pattern_distance(pattern, node.scope) == 0; });

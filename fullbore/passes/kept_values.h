@@ -14,7 +14,7 @@ namespace fullbore {
 /// all of whose outputs count.
 std::vector<bool> kept_values(const Graph& graph, int carried = -1);
 
-/// Is the node one of those that the target wants in f32?
+/// Is the node one of those that the target wants in f32, or the optimiser's, whose rates and moments are never low?
 bool stays_f32(const Node& node, const Target& target);
 
 }  // namespace fullbore

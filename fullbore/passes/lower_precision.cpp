@@ -17,10 +17,6 @@ namespace {
 
 size_t place(Value value) { return static_cast<size_t>(value.id); }
 
-bool is_optimizers(const Node& node) {
-  return node.scope == "optimizer" || node.scope.starts_with("optimizer.");
-}
-
 // Is it arithmetic of the kind that gets low operands: a contraction of f32, whatever its scope?
 bool contracts_f32(const Graph& graph, const Node& node) {
   return node.op->is(Tag::contraction) && graph.type(node.inputs[0]).dtype == DType::f32;
@@ -47,7 +43,7 @@ Graph lower(const Graph& graph, const Target& target, int carried) {
   const std::vector<bool> kept = kept_values(graph, carried);
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
-    if (contracts_f32(graph, node) && !is_optimizers(node) && !stays_f32(node, target))
+    if (contracts_f32(graph, node) && !stays_f32(node, target))
       lower_contraction(rewriter, graph, node, target.precision, kept);
     else
       rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {

@@ -22,6 +22,10 @@ bool is_kernel(const Graph& graph, const Node& node) {
   return node.op->name == "fused" || fusion_space(graph, node).has_value();
 }
 
+// Values of fewer elements stay as they are: nothing would be saved, and a scalar is often what many others are
+// multiplied by.
+constexpr int64_t kFewElements = 16;
+
 // Moves one operand's elements and nothing else.
 bool only_moves(const Node& node) {
   return node.inputs.size() == 1 && node.outputs.size() == 1 &&
@@ -86,7 +90,8 @@ class Narrowing {
       const TensorType& type = graph_.type(result);
       // Numbers of a row each are few, and carry what a row's elements have in common.
       if (type.dtype != DType::f32 || type.elements() != space_elements(node)) continue;
-      if (kept_[place(result)] || !may_be_narrow(result)) continue;
+      if (type.elements() < kFewElements || kept_[place(result)] || !may_be_narrow(result))
+        continue;
       mark(result);
     }
   }

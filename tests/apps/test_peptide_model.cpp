@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/apps/job.h"
 
@@ -136,6 +137,19 @@ TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
   const CommandResult text = command({"predict", "nothing", "spectra.mgf", "-o", "x.mztab"});
   EXPECT_EQ(text.exit_code, 3) << text.err;
   EXPECT_EQ(command({"predict", "nothing", "spectra.mgf", "-o", "x.txt"}).exit_code, 2);
+}
+
+// Of 1000 Da bf16 knows 4: distances of ions and peaks would be noise.
+TEST_F(PeptideModelTest, MassesAndTheOptimizerStayInFp32) {
+  const CommandResult casts = command({"plan", "peptide.yaml", "engine.precision=bf16", "--casts"});
+  ASSERT_EQ(casts.exit_code, 0) << casts.err;
+  EXPECT_THAT(casts.out, HasSubstr("-> bf16"));
+  std::istringstream lines(casts.out);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("-> bf16") == std::string::npos) continue;
+    for (const char* scope : {" loss ", " peak_mass ", " precursor_mass ", " optimizer "})
+      EXPECT_EQ(line.find(std::string(" in fused") + scope), std::string::npos) << line;
+  }
 }
 
 TEST_F(PeptideModelTest, AModelOfPeptidesWritesNoText) {
