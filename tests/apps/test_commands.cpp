@@ -15,8 +15,9 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST_F(JobTest, HelpTeachesByExample) {
-  for (const char* name : {"train", "eval", "predict", "generate", "export", "metrics", "replay-step", "plan",
-                           "bench", "profile", "data", "peptide", "doctor", "ops", "passes"}) {
+  for (const char* name :
+       {"train", "eval", "predict", "generate", "export", "metrics", "replay-step", "plan", "bench",
+        "profile", "data", "peptide", "doctor", "ops", "passes"}) {
     const CommandResult help = command({name, "--help"});
     EXPECT_EQ(help.exit_code, 0) << name;
     EXPECT_THAT(help.out, HasSubstr(std::string("Example:\n  fullbore ") + name));
