@@ -33,8 +33,12 @@ TokenRange held_out(const TextData& text, const Config& config, bool whole) {
 }
 
 ExitCode run_eval(const EvalArguments& arguments) {
-  if (is_peptide_subject(arguments.model))
+  if (is_peptide_subject(arguments.model)) {
+    if (arguments.batches > 0)
+      throw UsageError(
+          "eval: --batches is for language models; peptides are measured on all spectra");
     return eval_peptides({arguments.model, arguments.data, arguments.against, arguments.json});
+  }
   if (!arguments.against.empty()) throw UsageError("eval: --against compares models of peptides");
   TrainedModel model = load_model(arguments.model);
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;

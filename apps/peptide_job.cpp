@@ -37,6 +37,10 @@ std::vector<ChargeShare> charge_shares(const std::vector<std::string>& items) {
       throw UsageError(fmt::format(
           "config: data.charge_distribution: '{}' is no charge and its share, such as 2:0.7",
           item));
+    // The model embeds no more; beyond its table it would read zeros.
+    if (*charge < 1 || *charge > 6)
+      throw UsageError(fmt::format(
+          "config: data.charge_distribution: '{}': a charge from 1 to 6 was expected", item));
     shares.push_back({static_cast<int>(*charge), *share});
   }
   return shares;

@@ -15,7 +15,10 @@ constexpr ConfigRange kDepth{.low = 1, .high = 1000};
 
 std::vector<ConfigField> data_fields() {
   return {
-      {FB_KEY(data, min_length), {1, 1000}, {}, "residues of a synthetic peptide, at least"},
+      {FB_KEY(data, min_length),
+       {1, 1000},
+       {},
+       "residues of a peptide, at least; of measured ones too"},
       {FB_KEY(data, max_length), {1, 1000}, {}, "residues of a synthetic peptide, at most"},
       {FB_KEY(data, ion_types), {}, {"a", "b", "y"}, "series of fragments in synthetic spectra"},
       {FB_KEY(data, neutral_losses), {}, {}, "fragments that lose water or ammonia are there too"},

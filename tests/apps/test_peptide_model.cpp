@@ -130,6 +130,8 @@ TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
   refused({"train.curriculum_stages=[steps=2 noise_peak=3]"},
           "'noise_peak=3' in 'steps=2 noise_peak=3' is no setting of a stage. Did you mean "
           "'noise_peaks'?");
+  refused({"data.charge_distribution=[2:0.5, 7:0.5]"},
+          "'7:0.5': a charge from 1 to 6 was expected");
   refused({"train.curriculum_stages=[noise_peaks=3]"}, "does not say its steps");
   refused({"train.curriculum=default"}, "train.curriculum default (command line) does not go with");
   refused({"model.context=3"}, "'model.context' is a key of model.name=gpt, not of peptide.");
@@ -154,6 +156,7 @@ TEST_F(PeptideModelTest, MassesAndTheOptimizerStayInFp32) {
 
 TEST_F(PeptideModelTest, AModelOfPeptidesWritesNoText) {
   ASSERT_EQ(train_peptide("run", {"train.steps=1"}).exit_code, 0);
+  EXPECT_EQ(command({"eval", "run", "--batches", "3"}).exit_code, 2);
   const CommandResult text = command({"generate", "run"});
   EXPECT_EQ(text.exit_code, 2);
   EXPECT_THAT(text.err, HasSubstr("is of a peptide model, not of a language model"));
