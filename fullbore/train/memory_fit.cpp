@@ -66,7 +66,14 @@ class Fitting {
       config.train.batch_size = units * unit;
       return plan_(config);
     };
-    const PlannedRun one = planned(1);
+    PlannedRun one = planned(1);
+    std::vector<std::string> decisions;
+    // Parts of a batch are whole rows, so of the ways to degrade only this makes the smallest one smaller.
+    if (!fits(one) && may_recompute()) {
+      config.engine.recompute = "auto";
+      decisions.push_back("engine.recompute=auto: " + too_large(one));
+      one = planned(1);
+    }
     if (!fits(one)) refuse(config, one);
     const PlannedRun two = planned(2);
     const double slope = std::max(1.0, static_cast<double>(two.bytes - one.bytes));
@@ -83,9 +90,15 @@ class Fitting {
     }
     const PlannedRun run = planned(low);
     const std::string which = unit == 1 ? "" : fmt::format(" multiple of {}", unit);
-    return {config,
-            run,
-            {fmt::format("train.batch_size={}: the largest{} {}", low * unit, which, within())}};
+    decisions.push_back(
+        fmt::format("train.batch_size={}: the largest{} {}", low * unit, which, within()));
+    return {config, run, decisions};
+  }
+
+  bool may_recompute() const {
+    const std::vector<std::string>& ways = given_.engine.degrade;
+    return given_.engine.recompute == "off" &&
+           std::find(ways.begin(), ways.end(), "recompute") != ways.end();
   }
 
   // Every batch is a multiple of it: parts are equal, and the noise scale compares halves.

@@ -112,6 +112,25 @@ TEST(FitMemory, SolvesTheBatchWhereBytesAreNoLine) {
 }
 
 // 81 sequences would fit, and the noise scale compares two halves of a batch.
+TEST(FitMemory, RecomputesWhereNotEvenTheSmallestBatchFits) {
+  Config config = config_of("206MiB", 0);
+  MadeUpRuns runs;
+  EXPECT_NE(refusal(config), "fits");
+  config.engine.degrade = {"accumulate"};
+  EXPECT_NE(refusal(config), "fits");
+  config.engine.degrade = {"accumulate", "recompute"};
+  FittedConfig fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config.engine.recompute, "auto");
+  EXPECT_EQ(fitted.config.train.batch_size, 1);
+  EXPECT_EQ(fitted.decisions.size(), 2U);
+  config.engine.memory_budget = "260MiB";  // room for batches as they are: nothing is degraded
+  fitted = fit(config, runs);
+  EXPECT_EQ(fitted.config.engine.recompute, "off");
+  EXPECT_EQ(fitted.config.train.batch_size, 6);
+  config.engine.memory_budget = "204MiB";
+  EXPECT_NE(refusal(config), "fits");
+}
+
 TEST(FitMemory, SolvesAnEvenBatchForTheNoiseScale) {
   MadeUpRuns runs;
   Config config = config_of("1010MiB", 0);
