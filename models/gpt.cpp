@@ -44,29 +44,13 @@ Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config, Tensor 
   return x;
 }
 
-// What the head reads and the head itself [V,C], whose product is the logits.
-struct Head {
-  Tensor hidden;
-  Tensor weight;
-};
-
-Head head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
+LanguageModelHead head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
   x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
-  return {x, nn::embedding_table(trace, config.tie_head ? "token_embedding" : "head",
-                                 config.vocabulary, config.width)};
-}
-
-// The product and what comes of it belong to the module "head", unless that is the token table.
-template <class Make>
-auto within_head(Trace& trace, const LanguageModelConfig& config, const Make& make) {
-  if (config.tie_head) return make();
-  const Scope scope(trace, "head");
-  return make();
-}
-
-// hidden [B,T,C] -> logits [B,T,V].
-Tensor logits(Trace& trace, const Head& head, const LanguageModelConfig& config) {
-  return within_head(trace, config, [&] { return linear(head.hidden, head.weight); });
+  // A token table that is the head too is no module of its own.
+  return {x,
+          nn::embedding_table(trace, config.tie_head ? "token_embedding" : "head",
+                              config.vocabulary, config.width),
+          config.tie_head ? "" : "head"};
 }
 
 void require_context(Tensor tokens, const LanguageModelConfig& config) {
@@ -95,53 +79,14 @@ Tensor packed_body(Trace& trace, const PackedTokens& inputs, const LanguageModel
   return blocks(trace, x + places, config, nn::same_segment(inputs.segments));
 }
 
-// Every chunk moves the head's gradient through memory once: for GPT-2 at four chunks that costs 4 % of the
-// time and saves 3 % of the memory. With more rows the logits are what fills the memory.
-constexpr int64_t kFewChunks = 4;
-
-// Sum of the weighted losses [].
-Tensor sum_of_losses(Trace& trace, const Head& head, Tensor targets,
-                     const LanguageModelConfig& config, const LanguageModelLossOptions& options) {
-  const int64_t rows = targets.type().elements();
-  const bool many = rows > kFewChunks * linear_cross_entropy_rows(config.vocabulary);
-  const bool fused =
-      options.fused_head == FusedHead::on || (options.fused_head == FusedHead::automatic && many);
-  if (fused)
-    return within_head(trace, config, [&] {
-      return linear_cross_entropy(head.hidden, head.weight, targets,
-                                  {.loss = options.cross_entropy, .weights = options.weights});
-    });
-  Tensor losses = cross_entropy(logits(trace, head, config), targets, options.cross_entropy);
-  if (options.weights.valid()) losses = losses * options.weights;
-  return reduce_sum(losses, {0, 1});
-}
-
-LanguageModelLoss loss_of(Trace& trace, Tensor x, Tensor targets, const LanguageModelConfig& config,
-                          const LanguageModelLossOptions& options) {
-  const Tensor sum = sum_of_losses(trace, head(trace, x, config), targets, config, options);
-  const int64_t ignored = options.cross_entropy.ignore_index;
-  Tensor counted = logical_and(greater_equal(targets, 0.0),
-                               less(targets, static_cast<double>(config.vocabulary)));
-  if (ignored >= 0)
-    counted = logical_and(counted, not_equal(targets, static_cast<double>(ignored)));
-  Tensor weights = cast(counted, sum.dtype());
-  if (options.weights.valid()) weights = weights * options.weights;
-  const Tensor predictions = reduce_sum(weights, {0, 1});
-  // Weights may add up to less than 1, counted targets only to 0.
-  const Tensor divisor = options.weights.valid()
-                             ? select(greater(predictions, 0.0), predictions, 1.0)
-                             : maximum(predictions, 1.0);
-  return {sum / divisor, predictions};
-}
-
 }  // namespace
 
 Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
-  return logits(trace, head(trace, body(trace, tokens, config), config), config);
+  return language_model_logits(trace, head(trace, body(trace, tokens, config), config));
 }
 
 Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
-  return logits(trace, head(trace, packed_body(trace, inputs, config), config), config);
+  return language_model_logits(trace, head(trace, packed_body(trace, inputs, config), config));
 }
 
 Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config) {
@@ -155,19 +100,21 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
   const Tensor h = blocks(trace, x + gather(table, places), config, {},
                           {.position = inputs.position, .capacity = inputs.capacity});
   const Tensor row = dynamic_slice(h, inputs.row, 1, 1);
-  return squeeze(logits(trace, head(trace, row, config), config), 1);
+  return squeeze(language_model_logits(trace, head(trace, row, config)), 1);
 }
 
 LanguageModelLoss gpt_loss(Trace& trace, Tensor tokens, Tensor targets,
                            const LanguageModelConfig& config,
                            const LanguageModelLossOptions& options) {
-  return loss_of(trace, body(trace, tokens, config), targets, config, options);
+  return language_model_loss(trace, head(trace, body(trace, tokens, config), config), targets,
+                             options);
 }
 
 LanguageModelLoss gpt_packed_loss(Trace& trace, const PackedTokens& inputs, Tensor targets,
                                   const LanguageModelConfig& config,
                                   const LanguageModelLossOptions& options) {
-  return loss_of(trace, packed_body(trace, inputs, config), targets, config, options);
+  return language_model_loss(trace, head(trace, packed_body(trace, inputs, config), config),
+                             targets, options);
 }
 
 }  // namespace fullbore

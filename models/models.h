@@ -3,6 +3,7 @@
 
 #include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
+#include "models/language_model_loss.h"
 
 namespace fullbore {
 
@@ -45,24 +46,6 @@ struct DecodeInputs {
 /// position + T - 1 follow those that earlier calls were given. Logits f32 [B,vocabulary] of what
 /// comes after row `row`. Tokens behind that row may be padding: they influence nothing.
 Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config);
-
-/// Mean cross-entropy of next-token prediction, f32 [], in nats.
-struct LanguageModelLoss {
-  Tensor mean;         ///< over the targets that count; 0 where there is none
-  Tensor predictions;  ///< f32 [], how many those are, or the sum of their weights
-};
-/// Are output head and loss one op, of which the logits of some rows exist at a time (ops.h,
-/// linear_cross_entropy)?
-enum class FusedHead : uint8_t {
-  automatic,  ///< where the logits are more than four such chunks
-  on,
-  off
-};
-struct LanguageModelLossOptions {
-  CrossEntropyOptions cross_entropy = {};
-  Tensor weights = {};  ///< f32 [B,T], not negative: factors of the losses; none: all 1
-  FusedHead fused_head = FusedHead::automatic;
-};
 
 /// The loss of gpt() by targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for
 /// nothing.

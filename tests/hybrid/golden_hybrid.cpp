@@ -1,20 +1,12 @@
-#include "hybrid_model.h"
+#include "golden_hybrid.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "fullbore/nn/modules.h"
-#include "fullbore/nn/rms_norm.h"
-
 namespace fullbore {
 namespace {
-
-Tensor with_gain(Trace& trace, const char* name, Tensor x) {
-  const Tensor normal = nn::rms_norm(trace, fmt::format("{}_norm", name), x);
-  return trace.parameter(fmt::format("{}_gain", name), {x.dim(2)}, Initializer::zeros()) * normal;
-}
 
 struct Filled {
   const char* name;
@@ -61,51 +53,19 @@ const std::vector<Filled> kOthers = {{"mamba.input.weight", 0, 0.3},
 
 }  // namespace
 
-Run run(Trace& trace, const Hybrid& model, Tensor tokens, const std::vector<LayerState>& states,
-        int64_t chunk) {
-  const Tensor table = nn::embedding_table(trace, "embed", model.vocabulary, model.width);
-  Tensor x = gather(table, tokens);
-  Run made;
-  for (int64_t layer = 0; layer < model.layers; ++layer) {
-    const Scope scope(trace, fmt::format("layers.{}", layer));
-    const LayerState before = states.empty() ? LayerState{} : states[static_cast<size_t>(layer)];
-    const Tensor n = nn::rms_norm(trace, "norm", x);
-    LayerState after;
-    Tensor r;
-    if (model.finch) {
-      const nn::TimeMixResult mixed = nn::rwkv6_time_mix(
-          trace, "rwkv", n,
-          {.heads = model.heads,
-           .mix_rank = model.mix_rank,
-           .decay_rank = model.decay_rank,
-           .chunk = chunk,
-           .initializers = nn::TimeMixInitializers::of_layer(layer, model.layers, model.width),
-           .state = before.time_mix});
-      r = mixed.y;
-      after.time_mix = mixed.state;
-    } else {
-      const nn::StaticMixResult mixed = nn::rwkv6_static_mix(
-          trace, "rwkv", n,
-          {.heads = model.heads, .chunk = chunk, .memory = before.time_mix.memory});
-      r = mixed.y;
-      after.time_mix.memory = mixed.memory;
-    }
-    const nn::Mamba2Result mamba = nn::mamba2(trace, "mamba", n,
-                                              {.inner = model.inner,
-                                               .heads = model.mamba_heads,
-                                               .states = model.states,
-                                               .chunk = chunk,
-                                               .state = before.mamba});
-    after.mamba = mamba.state;
-    x = x + (with_gain(trace, "rwkv", r) + with_gain(trace, "mamba", mamba.y));
-    const nn::LinearOptions plain{.bias = false};
-    const Tensor hidden =
-        nn::linear(trace, "up", nn::rms_norm(trace, "hidden_norm", x), 4 * model.width, plain);
-    x = x + nn::linear(trace, "down", gelu(hidden), model.width, plain);
-    made.states.push_back(after);
-  }
-  made.logits = linear(nn::rms_norm(trace, "final_norm", x), table);
-  return made;
+HybridConfig golden_hybrid(HybridBranch branch) {
+  return {.branch = branch,
+          .vocabulary = 11,
+          .layers = 2,
+          .width = 8,
+          .heads = 2,
+          .mix_rank = 2,
+          .decay_rank = 3,
+          .inner = 16,
+          .mamba_heads = 2,
+          .states = 4,
+          .hidden = 32,
+          .chunk = 4};
 }
 
 int64_t parameter_count(const Trace& trace, const std::string& part) {
@@ -115,25 +75,12 @@ int64_t parameter_count(const Trace& trace, const std::string& part) {
   return count;
 }
 
-Hybrid preset(bool finch) {
-  return {.finch = finch,
-          .vocabulary = 97,
-          .width = 128,
-          .layers = 8,
-          .heads = 4,
-          .mix_rank = 32,
-          .decay_rank = 64,
-          .inner = 256,
-          .mamba_heads = 4,
-          .states = 64};
-}
-
-std::map<std::string, Literal> golden_parameters(const Trace& trace, const Hybrid& model) {
+std::map<std::string, Literal> golden_parameters(const Trace& trace, const HybridConfig& model) {
   std::vector<std::pair<std::string, Filled>> order = {{"embed.weight", {"", 0, 0.5}}};
   for (int64_t layer = 0; layer < model.layers; ++layer) {
     const std::string prefix = fmt::format("layers.{}.", layer);
     order.push_back({prefix + "norm.weight", {"", 1, 0.1}});
-    for (const Filled& each : model.finch ? kFinch : kStatic)
+    for (const Filled& each : model.branch == HybridBranch::finch ? kFinch : kStatic)
       order.push_back({prefix + each.name, each});
     for (const Filled& each : kOthers) order.push_back({prefix + each.name, each});
   }
