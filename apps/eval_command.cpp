@@ -23,13 +23,14 @@ struct EvalArguments {
 };
 
 /// The part that the model was not trained on, or all of a file of the user's choice.
-TokenRange held_out(const TextData& text, const Config& config, bool whole) {
-  if (whole) return {text.path, "evaluation", 0, text.tokens->size()};
+ValidationSet evaluated(const TextData& text, const Config& config, bool whole, int64_t batches) {
+  if (whole)
+    return validation_set(config, text, {text.path, "evaluation", 0, text.tokens->size()}, batches);
   if (config.data.validation_fraction <= 0)
     throw UsageError(
         "eval: the run held nothing out (data.validation_fraction is 0); name a text "
         "by --data FILE");
-  return split_text(config, text).validation;
+  return validation_set(config, text, batches);
 }
 
 ExitCode run_eval(const EvalArguments& arguments) {
@@ -44,8 +45,9 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
   Console console;
   const TextData text = open_text(model.config, path, model.tokenizer, text_progress(console));
-  const TokenRange range = held_out(text, model.config, !arguments.data.empty());
-  const ValidationSet set = validation_set(model.config, text, range, arguments.batches);
+  const bool whole = !arguments.data.empty();
+  const ValidationSet set = evaluated(text, model.config, whole, arguments.batches);
+  const std::string split = whole ? "all of it" : split_text_about(model.config);
   Team team(worker_count(model.config));
   Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
                       model.state, team, compile_options(model.config));
@@ -66,6 +68,8 @@ ExitCode run_eval(const EvalArguments& arguments) {
     const nlohmann::ordered_json json = {{"checkpoint", model.path},
                                          {"step", model.step},
                                          {"data", path},
+                                         {"split", split},
+                                         {"batches", set.batches},
                                          {"predictions", predictions},
                                          {"loss", loss},
                                          {"perplexity", std::exp(loss)},
@@ -74,7 +78,8 @@ ExitCode run_eval(const EvalArguments& arguments) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("checkpoint          {} (step {})\n", model.path, model.step);
-    fmt::print("text                {}, {} predictions\n", path, predictions);
+    fmt::print("text                {}: {}\n", path, split);
+    fmt::print("predictions         {}, in {} batches\n", predictions, set.batches);
     fmt::print("loss                {:.6f} nats per {}\n", loss, unit);
     fmt::print("perplexity          {:.4f}\n", std::exp(loss));
     fmt::print("{:<20}{:.4f}\n", "bits per " + unit, loss / std::log(2.0));

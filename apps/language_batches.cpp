@@ -1,15 +1,40 @@
 #include "apps/language_batches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
 #include "fullbore/data/document_batches.h"
+#include "fullbore/data/token_tracks.h"
 
 namespace fullbore {
 namespace {
 
 WindowOptions window_options(const Config& config) {
   return {config.train.batch_size, config.model.context};
+}
+
+TrackOptions track_options(const Config& config) { return {.context = config.model.context}; }
+
+/// The tracks to learn from and those held out.
+TrackSplit split_by_tracks(const Config& config, const TextData& text) {
+  const int64_t tracks = config.train.batch_size;
+  if (config.data.split == "tracks")
+    return split_tracks(text.tokens->size(), tracks, config.data.validation_fraction, text.path);
+  const TokenSplit split = split_text(config, text);
+  return {tracks_of(split.training, tracks), tracks_of(split.validation, tracks)};
+}
+
+ValidationSet held_out_tracks(const Config& config, const TextData& text, const TrackSet& set) {
+  std::shared_ptr<const TokenTracks> tracks =
+      TokenTracks::create(text.tokens, set, track_options(config)).take_or_throw();
+  return {tracks, tracks->batches()};
+}
+
+ValidationSet first_batches(ValidationSet set, int64_t most_batches) {
+  if (most_batches > 0) set.batches = std::min(set.batches, static_cast<uint64_t>(most_batches));
+  return set;
 }
 
 DocumentBuckets document_buckets(const Config& config) {
@@ -29,6 +54,8 @@ DocumentBuckets document_buckets(const Config& config) {
 std::vector<std::vector<BatchField>> batch_shapes(const Config& config) {
   const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
   if (config.data.batching == "windows") return {{{"inputs", type}, {"targets", type}}};
+  if (config.data.batching == "tracks")
+    return {track_fields(config.train.batch_size, track_options(config))};
   if (config.data.batching == "packed")
     return {{{"inputs", type}, {"targets", type}, {"segments", type}, {"positions", type}}};
   const DocumentBuckets buckets = document_buckets(config);
@@ -47,8 +74,12 @@ std::vector<BatchField> batch_fields(const Config& config) {
   });
 }
 
-std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text,
-                                                    const TokenRange& range) {
+std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text) {
+  if (config.data.batching == "tracks")
+    return TokenTracks::create(text.tokens, split_by_tracks(config, text).training,
+                               track_options(config))
+        .take_or_throw();
+  const TokenRange range = split_text(config, text).training;
   const auto seed = static_cast<uint64_t>(config.run.seed);
   if (config.data.batching == "packed")
     return packed_batches(text.tokens, range, window_options(config), {.seed = seed})
@@ -59,8 +90,26 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
   return RandomWindows::create(text.tokens, range, window_options(config), seed).take_or_throw();
 }
 
+ValidationSet validation_set(const Config& config, const TextData& text, int64_t most_batches) {
+  if (config.data.batching == "tracks")
+    return first_batches(held_out_tracks(config, text, split_by_tracks(config, text).validation),
+                         most_batches);
+  return validation_set(config, text, split_text(config, text).validation, most_batches);
+}
+
+std::string split_text_about(const Config& config) {
+  const double share = config.data.validation_fraction;
+  if (config.data.split == "tracks")
+    return fmt::format("the last {} of each of {} tracks", share, config.train.batch_size);
+  if (config.data.split == "fraction") return fmt::format("the last {} of the text", share);
+  return fmt::format("the last {} of the text, by {}", share, config.data.split);
+}
+
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches) {
+  if (config.data.batching == "tracks")
+    return first_batches(held_out_tracks(config, text, tracks_of(range, config.train.batch_size)),
+                         most_batches);
   ValidationSet set;
   if (config.data.batching == "windows") {
     std::shared_ptr<const SequentialWindows> windows =
@@ -76,8 +125,7 @@ ValidationSet validation_set(const Config& config, const TextData& text, const T
             .take_or_throw();
     set = {batches, batches->batches()};
   }
-  if (most_batches > 0) set.batches = std::min(set.batches, static_cast<uint64_t>(most_batches));
-  return set;
+  return first_batches(set, most_batches);
 }
 
 namespace {

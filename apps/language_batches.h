@@ -12,15 +12,21 @@ namespace fullbore {
 ///   windows  inputs, targets [B,T]: stretches from anywhere in the text
 ///   packed   inputs, targets, segments, positions [B,T]: rows of documents kept apart
 ///   buckets  inputs, targets [B,L], lengths [B]: documents of like length, B = tokens / L
+///   tracks   inputs, targets [B,T], resets bool [B,1]: each row goes on where that of the last batch ended
 
-/// Every shape that batches can have, i32 tensors all; a text that lacks some lengths has fewer.
+/// Every shape that batches can have, i32 tensors but where another type is given; a text that lacks some
+/// lengths has fewer.
 std::vector<std::vector<BatchField>> batch_shapes(const Config& config);
 /// The largest of them.
 std::vector<BatchField> batch_fields(const Config& config);
 
-/// Endless batches of `range`, by run.seed. DataError if it is too short.
-std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text,
-                                                    const TokenRange& range);
+/// Endless batches of what the text holds to learn from, by run.seed. DataError if it is too short.
+std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text);
+/// Batches that cover what is held out once, at most `most_batches` of them (0: all). DataError if it is too
+/// short.
+ValidationSet validation_set(const Config& config, const TextData& text, int64_t most_batches);
+/// "the last 0.1 of each of 8 tracks": what is held out, for people.
+std::string split_text_about(const Config& config);
 /// Batches that cover `range` once, at most `most_batches` of them (0: all). DataError if it is too
 /// short.
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,

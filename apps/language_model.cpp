@@ -13,6 +13,7 @@
 #include "fullbore/data/byte_tokenizer.h"
 #include "fullbore/data/character_tokenizer.h"
 #include "fullbore/data/document_stream.h"
+#include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/token_cache.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "models/huggingface_gpt2.h"
@@ -114,13 +115,16 @@ std::string token_cache_folder(const Config& config) {
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
                                                 const TextSources& sources) {
-  if (name == "character")
+  if (name == "character" || name == "compact")
     return std::make_shared<CharacterTokenizer>(collect_characters(sources).take_or_throw());
+  if (name == "recorded")
+    return std::make_shared<RecordedTokenizer>(collect_characters(sources).take_or_throw());
   if (name == "byte") return std::make_shared<ByteTokenizer>();
   if (name.starts_with("bpe:")) return load_tokenizer(name.substr(4)).take_or_throw();
-  throw UsageError(fmt::format(
-      "data.tokenizer is '{}'; character, byte, or bpe:<folder or tokenizer.json> was expected.{}",
-      name, did_you_mean(name, {"character", "byte", "bpe:"})));
+  throw UsageError(
+      fmt::format("data.tokenizer is '{}'; character, compact, recorded, byte, or bpe:<folder or "
+                  "tokenizer.json> was expected.{}",
+                  name, did_you_mean(name, {"character", "compact", "recorded", "byte", "bpe:"})));
 }
 
 TokenSplit split_text(const Config& config, const TextData& text) {
@@ -154,13 +158,12 @@ DecodeFunction model_decode(const Config& config, int64_t tokens) {
 }
 
 TrainingJob training_job(const Config& config, const TextData& text) {
-  const TokenSplit split = split_text(config, text);
   TrainingJob job;
   job.loss = model_loss(config, text.tokenizer->vocabulary_size());
   job.initialize = initial_parameters(config, text.tokenizer->vocabulary_size());
-  job.training = training_batches(config, text, split.training);
+  job.training = training_batches(config, text);
   if (config.data.validation_fraction > 0)
-    job.validation = validation_set(config, text, split.validation, config.train.eval_batches);
+    job.validation = validation_set(config, text, config.train.eval_batches);
   job.tokens_per_step = job.training->fields().front().type.elements();
   job.options = training_options(config);
   job.tokenizer = text.tokenizer->to_json();

@@ -11,7 +11,7 @@ namespace fullbore {
 namespace {
 
 int64_t random_vocabulary(const Config& config, int64_t given) {
-  if (config.data.batching != "windows")
+  if (config.data.batching != "windows" && config.data.batching != "tracks")
     throw UsageError(fmt::format(
         "data.batching is {}, and random tokens make no documents: name a text by data.path=FILE, "
         "or set data.batching=windows",
@@ -29,17 +29,20 @@ TrainingJob random_job(const Config& config, int64_t vocabulary) {
   job.loss = model_loss(config, vocabulary);
   job.training = std::make_shared<RandomTokens>(
       vocabulary, WindowOptions{config.train.batch_size, config.model.context},
-      static_cast<uint64_t>(config.run.seed));
+      static_cast<uint64_t>(config.run.seed), config.data.batching == "tracks" ? 1 : 0);
   job.tokens_per_step = config.train.batch_size * config.model.context;
   job.options = training_options(config);
   return job;
 }
 
 std::string about_text(const Config& config, const TextData& text) {
+  const std::string known =
+      fmt::format("text     {}: {} tokens ({}), {} distinct", config.data.path, text.tokens->size(),
+                  text.tokenizer->kind(), text.tokenizer->vocabulary_size());
+  if (config.data.batching == "tracks")
+    return fmt::format("{}; held out {}", known, split_text_about(config));
   const TokenSplit split = split_text(config, text);
-  return fmt::format("text     {}: {} tokens ({}), {} distinct; {} to train on, {} held out",
-                     config.data.path, text.tokens->size(), text.tokenizer->kind(),
-                     text.tokenizer->vocabulary_size(), split.training.size(),
+  return fmt::format("{}; {} to train on, {} held out", known, split.training.size(),
                      split.validation.size());
 }
 

@@ -46,16 +46,24 @@ void CharacterTokenizer::append_bytes(int32_t id, std::string& bytes) const {
   append_utf8(bytes, vocabulary_[static_cast<size_t>(id)]);
 }
 
-std::string CharacterTokenizer::to_json() const {
-  std::string characters;
-  for (const char32_t character : vocabulary_) append_utf8(characters, character);
-  const nlohmann::json json = {
-      {"format", kFormat}, {"version", kVersion}, {"characters", characters}};
-  return json.dump();
-}
+std::string CharacterTokenizer::to_json() const { return characters_json(vocabulary_, kFormat); }
 
 Result<CharacterTokenizer> CharacterTokenizer::from_json(std::string_view json,
                                                          const std::string& source) {
+  Result<std::vector<char32_t>> characters = parse_characters(json, kFormat, source);
+  if (!characters.ok()) return Failure{characters.error()};
+  return CharacterTokenizer(std::move(characters).value());
+}
+
+std::string characters_json(const std::vector<char32_t>& characters, std::string_view format) {
+  std::string text;
+  for (const char32_t character : characters) append_utf8(text, character);
+  const nlohmann::json json = {{"format", format}, {"version", kVersion}, {"characters", text}};
+  return json.dump();
+}
+
+Result<std::vector<char32_t>> parse_characters(std::string_view json, std::string_view kind,
+                                               const std::string& source) {
   const auto refuse = [&](const std::string& reason) {
     return Failure{fmt::format("{}: not a tokenizer: {}", source, reason)};
   };
@@ -70,8 +78,8 @@ Result<CharacterTokenizer> CharacterTokenizer::from_json(std::string_view json,
     return entry == object.end() ? nullptr : entry->get_ptr<const std::string*>();
   };
   const std::string* format = text("format");
-  if (format == nullptr || *format != kFormat)
-    return refuse(fmt::format("\"format\" is not \"{}\"", kFormat));
+  if (format == nullptr || *format != kind)
+    return refuse(fmt::format("\"format\" is not \"{}\"", kind));
   const auto version = object.find("version");
   if (version == object.end() || !version->is_number_integer())
     return refuse("\"version\" is missing");
@@ -88,7 +96,7 @@ Result<CharacterTokenizer> CharacterTokenizer::from_json(std::string_view json,
   });
   if (valid < characters->size()) return refuse("\"characters\" is not UTF-8");
   if (!ascending) return refuse("\"characters\" is not in code-point order, each once");
-  return CharacterTokenizer(std::move(vocabulary));
+  return vocabulary;
 }
 
 }  // namespace fullbore

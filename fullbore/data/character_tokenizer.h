@@ -8,6 +8,13 @@
 
 namespace fullbore {
 
+/// The characters of a JSON object {"characters": "...", "format": FORMAT, "version": 1}: ascending, at least one.
+/// `source` is how messages name where the text came from: a path.
+Result<std::vector<char32_t>> parse_characters(std::string_view json, std::string_view format,
+                                               const std::string& source);
+/// The same as JSON.
+std::string characters_json(const std::vector<char32_t>& characters, std::string_view format);
+
 /// One token per character (Unicode code point). Ids number the distinct characters of a text in
 /// code-point order, so the vocabulary depends on the text alone and not on the order it is read.
 class CharacterTokenizer : public Tokenizer {

@@ -185,6 +185,8 @@ class ConfigBuilder {
           "config: {} cannot be solved, for {} settles how large a batch is: set "
           "data.tokens_per_batch=0 to have the batch solved, or leave train.batch_size out",
           with_origin("train.batch_size"), with_origin("data.tokens_per_batch")));
+    check_together(data.split != "tracks" || data.batching == "tracks", "data.split",
+                   "is of batches of tracks, not of", "data.batching");
     check_together(data.batching == "windows" || !config_.optim.noise_scale, "optim.noise_scale",
                    "needs halves of a batch that count alike, not", "data.batching");
     if (!std::ranges::is_sorted(data.buckets, std::less_equal<>()))

@@ -48,7 +48,9 @@ std::vector<ConfigField> common_fields() {
       for_gpt({FB_KEY(data, tokenizer),
                {},
                {},
-               "character, byte, or bpe:<folder or tokenizer.json>; token shards bring their own"}),
+               "character (compact is the same), recorded, byte, or bpe:<folder or "
+               "tokenizer.json>; token "
+               "shards bring their own"}),
       {FB_KEY(data, cache_dir), {}, {}, "folder for token caches; empty: the user's cache folder"},
       {FB_KEY(data, validation_fraction),
        kFraction,
@@ -57,13 +59,15 @@ std::vector<ConfigField> common_fields() {
       for_gpt(
           {FB_KEY(data, split),
            {},
-           {"fraction", "document", "file"},
-           "what the boundary of the held-out part must not divide: nothing, a document, a file"}),
+           {"fraction", "document", "file", "tracks"},
+           "what the boundary of the held-out part must not divide: nothing, a document, a file; "
+           "tracks: the end of each track is held out"}),
       for_gpt(
           {FB_KEY(data, batching),
            {},
-           {"windows", "packed", "buckets"},
-           "stretches of all text; rows of whole documents kept apart; documents of like length"}),
+           {"windows", "packed", "buckets", "tracks"},
+           "stretches of all text; rows of whole documents kept apart; documents of like length; "
+           "batch_size tracks, on which each batch goes on where the last one ended"}),
       for_gpt({FB_KEY(data, buckets),
                kLength,
                {},

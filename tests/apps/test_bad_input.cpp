@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"unknown_section", {"trian.steps=5"}, 2, "train"},
                       Refusal{"heads", {"model.heads=3"}, 2, "model.heads"},
                       Refusal{
-                          "batching", {"data.batching=pack"}, 2, "one of windows, packed, buckets"},
+                          "batching", {"data.batching=pack"}, 2, "one of windows, packed, buckets, tracks"},
                       Refusal{"buckets", {"data.buckets=[8]"}, 2, "data.batching windows"},
                       Refusal{"no_setting", {"more"}, 2, "more"},
                       Refusal{"unknown_option", {"--resum"}, 2, "Did you mean '--resume'?"},

@@ -1,9 +1,11 @@
 // Any bytes as a tokenizer.json, and as vocab.json and merges.txt with a zero byte between them: refused,
 // or a tokenizer that writes itself and loses no text.
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "fullbore/data/bpe_files.h"
+#include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/tokenizer.h"
 #include "fullbore/data/utf8.h"
 #include "tests/fuzz/memory_file.h"
@@ -20,7 +22,10 @@ void check(const Tokenizer& tokenizer, std::string_view text) {
   for (const SpecialTokens special : {SpecialTokens::kAsText, SpecialTokens::kRecognised}) {
     const Result<std::vector<int32_t>> ids = tokenizer.encode(text, special);
     if (!ids.ok()) continue;  // a vocabulary of characters may lack some
-    require(tokenizer.decode(ids.value()).take_or_throw() == text);
+    // Unknown characters are what the recorded vocabulary loses, and nothing else.
+    const bool lossless = dynamic_cast<const RecordedTokenizer*>(&tokenizer) == nullptr ||
+                          std::ranges::count(ids.value(), RecordedTokenizer::kUnknown) == 0;
+    require(!lossless || tokenizer.decode(ids.value()).take_or_throw() == text);
     require(again->encode(text, special).take_or_throw() == ids.value());
   }
 }

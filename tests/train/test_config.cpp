@@ -175,10 +175,14 @@ const Refused kRefused[] = {
     {"train: {evaluate: ema}",
      "train.evaluate ema (configs/x.yaml:1) has no average to look at, for optim.ema_decay 0"},
     {"data: {batching: bucket}",
-     "data.batching is 'bucket'; one of windows, packed, buckets was expected. Did you mean "
+     "data.batching is 'bucket'; one of windows, packed, buckets, tracks was expected. Did you "
+     "mean "
      "'buckets'?"},
     {"data: {buckets: [8]}",
      "data.buckets [8] (configs/x.yaml:1) means nothing with data.batching windows (default)"},
+    {"data: {split: tracks}",
+     "data.split tracks (configs/x.yaml:1) is of batches of tracks, not of data.batching windows "
+     "(default)"},
     {"data: {tokens_per_batch: 8, batching: packed}",
      "data.tokens_per_batch 8 (configs/x.yaml:1) means nothing with data.batching packed"},
     {"data: {batching: buckets, buckets: [8, 8]}",
