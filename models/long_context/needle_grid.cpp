@@ -1,0 +1,172 @@
+#include "models/long_context/needle_grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "fullbore/base/error.h"
+#include "models/long_context/split_mix.h"
+
+namespace fullbore::long_context {
+namespace {
+
+/// Depths as whole numbers, which can be compared.
+int64_t millionths(double depth) { return std::llround(depth * 1e6); }
+
+std::vector<int32_t> encode_text(const Tokenizer& tokenizer, const std::string& text) {
+  Result<std::vector<int32_t>> tokens = tokenizer.encode(text, SpecialTokens::kAsText);
+  if (!tokens) throw UsageError("the model cannot spell the text: " + tokens.error());
+  return std::move(tokens).value();
+}
+
+/// An example as the model reads it.
+struct Prompt {
+  NeedleExample example;
+  std::vector<int32_t> tokens;  ///< of the text and the first question
+};
+
+class GridRun {
+ public:
+  GridRun(ContextReader& reader, const Tokenizer& tokenizer, const NeedleGridOptions& options)
+      : reader_(reader), tokenizer_(tokenizer), options_(options) {}
+
+  NeedleGrid run(const std::function<bool(int64_t, int64_t)>& progress) {
+    const std::vector<double> depths =
+        has_depth(options_.task) ? options_.depths : std::vector<double>{0};
+    int64_t all = 0;
+    for (const int64_t length : options_.lengths)
+      all += length * options_.trials * static_cast<int64_t>(depths.size());
+    int64_t done = 0;
+    bool go_on = progress(0, all);
+    for (const int64_t length : options_.lengths)
+      for (const double depth : depths)
+        for (int64_t trial = 0; trial < options_.trials && go_on; ++trial) {
+          examine(make(length, depth, trial), length);
+          done += length;
+          go_on = progress(done, all);
+        }
+    for (const auto& [place, cell] : cells_) grid_.cells.push_back(cell);
+    return std::move(grid_);
+  }
+
+ private:
+  Prompt of_characters(uint64_t key, double depth, int64_t characters) const {
+    Prompt prompt;
+    prompt.example = make_needle_example(key, {.task = options_.task,
+                                               .characters = characters,
+                                               .depth = depth,
+                                               .needles = options_.needles,
+                                               .asked = options_.asked,
+                                               .hops = options_.hops,
+                                               .hide_answers = options_.hide_answers,
+                                               .haystack = options_.haystack});
+    prompt.tokens =
+        encode_text(tokenizer_, prompt.example.text + prompt.example.questions.front().text);
+    return prompt;
+  }
+
+  Prompt make(int64_t length, double depth, int64_t trial) const {
+    const uint64_t key = needle_key(options_.seed, length, depth, trial);
+    Prompt best = of_characters(key, depth, length);
+    const auto size = [](const Prompt& prompt) {
+      return static_cast<int64_t>(prompt.tokens.size());
+    };
+    if (size(best) == length) return best;
+    if (size(best) > length)
+      throw UsageError(
+          fmt::format("{} characters make {} tokens of this model", length, size(best)));
+    // Tokens of several characters: the most characters that still fit.
+    int64_t fits = length;
+    int64_t exceeds = 2 * length;
+    for (; size(of_characters(key, depth, exceeds)) <= length; exceeds *= 2) fits = exceeds;
+    while (exceeds - fits > 1) {
+      const int64_t middle = fits + (exceeds - fits) / 2;
+      Prompt tried = of_characters(key, depth, middle);
+      if (size(tried) > length) {
+        exceeds = middle;
+        continue;
+      }
+      fits = middle;
+      best = std::move(tried);
+      if (size(best) == length) break;
+    }
+    return best;
+  }
+
+  void examine(const Prompt& prompt, int64_t length) {
+    int64_t room = 0;
+    std::vector<std::vector<int32_t>> questions;
+    for (const NeedleQuestion& question : prompt.example.questions) {
+      questions.push_back(encode_text(tokenizer_, question.text));
+      room += question.room + static_cast<int64_t>(questions.back().size());
+    }
+    reader_.begin(room);
+    reader_.read(prompt.tokens);
+    grid_.tokens += static_cast<int64_t>(prompt.tokens.size());
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const NeedleQuestion& question = prompt.example.questions[i];
+      if (i > 0) reader_.read(questions[i]);
+      const auto characters = static_cast<size_t>(question.room);
+      count(length, question,
+            continue_text(reader_, tokenizer_, question.room,
+                          [&](const std::string& text) { return text.size() >= characters; }));
+    }
+  }
+
+  void count(int64_t length, const NeedleQuestion& question, const std::string& answer) {
+    const std::vector<bool> found = found_answers(question, answer);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double depth = question.answers[i].depth;
+      NeedleCell& cell = cells_[{length, millionths(depth)}];
+      cell.length = length;
+      cell.depth = depth;
+      ++cell.asked;
+      cell.found += found[i] ? 1 : 0;
+    }
+  }
+
+  ContextReader& reader_;
+  const Tokenizer& tokenizer_;
+  const NeedleGridOptions& options_;
+  std::map<std::pair<int64_t, int64_t>, NeedleCell> cells_;
+  NeedleGrid grid_;
+};
+
+}  // namespace
+
+uint64_t needle_key(uint64_t seed, int64_t length, double depth, int64_t trial) {
+  return mixed_key({seed, static_cast<uint64_t>(length), static_cast<uint64_t>(millionths(depth)),
+                    static_cast<uint64_t>(trial)});
+}
+
+NeedleGrid run_needle_grid(ContextReader& reader, const Tokenizer& tokenizer,
+                           const NeedleGridOptions& options,
+                           const std::function<bool(int64_t, int64_t)>& progress) {
+  return GridRun(reader, tokenizer, options).run(progress);
+}
+
+std::vector<LengthAccuracy> accuracy_by_length(const NeedleGrid& grid) {
+  std::vector<LengthAccuracy> lengths;
+  int64_t count = 0;
+  for (const NeedleCell& cell : grid.cells) {
+    if (lengths.empty() || lengths.back().length != cell.length) {
+      lengths.push_back({cell.length, 0});
+      count = 0;
+    }
+    ++count;
+    double& mean = lengths.back().accuracy;
+    mean += (cell.accuracy() - mean) / static_cast<double>(count);
+  }
+  return lengths;
+}
+
+std::vector<DepthAccuracy> accuracy_by_cell(const NeedleGrid& grid) {
+  std::vector<DepthAccuracy> cells;
+  for (const NeedleCell& cell : grid.cells)
+    cells.push_back({cell.length, cell.depth, cell.accuracy()});
+  return cells;
+}
+
+}  // namespace fullbore::long_context
