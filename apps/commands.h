@@ -11,6 +11,7 @@ void add_generate_command(Command root);
 void add_export_command(Command root);
 void add_data_command(Command root);
 void add_peptide_command(Command root);
+void add_longcontext_command(Command root);
 void add_metrics_command(Command root);
 void add_replay_step_command(Command root);
 void add_plan_command(Command root);
