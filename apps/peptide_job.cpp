@@ -236,6 +236,7 @@ LossFunction peptide_loss(const Config& config) {
     Objective result =
         objective(answers, spectra, targets, weights, trace.training() ? training : validation);
     Loss loss(result.loss, result.slots);
+    for (const CountedMean& term : result.terms) loss.terms.push_back({term.mean, term.count});
     for (NamedScalar& metric : result.metrics)
       loss.metrics.push_back({std::move(metric.name), metric.value, metric.weight});
     return loss;

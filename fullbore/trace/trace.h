@@ -57,6 +57,9 @@ class Trace {
 
   /// A draw site: seed and step from State, a number of its own, and the trip if one is set.
   RandomSource random();
+  /// What is traced between two calls of draw_sites() and repeat_draws() draws what will be traced next draws too.
+  int64_t draw_sites() const { return next_site_; }
+  void repeat_draws(int64_t sites) { next_site_ = sites; }
   /// What is traced from here on runs once per trip of a loop, and draws anew on each: its i64 index,
   /// or an empty tensor for none. State is then given as the body's own inputs: what is computed from
   /// it alone (a broadcast bias) has to be in the body too, or gradients taken there would not see it.

@@ -10,6 +10,10 @@ namespace fullbore {
 /// are summed in f32 and counted by predictions, so that the step is that of the whole batch to rounding,
 /// however unequally the parts' predictions are spread. Random draws differ from part to part.
 ///
+/// A loss of terms that are means of different things (Loss::terms) is weighted term by term. What each is the mean
+/// of in the whole batch is counted by a loop of its own, ahead. Where the batch alone decides it (slots, spectra),
+/// that is next to nothing; where it takes predictions (matched ions), it is another forward pass.
+///
 /// Every field's first axis must be the batch, a multiple of `parts`: UsageError. So it is if the model
 /// updates State of its own (recurrent streams), which goes from batch to batch, not from part to part.
 /// Sets `whole` to the loss of the batch.

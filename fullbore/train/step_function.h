@@ -19,11 +19,19 @@ struct Metric {
   Tensor weight = {};  ///< scalar: of how many it is the mean; none: of the loss's predictions
 };
 
+/// One of the terms that a loss is the sum of.
+struct LossTerm {
+  Tensor mean;    ///< floating scalar; 0 or anything finite if there is nothing to be a mean of
+  Tensor weight;  ///< scalar: of how many it is the mean
+};
+
 /// What a step makes small.
 struct Loss {
   Loss(Tensor m, Tensor p = {}) : mean(m), predictions(p) {}  // NOLINT: a tensor is a loss
   Tensor mean;         ///< floating scalar: the mean over the batch's predictions
   Tensor predictions;  ///< scalar: how many there are; none: as many in every batch
+  /// What `mean` is the sum of, where not all of it is a mean over the predictions; none: it is.
+  std::vector<LossTerm> terms = {};
   std::vector<Metric> metrics = {};
 };
 

@@ -22,10 +22,10 @@ Tensor negative_infinity_unless(Tensor condition, Tensor x) {
 Tensor differences(Tensor ions, Tensor mz) { return expand_dims(ions, 2) - expand_dims(mz, 1); }
 
 // x [B], over the spectra that there are: the rest of a last batch has no mass.
-Tensor mean_of_spectra(Tensor x, const Observed& observed) {
+CountedMean mean_of_spectra(Tensor x, const Observed& observed) {
   const Tensor present = greater(observed.mass, 0.0);
-  return reduce_sum(select(present, x, 0.0), {0}) /
-         maximum(reduce_sum(cast(present, x.dtype()), {0}), 1.0);
+  const Tensor count = reduce_sum(cast(present, x.dtype()), {0});
+  return {reduce_sum(select(present, x, 0.0), {0}) / maximum(count, 1.0), count};
 }
 
 /// Slots of residues: all but the first and the last one, where those are for marks.
@@ -98,8 +98,8 @@ Tensor expected_masses(Tensor probabilities, const Targets& targets, const LossM
   return mask_padding ? expected * cast(targets.mask, dtype) : expected;
 }
 
-Tensor window_loss(Tensor expected, const Observed& observed, const Targets& targets,
-                   const LossMasses& masses, WindowPenalty penalty) {
+CountedMean window_loss(Tensor expected, const Observed& observed, const Targets& targets,
+                        const LossMasses& masses, WindowPenalty penalty) {
   const Tensor residues = residue_slots(expected, targets);
   const int64_t count = residues.dim(1);
   const Tensor b = slice(cumsum(residues, 1), 1, 0, count - 1) + masses.proton;
@@ -118,11 +118,12 @@ Tensor window_loss(Tensor expected, const Observed& observed, const Targets& tar
   const Tensor mean_cost = reduce_sum(share * cost, {2});
   const Tensor mean_intensity = reduce_sum(share * expand_dims(observed.intensity, 1), {2});
   const Tensor any = reduce_max(cast(candidate, expected.dtype()), {2});
-  return reduce_sum(mean_cost * mean_intensity, {0, 1}) / maximum(reduce_sum(any, {0, 1}), 1.0);
+  const Tensor matched = reduce_sum(any, {0, 1});
+  return {reduce_sum(mean_cost * mean_intensity, {0, 1}) / maximum(matched, 1.0), matched};
 }
 
-Tensor coverage_loss(Tensor expected, const Observed& observed, const Targets& targets,
-                     const LossMasses& masses, double sigma) {
+CountedMean coverage_loss(Tensor expected, const Observed& observed, const Targets& targets,
+                          const LossMasses& masses, double sigma) {
   const Fragments ions = fragments(expected, targets, masses);
   const Tensor distance = differences(ions.mz, observed.mz) * (1 / sigma);
   const Tensor near = select(expand_dims(ions.present, 2), exp(distance * distance * -0.5), 0.0);
@@ -130,11 +131,11 @@ Tensor coverage_loss(Tensor expected, const Observed& observed, const Targets& t
   const Tensor intensity = observed.intensity * cast(observed.mask, expected.dtype());
   const Tensor total = reduce_sum(intensity, {1}, /*keep_dims=*/true);
   const Tensor weight = intensity / select(greater(total, 0.0), total, 1.0);
-  return 1.0 - mean_of_spectra(reduce_sum(weight * explained, {1}), observed);
+  return mean_of_spectra(1.0 - reduce_sum(weight * explained, {1}), observed);
 }
 
-Tensor rendered_loss(Tensor expected, const Observed& observed, const Targets& targets,
-                     const LossMasses& masses, double sigma) {
+CountedMean rendered_loss(Tensor expected, const Observed& observed, const Targets& targets,
+                          const LossMasses& masses, double sigma) {
   const DType dtype = expected.dtype();
   const Fragments ions = fragments(expected, targets, masses);
   const Tensor heights = cast(ions.present, dtype);
@@ -145,11 +146,11 @@ Tensor rendered_loss(Tensor expected, const Observed& observed, const Targets& t
   // A spectrum without a peak has no direction: its cosine is 0.
   const Tensor any = greater(own, 0.0);
   const Tensor cosine = select(any, shared * rsqrt(select(any, own, 1.0)), 0.0);
-  return 1.0 - mean_of_spectra(cosine, observed);
+  return mean_of_spectra(1.0 - cosine, observed);
 }
 
-Tensor precursor_loss(Tensor expected, const Observed& observed, const LossMasses& masses,
-                      PrecursorPenalty penalty) {
+CountedMean precursor_loss(Tensor expected, const Observed& observed, const LossMasses& masses,
+                           PrecursorPenalty penalty) {
   const Tensor error = abs(reduce_sum(expected, {1}) + masses.water - observed.mass);
   if (penalty == PrecursorPenalty::log_ppm)
     return mean_of_spectra(log1p(error / maximum(observed.mass, 1.0) * (1e6 / 1e5)), observed);

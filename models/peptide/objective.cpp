@@ -14,8 +14,8 @@ Tensor count(Tensor condition, std::vector<int64_t> axes) {
 // a / b, 0 where there is nothing to be counted.
 Tensor share(Tensor a, Tensor b) { return a / maximum(b, 1.0); }
 
-Tensor spectrum_loss(Tensor expected, const Observed& observed, const Targets& targets,
-                     const ObjectiveOptions& options) {
+CountedMean spectrum_loss(Tensor expected, const Observed& observed, const Targets& targets,
+                          const ObjectiveOptions& options) {
   switch (options.spectrum) {
     case SpectrumTerm::coverage:
       return coverage_loss(expected, observed, targets, options.masses, options.sigma);
@@ -81,24 +81,29 @@ Objective objective(const Answers& answers, const Spectra& spectra, const Target
   const Tensor each = answer_cross_entropy(answers.logits, targets, options.label_smoothing);
   const Tensor answer_weight =
       constant(each.builder(), {each.dtype(), {steps}}, answer_weights(options.answers, steps));
-  Tensor loss = reduce_sum(each * answer_weight, {0}) * options.ce_weight;
+  Objective result;
+  result.slots = count(targets.mask, {0, 1});
+  result.terms = {{reduce_sum(each * answer_weight, {0}) * options.ce_weight, result.slots}};
 
   const Tensor probabilities = softmax(row(answers.logits, steps - 1));
   const Tensor expected =
       expected_masses(probabilities, targets, options.masses, options.mask_padding);
   const Observed observed{spectra.mz, spectra.intensity, spectra.peak_mask, spectra.precursor_mass};
-  const Tensor spectrum = spectrum_loss(expected, observed, targets, options);
-  if (options.spectrum_used) loss = loss + spectrum * weights.spectrum;
-  const Tensor precursor = precursor_loss(expected, observed, options.masses, options.precursor);
+  const CountedMean spectrum = spectrum_loss(expected, observed, targets, options);
+  if (options.spectrum_used)
+    result.terms.push_back({spectrum.mean * weights.spectrum, spectrum.count});
+  const CountedMean precursor =
+      precursor_loss(expected, observed, options.masses, options.precursor);
   if (options.precursor_used && weights.precursor.valid())
-    loss = loss + precursor * weights.precursor;
+    result.terms.push_back({precursor.mean * weights.precursor, precursor.count});
+  for (const CountedMean& term : result.terms)
+    result.loss = result.loss.valid() ? result.loss + term.mean : term.mean;
 
-  Objective result{loss, count(targets.mask, {0, 1}), {}};
   for (int64_t t = 0; t < steps; ++t)
     result.metrics.push_back({fmt::format("ce_step_{}", t), row(each, t)});
   result.metrics.push_back({"ce_final", row(each, steps - 1)});
-  result.metrics.push_back({"spectrum_loss", spectrum});
-  result.metrics.push_back({"precursor_loss", precursor});
+  result.metrics.push_back({"spectrum_loss", spectrum.mean, spectrum.count});
+  result.metrics.push_back({"precursor_loss", precursor.mean, precursor.count});
   for (NamedScalar& metric :
        answer_metrics(answers.logits, targets, spectra.precursor_mass, options))
     result.metrics.push_back(std::move(metric));

@@ -43,6 +43,8 @@ struct NamedScalar {
 struct Objective {
   Tensor loss;   ///< f32 []
   Tensor slots;  ///< f32 [], how many count
+  std::vector<CountedMean>
+      terms;  ///< whose sum the loss is: of slots, of matched ions or spectra, of spectra
   /// ce_step_<t>, ce_final, spectrum_loss, precursor_loss, token_accuracy, sequence_accuracy, mean_mass_error_ppm,
   /// flip_rate_<t>, and token_accuracy_<t> of every answer.
   std::vector<NamedScalar> metrics;

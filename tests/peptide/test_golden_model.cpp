@@ -137,17 +137,17 @@ class GoldenCase {
       const Tensor expected = expected_masses(probabilities, targets_, masses, masked);
       const std::string suffix = masked ? "_masked" : "_unmasked";
       tell("spectrum_l1" + suffix,
-           window_loss(expected, observed, targets_, masses, WindowPenalty::absolute));
+           window_loss(expected, observed, targets_, masses, WindowPenalty::absolute).mean);
       tell("spectrum_huber" + suffix,
-           window_loss(expected, observed, targets_, masses, WindowPenalty::huber));
+           window_loss(expected, observed, targets_, masses, WindowPenalty::huber).mean);
     }
     const Tensor expected = expected_masses(probabilities, targets_, masses, true);
-    tell("coverage", coverage_loss(expected, observed, targets_, masses, 0.2));
-    tell("cosine", rendered_loss(expected, observed, targets_, masses, 0.2));
+    tell("coverage", coverage_loss(expected, observed, targets_, masses, 0.2).mean);
+    tell("cosine", rendered_loss(expected, observed, targets_, masses, 0.2).mean);
     tell("precursor_smooth_l1",
-         precursor_loss(expected, observed, masses, PrecursorPenalty::smooth_l1));
+         precursor_loss(expected, observed, masses, PrecursorPenalty::smooth_l1).mean);
     tell("precursor_log_ppm",
-         precursor_loss(expected, observed, masses, PrecursorPenalty::log_ppm));
+         precursor_loss(expected, observed, masses, PrecursorPenalty::log_ppm).mean);
   }
 
   std::map<std::string, Literal> inputs(const Graph& graph) const {

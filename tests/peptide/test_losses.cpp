@@ -109,12 +109,14 @@ std::map<std::string, Literal> losses(const Case& given) {
                           trace.batch("mass", {DType::f32, {1}})};
   const LossMasses masses = reference_masses();
   const Tensor expected = expected_masses(p, targets, masses, true);
-  trace.result("l1", window_loss(expected, observed, targets, masses, WindowPenalty::absolute));
-  trace.result("huber", window_loss(expected, observed, targets, masses, WindowPenalty::huber));
-  trace.result("coverage", coverage_loss(expected, observed, targets, masses, 0.2));
-  trace.result("rendered", rendered_loss(expected, observed, targets, masses, 0.2));
+  trace.result("l1",
+               window_loss(expected, observed, targets, masses, WindowPenalty::absolute).mean);
+  trace.result("huber",
+               window_loss(expected, observed, targets, masses, WindowPenalty::huber).mean);
+  trace.result("coverage", coverage_loss(expected, observed, targets, masses, 0.2).mean);
+  trace.result("rendered", rendered_loss(expected, observed, targets, masses, 0.2).mean);
   trace.result("precursor",
-               precursor_loss(expected, observed, masses, PrecursorPenalty::smooth_l1));
+               precursor_loss(expected, observed, masses, PrecursorPenalty::smooth_l1).mean);
   const double mass = neutral_mass(alphabet, own) + given.precursor_error;
   return interpret_by_name(
       trace.finish(),
@@ -183,10 +185,10 @@ TEST(Losses, SpectraWithoutPeaksHaveFiniteLossAndGradient) {
                           trace.batch("mass", {DType::f32, {2}})};
   const LossMasses masses = reference_masses();
   const Tensor expected = expected_masses(softmax(logits), targets, masses, true);
-  const Tensor loss = window_loss(expected, observed, targets, masses, WindowPenalty::huber) +
-                      coverage_loss(expected, observed, targets, masses, 0.2) +
-                      rendered_loss(expected, observed, targets, masses, 0.2) +
-                      precursor_loss(expected, observed, masses, PrecursorPenalty::log_ppm);
+  const Tensor loss = window_loss(expected, observed, targets, masses, WindowPenalty::huber).mean +
+                      coverage_loss(expected, observed, targets, masses, 0.2).mean +
+                      rendered_loss(expected, observed, targets, masses, 0.2).mean +
+                      precursor_loss(expected, observed, masses, PrecursorPenalty::log_ppm).mean;
   trace.result("loss", loss);
   const Tensor wanted[] = {logits};
   trace.result("gradient", gradient(loss, wanted)[0]);

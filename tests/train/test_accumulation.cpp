@@ -122,6 +122,30 @@ TEST(Accumulation, DrawsAnewForEachPart) {
   EXPECT_GT(std::abs(both - part), 1e-4) << "the second part drew what the first one had drawn";
 }
 
+// Terms of unequal weights, one of which is told by draws: counted ahead, it must be of the same ones.
+TEST(Accumulation, WeighsEachTermByItsOwnCount) {
+  const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Loss rows = ragged_error(trace, batch);
+    const Tensor weight = trace.parameter("weight", {64}, Initializer::ones());
+    const Tensor draws = random_uniform(trace.random(), {DType::f32, {64}}) * weight;
+    const Tensor chosen = cast(greater(draws, 0.5), DType::f32);
+    const Tensor count = reduce_sum(chosen, {0});
+    const Tensor ones = reduce_sum(chosen, {0}) / count;
+    Loss both = rows.mean + ones;
+    both.predictions = rows.predictions;
+    both.terms = {{rows.mean, rows.predictions}, {ones, count}};
+    return both;
+  };
+  const Trained rows = train(ragged_error, true, 1);
+  for (const int64_t parts : {2, 3}) {
+    const Trained both = train(loss, true, parts);
+    for (size_t i = 0; i < rows.losses.size(); ++i)
+      EXPECT_NEAR(both.losses[i], rows.losses[i] + 1, 1e-5) << "step " << i;
+    for (size_t i = 0; i < rows.matrix.size(); ++i)
+      EXPECT_NEAR(both.matrix[i], rows.matrix[i], 2e-5);
+  }
+}
+
 std::string refusal(const LossFunction& loss, const std::vector<BatchField>& fields,
                     int64_t parts) {
   try {
@@ -148,6 +172,13 @@ TEST(Accumulation, RefusesWhatItCannotCut) {
   };
   EXPECT_THAT(refusal(stream, kFields, 2),
               HasSubstr("updates State or reports results of its own"));
+  const LossFunction vector_term = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    Loss loss = ragged_error(trace, batch);
+    loss.terms = {{loss.mean, batch[2]}};
+    return loss;
+  };
+  EXPECT_THAT(refusal(vector_term, kFields, 2),
+              HasSubstr("mean and weight of a loss's term must be scalars, this is f32[3]"));
   OptimizerOptions noise_scale;
   noise_scale.noise_scale = true;
   EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, 2), UsageError);
