@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
@@ -35,7 +36,49 @@ void first_values(const Initializer& initializer, PhiloxStream draws, int64_t be
     case Initializer::Kind::given:
       std::copy_n(initializer.values.begin() + begin, out.size(), out.begin());
       break;
+    case Initializer::Kind::orthogonal:
+      FB_CHECK(false, "orthogonal matrices are made whole");
+      break;
   }
+  if (initializer.then != nullptr)
+    for (double& value : out) value = initializer.then(value);
+}
+
+// `count` orthogonal rows of `width` numbers, of length `gain`: those of normal draws, each made orthogonal to the
+// ones before (Gram, Schmidt; twice, against rounding).
+std::vector<double> orthogonal_rows(PhiloxStream draws, int64_t count, int64_t width, double gain) {
+  const auto columns = static_cast<size_t>(width);
+  std::vector<double> rows(static_cast<size_t>(count) * columns);
+  draws.normals(rows);
+  const auto row = [&](size_t i) { return std::span<double>(rows).subspan(i * columns, columns); };
+  const auto product = [](std::span<const double> a, std::span<const double> b) {
+    double sum = 0;
+    for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
+  };
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const std::span<double> own = row(i);
+    for (size_t before = 0; before < 2 * i; ++before) {
+      const std::span<const double> other = row(before % i);
+      const double along = product(own, other);
+      for (size_t c = 0; c < columns; ++c) own[c] -= along * other[c];
+    }
+    const double length = std::sqrt(product(own, own));
+    for (double& value : own) value /= length;
+  }
+  for (double& value : rows) value *= gain;
+  return rows;
+}
+
+std::vector<double> orthogonal_matrix(const PhiloxStream& draws, const Shape& shape, double gain) {
+  const int64_t rows = shape[0], columns = shape[1];
+  if (rows <= columns) return orthogonal_rows(draws, rows, columns, gain);
+  const std::vector<double> turned = orthogonal_rows(draws, columns, rows, gain);
+  std::vector<double> values(turned.size());
+  for (int64_t i = 0; i < rows * columns; ++i)
+    values[static_cast<size_t>(i)] =
+        turned[static_cast<size_t>((i % columns) * rows + i / columns)];
+  return values;
 }
 
 void store(std::span<const double> values, DType dtype, void* data, int64_t begin) {
@@ -125,6 +168,11 @@ void initialize(const Initializer& initializer, const TensorType& type, uint64_t
                static_cast<int64_t>(initializer.values.size()) == type.elements(),
            "{} initial values for '{}' of {}", initializer.values.size(), name, type.text());
   const PhiloxStream draws(seed, hash_text(name));
+  if (initializer.kind == Initializer::Kind::orthogonal) {
+    FB_CHECK(type.shape.rank() == 2, "'{}' of {} is no matrix to be orthogonal", name, type.text());
+    store(orthogonal_matrix(draws, type.shape, initializer.a), type.dtype, data, 0);
+    return;
+  }
   const auto fill = [&](int64_t begin, int64_t end) {
     double values[kBlock];
     for (int64_t at = begin; at < end; at += kBlock) {

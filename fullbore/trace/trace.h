@@ -13,11 +13,12 @@ namespace fullbore {
 /// How a parameter starts. Filled on the host from (seed, name), so that a parameter's first value
 /// does not depend on which others exist.
 struct Initializer {
-  enum class Kind : uint8_t { zeros, ones, normal, uniform, given };
+  enum class Kind : uint8_t { zeros, ones, normal, uniform, given, orthogonal };
   Kind kind = Kind::zeros;
-  double a = 0;  ///< normal: mean; uniform: low
+  double a = 0;  ///< normal: mean; uniform: low; orthogonal: gain
   double b = 0;  ///< normal: standard deviation; uniform: high
   std::vector<double> values = {};
+  double (*then)(double) = nullptr;  ///< applied to every value
 
   static Initializer zeros() { return {}; }
   static Initializer ones() { return {Kind::ones}; }
@@ -28,6 +29,10 @@ struct Initializer {
   static Initializer given(std::vector<double> values) {
     return {Kind::given, 0, 0, std::move(values)};
   }
+  /// Matrices only: the rows, or the columns if there are fewer, are orthogonal vectors of length `gain`, evenly
+  /// distributed over all such. Saxe, McClelland, Ganguli 2014, arXiv:1312.6120, section 3. Takes time in
+  /// proportion to the elements times the lesser extent.
+  static Initializer orthogonal(double gain) { return {Kind::orthogonal, gain}; }
 };
 
 /// One run of the user's function, writing ir. Holds the graph under construction, the State it

@@ -137,5 +137,46 @@ TEST(InitializeDeathTest, GivenValuesMustFit) {
                "2 initial values for 'w' of f32\\[3\\]");
 }
 
+// Products of rows, or of columns where there are fewer, are those of an orthogonal matrix times the gain squared.
+TEST(Initialize, OrthogonalMatricesAre) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>(24, 24), {8, 40}, {40, 8}}) {
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    initialize(Initializer::orthogonal(0.5), {DType::f32, {rows, columns}}, 3, "w", values.data());
+    const int64_t lesser = std::min(rows, columns), other = std::max(rows, columns);
+    for (int64_t i = 0; i < lesser; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        double product = 0;
+        for (int64_t k = 0; k < other; ++k) {
+          const auto at = [&](int64_t which) {
+            return values[static_cast<size_t>(rows <= columns ? which * columns + k
+                                                              : k * columns + which)];
+          };
+          product += static_cast<double>(at(i)) * at(j);
+        }
+        EXPECT_NEAR(product, i == j ? 0.25 : 0, 1e-7) << i << " " << j;
+      }
+  }
+}
+
+TEST(Initialize, OrthogonalMatricesDifferByNameAndNotByTeam) {
+  const auto made = [](const char* name, Team* team) {
+    std::vector<float> values(32 * 32);
+    initialize(Initializer::orthogonal(1), {DType::f32, {32, 32}}, 3, name, values.data(), team);
+    return values;
+  };
+  Team team(2);
+  EXPECT_EQ(made("a", nullptr), made("a", &team));
+  EXPECT_LT(std::abs(correlation(made("a", nullptr), made("b", nullptr))), 5 / 32.0);
+}
+
+TEST(Initialize, AFunctionMayFollow) {
+  Initializer decibels = Initializer::uniform(0, 10);
+  decibels.then = [](double value) { return std::pow(10, value / 10); };
+  for (const float value : filled(decibels, 1, "w", 1000)) {
+    EXPECT_GE(value, 1);
+    EXPECT_LE(value, 10);
+  }
+}
+
 }  // namespace
 }  // namespace fullbore
