@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/error.h"
@@ -103,6 +105,7 @@ class Update {
     OptimizerResult result{
         cast(rate, DType::f32), norm_, cast(logical_not(finite_), DType::f32), {}};
     add_norms(result);
+    add_ratios(result);
     if (scale_.valid()) {
       result.metrics.emplace_back("loss_scale", scale_);
       adapt_scale();
@@ -153,7 +156,7 @@ class Update {
     ParameterUpdate parameter{parameters_[index].name, parameters_[index].tensor, gradients_[index],
                               0, 1};
     const int rank = parameter.value.rank();
-    if (rank >= 2) parameter.weight_decay = options_.weight_decay;
+    if (rank >= 2 || options_.decays_all) parameter.weight_decay = options_.weight_decay;
     bool matrix = rank == 2 && !is_table_[index];
     if (const int g = group_of_[index]; g >= 0) {
       const ParameterGroup& group = options_.groups[static_cast<size_t>(g)];
@@ -201,6 +204,39 @@ class Update {
       }
       result.metrics.emplace_back("gradient_norm/" + key, global_norm(gradients));
       result.metrics.emplace_back("parameter_norm/" + key, global_norm(values));
+    }
+  }
+
+  // The gradients of the parameters that match, and the number of their elements.
+  std::pair<std::vector<Tensor>, int64_t> matching(const std::string& pattern) const {
+    std::vector<Tensor> gradients;
+    int64_t elements = 0;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (pattern_distance(pattern, parameters_[i].name) > 0) continue;
+      gradients.push_back(gradients_[i]);
+      elements += gradients_[i].type().elements();
+    }
+    if (gradients.empty())
+      throw UsageError(fmt::format("optimizer: no parameter matches '{}'", pattern));
+    return {gradients, elements};
+  }
+
+  void add_ratios(OptimizerResult& result) const {
+    constexpr double kNothing = 1e-10;
+    for (const GradientRatio& ratio : options_.ratios) {
+      const auto [above, elements_above] = matching(ratio.numerator);
+      const auto [below, elements_below] = matching(ratio.denominator);
+      const Tensor numerator = global_norm(above), denominator = global_norm(below);
+      const Tensor by_nothing = select(
+          less(numerator, kNothing), 1.0,
+          full(numerator.builder(), numerator.type(), std::numeric_limits<double>::infinity()));
+      const Tensor is_nothing = less(denominator, kNothing);
+      const Tensor value =
+          select(is_nothing, by_nothing, numerator / select(is_nothing, 1.0, denominator));
+      result.metrics.emplace_back(ratio.name, value);
+      result.metrics.emplace_back(ratio.name + "/per_parameter",
+                                  value * std::sqrt(static_cast<double>(elements_below) /
+                                                    static_cast<double>(elements_above)));
     }
   }
 

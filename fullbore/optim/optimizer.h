@@ -20,6 +20,13 @@ struct LossScaling {
   int64_t interval = 2000;
 };
 
+/// Two sets of parameters whose gradient norms are compared, by patterns of names as ParameterGroup has them.
+struct GradientRatio {
+  std::string name;  ///< of the metric
+  std::string numerator;
+  std::string denominator;
+};
+
 struct OptimizerOptions {
   std::string name = "adamw";  ///< one of optimizer_names()
   ScheduleOptions schedule = {};
@@ -29,12 +36,14 @@ struct OptimizerOptions {
   double momentum = 0.9;       ///< sgd, muon
   bool nesterov = false;       ///< sgd, muon
   double weight_decay = 0.01;  ///< of matrices and tables (rank >= 2) only, unless a group says so
+  bool decays_all = false;     ///< vectors and scalars too
   double clip_norm = 1.0;      ///< largest global gradient norm; 0: no clipping
   double clip_value = 0;       ///< largest magnitude of a gradient's element; 0: no clipping
   double average_decay = 0;    ///< of the exponential moving average of the weights; 0: none
   bool average_warms_up = true;
   std::vector<ParameterGroup> groups = {};
   std::string norms = "off";  ///< further results: "groups" or "parameters"
+  std::vector<GradientRatio> ratios = {};
   LossScaling loss_scaling = {};
   bool noise_scale = false;  ///< whoever traces the loss shall call optimize_halves
 };
@@ -45,7 +54,7 @@ struct OptimizerResult {
   Tensor learning_rate;  ///< f32[], of this step
   Tensor gradient_norm;  ///< f32[], global, before clipping
   Tensor skipped;        ///< f32[], 1 if loss or gradient norm is not finite, else 0
-  /// Further f32 scalars, by name: what `norms` asks for, the gradient noise scale.
+  /// Further f32 scalars, by name: what `norms` and `ratios` ask for, the gradient noise scale.
   std::vector<std::pair<std::string, Tensor>> metrics;
 };
 
@@ -71,6 +80,10 @@ struct OptimizerResult {
 ///
 /// Norms: `gradient_norm/<key>` (before clipping) and `parameter_norm/<key>` (before the update) per
 /// group (its pattern, "others") or per parameter; with "off" nothing of them is in the graph.
+///
+/// Ratios: `<name>`, the global norm of the one set's gradients by that of the other's, before clipping; where the
+/// latter is below 1e-10 it is 1 if the former is too, else infinite. `<name>/per_parameter`: the same of root mean
+/// squares. UsageError for a set without parameters.
 OptimizerResult optimize(Trace& trace, Tensor loss, const OptimizerOptions& options);
 
 /// The same from the losses of the two halves of a batch of `batch_size` examples: the gradients are

@@ -65,7 +65,9 @@ Tensor scheduled_learning_rate(Tensor step, const ScheduleOptions& options) {
   const Tensor position = cast(step, DType::f64);
   if (options.schedule == "one_cycle") return one_cycle(position, options);
   const auto warmup = static_cast<double>(options.warmup_steps);
-  const Tensor rising = (position + 1.0) * (options.learning_rate / (warmup + 1));
+  const double earlier = options.warmup_from_zero ? 0 : 1;
+  const Tensor rising =
+      (position + earlier) * (options.learning_rate / std::max(1.0, warmup + earlier));
   return select(less(position, warmup), rising, after_warmup(position, options));
 }
 

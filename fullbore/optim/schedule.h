@@ -14,11 +14,12 @@ struct ScheduleOptions {
   double minimum_learning_rate = 1e-4;  ///< the floor, reached at total_steps and kept after
   int64_t warmup_steps = 0;
   int64_t total_steps = 1;
-  double decay_fraction = 0.2;  ///< warmup_stable_decay: share of total_steps that decays
+  double decay_fraction = 0.2;    ///< warmup_stable_decay: share of total_steps that decays
+  bool warmup_from_zero = false;  ///< step 0 has the rate 0, as many recipes have it
 };
 
 /// Learning rate f64[] of the update `step` i64[] (0-based). All but one_cycle rise linearly at
-/// first, rate * (step + 1) / (warmup + 1) while step < warmup. Then
+/// first, rate * (step + 1) / (warmup + 1) while step < warmup, from zero rate * step / warmup. Then
 ///
 ///   constant              rate
 ///   linear                a line from rate at warmup to the floor at total_steps
