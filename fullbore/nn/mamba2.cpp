@@ -32,6 +32,8 @@ double inverse_softplus_of_step(double share) {
   return step + std::log(-std::expm1(-step));
 }
 
+double log_of_decay(double share) { return std::log(1 + 15 * share); }
+
 void require(Tensor x, const Mamba2Options& options, SourceLoc loc) {
   if (x.rank() != 3)
     throw UsageError(fmt::format("mamba2: needs x [B,T,C], got {}", x.type().text()), loc);
@@ -67,9 +69,14 @@ Mamba2Result mamba2(Trace& trace, const std::string& name, Tensor x, Mamba2Optio
   const auto per_head = [&](const char* which, Initializer initializer) {
     return trace.parameter(which, {heads}, std::move(initializer), loc);
   };
-  const Tensor bias = per_head("step_bias", spread(heads, inverse_softplus_of_step));
-  const Tensor decay =
-      per_head("decay", spread(heads, [](double share) { return std::log(1 + 15 * share); }));
+  const auto anywhere = [&](double (*value)(double)) {
+    if (!options.draws_start) return spread(heads, value);
+    Initializer drawn = Initializer::uniform(0, 1);
+    drawn.then = value;
+    return drawn;
+  };
+  const Tensor bias = per_head("step_bias", anywhere(inverse_softplus_of_step));
+  const Tensor decay = per_head("decay", anywhere(log_of_decay));
   const Tensor skip = per_head("skip", Initializer::ones());
   const Tensor dt = softplus(as(parts[2], bias.dtype(), loc) + bias, loc);
   const Shape by_group{batch, tokens, options.groups, options.states};

@@ -21,6 +21,7 @@ struct Mamba2Options {
   int64_t convolution = 4;
   int64_t chunk = 64;
   Initializer projections = Initializer::normal(0.02);
+  bool draws_start = false;  ///< steps and decays start anywhere in their ranges, not spread evenly
   Mamba2State state = {};
   Tensor resets = {};  ///< bool [B,T]: true where a stream begins
 };
@@ -33,7 +34,7 @@ struct Mamba2Options {
 /// `.convolution.{weight,bias}` [inner + 2 G N,convolution], `.step_bias`, `.decay`, `.skip` [H],
 /// `.norm.weight` [inner], `.output.weight` [C,inner]. The convolution starts in U(-0.5, 0.5); of the heads'
 /// steps, spread evenly between 0.001 and 0.1 on a logarithmic scale, step_bias is the inverse softplus;
-/// the decays -a are spread evenly between 1 and 16.
+/// the decays -a are spread evenly between 1 and 16. With draws_start they are drawn from there.
 /// Errors: UsageError for x of another rank, and inner not a multiple of heads.
 Mamba2Result mamba2(Trace& trace, const std::string& name, Tensor x, Mamba2Options options,
                     SourceLoc loc = SourceLoc::here());

@@ -5,6 +5,8 @@
 #include "fullbore/base/error.h"
 #include "fullbore/nn/modules.h"
 #include "fullbore/nn/rms_norm.h"
+#include "models/hybrid/initial.h"
+#include "models/hybrid/stand_in.h"
 
 namespace fullbore {
 namespace {
@@ -16,16 +18,25 @@ struct Layer {
   HybridLayerState before;
   Tensor resets;
   nn::TimeMixInitializers initializers;
+
+  // Where the branch begins anew; before every token of x [B,T,C] if its state is what is left out.
+  Tensor resets_of(HybridAblation state, Tensor x) const {
+    if (config.ablation != state) return resets;
+    return full(x.builder(), {DType::boolean, {x.dim(0), x.dim(1)}}, 1);
+  }
 };
 
 Tensor rwkv_branch(Trace& trace, const Layer& layer, Tensor x, HybridLayerState& after) {
   const HybridConfig& config = layer.config;
+  const Tensor resets = layer.resets_of(HybridAblation::rwkv_state, x);
+  if (config.branch == HybridBranch::stand_in)
+    return stand_in_branch(trace, "rwkv", x, config.heads);
   if (config.branch == HybridBranch::static_decay) {
     const nn::StaticMixResult made = nn::rwkv6_static_mix(trace, "rwkv", x,
                                                           {.heads = config.heads,
                                                            .chunk = config.chunk,
                                                            .memory = layer.before.time_mix.memory,
-                                                           .resets = layer.resets});
+                                                           .resets = resets});
     after.time_mix.memory = made.memory;
     return made.y;
   }
@@ -36,21 +47,33 @@ Tensor rwkv_branch(Trace& trace, const Layer& layer, Tensor x, HybridLayerState&
                                                      .chunk = config.chunk,
                                                      .initializers = layer.initializers,
                                                      .state = layer.before.time_mix,
-                                                     .resets = layer.resets});
+                                                     .resets = resets});
   after.time_mix = made.state;
   return made.y;
 }
 
 Tensor mamba_branch(Trace& trace, const Layer& layer, Tensor x, HybridLayerState& after) {
   const HybridConfig& config = layer.config;
+  const Tensor resets = layer.resets_of(HybridAblation::mamba_state, x);
+  if (config.branch == HybridBranch::stand_in) {
+    const nn::Mamba2Result made = mamba1(trace, "mamba", x,
+                                         {.inner = config.inner,
+                                          .states = config.states,
+                                          .convolution = config.convolution,
+                                          .state = layer.before.mamba,
+                                          .resets = resets});
+    after.mamba = made.state;
+    return made.y;
+  }
   const nn::Mamba2Result made = nn::mamba2(trace, "mamba", x,
                                            {.inner = config.inner,
                                             .heads = config.mamba_heads,
                                             .states = config.states,
                                             .convolution = config.convolution,
                                             .chunk = config.chunk,
+                                            .draws_start = config.recorded_init,
                                             .state = layer.before.mamba,
-                                            .resets = layer.resets});
+                                            .resets = resets});
   after.mamba = made.state;
   return made.y;
 }
@@ -77,9 +100,12 @@ Tensor block(Trace& trace, const Layer& layer, Tensor x, HybridResult& result) {
   const Scope scope(trace, fmt::format("layers.{}", layer.number));
   HybridLayerState after;
   const Tensor n = nn::rms_norm(trace, "norm", x);
-  const Tensor rwkv = rwkv_branch(trace, layer, n, after);
-  const Tensor mamba = mamba_branch(trace, layer, n, after);
-  const FusedBranches fused = fuse_branches(trace, rwkv, mamba, config.fusion, config.gate_start);
+  Tensor rwkv = rwkv_branch(trace, layer, n, after);
+  Tensor mamba = mamba_branch(trace, layer, n, after);
+  if (config.ablation == HybridAblation::rwkv) rwkv = zeros_like(rwkv);
+  if (config.ablation == HybridAblation::mamba) mamba = zeros_like(mamba);
+  const FusedBranches fused =
+      fuse_branches(trace, rwkv, mamba, {config.fusion, config.gate_start, config.recorded_init});
   x = x + nn::dropout(trace, fused.y, config.dropout);
   const Tensor h = feed_forward(trace, layer, nn::rms_norm(trace, "hidden_norm", x), after);
   result.state.layers.push_back(after);
@@ -105,11 +131,11 @@ HybridResult hybrid(Trace& trace, const HybridInputs& inputs, const HybridConfig
   Tensor x = nn::dropout(trace, gather(table, inputs.tokens), config.dropout);
   HybridResult result;
   for (int64_t number = 0; number < config.layers; ++number) {
-    const Layer layer{
-        config, number,
-        inputs.state.layers.empty() ? HybridLayerState{}
-                                    : inputs.state.layers[static_cast<size_t>(number)],
-        inputs.resets, nn::TimeMixInitializers::of_layer(number, config.layers, config.width)};
+    const Layer layer{config, number,
+                      inputs.state.layers.empty()
+                          ? HybridLayerState{}
+                          : inputs.state.layers[static_cast<size_t>(number)],
+                      inputs.resets, time_mix_initializers(config, number)};
     x = block(trace, layer, x, result);
   }
   result.head = {nn::rms_norm(trace, "final_norm", x), table};

@@ -16,8 +16,18 @@
 namespace fullbore {
 
 enum class HybridBranch : uint8_t {
-  finch,        ///< RWKV-6 time mixing, decays that depend on the input (nn::rwkv6_time_mix)
-  static_decay  ///< decays that do not, norms and a hidden layer of its own (nn::rwkv6_static_mix)
+  finch,         ///< RWKV-6 time mixing, decays that depend on the input (nn::rwkv6_time_mix)
+  static_decay,  ///< decays that do not, norms and a hidden layer of its own (nn::rwkv6_static_mix)
+  stand_in       ///< no recurrence, and Mamba-1 for Mamba-2 (stand_in.h): the first recorded run
+};
+
+/// What a trained model is robbed of, to see what it is worth.
+enum class HybridAblation : uint8_t {
+  none,
+  rwkv,        ///< what the RWKV branch makes is 0
+  mamba,       ///< likewise
+  rwkv_state,  ///< the RWKV branch forgets before every token
+  mamba_state
 };
 
 /// Sizes of the model; B streams, T tokens of a segment.
@@ -41,6 +51,9 @@ struct HybridConfig {
   double gate_start =
       0.5;             ///< what gated fusions let through of the RWKV branch at first, in (0, 1)
   double dropout = 0;  ///< embeddings and residual branches
+  bool rwkv_lm_init = true;    ///< of finch: orthogonal projections (initial.h); else normal ones
+  bool recorded_init = false;  ///< as the recorded runs started (initial.h, fusion.h)
+  HybridAblation ablation = HybridAblation::none;
 };
 
 /// What a layer remembers of the tokens before; empty Tensors mean that the stream begins.
@@ -56,7 +69,7 @@ struct HybridState {
 /// The tensors of a state in a fixed order, by which others keep, save, gather and scatter them: "layers.0.rwkv.previous"
 /// [B,C], "layers.0.rwkv.memory" [B,H,K,K], "layers.0.mamba.history" [B,convolution - 1,inner + 2 N],
 /// "layers.0.mamba.memory" [B,mamba_heads,N,inner / mamba_heads], "layers.0.channel_mix.previous" [B,C],
-/// "layers.1....", f32 all; the ones that the configuration has. The first axis is that of streams. Zeros are the
+/// "layers.1....", f32 all; the ones that the configuration has (of stand_in.h Mamba-1's alone). The first axis is that of streams. Zeros are the
 /// state of a stream that begins.
 struct HybridStateTensor {
   std::string name;

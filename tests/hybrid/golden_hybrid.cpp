@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "fullbore/base/philox.h"
+
 namespace fullbore {
 namespace {
 
@@ -95,6 +97,21 @@ std::map<std::string, Literal> golden_parameters(const Trace& trace, const Hybri
     for (int64_t i = 0; i < literal.elements(); ++i)
       literal.put(i, filled.centre +
                          filled.size * std::sin(0.7 * static_cast<double>(i) + 1.3 * number + 0.5));
+    values[parameter.name] = std::move(literal);
+  }
+  return values;
+}
+
+std::map<std::string, Literal> drawn_parameters(const Trace& trace) {
+  std::map<std::string, Literal> values;
+  for (const Trace::Parameter& parameter : trace.parameters()) {
+    const TensorType& type = parameter.tensor.type();
+    std::vector<float> first(static_cast<size_t>(type.elements()));
+    initialize(trace.initializers().at(parameter.name), type, 1, parameter.name, first.data());
+    PhiloxStream draws(values.size() + 1);
+    Literal literal(type);
+    for (size_t i = 0; i < first.size(); ++i)
+      literal.put(static_cast<int64_t>(i), first[i] + 0.2 * draws.normal());
     values[parameter.name] = std::move(literal);
   }
   return values;
