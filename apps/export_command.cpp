@@ -19,6 +19,11 @@ struct ExportArguments {
 
 ExitCode run_export(const ExportArguments& arguments) {
   const TrainedModel model = load_model(arguments.model);
+  if (model.config.model.name != "gpt")
+    throw UsageError(
+        fmt::format("{} is of a {} model, for which transformers has no class; its weights are in "
+                    "weights.safetensors there",
+                    model.path, model.config.model.name));
   const LanguageModelConfig sizes = model_config(model.config, model.tokenizer->vocabulary_size());
   export_huggingface_gpt2(arguments.output, sizes, model.state);
   // A byte-level BPE is in transformers' own format already.

@@ -20,13 +20,15 @@ OptimizerOptions optimizer_options(const Config& config) {
                                            .minimum_learning_rate = optim.minimum_learning_rate,
                                            .warmup_steps = optim.warmup_steps,
                                            .total_steps = config.train.steps,
-                                           .decay_fraction = optim.decay_fraction},
+                                           .decay_fraction = optim.decay_fraction,
+                                           .warmup_from_zero = optim.warmup_from_zero},
                               .beta1 = optim.beta1,
                               .beta2 = optim.beta2,
                               .epsilon = optim.epsilon,
                               .momentum = optim.momentum,
                               .nesterov = optim.nesterov,
                               .weight_decay = optim.weight_decay,
+                              .decays_all = optim.decay_policy == "all",
                               .clip_norm = optim.clip_norm,
                               .clip_value = optim.clip_value,
                               .average_decay = optim.ema_decay,
@@ -39,6 +41,8 @@ OptimizerOptions optimizer_options(const Config& config) {
                             .growth = engine.loss_scale_growth,
                             .backoff = engine.loss_scale_backoff,
                             .interval = engine.loss_scale_interval};
+  if (config.model.name == "hybrid")
+    options.ratios = {{"rwkv_to_mamba_gradient", "layers.*.rwkv*", "layers.*.mamba*"}};
   for (const std::string& group : optim.groups)
     options.groups.push_back(parse_parameter_group(group));
   return options;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "apps/hybrid_language.h"
 #include "fullbore/data/document_batches.h"
 #include "fullbore/data/token_tracks.h"
 
@@ -137,16 +138,22 @@ FusedHead fused_head(const Config& config) {
 
 }  // namespace
 
+LanguageModelLossOptions loss_options(const Config& config, bool training) {
+  LanguageModelLossOptions options{.fused_head = fused_head(config)};
+  // What helps learning is no part of what is measured: validation compares any two runs.
+  if (training)
+    options.cross_entropy = {.label_smoothing = config.train.label_smoothing,
+                             .z_loss = config.train.z_loss};
+  return options;
+}
+
 LossFunction model_loss(const Config& config, int64_t tokens) {
+  if (config.model.name == "hybrid")
+    return hybrid_loss_function(config, hybrid_config(config, tokens));
   const LanguageModelConfig model = model_config(config, tokens);
   const bool packed = config.data.batching == "packed";
-  const CrossEntropyOptions training{.label_smoothing = config.train.label_smoothing,
-                                     .z_loss = config.train.z_loss};
-  const FusedHead head = fused_head(config);
   return [=](Trace& trace, std::span<const Tensor> batch) {
-    // What helps learning is no part of what is measured: validation compares any two runs.
-    const LanguageModelLossOptions options{
-        .cross_entropy = trace.training() ? training : CrossEntropyOptions{}, .fused_head = head};
+    const LanguageModelLossOptions options = loss_options(config, trace.training());
     // Behind a document of a bucket there is nothing that it could see: its model is causal.
     const LanguageModelLoss loss =
         packed ? gpt_packed_loss(trace, {batch[0], batch[2], batch[3]}, batch[1], model, options)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
 #include "apps/trained_state.h"
 #include "fullbore/base/cache_directory.h"
@@ -70,7 +71,9 @@ TextSources text_at(const Config& config, const std::string& path) {
 }
 
 /// "gpt layers=4 heads=4 ...": all that decides what the parameters mean.
-std::string model_identity(const Config::Model& model) {
+std::string model_identity(const Config& config) {
+  if (config.model.name == "hybrid") return hybrid_identity(config);
+  const Config::Model& model = config.model;
   return fmt::format(
       "{} layers={} heads={} width={} context={} dropout={} bias={} tie_head={} activation={} "
       "vocabulary={}",
@@ -134,12 +137,16 @@ TokenSplit split_text(const Config& config, const TextData& text) {
   return split_corpus(*text.tokens, config.data.validation_fraction, by, text.path).take_or_throw();
 }
 
-LanguageModelConfig model_config(const Config& config, int64_t tokens) {
+int64_t table_rows(const Config& config, int64_t tokens) {
   const int64_t vocabulary = config.model.vocabulary > 0 ? config.model.vocabulary : tokens;
   if (vocabulary < tokens)
     throw UsageError(
         fmt::format("model.vocabulary is {}, the text has {} distinct tokens", vocabulary, tokens));
-  return {.vocabulary = vocabulary,
+  return vocabulary;
+}
+
+LanguageModelConfig model_config(const Config& config, int64_t tokens) {
+  return {.vocabulary = table_rows(config, tokens),
           .layers = config.model.layers,
           .heads = config.model.heads,
           .width = config.model.width,
@@ -151,6 +158,8 @@ LanguageModelConfig model_config(const Config& config, int64_t tokens) {
 }
 
 DecodeFunction model_decode(const Config& config, int64_t tokens) {
+  if (config.model.name != "gpt")
+    throw UsageError(fmt::format("a {} model cannot continue texts yet", config.model.name));
   const LanguageModelConfig model = model_config(config, tokens);
   return [model](Trace& trace, Tensor inputs, Tensor position, Tensor row, int64_t capacity) {
     return gpt_decode(trace, {inputs, position, row, capacity}, model);
@@ -167,7 +176,7 @@ TrainingJob training_job(const Config& config, const TextData& text) {
   job.tokens_per_step = job.training->fields().front().type.elements();
   job.options = training_options(config);
   job.tokenizer = text.tokenizer->to_json();
-  job.identity = {{"data", text.identity}, {"model", model_identity(config.model)}};
+  job.identity = {{"data", text.identity}, {"model", model_identity(config)}};
   job.config = config_yaml(config);
   job.config_json = config_json(config);
   return job;
@@ -177,23 +186,30 @@ GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t sam
   return {.samples = samples, .context = config.model.context, .vocabulary = tokens};
 }
 
+namespace {
+
+/// The State of the model, with caches for so many texts to be continued.
+std::vector<StateEntry> model_entries(const Config& config, int64_t tokens, int64_t samples) {
+  if (samples == 0)
+    return state_entries(trace_evaluation(model_loss(config, tokens), batch_fields(config)).graph);
+  return state_entries(
+      Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, samples), 1));
+}
+
+}  // namespace
+
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
   Config config = parse_config(checkpoint.record.config, path + "/config.json");
-  if (config.model.name != "gpt")
+  if (config.model.name == "peptide")
     throw UsageError(
         fmt::format("{} is of a {} model, not of a language model", path, config.model.name));
   choose_caches(config);
   std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();
-  std::vector<StateEntry> entries = state_entries(
-      Generator::trace(model_decode(config, tokens),
-                       generator_sizes(config, tokens, std::max<int64_t>(1, samples)), 1));
-  if (samples == 0)
-    std::erase_if(entries, [](const StateEntry& entry) { return entry.role == Role::stream; });
-  State state = trained_state(checkpoint, config, entries);
+  State state = trained_state(checkpoint, config, model_entries(config, tokens, samples));
   return {path, checkpoint.record.step, std::move(config), std::move(tokenizer), std::move(state)};
 }
 

@@ -44,7 +44,9 @@ TokenSplit split_text(const Config& config, const TextData& text);
 /// less.
 DecodeFunction model_decode(const Config& config, int64_t tokens);
 
-/// Sizes of the model that `tokens` distinct tokens need.
+/// Rows of the token table for so many distinct tokens: as many, or model.vocabulary. UsageError if that is less.
+int64_t table_rows(const Config& config, int64_t tokens);
+/// Sizes of the gpt model that `tokens` distinct tokens need.
 LanguageModelConfig model_config(const Config& config, int64_t tokens);
 
 /// The whole job. `config` is what the run keeps: with run.dir and absolute paths.

@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/memory_plan.h"
+#include "apps/parameter_report.h"
 #include "apps/workload.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
@@ -27,6 +28,7 @@ struct PlanArguments {
   bool launches = false;
   bool timeline = false;
   bool casts = false;
+  bool parameters = false;
   bool json = false;
 };
 
@@ -102,6 +104,13 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const FittedConfig fitted = fit_memory(config, workload);
   config = fitted.config;
   const LossFunction loss = workload.loss(config);
+  if (arguments.parameters) {
+    const OptimizerOptions optimizer = optimizer_options(config);
+    const TracedStep step = trace_training_step(loss, workload.shapes(config).front(), optimizer,
+                                                config.engine.accumulate);
+    fmt::print("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
+    return ExitCode::kOk;
+  }
   const int workers = worker_count(config);
   const CompileOptions options = compile_options(config);
   RunPlans plans{workload.shapes(config), {}, {}};
@@ -170,6 +179,8 @@ void add_plan_command(Command root) {
   command.add_flag("--launches", arguments->launches, "Print every launch and every buffer");
   command.add_flag("--casts", arguments->casts,
                    "Print every change of precision, and why it is made");
+  command.add_flag("--parameters", arguments->parameters,
+                   "Print every parameter, how it starts, and how it is updated");
   command.add_flag("--timeline", arguments->timeline, "Print what lives when in the arena");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(
@@ -180,6 +191,7 @@ void add_plan_command(Command root) {
       "  fullbore plan configs/default.yaml data.path=novel.txt model.width=512\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 --timeline\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 engine.precision=bf16 --casts\n"
+      "  fullbore plan configs/hybrid-p2.yaml --vocabulary 97 --parameters\n"
       "  fullbore plan configs/default.yaml --vocabulary 65 --json");
   command.runs([arguments] { return run_plan(*arguments); });
 }

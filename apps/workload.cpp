@@ -10,7 +10,8 @@ Workload open_workload(const Config& config, Console& console, const StandIn& st
       throw UsageError("--vocabulary is for language models; model.name is peptide");
     return peptide_workload(config, console);
   }
-  FB_CHECK(config.model.name == "gpt", "no workload for '{}'", config.model.name);
+  FB_CHECK(config.model.name == "gpt" || config.model.name == "hybrid", "no workload for '{}'",
+           config.model.name);
   return language_workload(config, console, stand_in);
 }
 

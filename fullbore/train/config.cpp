@@ -58,8 +58,9 @@ class ConfigBuilder {
 
   Config finish() {
     check_keys_of_model();
-    check_together(config_.model.name != "gpt" || config_.model.width % config_.model.heads == 0,
-                   "model.width", "is not a multiple of", "model.heads");
+    check_together(
+        config_.model.name == "peptide" || config_.model.width % config_.model.heads == 0,
+        "model.width", "is not a multiple of", "model.heads");
     check_together(config_.optim.schedule == "constant" ||
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
                    "optim.minimum_learning_rate", "is above", "optim.learning_rate");
@@ -77,6 +78,7 @@ class ConfigBuilder {
     check_memory_budget();
     check_groups();
     check_batching();
+    check_hybrid();
     check_peptide();
     return std::move(config_);
   }
@@ -159,6 +161,13 @@ class ConfigBuilder {
     }
   }
 
+  void check_hybrid() const {
+    if (config_.model.name != "hybrid") return;
+    const Config::Hybrid::Model& model = config_.hybrid.model;
+    check_together(model.branch == "stand_in" || model.inner % model.mamba_heads == 0,
+                   "model.inner", "is not a multiple of", "model.mamba_heads");
+  }
+
   void check_peptide() const {
     if (config_.model.name != "peptide") return;
     check_together(config_.peptide.model.hidden_dim % config_.peptide.model.num_heads == 0,
@@ -173,7 +182,7 @@ class ConfigBuilder {
   }
 
   void check_batching() const {
-    if (config_.model.name != "gpt") return;
+    if (config_.model.name == "peptide") return;
     const Config::Data& data = config_.data;
     const bool buckets = data.batching == "buckets";
     check_together(buckets || data.buckets.empty(), "data.buckets", "means nothing with",

@@ -102,16 +102,40 @@ struct Config {
     std::vector<std::string> curriculum_stages = {};
     bool operator==(const Peptide&) const = default;
   } peptide;
+  /// Keys of model.name=hybrid, likewise.
+  struct Hybrid {
+    struct Model {
+      std::string branch = "finch";
+      std::string fusion = "gains";
+      int64_t mix_rank = 32;
+      int64_t decay_rank = 64;
+      int64_t inner = 256;
+      int64_t mamba_heads = 4;
+      int64_t states = 64;
+      int64_t convolution = 4;
+      int64_t hidden = 512;
+      bool channel_mix = false;
+      int64_t chunk = 64;
+      double gate_start = 0.5;
+      bool rwkv_lm_init = true;
+      bool recorded_init = false;
+      bool operator==(const Model&) const = default;
+    } model;
+    bool diagnostics = false;
+    bool operator==(const Hybrid&) const = default;
+  } hybrid;
   struct Optim {
     std::string name = "adamw";
     double learning_rate = 1e-3;
     double minimum_learning_rate = 1e-4;
     int64_t warmup_steps = 100;
+    bool warmup_from_zero = false;
     std::string schedule = "cosine";
     double beta1 = 0.9;
     double beta2 = 0.99;
     double epsilon = 1e-8;
     double weight_decay = 0.1;
+    std::string decay_policy = "matrices";
     double clip_norm = 1;
     double clip_value = 0;
     double momentum = 0.95;

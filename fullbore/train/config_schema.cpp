@@ -25,6 +25,10 @@ ConfigField for_gpt(ConfigField field) {
   field.models = {"gpt"};
   return field;
 }
+ConfigField for_language(ConfigField field) {
+  field.models = {"gpt", "hybrid"};
+  return field;
+}
 
 std::vector<ConfigField> common_fields() {
   return {
@@ -41,56 +45,59 @@ std::vector<ConfigField> common_fields() {
        {},
        "UTF-8 text to learn from: a file, a folder, a pattern, - for standard input; or token "
        "shards"},
-      for_gpt({FB_KEY(data, field),
-               {},
-               {},
-               "of each line of *.jsonl files: the one that holds the text"}),
-      for_gpt({FB_KEY(data, tokenizer),
-               {},
-               {},
-               "character (compact is the same), recorded, byte, or bpe:<folder or "
-               "tokenizer.json>; token "
-               "shards bring their own"}),
+      for_language({FB_KEY(data, field),
+                    {},
+                    {},
+                    "of each line of *.jsonl files: the one that holds the text"}),
+      for_language({FB_KEY(data, tokenizer),
+                    {},
+                    {},
+                    "character (compact is the same), recorded, byte, or bpe:<folder or "
+                    "tokenizer.json>; token "
+                    "shards bring their own"}),
       {FB_KEY(data, cache_dir), {}, {}, "folder for token caches; empty: the user's cache folder"},
       {FB_KEY(data, validation_fraction),
        kFraction,
        {},
        "share of the text, at its end, that is held out; 0: no validation"},
-      for_gpt(
+      for_language(
           {FB_KEY(data, split),
            {},
            {"fraction", "document", "file", "tracks"},
            "what the boundary of the held-out part must not divide: nothing, a document, a file; "
            "tracks: the end of each track is held out"}),
-      for_gpt(
+      for_language(
           {FB_KEY(data, batching),
            {},
            {"windows", "packed", "buckets", "tracks"},
            "stretches of all text; rows of whole documents kept apart; documents of like length; "
            "batch_size tracks, on which each batch goes on where the last one ended"}),
-      for_gpt({FB_KEY(data, buckets),
-               kLength,
-               {},
-               "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
-               "model.context"}),
-      for_gpt({FB_KEY(data, tokens_per_batch),
-               kInterval,
-               {},
-               "of buckets, padding included; 0: train.batch_size times model.context"}),
+      for_language({FB_KEY(data, buckets),
+                    kLength,
+                    {},
+                    "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
+                    "model.context"}),
+      for_language({FB_KEY(data, tokens_per_batch),
+                    kInterval,
+                    {},
+                    "of buckets, padding included; 0: train.batch_size times model.context"}),
       {FB_KEY(data, workers),
        {0, 256},
        {},
        "threads that prepare batches, 0: the training thread; no effect on the result"},
       {FB_KEY(data, prefetch), {1, 1024}, {}, "batches kept ready; no effect on the result"},
 
-      {FB_KEY(model, name), {}, {"gpt", "peptide"}, "the architecture; which other keys there are"},
-      for_gpt({FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"}),
-      for_gpt({FB_KEY(model, heads),
-               {1, 1024},
-               {},
-               "attention heads of each block; divides model.width"}),
-      for_gpt({FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"}),
-      for_gpt({FB_KEY(model, context), kLength, {}, "tokens seen at once, at most"}),
+      {FB_KEY(model, name),
+       {},
+       {"gpt", "hybrid", "peptide"},
+       "the architecture; which other keys there are"},
+      for_language({FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"}),
+      for_language({FB_KEY(model, heads),
+                    {1, 1024},
+                    {},
+                    "heads of each block, of attention or of RWKV; divides model.width"}),
+      for_language({FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"}),
+      for_language({FB_KEY(model, context), kLength, {}, "tokens seen at once, at most"}),
       {FB_KEY(model, dropout), kFraction, {}, "share of activations dropped while training"},
       for_gpt({FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"}),
       for_gpt({FB_KEY(model, tie_head), {}, {}, "the output head is the token table"}),
@@ -98,10 +105,10 @@ std::vector<ConfigField> common_fields() {
                {},
                {"gelu", "gelu_tanh"},
                "of the blocks; GPT-2's is gelu_tanh"}),
-      for_gpt({FB_KEY(model, vocabulary),
-               {0, 1e9},
-               {},
-               "rows of the token table; 0: as many as tokens"}),
+      for_language({FB_KEY(model, vocabulary),
+                    {0, 1e9},
+                    {},
+                    "rows of the token table; 0: as many as tokens"}),
       for_gpt(
           {FB_KEY(model, initialize_from),
            {},
@@ -115,6 +122,7 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(optim, learning_rate), kNotNegative, {}, "its peak, reached after the warm-up"},
       {FB_KEY(optim, minimum_learning_rate), kNotNegative, {}, "where the schedule ends"},
       {FB_KEY(optim, warmup_steps), kInterval, {}, "steps over which the rate rises linearly"},
+      {FB_KEY(optim, warmup_from_zero), {}, {}, "the first step of the warm-up has the rate 0"},
       {FB_KEY(optim, schedule), {}, schedule_names(), "the rate after the warm-up"},
       {FB_KEY(optim, decay_fraction),
        {0, 1},
@@ -125,7 +133,11 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(optim, epsilon), kPositive, {}, "added to the root of the second moment"},
       {FB_KEY(optim, momentum), kFraction, {}, "of sgd and muon; 0: none"},
       {FB_KEY(optim, nesterov), {}, {}, "sgd and muon look one step ahead"},
-      {FB_KEY(optim, weight_decay), kNotNegative, {}, "decoupled (sgd: L2); of matrices only"},
+      {FB_KEY(optim, weight_decay), kNotNegative, {}, "decoupled (sgd: L2); see decay_policy"},
+      {FB_KEY(optim, decay_policy),
+       {},
+       {"matrices", "all"},
+       "what decays: matrices and tables, or vectors and scalars too"},
       {FB_KEY(optim, clip_norm), kNotNegative, {}, "largest global gradient norm; 0: no clipping"},
       {FB_KEY(optim, clip_value), kNotNegative, {}, "largest gradient element; 0: no clipping"},
       {FB_KEY(optim, groups),
@@ -159,10 +171,11 @@ std::vector<ConfigField> common_fields() {
        kFraction,
        {},
        "share of each target spread over all tokens while training; validation is without"},
-      for_gpt({FB_KEY(train, z_loss),
-               kNotNegative,
-               {},
-               "factor of log^2 of the softmax's normaliser, added while training; PaLM has 1e-4"}),
+      for_language(
+          {FB_KEY(train, z_loss),
+           kNotNegative,
+           {},
+           "factor of log^2 of the softmax's normaliser, added while training; PaLM has 1e-4"}),
       {FB_KEY(train, eval_interval),
        kInterval,
        {},
@@ -199,10 +212,10 @@ std::vector<ConfigField> common_fields() {
        kSteps,
        {},
        "stop after so many steps in a row whose loss or gradients were not finite"},
-      for_gpt({FB_KEY(train, sample_characters),
-               {0, 1e6},
-               {},
-               "length of the sample shown at the end"}),
+      for_language({FB_KEY(train, sample_characters),
+                    {0, 1e6},
+                    {},
+                    "length of the sample shown at the end"}),
 
       {FB_KEY(engine, backend), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
       {FB_KEY(engine, precision),
@@ -232,7 +245,7 @@ std::vector<ConfigField> common_fields() {
        {},
        "of fp16: the scale's factor after a step that was not finite, and was skipped"},
       {FB_KEY(engine, loss_scale_interval), kSteps, {}, "of fp16: see loss_scale_growth"},
-      for_gpt(
+      for_language(
           {FB_KEY(engine, fused_head),
            {},
            {"auto", "on", "off"},
@@ -284,6 +297,7 @@ std::vector<ConfigField> make_fields() {
   std::vector<ConfigField> fields = common_fields();
   const std::vector<std::string_view> order = {"run",   "data",  "model",  "loss",
                                                "optim", "train", "engine", "log"};
+  for (ConfigField& field : hybrid_config_fields()) fields.push_back(std::move(field));
   for (ConfigField& field : peptide_config_fields()) fields.push_back(std::move(field));
   std::ranges::stable_sort(fields, {}, [&](const ConfigField& field) {
     return std::ranges::find(order, field.section()) - order.begin();

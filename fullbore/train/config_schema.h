@@ -42,6 +42,7 @@ struct ConfigField {
 };
 
 /// Keys of one kind of model, to be grouped with the others.
+std::vector<ConfigField> hybrid_config_fields();
 std::vector<ConfigField> peptide_config_fields();
 
 /// All keys, grouped by section.

@@ -384,7 +384,7 @@ TEST(ConfigSchema, EveryShippedConfigIsRead) {
 }
 
 TEST(ConfigSchema, ADefaultConfigOfEachModelShowsItsKeys) {
-  for (const char* name : {"default", "peptide"}) {
+  for (const char* name : {"default", "peptide", "hybrid-p2"}) {
     const std::string path = fmt::format("{}/configs/{}.yaml", FB_SOURCE_DIR, name);
     const std::string yaml = read_file(path).value();
     const Config config = load_config(path);
@@ -396,12 +396,13 @@ TEST(ConfigSchema, ADefaultConfigOfEachModelShowsItsKeys) {
 }
 
 TEST(ConfigSchema, KeysOfAnotherModelAreRefused) {
-  EXPECT_EQ(
-      refusal("model:\n  name: peptide\n  context: 64\n"),
-      "config: configs/x.yaml:3: 'model.context' is a key of model.name=gpt, not of peptide.");
+  EXPECT_EQ(refusal("model:\n  name: peptide\n  context: 64\n"),
+            "config: configs/x.yaml:3: 'model.context' is a key of model.name=gpt|hybrid, not of "
+            "peptide.");
   const std::vector<std::string> overrides = {"model.name=peptide"};
   EXPECT_EQ(refusal("data: {split: file}", overrides),
-            "config: configs/x.yaml:1: 'data.split' is a key of model.name=gpt, not of peptide.");
+            "config: configs/x.yaml:1: 'data.split' is a key of model.name=gpt|hybrid, not of "
+            "peptide.");
   EXPECT_THAT(
       refusal("", {"model.hidden_dim=64"}),
       HasSubstr("command line: 'model.hidden_dim' is a key of model.name=peptide, not of gpt."));
