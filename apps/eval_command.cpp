@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/hybrid_diagnostics.h"
 #include "apps/language_batches.h"
 #include "apps/peptide_eval.h"
 #include "apps/text_progress.h"
@@ -20,6 +21,7 @@ struct EvalArguments {
   std::string against;
   int64_t batches = 0;
   bool json = false;
+  bool diagnostics = false;
 };
 
 /// The part that the model was not trained on, or all of a file of the user's choice.
@@ -33,8 +35,32 @@ ValidationSet evaluated(const TextData& text, const Config& config, bool whole, 
   return validation_set(config, text, batches);
 }
 
+/// The table of --diagnostics.
+ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, const TextData& text,
+                         Console& console) {
+  const bool whole = !arguments.data.empty();
+  const auto held = [&](const Config& config) {
+    return evaluated(text, config, whole, arguments.batches);
+  };
+  const std::vector<Diagnostic> found = diagnose_hybrid(model, held, console);
+  if (!arguments.json) {
+    fmt::print("checkpoint {} (step {}), {}\n{}", model.path, model.step, text.path,
+               diagnostics_text(found));
+    return ExitCode::kOk;
+  }
+  nlohmann::ordered_json json = {{"checkpoint", model.path}, {"step", model.step}};
+  for (const Diagnostic& each : found) {
+    json["diagnostics"][each.name]["value"] = each.value;
+    if (each.band) json["diagnostics"][each.name]["band"] = band_name(*each.band);
+  }
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  return ExitCode::kOk;
+}
+
 ExitCode run_eval(const EvalArguments& arguments) {
   if (is_peptide_subject(arguments.model)) {
+    if (arguments.diagnostics)
+      throw UsageError("eval: --diagnostics examine a hybrid language model");
     if (arguments.batches > 0)
       throw UsageError(
           "eval: --batches is for language models; peptides are measured on all spectra");
@@ -45,6 +71,7 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
   Console console;
   const TextData text = open_text(model.config, path, model.tokenizer, text_progress(console));
+  if (arguments.diagnostics) return run_diagnostics(arguments, model, text, console);
   const bool whole = !arguments.data.empty();
   const ValidationSet set = evaluated(text, model.config, whole, arguments.batches);
   const std::string split = whole ? "all of it" : split_text_about(model.config);
@@ -109,11 +136,14 @@ void add_eval_command(Command root) {
                      "Of peptides: another model, or other predictions, of the same spectra");
   command.add_option("--batches", arguments->batches, "At most so many batches; 0: all")
       .between(int64_t{0}, int64_t{1} << 40);
+  command.add_flag("--diagnostics", arguments->diagnostics,
+                   "Of a hybrid model: how its branches and their states fare, with bands");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(
       "\nExample:\n"
       "  fullbore eval runs/default-1\n"
       "  fullbore eval runs/default-1/checkpoints/last --data other.txt\n"
+      "  fullbore eval runs/hybrid-p2-1 --diagnostics --batches 5\n"
       "  fullbore eval runs/peptide-1 --data annotated.mgf\n"
       "  fullbore eval casanovo.mztab --data annotated.mgf --against runs/peptide-1");
   command.runs([arguments] { return run_eval(*arguments); });
