@@ -49,12 +49,12 @@ std::vector<ConfigField> common_fields() {
                     {},
                     {},
                     "of each line of *.jsonl files: the one that holds the text"}),
-      for_language({FB_KEY(data, tokenizer),
-                    {},
-                    {},
-                    "character (compact is the same), recorded, byte, or bpe:<folder or "
-                    "tokenizer.json>; token "
-                    "shards bring their own"}),
+      for_language(
+          {FB_KEY(data, tokenizer),
+           {},
+           {},
+           "character (or compact), recorded, byte, bpe:<folder or tokenizer.json>; shards have "
+           "their own"}),
       {FB_KEY(data, cache_dir), {}, {}, "folder for token caches; empty: the user's cache folder"},
       {FB_KEY(data, validation_fraction),
        kFraction,
@@ -64,14 +64,14 @@ std::vector<ConfigField> common_fields() {
           {FB_KEY(data, split),
            {},
            {"fraction", "document", "file", "tracks"},
-           "what the boundary of the held-out part must not divide: nothing, a document, a file; "
-           "tracks: the end of each track is held out"}),
+           "what the held-out part's boundary must not divide; fraction: nothing; or the end of "
+           "each track"}),
       for_language(
           {FB_KEY(data, batching),
            {},
            {"windows", "packed", "buckets", "tracks"},
-           "stretches of all text; rows of whole documents kept apart; documents of like length; "
-           "batch_size tracks, on which each batch goes on where the last one ended"}),
+           "stretches of all text; documents kept apart in rows, or of like length; tracks that "
+           "go on"}),
       for_language({FB_KEY(data, buckets),
                     kLength,
                     {},
