@@ -32,8 +32,9 @@ size_t declare_state(Trace& trace, const LossFunction& loss,
   Trace rehearsal("rehearsal", trace.training());
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(rehearsal.batch(field.name, field.type));
-  const size_t terms = checked_loss(loss(rehearsal, batch)).terms.size();
-  if (rehearsal.has_outputs())
+  const Loss value = checked_loss(loss(rehearsal, batch));
+  const size_t terms = value.terms.size();
+  if (rehearsal.has_outputs() || !value.carried.empty())
     throw UsageError(
         "accumulation: the model updates State or reports results of its own, which a part of a "
         "batch "

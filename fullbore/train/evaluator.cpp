@@ -1,6 +1,8 @@
 #include "fullbore/train/evaluator.h"
 
 #include <algorithm>
+#include <cstring>
+#include <new>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -29,7 +31,9 @@ Evaluator::Evaluator(const LossFunction& loss, ValidationSet set, State& state, 
   for (const std::vector<BatchField>& shape : set_.source->shapes()) {
     const TracedStep traced = trace_evaluation(loss, shape, weights);
     metrics_ = traced.metrics;
-    programs_.push_back(Program::compile(traced.graph, state, team, options, nullptr, arena));
+    programs_.push_back(
+        Program::compile(with_streams_given(traced.graph), state, team, options, nullptr, arena));
+    add_streams(programs_.back());
   }
   FB_CHECK(set_.judge.empty() || std::ranges::find(metrics_, set_.judge) != metrics_.end(),
            "no metric '{}'", set_.judge);
@@ -41,14 +45,45 @@ std::vector<const Plan*> Evaluator::plans() const {
   return plans;
 }
 
+void Evaluator::add_streams(const Program& program) {
+  const Graph& graph = program.plan().graph;
+  std::vector<int> results;
+  size_t inputs = 0;
+  for (const Graph::Input& input : graph.inputs()) {
+    if (input.role != Role::batch || ++inputs <= set_.source->fields().size()) continue;
+    const int64_t bytes = graph.type(input.value).bytes();
+    if (results.size() == streams_.memory.size()) {
+      streams_.memory.push_back(allocate_tensor_memory(bytes));
+      streams_.bytes.push_back(bytes);
+      if (!streams_.memory.back()) throw std::bad_alloc();
+    }
+    FB_CHECK(streams_.bytes[results.size()] == bytes, "'{}' differs from shape to shape",
+             input.name);
+    results.push_back(program.output(input.name));
+  }
+  streams_.results.push_back(std::move(results));
+}
+
+void Evaluator::run(uint64_t position, std::span<const void* const> batch) {
+  const size_t shape = set_.source->shape_at(position);
+  std::vector<const void*> inputs(batch.begin(), batch.end());
+  for (const TensorMemory& memory : streams_.memory) inputs.push_back(memory.get());
+  programs_[shape].run(inputs);
+  for (size_t i = 0; i < streams_.memory.size(); ++i)
+    std::memcpy(streams_.memory[i].get(), programs_[shape].result(streams_.results[shape][i]),
+                static_cast<size_t>(streams_.bytes[i]));
+}
+
 std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t done)>& go_on) {
   WeightedMean loss;
   std::vector<WeightedMean> metrics(metrics_.size());
   loader_.seek(0);
+  for (size_t i = 0; i < streams_.memory.size(); ++i)
+    std::memset(streams_.memory[i].get(), 0, static_cast<size_t>(streams_.bytes[i]));
   for (uint64_t position = 0; position < set_.batches; ++position) {
     if (!go_on(position)) return std::nullopt;
-    Program& program = programs_[set_.source->shape_at(position)];
-    program.run(loader_.next());
+    const Program& program = programs_[set_.source->shape_at(position)];
+    run(position, loader_.next());
     const bool tells = program.plan().graph.find_output("predictions") >= 0;
     const double weight = tells ? program.scalar("predictions") : 1;
     loss.add(program.scalar("loss"), weight);

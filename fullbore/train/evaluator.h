@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/base/tensor_memory.h"
 #include "fullbore/data/loader.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
@@ -40,13 +41,24 @@ class Evaluator {
   std::vector<const Plan*> plans() const;
   uint64_t batches() const { return set_.batches; }
 
-  /// Over the whole set. `go_on` is asked before each batch with the number done so far; when it says
+  /// Over the whole set, streams beginning with zeros; those of the State are left alone. `go_on` is asked before each batch with the number done so far; when it says
   /// no, the result is none.
   std::optional<Evaluation> evaluate(const std::function<bool(uint64_t done)>& go_on);
 
  private:
   ValidationSet set_;
+  /// What streams remember on their way through the set: a buffer for each of the programs' inputs behind
+  /// those of the source, and the result that it is filled from after each batch.
+  struct Streams {
+    std::vector<TensorMemory> memory;
+    std::vector<int64_t> bytes;
+    std::vector<std::vector<int>> results;  ///< by program
+  };
+  void add_streams(const Program& program);
+  void run(uint64_t position, std::span<const void* const> batch);
+
   std::vector<Program> programs_;
+  Streams streams_;
   std::vector<std::string> metrics_;
   Loader loader_;
 };

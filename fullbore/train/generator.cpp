@@ -14,11 +14,15 @@ int64_t capacity_of(const GeneratorSizes& sizes) {
 }
 
 GeneratorSizes checked(GeneratorSizes sizes) {
-  FB_CHECK(sizes.samples > 0 && sizes.context > 0 && sizes.chunk > 0, "{} samples, context {}",
+  FB_CHECK(sizes.samples > 0 && sizes.context >= 0 && sizes.chunk > 0, "{} samples, context {}",
            sizes.samples, sizes.context);
-  sizes.chunk = std::min(sizes.chunk, sizes.context);
+  if (sizes.context > 0) sizes.chunk = std::min(sizes.chunk, sizes.context);
   return sizes;
 }
+
+// Lengths of exact chunks fall by this factor: a program of each is compiled, and fewer than so many runs of each
+// take what is left of a prompt.
+constexpr int64_t kChunkFactor = 8;
 
 }  // namespace
 
@@ -40,15 +44,18 @@ Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& 
       state_(state),
       team_(team),
       options_(options),
-      step_(compile(1)),
       texts_(static_cast<size_t>(sizes.samples)),
-      tokens_(static_cast<size_t>((sizes_.samples * sizes_.chunk + 15) / 16)) {
-  const Graph& graph = step_.program.plan().graph;
-  const auto output = static_cast<size_t>(step_.logits);
-  logits_extent_ = graph.type(graph.outputs()[output].value).shape[1];
+      about_(static_cast<size_t>(sizes.samples)) {
+  Step& step = steps_.emplace(1, compile(1)).first->second;
+  const Graph& graph = step.program.plan().graph;
+  logits_extent_ = graph.type(graph.outputs()[static_cast<size_t>(step.logits)].value).shape[1];
   if (sizes_.vocabulary == 0) sizes_.vocabulary = logits_extent_;
   FB_CHECK(sizes_.vocabulary <= logits_extent_, "{} tokens, {} logits", sizes_.vocabulary,
            logits_extent_);
+  const int64_t most = sizes_.samples * sizes_.chunk;
+  tokens_.resize(static_cast<size_t>((most + 15) / 16));
+  for (StreamText& text : about_) text.seen.assign(static_cast<size_t>(sizes_.vocabulary), false);
+  set_seed(0);
 }
 
 Generator::Step Generator::compile(int64_t length) {
@@ -57,17 +64,22 @@ Generator::Step Generator::compile(int64_t length) {
   return {std::move(program), length, logits};
 }
 
-// Compiled when a text of several tokens is taken for the first time.
-Generator::Step& Generator::prefill() {
-  if (!prefill_) prefill_.emplace(compile(sizes_.chunk));
-  return *prefill_;
+Generator::Step& Generator::step_for(size_t length) {
+  int64_t chunk = sizes_.chunk;
+  if (length == 1)
+    chunk = 1;
+  else if (!has_context())
+    while (chunk > static_cast<int64_t>(length)) chunk = std::max<int64_t>(1, chunk / kChunkFactor);
+  const auto known = steps_.find(chunk);
+  return known != steps_.end() ? known->second
+                               : steps_.emplace(chunk, compile(chunk)).first->second;
 }
 
-void Generator::run(Step& step, size_t first, size_t used) {
+void Generator::run(Step& step, std::span<const int32_t* const> texts, size_t used) {
   auto* rows = reinterpret_cast<int32_t*>(tokens_.data());
   const auto length = static_cast<size_t>(step.length);
-  for (const std::vector<int32_t>& text : texts_) {
-    std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(first), used, rows);
+  for (const int32_t* text : texts) {
+    std::copy_n(text, used, rows);
     std::fill(rows + used, rows + length, 0);
     rows += length;
   }
@@ -79,60 +91,139 @@ void Generator::run(Step& step, size_t first, size_t used) {
   position_ += static_cast<int64_t>(used);
 }
 
-void Generator::take(size_t first, size_t length) {
+void Generator::take(std::vector<const int32_t*> texts, size_t length) {
   while (length > 0) {
-    Step& step = length == 1 ? step_ : prefill();
+    Step& step = step_for(length);
     const size_t used = std::min(length, static_cast<size_t>(step.length));
-    run(step, first, used);
-    first += used;
+    run(step, texts, used);
+    for (const int32_t*& text : texts) text += used;
     length -= used;
   }
 }
 
+void Generator::take_newest(size_t length) {
+  std::vector<const int32_t*> texts;
+  for (const std::vector<int32_t>& text : texts_)
+    texts.push_back(text.data() + text.size() - length);
+  take(std::move(texts), length);
+}
+
+void Generator::remember(StreamText& text, int32_t token) const {
+  ++text.tokens;
+  if (token >= 0 && token < sizes_.vocabulary) text.seen[static_cast<size_t>(token)] = true;
+}
+
 void Generator::begin(std::span<const int32_t> prompt) {
   FB_CHECK(!prompt.empty(), "nothing to continue");
-  for (std::vector<int32_t>& text : texts_) text.assign(prompt.begin(), prompt.end());
   position_ = 0;
-  const size_t used = std::min(prompt.size(), static_cast<size_t>(sizes_.context));
-  take(prompt.size() - used, used);
+  for (StreamText& text : about_)
+    text = {.seed = text.seed,
+            .stream = text.stream,
+            .seen = std::vector<bool>(static_cast<size_t>(sizes_.vocabulary), false)};
+  if (!has_context()) {
+    begin_streams(state_);
+    return extend(prompt);
+  }
+  for (std::vector<int32_t>& text : texts_) text.assign(prompt.begin(), prompt.end());
+  for (StreamText& text : about_)
+    for (const int32_t token : prompt) remember(text, token);
+  take_newest(std::min(prompt.size(), static_cast<size_t>(sizes_.context)));
+}
+
+void Generator::extend(std::span<const int32_t> tokens) {
+  FB_CHECK(!has_context() && !tokens.empty(), "{} tokens, context {}", tokens.size(),
+           sizes_.context);
+  read_pending();
+  for (StreamText& text : about_)
+    for (const int32_t token : tokens) remember(text, token);
+  take(std::vector<const int32_t*>(texts_.size(), tokens.data()), tokens.size());
 }
 
 void Generator::append(std::span<const int32_t> tokens) {
   FB_CHECK(tokens.size() == texts_.size() && position_ > 0, "{} tokens for {} texts", tokens.size(),
            texts_.size());
+  for (size_t i = 0; i < about_.size(); ++i) {
+    remember(about_[i], tokens[i]);
+    about_[i].pending = -1;
+  }
+  if (!has_context()) {
+    std::vector<const int32_t*> texts;
+    for (const int32_t& token : tokens) texts.push_back(&token);
+    return take(std::move(texts), 1);
+  }
   for (size_t i = 0; i < texts_.size(); ++i) texts_[i].push_back(tokens[i]);
-  const size_t size = texts_.front().size();
-  if (position_ < sizes_.context) return take(size - 1, 1);
-  const auto kept = static_cast<size_t>(std::max<int64_t>(1, sizes_.context / 2));
+  if (position_ < sizes_.context) return take_newest(1);
   position_ = 0;
-  take(size - kept, kept);
+  take_newest(static_cast<size_t>(std::max<int64_t>(1, sizes_.context / 2)));
 }
 
 std::span<const float> Generator::logits(int64_t sample) const {
   return {last_logits_ + sample * logits_extent_, static_cast<size_t>(sizes_.vocabulary)};
 }
 
+StreamStates Generator::streams() const {
+  FB_CHECK(!has_context(), "a model with a context of {} has no streams", sizes_.context);
+  StreamStates streams(state_.entries(), sizes_.vocabulary);
+  streams.take_from(state_);
+  for (size_t i = 0; i < about_.size(); ++i) streams.text(static_cast<int64_t>(i)) = about_[i];
+  return streams;
+}
+
+void Generator::resume(const StreamStates& streams) {
+  FB_CHECK(!has_context() && streams.streams() == sizes_.samples, "{} streams for {} samples",
+           streams.streams(), sizes_.samples);
+  streams.put_to(state_);
+  for (size_t i = 0; i < about_.size(); ++i) about_[i] = streams.text(static_cast<int64_t>(i));
+  position_ = about_.front().tokens;
+  last_logits_ = nullptr;
+}
+
+void Generator::read_pending() {
+  std::vector<int32_t> tokens;
+  for (const StreamText& text : about_)
+    if (text.pending >= 0) tokens.push_back(text.pending);
+  if (tokens.size() == about_.size()) append(tokens);
+}
+
+void Generator::set_seed(uint64_t seed) {
+  for (size_t i = 0; i < about_.size(); ++i) {
+    about_[i].seed = seed;
+    about_[i].stream = i;
+  }
+}
+
 void Generator::generate(std::span<const int32_t> prompt, int64_t count,
                          const SamplingOptions& options, uint64_t seed,
                          const std::function<bool(int64_t sample, int32_t token)>& emit) {
   if (count <= 0) return;
-  std::vector<PhiloxStream> draws;
-  for (int64_t sample = 0; sample < sizes_.samples; ++sample)
-    draws.emplace_back(seed, static_cast<uint64_t>(sample));
-  std::vector<bool> goes_on(texts_.size(), true);
-  std::vector<int32_t> next(texts_.size(), 0);
+  set_seed(seed);
   begin(prompt);
-  for (int64_t made = 0;; ++made) {
+  go_on(count, options, emit);
+}
+
+void Generator::go_on(int64_t count, const SamplingOptions& options,
+                      const std::function<bool(int64_t sample, int32_t token)>& emit) {
+  read_pending();
+  FB_CHECK(count <= 0 || can_go_on(), "nothing to continue");
+  std::vector<bool> live(about_.size(), true);
+  std::vector<int32_t> next(about_.size(), 0);
+  for (int64_t made = 0; made < count; ++made) {
+    if (made > 0) append(next);
     bool any = false;
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      if (!goes_on[i]) continue;  // a text that has ended is carried on with its last token
+    for (size_t i = 0; i < about_.size(); ++i) {
+      StreamText& text = about_[i];
+      if (!live[i]) {  // a text that has ended is carried on with its last token
+        text.pending = next[i];
+        continue;
+      }
       const auto sample = static_cast<int64_t>(i);
-      next[i] = sample_token(logits(sample), options, draws[i], texts_[i]);
-      goes_on[i] = emit(sample, next[i]);
-      any = any || goes_on[i];
+      PhiloxStream draws(text.seed, text.stream);
+      draws.skip(static_cast<uint64_t>(text.made++));
+      next[i] = text.pending = sample_token(logits(sample), options, draws, text.seen);
+      live[i] = emit(sample, next[i]);
+      any = any || live[i];
     }
-    if (!any || made + 1 == count) return;
-    append(next);
+    if (!any) return;
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "fullbore/base/error.h"
 
@@ -11,16 +10,11 @@ namespace fullbore {
 namespace {
 
 std::vector<double> penalized(std::span<const float> logits, double penalty,
-                              std::span<const int32_t> seen) {
+                              const std::vector<bool>& seen) {
   std::vector<double> result(logits.begin(), logits.end());
   if (penalty == 1) return result;
-  for (const int32_t token : seen) {
-    const auto id = static_cast<size_t>(token);
-    if (token < 0 || id >= logits.size()) continue;
-    // From the logit itself, however often the token was seen.
-    const double logit = double{logits[id]};
-    result[id] = logit > 0 ? logit / penalty : logit * penalty;
-  }
+  for (size_t id = 0; id < std::min(seen.size(), result.size()); ++id)
+    if (seen[id]) result[id] = result[id] > 0 ? result[id] / penalty : result[id] * penalty;
   return result;
 }
 
@@ -37,7 +31,7 @@ size_t nucleus(const std::vector<double>& weights, double top_p) {
 }  // namespace
 
 int32_t sample_token(std::span<const float> logits, const SamplingOptions& options,
-                     PhiloxStream& draws, std::span<const int32_t> seen) {
+                     PhiloxStream& draws, const std::vector<bool>& seen) {
   // Comparisons with NaN are no order: refuse it before anything is sorted.
   for (const float value : logits)
     if (std::isnan(value)) throw NumericalError("the model's logits are not a number");

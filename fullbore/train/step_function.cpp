@@ -74,6 +74,10 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
   }
   const Loss a = checked_loss(loss(trace, first));
   const Loss b = checked_loss(loss(trace, second));
+  if (!a.carried.empty())
+    throw UsageError(
+        "the gradient noise scale is of halves of a batch, and the model carries State from batch "
+        "to batch");
   whole.mean = (a.mean + b.mean) * 0.5;
   if (a.predictions.valid()) whole.predictions = a.predictions + b.predictions;
   for (size_t i = 0; i < a.metrics.size(); ++i)
@@ -98,6 +102,8 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
     value = trace_loss(trace, loss, fields);
     update = optimize(trace, value.mean, optimizer);
   }
+  for (const Carried& each : value.carried)
+    trace.update(each.state, select(greater(update.skipped, 0.0), each.state, each.next));
   tell(trace, value);
   tell_metrics(trace, value);
   trace.result("gradient_norm", update.gradient_norm);
@@ -116,6 +122,7 @@ TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchFie
   const Loss value = trace_loss(trace, loss, fields);
   tell(trace, value);
   tell_metrics(trace, value);
+  for (const Carried& each : value.carried) trace.update(each.state, each.next);
   for (const Metric& metric : value.metrics)
     if (metric.weight.valid())
       trace.result(metric_weight_name(metric.name), cast(metric.weight, DType::f32));
@@ -138,6 +145,24 @@ Graph with_averages(const Graph& graph) {
   const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i)
     builder.output(graph.outputs()[i].name, outputs[i], graph.outputs()[i].updates);
+  return builder.take();
+}
+
+Graph with_streams_given(const Graph& graph) {
+  GraphBuilder builder(graph.name());
+  std::vector<Tensor> inputs;
+  const auto given = [&](const Graph::Input& input) {
+    const Role role = input.role == Role::stream ? Role::batch : input.role;
+    return builder.input(input.name, role, graph.type(input.value));
+  };
+  for (const Graph::Input& input : graph.inputs()) inputs.push_back(given(input));
+  const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Graph::Output& output = graph.outputs()[i];
+    const bool stream = output.updates >= 0 &&
+                        graph.inputs()[static_cast<size_t>(output.updates)].role == Role::stream;
+    builder.output(output.name, outputs[i], stream ? -1 : output.updates);
+  }
   return builder.take();
 }
 

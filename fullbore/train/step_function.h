@@ -25,6 +25,12 @@ struct LossTerm {
   Tensor weight;  ///< scalar: of how many it is the mean
 };
 
+/// State of the model's own that goes from batch to batch.
+struct Carried {
+  Tensor state;
+  Tensor next;  ///< what the batch leaves behind
+};
+
 /// What a step makes small.
 struct Loss {
   Loss(Tensor m, Tensor p = {}) : mean(m), predictions(p) {}  // NOLINT: a tensor is a loss
@@ -33,6 +39,8 @@ struct Loss {
   /// What `mean` is the sum of, where not all of it is a mean over the predictions; none: it is.
   std::vector<LossTerm> terms = {};
   std::vector<Metric> metrics = {};
+  /// A step that is skipped leaves it alone. No gradient goes through it to the batch before.
+  std::vector<Carried> carried = {};
 };
 
 /// A model as the trainer knows it: writes into the trace how the loss follows from a batch.
@@ -73,6 +81,10 @@ std::string metric_weight_name(const std::string& metric);
 
 /// The graph with every parameter read from its moving average instead.
 Graph with_averages(const Graph& graph);
+
+/// The graph with State of role `stream` given as batch inputs, behind those that it has, and what it becomes as
+/// results: one after another they are read from batch to batch, and the State is not touched.
+Graph with_streams_given(const Graph& graph);
 
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
 /// an entry, becomes the seed, and averages become what they average. A team shares the work and

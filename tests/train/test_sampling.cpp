@@ -96,17 +96,17 @@ TEST(Sampling, TopPKeepsTheOthersInProportion) {
 }
 
 TEST(Sampling, TheRepetitionPenaltyIsOfTokensSeenOnce) {
-  const auto likeliest = [](std::vector<float> logits, double penalty, std::vector<int32_t> seen) {
+  const auto likeliest = [](std::vector<float> logits, double penalty, std::vector<bool> seen) {
     PhiloxStream stream(1);
     return sample_token(logits, {.repetition_penalty = penalty, .temperature = 0}, stream, seen);
   };
-  EXPECT_EQ(likeliest({4, 3, 1}, 1, {0}), 0);
-  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {0}), 1) << "4 / 1.5 is below 3";
-  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {1}), 0);
-  EXPECT_EQ(likeliest({-2, -3, -9}, 2, {0}), 1) << "-2 * 2 is below -3";
-  EXPECT_EQ(likeliest({4, 2.5, 1}, 1.5, {0, 0, 0}), 0) << "once, not three times";
-  EXPECT_EQ(likeliest({4, 3, 1}, 0.5, {1}), 1) << "below 1 it is a reward";
-  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {-1, 3, 1000}), 0) << "tokens without a logit";
+  EXPECT_EQ(likeliest({4, 3, 1}, 1, {true}), 0);
+  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {true}), 1) << "4 / 1.5 is below 3";
+  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {false, true}), 0);
+  EXPECT_EQ(likeliest({-2, -3, -9}, 2, {true}), 1) << "-2 * 2 is below -3";
+  EXPECT_EQ(likeliest({4, 2.5, 1}, 1.5, {true}), 0);
+  EXPECT_EQ(likeliest({4, 3, 1}, 0.5, {false, true}), 1) << "below 1 it is a reward";
+  EXPECT_EQ(likeliest({4, 3, 1}, 1.5, {false, false, false, true}), 0) << "a token without a logit";
 }
 
 TEST(Sampling, SameSeedSameTokens) {

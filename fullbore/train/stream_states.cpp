@@ -1,0 +1,154 @@
+#include "fullbore/train/stream_states.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fullbore/base/check.h"
+
+namespace fullbore {
+
+StreamStates::StreamStates(std::span<const StateEntry> entries, int64_t vocabulary) {
+  int64_t streams = 0;
+  for (const StateEntry& entry : entries) {
+    if (entry.role != Role::stream) continue;
+    FB_CHECK(entry.type.shape.rank() >= 1 && entry.type.shape[0] > 0 &&
+                 (streams == 0 || streams == entry.type.shape[0]),
+             "'{}' {} has no row for each of {} streams", entry.name, entry.type.text(), streams);
+    streams = entry.type.shape[0];
+    tensors_.push_back(
+        {entry.name, entry.type, std::vector<char>(static_cast<size_t>(entry.type.bytes()), 0)});
+  }
+  texts_.assign(static_cast<size_t>(streams), {});
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    texts_[i].stream = i;
+    texts_[i].seen.assign(static_cast<size_t>(vocabulary), false);
+  }
+}
+
+void begin_streams(State& state) {
+  for (size_t i = 0; i < state.entries().size(); ++i) {
+    const StateEntry& entry = state.entries()[i];
+    if (entry.role != Role::stream) continue;
+    auto* const rows = static_cast<char*>(state.data(static_cast<int>(i)));
+    const auto bytes = static_cast<size_t>(entry.type.bytes());
+    const bool generated = entry.name.starts_with(kGeneratedStreams);
+    const int first =
+        generated ? state.find(kFirstStates + entry.name.substr(kGeneratedStreams.size())) : -1;
+    if (first < 0) {
+      std::memset(rows, 0, bytes);
+      continue;
+    }
+    const TensorType& one = state.entries()[static_cast<size_t>(first)].type;
+    FB_CHECK(one == (TensorType{entry.type.dtype, entry.type.shape.without(0)}), "'{}' is {}",
+             entry.name, entry.type.text());
+    for (size_t at = 0; at < bytes; at += static_cast<size_t>(one.bytes()))
+      std::memcpy(rows + at, state.data(first), static_cast<size_t>(one.bytes()));
+  }
+}
+
+int64_t StreamStates::bytes_per_stream() const {
+  size_t sum = 0;
+  for (const Tensor& tensor : tensors_) sum += tensor.row_bytes();
+  return static_cast<int64_t>(sum);
+}
+
+void StreamStates::take_from(const State& state) {
+  for (Tensor& tensor : tensors_) {
+    const int entry = state.find(tensor.name);
+    FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
+             "no State '{}' {}", tensor.name, tensor.type.text());
+    std::memcpy(tensor.bytes.data(), state.data(entry), tensor.bytes.size());
+  }
+}
+
+void StreamStates::put_to(State& state) const {
+  for (const Tensor& tensor : tensors_) {
+    const int entry = state.find(tensor.name);
+    FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
+             "no State '{}' {}", tensor.name, tensor.type.text());
+    std::memcpy(state.data(entry), tensor.bytes.data(), tensor.bytes.size());
+  }
+}
+
+void StreamStates::reset(int64_t stream) {
+  FB_CHECK(stream >= 0 && stream < streams(), "stream {} of {}", stream, streams());
+  for (Tensor& tensor : tensors_)
+    std::fill_n(tensor.bytes.begin() +
+                    static_cast<std::ptrdiff_t>(tensor.row_bytes() * static_cast<size_t>(stream)),
+                tensor.row_bytes(), 0);
+  StreamText& own = text(stream);
+  const size_t vocabulary = own.seen.size();
+  own = {.seed = own.seed, .stream = own.stream, .seen = std::vector<bool>(vocabulary, false)};
+}
+
+StreamStates StreamStates::resized(int64_t streams) const {
+  StreamStates result;
+  for (const Tensor& tensor : tensors_) {
+    const TensorType type{tensor.type.dtype, tensor.type.shape.with(0, streams)};
+    result.tensors_.push_back(
+        {tensor.name, type, std::vector<char>(static_cast<size_t>(type.bytes()), 0)});
+  }
+  result.texts_.resize(static_cast<size_t>(streams));
+  return result;
+}
+
+StreamStates StreamStates::gather(std::span<const int64_t> streams) const {
+  StreamStates result = resized(static_cast<int64_t>(streams.size()));
+  for (size_t i = 0; i < streams.size(); ++i) {
+    FB_CHECK(streams[i] >= 0 && streams[i] < this->streams(), "stream {} of {}", streams[i],
+             this->streams());
+    const auto from = static_cast<size_t>(streams[i]);
+    result.texts_[i] = texts_[from];
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const size_t row = tensors_[t].row_bytes();
+      std::memcpy(result.tensors_[t].bytes.data() + i * row, tensors_[t].bytes.data() + from * row,
+                  row);
+    }
+  }
+  return result;
+}
+
+void StreamStates::scatter(std::span<const int64_t> streams, StreamStates& to) const {
+  FB_CHECK(static_cast<int64_t>(streams.size()) == this->streams(), "{} places for {} streams",
+           streams.size(), this->streams());
+  const std::string differs = difference(to);
+  FB_CHECK(differs.empty(), "streams of different models: {}", differs);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    FB_CHECK(streams[i] >= 0 && streams[i] < to.streams(), "stream {} of {}", streams[i],
+             to.streams());
+    const auto place = static_cast<size_t>(streams[i]);
+    to.texts_[place] = texts_[i];
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const size_t row = tensors_[t].row_bytes();
+      std::memcpy(to.tensors_[t].bytes.data() + place * row, tensors_[t].bytes.data() + i * row,
+                  row);
+    }
+  }
+}
+
+std::string StreamStates::difference(const StreamStates& others) const {
+  if (tensors_.size() != others.tensors_.size())
+    return fmt::format("{} tensors, {} were expected", tensors_.size(), others.tensors_.size());
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& own = tensors_[i];
+    const Tensor& other = others.tensors_[i];
+    const TensorType wanted{other.type.dtype, other.type.shape.with(0, own.type.shape[0])};
+    if (own.name != other.name || own.type != wanted)
+      return fmt::format("'{}' {}, '{}' {} was expected", own.name, own.type.text(), other.name,
+                         wanted.text());
+  }
+  if (!texts_.empty() && !others.texts_.empty() &&
+      texts_[0].seen.size() != others.texts_[0].seen.size())
+    return fmt::format("{} tokens, {} were expected", texts_[0].seen.size(),
+                       others.texts_[0].seen.size());
+  return "";
+}
+
+bool StreamStates::operator==(const StreamStates& other) const {
+  return tensors_ == other.tensors_ && texts_ == other.texts_;
+}
+
+}  // namespace fullbore

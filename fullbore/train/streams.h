@@ -1,0 +1,77 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fullbore/train/generator.h"
+#include "fullbore/train/step_function.h"
+
+namespace fullbore {
+
+/// Models that read streams a segment at a time, and how what they remember goes from one step to the next. Here
+/// such a model becomes what the trainer and the generator know: a loss function and a decode function, whose State
+/// has entries of role `stream`.
+
+/// A tensor of what a model remembers.
+struct StreamTensor {
+  std::string name;
+  TensorType type;  ///< [B,...] floating: a row for each stream
+};
+
+struct SegmentLoss {
+  Loss loss;
+  std::vector<Tensor> states;  ///< behind the segment
+};
+struct SegmentLogits {
+  Tensor logits;               ///< [B,V] of what follows the segment
+  std::vector<Tensor> states;  ///< behind the segment
+};
+
+/// A model over one segment of B streams.
+struct StreamModel {
+  /// What it remembers, in the order in which `states` come and go. Zeros are a stream that begins.
+  std::function<std::vector<StreamTensor>(int64_t streams)> states;
+  /// `batch`: the tensors of a batch but the resets, [B,T]. `states`: none: all streams begin here.
+  std::function<SegmentLoss(Trace& trace, std::span<const Tensor> batch,
+                            std::span<const Tensor> states)>
+      loss;
+  /// tokens i32 [B,T], T at least 1.
+  std::function<SegmentLogits(Trace& trace, Tensor tokens, std::span<const Tensor> states)> logits;
+};
+
+/// What a segment is begun with in training.
+enum class InitialState : uint8_t {
+  zero,     ///< nothing: every segment is a stream of its own
+  carry,    ///< what the segment before it on the same track left behind
+  noise,    ///< normal draws, of each tensor as large as what the last batch left behind
+  shuffled  ///< what the last batch's segment on another track, drawn at random, left behind
+};
+
+/// The name as configurations have it, "carry-k" among them; UsageError for another one.
+InitialState initial_state_mode(const std::string& name);
+
+struct StreamOptions {
+  InitialState initial = InitialState::zero;
+  int64_t segments =
+      1;             ///< of each track in a batch; gradients flow through the borders between them
+  double noise = 1;  ///< its root mean square, as a multiple of what was left behind
+  /// States that streams begin with are parameters `initial.<name>`, of one stream's type, zeros at first.
+  bool trainable = false;
+};
+
+/// The model's loss on batches of tracks (data/token_tracks.h): fields [B, segments T], the last one the resets
+/// [B, segments], true where a segment's stream begins anew.
+///
+/// In training, what is behind the last segment becomes State `streams.<name>`, saved and resumed like all State;
+/// no gradient flows from one step to the one before. A step that is skipped leaves it as it was. In evaluation
+/// streams begin where a batch says so and are carried, whatever `initial` is, but for zero. Sources: truncated
+/// gradients Williams, Peng 1990, doi:10.1162/neco.1990.2.4.490; noise and shuffled states Buitrago, Gu 2025,
+/// arXiv:2507.02782, section 4.
+LossFunction stream_loss(StreamModel model, const StreamOptions& options);
+
+/// The model as Generator knows it, where GeneratorSizes::context is 0: State `generated.<name>`, and what streams
+/// begin with if that is `trainable`.
+DecodeFunction stream_decode(StreamModel model, bool trainable = false);
+
+}  // namespace fullbore
