@@ -1,4 +1,5 @@
-/// The training step of a config, replayed on demand: Fullbore's side of bench/peers/compare_gpt and compare_peptide.
+/// The training step of a config, replayed on demand: Fullbore's side of bench/peers/compare_gpt, compare_hybrid and
+/// compare_peptide.
 ///
 ///     bench_training_step [--share FILE] CONFIG [key=value ...]
 ///
@@ -83,7 +84,8 @@ void share(const std::string& path, const MeasuredJob& job, const StepRunner& ru
     const BatchField& field = job.job.training->fields()[i];
     file.add(field.name, field.type, batch[i]);
   }
-  if (job.config.model.name == "gpt" && !job.config.data.path.empty()) add_tokens(file, job.config);
+  if (job.config.model.name != "peptide" && !job.config.data.path.empty())
+    add_tokens(file, job.config);
   file.write(path);
 }
 
@@ -167,11 +169,31 @@ Json peptide_json(const Config& config, int64_t peaks) {
           {"dropout", config.model.dropout}};
 }
 
+Json hybrid_json(const Config& config) {
+  const Config::Hybrid::Model& model = config.hybrid.model;
+  return {{"batch", config.train.batch_size},
+          {"context", config.model.context},
+          {"layers", config.model.layers},
+          {"heads", config.model.heads},
+          {"width", config.model.width},
+          {"branch", model.branch == "finch" ? "finch" : "static"},
+          {"mix_rank", model.mix_rank},
+          {"decay_rank", model.decay_rank},
+          {"inner", model.inner},
+          {"mamba_heads", model.mamba_heads},
+          {"states", model.states},
+          {"convolution", model.convolution},
+          {"hidden", model.hidden},
+          {"dropout", config.model.dropout}};
+}
+
 /// What the other sides copy.
 Json job_json(const MeasuredJob& job) {
   const int64_t peaks = job.job.training->fields().front().type.shape[1];
-  Json json =
-      job.config.model.name == "peptide" ? peptide_json(job.config, peaks) : gpt_json(job.config);
+  const std::string& model = job.config.model.name;
+  Json json = model == "peptide"  ? peptide_json(job.config, peaks)
+              : model == "hybrid" ? hybrid_json(job.config)
+                                  : gpt_json(job.config);
   json.update(schedule_json(job.config));
   return json;
 }
@@ -229,12 +251,20 @@ void check_comparable(const Config& config) {
           "trained by adamw with one decay of all tensors and a cosine schedule");
     return;
   }
-  if (config.model.name != "gpt" || config.data.batching != "windows" || optim.name != "adamw" ||
-      optim.schedule != "cosine" || !optim.groups.empty() || optim.ema_decay != 0 ||
-      optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
+  const Config::Hybrid::Model& hybrid = config.hybrid.model;
+  if (config.model.name == "hybrid" &&
+      (hybrid.fusion != "gains" || hybrid.channel_mix || hybrid.branch == "stand_in" ||
+       optim.warmup_from_zero || optim.decay_policy != "matrices"))
     throw UsageError(
-        "the peers know GPTs without dropout, on windows of a text, trained by adamw with a cosine "
-        "schedule, without parameter groups, averages and clip_value");
+        "the peers know hybrids joined by gains, with feed-forward layers, warmed up from the "
+        "first step");
+  if (config.data.batching != "windows" || optim.name != "adamw" || optim.schedule != "cosine" ||
+      !optim.groups.empty() || optim.ema_decay != 0 || optim.clip_value != 0 || optim.noise_scale ||
+      config.model.dropout != 0)
+    throw UsageError(
+        "the peers know GPTs and hybrids without dropout, on windows of a text, trained by adamw "
+        "with "
+        "a cosine schedule, without parameter groups, averages and clip_value");
 }
 
 void serve(const std::string& shared, const Config& config) {

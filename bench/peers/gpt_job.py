@@ -32,8 +32,9 @@ class Data:
         self.draws = numpy.random.default_rng(o["seed"])
         self.tokens = self.held_out = None
         self.vocabulary = o["vocabulary"]
-        if "token_embedding.weight" in shared:
-            self.vocabulary = len(shared["token_embedding.weight"])
+        for table in ("token_embedding.weight", "embed.weight"):
+            if table in shared:
+                self.vocabulary = len(shared[table])
         self.kinds = self.vocabulary
         if "tokens" in shared:
             self.tokens = shared["tokens"].astype(numpy.int64)

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The hybrid language model's training step in PyTorch, as fast as PyTorch documents how to do it.
+
+Usage: hybrid_job.py share=FILE [key=value ...]        keys and defaults: DEFAULTS below
+
+The model of hybrid_torch.py, mean cross-entropy, clipping of the global norm, AdamW on fused kernels with decay of
+matrices only, warm-up and half a cosine. Parameters, the first batch and the tokens to draw further windows from are the
+shared ones. precision=bf16 is torch.autocast with fp32 parameters; sums of decays, exponentials and states stay fp32.
+
+Obeys the protocol of bench/peers/README.md.
+"""
+import os
+import platform
+import sys
+
+import gpt_job
+import peer_job
+
+DEFAULTS = {
+    "share": "", "threads": 2, "seed": 1, "precision": "fp32", "dropout": 0.0,
+    "batch": 8, "context": 256, "layers": 8, "width": 128, "heads": 4, "branch": "finch", "mix_rank": 32,
+    "decay_rank": 64, "inner": 256, "mamba_heads": 4, "states": 64, "convolution": 4, "hidden": 512, "vocabulary": 0,
+    "steps": 5000, "warmup": 500, "rate": 3e-4, "minimum_rate": 3e-5,
+    "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "decay": 0.1, "clip": 1.0,
+    # How PyTorch does it.
+    "mode": "eager",  # or compile: torch.compile of the loss (and so of its gradients)
+    "scope": "step",  # of what is compiled: the whole loss, or each layer by itself, which compiles sooner
+    "recurrent": 0,  # 1: token by token
+}
+CHOICES = {"precision": ("fp32", "bf16"), "mode": ("eager", "compile"), "scope": ("step", "layers"),
+           "branch": ("finch", "static")}
+if len(sys.argv) < 2:
+    sys.exit(__doc__)
+OPTIONS = peer_job.parse(sys.argv[1:], DEFAULTS, CHOICES)
+if not OPTIONS["share"]:
+    sys.exit("share=FILE is needed: initial parameters and a batch")
+os.environ.setdefault("OMP_NUM_THREADS", str(OPTIONS["threads"]))  # read when torch is loaded
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+from hybrid_torch import Hybrid  # noqa: E402
+
+
+class Job:
+    def __init__(self, o):
+        self.o = o
+        self.step = 0
+        shared = peer_job.read_shared(o["share"])
+        self.data = gpt_job.Data("-", shared, o)
+        self.model = Hybrid(self.data.vocabulary, o)
+        self.model.fill(shared)
+        self.parameters = list(self.model.parameters())
+        groups = [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": o["decay"]},
+                  {"params": [p for p in self.parameters if p.dim() < 2], "weight_decay": 0.0}]
+        self.optimiser = torch.optim.AdamW(groups, lr=o["rate"], betas=(o["beta1"], o["beta2"]), eps=o["epsilon"],
+                                           fused=True)
+        self.loss = self.model
+        if o["mode"] == "compile" and o["scope"] == "layers":
+            for layer in self.model.layers:
+                layer.compile(dynamic=False, fullgraph=True)
+        elif o["mode"] == "compile":
+            self.loss = torch.compile(self.model, dynamic=False, fullgraph=True)
+
+    def train(self):
+        o = self.o
+        inputs, targets = (torch.from_numpy(part).contiguous() for part in self.data.next())
+        for group in self.optimiser.param_groups:
+            group["lr"] = peer_job.learning_rate(o, self.step)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
+            loss = self.loss(inputs, targets)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if o["clip"] > 0:
+            nn.utils.clip_grad_norm_(self.parameters, o["clip"], foreach=True)
+        self.optimiser.step()
+        self.step += 1
+        return loss.item()
+
+
+def main():
+    torch.set_num_threads(OPTIONS["threads"])
+    torch.set_flush_denormal(True)
+    torch.manual_seed(OPTIONS["seed"])
+    job = Job(OPTIONS)
+    flags = ["token by token" if OPTIONS["recurrent"] else "chunks of 64", "fused AdamW", "foreach clipping",
+             "flush_denormal"]
+    if OPTIONS["precision"] == "bf16":
+        flags.append("autocast(bfloat16)")
+    if OPTIONS["mode"] == "compile":
+        flags.append(f"torch.compile({OPTIONS['scope']}, dynamic=False, fullgraph=True)")
+    side = "torch-" + ("recurrent-" if OPTIONS["recurrent"] else "") + OPTIONS["mode"]
+    peer_job.serve(job, {"side": side,
+                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
+                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "flags": flags, "threads": torch.get_num_threads(),
+                         "parameters": sum(p.numel() for p in job.parameters)},
+                   counted=OPTIONS["batch"] * OPTIONS["context"])
+
+
+if __name__ == "__main__":
+    main()
