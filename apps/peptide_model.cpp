@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <numeric>
 
 #include "apps/job_options.h"
 #include "apps/peptide_job.h"
 #include "apps/trained_state.h"
 #include "fullbore/base/error.h"
 #include "fullbore/trace/trace.h"
+#include "models/peptide/sized_order.h"
 #include "models/peptide/spectrum_batch.h"
 
 namespace fullbore {
@@ -21,14 +24,14 @@ using namespace peptide;
 // What a prediction reads: the fields up to the targets.
 constexpr size_t kSpectrumFields = 5;
 
-std::vector<BatchField> prediction_fields(const Config& config, int64_t batch) {
-  return spectrum_fields(batch, config.peptide.model.max_peaks, config.peptide.model.max_seq_len,
+std::vector<BatchField> prediction_fields(const Config& config, int64_t batch, int64_t peaks) {
+  return spectrum_fields(batch, peaks, config.peptide.model.max_seq_len,
                          /*has_precursor_weight=*/false);
 }
 
-Graph trace_prediction(const Config& config, int64_t batch) {
+Graph trace_prediction(const Config& config, int64_t batch, int64_t peaks) {
   Trace trace("predict", false);
-  const std::vector<BatchField> fields = prediction_fields(config, batch);
+  const std::vector<BatchField> fields = prediction_fields(config, batch, peaks);
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < kSpectrumFields; ++i)
     inputs.push_back(trace.batch(fields[i].name, fields[i].type));
@@ -51,7 +54,7 @@ TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint) {
     throw UsageError(
         fmt::format("{} is of a {} model, not of model.name=peptide", path, config.model.name));
   choose_caches(config);
-  State state = trained_state(checkpoint, config, state_entries(trace_prediction(config, 1)));
+  State state = trained_state(checkpoint, config, state_entries(trace_prediction(config, 1, 1)));
   ResidueAlphabet alphabet = peptide_alphabet(config);
   return {path, checkpoint.record.step, std::move(config), std::move(alphabet), std::move(state)};
 }
@@ -63,10 +66,12 @@ PeptidePredictor::PeptidePredictor(TrainedPeptideModel& model, int64_t batch)
       batch_(batch),
       answers_(model.config.peptide.model.num_supervision_steps),
       slots_(model.config.peptide.model.max_seq_len),
-      team_(worker_count(model.config)) {
-  program_ = std::make_unique<Program>(Program::compile(
-      trace_prediction(model.config, batch), model.state, team_, compile_options(model.config)));
-  for (const BatchField& field : prediction_fields(model.config, batch)) {
+      team_(worker_count(model.config)),
+      sizes_(
+          peak_sizes(model.config.peptide.model.max_peaks, model.config.peptide.data.trim_peaks)),
+      programs_(sizes_.size()),
+      arena_(std::make_shared<Arena>()) {
+  for (const BatchField& field : prediction_fields(model.config, batch, sizes_.back())) {
     const auto bytes = static_cast<size_t>(field.type.bytes());
     memory_.emplace_back(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
     if (!memory_.back()) throw std::bad_alloc();
@@ -77,37 +82,71 @@ PeptidePredictor::PeptidePredictor(TrainedPeptideModel& model, int64_t batch)
 
 PeptidePredictor::~PeptidePredictor() = default;
 
-void PeptidePredictor::fill(std::span<const PreparedSpectrum> spectra) {
-  const int64_t peaks = model_.config.peptide.model.max_peaks;
+size_t PeptidePredictor::programs() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      programs_, [](const std::unique_ptr<Program>& program) { return program != nullptr; }));
+}
+
+Program& PeptidePredictor::program(size_t size) {
+  std::unique_ptr<Program>& program = programs_[size];
+  if (!program)
+    program = std::make_unique<Program>(
+        Program::compile(trace_prediction(model_.config, batch_, sizes_[size]), model_.state, team_,
+                         compile_options(model_.config), nullptr, arena_));
+  return *program;
+}
+
+void PeptidePredictor::fill(std::span<const PreparedSpectrum> spectra, std::span<const size_t> rows,
+                            int64_t peaks) {
   for (int64_t row = 0; row < batch_; ++row) {
     const SpectrumRow place = spectrum_row(buffers_, row, peaks, slots_);
     const auto index = static_cast<size_t>(row);
-    const bool given = index < spectra.size();
-    write_peaks(
-        given ? std::span<const uint64_t>(spectra[index].peaks) : std::span<const uint64_t>(),
-        place);
-    *place.precursor_mass = given ? static_cast<float>(spectra[index].precursor_mass) : 0.0F;
-    *place.precursor_charge = given ? spectra[index].precursor_charge : 1;
+    if (index >= rows.size()) {
+      write_peaks({}, place);
+      *place.precursor_mass = 0;
+      *place.precursor_charge = 1;
+      continue;
+    }
+    const PreparedSpectrum& spectrum = spectra[rows[index]];
+    write_peaks(spectrum.peaks, place);
+    *place.precursor_mass = static_cast<float>(spectrum.precursor_mass);
+    *place.precursor_charge = spectrum.precursor_charge;
+  }
+}
+
+void PeptidePredictor::run(std::span<const PreparedSpectrum> spectra, std::span<const size_t> rows,
+                           std::vector<Answers>& all) {
+  const size_t size = peak_size_of(sizes_, spectra[rows.back()].peaks.size());
+  Program& program = this->program(size);
+  fill(spectra, rows, sizes_[size]);
+  const std::vector<const void*> inputs(buffers_.begin(),
+                                        buffers_.begin() + static_cast<ptrdiff_t>(kSpectrumFields));
+  program.run(inputs);
+  const auto* answers = static_cast<const int32_t*>(program.result(program.output("answers")));
+  const auto* probabilities =
+      static_cast<const float*>(program.result(program.output("probabilities")));
+  const auto slots = static_cast<size_t>(slots_);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Answers& own = all[rows[i]];
+    for (size_t t = 0; t < static_cast<size_t>(answers_); ++t) {  // [T,S] out of [T,B,S]
+      const int32_t* const answer = answers + (t * static_cast<size_t>(batch_) + i) * slots;
+      own.slots.insert(own.slots.end(), answer, answer + slots);
+    }
+    own.probabilities.assign(probabilities + i * slots, probabilities + (i + 1) * slots);
   }
 }
 
 void PeptidePredictor::predict(std::span<const PreparedSpectrum> spectra,
                                const std::function<void(size_t, const PredictedSlots&)>& take) {
-  fill(spectra);
-  const std::vector<const void*> inputs(buffers_.begin(),
-                                        buffers_.begin() + static_cast<ptrdiff_t>(kSpectrumFields));
-  program_->run(inputs);
-  const auto* answers = static_cast<const int32_t*>(program_->result(program_->output("answers")));
-  const auto* probabilities =
-      static_cast<const float*>(program_->result(program_->output("probabilities")));
-  const auto slots = static_cast<size_t>(slots_);
-  std::vector<int32_t> own(static_cast<size_t>(answers_) * slots);  // [T,S] out of [T,B,S]
-  for (size_t i = 0; i < spectra.size(); ++i) {
-    for (size_t t = 0; t < static_cast<size_t>(answers_); ++t)
-      std::copy_n(answers + (t * static_cast<size_t>(batch_) + i) * slots, slots,
-                  own.begin() + static_cast<ptrdiff_t>(t * slots));
-    take(i, {own, {probabilities + i * slots, slots}});
-  }
+  std::vector<size_t> order(spectra.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {},
+                           [&](size_t i) { return peak_size_of(sizes_, spectra[i].peaks.size()); });
+  std::vector<Answers> answers(spectra.size());
+  const auto batch = static_cast<size_t>(batch_);
+  for (size_t begin = 0; begin < order.size(); begin += batch)
+    run(spectra, std::span(order).subspan(begin, std::min(batch, order.size() - begin)), answers);
+  for (size_t i = 0; i < spectra.size(); ++i) take(i, {answers[i].slots, answers[i].probabilities});
 }
 
 }  // namespace fullbore

@@ -29,31 +29,44 @@ struct PredictedSlots {
   std::span<const float> probabilities;  ///< [S] of the last answer's symbols
 };
 
-/// The model compiled for batches of spectra.
+/// The model compiled for batches of spectra. With data.trim_peaks those of about as many peaks go together, each batch
+/// through a program of no more peak slots than it needs, compiled when it is first met.
 class PeptidePredictor {
  public:
   /// The model must outlive it. `batch`: spectra at a time.
   PeptidePredictor(TrainedPeptideModel& model, int64_t batch);
   ~PeptidePredictor();
 
-  int64_t batch() const { return batch_; }
-  /// At most batch() spectra; `take` is called for each in order.
+  /// Any number of spectra; `take` is called for each in order. More than a batch at once leave more to choose which
+  /// go together.
   void predict(std::span<const peptide::PreparedSpectrum> spectra,
                const std::function<void(size_t index, const PredictedSlots&)>& take);
+  /// Programs compiled so far.
+  size_t programs() const;
 
  private:
   struct Free {
     void operator()(void* memory) const;
   };
-  void fill(std::span<const peptide::PreparedSpectrum> spectra);
+  struct Answers {
+    std::vector<int32_t> slots;        // [T,S]
+    std::vector<float> probabilities;  // [S]
+  };
+  Program& program(size_t size);
+  void fill(std::span<const peptide::PreparedSpectrum> spectra, std::span<const size_t> rows,
+            int64_t peaks);
+  void run(std::span<const peptide::PreparedSpectrum> spectra, std::span<const size_t> rows,
+           std::vector<Answers>& answers);
 
   TrainedPeptideModel& model_;
   int64_t batch_;
   int64_t answers_;
   int64_t slots_;
   Team team_;
-  std::unique_ptr<Program> program_;
-  std::vector<std::unique_ptr<void, Free>> memory_;  ///< the batch's fields
+  std::vector<int64_t> sizes_;                       ///< numbers of peak slots
+  std::vector<std::unique_ptr<Program>> programs_;   ///< by size; none: not met yet
+  std::shared_ptr<Arena> arena_;                     ///< of all of them, which take turns
+  std::vector<std::unique_ptr<void, Free>> memory_;  ///< the fields of the widest batch
   std::vector<void*> buffers_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -41,6 +42,9 @@ std::string settings_text(const Config& config) {
                      data.start_and_end, data.default_charge, data.masses,
                      fmt::join(data.modifications, " "));
 }
+
+// Spectra that are read before they are predicted, so that those of about as many peaks go together.
+constexpr int64_t kReadAhead = 4096;
 
 }  // namespace
 
@@ -104,9 +108,10 @@ PreparationCounts predict_file(TrainedPeptideModel& model, const std::string& pa
   const auto reader = open_spectra(path, reading_options(model.config)).take_or_throw();
   SpectrumPreparation preparation(peptide_preparation(model.config, needs_sequence),
                                   model.alphabet);
-  std::vector<Spectrum> spectra(static_cast<size_t>(batch));
-  std::vector<PreparedSpectrum> prepared(static_cast<size_t>(batch));
-  std::vector<uint64_t> indices(static_cast<size_t>(batch));
+  const auto ahead = static_cast<size_t>(batch * std::clamp<int64_t>(kReadAhead / batch, 1, 16));
+  std::vector<Spectrum> spectra(ahead);
+  std::vector<PreparedSpectrum> prepared(ahead);
+  std::vector<uint64_t> indices(ahead);
   size_t count = 0;
   uint64_t index = 0;
   const auto start = std::chrono::steady_clock::now();

@@ -79,11 +79,9 @@ class MeasuredData {
         std::make_shared<MeasuredBatches>(cache_, split_.training, options(config, true));
     job.validation.reset();
     if (validates()) {
-      auto held_out =
-          std::make_shared<MeasuredBatches>(cache_, split_.validation, options(config, false));
-      uint64_t batches = held_out->batches();
-      if (config.train.eval_batches > 0)
-        batches = std::min(batches, static_cast<uint64_t>(config.train.eval_batches));
+      auto held_out = std::make_shared<MeasuredBatches>(cache_, held_out_spectra(config),
+                                                        options(config, false));
+      const uint64_t batches = held_out->batches();
       job.validation = ValidationSet{std::move(held_out), batches, "sequence_accuracy"};
     }
     job.identity["data"] = identity(config);
@@ -108,10 +106,18 @@ class MeasuredData {
     result.max_peaks = config.peptide.model.max_peaks;
     result.max_sequence = config.peptide.model.max_seq_len;
     result.start_and_end = config.peptide.data.start_and_end;
+    result.trim = config.peptide.data.trim_peaks;
     result.shuffle = shuffle;
     result.seed = static_cast<uint64_t>(config.run.seed);
     result.weights = peptide_curriculum(config);
     return result;
+  }
+  // train.eval_batches chooses before batches are made by size: the first of those would be the narrow ones.
+  std::vector<uint64_t> held_out_spectra(const Config& config) const {
+    std::vector<uint64_t> spectra = split_.validation;
+    const auto most = static_cast<uint64_t>(config.train.eval_batches * config.train.batch_size);
+    if (most > 0 && spectra.size() > most) spectra.resize(most);
+    return spectra;
   }
   std::string identity(const Config& config) const {
     uint64_t hash = 0;

@@ -65,7 +65,7 @@ std::vector<ConfigField> data_fields() {
       {FB_KEY(data, trim_peaks),
        {},
        {},
-       "batches are as wide as their stage's spectra, not model.max_peaks; results are the same"},
+       "batches are as wide as their spectra need, those of files in quarters of model.max_peaks"},
       {FB_KEY(data, default_charge),
        {0, 6},
        {},

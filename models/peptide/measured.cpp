@@ -6,7 +6,6 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
-#include "fullbore/data/permutation.h"
 #include "models/peptide/spectrum_batch.h"
 
 namespace fullbore::peptide {
@@ -28,6 +27,19 @@ void write_strongest(std::span<const uint64_t> peaks, const SpectrumRow& row) {
   write_peaks(runs.keep_most_intense(runs.sorted(), row.mz.size()), row);
 }
 
+MeasuredOptions checked(const MeasuredOptions& options) {
+  const auto check = [](std::string_view field, int64_t value) {
+    if (value < 1 || value > 1000000)
+      throw UsageError(
+          fmt::format("measured spectra: {} is {}, expected 1 to 1000000", field, value));
+  };
+  check("batch_size", options.batch_size);
+  check("max_peaks", options.max_peaks);
+  check("max_sequence", options.max_sequence);
+  check_curriculum(options.weights);
+  return options;
+}
+
 }  // namespace
 
 PeptideSplit split_by_peptide(const SpectrumCache& cache, double fraction, uint64_t seed) {
@@ -46,45 +58,49 @@ PeptideSplit split_by_peptide(const SpectrumCache& cache, double fraction, uint6
 
 MeasuredBatches::MeasuredBatches(std::shared_ptr<const SpectrumCache> cache,
                                  std::vector<uint64_t> indices, const MeasuredOptions& options)
-    : cache_(std::move(cache)), indices_(std::move(indices)), options_(options) {
-  const auto check = [](std::string_view field, int64_t value) {
-    if (value < 1 || value > 1000000)
-      throw UsageError(
-          fmt::format("measured spectra: {} is {}, expected 1 to 1000000", field, value));
-  };
-  check("batch_size", options_.batch_size);
-  check("max_peaks", options_.max_peaks);
-  check("max_sequence", options_.max_sequence);
-  check_curriculum(options_.weights);
+    : cache_(std::move(cache)),
+      indices_(std::move(indices)),
+      options_(checked(options)),
+      order_(sizes(), options.batch_size, options.shuffle, options.seed) {}
+
+// The size of each spectrum, and the shapes that there are spectra of.
+std::vector<uint8_t> MeasuredBatches::sizes() {
   if (indices_.empty())
     throw UsageError(fmt::format("{} has no spectra for this part of the split", cache_->path()));
+  const std::vector<int64_t> all = peak_sizes(options_.max_peaks, options_.trim);
+  std::vector<size_t> of_spectrum;
+  std::vector<uint8_t> used(all.size(), 0);
+  for (const uint64_t index : indices_) {
+    of_spectrum.push_back(peak_size_of(all, cache_->get(index).peaks.size()));
+    used[of_spectrum.back()] = 1;
+  }
   const bool has_precursor_weight =
       std::any_of(options_.weights.begin(), options_.weights.end(),
                   [](const CurriculumStage& stage) { return stage.precursor_weight > 0; });
-  fields_ = spectrum_fields(options_.batch_size, options_.max_peaks, options_.max_sequence,
-                            has_precursor_weight);
-}
-
-uint64_t MeasuredBatches::batches() const {
-  const auto rows = static_cast<uint64_t>(options_.batch_size);
-  return (indices_.size() + rows - 1) / rows;
+  std::vector<uint8_t> shape_of(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    shape_of[i] = static_cast<uint8_t>(shapes_.size());
+    if (used[i] != 0)
+      shapes_.push_back(spectrum_fields(options_.batch_size, all[i], options_.max_sequence,
+                                        has_precursor_weight));
+  }
+  std::vector<uint8_t> result;
+  for (const size_t size : of_spectrum) result.push_back(shape_of[size]);
+  return result;
 }
 
 void MeasuredBatches::fill(uint64_t position, std::span<void* const> buffers) const {
-  const auto rows = static_cast<uint64_t>(options_.batch_size);
-  const uint64_t count = indices_.size();
   const CurriculumStage& stage = options_.weights[stage_at(options_.weights, position)];
-  if (!options_.shuffle) position %= batches();
-  for (uint64_t i = 0; i < rows; ++i) {
+  const SizedOrder::Batch batch = order_.batch(position);
+  const int64_t peaks = shapes_[batch.size][0].type.shape[1];
+  for (size_t i = 0; i < batch.items.size(); ++i) {
     const SpectrumRow row =
-        spectrum_row(buffers, static_cast<int64_t>(i), options_.max_peaks, options_.max_sequence);
-    uint64_t place = position * rows + i;
-    if (!options_.shuffle && place >= count) {
+        spectrum_row(buffers, static_cast<int64_t>(i), peaks, options_.max_sequence);
+    if (batch.items[i] == SizedOrder::kNobody) {
       write_empty(row);
       continue;
     }
-    if (options_.shuffle) place = Permutation(count, options_.seed, place / count)(place % count);
-    const CachedSpectrum spectrum = cache_->get(indices_[place]);
+    const CachedSpectrum spectrum = cache_->get(indices_[batch.items[i]]);
     *row.precursor_mass = static_cast<float>(spectrum.precursor_mass);
     *row.precursor_charge = spectrum.precursor_charge;
     write_strongest(spectrum.peaks, row);

@@ -4,6 +4,7 @@
 
 #include "fullbore/data/batch_source.h"
 #include "models/peptide/curriculum.h"
+#include "models/peptide/sized_order.h"
 #include "models/peptide/spectrum_cache.h"
 
 namespace fullbore::peptide {
@@ -22,31 +23,39 @@ struct MeasuredOptions {
   int64_t max_peaks = 100;    ///< P; of more peaks the most intense are kept
   int64_t max_sequence = 25;  ///< S
   bool start_and_end = true;
-  /// Each epoch in another order; else in the cache's, and rows that the last batch has no spectrum for
-  /// are empty: both masks are false there.
+  /// Spectra of about as many peaks go together, in batches of no more slots than those need: peak_sizes().
+  bool trim = false;
+  /// Each epoch in another order; else in the cache's (trimmed: by size, and then in the cache's), and rows that the
+  /// last batch has no spectrum for are empty: both masks are false there.
   bool shuffle = true;
   uint64_t seed = 0;
   Curriculum weights = {
       CurriculumStage{}};  ///< of the losses, by step; its data settings do not count
 };
 
-/// Batches of measured spectra, with the fields of spectrum_batch.h. Spectrum i of the run is row i % B of
-/// batch i / B: epoch i / n, and place i % n in the order of that epoch.
+/// Batches of measured spectra, with the fields of spectrum_batch.h. Spectrum i of the run, place i % n in the order of
+/// epoch i / n, is row i % B of batch i / B; or, if trimmed, where SizedOrder puts it. Each number of peak slots that
+/// spectra need is one of shapes().
 class MeasuredBatches : public BatchSource {
  public:
   /// Those of the cache with these numbers. UsageError: options, or no spectra.
   MeasuredBatches(std::shared_ptr<const SpectrumCache> cache, std::vector<uint64_t> indices,
                   const MeasuredOptions& options);
-  const std::vector<BatchField>& fields() const override { return fields_; }
+  const std::vector<BatchField>& fields() const override { return shapes_.back(); }
+  std::vector<std::vector<BatchField>> shapes() const override { return shapes_; }
+  size_t shape_at(uint64_t position) const override { return order_.size(position); }
   void fill(uint64_t position, std::span<void* const> buffers) const override;
   /// Of an epoch, the last of which may be of two epochs, or partly empty if nothing is shuffled.
-  uint64_t batches() const;
+  uint64_t batches() const { return order_.batches(); }
 
  private:
+  std::vector<uint8_t> sizes();  // and makes the shapes
+
   std::shared_ptr<const SpectrumCache> cache_;
   std::vector<uint64_t> indices_;
   MeasuredOptions options_;
-  std::vector<BatchField> fields_;
+  std::vector<std::vector<BatchField>> shapes_;  // by number of peak slots, ascending
+  SizedOrder order_;
 };
 
 }  // namespace fullbore::peptide

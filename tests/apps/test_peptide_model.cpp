@@ -118,6 +118,42 @@ TEST_F(PeptideModelTest, LearnsFromMeasuredSpectra) {
   EXPECT_THAT(trained.err, HasSubstr("1 of 3 left out: 1 no sequence"));
 }
 
+// Spectra of 6 to 20 peaks, in no order of size: in programs of a size that fits as in the widest, each has its answer.
+TEST_F(PeptideModelTest, TrimmedBatchesPredictTheSame) {
+  std::string spectra;
+  for (int i = 0; i < 11; ++i) {
+    spectra += fmt::format("BEGIN IONS\nTITLE=s{}\nPEPMASS={}\nCHARGE=2+\n", i, 300 + 7 * i);
+    for (int peak = 0; peak < 6 + i * 5 % 15; ++peak)
+      spectra += fmt::format("{} {}\n", 80 + 17 * peak + i, 1 + (peak * 7 + i) % 5);
+    spectra += "END IONS\n";
+  }
+  folder_.put("mixed.mgf", spectra);
+  const std::vector<std::string> settings = {"model.max_peaks=20", "train.steps=1",
+                                             "train.curriculum_stages=[steps=1]"};
+  std::vector<std::string> untrimmed = settings;
+  untrimmed.push_back("data.trim_peaks=false");
+  ASSERT_EQ(train_peptide("trimmed", settings).exit_code, 0);
+  ASSERT_EQ(train_peptide("untrimmed", untrimmed).exit_code, 0);
+  std::vector<std::vector<std::string>> rows[2];
+  for (const bool trimmed : {false, true}) {
+    const std::string run = trimmed ? "trimmed" : "untrimmed";
+    const CommandResult predicted =
+        command({"predict", run, "mixed.mgf", "-o", run + ".csv", "--batch", "3"});
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    EXPECT_THAT(predicted.err, HasSubstr("11 predictions of 11 spectra"));
+    std::istringstream lines(read(run + ".csv"));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream fields(line);
+      auto& row = rows[trimmed].emplace_back();
+      for (std::string field; std::getline(fields, field, ',');) row.push_back(field);
+    }
+  }
+  ASSERT_EQ(rows[0].size(), 12U);
+  ASSERT_EQ(rows[1].size(), 12U);
+  for (size_t i = 0; i < 12; ++i)
+    for (size_t field = 0; field < 2; ++field) EXPECT_EQ(rows[0][i][field], rows[1][i][field]);
+}
+
 TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
   const auto refused = [&](const std::vector<std::string>& settings, const char* message) {
     const CommandResult result = train_peptide("none", settings);

@@ -174,6 +174,52 @@ TEST(MeasuredBatches, TooManyPeaksKeepTheMostIntense) {
   EXPECT_EQ(values<float>(batch_of(source, 0)[0]), (std::vector<float>{100, 200, 300, 400, 500}));
 }
 
+// Spectra of 1 to 5 peaks: those of a batch have about as many, and nothing else about them changes.
+TEST(MeasuredBatches, TrimmedOnesAreAsWideAsTheirSpectraNeed) {
+  const ScratchFolder folder;
+  const ResidueAlphabet alphabet;
+  auto writer = SpectrumCacheWriter::create(folder / "b.spectra", alphabet).take_or_throw();
+  for (int i = 0; i < 320; ++i) {
+    PreparedSpectrum spectrum;
+    spectrum.precursor_mass = 1000 + i;
+    spectrum.precursor_charge = 2;
+    for (int peak = 0; peak <= i % 5; ++peak)
+      spectrum.peaks.push_back(pack_peak(static_cast<float>(100 * (peak + 1)), 1));
+    spectrum.ids.assign(7, kFirstResidue + i % 20);
+    ASSERT_TRUE(writer.append(spectrum).ok());
+  }
+  ASSERT_TRUE(writer.commit("{}").ok());
+  const auto cache =
+      std::make_shared<SpectrumCache>(SpectrumCache::open(folder / "b.spectra").take_or_throw());
+  MeasuredOptions options = options_of(8);
+  options.trim = true;
+  const auto source = std::make_shared<MeasuredBatches>(cache, all_of(*cache), options);
+  ASSERT_EQ(source->shapes().size(), 4U);
+  EXPECT_EQ(source->fields()[0].type.shape[1], 5);
+  std::set<float> met;
+  size_t slots = 0;
+  Loader loader(source, {.workers = 3, .prefetch = 5});
+  for (uint64_t position = 0; position < 40; ++position) {  // an epoch
+    const auto batch = loader.next();
+    const auto peaks =
+        static_cast<size_t>(source->shapes()[source->shape_at(position)][0].type.shape[1]);
+    const auto* const mask = static_cast<const uint8_t*>(batch[2]);
+    size_t widest = 0;
+    for (size_t row = 0; row < 8; ++row) {
+      const float mass = static_cast<const float*>(batch[3])[row];
+      const auto count =
+          static_cast<size_t>(std::count(mask + row * peaks, mask + (row + 1) * peaks, 1));
+      EXPECT_EQ(count, (static_cast<size_t>(mass) - 1000) % 5 + 1);
+      widest = std::max(widest, count);
+      met.insert(mass);
+    }
+    EXPECT_LE(peaks, std::max<size_t>(widest, 2)) << "position " << position;
+    slots += peaks;
+  }
+  EXPECT_EQ(met.size(), 320U);
+  EXPECT_LT(slots, 40U * 4) << "of 5 without trimming";
+}
+
 TEST(SplitByPeptide, PutsNoPeptideOnBothSides) {
   const ScratchFolder folder;
   const auto cache = make_cache(folder);
