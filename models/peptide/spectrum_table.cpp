@@ -8,6 +8,7 @@
 
 #include "fullbore/base/text.h"
 #include "models/peptide/peak_lines.h"
+#include "models/peptide/table_rows.h"
 
 namespace fullbore::peptide {
 namespace {
@@ -28,37 +29,32 @@ constexpr std::array<std::string_view, kColumns> kNames = {
     "sequence",         "modified_sequence", "precursor_mz", "precursor_charge",
     "mz_array",         "intensity_array",   "scan",         "title",
     "retention_seconds"};
-constexpr size_t kMostCells = 10000;
 
 class TableReader : public SpectrumReader {
  public:
   TableReader(TextLines lines, const SpectrumReadOptions& options)
-      : lines_(std::move(lines)), options_(options) {
+      : rows_(std::move(lines), ','), options_(options) {
     places_.fill(-1);
   }
   Status read_header();
   Result<bool> next(Spectrum& spectrum) override;
 
  private:
-  /// The cells of the next row; false at the end. `row_` becomes its first line.
+  /// The next line that is not empty as a row; false at the end.
   Result<bool> read_row();
-  Status read_cells();
   Status read_spectrum(Spectrum& spectrum);
   Status read_charge(Spectrum& spectrum);
   Status read_array(Column column, std::vector<double>& values);
   std::string_view cell(Column column) const {
     return places_[column] < 0 ? std::string_view()
-                               : trimmed(cells_[static_cast<size_t>(places_[column])]);
+                               : trimmed(rows_.cells()[static_cast<size_t>(places_[column])]);
   }
   Failure failure(Column column, std::string_view message) const {
-    return lines_.failure(row_, fmt::format("{} {}", kNames[column], message));
+    return rows_.failure(fmt::format("{} {}", kNames[column], message));
   }
 
-  TextLines lines_;
+  TableRows rows_;
   SpectrumReadOptions options_;
-  char separator_ = ',';
-  uint64_t row_ = 0;
-  std::vector<std::string> cells_;
   size_t width_ = 0;
   std::array<int, kColumns> places_{};
   std::vector<double> mz_;
@@ -67,71 +63,35 @@ class TableReader : public SpectrumReader {
 
 Result<bool> TableReader::read_row() {
   for (;;) {
-    Result<bool> more = lines_.next();
+    Result<bool> more = rows_.lines().next();
     if (!more.ok() || !more.value()) return more;
-    row_ = lines_.number();
-    if (trimmed(lines_.line()).empty()) continue;
-    const Status status = read_cells();
+    if (trimmed(rows_.lines().line()).empty()) continue;
+    const Status status = rows_.split();
     if (!status.ok()) return Failure{status.error()};
     return true;
   }
 }
 
-// The cells of the current line, and of those that quotes join to it (RFC 4180, section 2).
-Status TableReader::read_cells() {
-  cells_.clear();
-  std::string cell;
-  bool in_quotes = false;
-  size_t bytes = 0;
-  for (;;) {
-    const std::string_view line = lines_.line();
-    bytes += line.size() + 1;
-    if (bytes > TextLines::kMostBytes) return lines_.failure(row_, "the row is too long");
-    for (size_t i = 0; i < line.size(); ++i) {
-      const char c = line[i];
-      if (c == '"' && in_quotes && i + 1 < line.size() && line[i + 1] == '"') {
-        cell += c;
-        ++i;
-      } else if (c == '"' && (in_quotes || trimmed(cell).empty())) {
-        in_quotes = !in_quotes;
-      } else if (c == separator_ && !in_quotes) {
-        if (cells_.size() == kMostCells) return lines_.failure(row_, "the row has too many cells");
-        cells_.push_back(std::move(cell));
-        cell.clear();
-      } else {
-        cell += c;
-      }
-    }
-    if (!in_quotes) break;
-    cell += '\n';
-    const Result<bool> more = lines_.next();
-    if (!more.ok()) return Failure{more.error()};
-    if (!more.value()) return lines_.failure(row_, "a quote does not end");
-  }
-  cells_.push_back(std::move(cell));
-  return success();
-}
-
 Status TableReader::read_header() {
-  const Result<bool> more = lines_.next();
+  const Result<bool> more = rows_.lines().next();
   if (!more.ok()) return Failure{more.error()};
-  if (!more.value()) return lines_.failure(1, "the table is empty, expected names of columns");
-  row_ = 1;
-  const std::string_view line = lines_.line();
+  if (!more.value())
+    return rows_.lines().failure(1, "the table is empty, expected names of columns");
   for (const char separator : {';', ',', '\t'})
-    if (line.find(separator) != std::string_view::npos) separator_ = separator;
-  Status status = read_cells();
+    if (rows_.lines().line().find(separator) != std::string_view::npos)
+      rows_.set_separator(separator);
+  Status status = rows_.split();
   if (!status.ok()) return status;
-  width_ = cells_.size();
+  width_ = rows_.cells().size();
   std::vector<std::string> names;
   for (size_t i = 0; i < width_; ++i) {
-    const std::string_view name = trimmed(cells_[i]);
+    const std::string_view name = trimmed(rows_.cells()[i]);
     names.emplace_back(name);
     for (size_t column = 0; column < kColumns; ++column) {
       const bool is_alias = column == kPrecursorCharge && same_ignoring_case(name, "charge");
       if (!is_alias && !same_ignoring_case(name, kNames[column])) continue;
       if (places_[column] >= 0)
-        return lines_.failure(fmt::format("two columns are {}", kNames[column]));
+        return rows_.failure(fmt::format("two columns are {}", kNames[column]));
       places_[column] = static_cast<int>(i);
     }
   }
@@ -139,7 +99,7 @@ Status TableReader::read_header() {
     if (places_[column] >= 0 || (column == kPrecursorCharge && options_.default_charge > 0))
       continue;
     const std::string nearest = nearest_name(kNames[column], names);
-    return lines_.failure(fmt::format(
+    return rows_.failure(fmt::format(
         "no column is {}{}", kNames[column],
         nearest.empty() ? "" : fmt::format("; the nearest is {}", quote_text(nearest))));
   }
@@ -149,11 +109,11 @@ Status TableReader::read_header() {
 Result<bool> TableReader::next(Spectrum& spectrum) {
   Result<bool> more = read_row();
   if (!more.ok() || !more.value()) return more;
-  if (cells_.size() != width_)
-    return lines_.failure(
-        row_, fmt::format("the row has {} cells, and {} columns are named", cells_.size(), width_));
+  if (rows_.cells().size() != width_)
+    return rows_.failure(fmt::format("the row has {} cells, and {} columns are named",
+                                     rows_.cells().size(), width_));
   spectrum.clear();
-  spectrum.line = row_;
+  spectrum.line = rows_.line();
   const Status status = read_spectrum(spectrum);
   if (!status.ok()) return Failure{status.error()};
   return true;
@@ -183,7 +143,7 @@ Status TableReader::read_spectrum(Spectrum& spectrum) {
                    fmt::format("has {} numbers, and mz_array {}", intensity_.size(), mz_.size()));
   for (size_t i = 0; i < mz_.size(); ++i)
     if (const auto problem = add_peak(mz_[i], intensity_[i], spectrum))
-      return lines_.failure(row_, fmt::format("peak {}: {}", i + 1, *problem));
+      return rows_.failure(fmt::format("peak {}: {}", i + 1, *problem));
   return success();
 }
 

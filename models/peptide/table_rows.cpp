@@ -20,7 +20,8 @@ Status TableRows::take(char c, Quotes& quotes) {
   } else if (c == '"' && quotes == Quotes::closed) {  // a doubled one
     quotes = Quotes::inside;
     cell += c;
-  } else if (c == '"' && quotes == Quotes::none && cell.empty()) {
+  } else if (c == '"' && quotes == Quotes::none && trimmed(cell).empty()) {
+    cell.clear();  // blanks before a quote are no text
     quotes = Quotes::inside;
   } else if (quotes == Quotes::closed && c != ' ') {
     return failure("text follows the end of a quoted cell; a quote in it would be doubled");

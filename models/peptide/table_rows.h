@@ -9,8 +9,8 @@
 
 namespace fullbore::peptide {
 
-/// Rows of a text whose cells are separated by one character. A cell in quotes may have separators, line
-/// ends and, doubled, quotes (RFC 4180, section 2).
+/// Rows of a text whose cells are separated by one character. A cell in quotes, with or without blanks around them, may
+/// have separators, line ends and, doubled, quotes (RFC 4180, section 2).
 class TableRows {
  public:
   static constexpr size_t kMostCells = 10000;

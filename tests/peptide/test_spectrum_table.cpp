@@ -18,7 +18,7 @@ const std::string kHeader =
 TEST(SpectrumTable, ReadsRowsOfAnyNotation) {
   const std::string commas = kHeader +
                              "AMK,AM[Oxidation]K,400.5,2,\"[100.5, 200.25]\",\"[1.0, 2.0]\"\n"
-                             "AMK,,400.5,2+,100.5 200.25,1 2\n"
+                             "AMK,,400.5,2+, \"100.5, 200.25\" ,1 2\n"
                              "AMK,,400.5,2.0,\"[100.5\n 200.25]\",\"1;2\"\n";
   const std::string tabs =
       "precursor_mz\tCharge\tmz_array\tintensity_array\tscan\ttitle\tretention_seconds\n"
@@ -69,6 +69,7 @@ TEST(SpectrumTable, RefusesWhatIsMalformedByLineAndField) {
   EXPECT_EQ(error("AMK,,4,2,1,-1"), "a.csv:2: peak 1: intensity is -1, expected 0 or more");
   EXPECT_EQ(error("AMK,4"), "a.csv:2: the row has 2 cells, and 6 columns are named");
   EXPECT_EQ(error("AMK,,4,2,\"1,1"), "a.csv:2: a quote does not end");
+  EXPECT_THAT(error("AMK,,4,2,\"1\"x,1"), HasSubstr("a.csv:2: text follows the end of a quoted"));
   EXPECT_EQ(
       read_text_as("a.csv", "precursor_mz,precursor_charge,mz_arrays,intensity_array\n").error,
       "a.csv:1: no column is mz_array; the nearest is 'mz_arrays'");
