@@ -113,9 +113,10 @@ TEST_F(HybridCommand, IsPlannedBenchedAndProfiled) {
   const CommandResult parameters = run("plan", {"--vocabulary", "97", "--parameters"});
   ASSERT_EQ(parameters.exit_code, 0) << parameters.err;
   EXPECT_THAT(parameters.out, HasSubstr("layers.1.mamba_gain"));
-  const CommandResult bench = run("bench", {"--vocabulary", "20", "--steps", "3", "--json"});
+  const CommandResult bench = run("bench", {"--vocabulary", "20", "--steps", "3", "--rounds", "2"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
-  const CommandResult profile = run("profile", {"--vocabulary", "20", "--steps", "2"});
+  const CommandResult profile =
+      run("profile", {"--vocabulary", "20", "--active", "1", "--repeat", "1"});
   EXPECT_EQ(profile.exit_code, 0) << profile.err;
 }
 

@@ -170,7 +170,7 @@ TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
           "'7:0.5': a charge from 1 to 6 was expected");
   refused({"train.curriculum_stages=[noise_peaks=3]"}, "does not say its steps");
   refused({"train.curriculum=default"}, "train.curriculum default (command line) does not go with");
-  refused({"model.context=3"}, "'model.context' is a key of model.name=gpt, not of peptide.");
+  refused({"model.context=3"}, "'model.context' is a key of model.name=gpt|hybrid, not of peptide.");
   refused({"model.num_heads=5"}, "model.hidden_dim 48");
   const CommandResult text = command({"predict", "nothing", "spectra.mgf", "-o", "x.mztab"});
   EXPECT_EQ(text.exit_code, 3) << text.err;
