@@ -43,6 +43,7 @@ std::string_view dtype_name(DType dtype) {
     case DType::i32: return "i32";
     case DType::u8: return "u8";
     case DType::boolean: return "bool";
+    case DType::i8: return "i8";
   }
   FB_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -62,7 +63,8 @@ int64_t dtype_bytes(DType dtype) {
     case DType::bf16:
     case DType::f16: return 2;
     case DType::u8:
-    case DType::boolean: return 1;
+    case DType::boolean:
+    case DType::i8: return 1;
   }
   FB_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -97,6 +99,7 @@ double dtype_largest(DType dtype) {
     case DType::i32: return 2147483647.0;
     case DType::u8: return 255;
     case DType::boolean: return 1;
+    case DType::i8: return 127;
   }
   FB_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -150,6 +153,7 @@ double load_element(const void* data, DType dtype, int64_t index) {
     case DType::i32: return read<int32_t>(data, index);
     case DType::u8:
     case DType::boolean: return read<uint8_t>(data, index);
+    case DType::i8: return read<int8_t>(data, index);
   }
   FB_CHECK(false, "dtype {}", static_cast<int>(dtype));
 }
@@ -164,6 +168,7 @@ void store_element(void* data, DType dtype, int64_t index, double value) {
     case DType::i32: return write(data, index, static_cast<int32_t>(to_i64(value)));
     case DType::u8: return write(data, index, static_cast<uint8_t>(to_i64(value)));
     case DType::boolean: return write(data, index, static_cast<uint8_t>(value != 0));
+    case DType::i8: return write(data, index, static_cast<int8_t>(to_i64(value)));
   }
 }
 

@@ -8,16 +8,20 @@
 namespace fullbore {
 
 /// Element types. `boolean` is one byte, 0 or 1.
-enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u8, boolean };
-inline constexpr DType kAllDTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16,
-                                       DType::i64, DType::i32, DType::u8,   DType::boolean};
+enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u8, boolean, i8 };
+inline constexpr DType kAllDTypes[] = {DType::f64, DType::f32,     DType::bf16,
+                                       DType::f16, DType::i64,     DType::i32,
+                                       DType::u8,  DType::boolean, DType::i8};
 
 std::string_view dtype_name(DType dtype);  ///< "f32", "bool", ...
 std::optional<DType> parse_dtype(std::string_view name);
 int64_t dtype_bytes(DType dtype);
 
 constexpr bool is_floating(DType dtype) { return dtype <= DType::f16; }
-constexpr bool is_integer(DType dtype) { return dtype >= DType::i64 && dtype <= DType::u8; }
+constexpr bool is_integer(DType dtype) {
+  return (dtype >= DType::i64 && dtype <= DType::u8) || dtype == DType::i8;
+}
+constexpr bool is_signed_integer(DType dtype) { return is_integer(dtype) && dtype != DType::u8; }
 constexpr bool is_low_precision(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16; }
 
 /// Distance from 1 to the next larger value: f64 2^-52, f32 2^-23, bf16 2^-7, f16 2^-10; else 0.

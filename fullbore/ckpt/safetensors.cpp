@@ -12,8 +12,9 @@ namespace fullbore {
 namespace {
 
 constexpr std::pair<DType, std::string_view> kDTypeNames[] = {
-    {DType::f64, "F64"}, {DType::f32, "F32"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
-    {DType::i64, "I64"}, {DType::i32, "I32"}, {DType::u8, "U8"},     {DType::boolean, "BOOL"}};
+    {DType::f64, "F64"}, {DType::f32, "F32"},      {DType::bf16, "BF16"},
+    {DType::f16, "F16"}, {DType::i64, "I64"},      {DType::i32, "I32"},
+    {DType::u8, "U8"},   {DType::boolean, "BOOL"}, {DType::i8, "I8"}};
 
 constexpr std::string_view kMetadata = "__metadata__";
 

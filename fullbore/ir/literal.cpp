@@ -39,6 +39,8 @@ void Literal::round() {
     for (int64_t& value : integers_) value = static_cast<int32_t>(value);
   if (type_.dtype == DType::u8)
     for (int64_t& value : integers_) value = static_cast<uint8_t>(value);
+  if (type_.dtype == DType::i8)
+    for (int64_t& value : integers_) value = static_cast<int8_t>(value);
 }
 
 std::vector<char> Literal::bytes() const {

@@ -89,6 +89,7 @@ int64_t wrap(DType dtype, uint64_t bits) {
     case DType::i64: return static_cast<int64_t>(bits);
     case DType::i32: return static_cast<int32_t>(static_cast<uint32_t>(bits));
     case DType::u8: return static_cast<uint8_t>(bits);
+    case DType::i8: return static_cast<int8_t>(static_cast<uint8_t>(bits));
     case DType::boolean: return static_cast<int64_t>(bits & 1U);
     default: FB_CHECK(false, "{} is no integer dtype", dtype_name(dtype));
   }

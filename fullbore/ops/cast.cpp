@@ -59,21 +59,28 @@ std::vector<Sample> samples() {
   Sample ties = given_sample("halfway between two bf16 values, and values that overflow f16",
                              {{1.00390625, 1.01171875, -1.00390625, 65520, 1e-8, 3.3e38, HUGE_VAL}},
                              to(DType::bf16));
-  return with(
-      elementwise_samples({SampleInput::normal({DType::f32, {}})}, to(DType::f32)),
-      {sample("to f64", normal, DType::f64), sample("to bf16", normal, DType::bf16),
-       sample("to f16", normal, DType::f16),
-       sample("from f64", SampleInput::normal({DType::f64, {33}}), DType::f32),
-       sample("from bf16", SampleInput::normal({DType::bf16, {33}}).constant(), DType::f32),
-       sample("floats to i32", wide, DType::i32), sample("floats to i64", wide, DType::i64),
-       sample("floats to u8", SampleInput::uniform(f32, 0, 255), DType::u8),
-       sample("floats to bool", normal, DType::boolean), halves, ties,
-       sample("i32 to floats", integers, DType::f32),
-       sample("i32 to u8 wraps", integers, DType::u8),
-       sample("i64 to i32 wraps", longs, DType::i32),
-       sample("i64 to bool: not the low bit", longs, DType::boolean),
-       sample("i32 to i64", integers, DType::i64), sample("bool to floats", truths, DType::f32),
-       sample("bool to i32", truths, DType::i32)});
+  return with(elementwise_samples({SampleInput::normal({DType::f32, {}})}, to(DType::f32)),
+              {sample("to f64", normal, DType::f64),
+               sample("to bf16", normal, DType::bf16),
+               sample("to f16", normal, DType::f16),
+               sample("from f64", SampleInput::normal({DType::f64, {33}}), DType::f32),
+               sample("from bf16", SampleInput::normal({DType::bf16, {33}}).constant(), DType::f32),
+               sample("floats to i32", wide, DType::i32),
+               sample("floats to i64", wide, DType::i64),
+               sample("floats to u8", SampleInput::uniform(f32, 0, 255), DType::u8),
+               sample("floats to bool", normal, DType::boolean),
+               halves,
+               ties,
+               sample("i32 to floats", integers, DType::f32),
+               sample("i32 to u8 wraps", integers, DType::u8),
+               sample("i32 to i8 wraps", integers, DType::i8),
+               sample("bytes with a sign to floats",
+                      SampleInput::integers({DType::i8, {33}}, -128, 128), DType::f32),
+               sample("i64 to i32 wraps", longs, DType::i32),
+               sample("i64 to bool: not the low bit", longs, DType::boolean),
+               sample("i32 to i64", integers, DType::i64),
+               sample("bool to floats", truths, DType::f32),
+               sample("bool to i32", truths, DType::i32)});
 }
 
 std::vector<ErrorSample> error_samples() {

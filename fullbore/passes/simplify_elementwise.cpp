@@ -17,7 +17,8 @@ bool same(Tensor a, Tensor b) { return a.value() == b.value(); }
 bool lossless(DType from, DType to) {
   if (from == to || from == DType::boolean) return true;
   switch (from) {
-    case DType::u8: return to != DType::boolean;
+    case DType::u8: return to != DType::boolean && to != DType::i8;
+    case DType::i8: return to != DType::boolean && to != DType::u8;
     case DType::i32: return to == DType::i64 || to == DType::f64;
     case DType::f16:
     case DType::bf16: return to == DType::f32 || to == DType::f64;

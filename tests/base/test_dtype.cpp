@@ -60,9 +60,20 @@ TEST(DType, LargeValuesBecomeInfinity) {
   EXPECT_EQ(f32_to_f16(-std::numeric_limits<float>::infinity()), 0xfc00);
 }
 
+TEST(DType, BytesHaveASignOrNone) {
+  EXPECT_TRUE(is_integer(DType::u8) && is_integer(DType::i8) && !is_integer(DType::boolean));
+  EXPECT_TRUE(is_signed_integer(DType::i8) && is_signed_integer(DType::i64));
+  EXPECT_FALSE(is_signed_integer(DType::u8) || is_signed_integer(DType::f32));
+  EXPECT_FALSE(is_floating(DType::i8));
+  EXPECT_EQ(dtype_bytes(DType::i8), 1);
+  EXPECT_EQ(dtype_largest(DType::i8), 127);
+}
+
 TEST(DType, IntegersTruncateAndWrap) {
   EXPECT_EQ(round_to_dtype(-2.9, DType::i32), -2);
   EXPECT_EQ(round_to_dtype(259, DType::u8), 3);
+  EXPECT_EQ(round_to_dtype(-1.9, DType::i8), -1);
+  EXPECT_EQ(round_to_dtype(130, DType::i8), -126);
   EXPECT_EQ(round_to_dtype(4294967297.0, DType::i32), 1);
   EXPECT_EQ(round_to_dtype(std::nan(""), DType::i64), 0);
   EXPECT_EQ(round_to_dtype(0.25, DType::boolean), 1);

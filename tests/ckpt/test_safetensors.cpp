@@ -12,8 +12,9 @@ using ::testing::HasSubstr;
 
 TEST(Safetensors, EveryDTypeHasItsPublishedName) {
   const std::pair<DType, const char*> names[] = {
-      {DType::f64, "F64"}, {DType::f32, "F32"}, {DType::bf16, "BF16"}, {DType::f16, "F16"},
-      {DType::i64, "I64"}, {DType::i32, "I32"}, {DType::u8, "U8"},     {DType::boolean, "BOOL"}};
+      {DType::f64, "F64"}, {DType::f32, "F32"},      {DType::bf16, "BF16"},
+      {DType::f16, "F16"}, {DType::i64, "I64"},      {DType::i32, "I32"},
+      {DType::u8, "U8"},   {DType::boolean, "BOOL"}, {DType::i8, "I8"}};
   EXPECT_EQ(std::size(names), std::size(kAllDTypes));
   for (const auto& [dtype, name] : names) {
     EXPECT_EQ(safetensors_dtype(dtype), name);

@@ -92,6 +92,8 @@ TEST(Integer, ArithmeticWrapsToTheWidth) {
   EXPECT_EQ(f(ScalarOp::add, DType::i64, kHighest, 1, 0), kLowest);
   EXPECT_EQ(f(ScalarOp::add, DType::u8, 250, 10, 0), 4);
   EXPECT_EQ(f(ScalarOp::sub, DType::u8, 3, 5, 0), 254);
+  EXPECT_EQ(f(ScalarOp::add, DType::i8, 120, 10, 0), -126);
+  EXPECT_EQ(f(ScalarOp::neg, DType::i8, -128, 0, 0), -128);
   EXPECT_EQ(f(ScalarOp::mul, DType::i32, 65536, 65537, 0), 65536);
   EXPECT_EQ(f(ScalarOp::neg, DType::u8, 1, 0, 0), 255);
   EXPECT_EQ(f(ScalarOp::neg, DType::i64, kLowest, 0, 0), kLowest);
@@ -99,6 +101,7 @@ TEST(Integer, ArithmeticWrapsToTheWidth) {
   EXPECT_EQ(f(ScalarOp::abs, DType::i32, -5, 0, 0), 5);
   EXPECT_EQ(f(ScalarOp::sign, DType::i32, -5, 0, 0), -1);
   EXPECT_EQ(f(ScalarOp::cast, DType::u8, -1, 0, 0), 255);
+  EXPECT_EQ(f(ScalarOp::cast, DType::i8, 200, 0, 0), -56);
 }
 
 TEST(Integer, DivisionTruncatesAndNeverTraps) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMostElements = 6000;
 constexpr int64_t kLargeElements = 60000;
-constexpr DType kInexact[] = {DType::i64, DType::i32, DType::u8, DType::boolean};
+constexpr DType kInexact[] = {DType::i64, DType::i32, DType::u8, DType::boolean, DType::i8};
 
 /// The choices that make up one random call.
 class Draw {
@@ -49,7 +49,7 @@ class Draw {
   }
   int64_t axis(const Shape& shape) { return below(shape.rank()); }
   DType index_dtype() {
-    return std::array{DType::i64, DType::i32, DType::u8}[static_cast<size_t>(below(3))];
+    return std::array{DType::i64, DType::i32, DType::u8, DType::i8}[static_cast<size_t>(below(4))];
   }
 
   DType dtype = DType::f32;  ///< of this call's operands
@@ -59,6 +59,7 @@ class Draw {
     switch (of) {
       case DType::boolean: return SampleInput::integers(type, 0, 2);
       case DType::u8: return SampleInput::integers(type, 0, 256);
+      case DType::i8: return SampleInput::integers(type, -128, 128);
       case DType::i32: return wide_or_narrow(type, 2e9);
       case DType::i64: return wide_or_narrow(type, 9e18);
       default: break;

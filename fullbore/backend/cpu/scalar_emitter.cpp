@@ -15,7 +15,8 @@ llvm::Type* ScalarEmitter::scalar_type(DType dtype) const {
     case DType::f16: return b_.getFloatTy();
     case DType::i64: return b_.getInt64Ty();
     case DType::i32: return b_.getInt32Ty();
-    case DType::u8: return b_.getInt8Ty();
+    case DType::u8:
+    case DType::i8: return b_.getInt8Ty();
     case DType::boolean: return b_.getInt1Ty();
   }
   FB_CHECK(false);

@@ -4,7 +4,7 @@
 namespace fullbore::jit {
 
 llvm::Value* ScalarEmitter::integer(ScalarOp op, DType dtype, std::span<llvm::Value* const> x) {
-  const bool is_signed = dtype == DType::i64 || dtype == DType::i32;
+  const bool is_signed = is_signed_integer(dtype);
   llvm::Value* a = x[0];
   llvm::Value* b = x.size() > 1 ? x[1] : nullptr;
   llvm::Type* type = a->getType();
@@ -141,7 +141,7 @@ llvm::Value* ScalarEmitter::cast(llvm::Value* x, DType from, DType to) {
     return is_floating(to)
                ? (from == DType::f64 ? b_.CreateFPTrunc(x, type) : b_.CreateFPExt(x, type))
                : b_.CreateTrunc(real_to_i64(x), type);
-  const bool is_signed = from == DType::i64 || from == DType::i32;
+  const bool is_signed = is_signed_integer(from);
   if (is_floating(to)) return is_signed ? b_.CreateSIToFP(x, type) : b_.CreateUIToFP(x, type);
   return is_signed ? b_.CreateSExtOrTrunc(x, type) : b_.CreateZExtOrTrunc(x, type);
 }

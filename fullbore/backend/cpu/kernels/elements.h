@@ -61,6 +61,7 @@ auto with_numeric(DType dtype, const Visit& visit) {
     case DType::i64: return visit(int64_t{});
     case DType::i32: return visit(int32_t{});
     case DType::u8: return visit(uint8_t{});
+    case DType::i8: return visit(int8_t{});
     case DType::boolean: break;
   }
   FB_CHECK(false, "arithmetic on {}", dtype_name(dtype));
@@ -72,6 +73,7 @@ auto with_index(DType dtype, const Visit& visit) {
     case DType::i64: return visit(int64_t{});
     case DType::i32: return visit(int32_t{});
     case DType::u8: return visit(uint8_t{});
+    case DType::i8: return visit(int8_t{});
     default: FB_CHECK(false, "{} as an index", dtype_name(dtype));
   }
 }
