@@ -61,7 +61,7 @@ Target CpuBackend::target() const {
   target.native_bf16 = this_processor().bf16_products;
   for (const char* op :
        {"attention", "attention_gradient", "packed_attention", "packed_attention_gradient",
-        "recurrence_states", "recurrence_outputs", "recurrence_gradient"})
+        "quantized_linear", "recurrence_states", "recurrence_outputs", "recurrence_gradient"})
     target.claimed[op] = {DType::f32, DType::bf16, DType::f16};
   target.claimed["matmul_add"] = {DType::f64, DType::f32, DType::f16};
   // Where the processor has tiles for bf16, products by them and sums apart are faster.

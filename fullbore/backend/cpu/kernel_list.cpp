@@ -1,6 +1,7 @@
 #include "fullbore/backend/cpu/kernel_list.h"
 
 #include "fullbore/backend/cpu/attention/attention.h"
+#include "fullbore/backend/cpu/int8/quantized_linear.h"
 #include "fullbore/backend/cpu/kernels/gather.h"
 #include "fullbore/backend/cpu/kernels/scatter.h"
 #include "fullbore/backend/cpu/kernels/sort.h"
@@ -24,6 +25,7 @@ const std::vector<KernelMaker>& kernel_list() {
       {"matmul_add", "panel", cpu::make_panel_matmul},
       {"packed_attention", "tiled", cpu::make_attention},
       {"packed_attention_gradient", "tiled", cpu::make_attention_gradient},
+      {"quantized_linear", "int8", cpu::make_quantized_linear},
       {"recurrence_gradient", "chunks", cpu::make_recurrence_gradient},
       {"recurrence_outputs", "chunks", cpu::make_recurrence_outputs},
       {"recurrence_states", "walk", cpu::make_recurrence_states},
