@@ -24,23 +24,12 @@ struct EvalArguments {
   bool diagnostics = false;
 };
 
-/// The part that the model was not trained on, or all of a file of the user's choice.
-ValidationSet evaluated(const TextData& text, const Config& config, bool whole, int64_t batches) {
-  if (whole)
-    return validation_set(config, text, {text.path, "evaluation", 0, text.tokens->size()}, batches);
-  if (config.data.validation_fraction <= 0)
-    throw UsageError(
-        "eval: the run held nothing out (data.validation_fraction is 0); name a text "
-        "by --data FILE");
-  return validation_set(config, text, batches);
-}
-
 /// The table of --diagnostics.
 ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, const TextData& text,
                          Console& console) {
   const bool whole = !arguments.data.empty();
   const auto held = [&](const Config& config) {
-    return evaluated(text, config, whole, arguments.batches);
+    return evaluation_set(config, text, whole, arguments.batches);
   };
   const std::vector<Diagnostic> found = diagnose_hybrid(model, held, console);
   if (!arguments.json) {
@@ -73,7 +62,7 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const TextData text = open_text(model.config, path, model.tokenizer, text_progress(console));
   if (arguments.diagnostics) return run_diagnostics(arguments, model, text, console);
   const bool whole = !arguments.data.empty();
-  const ValidationSet set = evaluated(text, model.config, whole, arguments.batches);
+  const ValidationSet set = evaluation_set(model.config, text, whole, arguments.batches);
   const std::string split = whole ? "all of it" : split_text_about(model.config);
   Team team(worker_count(model.config));
   Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,

@@ -138,6 +138,17 @@ FusedHead fused_head(const Config& config) {
 
 }  // namespace
 
+ValidationSet evaluation_set(const Config& config, const TextData& text, bool whole,
+                             int64_t most_batches) {
+  if (whole)
+    return validation_set(config, text, {text.path, "evaluation", 0, text.tokens->size()},
+                          most_batches);
+  if (config.data.validation_fraction <= 0)
+    throw UsageError(
+        "the run held nothing out (data.validation_fraction is 0); name a text by --data FILE");
+  return validation_set(config, text, most_batches);
+}
+
 LanguageModelLossOptions loss_options(const Config& config, bool training) {
   LanguageModelLossOptions options{.fused_head = fused_head(config)};
   // What helps learning is no part of what is measured: validation compares any two runs.

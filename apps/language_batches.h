@@ -32,8 +32,14 @@ std::string split_text_about(const Config& config);
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches);
 
+/// What a trained model is measured on: the part that it was not trained on, or the whole text. UsageError if the
+/// run held nothing out.
+ValidationSet evaluation_set(const Config& config, const TextData& text, bool whole,
+                             int64_t most_batches);
+
 /// How training and evaluation measure losses: label smoothing and z-loss are of training alone.
 LanguageModelLossOptions loss_options(const Config& config, bool training);
+
 /// The model's loss on such batches; label smoothing and z-loss are of training alone. `tokens`: how
 /// many distinct ones the data have. UsageError if model.vocabulary is less.
 LossFunction model_loss(const Config& config, int64_t tokens);

@@ -189,11 +189,10 @@ GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t sam
 namespace {
 
 /// The State of the model, with caches for so many texts to be continued.
-std::vector<StateEntry> model_entries(const Config& config, int64_t tokens, int64_t samples) {
-  if (samples == 0)
-    return state_entries(trace_evaluation(model_loss(config, tokens), batch_fields(config)).graph);
-  return state_entries(
-      Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, samples), 1));
+Graph model_graph(const Config& config, int64_t tokens, int64_t samples) {
+  if (samples == 0) return trace_evaluation(model_loss(config, tokens), batch_fields(config)).graph;
+  return Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, samples),
+                          1);
 }
 
 }  // namespace
@@ -209,7 +208,8 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();
-  State state = trained_state(checkpoint, config, model_entries(config, tokens, samples));
+  State state = trained_state(checkpoint, config,
+                              trained_entries(checkpoint, model_graph(config, tokens, samples)));
   return {path, checkpoint.record.step, std::move(config), std::move(tokenizer), std::move(state)};
 }
 

@@ -54,7 +54,8 @@ TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint) {
     throw UsageError(
         fmt::format("{} is of a {} model, not of model.name=peptide", path, config.model.name));
   choose_caches(config);
-  State state = trained_state(checkpoint, config, state_entries(trace_prediction(config, 1, 1)));
+  State state = trained_state(checkpoint, config,
+                              trained_entries(checkpoint, trace_prediction(config, 1, 1)));
   ResidueAlphabet alphabet = peptide_alphabet(config);
   return {path, checkpoint.record.step, std::move(config), std::move(alphabet), std::move(state)};
 }

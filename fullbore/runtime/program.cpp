@@ -9,6 +9,8 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {
 namespace {
@@ -100,7 +102,10 @@ Program Program::compile(const Graph& graph, State& state, Team& team,
                          const CompileOptions& options, CompileReport* report,
                          std::shared_ptr<Arena> arena) {
   const auto backend = make_backend(options.backend);
-  Plan plan = compile_plan(graph, *backend, options, team.workers(), report);
+  const std::set<std::string> quantized = quantized_parameters(state);
+  Plan plan = quantized.empty() ? compile_plan(graph, *backend, options, team.workers(), report)
+                                : compile_plan(quantize_linears(graph, quantized).graph, *backend,
+                                               options, team.workers(), report);
   const auto start = std::chrono::steady_clock::now();
   backend->finish();
   if (report) report->plan_seconds += seconds_since(start);

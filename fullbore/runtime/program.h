@@ -18,9 +18,9 @@ namespace fullbore {
 /// The State and the Team must outlive it and stay where they are.
 class Program {
  public:
-  /// Graph -> passes -> plan -> arena. State entries are bound by name; a missing one or one of
-  /// another type is a UsageError that names both. `arena`: to be shared with other programs; by
-  /// default it has one of its own.
+  /// Graph -> passes -> plan -> arena. State entries are bound by name, those in 8 bits too
+  /// (runtime/quantized_state.h); a missing one or one of another type is a UsageError that names both.
+  /// `arena`: to be shared with other programs; by default it has one of its own.
   static Program compile(const Graph& graph, State& state, Team& team,
                          const CompileOptions& options = {}, CompileReport* report = nullptr,
                          std::shared_ptr<Arena> arena = nullptr);

@@ -1,0 +1,29 @@
+#pragma once
+#include <set>
+#include <string>
+
+#include "fullbore/ir/graph.h"
+
+namespace fullbore {
+
+/// State that stands for a parameter [N,K] in 8 bits: i8 [N,K] and f32 [N] (ops/quantized_linear.h).
+std::string int8_weight_name(const std::string& parameter);
+std::string int8_scale_name(const std::string& parameter);
+
+struct QuantizedLinears {
+  Graph graph;
+  std::set<std::string> replaced;  ///< parameters that products now read in 8 bits
+  std::set<std::string> kept;      ///< of these, those that something else reads as they were
+};
+
+/// Lets products x W^T read W in 8 bits, where W is one of `parameters`. Whatever else reads one (the lookup in
+/// a table that is the output head too) goes on reading it as it is; what nobody reads any more is no input.
+///
+/// before  a graph as traced, without gradients: 8-bit weights are not trained
+/// after   each matmul by the transpose of such a parameter [N,K], in loops too, is a quantized_linear, which
+///         reads State by the names above instead; composites that read one have been expanded
+/// here    ahead of all passes, when State is known and it has such names (runtime/program.h): a backend without
+///         the kernel then gets the op's decomposition, and precision leaves its operands alone
+QuantizedLinears quantize_linears(const Graph& graph, const std::set<std::string>& parameters);
+
+}  // namespace fullbore

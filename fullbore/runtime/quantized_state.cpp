@@ -1,0 +1,57 @@
+#include "fullbore/runtime/quantized_state.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/quantize.h"
+#include "fullbore/passes/quantize_linears.h"
+
+namespace fullbore {
+namespace {
+
+/// The parameter of whose 8-bit weights this is the name, or "".
+std::string parameter_of(const StateEntry& entry) {
+  const std::string suffix = int8_weight_name("");
+  if (entry.type.dtype != DType::i8 || !entry.name.ends_with(suffix)) return "";
+  return entry.name.substr(0, entry.name.size() - suffix.size());
+}
+
+}  // namespace
+
+std::set<std::string> quantized_parameters(const State& state) {
+  std::set<std::string> names;
+  for (const StateEntry& entry : state.entries())
+    if (const std::string name = parameter_of(entry);
+        !name.empty() && state.find(int8_scale_name(name)) >= 0)
+      names.insert(name);
+  return names;
+}
+
+State quantized_state(const State& from, std::vector<StateEntry> entries) {
+  State state(std::move(entries));
+  for (size_t i = 0; i < state.entries().size(); ++i) {
+    const StateEntry& entry = state.entries()[i];
+    if (const int same = from.find(entry.name); same >= 0) {
+      FB_CHECK(from.entries()[static_cast<size_t>(same)].type == entry.type, "'{}' differs",
+               entry.name);
+      std::memcpy(state.data(static_cast<int>(i)), from.data(same),
+                  static_cast<size_t>(entry.type.bytes()));
+    }
+    const std::string name = parameter_of(entry);
+    if (name.empty() || from.find(name) < 0) continue;
+    const Shape& shape = entry.type.shape;
+    if (!quantize_rows(from.span<float>(name).data(), shape[0], shape[1],
+                       static_cast<int8_t*>(state.data(static_cast<int>(i))),
+                       state.span<float>(int8_scale_name(name)).data()))
+      throw NumericalError(
+          fmt::format("'{}' {} has a value that is not finite: it has no 8-bit form", name,
+                      TensorType{DType::f32, shape}.text()));
+  }
+  return state;
+}
+
+}  // namespace fullbore
