@@ -26,6 +26,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/ops/quantized_linear.h"
 #include "fullbore/runtime/program.h"
 
 namespace {
@@ -252,6 +253,19 @@ void add_model_sizes() {
   product(16384, 384, 1536);
   product(2048, 3072, 768);
   product(256, 64, 64);
+  // The same linears on a token, and on a prompt, in 8 bits beside it.
+  const auto linear_in_8_bits = [](int64_t m, int64_t n, int64_t k) {
+    const SampleInput weight = SampleInput::integers({DType::i8, {n, k}}, -127, 128);
+    add_call("quantized_linear", {normal({m, k}), weight, normal({n})},
+             [](const std::vector<Tensor>& x) { return quantized_linear(x[0], x[1], x[2]); });
+  };
+  for (const int64_t rows : {1, 4, 64, 2048})
+    for (const auto& [n, k] :
+         {std::pair<int64_t, int64_t>{512, 128}, {1152, 384}, {3072, 768}, {50257, 768}}) {
+      if (n > 4096 && rows > 64) continue;
+      if (rows < 2048 || n != 3072) product(rows, n, k);
+      linear_in_8_bits(rows, n, k);
+    }
   add_call("softmax", {normal({16384, 256})},
            [](const std::vector<Tensor>& x) { return softmax(x[0], 1); });
   add_call("layer_norm", {normal({16384, 384}), normal({384}), normal({384})},
