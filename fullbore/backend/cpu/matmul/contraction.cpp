@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "fullbore/ir/op_def.h"
+
 namespace fullbore::cpu {
 
 Contraction Contraction::of(const KernelRequest& request) {
@@ -9,7 +11,8 @@ Contraction Contraction::of(const KernelRequest& request) {
   const Shape& y = request.output().shape;
   Contraction c;
   c.transpose_a = request.attribute<bool>("transpose_a");
-  c.transpose_b = request.attribute<bool>("transpose_b");
+  const bool in_panels = request.node().op->name == "panel_matmul";
+  c.transpose_b = !in_panels && request.attribute<bool>("transpose_b");
   c.batch = y.slice(0, y.rank() - 2).elements();
   c.m = y[y.rank() - 2];
   c.n = y[y.rank() - 1];
@@ -17,6 +20,11 @@ Contraction Contraction::of(const KernelRequest& request) {
   c.in = request.input(0).dtype;
   c.out = request.output().dtype;
   c.add = request.node().inputs.size() > 2;
+  if (in_panels) {
+    const Shape& b = request.input(1).shape;
+    c.panel = b[b.rank() - 2];
+    c.paired = b[b.rank() - 1] == 2;
+  }
   return c;
 }
 
@@ -25,10 +33,10 @@ std::string Contraction::text() const {
     return transposed ? fmt::format("[{},{}]T", columns, rows)
                       : fmt::format("[{},{}]", rows, columns);
   };
-  return fmt::format("{}{}{} {} {}{}", add ? "add " : "",
-                     batch == 1 ? "" : fmt::format("{} x ", batch), dtype_name(in),
-                     matrix(m, k, transpose_a), matrix(k, n, transpose_b),
-                     in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
+  return fmt::format(
+      "{}{}{} {} {}{}{}", add ? "add " : "", batch == 1 ? "" : fmt::format("{} x ", batch),
+      dtype_name(in), matrix(m, k, transpose_a), matrix(k, n, transpose_b),
+      panel > 0 ? " in panels" : "", in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
 }
 
 }  // namespace fullbore::cpu

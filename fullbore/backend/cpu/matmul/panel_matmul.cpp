@@ -12,10 +12,6 @@
 namespace fullbore::cpu {
 namespace {
 
-// Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
-// n elements apart, in which neighbouring rows compete for the same lines of the cache.
-constexpr int64_t kRowsToPack = 128;
-
 const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
 }
@@ -50,11 +46,11 @@ class PanelMatmul final : public Kernel {
         direct_(dtype_bytes(c.out) == kSumBytes),
         copy_a_(!native_ || (c.transpose_a && (kPair > 1 || c.m > 2 * kPanelTileRows)) ||
                 c.k % kPair != 0),
-        copy_b_(!native_ || kPair > 1 || c.transpose_b ||
-                (c.n > loops.panel && c.m >= kRowsToPack)),
+        copy_b_(c.panel == 0 && (!native_ || kPair > 1 || c.transpose_b ||
+                                 (c.n > loops.panel && c.m >= kRowsToPack))),
         tiling_(panel_tiling({.contraction = c,
                               .depth = k_,
-                              .panel = loops.panel,
+                              .panel = c.panel > 0 ? c.panel : loops.panel,
                               .copied_columns = copy_a_ && c.transpose_a,
                               .direct = direct_,
                               .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
@@ -94,7 +90,7 @@ class PanelMatmul final : public Kernel {
                       tiling_.columns.end(column_tile % tiling_.columns.parts())};
       // A tile that is rounded or read when its sums are complete stays in scratch until then, and only
       // one can.
-      if ((direct_ && kept_) || k_ <= tiling_.packed_depth) {
+      if ((direct_ && kept_) || k_ <= tiling_.packed_depth || c_.panel > 0) {
         multiply(buffers, columns, first, first + count, scratch);
       } else {
         for (int64_t tile = first; tile < first + count; ++tile)
@@ -147,7 +143,7 @@ class PanelMatmul final : public Kernel {
                 char* scratch) const {
     int64_t begin = 0;
     do {  // once even if there is nothing to contract: the result is zeros
-      const int64_t end = std::min(k_, begin + tiling_.packed_depth);
+      const int64_t end = c_.panel > 0 ? k_ : std::min(k_, begin + tiling_.packed_depth);
       if (copy_b_)
         pack_b(offset(buffers[around_.b], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
                reinterpret_cast<P*>(scratch));
@@ -193,6 +189,26 @@ class PanelMatmul final : public Kernel {
     return {copy, depth, 1};
   }
 
+  // Columns from `column` on that one call multiplies.
+  int64_t panel_from(int64_t column, int64_t end) const {
+    const int64_t most = c_.panel > 0 ? c_.panel - column % c_.panel : loops_.panel;
+    return std::min({most, int64_t{loops_.panel}, end - column});
+  }
+
+  // b[from.., column..]: in panels already, in the copies of b[begin..end, columns], or where it lies.
+  Operand columns_of_b(const void* b, const P* copies, const Columns& columns, int64_t column,
+                       int64_t begin, int64_t end, int64_t from) const {
+    if (c_.panel > 0) {
+      const int64_t panel = columns.batch * divide_up(c_.n, c_.panel) + column / c_.panel;
+      return {static_cast<const P*>(b) + (panel * k_ + from) * c_.panel + column % c_.panel, 1,
+              c_.panel};
+    }
+    if (!copy_b_)
+      return {static_cast<const P*>(b) + (columns.batch * c_.k + from) * c_.n + column, 1, c_.n};
+    const int64_t stride = round_up(panel_from(column, columns.end), loops_.lanes);
+    return {copies + (column - columns.begin) * (end - begin) + (from - begin) * stride, 1, stride};
+  }
+
   void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
                      int64_t end, char* scratch) const {
     const int64_t row = tiling_.rows.begin(tile);
@@ -211,20 +227,17 @@ class PanelMatmul final : public Kernel {
     do {
       const int64_t depth = std::min(tiling_.depth, end - from);
       const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
-      for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
-        const int64_t panel = std::min<int64_t>(loops_.panel, columns.end - column);
-        const int64_t stride = copy_b_ ? round_up(panel, loops_.lanes) : c_.n;
-        const P* b = copy_b_
-                         ? reinterpret_cast<const P*>(scratch) +
-                               (column - columns.begin) * (end - begin) + (from - begin) * stride
-                         : static_cast<const P*>(buffers[around_.b]) +
-                               (columns.batch * c_.k + from) * c_.n + column;
+      for (int64_t column = columns.begin; column < columns.end;) {
+        const int64_t panel = panel_from(column, columns.end);
+        const Operand b = columns_of_b(buffers[around_.b], reinterpret_cast<const P*>(scratch),
+                                       columns, column, begin, end, from);
         Sum* panel_sums = c + c_panel * (column - columns.begin);
-        loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b, stride, panel_sums, c_row,
-                         c_.add || from > 0});
+        loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b.data, b.depth, panel_sums,
+                         c_row, c_.add || from > 0});
         if (!direct_ && from + depth == k_)
           loops_.round(panel_sums, c_row, offset_to(product, column - columns.begin),
                        product_stride(), c_.out, rows, panel);
+        column += panel;
       }
       from += depth;
     } while (from < end);
@@ -325,6 +338,16 @@ std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
   return request.decline("this processor has no bf16 products");
 }
 
+std::unique_ptr<Kernel> make_matmul_of_panels(const Contraction& c, VectorUnit unit) {
+  return c.paired ? make_pair_matmul(c) : make_panel_matmul(c, unit);
+}
+
+std::unique_ptr<Kernel> make_matmul_of_panels(KernelRequest& request) {
+  const Contraction c = Contraction::of(request);
+  if (auto kernel = make_matmul_of_panels(c, this_processor().vector_unit)) return kernel;
+  return request.decline("this processor has no bf16 products");
+}
+
 std::unique_ptr<Kernel> make_product_with_epilogue(KernelRequest& request,
                                                    std::unique_ptr<Epilogue> epilogue) {
   const Graph& body = *request.node().body;
@@ -336,7 +359,9 @@ std::unique_ptr<Kernel> make_product_with_epilogue(KernelRequest& request,
                       .result = static_cast<size_t>(std::max(0, epilogue->product_buffer())),
                       .scratch = buffers,
                       .epilogue = std::move(epilogue)};
-  const bool pairs = c.in == DType::bf16 && panel_unit<Bf16Pair>(VectorUnit::avx512) != nullptr;
+  const bool pairs =
+      c.panel > 0 ? c.paired
+                  : c.in == DType::bf16 && panel_unit<Bf16Pair>(VectorUnit::avx512) != nullptr;
   return pairs ? make_by_pairs(c, std::move(around))
                : make_by_elements(c, this_processor().vector_unit, std::move(around));
 }

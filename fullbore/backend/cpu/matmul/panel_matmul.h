@@ -22,6 +22,14 @@ std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request);
 /// The same wherever there are such instructions, for tests; null if there are none.
 std::unique_ptr<Kernel> make_pair_matmul(const Contraction& contraction);
 
+/// A product whose b lies in panels (the op panel_matmul): as the two above, to the bit, without the copies
+/// of b. Null if the panels are of pairs and there are no such instructions.
+std::unique_ptr<Kernel> make_matmul_of_panels(KernelRequest& request);
+std::unique_ptr<Kernel> make_matmul_of_panels(const Contraction& contraction, VectorUnit unit);
+
+/// Those panels (the op pack_panels).
+std::unique_ptr<Kernel> make_pack_panels(KernelRequest& request);
+
 /// The product of a `fused` node (ir/fused_product.h) and what is behind it, tile by tile: a tile stays in
 /// the worker's scratch, or goes to its place if the product is a result too, and the epilogue reads it
 /// there while it is in cache. By the fastest unit for the product's dtype.
