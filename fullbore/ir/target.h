@@ -28,6 +28,24 @@ struct EpilogueTarget {
   int64_t near_bytes = 0;
 };
 
+/// Which right operands of products are better kept in panels (ops/pack_panels.cpp) than packed by the
+/// kernel of each product (passes/pack_factors.h).
+struct PackingTarget {
+  struct Layout {
+    int64_t columns = 1;  ///< of a panel
+    int64_t pair = 1;     ///< elements of depth that lie together
+    /// Rows of a product from which on panels that are there already are faster than the matrix as it lies.
+    int64_t fewest_rows = 1;
+    int64_t fewest_rows_transposed = 1;  ///< the same if it lies transposed
+    auto operator<=>(const Layout&) const = default;
+  };
+  std::map<DType, Layout> layouts = {};  ///< by dtype of the matrix; none: there is no such kernel
+  /// Rows beyond which copying the matrix is too small a part of the product to care.
+  int64_t most_rows = 0;
+  /// How often panels must be read: packing apart goes through memory, and the kernel's own copy does not.
+  int64_t fewest_uses = 1;
+};
+
 /// What passes may know of a device: plain data that a backend fills in, so that no pass includes a
 /// backend and no backend a pass. And what is asked of the device: precision, memory.
 struct Target {
@@ -38,6 +56,7 @@ struct Target {
   bool native_bf16 = false;  ///< bf16 contractions run faster than f32
   int threads = 1;
   EpilogueTarget epilogues = {};
+  PackingTarget packing = {};
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/lower_precision.h).

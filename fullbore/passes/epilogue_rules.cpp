@@ -75,7 +75,8 @@ bool fits_behind(const Graph& graph, const Node& product, const Node& kernel) {
 }
 
 bool may_have_epilogue(const Graph& graph, const Node& node, const Target& target) {
-  if (node.op->name != "matmul") return false;
+  const bool in_panels = node.op->name == "panel_matmul";
+  if (node.op->name != "matmul" && !in_panels) return false;
   const EpilogueTarget& limits = target.epilogues;
   if (!limits.factors.contains(graph.type(node.inputs[0]).dtype)) return false;
   const TensorType& y = graph.type(node.outputs[0]);
@@ -84,7 +85,8 @@ bool may_have_epilogue(const Graph& graph, const Node& node, const Target& targe
   const int64_t bytes = graph.type(node.inputs[0]).bytes() + graph.type(node.inputs[1]).bytes();
   if (bytes + y.bytes() > limits.near_bytes) return false;
   // A product with one column is one by a vector.
-  const bool few = extents.rows < limits.fewest_rows && node.attributes.get<bool>("transpose_b");
+  const bool few =
+      extents.rows < limits.fewest_rows && !in_panels && node.attributes.get<bool>("transpose_b");
   return extents.columns > 1 && !few;
 }
 

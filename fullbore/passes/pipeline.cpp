@@ -19,6 +19,7 @@
 #include "fullbore/passes/merge_common.h"
 #include "fullbore/passes/narrow_stacks.h"
 #include "fullbore/passes/narrow_storage.h"
+#include "fullbore/passes/pack_factors.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/passes/recompute.h"
 #include "fullbore/passes/remove_dead.h"
@@ -107,6 +108,10 @@ const std::vector<Pass>& pipeline() {
        "after all passes that look at single nodes", true, fuse},
       {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",
        "after fusion: only now is it known which values reach memory", true, narrow_storage},
+      {"pack_factors", "matrices that many products read are copied into panels once",
+       "after the passes that look for products of matrices; before fuse_epilogues, which puts "
+       "kernels behind these too",
+       true, pack_factors},
       {"fuse_epilogues", "what reads a product is done on its tiles while they are in cache",
        "after all that looks into kernels; before schedule, which orders what is there now", true,
        fuse_epilogues},

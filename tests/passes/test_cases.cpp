@@ -21,6 +21,8 @@
 ///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
 ///   recompute: 4096                   (bytes of the arena; or full)
 ///   epilogues: f32:bf16 17 4096       (EpilogueTarget: factors, fewest rows, near bytes)
+///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, pair, fewest
+///                                     rows, fewest rows if transposed)
 ///   before
 ///   graph ...
 ///   after
@@ -55,6 +57,20 @@ void add_claim(const std::string& claim, Target& target) {
   while (std::getline(parts, dtype, ':')) dtypes.insert(parse_dtype(dtype).value());
 }
 
+void read_packing(const std::string& text, PackingTarget& packing) {
+  std::istringstream words(text);
+  words >> packing.most_rows >> packing.fewest_uses;
+  for (std::string layout; words >> layout;) {
+    std::istringstream parts(layout);
+    std::string dtype;
+    std::getline(parts, dtype, ':');
+    PackingTarget::Layout& each = packing.layouts[parse_dtype(dtype).value()];
+    char colon = 0;
+    parts >> each.columns >> colon >> each.pair >> colon >> each.fewest_rows >> colon >>
+        each.fewest_rows_transposed;
+  }
+}
+
 Case read_case(const std::string& path) {
   Case result{path, "", "", "", {}};
   std::ifstream file(path);
@@ -84,6 +100,8 @@ Case read_case(const std::string& path) {
       words >> factors >> epilogues.fewest_rows >> epilogues.near_bytes;
       std::istringstream parts(factors);
       while (std::getline(parts, dtype, ':')) epilogues.factors.insert(parse_dtype(dtype).value());
+    } else if (line.starts_with("packing: ")) {
+      read_packing(line.substr(9), result.target.packing);
     } else if (line.starts_with("recompute: ")) {
       const std::string bytes = line.substr(11);
       result.target.recompute = bytes == "full" ? Recompute::full : Recompute::automatic;
@@ -119,6 +137,14 @@ void bless(const Case& each, const std::string& after) {
       factors += (factors.empty() ? "" : ":") + std::string(dtype_name(dtype));
     file << "epilogues: " << factors << " " << epilogues.fewest_rows << " " << epilogues.near_bytes
          << "\n";
+  }
+  const PackingTarget& packing = each.target.packing;
+  if (!packing.layouts.empty()) {
+    file << "packing: " << packing.most_rows << " " << packing.fewest_uses;
+    for (const auto& [dtype, layout] : packing.layouts)
+      file << fmt::format(" {}:{}:{}:{}:{}", dtype_name(dtype), layout.columns, layout.pair,
+                          layout.fewest_rows, layout.fewest_rows_transposed);
+    file << "\n";
   }
   file << "before\n" << each.before << "after\n" << after;
 }

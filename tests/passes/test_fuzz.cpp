@@ -76,9 +76,19 @@ std::string check_recomputed(const RandomGraph& random, const std::vector<Litera
   return check_result(less, random, expected);
 }
 
+// Packs whatever two products read.
+PackingTarget packs_all() {
+  return {.layouts = {{DType::f64, {.columns = 3}},
+                      {DType::f32, {.columns = 4}},
+                      {DType::bf16, {.columns = 2, .pair = 2}}},
+          .most_rows = 64,
+          .fewest_uses = 2};
+}
+
 std::string check(const RandomGraph& random) {
   Target target;
   target.precision = DType::bf16;
+  target.packing = packs_all();
   if (const std::string problem = check_text(random.graph); !problem.empty()) return problem;
   const std::vector<Literal> expected = interpret(random.graph, random.inputs);
   for (const Pass& pass : pipeline()) {
@@ -123,7 +133,9 @@ TEST(Fuzz, EveryPassAloneAndAllTogetherKeepTheValues) {
 // The generator is worth its time: graphs hold what it promises.
 TEST(Fuzz, GraphsReachEveryKindOfOp) {
   std::map<std::string, int> seen;
-  int loops = 0, gradients = 0, gathered = 0, stacked = 0;
+  int loops = 0, gradients = 0, gathered = 0, stacked = 0, packed = 0;
+  Target packing;
+  packing.packing = packs_all();
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const RandomGraph random = random_graph(seed);
     for (const Node& node : random.graph.nodes()) {
@@ -133,6 +145,7 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
     gradients += !random.graph.nodes().empty();
     const std::string after = print(run_pass("gather_products", random.graph, {}));
     gathered += after != print(random.graph);
+    packed += print(run_pass("pack_factors", random.graph, packing)) != print(random.graph);
     stacked += after.find("output \"rows\"") != std::string::npos;
   }
   std::string missing;
@@ -142,6 +155,7 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
   EXPECT_GT(loops, 50);
   EXPECT_GT(gathered, 20);
   EXPECT_GT(stacked, 2);
+  EXPECT_GT(packed, 10);
 }
 
 TEST(Fuzz, ShrinkingKeepsTheFailureAndLittleElse) {

@@ -6,6 +6,7 @@
 
 #include "fullbore/backend/backend.h"
 #include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/op_def.h"
 #include "fullbore/passes/pass.h"
 #include "tests/support/program_check.h"
 #include "tests/support/random_graph.h"
@@ -53,11 +54,47 @@ std::string check_epilogues(const RandomGraph& random, Team& team, DType precisi
   return difference.empty() ? "" : "fuse_epilogues changes the result: " + difference;
 }
 
+// Products by panels of at least so many rows.
+int count_by_panels(const Graph& graph, int64_t fewest_rows) {
+  int found = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.body) found += count_by_panels(*node.body, fewest_rows);
+    if (node.op->name != "panel_matmul") continue;
+    const Shape& y = graph.type(node.outputs[0]).shape;
+    found += y[y.rank() - 2] >= fewest_rows;
+  }
+  return found;
+}
+
+// Those of them that pack_factors makes.
+int count_packed(const Graph& graph, DType precision, int64_t fewest_rows) {
+  Target target = make_backend("cpu")->target();
+  target.precision = precision;
+  return count_by_panels(run_passes(graph, target), fewest_rows) -
+         count_by_panels(run_passes(graph, target, {.disabled = {"pack_factors"}}), fewest_rows);
+}
+
+// Panels that are made once hold what the products' kernels would pack, but products of few rows would
+// sum along depth instead, in another order: check_against_oracle() has judged these.
+std::string check_packing(const RandomGraph& random, Team& team, DType precision) {
+  constexpr int64_t kMostDotRows = 16;
+  const int packed = count_packed(random.graph, precision, 0);
+  if (packed == 0 || packed > count_packed(random.graph, precision, kMostDotRows + 1)) return "";
+  const std::vector<Literal> together =
+      run_graph(random.graph, random.inputs, team, {.precision = precision});
+  const std::vector<Literal> apart =
+      run_graph(random.graph, random.inputs, team,
+                {.passes = {.disabled = {"pack_factors"}}, .precision = precision});
+  const std::string difference = compare_bits(together, apart);
+  return difference.empty() ? "" : "pack_factors changes the result: " + difference;
+}
+
 std::string check(const RandomGraph& random, Team& team, DType precision) {
   std::string problem =
       check_against_oracle(random.graph, random.inputs, team, {.precision = precision});
   if (problem.empty()) problem = check_sharing_of_memory(random, team);
   if (problem.empty()) problem = check_epilogues(random, team, precision);
+  if (problem.empty()) problem = check_packing(random, team, precision);
   return problem.empty() ? check_recomputation(random, team, precision) : problem;
 }
 
@@ -84,6 +121,13 @@ TEST(Fuzz, ReachesProductsWithEpilogues) {
   for (uint64_t seed = 1; seed <= 60; ++seed)
     found += has_epilogue(run_passes(some_graph(seed).graph, make_backend("cpu")->target()));
   EXPECT_GE(found, 5);
+}
+
+TEST(Fuzz, ReachesFactorsInPanels) {
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed)
+    found += count_packed(some_graph(seed).graph, DType::f32, 0) > 0;
+  EXPECT_GE(found, 3);
 }
 
 TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {

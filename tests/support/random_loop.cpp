@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <numeric>
 
@@ -32,7 +33,16 @@ void fill_body(Workbench& inner) {
   }
 }
 
-LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, bool until) {
+// tanh(h W) or tanh(h W^T), with a W from outside of the loop: a matrix that every trip reads.
+Tensor recurred(Workbench& inner, Tensor h) {
+  const Tensor weight = inner.normal_input({h.dim(1), h.dim(1)});
+  const bool transposed = inner.chance(0.7);
+  return tanh(matmul(h, inner.builder.import(weight), {.transpose_b = transposed}));
+}
+
+// `recurrent`: the carried value that is multiplied by a matrix in each trip; none, if there are not so many.
+LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, size_t recurrent,
+                     bool until) {
   Workbench inner{body.index.builder(), outer.draws, outer.options,
                   outer.new_input,      {},          outer.depth + 1};
   inner.values = outer.values;  // to be captured
@@ -51,7 +61,9 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, boo
     Tensor next = before;
     const bool may_be_sum =
         before.dtype() == inner.options.dtype && before.rank() == 2 && before.type().elements() > 0;
-    if (may_be_sum && inner.chance(is_wide(before) ? 0.9 : 0.5))
+    if (i == recurrent)
+      next = recurred(inner, before);
+    else if (may_be_sum && inner.chance(is_wide(before) ? 0.9 : 0.5))
       next = sum_of_products(inner, before);
     else if (is_floating(before.dtype()) && made && !inner.chance(0.1))
       next = damped(adapt(inner.builder.import(*made), before.shape()));
@@ -86,6 +98,12 @@ std::vector<Tensor> run_loop(Workbench& bench) {
   for (int64_t i = 0; i < 1 + bench.below(3); ++i)
     if (const auto value = bench.pick([](Tensor x) { return x.dtype() != DType::boolean; }))
       carried.push_back(bench.builder.import(*value));
+  size_t recurrent = SIZE_MAX;
+  if (bench.chance(0.3)) {
+    recurrent = carried.size();
+    options.trips = std::max<int64_t>(options.trips, 3);
+    carried.push_back(adapt(bench.pick_floating(), {4 + bench.below(20), 2 + bench.below(6)}));
+  }
   for (int64_t i = 0; i < bench.below(3); ++i) {
     const Tensor rows = bench.pick_floating();
     if (rows.type().elements() == 0) continue;
@@ -101,8 +119,9 @@ std::vector<Tensor> run_loop(Workbench& bench) {
     return {};
   const bool until = bench.chance(0.3);
   const LoopResult result =
-      loop(bench.builder, carried, sliced, options,
-           [&](const LoopBody& body) { return random_step(bench, body, carried.size(), until); });
+      loop(bench.builder, carried, sliced, options, [&](const LoopBody& body) {
+        return random_step(bench, body, carried.size(), recurrent, until);
+      });
   std::vector<Tensor> results = result.carried;
   results.insert(results.end(), result.stacked.begin(), result.stacked.end());
   if (until) results.push_back(result.executed);

@@ -4,6 +4,7 @@
 
 #include "fullbore/backend/cpu/epilogue.h"
 #include "fullbore/backend/cpu/matmul/panel_matmul.h"
+#include "fullbore/backend/cpu/matmul/panel_target.h"
 #include "fullbore/backend/cpu/processor.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/threads.h"
@@ -70,6 +71,9 @@ Target CpuBackend::target() const {
   target.epilogues = {.factors = target.claimed["matmul_add"],
                       .fewest_rows = cpu::kMostDotRows + 1,
                       .near_bytes = 768 << 10};
+  target.packing = cpu::packing_target();
+  target.claimed["pack_panels"] = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  target.claimed["panel_matmul"] = target.claimed["matmul_add"];
   return target;
 }
 

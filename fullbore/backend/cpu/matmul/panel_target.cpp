@@ -1,0 +1,40 @@
+#include "fullbore/backend/cpu/matmul/panel_target.h"
+
+#include "fullbore/backend/cpu/matmul/panel_tiling.h"
+#include "fullbore/backend/cpu/matmul/panel_unit.h"
+
+namespace fullbore::cpu {
+namespace {
+
+// Measured, bench/packed_factors.cpp. A copy costs as much as some 4 rows of a product in bf16 and 3 to 8 in f32, so
+// that little is left of it behind these.
+constexpr int64_t kMostRows = 256;
+// Making panels once costs up to twice what a product's own copy does.
+constexpr int64_t kFewestUses = 3;
+// Rows of dot products, which read a transposed matrix where it lies, up to which they are as fast.
+constexpr int64_t kFewestRowsTransposed = 4;
+
+}  // namespace
+
+PackingTarget packing_target() {
+  const VectorUnit unit = this_processor().vector_unit;
+  const int64_t columns = panel_unit<float>(unit)->panel;
+  PackingTarget target{.most_rows = kMostRows, .fewest_uses = kFewestUses};
+  // Elements of the products' own type are read where they lie, up to kRowsToPack rows.
+  target.layouts[DType::f64] = {.columns = panel_unit<double>(unit)->panel,
+                                .fewest_rows = kRowsToPack,
+                                .fewest_rows_transposed = kFewestRowsTransposed};
+  target.layouts[DType::f32] = {.columns = columns,
+                                .fewest_rows = kRowsToPack,
+                                .fewest_rows_transposed = kFewestRowsTransposed};
+  // Others are widened for each product.
+  target.layouts[DType::f16] = {.columns = columns,
+                                .fewest_rows_transposed = kFewestRowsTransposed};
+  if (const auto* pairs = panel_unit<Bf16Pair>(unit); !pairs)
+    target.layouts[DType::bf16] = target.layouts[DType::f16];
+  else if (!this_processor().bf16_tiles)
+    target.layouts[DType::bf16] = {.columns = pairs->panel, .pair = 2};
+  return target;
+}
+
+}  // namespace fullbore::cpu

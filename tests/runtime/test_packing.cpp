@@ -1,0 +1,107 @@
+// Matrices of loops are packed once, outside, and that changes no bit.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fullbore/autodiff/backward.h"
+#include "fullbore/backend/backend.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/loop.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/ops.h"
+#include "fullbore/passes/pass.h"
+#include "tests/support/program_check.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kWidth = 70;
+
+/// h <- tanh(h W^T + b), and the gradients of W and h.
+Graph recurrence(int64_t rows) {
+  GraphBuilder builder;
+  const Tensor h = builder.input("h", Role::batch, {DType::f32, {rows, kWidth}});
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {kWidth, kWidth}});
+  const Tensor b = builder.input("b", Role::parameter, {DType::f32, {kWidth}});
+  const LoopResult result = loop(builder, {h}, {}, {.trips = 6}, [&](const LoopBody& body) {
+    return LoopStep{.carried = {tanh(linear(body.carried[0], w, b))}};
+  });
+  const Tensor loss = reduce_sum(result.carried[0], {0, 1});
+  builder.output("loss", loss);
+  const std::vector<Tensor> wanted = {w, h};
+  const std::vector<Tensor> gradients = gradient(loss, wanted);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    builder.output("gradient" + std::to_string(i), gradients[i]);
+  return builder.take();
+}
+
+struct Counts {
+  int packed = 0;       ///< outside of loops
+  int in_loops = 0;     ///< packed in a body
+  int by_panels = 0;    ///< products in bodies
+  int by_matrices = 0;  ///< likewise
+  bool operator==(const Counts&) const = default;
+};
+
+void count(const Graph& graph, bool in_loop, Counts& counts) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name == "pack_panels") ++(in_loop ? counts.in_loops : counts.packed);
+    const Node* product = fused_product(node);
+    const std::string_view op = product ? product->op->name : node.op->name;
+    if (in_loop && op == "panel_matmul") ++counts.by_panels;
+    if (in_loop && op == "matmul") ++counts.by_matrices;
+    if (is_loop(node)) count(*node.body, true, counts);
+  }
+}
+
+Counts counts_of(int64_t rows, DType precision) {
+  Target target = make_backend("cpu")->target();
+  target.precision = precision;
+  Counts counts;
+  count(run_passes(recurrence(rows), target), false, counts);
+  return counts;
+}
+
+std::vector<Literal> run(int64_t rows, DType precision, bool packed) {
+  const Graph graph = recurrence(rows);
+  PhiloxStream draws(11);
+  std::vector<Literal> inputs;
+  for (const Graph::Input& input : graph.inputs()) {
+    Literal& literal = inputs.emplace_back(graph.type(input.value));
+    for (int64_t i = 0; i < literal.elements(); ++i) literal.put(i, 0.3 * draws.normal());
+    literal.round();
+  }
+  CompileOptions options{.precision = precision};
+  if (!packed) options.passes.disabled = {"pack_factors"};
+  Team team(2);
+  return testing_support::run_graph(graph, inputs, team, options);
+}
+
+// Forward and backward pass read one weight transposed to one another: two packings, each made once.
+TEST(Packing, OfARecurrenceIsDoneOncePerStep) {
+  const Counts bf16 = counts_of(20, DType::bf16);
+  EXPECT_EQ(bf16.packed, 2);
+  EXPECT_EQ(bf16.in_loops, 0);
+  EXPECT_EQ(bf16.by_panels, 2);
+}
+
+// f32 is read where it lies if it is not transposed, up to many rows.
+TEST(Packing, IsDoneOnlyWhereItPays) {
+  EXPECT_EQ(counts_of(20, DType::f32).packed, 1);
+  EXPECT_EQ(counts_of(20, DType::f32).by_panels, 1);
+  EXPECT_EQ(counts_of(1, DType::f32).packed, 0);
+  EXPECT_EQ(counts_of(1000, DType::bf16).packed, 0);
+}
+
+TEST(Packing, ChangesNoBit) {
+  for (const DType precision : {DType::f32, DType::bf16, DType::f16})
+    for (const int64_t rows : {17, 50, 200})
+      EXPECT_EQ(
+          testing_support::compare_bits(run(rows, precision, true), run(rows, precision, false)),
+          "")
+          << dtype_name(precision) << ", " << rows << " rows";
+}
+
+}  // namespace
+}  // namespace fullbore
