@@ -38,6 +38,7 @@ def arguments(job, document):
     parser.add_argument("--block-seconds", type=float, default=1)
     parser.add_argument("--warm-up-seconds", type=float, default=3)
     parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--start-limit", type=float, default=1800)
     parser.add_argument("--passive", action="store_true")
     parser.add_argument("--binary", default=str(ROOT / "build/release/bin" / job.binary))
     parser.add_argument("--python")
@@ -45,8 +46,10 @@ def arguments(job, document):
     options = parser.parse_args()
     if not pathlib.Path(options.binary).exists():
         parser.error(f"there is no {options.binary}; first: cmake --preset release && cmake --build --preset benches")
-    if options.rounds < 1 or options.at_once < 1 or options.block_seconds <= 0 or options.warm_up_seconds < 0:
-        parser.error("--rounds and --at-once are at least 1, seconds are not negative")
+    if options.rounds < 1 or options.at_once < 0 or options.block_seconds <= 0 or options.warm_up_seconds < 0:
+        parser.error("--rounds is at least 1, --at-once and seconds are not negative")
+    if options.start_limit <= 0:
+        parser.error("--start-limit is more than 0 seconds")
     if not options.job or "=" in options.job[0]:
         options.job.insert(0, str(ROOT / job.config))
     for key, value in job.settings:
@@ -81,6 +84,9 @@ class Comparison:
         """Caches of its own: what is kept from earlier would hide the time to the first step."""
         folder = self.scratch / name
         folder.mkdir(exist_ok=True)
+        for peaks in (self.scratch / "share").glob("machine-*.json"):  # else each of ours would measure them
+            if folder.name != "share":
+                shutil.copy(peaks, folder)
         variables = {"FULLBORE_CACHE": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder)}
         if self.options.passive:
             variables["OMP_WAIT_POLICY"] = "passive"
@@ -89,7 +95,7 @@ class Comparison:
     def start(self, name, command):
         print(f"starting {name}", file=sys.stderr, flush=True)
         try:
-            side = Side(name, command, self.environment(name))
+            side = Side(name, command, self.environment(name), self.options.start_limit)
         except Unavailable as reason:
             print(f"{name} is not available: {reason}", file=sys.stderr)
             self.unavailable.append((name, str(reason)))
@@ -108,15 +114,12 @@ class Comparison:
         if not abs(loss - expected) <= tolerance * abs(expected):
             sys.exit(f"{side.name}: the first loss is {loss}, that of {self.ours[0].name} {expected}: not the same work")
 
-    def start_ours(self):
-        for precision in self.options.precisions:
-            name = f"fullbore-{precision}"
-            (self.scratch / name).mkdir()
-            for peaks in (self.scratch / "share").glob("machine-*.json"):  # else it would measure them
-                shutil.copy(peaks, self.scratch / name)
-            side = self.start(name, [self.options.binary, *self.options.job, f"engine.precision={precision}"])
-            if side:
-                self.ours.append(side)
+    def start_ours(self, precision):
+        return self.start(f"fullbore-{precision}", [self.options.binary, *self.options.job,
+                                                    f"engine.precision={precision}"])
+
+    def start_all_of_ours(self):
+        self.ours = [side for side in map(self.start_ours, self.options.precisions) if side]
         if not self.ours:
             sys.exit("no side of Fullbore could run")
         self.measured = list(self.ours)
@@ -142,11 +145,37 @@ class Comparison:
                 f"{side.name} {1e3 * side.blocks[-1]['seconds_per_step']:.2f} ms" for side in sides),
                 file=sys.stderr, flush=True)
 
+    def measure_one_by_one(self, waiting, python):
+        """Sides that do not fit in memory together: each round starts every one anew. The first start is that of record."""
+        starts = [lambda own=own: self.start_ours(own) for own in self.options.precisions]
+        starts += [lambda own=own: self.start_peer(*own, python) for own in waiting]
+        for self.round in range(1, self.options.rounds + 1):
+            for start in list(starts):
+                side = start()
+                if side is None:
+                    starts.remove(start)
+                    continue
+                seconds = side.warm_up(self.options.warm_up_seconds, least=1)
+                block = {**side.run(max(1, round(self.options.block_seconds / seconds))), "round": self.round}
+                side.close()
+                print(f"round {self.round:2}  {side.name} {1e3 * block['seconds_per_step']:.2f} ms", file=sys.stderr,
+                      flush=True)
+                first = next((known for known in self.measured if known.name == side.name), side)
+                first.blocks.append(block)
+                if first is side:
+                    self.measured.append(side)
+                    self.ours += [side] if side.ready["side"] == "fullbore" else []
+            if not self.ours:
+                sys.exit("no side of Fullbore could run")
+
     def run(self):
         python = self.options.python or (environment.python() if self.options.peers else sys.executable)
         self.share()
-        self.start_ours()
         waiting = [(name, precision) for precision in self.options.precisions for name in self.options.peers]
+        if self.options.at_once == 0:
+            self.measure_one_by_one(waiting, python)
+            return record.result(self.measured, self.unavailable, self.options, self.job.what)
+        self.start_all_of_ours()
         while True:
             group = []
             while waiting and len(group) < self.options.at_once:

@@ -1,7 +1,10 @@
 """Contenders as processes that obey the protocol of bench/peers/README.md."""
+import atexit
 import json
 import os
 import pathlib
+import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -12,16 +15,20 @@ class Unavailable(Exception):
 
 
 class Side:
-    """One contender. Between its blocks it sleeps on its input."""
+    """One contender. Between its blocks it sleeps on its input. Unavailable if it is not ready within `limit` seconds."""
 
-    def __init__(self, name, command, environment):
+    def __init__(self, name, command, environment, limit):
         self.name = name
         self.command = [str(word) for word in command]
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
-            env={**os.environ, **environment, "BENCH_STARTED": repr(time.monotonic())})
+            env={**os.environ, **environment, "BENCH_STARTED": repr(time.monotonic())}, start_new_session=True)
+        atexit.register(self.end)
         self.blocks = []
+        if not select.select([self.process.stdout], [], [], limit)[0]:
+            self.end()
+            raise Unavailable(f"did not {'compile' if 'compile' in name else 'make its first step'} within {limit:g} s")
         self.ready = self.answer()
 
     def answer(self):
@@ -39,9 +46,9 @@ class Side:
         self.process.stdin.flush()
         return self.answer()
 
-    def warm_up(self, seconds):
-        """At least 3 steps. Returns the seconds that one takes in the end."""
-        block = self.run(3)
+    def warm_up(self, seconds, least=3):
+        """At least so many steps. Returns the seconds that one takes in the end."""
+        block = self.run(least)
         while (spent := block["steps"] * block["seconds_per_step"]) < seconds:
             block = self.run(max(1, min(1000, int((seconds - spent) / block["seconds_per_step"]) + 1)))
             seconds -= spent
@@ -56,6 +63,12 @@ class Side:
             except (OSError, IndexError):
                 pass  # the thread has ended
         return total * 1e-9
+
+    def end(self):
+        """With all its children: compilers that nobody waits for any more would take the others' time."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
     def close(self):
         self.process.stdin.close()
