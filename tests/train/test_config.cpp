@@ -419,8 +419,8 @@ TEST(ConfigSchema, TheLargerShakespeareConfigIsNanoGptsForAGpu) {
   EXPECT_EQ(config.train.steps, 5000);
   EXPECT_EQ(config.train.batch_size, 64);
   EXPECT_EQ(config.model, (Config::Model{"gpt", 6, 6, 384, 256, 0.2, false, true}));
-  EXPECT_EQ(config.optim,
-            (Config::Optim{"adamw", 1e-3, 1e-4, 100, "cosine", 0.9, 0.99, 1e-8, 0.1, 1}));
+  EXPECT_EQ(config.optim, (Config::Optim{"adamw", 1e-3, 1e-4, 100, false, "cosine", 0.9, 0.99, 1e-8,
+                                         0.1, "matrices", 1}));
 }
 
 TEST(ConfigSchema, TheShakespeareConfigIsNanoGpts) {
@@ -430,8 +430,8 @@ TEST(ConfigSchema, TheShakespeareConfigIsNanoGpts) {
   EXPECT_EQ(config.train.batch_size, 12);
   EXPECT_EQ(config.train.eval_interval, 250);
   EXPECT_EQ(config.model, (Config::Model{"gpt", 4, 4, 128, 64, 0, false, true}));
-  EXPECT_EQ(config.optim,
-            (Config::Optim{"adamw", 1e-3, 1e-4, 100, "cosine", 0.9, 0.99, 1e-8, 0.1, 1}));
+  EXPECT_EQ(config.optim, (Config::Optim{"adamw", 1e-3, 1e-4, 100, false, "cosine", 0.9, 0.99, 1e-8,
+                                         0.1, "matrices", 1}));
 }
 
 }  // namespace
