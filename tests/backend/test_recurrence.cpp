@@ -51,6 +51,10 @@ const Case kCases[] = {
     {"a decay for each key, own value read", 1, 100, 4, 2, 16, 48, 48, false, true, true, -1, 2},
     {"one decay and a bonus", 1, 60, 2, 1, 24, 16, 32, true, false, true, -1, 1},
     {"many chunks of one token", 1, 20, 2, 2, 8, 8, 1, false, false, true, -1, 1},
+    {"a token of RWKV-6", 3, 1, 2, 2, 32, 32, 64, false, false, false, -3, 1},
+    {"a token of Mamba-2", 2, 1, 4, 1, 64, 64, 64, true, true, false, -2, 1},
+    {"tokens one by one, odd extents, resets", 2, 14, 4, 2, 19, 77, 1, true, true, true, 0, 1},
+    {"tokens one by one, own value read", 1, 13, 2, 2, 16, 21, 1, false, true, true, -1, 2},
 };
 
 /// The node of one part and what the oracle says of it.

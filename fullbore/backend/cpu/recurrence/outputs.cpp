@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fullbore/backend/cpu/recurrence/one_token.h"
 #include "fullbore/backend/cpu/recurrence/pair_weights.h"
 #include "fullbore/backend/cpu/recurrence/recurrence.h"
 
@@ -124,6 +125,9 @@ class RecurrenceOutputs final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_recurrence_outputs(const KernelRequest& request, VectorUnit unit) {
+  const RecurrenceShape shape(request.input(1), request.input(2), request.input(3),
+                              request.node().attributes);
+  if (shape.chunk == 1) return make_one_token_outputs(request, unit);
   return std::make_unique<RecurrenceOutputs>(request, unit);
 }
 std::unique_ptr<Kernel> make_recurrence_outputs(KernelRequest& request) {

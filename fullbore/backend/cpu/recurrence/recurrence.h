@@ -6,7 +6,8 @@ namespace fullbore::cpu {
 
 /// The three parts of a linear recurrence (ops/recurrence.h) on chunks of tokens. All that is not a
 /// product of matrices is done along rows of keys or of tokens, by the loops of row_unit.h; operands of
-/// 16 bits are widened as they are read, states and sums are f32.
+/// 16 bits are widened as they are read, states and sums are f32. Chunks of one token, as in decoding, are
+/// for kernels of one_token.h.
 ///
 /// recurrence_states: an item is one head of one stream and up to 32 of its values, whose columns of the
 /// state know nothing of one another; it walks from chunk to chunk. Bound: reading k, v and decays and

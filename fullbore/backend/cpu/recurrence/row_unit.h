@@ -38,6 +38,9 @@ struct RowUnit {
   void (*add)(int64_t rows, int64_t width, Rows x, MutableRows to) = nullptr;
   /// to[i] = x[i] * factor[i], of any width
   void (*scale)(int64_t rows, int64_t width, Rows x, const float* factor, MutableRows to) = nullptr;
+  /// to[i] = x[i] * factor[i] + left[i] * row, of any width
+  void (*decay_and_add)(int64_t rows, int64_t width, Rows x, const float* factor, const float* left,
+                        const float* row, MutableRows to) = nullptr;
   /// sums[i] = sum of x[i] * y[i], of any width
   void (*dots)(int64_t rows, int64_t width, Rows x, Rows y, float* sums) = nullptr;
   /// The largest of a - b, and of 0.

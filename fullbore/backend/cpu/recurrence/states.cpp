@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "fullbore/backend/cpu/recurrence/chunk_loops.h"
+#include "fullbore/backend/cpu/recurrence/one_token.h"
 #include "fullbore/backend/cpu/recurrence/recurrence.h"
 
 namespace fullbore::cpu {
@@ -143,6 +144,9 @@ class RecurrenceStates final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_recurrence_states(const KernelRequest& request, VectorUnit unit) {
+  const RecurrenceShape shape(request.input(0), request.input(1), request.input(2),
+                              request.node().attributes);
+  if (shape.chunk == 1) return make_one_token_states(request, unit);
   return std::make_unique<RecurrenceStates>(request, unit);
 }
 std::unique_ptr<Kernel> make_recurrence_states(KernelRequest& request) {
