@@ -56,15 +56,26 @@ void check_patterns(const std::vector<std::string>& patterns,
   }
 }
 
-std::set<std::string> chosen_parameters(const Graph& graph, const Int8ExportOptions& options) {
+// A gate decides between branches: it is small, and an error in it moves all that it lets through.
+std::set<std::string> fusion_gates(const Config& config) {
+  std::set<std::string> names;
+  if (config.model.name == "hybrid")
+    for (int64_t layer = 0; layer < config.model.layers; ++layer)
+      names.insert(fmt::format("layers.{}.gate.weight", layer));
+  return names;
+}
+
+std::set<std::string> chosen_parameters(const Config& config, const Graph& graph,
+                                        const Int8ExportOptions& options) {
   const std::vector<std::string> names = matrices(graph);
   check_patterns(options.keep, names);
+  const std::set<std::string> gates = fusion_gates(config);
   std::set<std::string> chosen;
   for (const std::string& name : names) {
     const Shape& shape =
         graph.type(graph.inputs()[static_cast<size_t>(graph.find_input(name))].value).shape;
-    if (std::min(shape[0], shape[1]) >= options.smallest && !matches_any(name, options.keep))
-      chosen.insert(name);
+    const bool large = std::min(shape[0], shape[1]) >= options.smallest;
+    if (large && !matches_any(name, options.keep) && !gates.contains(name)) chosen.insert(name);
   }
   return chosen;
 }
@@ -72,9 +83,10 @@ std::set<std::string> chosen_parameters(const Graph& graph, const Int8ExportOpti
 /// The same model with its products in 8 bits.
 TrainedModel quantized(const TrainedModel& model, const Int8ExportOptions& options) {
   const int64_t tokens = model.tokenizer->vocabulary_size();
-  const Graph graph = Generator::trace(model_decode(model.config, tokens),
-                                       generator_sizes(model.config, tokens, 1), 1);
-  const QuantizedLinears linears = quantize_linears(graph, chosen_parameters(graph, options));
+  const Graph graph =
+      trace_evaluation(model_loss(model.config, tokens), batch_fields(model.config)).graph;
+  const QuantizedLinears linears =
+      quantize_linears(graph, chosen_parameters(model.config, graph, options));
   if (linears.replaced.empty())
     throw UsageError(fmt::format(
         "export: no product of {} reads a matrix of {} by {} or more that --keep leaves to --int8",

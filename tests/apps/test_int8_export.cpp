@@ -112,6 +112,30 @@ TEST_F(Int8ExportTest, EvalAndGenerateReadIt) {
   EXPECT_THAT(foreign.err, HasSubstr("is in 8 bits, which the layout has no place for"));
 }
 
+// The projections of both branches and the feed-forward layers; neither what has a low rank nor gates of fusion.
+TEST_F(Int8ExportTest, AHybridModelIsExportedWithoutACodeOfItsOwn) {
+  for (const char* fusion : {"gains", "channel_gate"}) {
+    const std::string run = std::string("run-") + fusion, small = std::string("small-") + fusion;
+    const CommandResult trained =
+        train({"model.name=hybrid", "model.layers=2", "model.context=16", "model.mix_rank=8",
+               "model.decay_rank=8", "model.inner=32", "model.mamba_heads=2", "model.states=8",
+               "model.hidden=32", "model.chunk=16", "model.dropout=0", "run.dir=" + run,
+               std::string("model.fusion=") + fusion});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    const CommandResult exported =
+        command({"export", "--int8", run, "-o", small, "--smallest", "8"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_THAT(exported.out,
+                HasSubstr("19 matrices in 8 bits"));  // 5, 2 and 2 of a layer; the head
+    EXPECT_EQ(dtype_of(small, "layers.1.up.weight.int8"), DType::i8);
+    EXPECT_EQ(dtype_of(small, "embed.weight.int8"), DType::i8);
+    if (fusion == std::string("channel_gate")) {
+      EXPECT_EQ(dtype_of(small, "layers.1.gate.weight"), DType::f32);
+    }
+    EXPECT_NEAR(loss(small), loss(run), 0.01);
+  }
+}
+
 // A neuron that is never active, with huge weights behind it, changes nothing in fp32; but beside them there is
 // nothing left of the other weights in 8 bits.
 TEST_F(Int8ExportTest, WhatCostsMoreThanTheGateIsNotWritten) {
