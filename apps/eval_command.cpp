@@ -28,10 +28,8 @@ struct EvalArguments {
 ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, const TextData& text,
                          Console& console) {
   const bool whole = !arguments.data.empty();
-  const auto held = [&](const Config& config) {
-    return evaluation_set(config, text, whole, arguments.batches);
-  };
-  const std::vector<Diagnostic> found = diagnose_hybrid(model, held, console);
+  const auto held = [&](const Config& config) { return evaluation_set(config, text, whole, 0); };
+  const std::vector<Diagnostic> found = diagnose_hybrid(model, held, arguments.batches, console);
   if (!arguments.json) {
     fmt::print("checkpoint {} (step {}), {}\n{}", model.path, model.step, text.path,
                diagnostics_text(found));

@@ -39,9 +39,10 @@ LossFunction with_gradients(const LossFunction& loss) {
 
 class Examination {
  public:
-  Examination(TrainedModel& model, const HeldOut& held_out, Console& console)
+  Examination(TrainedModel& model, const HeldOut& held_out, int64_t most_batches, Console& console)
       : model_(model),
         held_out_(held_out),
+        most_batches_(most_batches > 0 ? static_cast<uint64_t>(most_batches) : UINT64_MAX),
         console_(console),
         team_(worker_count(model.config)),
         sizes_(hybrid_config(model.config, model.tokenizer->vocabulary_size())) {}
@@ -60,7 +61,8 @@ class Examination {
     found_.push_back({std::move(name), value, band});
   }
 
-  Evaluation evaluate(const char* what, const LossFunction& loss, const ValidationSet& set) {
+  Evaluation evaluate(const char* what, const LossFunction& loss, ValidationSet set) {
+    set.batches = std::min(set.batches, most_batches_);
     Evaluator evaluator(loss, set, model_.state, team_, compile_options(model_.config));
     return *evaluator.evaluate([&](uint64_t done) {
       Progress progress;
@@ -146,15 +148,16 @@ class Examination {
       memory.push_back(allocate_tensor_memory(field.type.bytes()));
       buffers.push_back(memory.back().get());
     }
-    const int64_t rows = set.source->fields()[0].type.shape[0];
+    const Shape& shape = set.source->fields()[0].type.shape;
+    const int64_t rows = shape[0], length = shape[1];  // at least kLong
     for (uint64_t batch = 0; batch < set.batches && texts.size() < kTexts; ++batch) {
       set.source->fill(batch, buffers);
       const auto* const tokens = static_cast<const int32_t*>(buffers[0]);
       const auto* const targets = static_cast<const int32_t*>(buffers[1]);
       for (int64_t row = 0; row < rows && texts.size() < kTexts; ++row)
-        if (std::all_of(targets + row * kLong, targets + (row + 1) * kLong,
+        if (std::all_of(targets + row * length, targets + row * length + kLong,
                         [](int32_t target) { return target >= 0; }))
-          texts.emplace_back(tokens + row * kLong, tokens + (row + 1) * kLong);
+          texts.emplace_back(tokens + row * length, tokens + row * length + kLong);
     }
     if (texts.size() < kTexts)
       throw DataError(fmt::format(
@@ -191,6 +194,7 @@ class Examination {
 
   TrainedModel& model_;
   const HeldOut& held_out_;
+  uint64_t most_batches_;
   Console& console_;
   Team team_;
   HybridConfig sizes_;
@@ -201,12 +205,12 @@ class Examination {
 }  // namespace
 
 std::vector<Diagnostic> diagnose_hybrid(TrainedModel& model, const HeldOut& held_out,
-                                        Console& console) {
+                                        int64_t most_batches, Console& console) {
   if (model.config.model.name != "hybrid" || model.config.hybrid.model.branch == "stand_in")
     throw UsageError(
         "eval: --diagnostics examine a hybrid model with two recurrent branches; model.name is " +
         model.config.model.name);
-  std::vector<Diagnostic> found = Examination(model, held_out, console).run();
+  std::vector<Diagnostic> found = Examination(model, held_out, most_batches, console).run();
   console.clear();
   return found;
 }

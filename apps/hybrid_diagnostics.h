@@ -22,10 +22,10 @@ using HeldOut = std::function<ValidationSet(const Config&)>;
 
 /// Examines the model on held-out text: the branches' variances, gates and entropies, norms of gradients, what the loss
 /// rises by without a branch or its memory, the perplexity over long stretches, and how states grow, differ and change
-/// over 512 tokens. UsageError unless it is a hybrid model with two recurrent branches; DataError for less than 10
-/// stretches of 513 tokens.
+/// over 512 tokens. Losses are of at most `most_batches` batches (0: all). UsageError unless it is a hybrid model with
+/// two recurrent branches; DataError for less than 10 stretches of 513 tokens.
 std::vector<Diagnostic> diagnose_hybrid(TrainedModel& model, const HeldOut& held_out,
-                                        Console& console);
+                                        int64_t most_batches, Console& console);
 
 /// A line for each, judged ones with their band.
 std::string diagnostics_text(const std::vector<Diagnostic>& diagnostics);

@@ -6,6 +6,7 @@
 
 #include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
+#include "fullbore/ir/print.h"
 #include "tests/apps/job.h"
 
 namespace fullbore {
@@ -163,6 +164,20 @@ int64_t parameters_of(const Config& config, int64_t tokens, const std::string& p
     if (entry.role == Role::parameter && entry.name.find(part) != std::string::npos)
       count += entry.type.elements();
   return count;
+}
+
+TEST(HybridConfigs, LookingAtBranchesCostsTrainingNothing) {
+  const auto graphs = [](bool diagnostics) {
+    Config config = load_config(std::string(FB_SOURCE_DIR) + "/configs/hybrid-p2.yaml");
+    config.hybrid.diagnostics = diagnostics;
+    const LossFunction loss = model_loss(config, 97);
+    const std::vector<BatchField> fields = batch_fields(config);
+    return std::pair(print(trace_training_step(loss, fields, optimizer_options(config)).graph),
+                     print(trace_evaluation(loss, fields).graph));
+  };
+  const auto off = graphs(false), on = graphs(true);
+  EXPECT_EQ(on.first, off.first);
+  EXPECT_GT(on.second.size(), off.second.size());
 }
 
 TEST(HybridConfigs, AreTheRecordedModels) {
