@@ -121,7 +121,7 @@ TEST_F(JobTest, EvalMeasuresWhatTrainingMeasured) {
   folder_.put("same.txt", "the sea is calm tonight.\n");
   const CommandResult other = command({"eval", "runs/tiny-1", "--data", "same.txt"});
   EXPECT_EQ(other.exit_code, 0) << other.err;
-  EXPECT_THAT(other.out, HasSubstr("24 predictions"));
+  EXPECT_THAT(other.out, HasSubstr("predictions         24, in 1 batches"));
   folder_.put("foreign.txt", "THE SEA");
   const CommandResult foreign = command({"eval", "runs/tiny-1", "--data", "foreign.txt"});
   EXPECT_EQ(foreign.exit_code, 3);
