@@ -44,14 +44,12 @@ struct HybridConfig {
   int64_t mamba_heads = 4;
   int64_t states = 64;  ///< N, of a Mamba head
   int64_t convolution = 4;
-  int64_t hidden = 512;  ///< of the feed-forward layers
-  bool channel_mix =
-      false;  ///< RWKV-6's, with a state of its own, in the place of the feed-forward layers
-  int64_t chunk = 64;  ///< tokens that the recurrences treat together; no matter for results
-  double gate_start =
-      0.5;             ///< what gated fusions let through of the RWKV branch at first, in (0, 1)
-  double dropout = 0;  ///< embeddings and residual branches
-  bool rwkv_lm_init = true;    ///< of finch: orthogonal projections (initial.h); else normal ones
+  int64_t hidden = 512;      ///< of the feed-forward layers
+  bool channel_mix = false;  ///< RWKV-6's, with a state of its own, for the feed-forward layers
+  int64_t chunk = 64;        ///< tokens that the recurrences treat together; no matter for results
+  double gate_start = 0.5;   ///< how far gates let the RWKV branch through at first, in (0, 1)
+  double dropout = 0;        ///< embeddings and residual branches
+  bool rwkv_lm_init = true;  ///< of finch: orthogonal projections (initial.h); else normal ones
   bool recorded_init = false;  ///< as the recorded runs started (initial.h, fusion.h)
   HybridAblation ablation = HybridAblation::none;
 };
@@ -66,11 +64,16 @@ struct HybridState {
   std::vector<HybridLayerState> layers;  ///< none: streams begin
 };
 
-/// The tensors of a state in a fixed order, by which others keep, save, gather and scatter them: "layers.0.rwkv.previous"
-/// [B,C], "layers.0.rwkv.memory" [B,H,K,K], "layers.0.mamba.history" [B,convolution - 1,inner + 2 N],
-/// "layers.0.mamba.memory" [B,mamba_heads,N,inner / mamba_heads], "layers.0.channel_mix.previous" [B,C],
-/// "layers.1....", f32 all; the ones that the configuration has (of stand_in.h Mamba-1's alone). The first axis is that of streams. Zeros are the
-/// state of a stream that begins.
+/// The tensors of a state in a fixed order, by which others keep, save, gather and scatter them: for each layer
+///
+///   layers.0.rwkv.previous         [B,C]
+///   layers.0.rwkv.memory           [B,H,K,K]
+///   layers.0.mamba.history         [B,convolution - 1,inner + 2 N]
+///   layers.0.mamba.memory          [B,mamba_heads,N,inner / mamba_heads]
+///   layers.0.channel_mix.previous  [B,C]
+///
+/// as far as the configuration has them; of the stand-in Mamba-1's alone, [B,convolution - 1,inner] and [B,inner,N]. f32
+/// all. The first axis is that of streams. Zeros are the state of a stream that begins.
 struct HybridStateTensor {
   std::string name;
   TensorType type;
