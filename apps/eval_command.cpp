@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/hybrid_diagnostics.h"
+#include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
 #include "apps/peptide_eval.h"
 #include "apps/text_progress.h"
@@ -20,13 +21,25 @@ struct EvalArguments {
   std::string data;
   std::string against;
   int64_t batches = 0;
+  std::string initial_state;
   bool json = false;
   bool diagnostics = false;
 };
 
+/// Segments may be begun otherwise than in training.
+void begin_segments(const EvalArguments& arguments, Config& config) {
+  if (arguments.initial_state.empty()) return;
+  if (config.model.name != "hybrid" || config.data.batching != "tracks")
+    throw UsageError("eval: --initial-state is for hybrid models that were trained on tracks");
+  config.hybrid.data.initial_state = arguments.initial_state;
+  config.hybrid.data.segments = 1;
+}
+
 /// The table of --diagnostics.
 ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, const TextData& text,
                          Console& console) {
+  // How a model fares on longer stretches is seen only where nothing is carried into them.
+  model.config.hybrid.data = {};
   const bool whole = !arguments.data.empty();
   const auto held = [&](const Config& config) { return evaluation_set(config, text, whole, 0); };
   const std::vector<Diagnostic> found = diagnose_hybrid(model, held, arguments.batches, console);
@@ -55,6 +68,7 @@ ExitCode run_eval(const EvalArguments& arguments) {
   }
   if (!arguments.against.empty()) throw UsageError("eval: --against compares models of peptides");
   TrainedModel model = load_model(arguments.model);
+  begin_segments(arguments, model.config);
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
   Console console;
   const TextData text = open_text(model.config, path, model.tokenizer, text_progress(console));
@@ -79,21 +93,25 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const double bits_per_byte = loss / std::log(2.0) * static_cast<double>(text.tokens->size()) /
                                static_cast<double>(text.tokens->text_bytes());
   if (arguments.json) {
-    const nlohmann::ordered_json json = {{"checkpoint", model.path},
-                                         {"step", model.step},
-                                         {"data", path},
-                                         {"split", split},
-                                         {"batches", set.batches},
-                                         {"predictions", predictions},
-                                         {"loss", loss},
-                                         {"perplexity", std::exp(loss)},
-                                         {"bits_per_" + unit, loss / std::log(2.0)},
-                                         {"bits_per_byte", bits_per_byte}};
+    nlohmann::ordered_json json = {{"checkpoint", model.path},
+                                   {"step", model.step},
+                                   {"data", path},
+                                   {"split", split},
+                                   {"batches", set.batches},
+                                   {"predictions", predictions},
+                                   {"loss", loss},
+                                   {"perplexity", std::exp(loss)},
+                                   {"bits_per_" + unit, loss / std::log(2.0)},
+                                   {"bits_per_byte", bits_per_byte}};
+    if (const std::string state = evaluated_state(model.config); !state.empty())
+      json["initial_state"] = state;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("checkpoint          {} (step {})\n", model.path, model.step);
     fmt::print("text                {}: {}\n", path, split);
     fmt::print("predictions         {}, in {} batches\n", predictions, set.batches);
+    if (const std::string state = evaluated_state(model.config); !state.empty())
+      fmt::print("initial state       {}\n", state);
     fmt::print("loss                {:.6f} nats per {}\n", loss, unit);
     fmt::print("perplexity          {:.4f}\n", std::exp(loss));
     fmt::print("{:<20}{:.4f}\n", "bits per " + unit, loss / std::log(2.0));
@@ -125,6 +143,10 @@ void add_eval_command(Command root) {
       .between(int64_t{0}, int64_t{1} << 40);
   command.add_flag("--diagnostics", arguments->diagnostics,
                    "Of a hybrid model: how its branches and their states fare, with bands");
+  command
+      .add_option("--initial-state", arguments->initial_state,
+                  "What a recurrent model begins each segment with; by default as its run says")
+      .one_of({"zero", "carry"});
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(
       "\nExample:\n"

@@ -47,14 +47,22 @@ void add_generate_command(Command root) {
   command.add_option("--samples", options.samples, "How many texts, made at once")
       .between(int64_t{1}, int64_t{4096})
       .shows_default();
+  command.add_option("--state-in", options.state_in,
+                     "Go on from what a recurrent model remembered: a file of --state-out");
+  command.add_option("--state-out", options.state_out,
+                     "Keep what a recurrent model remembers in the end, of constant size");
   command.add_option("--seed", options.seed, "Of the draws: the same seed, the same text")
       .shows_default();
   command.footer(
       "\nThe text is shown as it is made. What lies further back than the model's context is\n"
-      "forgotten half a context at a time. The same seed gives the same text.\n"
+      "forgotten half a context at a time. What a recurrent model remembers can be kept: the text\n"
+      "that goes on from it is that which would have come without the break. The same seed gives\n"
+      "the same text.\n"
       "\nExample:\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --characters 300\n"
       "  fullbore generate runs/default-1/checkpoints/last --temperature 0.5\n"
+      "  fullbore generate runs/hybrid-1 --prompt \"ROMEO:\" --state-out romeo.state\n"
+      "  fullbore generate runs/hybrid-1 --state-in romeo.state --prompt \"JULIET:\"\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --samples 3 --top-p 0.9 "
       "--stop \"JULIET:\"");
   command.runs([arguments] {

@@ -43,6 +43,27 @@ struct Sample {
   void add(const std::string& text) { live ? print(text) : void(kept += text); }
 };
 
+void begin(Generator& generator, const std::vector<int32_t>& prompt, const TrainedModel& model,
+           const GenerateOptions& options) {
+  if (options.state_in.empty()) {
+    generator.set_seed(options.seed);
+    return generator.begin(prompt);
+  }
+  const StreamStates streams =
+      load_streams(options.state_in, generator.streams(), model.identity).take_or_throw();
+  if (streams.streams() != options.samples)
+    throw UsageError(fmt::format("{} holds {} texts: pass --samples {}", options.state_in,
+                                 streams.streams(), streams.streams()));
+  generator.resume(streams);
+  if (!options.prompt.empty())
+    generator.extend(prompt);
+  else if (!generator.can_go_on())
+    throw UsageError(
+        fmt::format("{} was saved behind its prompt, with nothing generated: pass "
+                    "--prompt to go on from it",
+                    options.state_in));
+}
+
 }  // namespace
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
@@ -50,7 +71,12 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
   const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
   const int64_t tokens = model.tokenizer->vocabulary_size();
   const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);
-  if (static_cast<int64_t>(prompt.size()) > sizes.context)
+  if (sizes.context > 0 && !(options.state_in + options.state_out).empty())
+    throw UsageError(fmt::format(
+        "a {} model looks back at its text and keeps no state: --state-in and --state-out are for "
+        "recurrent models",
+        model.config.model.name));
+  if (sizes.context > 0 && static_cast<int64_t>(prompt.size()) > sizes.context)
     fmt::print(stderr, "the prompt has {} tokens, the model sees the last {} of them\n",
                prompt.size(), sizes.context);
   Team team(decode_workers(model.config, model.state));
@@ -63,13 +89,15 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
     return options.samples > 1 ? fmt::format("--- sample {} ---\n", number + 1) : std::string();
   };
   print(heading(0) + options.prompt);
-  generator.generate(prompt, options.characters, options.sampling, options.seed,
-                     [&](int64_t index, int32_t token) {
-                       Sample& sample = samples[static_cast<size_t>(index)];
-                       const int32_t one[] = {token};
-                       sample.add(sample.stream.push(model.tokenizer->decode(one).take_or_throw()));
-                       return !sample.stream.stopped();
-                     });
+  begin(generator, prompt, model, options);
+  generator.go_on(options.characters, options.sampling, [&](int64_t index, int32_t token) {
+    Sample& sample = samples[static_cast<size_t>(index)];
+    const int32_t one[] = {token};
+    sample.add(sample.stream.push(model.tokenizer->decode(one).take_or_throw()));
+    return !sample.stream.stopped();
+  });
+  if (!options.state_out.empty())
+    save_streams(options.state_out, generator.streams(), model.identity).take_or_throw();
   for (size_t i = 0; i < samples.size(); ++i) {
     samples[i].add(samples[i].stream.finish());
     if (i > 0) print(heading(i) + options.prompt + samples[i].kept);

@@ -14,12 +14,17 @@ struct GenerateOptions {
   std::vector<std::string> stops;  ///< a text ends before the first of them
   uint64_t seed = 1;
   int64_t samples = 1;
+  /// Files of what a recurrent model remembers (train/stream_states.h): to go on from, and to be written in the end;
+  /// "": none. Texts that go on keep their own draws.
+  std::string state_in;
+  std::string state_out;
 };
 
 /// Continues the prompt with the model of a run or checkpoint, on stdout. A single text is shown as
 /// it is made; of several, the first one is, and the others follow, each under a line that tells its
-/// number. What the model cannot see of a long prompt is told on stderr. UsageError for a prompt with
-/// characters that the model does not know.
+/// number; texts that go on from a file show what is new. What the model cannot see of a long prompt is told on stderr. UsageError for a prompt with
+/// characters that the model does not know, and for files of states where it has a context instead; DataError for
+/// files that cannot be read, are of another model or of another number of texts.
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options);
 
 }  // namespace fullbore

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fullbore/train/config.h"
-#include "fullbore/train/step_function.h"
+#include "fullbore/train/streams.h"
 #include "models/hybrid/hybrid_model.h"
 
 namespace fullbore {
@@ -13,8 +13,14 @@ namespace fullbore {
 HybridConfig hybrid_config(const Config& config, int64_t tokens);
 /// All that decides what its parameters mean.
 std::string hybrid_identity(const Config& config);
-/// Its loss on batches of data.batching (language_batches.h); every row begins a stream. With log.diagnostics
-/// evaluations have the metrics of models/hybrid/diagnostics.h.
+/// How its streams begin, by data.initial_state, data.segments, data.state_noise and model.learned_state.
+StreamOptions stream_options(const Config& config);
+/// "carry": what evaluations begin segments with, for people; "" of a model that remembers nothing.
+std::string evaluated_state(const Config& config);
+/// The model as the trainer and the generator know what reads streams. Batches: inputs and targets, i32 [B,T].
+StreamModel hybrid_streams(const Config& config, const HybridConfig& model);
+/// Its loss on batches of data.batching (language_batches.h); every row begins a stream, save on tracks. With
+/// log.diagnostics evaluations have the metrics of models/hybrid/diagnostics.h.
 LossFunction hybrid_loss_function(const Config& config, const HybridConfig& model);
 
 }  // namespace fullbore

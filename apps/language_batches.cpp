@@ -16,7 +16,9 @@ WindowOptions window_options(const Config& config) {
   return {config.train.batch_size, config.model.context};
 }
 
-TrackOptions track_options(const Config& config) { return {.context = config.model.context}; }
+TrackOptions track_options(const Config& config) {
+  return {.context = config.model.context, .segments = config.hybrid.data.segments};
+}
 
 /// The tracks to learn from and those held out.
 TrackSplit split_by_tracks(const Config& config, const TextData& text) {

@@ -12,7 +12,7 @@ namespace fullbore {
 ///   windows  inputs, targets [B,T]: stretches from anywhere in the text
 ///   packed   inputs, targets, segments, positions [B,T]: rows of documents kept apart
 ///   buckets  inputs, targets [B,L], lengths [B]: documents of like length, B = tokens / L
-///   tracks   inputs, targets [B,T], resets bool [B,1]: each row goes on where that of the last batch ended
+///   tracks   inputs, targets [B,S T], resets bool [B,S]: each row goes on where that of the last batch ended; S: data.segments
 
 /// Every shape that batches can have, i32 tensors but where another type is given; a text that lacks some
 /// lengths has fewer.

@@ -158,8 +158,9 @@ LanguageModelConfig model_config(const Config& config, int64_t tokens) {
 }
 
 DecodeFunction model_decode(const Config& config, int64_t tokens) {
-  if (config.model.name != "gpt")
-    throw UsageError(fmt::format("a {} model cannot continue texts yet", config.model.name));
+  if (config.model.name == "hybrid")
+    return stream_decode(hybrid_streams(config, hybrid_config(config, tokens)),
+                         config.hybrid.model.learned_state);
   const LanguageModelConfig model = model_config(config, tokens);
   return [model](Trace& trace, Tensor inputs, Tensor position, Tensor row, int64_t capacity) {
     return gpt_decode(trace, {inputs, position, row, capacity}, model);
@@ -183,6 +184,9 @@ TrainingJob training_job(const Config& config, const TextData& text) {
 }
 
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples) {
+  constexpr int64_t kRecurrentChunk = 512;  // no matter for results: what does not pay any more
+  if (config.model.name == "hybrid")
+    return {.samples = samples, .context = 0, .vocabulary = tokens, .chunk = kRecurrentChunk};
   return {.samples = samples, .context = config.model.context, .vocabulary = tokens};
 }
 
@@ -210,7 +214,13 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   const int64_t tokens = tokenizer->vocabulary_size();
   State state = trained_state(checkpoint, config,
                               trained_entries(checkpoint, model_graph(config, tokens, samples)));
-  return {path, checkpoint.record.step, std::move(config), std::move(tokenizer), std::move(state)};
+  const auto named = checkpoint.record.identity.find("model");
+  const std::string identity = fmt::format(
+      "{}, tokenizer {}, step {}", named == checkpoint.record.identity.end() ? "" : named->second,
+      hash_hex(tokenizer->hash()), checkpoint.record.step);
+  return {
+      path,    checkpoint.record.step, std::move(config), std::move(tokenizer), std::move(state),
+      identity};
 }
 
 }  // namespace fullbore

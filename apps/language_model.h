@@ -59,6 +59,8 @@ struct TrainedModel {
   Config config;
   std::shared_ptr<const Tokenizer> tokenizer;
   State state;  ///< the parameters, and the caches of the texts to be continued
+  /// What decides what its parameters, and states that they have left, mean.
+  std::string identity = {};
 };
 /// `run_or_checkpoint`: a run directory (its best checkpoint) or a checkpoint. The parameters
 /// are the raw ones or their averages, as train.evaluate of the run says; with `samples` there are

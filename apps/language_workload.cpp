@@ -25,12 +25,13 @@ int64_t random_vocabulary(const Config& config, int64_t given) {
 
 /// What of a job a measurement needs, on random tokens.
 TrainingJob random_job(const Config& config, int64_t vocabulary) {
+  const int64_t segments = config.hybrid.data.segments;
   TrainingJob job;
   job.loss = model_loss(config, vocabulary);
   job.training = std::make_shared<RandomTokens>(
-      vocabulary, WindowOptions{config.train.batch_size, config.model.context},
-      static_cast<uint64_t>(config.run.seed), config.data.batching == "tracks" ? 1 : 0);
-  job.tokens_per_step = config.train.batch_size * config.model.context;
+      vocabulary, WindowOptions{config.train.batch_size, config.model.context * segments},
+      static_cast<uint64_t>(config.run.seed), config.data.batching == "tracks" ? segments : 0);
+  job.tokens_per_step = config.train.batch_size * config.model.context * segments;
   job.options = training_options(config);
   return job;
 }

@@ -128,8 +128,8 @@ ExitCode run_train(const TrainArguments& arguments) {
   TrainingJob job = workload.job(config);
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
-  if (code == ExitCode::kOk && config.model.name == "gpt" && config.train.sample_characters > 0 &&
-      config.engine.backend != "null") {
+  if (code == ExitCode::kOk && config.model.name != "peptide" &&
+      config.train.sample_characters > 0 && config.engine.backend != "null") {
     console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
     GenerateOptions sample;
     sample.characters = config.train.sample_characters;

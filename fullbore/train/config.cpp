@@ -166,6 +166,15 @@ class ConfigBuilder {
     const Config::Hybrid::Model& model = config_.hybrid.model;
     check_together(model.branch == "stand_in" || model.inner % model.mamba_heads == 0,
                    "model.inner", "is not a multiple of", "model.mamba_heads");
+    const Config::Hybrid::Data& data = config_.hybrid.data;
+    check_together(data.initial_state == "zero" || config_.data.batching == "tracks",
+                   "data.initial_state", "goes on along tracks, not with", "data.batching");
+    check_together((data.initial_state == "carry-k") == (data.segments > 1), "data.initial_state",
+                   "does not go with", "data.segments");
+    check_together(!model.learned_state || config_.data.batching == "tracks", "model.learned_state",
+                   "needs batches of tracks, not of", "data.batching");
+    check_together(data.initial_state == "zero" || config_.engine.accumulate == 1,
+                   "data.initial_state", "does not go with", "engine.accumulate");
   }
 
   void check_peptide() const {

@@ -119,8 +119,15 @@ struct Config {
       double gate_start = 0.5;
       bool rwkv_lm_init = true;
       bool recorded_init = false;
+      bool learned_state = false;
       bool operator==(const Model&) const = default;
     } model;
+    struct Data {
+      std::string initial_state = "zero";
+      int64_t segments = 1;
+      double state_noise = 1;
+      bool operator==(const Data&) const = default;
+    } data;
     bool diagnostics = false;
     bool operator==(const Hybrid&) const = default;
   } hybrid;

@@ -59,7 +59,7 @@ void Evaluator::add_streams(const Program& program) {
     }
     FB_CHECK(streams_.bytes[results.size()] == bytes, "'{}' differs from shape to shape",
              input.name);
-    results.push_back(program.output(input.name));
+    results.push_back(graph.find_output(input.name));
   }
   streams_.results.push_back(std::move(results));
 }
@@ -70,8 +70,9 @@ void Evaluator::run(uint64_t position, std::span<const void* const> batch) {
   for (const TensorMemory& memory : streams_.memory) inputs.push_back(memory.get());
   programs_[shape].run(inputs);
   for (size_t i = 0; i < streams_.memory.size(); ++i)
-    std::memcpy(streams_.memory[i].get(), programs_[shape].result(streams_.results[shape][i]),
-                static_cast<size_t>(streams_.bytes[i]));
+    if (streams_.results[shape][i] >= 0)
+      std::memcpy(streams_.memory[i].get(), programs_[shape].result(streams_.results[shape][i]),
+                  static_cast<size_t>(streams_.bytes[i]));
 }
 
 std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t done)>& go_on) {

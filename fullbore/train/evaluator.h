@@ -48,7 +48,7 @@ class Evaluator {
  private:
   ValidationSet set_;
   /// What streams remember on their way through the set: a buffer for each of the programs' inputs behind
-  /// those of the source, and the result that it is filled from after each batch.
+  /// those of the source, and the result that it is filled from after each batch, -1 where there is none.
   struct Streams {
     std::vector<TensorMemory> memory;
     std::vector<int64_t> bytes;

@@ -20,9 +20,14 @@ GeneratorSizes checked(GeneratorSizes sizes) {
   return sizes;
 }
 
-// Lengths of exact chunks fall by this factor: a program of each is compiled, and fewer than so many runs of each
-// take what is left of a prompt.
+// Lengths of exact chunks fall by this factor, and are not below this many: a program for fewer tokens takes longer to
+// compile than as many single steps take to run.
 constexpr int64_t kChunkFactor = 8;
+constexpr int64_t kLeastChunk = 32;
+
+int64_t next_chunk(int64_t chunk) {
+  return chunk / kChunkFactor >= kLeastChunk ? chunk / kChunkFactor : 1;
+}
 
 }  // namespace
 
@@ -69,7 +74,7 @@ Generator::Step& Generator::step_for(size_t length) {
   if (length == 1)
     chunk = 1;
   else if (!has_context())
-    while (chunk > static_cast<int64_t>(length)) chunk = std::max<int64_t>(1, chunk / kChunkFactor);
+    while (chunk > static_cast<int64_t>(length)) chunk = next_chunk(chunk);
   const auto known = steps_.find(chunk);
   return known != steps_.end() ? known->second
                                : steps_.emplace(chunk, compile(chunk)).first->second;

@@ -36,7 +36,7 @@ struct GeneratorSizes {
 ///
 /// Without a context nothing is ever taken anew, and texts may be of any length. A prompt comes in chunks of
 /// exact lengths, each program compiled when it is needed first: as many of `chunk` tokens as it has, then of an
-/// eighth of that, and so on, so that fewer than eight of each length are left over.
+/// eighth of that, and so on down to 32, then single ones.
 class Generator {
  public:
   Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& state, Team& team,

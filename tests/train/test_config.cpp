@@ -183,6 +183,19 @@ const Refused kRefused[] = {
     {"data: {split: tracks}",
      "data.split tracks (configs/x.yaml:1) is of batches of tracks, not of data.batching windows "
      "(default)"},
+    {"model: {name: hybrid}\ndata: {initial_state: carry}",
+     "data.initial_state carry (configs/x.yaml:2) goes on along tracks, not with data.batching "
+     "windows (default)"},
+    {"model: {name: hybrid}\ndata: {initial_state: carry, batching: tracks, segments: 3}",
+     "data.initial_state carry (configs/x.yaml:2) does not go with data.segments 3 "
+     "(configs/x.yaml:2)"},
+    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: tracks}\nengine: {accumulate: "
+     "2}\ntrain: {batch_size: 4}",
+     "data.initial_state noise (configs/x.yaml:2) does not go with engine.accumulate 2 "
+     "(configs/x.yaml:3)"},
+    {"model: {name: hybrid, learned_state: true}",
+     "model.learned_state true (configs/x.yaml:1) needs batches of tracks, not of data.batching "
+     "windows (default)"},
     {"data: {tokens_per_batch: 8, batching: packed}",
      "data.tokens_per_batch 8 (configs/x.yaml:1) means nothing with data.batching packed"},
     {"data: {batching: buckets, buckets: [8, 8]}",
