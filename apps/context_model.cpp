@@ -15,8 +15,9 @@ namespace {
 
 using long_context::ContextReader;
 
-/// A trained model of limited sight: of what it reads the newest tokens are kept, and taken by chunks
-/// when it is asked for the first time.
+/// A trained model. Of limited sight: of what it reads the newest tokens are kept, and taken by chunks when
+/// it is asked for the first time. Without a context: what it reads is taken at once, by chunks, into a state
+/// that does not grow.
 class TrainedReader : public ContextReader {
  public:
   explicit TrainedReader(TrainedModel model)
@@ -37,6 +38,12 @@ class TrainedReader : public ContextReader {
   void read(std::span<const int32_t> tokens) override {
     if (begun_) {
       for (const int32_t token : tokens) generator_.append({&token, 1});
+      return;
+    }
+    if (sizes_.context == 0) {
+      if (tokens.empty()) return;
+      generator_.begin(tokens);
+      begun_ = true;
       return;
     }
     const auto most = static_cast<size_t>(seen_);

@@ -86,8 +86,9 @@ void ask(const BenchmarkArguments& arguments, const ContextModel& model, const B
     model.reader->begin(model.reader->context() > 0 ? std::min(room, model.reader->context() / 2)
                                                     : room);
     model.reader->read(prompt.tokens);
-    answer = continue_text(*model.reader, *model.tokenizer, room,
-                           [](const std::string&) { return false; });
+    answer = continue_text(*model.reader, *model.tokenizer, room, [](const std::string&) {
+               return false;
+             }).text;
   }
   const double score = answer_score(item, answer, arguments.guess_missing);
   const std::string_view measure = answer_metric_name(item.metric);

@@ -4,18 +4,20 @@
 
 namespace fullbore::long_context {
 
-std::string continue_text(ContextReader& reader, const Tokenizer& tokenizer, int64_t room,
-                          const std::function<bool(const std::string&)>& enough) {
-  std::string text;
-  for (int64_t made = 0; made < room && !enough(text); ++made) {
+Continuation continue_text(ContextReader& reader, const Tokenizer& tokenizer, int64_t room,
+                           const std::function<bool(const std::string&)>& enough) {
+  Continuation made;
+  for (int64_t count = 0; count < room && !enough(made.text); ++count) {
+    if (!made.unread.empty()) reader.read(made.unread);
+    made.unread.clear();
     const std::span<const float> logits = reader.logits();
     const auto likeliest = std::ranges::max_element(logits);
     const auto token = static_cast<int32_t>(likeliest - logits.begin());
     if (token == tokenizer.end_of_document()) break;
-    tokenizer.append_bytes(token, text);
-    reader.read({&token, 1});
+    tokenizer.append_bytes(token, made.text);
+    made.unread = {token};
   }
-  return text;
+  return made;
 }
 
 EncodedText encode_known(const Tokenizer& tokenizer, std::string_view text) {

@@ -25,10 +25,16 @@ class ContextReader {
   virtual std::span<const float> logits() = 0;
 };
 
-/// What the model writes next, always its likeliest token (ties: the lower id), read back as it goes:
-/// at most `room` tokens, until `enough` says so of the text.
-std::string continue_text(ContextReader& reader, const Tokenizer& tokenizer, int64_t room,
-                          const std::function<bool(const std::string&)>& enough);
+/// What a model wrote.
+struct Continuation {
+  std::string text;
+  std::vector<int32_t>
+      unread;  ///< the last token, if there is one: it is read where the text goes on
+};
+/// What the model writes next, always its likeliest token (ties: the lower id), read back as it goes but
+/// for the last: at most `room` tokens, until `enough` says so of the text, or the document ends.
+Continuation continue_text(ContextReader& reader, const Tokenizer& tokenizer, int64_t room,
+                           const std::function<bool(const std::string&)>& enough);
 
 struct EncodedText {
   std::vector<int32_t> tokens;

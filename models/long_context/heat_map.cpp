@@ -92,7 +92,7 @@ std::string heat_map_svg(const HeatMap& map) {
   FB_CHECK(map.cells.size() == map.rows.size() * map.columns.size(), "{} cells", map.cells.size());
   constexpr size_t kCellWidth = 72;
   constexpr size_t kCellHeight = 36;
-  constexpr size_t kTop = 96;
+  constexpr size_t kTop = 104;
   const size_t left = 40 + 8 * std::max<size_t>(widest(map.rows), 5);
   const size_t grid_width = kCellWidth * map.columns.size();
   const size_t grid_height = kCellHeight * map.rows.size();
@@ -109,6 +109,8 @@ std::string heat_map_svg(const HeatMap& map) {
       width, height, escaped(map.title), escaped(map.subtitle));
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#666\">depth</text>\n",
                      left - 10, kTop - 10);
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#666\">tokens</text>\n",
+                     left + grid_width / 2, kTop - 28);
   for (size_t column = 0; column < map.columns.size(); ++column)
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        left + column * kCellWidth + kCellWidth / 2, kTop - 10,

@@ -96,22 +96,28 @@ class GridRun {
   }
 
   void examine(const Prompt& prompt, int64_t length) {
-    int64_t room = 0;
+    // Behind the prompt: every answer but for its last letter, and the questions between them.
+    int64_t room = -1;
     std::vector<std::vector<int32_t>> questions;
     for (const NeedleQuestion& question : prompt.example.questions) {
       questions.push_back(encode_text(tokenizer_, question.text));
-      room += question.room + static_cast<int64_t>(questions.back().size());
+      room += question.room;
+      if (questions.size() > 1) room += static_cast<int64_t>(questions.back().size());
     }
     reader_.begin(room);
     reader_.read(prompt.tokens);
     grid_.tokens += static_cast<int64_t>(prompt.tokens.size());
+    Continuation answer;
     for (size_t i = 0; i < questions.size(); ++i) {
       const NeedleQuestion& question = prompt.example.questions[i];
-      if (i > 0) reader_.read(questions[i]);
+      if (i > 0) {
+        reader_.read(answer.unread);
+        reader_.read(questions[i]);
+      }
       const auto characters = static_cast<size_t>(question.room);
-      count(length, question,
-            continue_text(reader_, tokenizer_, question.room,
-                          [&](const std::string& text) { return text.size() >= characters; }));
+      answer = continue_text(reader_, tokenizer_, question.room,
+                             [&](const std::string& text) { return text.size() >= characters; });
+      count(length, question, answer.text);
     }
   }
 

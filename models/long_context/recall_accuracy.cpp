@@ -25,7 +25,7 @@ RecallAccuracy measure_recall(ContextReader& reader, const RecallSizes& sizes, i
     const std::span<const int32_t> tokens = example.tokens;
     const auto is_asked = [](int32_t target) { return target >= 0; };
     const auto first = std::ranges::find_if(example.targets, is_asked) - example.targets.begin();
-    reader.begin(sizes.length - first);
+    reader.begin(sizes.length - first - 1);
     size_t taken = 0;
     for (size_t place = 0; place < tokens.size(); ++place) {
       if (!is_asked(example.targets[place])) continue;

@@ -6,6 +6,7 @@
 #include "fullbore/data/character_tokenizer.h"
 #include "models/long_context/heat_map.h"
 #include "models/long_context/needle_grid.h"
+#include "models/long_context/recall_accuracy.h"
 #include "models/long_context/reference_readers.h"
 
 namespace fullbore::long_context {
@@ -118,6 +119,90 @@ TEST(NeedleGrid, ShowsHowFarAModelSees) {
   const std::vector<LengthAccuracy> lengths = accuracy_by_length(grid);
   ASSERT_EQ(lengths.size(), 2U);
   EXPECT_EQ(lengths[1].accuracy, 0.25);
+}
+
+/// Notes how much is read behind the first logits, and how much room there was to be.
+class Measured : public NeedleOracle {
+ public:
+  Measured(const Tokenizer& tokenizer, bool takes_all)
+      : NeedleOracle(tokenizer), takes_all_(takes_all) {}
+  void begin(int64_t room) override {
+    check();
+    room_ = room;
+    behind_ = -1;
+    NeedleOracle::begin(room);
+  }
+  void read(std::span<const int32_t> tokens) override {
+    if (behind_ >= 0) behind_ += static_cast<int64_t>(tokens.size());
+    NeedleOracle::read(tokens);
+  }
+  std::span<const float> logits() override {
+    behind_ = std::max<int64_t>(behind_, 0);
+    return NeedleOracle::logits();
+  }
+  void check() const {
+    if (behind_ < 0) return;
+    EXPECT_LE(behind_, room_);
+    if (takes_all_) {
+      EXPECT_EQ(behind_, room_);
+    }
+  }
+
+ private:
+  bool takes_all_;
+  int64_t room_ = 0;
+  int64_t behind_ = -1;
+};
+
+// Else a model whose context an example fills would lose its first tokens.
+TEST_P(EveryGrid, TakesNoMoreRoomThanItSays) {
+  const CharacterTokenizer tokenizer = characters();
+  Measured reader(tokenizer, true);
+  run_needle_grid(reader, tokenizer, grid_of(GetParam()), go_on);
+  reader.check();
+}
+
+TEST(MeasureRecall, TakesNoMoreRoomThanItSays) {
+  const CharacterTokenizer tokenizer = characters();
+  Measured reader(tokenizer, false);  // of filler behind the last question nothing is read
+  const RecallSizes sizes{.vocabulary = 64, .length = 32, .pairs = 4};
+  const RecallAccuracy result = measure_recall(reader, sizes, 5, 1, [](int64_t) { return true; });
+  EXPECT_EQ(result.asked, 20);
+  EXPECT_EQ(result.tokens, 160);
+  EXPECT_NE(recall_key(1, sizes, 0), recall_key(1, sizes, 1));
+}
+
+/// Who knows every example by heart that it is asked for, of one size.
+class KnowsByHeart : public ContextReader {
+ public:
+  KnowsByHeart(const RecallSizes& sizes, uint64_t seed) : sizes_(sizes), seed_(seed) {}
+  int64_t context() const override { return sizes_.length; }
+  void begin(int64_t) override {
+    example_ = make_recall_example(recall_key(seed_, sizes_, next_++), sizes_);
+    read_ = 0;
+  }
+  void read(std::span<const int32_t> tokens) override { read_ += tokens.size(); }
+  std::span<const float> logits() override {
+    logits_.assign(static_cast<size_t>(sizes_.vocabulary), 0);
+    logits_[static_cast<size_t>(example_.targets[read_ - 1])] = 1;
+    return logits_;
+  }
+
+ private:
+  RecallSizes sizes_;
+  uint64_t seed_;
+  int64_t next_ = 0;
+  RecallExample example_;
+  size_t read_ = 0;
+  std::vector<float> logits_;
+};
+
+TEST(MeasureRecall, AsksAtEveryPlaceThatHasAKeyAgain) {
+  const RecallSizes sizes{.vocabulary = 64, .length = 64, .pairs = 8};
+  KnowsByHeart reader(sizes, 3);
+  const RecallAccuracy result = measure_recall(reader, sizes, 10, 3, [](int64_t) { return true; });
+  EXPECT_EQ(result.asked, 80);
+  EXPECT_EQ(result.right, 80);
 }
 
 TEST(NeedleGrid, HasTheSameExamplesInEveryGrid) {

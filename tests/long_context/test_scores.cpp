@@ -42,6 +42,28 @@ TEST(AnswerScores, RougeOfSummariesIsOfLines) {
   EXPECT_EQ(rouge_l_sum("same text\nin lines", Texts{"same text\nin lines"}), 1);
 }
 
+// tools/golden/rouge_golden.py prints these.
+TEST(AnswerScores, RougeIsThatOfTheReferenceProgram) {
+  struct Row {
+    std::string prediction;
+    std::string reference;
+    double l;
+    double sum;
+  };
+  const std::vector<Row> rows = {
+      {"the quick brown fox jumps over the dog\nit was quick, very quick",
+       "a quick fox jumped over a lazy dog.\nThe dog was not amused; the fox was quick",
+       0.466666666667, 0.466666666667},
+      {"It's 3.5 times as fast\nand smaller by half\nand half",
+       "Smaller by half, and 3.5 times as fast\nhalf and half", 0.64, 0.8},
+      {"a b c d\nb c d e\na a b", "a b a\nd c b a\ne e", 0.5, 0.5}};
+  for (const Row& row : rows) {
+    EXPECT_NEAR(rouge_l(row.prediction, Texts{row.reference}), row.l, 1e-11) << row.prediction;
+    EXPECT_NEAR(rouge_l_sum(row.prediction, Texts{row.reference}), row.sum, 1e-11)
+        << row.prediction;
+  }
+}
+
 TEST(AnswerScores, EditSimilarityIsOfInsertionsAndDeletions) {
   EXPECT_EQ(edit_similarity("kitten", "sitting"), 0.62);  // 8 of 13, a replacement counts twice
   EXPECT_EQ(edit_similarity("", ""), 1);
