@@ -10,6 +10,7 @@
 #include "fullbore/data/byte_tokenizer.h"
 #include "fullbore/data/character_tokenizer.h"
 #include "fullbore/data/json_reader.h"
+#include "fullbore/data/number_tokenizer.h"
 #include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/text_file.h"
 #include "fullbore/data/utf8.h"
@@ -133,10 +134,12 @@ Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view json,
   if (format == ByteTokenizer::kFormat) return share(ByteTokenizer::from_json(json, source));
   if (format == RecordedTokenizer::kFormat)
     return share(RecordedTokenizer::from_json(json, source));
+  if (format == NumberTokenizer::kFormat) return share(NumberTokenizer::from_json(json, source));
   if (!format.empty())
-    return Failure{fmt::format("{}: not a tokenizer: \"format\" is \"{}\"; {}, {} and {} are known",
-                               source, format.substr(0, 80), CharacterTokenizer::kFormat,
-                               ByteTokenizer::kFormat, RecordedTokenizer::kFormat)};
+    return Failure{
+        fmt::format("{}: not a tokenizer: \"format\" is \"{}\"; {}, {}, {} and {} are known",
+                    source, format.substr(0, 80), CharacterTokenizer::kFormat,
+                    ByteTokenizer::kFormat, RecordedTokenizer::kFormat, NumberTokenizer::kFormat)};
   Result<std::shared_ptr<const BpeTokenizer>> bpe = parse_tokenizer_json(json, source);
   if (!bpe.ok()) return Failure{bpe.error()};
   return std::shared_ptr<const Tokenizer>(std::move(bpe).value());
