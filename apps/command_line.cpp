@@ -55,6 +55,7 @@ int run_command_line(int argc, const char* const* argv) {
     add_peptide_command(root);
     add_longcontext_command(root);
     add_metrics_command(root);
+    add_record_command(root);
     add_replay_step_command(root);
     add_plan_command(root);
     add_bench_command(root);

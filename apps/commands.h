@@ -13,6 +13,7 @@ void add_data_command(Command root);
 void add_peptide_command(Command root);
 void add_longcontext_command(Command root);
 void add_metrics_command(Command root);
+void add_record_command(Command root);
 void add_replay_step_command(Command root);
 void add_plan_command(Command root);
 void add_bench_command(Command root);

@@ -1,0 +1,98 @@
+#include "fullbore/monitor/experiment_record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/scratch_folder.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+ExperimentRecord record(double throughput, double loss) {
+  ExperimentRecord made;
+  made.name = "made";
+  made.batch_size = 16;
+  made.seq_len = 256;
+  made.throughput_tok_s = throughput;
+  made.final_loss = loss;
+  return made;
+}
+
+TEST(ExperimentRecord, IsComparedWithItsBaseline) {
+  const VersusBaseline versus = versus_baseline(record(65000, 1.35), record(33000, 1.37));
+  EXPECT_EQ(versus.speedup, 1.97);
+  EXPECT_NEAR(versus.loss_delta, -0.02, 1e-12);
+}
+
+TEST(ExperimentRecord, MustBeConsistentWithinTwoPerCent) {
+  ExperimentRecord made = record(65000, 1.35);
+  EXPECT_FALSE(inconsistency(made)) << "the time of a step is not known";
+  made.time_per_step_ms = 32.5;
+  EXPECT_THAT(inconsistency(made).value_or(""),
+              HasSubstr("are 2112 tokens a step, not 16 x 256: a step would take 63.0 ms"));
+  made.time_per_step_ms = 63.0 * 1.019;
+  EXPECT_FALSE(inconsistency(made));
+  made.time_per_step_ms = 63.0 * 0.979;
+  EXPECT_TRUE(inconsistency(made));
+}
+
+TEST(ExperimentRecord, TheGateIsOfTheLoss) {
+  EXPECT_TRUE(quality_gate(record(1, 1.42), record(1, 1.37)).passed);
+  EXPECT_FALSE(quality_gate(record(1, 1.43), record(1, 1.37)).passed);
+  EXPECT_TRUE(quality_gate(record(1, 1.43), record(1, 1.37)).flags.empty());
+  EXPECT_EQ(quality_gate(record(1, 1.6), record(1, 1.37)).flags.size(), 1U);
+  EXPECT_FALSE(quality_gate(record(1, NAN), record(1, 1.37)).known);
+}
+
+TEST(ExperimentRecord, RepeatsAreAveraged) {
+  std::vector<ExperimentRecord> runs = {record(10, 1), record(20, 3), record(30, 5)};
+  for (ExperimentRecord& run : runs)
+    run.time_per_step_ms = 1000 * static_cast<double>(run.tokens_per_step()) / run.throughput_tok_s;
+  const ExperimentRecord mean = mean_of(runs);
+  EXPECT_NEAR(mean.throughput_tok_s, 3 / (1.0 / 10 + 1.0 / 20 + 1.0 / 30), 1e-9);
+  EXPECT_FALSE(inconsistency(mean)) << "however much the runs differ";
+  EXPECT_NEAR(mean.final_loss, 3, 1e-9);
+  EXPECT_EQ(mean.repeats, 3);
+}
+
+TEST(ExperimentRecord, IsReadAsItWasWritten) {
+  const testing::ScratchFolder folder;
+  ExperimentRecord made = record(65000, 1.35);
+  made.time_per_step_ms = 63;
+  made.precision = "bf16";
+  made.fused = false;
+  made.rng_key = 7;
+  const ExperimentRecord baseline = record(33000, 1.37);
+  const nlohmann::ordered_json json = to_json(made, &baseline);
+  EXPECT_EQ(json["vs_baseline"]["speedup"], 1.97);
+  EXPECT_EQ(json["gate"], "passed");
+  EXPECT_TRUE(json["metrics"]["val_loss"].is_null());
+  EXPECT_TRUE(json["consistent"]);
+  folder.put("record.json", json.dump());
+  const ExperimentRecord read =
+      read_experiment_record(folder.path() + "/record.json").take_or_throw();
+  EXPECT_EQ(to_json(read, &baseline), json);
+}
+
+TEST(ExperimentRecord, SaysWhatIsMissing) {
+  const testing::ScratchFolder folder;
+  const auto message = [&](const std::string& text) {
+    folder.put("record.json", text);
+    return read_experiment_record(folder.path() + "/record.json").error();
+  };
+  EXPECT_THAT(message("[]"), HasSubstr("record.json: is no JSON object"));
+  EXPECT_THAT(message("{}"), HasSubstr("has no field 'name'"));
+  EXPECT_THAT(message(R"({"name": "x"})"), HasSubstr("has no object 'config'"));
+  EXPECT_THAT(message(R"({"name": "x", "config": {"batchsize": 1}, "metrics": {}})"),
+              HasSubstr("config has no field 'batch_size'. Did you mean 'batchsize'?"));
+  EXPECT_THAT(message(R"({"name": "x", "config": {"batch_size": 1.5}, "metrics": {}})"),
+              HasSubstr("config 'batch_size' is not a whole number"));
+}
+
+}  // namespace
+}  // namespace fullbore
