@@ -9,6 +9,7 @@
 #include "apps/hybrid_diagnostics.h"
 #include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
+#include "apps/language_examples.h"
 #include "apps/peptide_eval.h"
 #include "apps/text_progress.h"
 #include "fullbore/monitor/console.h"
@@ -68,6 +69,10 @@ ExitCode run_eval(const EvalArguments& arguments) {
   }
   if (!arguments.against.empty()) throw UsageError("eval: --against compares models of peptides");
   TrainedModel model = load_model(arguments.model);
+  if (makes_examples(model.config))
+    throw UsageError(fmt::format(
+        "eval: {} learned from made-up examples; measure it by `fullbore longcontext {} {}`",
+        model.path, model.config.data.batching == "mqar" ? "mqar" : "niah", arguments.model));
   begin_segments(arguments, model.config);
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
   Console console;

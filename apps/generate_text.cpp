@@ -16,7 +16,7 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   if (prompt.empty()) {
     if (tokenizer.end_of_document() >= 0) return {tokenizer.end_of_document()};
     const Result<std::vector<int32_t>> line_end = tokenizer.encode("\n");
-    return line_end.ok() ? line_end.value() : std::vector<int32_t>{0};
+    return line_end.ok() && !line_end.value().empty() ? line_end.value() : std::vector<int32_t>{0};
   }
   Result<std::vector<int32_t>> tokens = tokenizer.encode(prompt);
   if (!tokens) throw UsageError("--prompt: " + tokens.error());

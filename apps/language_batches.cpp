@@ -6,6 +6,7 @@
 #include <set>
 
 #include "apps/hybrid_language.h"
+#include "apps/language_examples.h"
 #include "fullbore/data/document_batches.h"
 #include "fullbore/data/token_tracks.h"
 
@@ -55,6 +56,7 @@ DocumentBuckets document_buckets(const Config& config) {
 }  // namespace
 
 std::vector<std::vector<BatchField>> batch_shapes(const Config& config) {
+  if (makes_examples(config)) return example_shapes(config);
   const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
   if (config.data.batching == "windows") return {{{"inputs", type}, {"targets", type}}};
   if (config.data.batching == "tracks")
@@ -78,6 +80,7 @@ std::vector<BatchField> batch_fields(const Config& config) {
 }
 
 std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text) {
+  if (makes_examples(config)) return training_examples(config, text);
   if (config.data.batching == "tracks")
     return TokenTracks::create(text.tokens, split_by_tracks(config, text).training,
                                track_options(config))
@@ -94,6 +97,7 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
 }
 
 ValidationSet validation_set(const Config& config, const TextData& text, int64_t most_batches) {
+  if (makes_examples(config)) return held_out_examples(config, text, most_batches);
   if (config.data.batching == "tracks")
     return first_batches(held_out_tracks(config, text, split_by_tracks(config, text).validation),
                          most_batches);
@@ -161,6 +165,7 @@ LanguageModelLossOptions loss_options(const Config& config, bool training) {
 }
 
 LossFunction model_loss(const Config& config, int64_t tokens) {
+  if (makes_examples(config)) return example_loss(config, tokens);
   if (config.model.name == "hybrid")
     return hybrid_loss_function(config, hybrid_config(config, tokens));
   const LanguageModelConfig model = model_config(config, tokens);

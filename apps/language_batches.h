@@ -13,6 +13,7 @@ namespace fullbore {
 ///   packed   inputs, targets, segments, positions [B,T]: rows of documents kept apart
 ///   buckets  inputs, targets [B,L], lengths [B]: documents of like length, B = tokens / L
 ///   tracks   inputs, targets [B,S T], resets bool [B,S]: each row goes on where that of the last batch ended; S: data.segments
+///   mqar, passkey  inputs, targets [B,T]: made up, of no text (language_examples.h)
 
 /// Every shape that batches can have, i32 tensors but where another type is given; a text that lacks some
 /// lengths has fewer.

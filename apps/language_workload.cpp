@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/language_batches.h"
+#include "apps/language_examples.h"
 #include "apps/text_progress.h"
 #include "apps/workload.h"
 #include "fullbore/data/random_tokens.h"
@@ -37,6 +38,7 @@ TrainingJob random_job(const Config& config, int64_t vocabulary) {
 }
 
 std::string about_text(const Config& config, const TextData& text) {
+  if (makes_examples(config)) return "examples " + about_examples(config);
   const std::string known =
       fmt::format("text     {}: {} tokens ({}), {} distinct", config.data.path, text.tokens->size(),
                   text.tokenizer->kind(), text.tokenizer->vocabulary_size());
@@ -54,7 +56,9 @@ Workload language_workload(const Config& config, Console& console, const StandIn
   workload.unit = "tokens";
   workload.shapes = batch_shapes;
   workload.validates = [](const Config& each) { return each.data.validation_fraction > 0; };
-  const bool random = stand_in.allowed && (config.data.path.empty() || stand_in.vocabulary > 0);
+  const bool made_up = makes_examples(config) && stand_in.vocabulary == 0;
+  const bool random =
+      stand_in.allowed && !made_up && (config.data.path.empty() || stand_in.vocabulary > 0);
   if (random) {
     const int64_t tokens = random_vocabulary(config, stand_in.vocabulary);
     workload.batches = fmt::format("random tokens, {} kinds", tokens);
@@ -64,9 +68,10 @@ Workload language_workload(const Config& config, Console& console, const StandIn
     return workload;
   }
   console.live("reading the text");
-  const auto text = std::make_shared<const TextData>(open_text(config, text_progress(console)));
+  const auto text = std::make_shared<const TextData>(
+      made_up ? example_text(config) : open_text(config, text_progress(console)));
   console.clear();
-  workload.batches = config.data.path;
+  workload.batches = made_up ? about_examples(config) : config.data.path;
   workload.loss = [text](const Config& each) {
     return model_loss(each, text->tokenizer->vocabulary_size());
   };

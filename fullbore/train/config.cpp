@@ -205,6 +205,15 @@ class ConfigBuilder {
           with_origin("train.batch_size"), with_origin("data.tokens_per_batch")));
     check_together(data.split != "tracks" || data.batching == "tracks", "data.split",
                    "is of batches of tracks, not of", "data.batching");
+    check_together(data.batching == "mqar" || data.mqar_sizes.empty(), "data.mqar_sizes",
+                   "means nothing with", "data.batching");
+    check_together(data.batching == "mqar" || data.mqar_vocabulary == 0, "data.mqar_vocabulary",
+                   "means nothing with", "data.batching");
+    check_together(data.batching == "passkey" || data.passkey_lengths.empty(),
+                   "data.passkey_lengths", "means nothing with", "data.batching");
+    const bool made_up = data.batching == "mqar" || data.batching == "passkey";
+    check_together(!made_up || data.path.empty(), "data.path", "means nothing with",
+                   "data.batching");
     check_together(data.batching == "windows" || !config_.optim.noise_scale, "optim.noise_scale",
                    "needs halves of a batch that count alike, not", "data.batching");
     if (!std::ranges::is_sorted(data.buckets, std::less_equal<>()))

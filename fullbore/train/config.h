@@ -27,6 +27,9 @@ struct Config {
     std::string batching = "windows";
     std::vector<int64_t> buckets = {};
     int64_t tokens_per_batch = 0;
+    std::vector<std::string> mqar_sizes = {};
+    int64_t mqar_vocabulary = 0;  ///< 0: 256
+    std::vector<int64_t> passkey_lengths = {};
     int64_t workers = 1;
     int64_t prefetch = 4;
     bool operator==(const Data&) const = default;

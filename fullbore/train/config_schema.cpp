@@ -69,9 +69,9 @@ std::vector<ConfigField> common_fields() {
       for_language(
           {FB_KEY(data, batching),
            {},
-           {"windows", "packed", "buckets", "tracks"},
-           "stretches of all text; documents kept apart in rows, or of like length; tracks that "
-           "go on"}),
+           {"windows", "packed", "buckets", "tracks", "mqar", "passkey"},
+           "stretches of text; documents kept apart in rows, or of like length; tracks that "
+           "go on; or made up"}),
       for_language({FB_KEY(data, buckets),
                     kLength,
                     {},
@@ -298,6 +298,7 @@ std::vector<ConfigField> make_fields() {
   const std::vector<std::string_view> order = {"run",   "data",  "model",  "loss",
                                                "optim", "train", "engine", "log"};
   for (ConfigField& field : hybrid_config_fields()) fields.push_back(std::move(field));
+  for (ConfigField& field : recall_config_fields()) fields.push_back(std::move(field));
   for (ConfigField& field : peptide_config_fields()) fields.push_back(std::move(field));
   std::ranges::stable_sort(fields, {}, [&](const ConfigField& field) {
     return std::ranges::find(order, field.section()) - order.begin();

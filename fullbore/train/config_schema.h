@@ -44,6 +44,8 @@ struct ConfigField {
 /// Keys of one kind of model, to be grouped with the others.
 std::vector<ConfigField> hybrid_config_fields();
 std::vector<ConfigField> peptide_config_fields();
+/// Keys of made-up tasks of memory, of data.batching mqar and passkey.
+std::vector<ConfigField> recall_config_fields();
 
 /// All keys, grouped by section.
 const std::vector<ConfigField>& config_fields();
