@@ -133,6 +133,7 @@ void add_longcontext_command(Command root) {
   add_mqar_command(group);
   add_benchmark_commands(group);
   add_usable_length_command(group);
+  add_phases_command(group);
   group.footer(R"(
 Needles and recall need no files: their examples follow from a seed, the same for every model.
 They go in phases: who finds more than 80 % of single needles at 16K has cause to go on to
@@ -143,7 +144,8 @@ Example:
   fullbore longcontext mqar runs/recall-1
   fullbore longcontext longbench runs/gpt-1 longbench/*.jsonl
   fullbore longcontext infinitebench runs/gpt-1 passkey.jsonl --limit 8K
-  fullbore longcontext usable-length niah.json)");
+  fullbore longcontext usable-length niah.json
+  fullbore longcontext phases niah.json longbench.json)");
 }
 
 }  // namespace fullbore

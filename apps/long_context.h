@@ -17,6 +17,7 @@ void add_niah_command(Command group);
 void add_mqar_command(Command group);
 void add_benchmark_commands(Command group);  ///< longbench and infinitebench
 void add_usable_length_command(Command group);
+void add_phases_command(Command group);
 
 /// Lengths as people write them, "1K,2K,4000": K is 1024, M its square; ascending. UsageError names the
 /// option and the word.
