@@ -12,6 +12,10 @@
 namespace fullbore::cpu {
 namespace {
 
+// Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
+// n elements apart, in which neighbouring rows compete for the same lines of the cache.
+constexpr int64_t kRowsToPack = 128;
+
 const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
 }

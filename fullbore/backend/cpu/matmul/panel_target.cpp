@@ -1,17 +1,16 @@
 #include "fullbore/backend/cpu/matmul/panel_target.h"
 
-#include "fullbore/backend/cpu/matmul/panel_tiling.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
 
 namespace fullbore::cpu {
 namespace {
 
-// Measured, bench/packed_factors.cpp. A copy costs as much as some 4 rows of a product in bf16 and 3 to 8 in f32, so
-// that little is left of it behind these.
-constexpr int64_t kMostRows = 256;
+// Measured, bench/packed_factors.cpp: a copy of the matrix takes 10 to 40 % of a product of 32 rows, 4 to 12 % of one of
+// 128, and less behind that, which is not worth a second copy of a model's weights in memory.
+constexpr int64_t kMostRows = 128;
 // Making panels once costs up to twice what a product's own copy does.
 constexpr int64_t kFewestUses = 3;
-// Rows of dot products, which read a transposed matrix where it lies, up to which they are as fast.
+// Rows of dot products, which read a transposed matrix where it lies, from which on they are slower.
 constexpr int64_t kFewestRowsTransposed = 4;
 
 }  // namespace
@@ -20,12 +19,12 @@ PackingTarget packing_target() {
   const VectorUnit unit = this_processor().vector_unit;
   const int64_t columns = panel_unit<float>(unit)->panel;
   PackingTarget target{.most_rows = kMostRows, .fewest_uses = kFewestUses};
-  // Elements of the products' own type are read where they lie, up to kRowsToPack rows.
+  // Elements of the products' own type are read where they lie, if they are not transposed.
   target.layouts[DType::f64] = {.columns = panel_unit<double>(unit)->panel,
-                                .fewest_rows = kRowsToPack,
+                                .fewest_rows = kMostRows + 1,
                                 .fewest_rows_transposed = kFewestRowsTransposed};
   target.layouts[DType::f32] = {.columns = columns,
-                                .fewest_rows = kRowsToPack,
+                                .fewest_rows = kMostRows + 1,
                                 .fewest_rows_transposed = kFewestRowsTransposed};
   // Others are widened for each product.
   target.layouts[DType::f16] = {.columns = columns,

@@ -8,10 +8,6 @@ namespace fullbore::cpu {
 /// beside the panel. Up to twice as many make one tile.
 inline constexpr int64_t kPanelTileRows = 48;
 
-/// Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of n elements
-/// apart, in which neighbouring rows compete for the same lines of the cache.
-inline constexpr int64_t kRowsToPack = 128;
-
 /// Which tiles of a product what comes behind it can work on.
 enum class TileShape : uint8_t {
   any,
