@@ -278,7 +278,7 @@ TEST(KernelIr, CodegenVersionChangesWithTheCode) {
   append_elementwise(code);
   append_casts(code);
   append_structures(code);
-  EXPECT_EQ(jit::kCodegenVersion, 5);
+  EXPECT_EQ(jit::kCodegenVersion, 6);
   EXPECT_EQ(hash_hex(hash_text(code)), "20481fc32f8b7394");
 }
 

@@ -44,11 +44,13 @@ llvm::StringMap<bool> host_features() {
 #endif
 }
 
+// The emitter unrolls, hoists and keeps accumulators apart itself: beyond Less, a cold start takes a tenth more
+// time and makes no faster code (bench/results/2026-11-22-peptide-start.txt).
 #if LLVM_VERSION_MAJOR >= 18
-constexpr auto kOptimisation = llvm::CodeGenOptLevel::Default;
+constexpr auto kOptimisation = llvm::CodeGenOptLevel::Less;
 constexpr auto kObjectFile = llvm::CodeGenFileType::ObjectFile;
 #else
-constexpr auto kOptimisation = llvm::CodeGenOpt::Default;
+constexpr auto kOptimisation = llvm::CodeGenOpt::Less;
 constexpr auto kObjectFile = llvm::CGFT_ObjectFile;
 #endif
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "fullbore/base/cache_directory.h"
@@ -89,11 +91,16 @@ struct CodeStore::Implementation {
   std::vector<std::string> compile(const std::vector<CodeRequest*>& requests) {
     std::vector<std::string> objects(requests.size());
     if (requests.empty()) return objects;
+    // The longest first, so that no thread is left alone with one in the end.
+    std::vector<size_t> order(requests.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(),
+                             [&](size_t i) { return requests[i]->text.size(); });
     std::atomic<size_t> next{0};
     const auto work = [&] {
       CodeGenerator generator(target);
       for (size_t i = next++; i < requests.size(); i = next++)
-        objects[i] = generator.compile(*requests[i]->kernel);
+        objects[order[i]] = generator.compile(*requests[order[i]]->kernel);
     };
     const auto threads = std::min(static_cast<size_t>(available_processors()), requests.size());
     std::vector<std::thread> helpers;
