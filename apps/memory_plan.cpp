@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <numeric>
 
 #include "fullbore/train/step_function.h"
@@ -28,15 +29,23 @@ PlannedRun planned_run(const Config& config, const Workload& workload) {
   const auto plan_of = [&](const Graph& graph) {
     return compile_plan(graph, *make_backend(options.backend), options, workers);
   };
+  // Beside one another: a start waits for both. With the graphs that the run will have, whose plans are kept for it.
+  std::future<Plan> evaluation;
+  if (workload.validates(config)) {
+    const Weights weights = training_options(config).evaluate;
+    evaluation = std::async(std::launch::async, [&, weights] {
+      return plan_of(with_streams_given(trace_evaluation(loss, fields, weights).graph));
+    });
+  }
   const Plan step = plan_of(
       trace_training_step(loss, fields, optimizer_options(config), config.engine.accumulate).graph);
   PlannedRun run;
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
   run.seconds = roofline_seconds(step, kSomeMachine);
-  if (workload.validates(config)) {
-    const Plan evaluation = plan_of(trace_evaluation(loss, fields).graph);
-    run.bytes = shared_peak_bytes(std::array{&step, &evaluation});
+  if (evaluation.valid()) {
+    const Plan held_out = evaluation.get();
+    run.bytes = shared_peak_bytes(std::array{&step, &held_out});
   } else {
     run.bytes = step.peak_bytes();
   }

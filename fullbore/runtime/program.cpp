@@ -3,23 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
-#include "fullbore/passes/quantize_linears.h"
 #include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 struct Program::Implementation {
   Implementation(Plan p, State& state, Team& team, std::shared_ptr<Arena> shared_arena)
@@ -101,15 +92,15 @@ Program::~Program() = default;
 Program Program::compile(const Graph& graph, State& state, Team& team,
                          const CompileOptions& options, CompileReport* report,
                          std::shared_ptr<Arena> arena) {
-  const auto backend = make_backend(options.backend);
-  const std::set<std::string> quantized = quantized_parameters(state);
-  Plan plan = quantized.empty() ? compile_plan(graph, *backend, options, team.workers(), report)
-                                : compile_plan(quantize_linears(graph, quantized).graph, *backend,
-                                               options, team.workers(), report);
-  const auto start = std::chrono::steady_clock::now();
-  backend->finish();
-  if (report) report->plan_seconds += seconds_since(start);
-  return Program(std::make_unique<Implementation>(std::move(plan), state, team, std::move(arena)));
+  PreparedProgram prepared = prepare_program(in_8_bits(graph, state), options, team.workers());
+  if (report) *report = prepared.report;
+  return bind(std::move(prepared), state, team, std::move(arena));
+}
+
+Program Program::bind(PreparedProgram prepared, State& state, Team& team,
+                      std::shared_ptr<Arena> arena) {
+  return Program(
+      std::make_unique<Implementation>(std::move(prepared.plan), state, team, std::move(arena)));
 }
 
 void Program::run(std::span<const void* const> batch) {

@@ -8,7 +8,7 @@
 #include "fullbore/base/threads.h"
 #include "fullbore/plan/plan.h"
 #include "fullbore/runtime/arena.h"
-#include "fullbore/runtime/compile.h"
+#include "fullbore/runtime/prepare.h"
 #include "fullbore/runtime/replay.h"
 #include "fullbore/runtime/state.h"
 
@@ -24,6 +24,9 @@ class Program {
   static Program compile(const Graph& graph, State& state, Team& team,
                          const CompileOptions& options = {}, CompileReport* report = nullptr,
                          std::shared_ptr<Arena> arena = nullptr);
+  /// The rest of it, of what other threads may have prepared.
+  static Program bind(PreparedProgram prepared, State& state, Team& team,
+                      std::shared_ptr<Arena> arena = nullptr);
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
   ~Program();

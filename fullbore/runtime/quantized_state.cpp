@@ -31,6 +31,11 @@ std::set<std::string> quantized_parameters(const State& state) {
   return names;
 }
 
+Graph in_8_bits(const Graph& graph, const State& state) {
+  const std::set<std::string> names = quantized_parameters(state);
+  return names.empty() ? graph : quantize_linears(graph, names).graph;
+}
+
 State quantized_state(const State& from, std::vector<StateEntry> entries) {
   State state(std::move(entries));
   for (size_t i = 0; i < state.entries().size(); ++i) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/ir/graph.h"
 #include "fullbore/runtime/state.h"
 
 namespace fullbore {
@@ -10,6 +11,8 @@ namespace fullbore {
 /// Parameters that State holds in 8 bits, by the names of passes/quantize_linears.h. A program that is bound to such
 /// a State reads them so in its products, whatever the model's code says (Program::compile).
 std::set<std::string> quantized_parameters(const State& state);
+/// The graph with its products reading these so; the graph as it is for a State that has none.
+Graph in_8_bits(const Graph& graph, const State& state);
 
 /// State with these entries out of `from`: 8-bit weights and their scales are made of the f32 parameters that
 /// they stand for, all else is copied, and what `from` lacks stays zero. NumericalError names a parameter that is

@@ -5,10 +5,10 @@
 
 namespace fullbore {
 
-CompiledStep::CompiledStep(Graph graph, State& state, Team& team, const CompileOptions& options,
-                           std::shared_ptr<Arena> arena, CompileReport* report)
+CompiledStep::CompiledStep(Graph graph, PreparedProgram prepared, State& state, Team& team,
+                           std::shared_ptr<Arena> arena)
     : graph_(std::move(graph)),
-      program_(Program::compile(graph_, state, team, options, report, std::move(arena))),
+      program_(Program::bind(std::move(prepared), state, team, std::move(arena))),
       loss_(program_.output("loss")),
       norm_(graph_.find_output("gradient_norm")),
       predictions_(graph_.find_output("predictions")),

@@ -13,9 +13,9 @@ namespace fullbore {
 /// A training step compiled for one shape of batch, and what it returned, by name.
 class CompiledStep {
  public:
-  /// `graph`: of trace_training_step(), State and Team as for Program::compile().
-  CompiledStep(Graph graph, State& state, Team& team, const CompileOptions& options,
-               std::shared_ptr<Arena> arena, CompileReport* report = nullptr);
+  /// `graph`: of trace_training_step(), and what was prepared of it; State and Team as for Program::bind().
+  CompiledStep(Graph graph, PreparedProgram prepared, State& state, Team& team,
+               std::shared_ptr<Arena> arena);
 
   void run(std::span<const void* const> batch) { program_.run(batch); }
 

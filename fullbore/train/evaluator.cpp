@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {
 namespace {
@@ -20,19 +21,41 @@ struct WeightedMean {
   double mean() const { return sum / weight; }
 };
 
+PreparedEvaluations prepare(std::vector<TracedStep> traced, const State& state,
+                            const CompileOptions& options, int workers) {
+  std::vector<const Graph*> graphs;
+  for (TracedStep& step : traced) {
+    step.graph = in_8_bits(step.graph, state);
+    graphs.push_back(&step.graph);
+  }
+  return {traced.front().metrics, prepare_programs(graphs, options, workers)};
+}
+
 }  // namespace
 
+std::vector<TracedStep> trace_evaluations(const LossFunction& loss, const ValidationSet& set,
+                                          Weights weights) {
+  std::vector<TracedStep> traced;
+  for (const std::vector<BatchField>& shape : set.source->shapes())
+    traced.push_back(trace_evaluation(loss, shape, weights));
+  for (TracedStep& step : traced) step.graph = with_streams_given(step.graph);
+  return traced;
+}
+
+Evaluator::Evaluator(const LossFunction& loss, const ValidationSet& set, State& state, Team& team,
+                     const CompileOptions& options, Weights weights)
+    : Evaluator(set, prepare(trace_evaluations(loss, set, weights), state, options, team.workers()),
+                state, team, std::make_shared<Arena>()) {}
+
 // No worker threads for the batches: they are few and small, and the next run is seldom near.
-Evaluator::Evaluator(const LossFunction& loss, ValidationSet set, State& state, Team& team,
-                     const CompileOptions& options, Weights weights, std::shared_ptr<Arena> arena)
-    : set_(std::move(set)), loader_(set_.source, {.workers = 0, .prefetch = 1}) {
+Evaluator::Evaluator(ValidationSet set, PreparedEvaluations prepared, State& state, Team& team,
+                     const std::shared_ptr<Arena>& arena)
+    : set_(std::move(set)),
+      metrics_(std::move(prepared.metrics)),
+      loader_(set_.source, {.workers = 0, .prefetch = 1}) {
   FB_CHECK(set_.batches > 0, "an empty validation set");
-  if (!arena) arena = std::make_shared<Arena>();
-  for (const std::vector<BatchField>& shape : set_.source->shapes()) {
-    const TracedStep traced = trace_evaluation(loss, shape, weights);
-    metrics_ = traced.metrics;
-    programs_.push_back(
-        Program::compile(with_streams_given(traced.graph), state, team, options, nullptr, arena));
+  for (PreparedProgram& program : prepared.programs) {
+    programs_.push_back(Program::bind(std::move(program), state, team, arena));
     add_streams(programs_.back());
   }
   FB_CHECK(set_.judge.empty() || std::ranges::find(metrics_, set_.judge) != metrics_.end(),

@@ -29,20 +29,30 @@ struct Evaluation {
   double score = 0;          ///< what the best has least of: the loss, or the judge's opposite
 };
 
+/// The evaluation for every shape of the set's batches, to which streams are given (with_streams_given()).
+std::vector<TracedStep> trace_evaluations(const LossFunction& loss, const ValidationSet& set,
+                                          Weights weights);
+
+struct PreparedEvaluations {
+  std::vector<std::string> metrics;       ///< TracedStep::metrics
+  std::vector<PreparedProgram> programs;  ///< of trace_evaluations()
+};
+
 /// Compiled programs, one per shape of batch, that measure the loss of State on held-out batches.
 class Evaluator {
  public:
-  /// The State, which must hold what the loss asks for, and the Team must outlive it. `arena`: to be
-  /// shared with other programs.
-  Evaluator(const LossFunction& loss, ValidationSet set, State& state, Team& team,
-            const CompileOptions& options, Weights weights = Weights::raw,
-            std::shared_ptr<Arena> arena = nullptr);
+  /// The State, which must hold what the loss asks for, and the Team must outlive it.
+  Evaluator(const LossFunction& loss, const ValidationSet& set, State& state, Team& team,
+            const CompileOptions& options, Weights weights = Weights::raw);
+  /// Of what others have prepared, with programs in one arena.
+  Evaluator(ValidationSet set, PreparedEvaluations prepared, State& state, Team& team,
+            const std::shared_ptr<Arena>& arena);
 
   std::vector<const Plan*> plans() const;
   uint64_t batches() const { return set_.batches; }
 
-  /// Over the whole set, streams beginning with zeros; those of the State are left alone. `go_on` is asked before each batch with the number done so far; when it says
-  /// no, the result is none.
+  /// Over the whole set, streams beginning with zeros; those of the State are left alone. `go_on` is asked
+  /// before each batch with the number done so far; when it says no, the result is none.
   std::optional<Evaluation> evaluate(const std::function<bool(uint64_t done)>& go_on);
 
  private:

@@ -1,6 +1,7 @@
 #include "fullbore/train/run_programs.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace fullbore {
@@ -17,24 +18,31 @@ std::vector<TracedStep> trace_steps(const TrainingJob& job) {
 
 RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced, State& state,
                          Team& team, const Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<TracedStep> evaluations;
+  if (job.validation)
+    evaluations = trace_evaluations(job.loss, *job.validation, job.options.evaluate);
+  std::vector<const Graph*> graphs;
+  for (const auto* list : {&traced, &evaluations})
+    for (const TracedStep& step : *list) graphs.push_back(&step.graph);
+  std::vector<PreparedProgram> prepared =
+      prepare_programs(graphs, job.options.compile, team.workers(), [&](size_t done) {
+        if (progress) progress(done, graphs.size());
+      });
   const auto arena = std::make_shared<Arena>();
-  const CompileOptions& options = job.options.compile;
-  const size_t evaluations = job.validation ? job.validation->source->shapes().size() : 0;
-  const size_t programs = traced.size() + evaluations;
-  for (TracedStep& step : traced) {
-    if (progress) progress(steps_.size(), programs);
-    CompileReport report;
-    steps_.emplace_back(std::move(step.graph), state, team, options, arena, &report);
-    compile_seconds_ += report.passes_seconds + report.plan_seconds;
-  }
+  for (size_t i = 0; i < traced.size(); ++i)
+    steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, team, arena);
   if (job.validation) {
-    if (progress) progress(steps_.size(), programs);
     judge_ = job.validation->judge;
-    evaluator_.emplace(job.loss, *job.validation, state, team, options, job.options.evaluate,
-                       arena);
+    PreparedEvaluations own{evaluations.front().metrics, {}};
+    for (size_t i = traced.size(); i < prepared.size(); ++i)
+      own.programs.push_back(std::move(prepared[i]));
+    evaluator_.emplace(*job.validation, std::move(own), state, team, arena);
     plans_ = evaluator_->plans();
   }
   for (const CompiledStep& step : steps_) plans_.push_back(&step.plan());
+  compile_seconds_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 RunScale RunPrograms::scale(const TrainingOptions& options, const State& state,

@@ -35,7 +35,7 @@ class RunPrograms {
   size_t count() const { return plans_.size(); }
   /// State, the arena, and every program's batch, results and constants.
   int64_t planned_bytes() const { return shared_peak_bytes(plans_); }
-  /// Passes, plans and kernels of all steps.
+  /// By the clock: passes, plans and kernels of all programs.
   double compile_seconds() const { return compile_seconds_; }
   /// What is known of the run before its first step; bytes are those planned, and the State's snapshot
   /// if there is one.

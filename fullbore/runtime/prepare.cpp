@@ -1,0 +1,71 @@
+#include "fullbore/runtime/prepare.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "fullbore/base/threads.h"
+
+namespace fullbore {
+
+PreparedProgram prepare_program(const Graph& graph, const CompileOptions& options, int workers) {
+  const auto backend = make_backend(options.backend);
+  CompileReport report;
+  Plan plan = compile_plan(graph, *backend, options, workers, &report);
+  const auto start = std::chrono::steady_clock::now();
+  backend->finish();
+  report.plan_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return {std::move(plan), std::move(report)};
+}
+
+std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> graphs,
+                                              const CompileOptions& options, int workers,
+                                              const std::function<void(size_t done)>& progress) {
+  std::vector<std::optional<PreparedProgram>> prepared(graphs.size());
+  std::vector<std::exception_ptr> problems(graphs.size());
+  std::atomic<size_t> next{0};
+  std::atomic<size_t> done{0};
+  const auto prepare_next = [&] {
+    const size_t i = next++;
+    if (i >= graphs.size()) return false;
+    try {
+      prepared[i] = prepare_program(*graphs[i], options, workers);
+    } catch (...) {
+      problems[i] = std::current_exception();
+      next = graphs.size();
+    }
+    ++done;
+    return true;
+  };
+  const size_t threads = options.passes.dump  // which is not asked from several threads
+                             ? 1
+                             : std::min(static_cast<size_t>(available_processors()), graphs.size());
+  {
+    std::vector<std::jthread> helpers;
+    for (size_t i = 1; i < threads; ++i)
+      helpers.emplace_back([&] {
+        while (prepare_next()) {
+        }
+      });
+    try {
+      do {
+        if (progress) progress(done);
+      } while (prepare_next());
+    } catch (...) {
+      next = graphs.size();
+      throw;
+    }
+  }
+  for (const std::exception_ptr& problem : problems)
+    if (problem) std::rethrow_exception(problem);
+  std::vector<PreparedProgram> results;
+  for (std::optional<PreparedProgram>& each : prepared) results.push_back(std::move(*each));
+  return results;
+}
+
+}  // namespace fullbore

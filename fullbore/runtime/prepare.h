@@ -1,0 +1,25 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "fullbore/runtime/compile.h"
+
+namespace fullbore {
+
+/// What of a program needs no State: its plan, whose kernels can run.
+struct PreparedProgram {
+  Plan plan;
+  CompileReport report;
+};
+
+PreparedProgram prepare_program(const Graph& graph, const CompileOptions& options, int workers);
+
+/// Of several graphs, on as many threads as there are processors: the passes of one take one thread, and code that
+/// several need is made once. Results in the graphs' order; what any of them throws, the first one in that order.
+/// `progress`, if there is one, is called by this thread now and then with the number of those that are ready.
+std::vector<PreparedProgram> prepare_programs(
+    std::span<const Graph* const> graphs, const CompileOptions& options, int workers,
+    const std::function<void(size_t done)>& progress = {});
+
+}  // namespace fullbore
