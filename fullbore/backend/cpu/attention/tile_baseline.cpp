@@ -5,18 +5,10 @@
 
 #include "fullbore/backend/cpu/attention/tile_unit.h"
 
-// What every processor of the family has: 16 bytes, no fused multiply-add.
-#define FB_TARGET
-#define FB_INLINE __attribute__((always_inline)) static inline
-
 namespace fullbore::cpu {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 #include "fullbore/backend/cpu/vectors/baseline.inc"
-
-#include "fullbore/backend/cpu/vectors/exponential.inc"
 
 #include "fullbore/backend/cpu/attention/tile_unit.inc"
 

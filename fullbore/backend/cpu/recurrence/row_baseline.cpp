@@ -4,17 +4,10 @@
 
 #include "fullbore/backend/cpu/recurrence/row_unit.h"
 
-#define FB_TARGET
-#define FB_INLINE __attribute__((always_inline)) static inline
-
 namespace fullbore::cpu {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 #include "fullbore/backend/cpu/vectors/baseline.inc"
-
-#include "fullbore/backend/cpu/vectors/exponential.inc"
 
 #include "fullbore/backend/cpu/recurrence/row_unit.inc"
 
