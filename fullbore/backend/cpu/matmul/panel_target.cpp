@@ -1,5 +1,6 @@
 #include "fullbore/backend/cpu/matmul/panel_target.h"
 
+#include "fullbore/backend/cpu/matmul/panel_matmul.h"
 #include "fullbore/backend/cpu/matmul/panel_unit.h"
 
 namespace fullbore::cpu {
@@ -26,9 +27,8 @@ PackingTarget packing_target() {
   target.layouts[DType::f32] = {.columns = columns,
                                 .fewest_rows = kMostRows + 1,
                                 .fewest_rows_transposed = kFewestRowsTransposed};
-  // Others are widened for each product.
-  target.layouts[DType::f16] = {.columns = columns,
-                                .fewest_rows_transposed = kFewestRowsTransposed};
+  // Others are widened for each product, and are twice the bytes in panels: more than dot products read.
+  target.layouts[DType::f16] = {.columns = columns, .fewest_rows_transposed = kMostDotRows + 1};
   if (const auto* pairs = panel_unit<Bf16Pair>(unit); !pairs)
     target.layouts[DType::bf16] = target.layouts[DType::f16];
   else if (!this_processor().bf16_tiles)
