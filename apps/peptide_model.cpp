@@ -21,6 +21,13 @@ namespace {
 
 using namespace peptide;
 
+// A prediction has no module of losses, which training keeps in fp32; patterns that match nothing are refused.
+CompileOptions prediction_options(const Config& config) {
+  CompileOptions options = compile_options(config);
+  std::erase(options.fp32_scopes, "loss");
+  return options;
+}
+
 // What a prediction reads: the fields up to the targets.
 constexpr size_t kSpectrumFields = 5;
 
@@ -93,7 +100,7 @@ Program& PeptidePredictor::program(size_t size) {
   if (!program)
     program = std::make_unique<Program>(
         Program::compile(trace_prediction(model_.config, batch_, sizes_[size]), model_.state, team_,
-                         compile_options(model_.config), nullptr, arena_));
+                         prediction_options(model_.config), nullptr, arena_));
   return *program;
 }
 

@@ -100,6 +100,17 @@ TEST_F(PeptideModelTest, PredictsAndIsScored) {
   EXPECT_TRUE(nlohmann::json::parse(held_out.out).contains("token_accuracy"));
 }
 
+// Training keeps its losses in fp32, and predicting has none.
+TEST_F(PeptideModelTest, PredictsInLowPrecision) {
+  ASSERT_EQ(train_peptide("run", {"engine.precision=bf16", "train.steps=1",
+                                  "train.curriculum_stages=[steps=1]"})
+                .exit_code,
+            0);
+  const CommandResult predicted = command({"predict", "run", "spectra.mgf", "-o", "found.csv"});
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_THAT(predicted.err, HasSubstr("found.csv: 3 predictions of 3 spectra"));
+}
+
 TEST_F(PeptideModelTest, ScoresWhatAnotherToolPredicted) {
   folder_.put("other.csv", "spectrum_id,sequence,score\nfirst,PEPTA,0.9\nsecond,SAGEQ,0.5\n");
   const CommandResult scored = command({"eval", "other.csv", "--data", "spectra.mgf", "--json"});
@@ -170,7 +181,8 @@ TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
           "'7:0.5': a charge from 1 to 6 was expected");
   refused({"train.curriculum_stages=[noise_peaks=3]"}, "does not say its steps");
   refused({"train.curriculum=default"}, "train.curriculum default (command line) does not go with");
-  refused({"model.context=3"}, "'model.context' is a key of model.name=gpt|hybrid, not of peptide.");
+  refused({"model.context=3"},
+          "'model.context' is a key of model.name=gpt|hybrid, not of peptide.");
   refused({"model.num_heads=5"}, "model.hidden_dim 48");
   const CommandResult text = command({"predict", "nothing", "spectra.mgf", "-o", "x.mztab"});
   EXPECT_EQ(text.exit_code, 3) << text.err;
