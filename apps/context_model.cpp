@@ -36,14 +36,14 @@ class TrainedReader : public ContextReader {
   }
 
   void read(std::span<const int32_t> tokens) override {
-    if (begun_) {
-      for (const int32_t token : tokens) generator_.append({&token, 1});
-      return;
-    }
     if (sizes_.context == 0) {
       if (tokens.empty()) return;
-      generator_.begin(tokens);
+      begun_ ? generator_.extend(tokens) : generator_.begin(tokens);
       begun_ = true;
+      return;
+    }
+    if (begun_) {
+      for (const int32_t token : tokens) generator_.append({&token, 1});
       return;
     }
     const auto most = static_cast<size_t>(seen_);
