@@ -41,24 +41,24 @@ TEST_P(BadInput, IsOneLineAndLeavesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     Train, BadInput,
-    ::testing::Values(Refusal{"missing", {"data.path=none.txt"}, 3, "none.txt: No such file"},
-                      Refusal{"folder", {"data.path=."}, 3, "latin1.txt: not UTF-8 text"},
-                      Refusal{"empty", {"data.path=empty.txt"}, 3, "empty.txt"},
-                      Refusal{"not_utf8", {"data.path=latin1.txt"}, 3, "latin1.txt"},
-                      Refusal{"short_text", {"data.path=short.txt"}, 3, "short.txt"},
-                      Refusal{"no_text", {"data.path="}, 2, "data.path=FILE"},
-                      Refusal{"wrong_type", {"train.steps=many"}, 2, "train.steps"},
-                      Refusal{"negative", {"model.width=-16"}, 2, "model.width"},
-                      Refusal{"unknown_key", {"train.stepz=5"}, 2, "Did you mean 'train.steps'?"},
-                      Refusal{"unknown_section", {"trian.steps=5"}, 2, "train"},
-                      Refusal{"heads", {"model.heads=3"}, 2, "model.heads"},
-                      Refusal{
-                          "batching", {"data.batching=pack"}, 2, "one of windows, packed, buckets, tracks"},
-                      Refusal{"buckets", {"data.buckets=[8]"}, 2, "data.batching windows"},
-                      Refusal{"no_setting", {"more"}, 2, "more"},
-                      Refusal{"unknown_option", {"--resum"}, 2, "Did you mean '--resume'?"},
-                      Refusal{"unknown_pass", {"engine.disabled_passes=[simplfy]"}, 2, "simplify"},
-                      Refusal{"unwritable", {"run.dir=/proc/none/run"}, 3, "/proc/none"}),
+    ::testing::Values(
+        Refusal{"missing", {"data.path=none.txt"}, 3, "none.txt: No such file"},
+        Refusal{"folder", {"data.path=."}, 3, "latin1.txt: not UTF-8 text"},
+        Refusal{"empty", {"data.path=empty.txt"}, 3, "empty.txt"},
+        Refusal{"not_utf8", {"data.path=latin1.txt"}, 3, "latin1.txt"},
+        Refusal{"short_text", {"data.path=short.txt"}, 3, "short.txt"},
+        Refusal{"no_text", {"data.path="}, 2, "data.path=FILE"},
+        Refusal{"wrong_type", {"train.steps=many"}, 2, "train.steps"},
+        Refusal{"negative", {"model.width=-16"}, 2, "model.width"},
+        Refusal{"unknown_key", {"train.stepz=5"}, 2, "Did you mean 'train.steps'?"},
+        Refusal{"unknown_section", {"trian.steps=5"}, 2, "train"},
+        Refusal{"heads", {"model.heads=3"}, 2, "model.heads"},
+        Refusal{"batching", {"data.batching=pack"}, 2, "one of windows, packed, buckets, tracks"},
+        Refusal{"buckets", {"data.buckets=[8]"}, 2, "data.batching windows"},
+        Refusal{"no_setting", {"more"}, 2, "more"},
+        Refusal{"unknown_option", {"--resum"}, 2, "Did you mean '--resume'?"},
+        Refusal{"unknown_pass", {"engine.disabled_passes=[simplfy]"}, 2, "simplify"},
+        Refusal{"unwritable", {"run.dir=/proc/none/run"}, 3, "/proc/none"}),
     [](const auto& refusal) { return refusal.param.name; });
 
 TEST_F(JobTest, BadConfigurationFilesAreNamedWithTheirLine) {

@@ -175,9 +175,8 @@ const Refused kRefused[] = {
     {"train: {evaluate: ema}",
      "train.evaluate ema (configs/x.yaml:1) has no average to look at, for optim.ema_decay 0"},
     {"data: {batching: bucket}",
-     "data.batching is 'bucket'; one of windows, packed, buckets, tracks was expected. Did you "
-     "mean "
-     "'buckets'?"},
+     "data.batching is 'bucket'; one of windows, packed, buckets, tracks, mqar, passkey was "
+     "expected. Did you mean 'buckets'?"},
     {"data: {buckets: [8]}",
      "data.buckets [8] (configs/x.yaml:1) means nothing with data.batching windows (default)"},
     {"data: {split: tracks}",
