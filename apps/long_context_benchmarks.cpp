@@ -28,16 +28,6 @@ struct BenchmarkArguments {
   std::string answers;
 };
 
-struct Mean {
-  double sum = 0;
-  int64_t count = 0;
-  void add(double value) {
-    sum += value;
-    ++count;
-  }
-  double value() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
-};
-
 /// Where items end up, in the order in which names came.
 struct Group {
   std::string name;

@@ -33,6 +33,8 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch._inductor import config as inductor  # noqa: E402
 
+import peer_torch  # noqa: E402
+
 
 class Block(nn.Module):
     def __init__(self, o):
@@ -99,10 +101,7 @@ class Job:
         if shared:
             self.model.fill(shared)
         self.parameters = list(self.model.parameters())
-        groups = [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": o["decay"]},
-                  {"params": [p for p in self.parameters if p.dim() < 2], "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, lr=o["rate"], betas=(o["beta1"], o["beta2"]),
-                                           eps=o["epsilon"], fused=True)
+        self.optimiser = peer_torch.optimiser(self.parameters, o)
         self.loss = self.model
         if o["mode"] == "compile":
             if o["cpp_wrapper"]:
@@ -113,16 +112,9 @@ class Job:
     def train(self):
         o = self.o
         inputs, targets = (torch.from_numpy(part).contiguous() for part in self.data.next())
-        rate = peer_job.learning_rate(o, self.step)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
             loss = self.loss(inputs, targets)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        if o["clip"] > 0:
-            nn.utils.clip_grad_norm_(self.parameters, o["clip"], foreach=True)
-        self.optimiser.step()
+        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
         self.step += 1
         return loss.item()
 

@@ -37,8 +37,8 @@ if not OPTIONS["share"]:
 os.environ.setdefault("OMP_NUM_THREADS", str(OPTIONS["threads"]))  # read when torch is loaded
 
 import torch  # noqa: E402
-from torch import nn  # noqa: E402
 
+import peer_torch  # noqa: E402
 from hybrid_torch import Hybrid  # noqa: E402
 
 
@@ -51,10 +51,7 @@ class Job:
         self.model = Hybrid(self.data.vocabulary, o)
         self.model.fill(shared)
         self.parameters = list(self.model.parameters())
-        groups = [{"params": [p for p in self.parameters if p.dim() >= 2], "weight_decay": o["decay"]},
-                  {"params": [p for p in self.parameters if p.dim() < 2], "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, lr=o["rate"], betas=(o["beta1"], o["beta2"]), eps=o["epsilon"],
-                                           fused=True)
+        self.optimiser = peer_torch.optimiser(self.parameters, o)
         self.loss = self.model
         if o["mode"] == "compile" and o["scope"] == "layers":
             for layer in self.model.layers:
@@ -65,15 +62,9 @@ class Job:
     def train(self):
         o = self.o
         inputs, targets = (torch.from_numpy(part).contiguous() for part in self.data.next())
-        for group in self.optimiser.param_groups:
-            group["lr"] = peer_job.learning_rate(o, self.step)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
             loss = self.loss(inputs, targets)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        if o["clip"] > 0:
-            nn.utils.clip_grad_norm_(self.parameters, o["clip"], foreach=True)
-        self.optimiser.step()
+        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
         self.step += 1
         return loss.item()
 

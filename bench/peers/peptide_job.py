@@ -48,6 +48,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch._inductor import config as inductor  # noqa: E402
 
+import peer_torch  # noqa: E402
 import peptide_torch_losses as losses  # noqa: E402
 from peptide_torch import Config, Peptide  # noqa: E402
 
@@ -131,18 +132,11 @@ class Job:
 
     def train(self):
         o = self.o
-        rate = peer_job.learning_rate(o, self.step)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
         if self.step > 0:
             order = torch.randperm(len(self.batch[0]))
             self.batch = [part[order] for part in self.batch]
         loss = self.loss(*self.batch)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        if o["clip"] > 0:
-            nn.utils.clip_grad_norm_(self.parameters, o["clip"], foreach=True)
-        self.optimiser.step()
+        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
         if o["ema"] > 0:
             with torch.no_grad():
                 torch._foreach_lerp_(self.averages, self.parameters, 1 - o["ema"])

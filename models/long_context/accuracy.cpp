@@ -41,15 +41,6 @@ UsableLength usable_length(std::span<const LengthAccuracy> accuracies, double th
 RetrievalFlags retrieval_flags(std::span<const DepthAccuracy> cells, int64_t claimed_length,
                                bool multi_needle) {
   constexpr double kSag = 0.1;
-  struct Mean {
-    double sum = 0;
-    int64_t count = 0;
-    void add(double value) {
-      sum += value;
-      ++count;
-    }
-    double value() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
-  };
   struct Length {
     Mean all;
     Mean ends;

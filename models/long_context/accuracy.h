@@ -7,6 +7,17 @@
 
 namespace fullbore::long_context {
 
+/// Of values as they come; 0 of none.
+struct Mean {
+  double sum = 0;
+  int64_t count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+  double value() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
+};
+
 /// A share of successes, and how sure it is.
 struct Interval {
   double low = 0;
