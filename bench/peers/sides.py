@@ -15,9 +15,10 @@ class Unavailable(Exception):
 
 
 class Side:
-    """One contender. Between its blocks it sleeps on its input. Unavailable if it is not ready within `limit` seconds."""
+    """One contender. Between its blocks it sleeps on its input. Unavailable if it is not ready within `limit`
+    seconds, if there is one."""
 
-    def __init__(self, name, command, environment, limit):
+    def __init__(self, name, command, environment, limit=None):
         self.name = name
         self.command = [str(word) for word in command]
         self.errors = tempfile.TemporaryFile("w+")
