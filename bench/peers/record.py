@@ -18,17 +18,16 @@ def spread(values):
             "least": min(values), "most": max(values)}
 
 
+def shown_word(word):
+    """As one would type it here: where this checkout, its Python or a file lies is nobody's business."""
+    if word.endswith(("/python", "/python3")):
+        return "python"
+    key, equals, value = word.replace(f"{ROOT}/", "").rpartition("=")
+    return key + equals + (pathlib.Path(value).name if value.startswith("/") else value)
+
+
 def shown_command(side):
-    """As one would type it here: where this checkout or its Python lies is nobody's business."""
-    words = []
-    for word in side.command:
-        key, equals, value = word.partition("=")
-        if key == "share":
-            value = pathlib.Path(value).name
-        if word.endswith(("/python", "/python3")):
-            word = "python"
-        words.append(f"{key}={value}" if key == "share" else word.replace(f"{ROOT}/", ""))
-    return words
+    return [shown_word(word) for word in side.command]
 
 
 def summary(side, fullbore_sides):
@@ -40,7 +39,8 @@ def summary(side, fullbore_sides):
                                          for block in side.blocks])
     tokens = side.blocks[0]["tokens_per_second"] * seconds[0]
     return {"name": side.name, "command": shown_command(side),
-            **{key: value for key, value in side.ready.items() if key not in ("ready", "side", "job", "machine")},
+            **{key: shown_word(value) if isinstance(value, str) else value for key, value in side.ready.items()
+               if key not in ("ready", "side", "job", "machine")},
             "seconds_per_step": spread(seconds),
             "cpu_seconds_per_step": spread([block["cpu_seconds_per_step"] for block in side.blocks]),
             "least_seconds_per_step": min(block["least_seconds_per_step"] for block in side.blocks),
@@ -62,7 +62,7 @@ def result(measured, unavailable, options, what="gpt-step"):
     ours = [side for side in measured if side.ready["side"] == "fullbore"]
     first = measured[0].ready
     return {"schema": 2, "what": what, "config": pathlib.Path(options.job[0]).stem,
-            "settings": options.job[1:],
+            "settings": [shown_word(word) for word in options.job[1:]],
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": git("rev-parse", "HEAD"),
             "uncommitted_changes": bool(git("status", "--porcelain", "--untracked-files=no")),

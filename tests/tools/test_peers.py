@@ -62,8 +62,8 @@ class RecordTest(unittest.TestCase):
         for side in (self.ours, self.peer):
             side.blocks = [{**side.run(2), "round": i} for i in (1, 2, 3)]
             side.close()
-        options = types.SimpleNamespace(job=["configs/gpt-x.yaml", "engine.threads=2"], passive=False, rounds=3,
-                                        block_seconds=1, warm_up_seconds=3)
+        job = ["configs/gpt-x.yaml", "engine.threads=2", "data.path=/home/me/play.txt"]
+        options = types.SimpleNamespace(job=job, passive=False, rounds=3, block_seconds=1, warm_up_seconds=3)
         self.record = record.result([self.ours, self.peer], [("jax-fp32", "no module named jax")], options)
 
     def test_ratios_are_of_the_same_rounds(self):
@@ -90,11 +90,15 @@ class RecordTest(unittest.TestCase):
         self.peer.command = ["/home/me/venv/bin/python", f"{ROOT}/bench/peers/gpt_torch.py", "share=/tmp/x/start.safetensors"]
         self.assertEqual(record.shown_command(self.peer),
                          ["python", "bench/peers/gpt_torch.py", "share=start.safetensors"])
+        self.assertEqual(record.shown_word("data.path=/home/me/play.txt"), "data.path=play.txt")
+        self.assertEqual(record.shown_word("/home/me/play.txt"), "play.txt")
+        self.assertEqual(record.shown_word("data.path=texts/play.txt"), "data.path=texts/play.txt")
+        self.assertEqual(self.record["settings"], ["engine.threads=2", "data.path=play.txt"])
 
 
 class CommandLineTest(unittest.TestCase):
     def test_peers_are_told_apart_by_name(self):
-        for script in ("compare_gpt", "compare_peptide"):
+        for script in ("compare_gpt", "compare_hybrid", "compare_peptide"):
             done = subprocess.run([sys.executable, ROOT / "bench/peers" / script, "--binary", sys.executable,
                                    "--peers", "torch-eagre"], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 2)
