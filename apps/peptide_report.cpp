@@ -1,5 +1,7 @@
 #include "apps/peptide_report.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

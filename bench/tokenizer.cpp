@@ -3,6 +3,7 @@
 // {"seconds": of the fastest time, "bytes": ..., "tokens": ..., "hash": of the ids}. See bench/peers/compare_tokenizers.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fullbore/ops/recurrence.h"
 
 namespace fullbore {

@@ -1,5 +1,7 @@
 #include "models/long_context/json_records.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -2,6 +2,7 @@
 // each element is the same, so without reductions the bits are; sums may be cut differently.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>

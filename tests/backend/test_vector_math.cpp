@@ -3,6 +3,7 @@
 // special values. The bounds here are what scalar_op_ulps() promises or better.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <ostream>

@@ -1,5 +1,6 @@
 // The power goes at every write, fsync and rename of a run's life: appending metrics, saving, moving
 // the links, rotating old checkpoints out, starting again.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 

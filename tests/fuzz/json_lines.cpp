@@ -1,4 +1,5 @@
 // Any bytes as JSON lines: read as another reader of JSON reads them, or refused with file and line.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 // The program that continues texts from caches against the whole forward pass.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "fullbore/backend/backend.h"

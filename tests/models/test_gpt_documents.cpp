@@ -2,6 +2,7 @@
 // alone: losses and gradients of a batch are the means of the documents', weighted by predictions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>

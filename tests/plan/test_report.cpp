@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fullbore/plan/report.h"
 
 #include <gmock/gmock.h>

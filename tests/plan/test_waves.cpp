@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fullbore/plan/waves.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fullbore/runtime/program.h"
 
 #include <gtest/gtest.h>

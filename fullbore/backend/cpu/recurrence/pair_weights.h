@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "fullbore/backend/cpu/recurrence/chunk_loops.h"
 
 namespace fullbore::cpu {
