@@ -131,8 +131,8 @@ filler, and what counts is whether the likeliest token behind it is its value (Z
 arXiv:2312.04927). A model learns it from data.batching=mqar.
 
 Example:
-  fullbore train configs/mqar-gpt.yaml
-  fullbore longcontext mqar runs/mqar-1 --sizes 64:4,64:8,64:16 --json mqar.json)");
+  fullbore train configs/mqar-hybrid.yaml
+  fullbore longcontext mqar runs/mqar-hybrid-1 --sizes 64:4,64:8,64:16 --json mqar.json)");
   command.runs([arguments] { return run_mqar(*arguments); });
 }
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/job.h"
@@ -163,6 +164,19 @@ TEST_F(LongContext, RecallIsLearnedAndMeasured) {
       command({"generate", "runs/tiny-1", "--prompt", "1 9 2 10 1", "--tokens", "3"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_EQ(command({"generate", "runs/tiny-1", "--tokens", "1"}).exit_code, 0);
+}
+
+// Minutes of training: on demand.
+TEST_F(LongContext, AHybridLearnsToRecallFourPairs) {
+  if (std::getenv("FB_SLOW") == nullptr) GTEST_SKIP() << "set FB_SLOW=1 to train for minutes";
+  const CommandResult result = command(
+      {"train", std::string(FB_SOURCE_DIR) + "/configs/mqar-hybrid.yaml", "run.dir=runs/recall"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json measured =
+      json({"mqar", "runs/recall", "--sizes", "64:4,128:8,256:16,256:32", "--examples", "500"});
+  const auto accuracy = [&](size_t i) { return measured["sizes"][i]["accuracy"].get<double>(); };
+  EXPECT_GE(accuracy(0), 0.99);
+  for (size_t i = 1; i < 4; ++i) EXPECT_GE(accuracy(i), 0.8) << "longer than it was trained on";
 }
 
 TEST_F(LongContext, PasskeysAreLearnedAndLookedFor) {
