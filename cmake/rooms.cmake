@@ -122,10 +122,12 @@ function(fb_cli)
 endfunction()
 
 # tests/<room>/*.cpp -> bin/test_<room>, one ctest entry each: starting one process per case would cost
-# more than the cases do. fb_tests(<room> [LIBRARIES <lib>...]); an absent or empty folder is skipped.
+# more than the cases do. Rooms of minutes are dealt out to SHARDS entries, bin/test_<room> being the same, so that
+# two processors have them done together. fb_tests(<room> [SHARDS <n>] [LIBRARIES <lib>...]); an absent or empty
+# folder is skipped.
 # Every one of them begins with the same precompiled headers, those of the target fb_test_headers.
 function(fb_tests room)
-  cmake_parse_arguments(tests "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(tests "" "SHARDS" "LIBRARIES" ${ARGN})
   fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
   if(NOT sources)
     return()
@@ -141,10 +143,20 @@ function(fb_tests room)
   if(TARGET fullbore_cli)
     add_dependencies(${target} fullbore_cli)
   endif()
-  add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
-  set_tests_properties(${target} PROPERTIES
-    TIMEOUT 600
-    ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
+  set(environment "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
+  if(NOT tests_SHARDS)
+    add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${target} PROPERTIES TIMEOUT 600 ENVIRONMENT "${environment}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${tests_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${target}_${shard} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${target}_${shard} PROPERTIES
+      TIMEOUT 600
+      COST ${tests_SHARDS}  # the longest begin first
+      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${tests_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # The paths a test may ask for. FB_SHARED_DIR holds optional data beside the checkout: a test that needs a

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Tests of bench/peers: how contenders are run and recorded, with contenders that only pretend."""
+import itertools
 import pathlib
 import subprocess
 import sys
+import time
 import types
 import unittest
 
@@ -50,10 +52,15 @@ class SidesTest(unittest.TestCase):
         spin = "print('{}', flush=True)\nwhile True: pass"
         side = sides.Side("c", [sys.executable, "-c", spin], {})
         try:
-            self.assertFalse(sides.await_silence([side], limit=0.3))
+            before = side.processor_seconds()
+            while side.processor_seconds() < before + 0.05:  # however late it gets its turn
+                time.sleep(0.01)
         finally:
             side.process.kill()
             side.close()
+        turns = itertools.count()
+        spinning = types.SimpleNamespace(processor_seconds=lambda: next(turns))
+        self.assertFalse(sides.await_silence([spinning], limit=0.1))
 
 
 class RecordTest(unittest.TestCase):

@@ -7,10 +7,10 @@
 
 namespace fullbore::cpu {
 
-/// Two elements that are neighbours in depth, as the dot products of AVX512_BF16 read them: the earlier
-/// one in the low half, a zero for what an odd depth lacks.
+/// Two elements that are neighbours in depth, as the dot products of AVX512_BF16 read them; a zero for
+/// what an odd depth lacks. Aligned as one element: a pair may begin at any.
 struct Bf16Pair {
-  uint32_t bits;
+  uint16_t earlier, later;
 };
 /// What products of operands are summed in.
 template <class P>
