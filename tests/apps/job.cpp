@@ -1,6 +1,8 @@
 #include "tests/apps/job.h"
 
+#include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -38,7 +40,7 @@ std::string make_text() {
 class SharedCache : public ::testing::Environment {
  public:
   void SetUp() override {
-    folder_ = ::testing::TempDir() + "fullbore_apps_cache";
+    folder_ = fmt::format("{}fullbore_apps_cache.{}", ::testing::TempDir(), getpid());
     fs::create_directories(folder_);
     setenv("FULLBORE_CACHE", folder_.c_str(), 1);
     setenv("LC_ALL", "C", 1);
