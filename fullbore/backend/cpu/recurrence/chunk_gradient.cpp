@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace fullbore::cpu {
-namespace {
-
-Rows from(Rows rows, int64_t first) { return {rows.row(first), rows.stride}; }
-MutableRows from(MutableRows rows, int64_t first) { return {rows.row(first), rows.stride}; }
-
-}  // namespace
 
 ChunkGradient::ChunkGradient(const ChunkLoops& loops, Scratch& scratch)
     : loops_(loops),
@@ -21,189 +15,250 @@ ChunkGradient::ChunkGradient(const ChunkLoops& loops, Scratch& scratch)
   const auto take = [&](int64_t rows, int64_t stride) {
     return MutableRows{scratch.take<float>(rows * stride), stride};
   };
-  for (MutableRows* rows : {&dr, &dk, &of_r_, &of_k_, &outside_, &scaled_})
+  for (MutableRows* rows : {&dr_copy_, &dk_copy_, &outside_r_, &outside_k_})
     *rows = take(chunk, keys);
-  reading_ = {scratch.take<float>(std::max(chunk * keys, tokens)), keys};
-  dv = take(chunk, shape_.values);
+  dv_copy_ = take(chunk, shape_.values);
   slopes_ = take(chunk, tokens);
   values_transposed_ = take(shape_.values, tokens);
   state_transposed_ = take(shape_.values, keys);
   if (scalar_) {
+    scaled_ = take(chunk, keys);
     slopes_sum_ = take(chunk, tokens);
-    for (MutableRows* row : {&writing_, &written_, &read_, &from_}) *row = take(1, tokens);
-    dg = {scratch.take<float>(tokens), 1};
+    for (MutableRows* row : {&written_, &read_, &from_}) *row = take(1, tokens);
+    dg_copy_ = {scratch.take<float>(tokens), 1};
   } else {
-    for (MutableRows* rows : {&far_k_, &right_, &writing_, &written_, &read_, &from_, &dg})
+    for (MutableRows* rows : {&of_r_, &of_k_, &far_r_, &far_k_, &written_, &dg_copy_})
       *rows = take(chunk, keys);
   }
   const int64_t longest = std::max(keys, tokens);
-  for (float** row : {&du, &passing_, &row_, &through_, &bonus_slopes_, &zeros_, &ones_})
+  for (float** row : {&du, &reading_, &writing_, &passing_, &row_, &through_, &bonus_slopes_,
+                      &behind_, &minus_, &zeros_, &ones_})
     *row = scratch.take<float>(longest);
   if (!zeros_) return;
   std::fill_n(zeros_, longest, 0.0F);
   std::fill_n(ones_, longest, 1.0F);
 }
 
-void ChunkGradient::begin_group(const void* r, const void* k, const uint8_t* resets, int64_t group,
-                                const ChunkPlace& place) {
+void ChunkGradient::begin_group(const Group& group, const ChunkPlace& place) {
+  group_ = group;
   place_ = place;
-  segments_.read(resets, shape_, place);
-  pairs_.read_keys(loops_, r, k, group, place);
-  std::fill_n(dr.data, place.tokens * dr.stride, 0.0F);
-  std::fill_n(dk.data, place.tokens * dk.stride, 0.0F);
+  segments_.read(group.resets, shape_, place);
+  pairs_.read_keys(loops_, group.r, group.k, group.group, place);
+  const auto of_keys = [&](void* tensor, MutableRows copy) {
+    return loops_.results(tensor, loops_.dtype, shape_.groups, group.group, shape_.keys, place,
+                          copy);
+  };
+  dr_ = of_keys(group.dr, dr_copy_);
+  dk_ = of_keys(group.dk, dk_copy_);
+  if (scalar_ || loops_.shared_heads() > 1)
+    for (int64_t t = 0; t < place.tokens; ++t) {
+      std::fill_n(dr_.row(t), loops_.key_stride(), 0.0F);
+      std::fill_n(dk_.row(t), loops_.key_stride(), 0.0F);
+    }
   if (scalar_) std::fill_n(slopes_sum_.data, place.tokens * slopes_sum_.stride, 0.0F);
 }
 
 void ChunkGradient::of_head(const Head& head) {
-  const int64_t tokens = place_.tokens;
+  dv_ = loops_.results(head.dv, loops_.dtype, shape_.heads, head.head, shape_.values, place_,
+                       dv_copy_);
+  dg_ =
+      loops_.results(head.dg, DType::f32, shape_.heads, head.head, shape_.decays, place_, dg_copy_);
   sums_.read_decays(loops_, head.g, head.head, place_);
-  loops_.transpose(head.v, tokens, shape_.values, values_transposed_);
+  loops_.transpose(head.v, place_.tokens, shape_.values, values_transposed_);
   pairs_.begin(loops_, sums_, place_);
   prepare_borders();
   pairs(head);
   through_states(head);
-  if (scalar_)
-    sum_one_decay(head);
-  else
-    sum_decays(head);
-  if (head.u) of_bonus(head);
+  loops_.rows.dots(shape_.keys, shape_.values, head.state, head.cotangent, passing_);
+  if (scalar_) {
+    of_one_decay();
+    sum_one_decay();
+    if (head.u) of_bonus(head);
+  } else {
+    of_key_decays(head);
+  }
+  loops_.write(dv_, head.dv, loops_.dtype, shape_.heads, head.head, shape_.values, place_);
+  loops_.write(dg_, head.dg, DType::f32, shape_.heads, head.head, shape_.decays, place_);
 }
 
 void ChunkGradient::prepare_borders() {
   const RowUnit& rows = loops_.rows;
-  const int64_t tokens = place_.tokens, width = loops_.key_stride();
+  const int64_t tokens = place_.tokens;
   if (scalar_) {
-    rows.decay(tokens, ones_, *sums_.total(), sums_.after().data, writing_.data);
+    rows.decay(tokens, ones_, *sums_.total(), sums_.after().data, writing_);
     rows.decay(1, ones_, *sums_.total(), zeros_, through_);
     std::fill_n(through_, shape_.keys, float{through_[0]});
+    pairs_.state_decays(loops_, sums_, segments_, place_, reading_);
   } else {
-    rows.exponentials(tokens, width, {sums_.total(), 0}, sums_.after(), writing_);
-    rows.exponentials(1, width, {sums_.total(), 0}, {zeros_, 0}, {through_, 0});
+    rows.exponentials(1, loops_.key_stride(), {sums_.total(), 0}, {zeros_, 0}, {through_, 0});
   }
   if (!segments_.any()) return;
-  for (int64_t t = 0; t < tokens; ++t) {
-    if (segments_.writes_state(t)) continue;
-    if (scalar_)
-      writing_.data[t] = 0;
-    else
-      std::fill_n(writing_.row(t), width, 0.0F);
-  }
-  if (!segments_.passes_through()) std::fill_n(through_, shape_.keys, 0.0F);
+  for (int64_t t = 0; scalar_ && t < tokens; ++t)
+    if (!segments_.writes_state(t)) writing_[t] = 0;
+  if (!segments_.passes_through()) std::fill_n(through_, loops_.key_stride(), 0.0F);
 }
 
 // Weights and their cotangents, dv, and the cotangents of r and k by pairs.
 void ChunkGradient::pairs(const Head& head) {
-  const RowUnit& rows = loops_.rows;
-  const int64_t tokens = place_.tokens, width = loops_.key_stride();
+  const int64_t tokens = place_.tokens;
   const int64_t bands = band_count(tokens);
-  const MutableRows& weights = pairs_.weights;
-  std::fill_n(dv.data, tokens * dv.stride, 0.0F);
-  if (scalar_) {
-    std::fill_n(from_.data, loops_.token_stride(), 0.0F);
-  } else {
-    std::copy_n(pairs_.right.data, tokens * width, right_.data);
-    std::fill_n(of_k_.data, tokens * width, 0.0F);
-    std::fill_n(far_k_.data, tokens * width, 0.0F);
-  }
+  if (scalar_) std::fill_n(from_.data, loops_.token_stride(), 0.0F);
   for (int64_t i = 0; i < bands; ++i) {
     const Band band = band_of(i, tokens);
-    const Rows dy = from(head.dy, band.first);
     pairs_.make(loops_, sums_, segments_, head.u, i, place_);
-    loops_.multiply(band.end, shape_.values, band.count(),
-                    ChunkLoops::by_column(from(weights, band.first)), dy, dv, true);
-    loops_.multiply(band.count(), band.end, shape_.values, ChunkLoops::by_row(dy),
-                    values_transposed_, from(slopes_, band.first), false);
+    loops_.multiply(band.count(), band.end, shape_.values,
+                    ChunkLoops::by_row(from_row(head.dy, band.first)), values_transposed_,
+                    from_row(slopes_, band.first), false);
     for (int64_t t = band.first; t < band.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
     hide_unseen(segments_, shape_.inclusive, band, slopes_);
-    if (!scalar_) {
+    if (scalar_)
+      of_band_pairs(band);
+    else
       of_band_readers(i);
-      continue;
-    }
-    for (int64_t t = band.first; t < band.end; ++t) {
-      const int64_t whole = round_up(t + 1, kRowStep);
-      rows.dots(1, t + 1, {weights.row(t), 0}, {slopes_.row(t), 0}, read_.data + t);
-      rows.multiply_add(1, whole, {weights.row(t), 0}, {slopes_.row(t), 0}, {from_.data, 0});
-      rows.decay(t + 1, slopes_.row(t), *sums_.read().row(t), sums_.after().data, row_);
-      std::fill(row_ + t + 1, row_ + whole, 0.0F);  // there the exponential may be infinite
-      rows.add(1, whole, {row_, 0}, {slopes_sum_.row(t), 0});
-    }
   }
-  if (scalar_) return;
-  for (int64_t i = bands - 1; i >= 0; --i) of_band_writers(i);
-  rows.multiply_add(tokens, width, of_k_, pairs_.bands.writing(), far_k_);
+  by_writers(pairs_.weights, head.dy, shape_.values, dv_, false);
+  for (int64_t i = bands - 1; !scalar_ && i >= 0; --i) of_band_writers(i);
 }
 
+void ChunkGradient::by_writers(Rows pairs, Rows x, int64_t columns, MutableRows to,
+                               bool accumulate) {
+  for (int64_t i = 0; i < band_count(place_.tokens); ++i) {
+    const Band band = band_of(i, place_.tokens);
+    loops_.multiply(band.count(), columns, place_.tokens - band.first,
+                    ChunkLoops::by_column({pairs.row(band.first) + band.first, pairs.stride}),
+                    from_row(x, band.first), from_row(to, band.first), accumulate);
+  }
+}
+
+void ChunkGradient::of_band_pairs(const Band& band) {
+  const RowUnit& rows = loops_.rows;
+  const MutableRows& weights = pairs_.weights;
+  for (int64_t t = band.first; t < band.end; ++t) {
+    const int64_t whole = round_up(t + 1, kRowStep);
+    rows.dots(1, t + 1, {weights.row(t), 0}, {slopes_.row(t), 0}, read_.data + t);
+    rows.multiply_add(1, whole, {weights.row(t), 0}, {slopes_.row(t), 0}, {from_.data, 0});
+    rows.decay(t + 1, slopes_.row(t), *sums_.read().row(t), sums_.after().data, row_);
+    std::fill(row_ + t + 1, row_ + whole, 0.0F);  // there the exponential may be infinite
+    rows.add(1, whole, {row_, 0}, {slopes_sum_.row(t), 0});
+  }
+}
+
+// k goes, in pairs_.right, from border to border: it is as far as the chunk's end when all are done.
 void ChunkGradient::of_band_readers(int64_t index) {
   const RowUnit& rows = loops_.rows;
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   const Band band = band_of(index, tokens);
   const KeyBands& bands = pairs_.bands;
-  if (index > 0) rows.multiply(bands.moved(index), width, right_, {bands.step(index), 0}, right_);
+  const MutableRows& right = pairs_.right;
   loops_.multiply(band.count(), shape_.keys, bands.reached(index, tokens),
-                  ChunkLoops::by_row(from(slopes_, band.first)), right_, from(of_r_, band.first),
-                  false);
-  rows.multiply(band.count(), width, from(of_r_, band.first), from(bands.reading(), band.first),
-                from(of_r_, band.first));
+                  ChunkLoops::by_row(from_row(slopes_, band.first)), right,
+                  from_row(of_r_, band.first), false);
+  rows.multiply(bands.moved(index + 1, tokens), width, right, {bands.step(index + 1), 0}, right);
   if (!bands.far(index)) return;
-  rows.pair_slopes(band.count(), width, shape_.inclusive, from(pairs_.r, band.first),
-                   from(pairs_.k, band.first), from(sums_.read(), band.first),
-                   from(sums_.after(), band.first),
-                   {slopes_.row(band.first) + band.first, slopes_.stride}, from(of_r_, band.first),
-                   from(far_k_, band.first));
+  for (const MutableRows& far : {far_r_, far_k_})
+    std::fill_n(far.row(band.first), band.count() * width, 0.0F);
+  rows.pair_slopes(band.count(), width, shape_.inclusive, from_row(pairs_.r, band.first),
+                   from_row(pairs_.k, band.first), from_row(sums_.read(), band.first),
+                   from_row(sums_.after(), band.first),
+                   {slopes_.row(band.first) + band.first, slopes_.stride},
+                   from_row(far_r_, band.first), from_row(far_k_, band.first));
 }
 
 // From the last band on, with decays up to the border of the band at work, as in the other direction.
 void ChunkGradient::of_band_writers(int64_t index) {
-  const Band band = band_of(index, place_.tokens);
+  const int64_t tokens = place_.tokens, width = loops_.key_stride();
+  const Band band = band_of(index, tokens);
   const KeyBands& bands = pairs_.bands;
-  loops_.multiply(bands.reached(index, place_.tokens), shape_.keys, band.count(),
-                  ChunkLoops::by_column(from(slopes_, band.first)), from(pairs_.left, band.first),
-                  of_k_, true);
+  const bool last = band.end == tokens;
+  const int64_t reached = bands.reached(index, tokens);
+  loops_.multiply(reached, shape_.keys, band.count(),
+                  ChunkLoops::by_column(from_row(slopes_, band.first)),
+                  from_row(pairs_.left, band.first), of_k_, !last);
+  if (last) std::fill_n(of_k_.row(reached), (tokens - reached) * width, 0.0F);
   if (index > 0)
-    loops_.rows.multiply(bands.moved(index), loops_.key_stride(), of_k_, {bands.step(index), 0},
-                         of_k_);
+    loops_.rows.multiply(bands.moved(index, tokens), width, of_k_, {bands.step(index), 0}, of_k_);
 }
 
-// What passes by the state before the chunk and by the one behind it: adds to dr, dk, dv.
+void ChunkGradient::hide_readers(MutableRows rows) const {
+  for (int64_t t = 0; segments_.any() && t < place_.tokens; ++t)
+    if (!segments_.reads_state(t)) std::fill_n(rows.row(t), loops_.key_stride(), 0.0F);
+}
+void ChunkGradient::hide_writers(MutableRows rows) const {
+  for (int64_t t = 0; segments_.any() && t < place_.tokens; ++t)
+    if (!segments_.writes_state(t)) std::fill_n(rows.row(t), loops_.key_stride(), 0.0F);
+}
+
+// What passes by the state before the chunk and by the one behind it: dv += (k times what is left of it)
+// cotangent, and without decays dr = dy state^T, dk = v cotangent^T.
 void ChunkGradient::through_states(const Head& head) {
-  const RowUnit& rows = loops_.rows;
-  const int64_t tokens = place_.tokens, width = loops_.key_stride();
-  // dv += (k times what is left of it) cotangent
+  const int64_t tokens = place_.tokens;
+  const MutableRows& left_of_k = scalar_ ? scaled_ : pairs_.right;
   if (scalar_)
-    rows.scale(tokens, width, pairs_.k, writing_.data, scaled_);
+    loops_.rows.scale(tokens, loops_.key_stride(), pairs_.k, writing_, scaled_);
   else
-    rows.multiply(tokens, width, pairs_.k, writing_, scaled_);
-  loops_.multiply(tokens, shape_.values, shape_.keys, ChunkLoops::by_row(scaled_), head.cotangent,
-                  dv, true);
-  // dr = (dy state^T) times decays
+    hide_writers(left_of_k);
+  loops_.multiply(tokens, shape_.values, shape_.keys, ChunkLoops::by_row(left_of_k), head.cotangent,
+                  dv_, true);
   loops_.transpose(head.state, shape_.keys, shape_.values, state_transposed_);
   loops_.multiply(tokens, shape_.keys, shape_.values, ChunkLoops::by_row(head.dy),
-                  state_transposed_, outside_, false);
-  pairs_.state_decays(loops_, sums_, segments_, place_, reading_);
-  if (scalar_) {
-    rows.scale(tokens, width, outside_, reading_.data, outside_);
-    rows.dots(tokens, shape_.keys, pairs_.r, outside_, row_);
-    rows.add(1, round_up(tokens, kRowStep), {row_, 0}, read_);
-  } else {
-    rows.multiply(tokens, width, outside_, reading_, outside_);
-    rows.add(tokens, width, of_r_, outside_);
-    rows.multiply(tokens, width, pairs_.r, outside_, read_);
-  }
-  rows.add(tokens, width, outside_, dr);
-  // dk = (v cotangent^T) times decays
+                  state_transposed_, outside_r_, false);
   loops_.transpose(head.cotangent, shape_.keys, shape_.values, state_transposed_);
   loops_.multiply(tokens, shape_.keys, shape_.values, ChunkLoops::by_row(head.v), state_transposed_,
-                  outside_, false);
-  if (scalar_) {
-    rows.scale(tokens, width, outside_, writing_.data, outside_);
-    rows.dots(tokens, shape_.keys, pairs_.k, outside_, written_.data);
-  } else {
-    rows.multiply(tokens, width, outside_, writing_, outside_);
-    rows.multiply(tokens, width, pairs_.k, outside_, written_);
-    rows.multiply(tokens, width, pairs_.k, far_k_, from_);
-    rows.add(tokens, width, far_k_, outside_);
+                  outside_k_, false);
+}
+
+void ChunkGradient::of_one_decay() {
+  const RowUnit& rows = loops_.rows;
+  const int64_t tokens = place_.tokens, width = loops_.key_stride();
+  rows.scale(tokens, width, outside_r_, reading_, outside_r_);
+  rows.dots(tokens, shape_.keys, pairs_.r, outside_r_, row_);
+  rows.add(1, round_up(tokens, kRowStep), {row_, 0}, read_);
+  rows.add(tokens, width, outside_r_, dr_);
+  rows.scale(tokens, width, outside_k_, writing_, outside_k_);
+  rows.dots(tokens, shape_.keys, pairs_.k, outside_k_, written_.data);
+  rows.add(tokens, width, outside_k_, dk_);
+}
+
+void ChunkGradient::of_key_decays(const Head& head) {
+  const int64_t tokens = place_.tokens, width = loops_.key_stride();
+  const KeyBands& bands = pairs_.bands;
+  hide_readers(outside_r_);
+  hide_writers(outside_k_);
+  for (float* sum : {du, behind_, minus_}) std::fill_n(sum, width, 0.0F);
+  for (int64_t i = band_count(tokens) - 1; i >= 0; --i) {
+    const Band band = band_of(i, tokens);
+    const auto rows = [&](Rows of_chunk) { return from_row(of_chunk, band.first); };
+    const auto results = [&](MutableRows of_chunk) { return from_row(of_chunk, band.first); };
+    const Rows none{zeros_, 0};
+    loops_.rows.key_cotangents({.tokens = band.count(),
+                                .width = width,
+                                .own = shape_.inclusive,
+                                .add = loops_.shared_heads() > 1,
+                                .r = rows(pairs_.r),
+                                .k = rows(pairs_.k),
+                                .reading = rows(bands.reading()),
+                                .writing = rows(bands.writing()),
+                                .pairs_r = rows(of_r_),
+                                .outside_r = rows(outside_r_),
+                                .far_r = bands.far(i) ? rows(far_r_) : none,
+                                .pairs_k = rows(of_k_),
+                                .outside_k = rows(outside_k_),
+                                .far_k = bands.far(i) ? rows(far_k_) : none,
+                                .state = bands.state(i),
+                                .rest = bands.rest(i),
+                                .u = head.u ? head.u : zeros_,
+                                .slopes = head.u ? bonus_slopes_ + band.first : zeros_,
+                                .dr = results(dr_),
+                                .dk = results(dk_),
+                                .written = results(written_),
+                                .dg = results(dg_),
+                                .du = du,
+                                .behind = behind_,
+                                .minus = minus_});
   }
-  rows.add(tokens, width, outside_, dk);
+  loops_.rows.multiply(1, width, {passing_, 0}, {through_, 0}, {passing_, 0});
+  loops_.rows.decay_cotangents(tokens, width, passing_, written_, sums_.decays(),
+                               static_cast<float>(kLeastLogDecay), dg_);
 }
 
 // u k slope, u r slope and r k slope with slope = v dy.
@@ -211,62 +266,44 @@ void ChunkGradient::of_bonus(const Head& head) {
   const RowUnit& rows = loops_.rows;
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   rows.scale(tokens, width, pairs_.k, bonus_slopes_, scaled_);
-  rows.multiply_add(tokens, width, scaled_, {head.u, 0}, dr);
+  rows.multiply_add(tokens, width, scaled_, {head.u, 0}, dr_);
   std::fill_n(du, width, 0.0F);
   rows.multiply_add(tokens, width, scaled_, pairs_.r, {du, 0});
   rows.scale(tokens, width, pairs_.r, bonus_slopes_, scaled_);
-  rows.multiply_add(tokens, width, scaled_, {head.u, 0}, dk);
+  rows.multiply_add(tokens, width, scaled_, {head.u, 0}, dk_);
 }
 
-void ChunkGradient::sum_decays(const Head& head) {
-  const RowUnit& rows = loops_.rows;
-  rows.dots(shape_.keys, shape_.values, head.state, head.cotangent, passing_);
-  rows.multiply(1, loops_.key_stride(), {passing_, 0}, {through_, 0}, {passing_, 0});
-  rows.decay_sums(place_.tokens, loops_.key_stride(), shape_.inclusive, passing_, written_, read_,
-                  from_, dg);
-  limit(shape_.keys);
-}
-
-void ChunkGradient::sum_one_decay(const Head& head) {
-  loops_.rows.dots(shape_.keys, shape_.values, head.state, head.cotangent, passing_);
+// Beyond the limits of a log-decay nothing depends on it.
+void ChunkGradient::sum_one_decay() {
   float before = 0;
   for (int64_t key = 0; key < shape_.keys; ++key) before += passing_[key];
   before *= through_[0];
   for (int64_t t = 0; t < place_.tokens; ++t) {
-    dg.data[t] = before;
+    *dg_.row(t) = before;
     before += written_.data[t];
   }
   float behind = 0, minus = 0;
   for (int64_t t = place_.tokens - 1; t >= 0; --t) {
     minus += from_.data[t];
     const float with = behind + read_.data[t];
-    dg.data[t] += (shape_.inclusive ? with : behind) - minus;
+    *dg_.row(t) += (shape_.inclusive ? with : behind) - minus;
     behind = with;
+    const float g = *sums_.decays().row(t);
+    if (g < static_cast<float>(kLeastLogDecay) || g > 0) *dg_.row(t) = 0;
   }
-  limit(1);
-}
-
-// Beyond the limits of a log-decay nothing depends on it.
-void ChunkGradient::limit(int64_t width) {
-  const Rows given = sums_.decays();
-  for (int64_t t = 0; t < place_.tokens; ++t)
-    for (int64_t c = 0; c < width; ++c) {
-      const float g = given.row(t)[c];
-      if (g < static_cast<float>(kLeastLogDecay) || g > 0) dg.row(t)[c] = 0;
-    }
 }
 
 // Of one decay, r and k meet the sum of what all heads ask for.
 void ChunkGradient::end_group() {
-  if (!scalar_) return;
-  for (int64_t i = 0; i < band_count(place_.tokens); ++i) {
+  for (int64_t i = 0; scalar_ && i < band_count(place_.tokens); ++i) {
     const Band band = band_of(i, place_.tokens);
-    const MutableRows slopes = from(slopes_sum_, band.first);
-    loops_.multiply(band.count(), shape_.keys, band.end, ChunkLoops::by_row(slopes), pairs_.k,
-                    from(dr, band.first), true);
-    loops_.multiply(band.end, shape_.keys, band.count(), ChunkLoops::by_column(slopes),
-                    from(pairs_.r, band.first), dk, true);
+    loops_.multiply(band.count(), shape_.keys, band.end,
+                    ChunkLoops::by_row(from_row(slopes_sum_, band.first)), pairs_.k,
+                    from_row(dr_, band.first), true);
   }
+  if (scalar_) by_writers(slopes_sum_, pairs_.r, shape_.keys, dk_, true);
+  loops_.write(dr_, group_.dr, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);
+  loops_.write(dk_, group_.dk, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);
 }
 
 }  // namespace fullbore::cpu

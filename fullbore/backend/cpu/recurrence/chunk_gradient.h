@@ -10,56 +10,69 @@ class ChunkGradient {
  public:
   ChunkGradient(const ChunkLoops& loops, Scratch& scratch);
 
-  void begin_group(const void* r, const void* k, const uint8_t* resets, int64_t group,
-                   const ChunkPlace& place);
+  struct Group {
+    const void *r, *k;
+    void *dr, *dk;  ///< results, sums over the heads: written after end_group
+    const uint8_t* resets;
+    int64_t group;
+  };
+  void begin_group(const Group& group, const ChunkPlace& place);
   struct Head {
     Rows v, dy;
     Rows state;      ///< before the chunk, [K,V]
     Rows cotangent;  ///< of the state behind it
     const float* u;  ///< the bonus, or null
     const void* g;   ///< the operand
+    void *dv, *dg;   ///< results
     int64_t head;
   };
   void of_head(const Head& head);
   void end_group();
 
-  MutableRows dr, dk;  ///< after end_group: sums over the heads
-  MutableRows dv, dg;  ///< after of_head
-  float* du;           ///< likewise
+  float* du;  ///< after of_head
 
  private:
   void pairs(const Head& head);
   /// Of decays of keys: D of one band to cotangents of its readers and, later, of its writers.
   void of_band_readers(int64_t band);
   void of_band_writers(int64_t band);
+  /// Of one decay: D of one band with decays, and the terms of the decay's sum.
+  void of_band_pairs(const Band& band);
+  /// to = or += pairs^T x, where pairs are 0 above the diagonal
+  void by_writers(Rows pairs, Rows x, int64_t columns, MutableRows to, bool accumulate);
   void through_states(const Head& head);
+  void of_one_decay();
+  void of_key_decays(const Head& head);
   void of_bonus(const Head& head);
-  void sum_decays(const Head& head);
-  void sum_one_decay(const Head& head);
-  void limit(int64_t width);
-  /// exp of the decays behind each token, and of the chunk; 0 where a reset lies between.
+  void sum_one_decay();
+  /// exp of the decays of the chunk and, of one decay, of those behind each token; 0 where a reset lies
+  /// between.
   void prepare_borders();
+  /// Zeros in rows that do not read the state before the chunk, or write the one behind it.
+  void hide_readers(MutableRows rows) const;
+  void hide_writers(MutableRows rows) const;
 
   const ChunkLoops& loops_;
   const RecurrenceShape& shape_;
   bool scalar_;
+  Group group_;
   ChunkPlace place_;
   DecaySums sums_;
   Segments segments_;
   PairWeights pairs_;
-  MutableRows slopes_;             ///< D, [chunk, chunk]
-  MutableRows slopes_sum_;         ///< of one decay: D with decays, summed over heads
-  MutableRows values_transposed_;  ///< v, [V, chunk]
-  MutableRows state_transposed_;   ///< of the state or its cotangent, [V, K]
-  MutableRows of_r_, of_k_;        ///< cotangents by pairs; of k without the bands' factors
-  MutableRows far_k_;              ///< of k: by pairs of far bands, then by all
-  MutableRows right_;              ///< k times decays up to the border of the band that is at work
-  MutableRows reading_;            ///< factors of r; of one decay a row of tokens
-  MutableRows outside_;            ///< cotangents by the states
-  MutableRows writing_;            ///< factors of k; of one decay a row of tokens
-  MutableRows written_, read_, from_;  ///< terms of the decays' sums
+  MutableRows dr_, dk_, dv_, dg_;  ///< where they go, or copies:
+  MutableRows dr_copy_, dk_copy_, dv_copy_, dg_copy_;
+  MutableRows slopes_;                 ///< D, [chunk, chunk]
+  MutableRows slopes_sum_;             ///< of one decay: D with decays, summed over heads
+  MutableRows values_transposed_;      ///< v, [V, chunk]
+  MutableRows state_transposed_;       ///< of the state or its cotangent, [V, K]
+  MutableRows outside_r_, outside_k_;  ///< cotangents by the states, without decays
   MutableRows scaled_;
-  float *passing_, *bonus_slopes_, *row_, *through_, *zeros_, *ones_;
+  MutableRows of_r_, of_k_;            ///< of decays of keys: by pairs, without the bands' factors
+  MutableRows far_r_, far_k_;          ///< by pairs within far bands
+  MutableRows written_, read_, from_;  ///< terms of the decays' sums
+  float *reading_, *writing_;          ///< of one decay: factors of r and of k
+  float *passing_, *bonus_slopes_, *row_, *through_, *behind_, *minus_, *zeros_, *ones_;
 };
 
 }  // namespace fullbore::cpu

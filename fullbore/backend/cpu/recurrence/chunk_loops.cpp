@@ -37,10 +37,41 @@ Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t hea
   return to;
 }
 
+namespace {
+
+// Into the second cache: the first one is full of what is at work.
+void fetch_bytes(const char* from, int64_t bytes) {
+  constexpr int64_t kLineBytes = 64;
+  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at, 0, 2);
+}
+
+}  // namespace
+
+void ChunkLoops::fetch(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+                       const ChunkPlace& place) const {
+  const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+  const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
+  const int64_t bytes = width * dtype_bytes(type);
+  for (int64_t t = 0; t < place.tokens; ++t) fetch_bytes(from + t * heads * bytes, bytes);
+}
+
+void ChunkLoops::fetch_numbers(const void* tensor, DType type, int64_t first, int64_t count) const {
+  fetch_bytes(static_cast<const char*>(tensor) + first * dtype_bytes(type),
+              count * dtype_bytes(type));
+}
+
+MutableRows ChunkLoops::results(void* tensor, DType type, int64_t heads, int64_t head,
+                                int64_t width, const ChunkPlace& place, MutableRows copy) const {
+  if (type != DType::f32 || copy.stride != width) return copy;
+  const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+  return {static_cast<float*>(tensor) + first, heads * width};
+}
+
 void ChunkLoops::write(Rows from, void* tensor, DType type, int64_t heads, int64_t head,
                        int64_t width, const ChunkPlace& place) const {
   const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
   char* to = static_cast<char*>(tensor) + first * dtype_bytes(type);
+  if (to == reinterpret_cast<const char*>(from.data)) return;
   if (type == DType::f32)
     panels.copy_rows({from.data, DType::f32, from.stride, place.tokens, width},
                      reinterpret_cast<float*>(to), heads * width);

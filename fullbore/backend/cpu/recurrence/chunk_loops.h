@@ -52,8 +52,17 @@ class ChunkLoops {
   /// the copy as whole vectors need, rows that are no whole vectors are copied too.
   Rows read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
             const ChunkPlace& place, MutableRows copy) const;
+  /// Where the tokens of one head of a result are to be made, f32: where they go or, in other cases, in
+  /// `copy`. `write` then moves them if they are to be moved.
+  MutableRows results(void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+                      const ChunkPlace& place, MutableRows copy) const;
   void write(Rows from, void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
              const ChunkPlace& place) const;
+  /// Asks memory for what will be read or written soon: rows that are heads apart and borders of chunks
+  /// come in an order that the processor does not foresee.
+  void fetch(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
+             const ChunkPlace& place) const;
+  void fetch_numbers(const void* tensor, DType type, int64_t first, int64_t count) const;
   /// `count` elements of a tensor from one on, f32, where they lie or copied.
   const float* numbers(const void* tensor, DType type, int64_t first, int64_t count,
                        float* copy) const;

@@ -29,11 +29,7 @@ class RecurrenceGradient final : public Kernel {
     Scratch scratch(static_cast<char*>(buffers[first_result() + results]) +
                     worker_bytes() * worker);
     Workspace w(loops_, scratch);
-    for (int64_t item = begin; item < end; ++item) {
-      const int64_t stream = item / (shape_.groups * shape_.chunks);
-      const int64_t group = item % shape_.groups;
-      of_group(buffers, group, loops_.place(stream, item / shape_.groups % shape_.chunks), w);
-    }
+    for (int64_t item = begin; item < end; ++item) of_item(buffers, item, item + 1 < end, w);
   }
 
  private:
@@ -58,20 +54,52 @@ class RecurrenceGradient final : public Kernel {
     return scratch.bytes();
   }
 
-  void of_group(void* const* buffers, int64_t group, const ChunkPlace& place, Workspace& w) const {
+  ChunkPlace place_of(int64_t item) const {
+    return loops_.place(item / (shape_.groups * shape_.chunks),
+                        item / shape_.groups % shape_.chunks);
+  }
+
+  void fetch_item(void* const* buffers, int64_t item) const {
+    const int64_t group = item % shape_.groups;
+    const ChunkPlace place = place_of(item);
+    for (const size_t buffer : {size_t{0}, size_t{1}, first_result(), first_result() + 1})
+      loops_.fetch(buffers[buffer], loops_.dtype, shape_.groups, group, shape_.keys, place);
+    fetch_head(buffers, group * loops_.shared_heads(), place);
+  }
+
+  void fetch_head(void* const* buffers, int64_t head, const ChunkPlace& place) const {
+    loops_.fetch(buffers[4], loops_.decay_dtype, shape_.heads, head, shape_.decays, place);
+    for (const size_t buffer : {size_t{2}, size_t{3}, first_result() + 2})
+      loops_.fetch(buffers[buffer], loops_.dtype, shape_.heads, head, shape_.values, place);
+    loops_.fetch_numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
+                         loops_.state_elements());
+    loops_.fetch_numbers(buffers[states_ + 1], cotangents_dtype_, loops_.state_at(place, head),
+                         loops_.state_elements());
+    loops_.fetch(buffers[first_result() + 3], DType::f32, shape_.heads, head, shape_.decays, place);
+  }
+
+  void of_item(void* const* buffers, int64_t item, bool more, Workspace& w) const {
+    const int64_t group = item % shape_.groups;
+    const ChunkPlace place = place_of(item);
     const size_t results = first_result();
     const auto* resets =
         shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 2]) : nullptr;
-    w.gradient.begin_group(buffers[0], buffers[1], resets, group, place);
-    for (int64_t i = 0; i < loops_.shared_heads(); ++i)
-      of_head(buffers, group * loops_.shared_heads() + i, place, w);
+    w.gradient.begin_group({.r = buffers[0],
+                            .k = buffers[1],
+                            .dr = buffers[results],
+                            .dk = buffers[results + 1],
+                            .resets = resets,
+                            .group = group},
+                           place);
+    for (int64_t i = 0; i < loops_.shared_heads(); ++i) {
+      const int64_t head = group * loops_.shared_heads() + i;
+      if (i + 1 < loops_.shared_heads())
+        fetch_head(buffers, head + 1, place);
+      else if (more)
+        fetch_item(buffers, item + 1);
+      of_head(buffers, head, place, w);
+    }
     w.gradient.end_group();
-    const auto write = [&](Rows from, size_t result) {
-      loops_.write(from, buffers[results + result], loops_.dtype, shape_.groups, group, shape_.keys,
-                   place);
-    };
-    write(w.gradient.dr, 0);
-    write(w.gradient.dk, 1);
   }
 
   void of_head(void* const* buffers, int64_t head, const ChunkPlace& place, Workspace& w) const {
@@ -96,11 +124,9 @@ class RecurrenceGradient final : public Kernel {
                         .cotangent = of_states(states_ + 1, cotangents_dtype_, w.cotangent),
                         .u = shape_.bonus() ? w.u : nullptr,
                         .g = buffers[4],
+                        .dv = buffers[results + 2],
+                        .dg = buffers[results + 3],
                         .head = head});
-    loops_.write(w.gradient.dv, buffers[results + 2], loops_.dtype, shape_.heads, head,
-                 shape_.values, place);
-    loops_.write(w.gradient.dg, buffers[results + 3], DType::f32, shape_.heads, head, shape_.decays,
-                 place);
     if (shape_.bonus())
       std::copy_n(
           w.gradient.du, shape_.keys,

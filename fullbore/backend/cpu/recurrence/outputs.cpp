@@ -27,15 +27,20 @@ class RecurrenceOutputs final : public Kernel {
     Scratch scratch(static_cast<char*>(buffers[output() + 1]) + worker_bytes() * worker);
     Workspace w(loops_, scratch);
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t stream = item / (shape_.groups * shape_.chunks);
       const int64_t group = item % shape_.groups;
-      const ChunkPlace place = loops_.place(stream, item / shape_.groups % shape_.chunks);
+      const ChunkPlace place = place_of(item);
       const auto* resets =
           shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 1]) : nullptr;
       w.segments.read(resets, shape_, place);
       w.pairs.read_keys(loops_, buffers[0], buffers[1], group, place);
-      for (int64_t i = 0; i < loops_.shared_heads(); ++i)
-        of_head(buffers, group * loops_.shared_heads() + i, place, w);
+      for (int64_t i = 0; i < loops_.shared_heads(); ++i) {
+        const int64_t head = group * loops_.shared_heads() + i;
+        if (i + 1 < loops_.shared_heads())
+          fetch_head(buffers, head + 1, place);
+        else if (item + 1 < end)
+          fetch_item(buffers, item + 1);
+        of_head(buffers, head, place, w);
+      }
     }
   }
 
@@ -44,8 +49,8 @@ class RecurrenceOutputs final : public Kernel {
     DecaySums sums;
     Segments segments;
     PairWeights pairs;
-    MutableRows v, y, left, readers;
-    float *state, *u;
+    MutableRows v, y, readers;
+    float *decays, *state, *u;
 
     Workspace(const ChunkLoops& loops, Scratch& scratch)
         : sums(loops, scratch),
@@ -53,10 +58,8 @@ class RecurrenceOutputs final : public Kernel {
           pairs(loops, scratch),
           v{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           y{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
-          left{scratch.take<float>(
-                   std::max(loops.shape.chunk * loops.key_stride(), loops.token_stride())),
-               loops.key_stride()},
           readers{scratch.take<float>(loops.shape.chunk * loops.key_stride()), loops.key_stride()},
+          decays(scratch.take<float>(loops.token_stride())),
           state(scratch.take<float>(loops.state_elements())),
           u(scratch.take<float>(loops.key_stride())) {}
   };
@@ -66,6 +69,27 @@ class RecurrenceOutputs final : public Kernel {
     Scratch scratch;
     const Workspace counted(loops_, scratch);
     return scratch.bytes();
+  }
+
+  ChunkPlace place_of(int64_t item) const {
+    return loops_.place(item / (shape_.groups * shape_.chunks),
+                        item / shape_.groups % shape_.chunks);
+  }
+
+  void fetch_item(void* const* buffers, int64_t item) const {
+    const int64_t group = item % shape_.groups;
+    const ChunkPlace place = place_of(item);
+    for (const size_t operand : {0, 1})
+      loops_.fetch(buffers[operand], loops_.dtype, shape_.groups, group, shape_.keys, place);
+    fetch_head(buffers, group * loops_.shared_heads(), place);
+  }
+
+  void fetch_head(void* const* buffers, int64_t head, const ChunkPlace& place) const {
+    loops_.fetch(buffers[3], loops_.decay_dtype, shape_.heads, head, shape_.decays, place);
+    for (const size_t buffer : {size_t{2}, output()})
+      loops_.fetch(buffers[buffer], loops_.dtype, shape_.heads, head, shape_.values, place);
+    loops_.fetch_numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
+                         loops_.state_elements());
   }
 
   void of_head(void* const* buffers, int64_t head, const ChunkPlace& place, Workspace& w) const {
@@ -79,7 +103,8 @@ class RecurrenceOutputs final : public Kernel {
       if (bonus != w.u) std::copy_n(bonus, shape_.keys, w.u);
       u = w.u;
     }
-    const MutableRows y = result(buffers[output()], head, place, w);
+    const MutableRows y = loops_.results(buffers[output()], loops_.dtype, shape_.heads, head,
+                                         shape_.values, place, w.y);
     w.pairs.begin(loops_, w.sums, place);
     for (int64_t i = 0; i < band_count(place.tokens); ++i) {
       const Band band = band_of(i, place.tokens);
@@ -88,32 +113,13 @@ class RecurrenceOutputs final : public Kernel {
                       ChunkLoops::by_row({w.pairs.weights.row(band.first), w.pairs.weights.stride}),
                       v, {y.row(band.first), y.stride}, false);
     }
-    read_state(place, w);
+    w.pairs.state_readers(loops_, w.sums, w.segments, place, w.decays, w.readers);
     const float* state =
         loops_.numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
                        loops_.state_elements(), w.state);
     loops_.multiply(place.tokens, shape_.values, shape_.keys, ChunkLoops::by_row(w.readers),
                     {state, shape_.values}, y, true);
-    if (loops_.dtype != DType::f32)
-      loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
-  }
-
-  // Where y is summed: in f32 where it lies.
-  MutableRows result(void* tensor, int64_t head, const ChunkPlace& place, Workspace& w) const {
-    if (loops_.dtype != DType::f32) return w.y;
-    const Rows lies =
-        loops_.read(tensor, DType::f32, shape_.heads, head, shape_.values, place, w.y);
-    return {static_cast<float*>(tensor) + (lies.data - static_cast<const float*>(tensor)),
-            lies.stride};
-  }
-
-  // readers = r times what is left of the state before the chunk
-  void read_state(const ChunkPlace& place, Workspace& w) const {
-    w.pairs.state_decays(loops_, w.sums, w.segments, place, w.left);
-    if (shape_.scalar_decay())
-      loops_.rows.scale(place.tokens, loops_.key_stride(), w.pairs.r, w.left.data, w.readers);
-    else
-      loops_.rows.multiply(place.tokens, loops_.key_stride(), w.pairs.r, w.left, w.readers);
+    loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
   }
 
   ChunkLoops loops_;

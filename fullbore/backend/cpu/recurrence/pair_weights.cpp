@@ -26,13 +26,15 @@ KeyBands::KeyBands(const ChunkLoops& loops, Scratch& scratch) {
   reading_ = take_rows(scratch, tokens, stride);
   writing_ = take_rows(scratch, tokens, stride);
   state_ = take_rows(scratch, count, stride);
-  step_ = take_rows(scratch, count, stride);
+  rest_ = take_rows(scratch, count, stride);
+  step_ = take_rows(scratch, count + 1, stride);
   zeros_ = scratch.take<float>(stride);
   far_ = scratch.take<bool>(count);
   if (zeros_) std::fill_n(zeros_, stride, 0.0F);
 }
 
-void KeyBands::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens) {
+void KeyBands::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens, Rows r,
+                       Rows k, MutableRows left, MutableRows right) {
   const int64_t width = loops.key_stride();
   const RowUnit& rows = loops.rows;
   const Rows before = sums.before(), after = sums.after(), read = sums.read();
@@ -41,14 +43,22 @@ void KeyBands::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t t
     const float* border = before.row(band.first);
     const float* end = before.row(band.end);
     far_[i] = !(rows.largest_difference(width, border, end) <= kNear);
-    rows.exponentials(band.count(), width, {read.row(band.first), read.stride}, {border, 0},
-                      {reading_.row(band.first), width});
-    rows.exponentials(band.count(), width, {far_[i] ? end : border, 0},
-                      {after.row(band.first), after.stride}, {writing_.row(band.first), width});
+    const float* anchor = far_[i] ? end : border;
+    rows.band_factors({.tokens = band.count(),
+                       .width = width,
+                       .border = border,
+                       .anchor = anchor,
+                       .read = from_row(read, band.first),
+                       .after = from_row(after, band.first),
+                       .r = from_row(r, band.first),
+                       .k = from_row(k, band.first),
+                       .reading = from_row(reading_, band.first),
+                       .writing = from_row(writing_, band.first),
+                       .left = from_row(left, band.first),
+                       .right = from_row(right, band.first)});
     rows.exponentials(1, width, {border, 0}, {zeros_, 0}, {state_.row(i), 0});
-    if (i > 0)
-      rows.exponentials(1, width, {border, 0}, {before.row(band.first - kSubChunk), 0},
-                        {step_.row(i), 0});
+    rows.exponentials(1, width, {sums.total(), 0}, {anchor, 0}, {rest_.row(i), 0});
+    rows.exponentials(1, width, {end, 0}, {border, 0}, {step_.row(i + 1), 0});
   }
 }
 
@@ -58,8 +68,7 @@ PairWeights::PairWeights(const ChunkLoops& loops, Scratch& scratch)
       r_copy_(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
       k_copy_(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
       transposed_(take_rows(scratch, loops.key_stride(), loops.token_stride())),
-      zeros_(scratch.take<float>(loops.token_stride())),
-      row_(scratch.take<float>(std::max(loops.token_stride(), loops.key_stride()))) {
+      zeros_(scratch.take<float>(loops.token_stride())) {
   const int64_t chunk = loops.shape.chunk;
   if (zeros_) std::fill_n(zeros_, loops.token_stride(), 0.0F);
   if (loops.shape.scalar_decay()) {
@@ -87,9 +96,7 @@ void PairWeights::read_keys(const ChunkLoops& loops, const void* r_operand, cons
 
 void PairWeights::begin(const ChunkLoops& loops, const DecaySums& sums, const ChunkPlace& place) {
   if (loops.shape.scalar_decay()) return;
-  bands.prepare(loops, sums, place.tokens);
-  loops.rows.multiply(place.tokens, loops.key_stride(), r, bands.reading(), left);
-  loops.rows.multiply(place.tokens, loops.key_stride(), k, bands.writing(), right);
+  bands.prepare(loops, sums, place.tokens, r, k, left, right);
 }
 
 void PairWeights::make(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
@@ -103,7 +110,8 @@ void PairWeights::make(const ChunkLoops& loops, const DecaySums& sums, const Seg
       rows.decay(t + 1, products.row(t), *read.row(t), after.data, weights.row(t));
   } else {
     if (index > 0)
-      rows.scale(shape.keys, bands.moved(index), transposed_, bands.step(index), transposed_);
+      rows.scale(shape.keys, bands.moved(index, place.tokens), transposed_, bands.step(index),
+                 transposed_);
     loops.transpose({right.row(band.first), right.stride}, band.count(), shape.keys,
                     {transposed_.data + band.first, transposed_.stride});
     loops.multiply(band.count(), bands.reached(index, place.tokens), shape.keys,
@@ -116,32 +124,36 @@ void PairWeights::make(const ChunkLoops& loops, const DecaySums& sums, const Seg
                         {weights.row(band.first) + band.first, weights.stride});
   }
   hide_unseen(segments, shape.inclusive, band, weights);
-  if (!u) return;
-  for (int64_t t = band.first; t < band.end; ++t) {
-    rows.multiply(1, loops.key_stride(), {r.row(t), 0}, {u, 0}, {row_, 0});
-    rows.dots(1, shape.keys, {row_, 0}, {k.row(t), 0}, weights.row(t) + t);
-  }
+  if (u)
+    rows.bonuses(band.count(), shape.keys, from_row(r, band.first), from_row(k, band.first), u,
+                 weights.row(band.first) + band.first, weights.stride + 1);
 }
 
 void PairWeights::state_decays(const ChunkLoops& loops, const DecaySums& sums,
-                               const Segments& segments, const ChunkPlace& place,
-                               MutableRows to) const {
-  const int64_t width = loops.key_stride(), tokens = place.tokens;
-  const bool scalar = loops.shape.scalar_decay();
-  if (scalar) loops.rows.exponentials(1, round_up(tokens, kRowStep), sums.read(), {zeros_, 0}, to);
-  for (int64_t i = 0; !scalar && i < band_count(tokens); ++i) {
-    const Band band = band_of(i, tokens);
-    loops.rows.multiply(band.count(), width, {bands.reading().row(band.first), width},
-                        bands.state(i), {to.row(band.first), to.stride});
+                               const Segments& segments, const ChunkPlace& place, float* to) const {
+  loops.rows.exponentials(1, round_up(place.tokens, kRowStep), sums.read(), {zeros_, 0}, {to, 0});
+  if (!segments.any()) return;
+  for (int64_t t = 0; t < place.tokens; ++t)
+    if (!segments.reads_state(t)) to[t] = 0;
+}
+
+void PairWeights::state_readers(const ChunkLoops& loops, const DecaySums& sums,
+                                const Segments& segments, const ChunkPlace& place, float* decays,
+                                MutableRows to) const {
+  const int64_t width = loops.key_stride();
+  if (loops.shape.scalar_decay()) {
+    state_decays(loops, sums, segments, place, decays);
+    loops.rows.scale(place.tokens, width, r, decays, to);
+    return;
+  }
+  for (int64_t i = 0; i < band_count(place.tokens); ++i) {
+    const Band band = band_of(i, place.tokens);
+    loops.rows.multiply(band.count(), width, from_row(left, band.first), {bands.state(i), 0},
+                        from_row(to, band.first));
   }
   if (!segments.any()) return;
-  for (int64_t t = 0; t < tokens; ++t) {
-    if (segments.reads_state(t)) continue;
-    if (scalar)
-      to.data[t] = 0;
-    else
-      std::fill_n(to.row(t), width, 0.0F);
-  }
+  for (int64_t t = 0; t < place.tokens; ++t)
+    if (!segments.reads_state(t)) std::fill_n(to.row(t), width, 0.0F);
 }
 
 }  // namespace fullbore::cpu

@@ -5,6 +5,12 @@
 
 namespace fullbore::cpu {
 
+/// The rows from one on.
+inline Rows from_row(Rows rows, int64_t first) { return {rows.row(first), rows.stride}; }
+inline MutableRows from_row(MutableRows rows, int64_t first) {
+  return {rows.row(first), rows.stride};
+}
+
 /// Tokens [first, end) of a chunk.
 struct Band {
   int64_t first = 0;
@@ -32,26 +38,34 @@ class KeyBands {
   static constexpr float kNear = 40;
 
   KeyBands(const ChunkLoops& loops, Scratch& scratch);
-  void prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens);
+  /// left = r times `reading`, right = k times `writing`
+  void prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens, Rows r, Rows k,
+               MutableRows left, MutableRows right);
 
   /// exp(read_i - a) of each token, a of its own band.
   Rows reading() const { return reading_; }
   /// exp(a - after_j) of each token, a of its own band or, if that is far, of the next one.
   Rows writing() const { return writing_; }
   /// exp(a), of what the state before the chunk is.
-  Rows state(int64_t band) const { return {state_.row(band), 0}; }
+  const float* state(int64_t band) const { return state_.row(band); }
+  /// Of what the state behind the chunk gets of a writer: exp(.) from where `writing` reaches to the end.
+  const float* rest(int64_t band) const { return rest_.row(band); }
   bool far(int64_t band) const { return far_[band]; }
   /// Writers that a product with readers of the band reaches.
   int64_t reached(int64_t band, int64_t tokens) const {
     const Band b = band_of(band, tokens);
     return far(band) ? b.first : b.end;
   }
-  /// Of a band > 0: exp(a - a of the band before), by which tokens [0, moved) go on to it.
+  /// Of a band > 0, or of the chunk's end behind the last one: exp(a - a of the band before), by which
+  /// tokens [0, moved) go on to it.
   const float* step(int64_t band) const { return step_.row(band); }
-  int64_t moved(int64_t band) const { return (band - (far(band - 1) ? 1 : 0)) * kSubChunk; }
+  int64_t moved(int64_t band, int64_t tokens) const {
+    const Band before = band_of(band - 1, tokens);
+    return far(band - 1) ? before.first : before.end;
+  }
 
  private:
-  MutableRows reading_, writing_, state_, step_;
+  MutableRows reading_, writing_, state_, rest_, step_;
   float* zeros_;
   bool* far_;
 };
@@ -68,10 +82,13 @@ class PairWeights {
   void begin(const ChunkLoops& loops, const DecaySums& sums, const ChunkPlace& place);
   void make(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
             const float* u, int64_t band, const ChunkPlace& place);
-  /// What is left, where each token reads, of the state before the chunk: rows of keys or, with one decay
-  /// for all keys, a row of tokens; 0 behind a reset.
+  /// Of one decay for all keys: what is left, where each token reads, of the state before the chunk; 0
+  /// behind a reset.
   void state_decays(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
-                    const ChunkPlace& place, MutableRows to) const;
+                    const ChunkPlace& place, float* to) const;
+  /// r times what is left of the state before the chunk. decays: room for a row of tokens.
+  void state_readers(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
+                     const ChunkPlace& place, float* decays, MutableRows to) const;
 
   Rows r, k;
   MutableRows weights;
@@ -83,7 +100,6 @@ class PairWeights {
   MutableRows r_copy_, k_copy_;
   MutableRows transposed_;  ///< keys of the writers so far
   float* zeros_;
-  float* row_;
 };
 
 }  // namespace fullbore::cpu

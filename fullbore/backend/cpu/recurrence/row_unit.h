@@ -23,6 +23,31 @@ struct MutableRows {
   operator Rows() const { return {data, stride}; }  // NOLINT: as with spans
 };
 
+/// reading = exp(read - border), writing = exp(anchor - after), left = r * reading, right = k * writing
+struct BandFactors {
+  int64_t tokens, width;
+  const float *border, *anchor;
+  Rows read, after, r, k;
+  MutableRows reading, writing, left, right;
+};
+
+/// What is left to be done of the cotangents of r and k once the products are made, of one band, from
+/// the last token to the first:
+///   of_r = (pairs_r + outside_r * state) * reading + far_r
+///   of_k = pairs_k * writing + far_k,  outside = outside_k * rest * writing
+///   dr = or += of_r + slopes * u * k,  dk = or += of_k + outside + slopes * u * r
+///   du += slopes * r * k,              written = k * outside
+///   dg = sum of r * of_r behind t (and at t if `own`) - sum of k * of_k at t and behind
+/// du and those sums, `behind` and `minus`, go on from band to band.
+struct KeyCotangents {
+  int64_t tokens, width;
+  bool own, add;
+  Rows r, k, reading, writing, pairs_r, outside_r, far_r, pairs_k, outside_k, far_k;
+  const float *state, *rest, *u, *slopes;
+  MutableRows dr, dk, written, dg;
+  float *du, *behind, *minus;
+};
+
 /// The loops over rows of a chunk for one vector unit. Widths are multiples of kRowStep unless said
 /// otherwise. Exponentials are correct to 2 ulps.
 struct RowUnit {
@@ -53,10 +78,16 @@ struct RowUnit {
   /// dr[i] += dweights[i, j] * k[j] * exp(..) and dk[j] += dweights[i, j] * r[i] * exp(..) for the same
   void (*pair_slopes)(int64_t tokens, int64_t width, bool own, Rows r, Rows k, Rows read,
                       Rows written, Rows dweights, MutableRows dr, MutableRows dk) = nullptr;
-  /// Cotangents of log-decays: passing + sum of `written` before t + sum of `read` behind t (and at t if
-  /// `own`) - sum of `from` at t and behind.
-  void (*decay_sums)(int64_t tokens, int64_t width, bool own, const float* passing, Rows written,
-                     Rows read, Rows from, MutableRows to) = nullptr;
+  /// to = x * exp(a - b)
+  void (*decayed)(int64_t rows, int64_t width, Rows x, Rows a, Rows b, MutableRows to) = nullptr;
+  void (*band_factors)(const BandFactors& band) = nullptr;
+  void (*key_cotangents)(const KeyCotangents& band) = nullptr;
+  /// to[t] += passing + sum of `written` before t, but 0 where g is not within [least, 0]
+  void (*decay_cotangents)(int64_t tokens, int64_t width, const float* passing, Rows written,
+                           Rows g, float least, MutableRows to) = nullptr;
+  /// to[i * step] = sum of r[i] * u * k[i], of any width
+  void (*bonuses)(int64_t rows, int64_t width, Rows r, Rows k, const float* u, float* to,
+                  int64_t step) = nullptr;
 };
 
 /// The unit's loops; the processor must have it.

@@ -39,18 +39,15 @@ class RecurrenceStates final : public Kernel {
   struct Workspace {
     DecaySums sums;
     Segments segments;
-    MutableRows k, v, weights;
-    float *through, *zeros, *ones;
+    MutableRows k, v;
+    float *weights, *through, *zeros, *ones;
 
     Workspace(const ChunkLoops& loops, Scratch& scratch)
         : sums(loops, scratch), segments(scratch.take<int64_t>(loops.shape.chunk)) {
       const int64_t chunk = loops.shape.chunk;
       k = {scratch.take<float>(chunk * loops.key_stride()), loops.key_stride()};
       v = {scratch.take<float>(chunk * loops.shape.values), loops.shape.values};
-      weights =
-          loops.shape.scalar_decay()
-              ? MutableRows{scratch.take<float>(loops.token_stride()), 0}
-              : MutableRows{scratch.take<float>(chunk * loops.key_stride()), loops.key_stride()};
+      weights = scratch.take<float>(loops.token_stride());
       const int64_t longest = std::max(loops.key_stride(), loops.token_stride());
       through = scratch.take<float>(loops.key_stride());
       zeros = scratch.take<float>(longest);
@@ -89,8 +86,13 @@ class RecurrenceStates final : public Kernel {
     const MutableRows first = state_before(0);
     loops_.panels.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
                             first.data, first.stride);
+    const auto place_of = [&](int64_t step) {
+      return loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
+    };
+    fetch(call, head, place_of(0));
     for (int64_t step = 0; step < shape_.chunks; ++step) {
-      const ChunkPlace place = loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
+      const ChunkPlace place = place_of(step);
+      if (step + 1 < shape_.chunks) fetch(call, head, place_of(step + 1));
       weigh(call, head, place, w);
       const MutableRows next = state_before(step + 1);
       loops_.rows.scale(shape_.keys, columns, state_before(step), w.through, next);
@@ -100,6 +102,13 @@ class RecurrenceStates final : public Kernel {
       loops_.multiply(shape_.keys, columns, place.tokens, ChunkLoops::by_column(w.k), v, next,
                       true);
     }
+  }
+
+  void fetch(const Call& call, int64_t head, const ChunkPlace& place) const {
+    loops_.fetch(call.buffers[0], loops_.dtype, shape_.groups, head / loops_.shared_heads(),
+                 shape_.keys, place);
+    loops_.fetch(call.buffers[1], loops_.dtype, shape_.heads, head, shape_.values, place);
+    loops_.fetch(call.buffers[2], loops_.decay_dtype, shape_.heads, head, shape_.decays, place);
   }
 
   // k times what is left of it at the end of the walk's step, and what is left of the state.
@@ -115,16 +124,16 @@ class RecurrenceStates final : public Kernel {
         loops_.read(call.buffers[0], loops_.dtype, shape_.groups, group, shape_.keys, place, w.k);
     if (scalar) {
       if (reverse_)
-        rows.exponentials(1, round_up(tokens, kRowStep), w.sums.read(), {w.zeros, 0}, w.weights);
+        rows.exponentials(1, round_up(tokens, kRowStep), w.sums.read(), {w.zeros, 0},
+                          {w.weights, 0});
       else
-        rows.decay(tokens, w.ones, *w.sums.total(), w.sums.after().data, w.weights.data);
-      rows.scale(tokens, width, k, w.weights.data, w.k);
+        rows.decay(tokens, w.ones, *w.sums.total(), w.sums.after().data, w.weights);
+      rows.scale(tokens, width, k, w.weights, w.k);
       rows.decay(1, w.ones, *w.sums.total(), w.zeros, w.through);
       std::fill_n(w.through, shape_.keys, float{w.through[0]});
     } else {
-      rows.exponentials(tokens, width, reverse_ ? w.sums.read() : Rows{w.sums.total(), 0},
-                        reverse_ ? Rows{w.zeros, 0} : w.sums.after(), w.weights);
-      rows.multiply(tokens, width, k, w.weights, w.k);
+      rows.decayed(tokens, width, k, reverse_ ? w.sums.read() : Rows{w.sums.total(), 0},
+                   reverse_ ? Rows{w.zeros, 0} : w.sums.after(), w.k);
       rows.exponentials(1, width, {w.sums.total(), 0}, {w.zeros, 0}, {w.through, 0});
     }
     if (!w.segments.any()) return;
