@@ -77,7 +77,7 @@ function(fb_models)
   fb_sources(sources headers "${PROJECT_SOURCE_DIR}/models")
   if(sources)
     add_library(fullbore_models SHARED ${sources})
-    target_link_libraries(fullbore_models PUBLIC fullbore PRIVATE PkgConfig::zlib PkgConfig::expat)
+    target_link_libraries(fullbore_models PUBLIC fullbore PRIVATE PkgConfig::zlib PkgConfig::zstd PkgConfig::expat)
     target_precompile_headers(fullbore_models REUSE_FROM fb_room_headers)
     target_link_options(fullbore_models INTERFACE LINKER:--no-as-needed)  # its registrars are its only users
     set_target_properties(fullbore_models PROPERTIES

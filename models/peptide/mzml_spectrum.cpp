@@ -13,6 +13,31 @@ namespace {
 
 constexpr size_t kMostText = size_t{1} << 25;  // base64 of one array
 
+/// What a term says of an array's encoding; what it leaves out stays as it is.
+struct EncodingTerm {
+  std::string_view accession;
+  std::optional<BinaryEncoding::Numbers> numbers;
+  std::optional<BinaryEncoding::Compression> compression;
+};
+using Numbers = BinaryEncoding::Numbers;
+using Compression = BinaryEncoding::Compression;
+constexpr EncodingTerm kEncodingTerms[] = {
+    {"MS:1000574", {}, Compression::zlib},
+    {"MS:1003088", {}, Compression::zlib},  // of numbers whose last bits were cut
+    {"MS:1003780", {}, Compression::zstd},
+    {"MS:1003781", Numbers::shuffled, Compression::zstd},
+    {"MS:1003782", Numbers::dictionary, Compression::zstd},
+    {"MS:1002312", Numbers::numpress_linear, {}},
+    {"MS:1002313", Numbers::numpress_integers, {}},
+    {"MS:1002314", Numbers::numpress_logarithms, {}},
+    {"MS:1002746", Numbers::numpress_linear, Compression::zlib},
+    {"MS:1002747", Numbers::numpress_integers, Compression::zlib},
+    {"MS:1002748", Numbers::numpress_logarithms, Compression::zlib},
+    {"MS:1003783", Numbers::numpress_linear, Compression::zstd},
+    {"MS:1003784", Numbers::numpress_integers, Compression::zstd},
+    {"MS:1003785", Numbers::numpress_logarithms, Compression::zstd},
+};
+
 MzmlSpectrum::Problem read_number(const MzmlTerm& term, double& number) {
   const std::optional<double> value = parse_number(trimmed(term.value));
   if (!value) return fmt::format("{} is {}, expected a number", term.name, quote_text(term.value));
@@ -82,12 +107,15 @@ void MzmlSpectrum::describe_array(const MzmlTerm& term) {
   if (id == "MS:1000515") kind_ = Kind::intensity;
   if (id == "MS:1000521") encoding_.bits = 32;
   if (id == "MS:1000523") encoding_.bits = 64;
-  if (id == "MS:1000574") encoding_.is_compressed = true;
-  // Integers, half precision; MS-Numpress, alone and within zlib or zstd; zstd.
+  for (const EncodingTerm& meaning : kEncodingTerms) {
+    if (id != meaning.accession) continue;
+    // Some writers name zlib and what is in it by two terms.
+    if (meaning.numbers) encoding_.numbers = *meaning.numbers;
+    if (meaning.compression) encoding_.compression = *meaning.compression;
+  }
+  // Integers and half precision; predictions from numbers whose last bits were cut; a grid kept elsewhere.
   for (const std::string_view unsupported :
-       {"MS:1000519", "MS:1000520", "MS:1000522", "MS:1002312", "MS:1002313", "MS:1002314",
-        "MS:1002746", "MS:1002747", "MS:1002748", "MS:1003780", "MS:1003781", "MS:1003782",
-        "MS:1003783"})
+       {"MS:1000519", "MS:1000520", "MS:1000522", "MS:1003089", "MS:1003090", "MS:1003826"})
     if (id == unsupported) unsupported_ = term.name.empty() ? id : term.name;
 }
 
@@ -111,9 +139,11 @@ MzmlSpectrum::Problem MzmlSpectrum::end_array() {
   if (!is_wanted() || kind_ == Kind::other) return {};
   const std::string_view name = kind_ == Kind::mz ? "m/z array" : "intensity array";
   if (!unsupported_.empty())
-    return fmt::format("the {} is {}, expected floats of 32 or 64 bits, plain or zlib", name,
-                       quote_text(unsupported_));
-  if (encoding_.bits == 0) return fmt::format("the {} does not say its precision", name);
+    return fmt::format(
+        "the {} is {}, expected floats of 32 or 64 bits or MS-Numpress, plain or in zlib or zstd",
+        name, quote_text(unsupported_));
+  if (encoding_.bits == 0 && !encoding_.is_numpress())
+    return fmt::format("the {} does not say its precision", name);
   if (auto problem = decode_binary_array(text_, encoding_, kMostPeaksOfSpectrum, scratch_, values_))
     return fmt::format("the {}: {}", name, *problem);
   const int64_t length = array_length_ >= 0 ? array_length_ : length_;

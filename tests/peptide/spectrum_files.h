@@ -60,4 +60,18 @@ inline std::string deflated(const std::string& text, bool as_gzip) {
 }
 inline std::string gzipped(const std::string& text) { return deflated(text, true); }
 
+inline std::string base64(const std::string& bytes) {
+  constexpr const char* kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t j = 0; j < 3; ++j)
+      group = (group << 8) | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (size_t j = 0; j < 4; ++j)
+      text += i + j <= bytes.size() ? kAlphabet[(group >> (18 - 6 * j)) & 63] : '=';
+  }
+  return text;
+}
+
 }  // namespace fullbore::peptide::testing

@@ -1,34 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "models/peptide/binary_array.h"
 #include "tests/peptide/spectrum_files.h"
 
 namespace fullbore::peptide {
 namespace {
 
+using testing::base64;
 using testing::deflated;
 using ::testing::ElementsAre;
 using testing::FileContents;
 using testing::gzipped;
 using ::testing::HasSubstr;
 using testing::read_text_as;
-
-std::string base64(const std::string& bytes) {
-  constexpr const char* kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j)
-      group = (group << 8) | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    for (size_t j = 0; j < 4; ++j)
-      text += i + j <= bytes.size() ? kAlphabet[(group >> (18 - 6 * j)) & 63] : '=';
-  }
-  return text;
-}
 
 template <class T>
 std::string encoded(const std::vector<double>& values, bool compressed) {
@@ -130,6 +114,18 @@ TEST(MzmlReader, ReadsAllEncodings) {
   }
 }
 
+TEST(MzmlReader, NumpressMayBeNamedBesideZlibAndWithoutAPrecision) {
+  // The integers 1 and 2.
+  const std::string packed = base64(deflated("\x71\x72", false));
+  const std::string mz = array(kMz, term("MS:1000523"), encoded<double>({100.25, 200.5}, false));
+  for (const std::string& terms : {term("MS:1002747"), term("MS:1000574") + term("MS:1002313"),
+                                   term("MS:1000523") + term("MS:1002747")}) {
+    SpectrumText spectrum;
+    spectrum.arrays = mz + array(kIntensity, terms, packed);
+    expect_one(read_text_as("a.mzML", document(spectrum.text())));
+  }
+}
+
 TEST(MzmlReader, GroupsOfParametersCount) {
   SpectrumText spectrum;
   spectrum.arrays = array(kMz, "<referenceableParamGroupRef ref=\"wide\"/>",
@@ -192,8 +188,11 @@ TEST(MzmlReader, RefusesWhatIsMalformed) {
   EXPECT_THAT(with_arrays(array(kMz, wide + term("MS:1000574"),
                                 base64(packed.substr(0, packed.size() - 6)))),
               HasSubstr("damaged or end early"));
-  EXPECT_THAT(with_arrays(array(kMz, wide + term("MS:1002312"), two)),
-              HasSubstr("the m/z array is 'n', expected floats of 32 or 64 bits, plain or zlib"));
+  EXPECT_THAT(with_arrays(array(kMz, wide + term("MS:1003089"), two)),
+              HasSubstr("the m/z array is 'n', expected floats of 32 or 64 bits or MS-Numpress, "
+                        "plain or in zlib or zstd"));
+  EXPECT_THAT(with_arrays(array(kMz, term("MS:1002312"), base64("four"))),
+              HasSubstr("the m/z array: has 4 bytes of MS-Numpress, expected a fixed point of 8"));
   EXPECT_THAT(with_arrays(array(kMz, wide, encoded<double>({1}, false))),
               HasSubstr("the m/z array has 1 numbers, expected 2"));
   EXPECT_THAT(with_arrays(array(kMz, wide, two) + array(kMz, wide, two)),
@@ -218,16 +217,6 @@ TEST(MzmlReader, RefusesWhatIsMalformed) {
   const std::string text = document(SpectrumText().text());
   EXPECT_THAT(read_text_as("a.mzML", text.substr(0, text.size() / 2)).error,
               HasSubstr("a.mzML:3: "));
-}
-
-TEST(BinaryArray, IsLimited) {
-  std::string bytes;
-  std::vector<double> values;
-  const std::string text = base64(deflated(std::string(80000, '\0'), false));
-  EXPECT_EQ(decode_binary_array(text, {64, true}, 10000, bytes, values), std::nullopt);
-  EXPECT_EQ(values.size(), 10000U);
-  EXPECT_THAT(decode_binary_array(text, {64, true}, 9999, bytes, values).value_or(""),
-              HasSubstr("holds more than 79992 bytes"));
 }
 
 }  // namespace
