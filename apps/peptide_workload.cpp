@@ -9,6 +9,7 @@
 #include "fullbore/base/hash.h"
 #include "models/peptide/measured.h"
 #include "models/peptide/spectrum_batch.h"
+#include "models/peptide/spectrum_corruption.h"
 
 namespace fullbore {
 namespace {
@@ -64,6 +65,23 @@ std::string about(const Config& config) {
                      curriculum.size() == 1 ? "" : "s", config.peptide.data.validation_spectra);
 }
 
+/// data.corrupt is of no use without spectra of a file, or without anything to disturb them by.
+void check_corruption(const Config& config) {
+  if (!config.peptide.data.corrupt) return;
+  if (config.data.path.empty())
+    throw UsageError(
+        "config: data.corrupt is for the spectra of a data.path; synthetic ones are disturbed "
+        "without it");
+  const Curriculum curriculum = peptide_curriculum(config);
+  if (std::ranges::all_of(curriculum, [](const CurriculumStage& stage) {
+        return SpectrumCorruption::is_off(stage.spectra);
+      }))
+    throw UsageError(
+        "config: data.corrupt: nothing disturbs the spectra; set data.noise_peaks, "
+        "data.peak_dropout, data.mass_error_ppm, data.intensity_variation or "
+        "data.signal_suppression, or a train.curriculum");
+}
+
 /// Measured spectra: the same job on other batches.
 class MeasuredData {
  public:
@@ -94,14 +112,17 @@ class MeasuredData {
     return MeasuredBatches(cache_, split_.training, options(config, true)).shapes();
   }
   std::string about(const Config& config) const {
-    return fmt::format("spectra  {}: {} to train on, {} of other peptides held out",
-                       config.data.path, split_.training.size(), split_.validation.size());
+    return fmt::format("spectra  {}: {} to train on{}, {} of other peptides held out",
+                       config.data.path, split_.training.size(),
+                       config.peptide.data.corrupt ? ", disturbed anew each time" : "",
+                       split_.validation.size());
   }
 
  private:
   // The held-out peptides are the same in every run.
   static constexpr uint64_t kSplitSeed = 0;
 
+  /// Training spectra are shuffled, and disturbed if that is wanted; held-out ones are as they are.
   static MeasuredOptions options(const Config& config, bool shuffle) {
     MeasuredOptions result;
     result.batch_size = config.train.batch_size;
@@ -111,7 +132,8 @@ class MeasuredData {
     result.trim = config.peptide.data.trim_peaks;
     result.shuffle = shuffle;
     result.seed = static_cast<uint64_t>(config.run.seed);
-    result.weights = peptide_curriculum(config);
+    result.curriculum = peptide_curriculum(config);
+    result.corrupt = shuffle && config.peptide.data.corrupt;
     return result;
   }
   // train.eval_batches chooses before batches are made by size: the first of those would be the narrow ones.
@@ -139,6 +161,7 @@ class MeasuredData {
 }  // namespace
 
 Workload peptide_workload(const Config& config, Console& console) {
+  check_corruption(config);
   Workload workload;
   workload.unit = "peaks";
   workload.loss = peptide_loss;

@@ -69,6 +69,7 @@ struct Config {
       std::vector<std::string> modifications = {};
       bool start_and_end = true;
       bool trim_peaks = true;
+      bool corrupt = false;
       int64_t default_charge = 0;
       int64_t min_peaks = 10;
       int64_t validation_spectra = 640;

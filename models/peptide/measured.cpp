@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "models/peptide/spectrum_batch.h"
+#include "models/peptide/spectrum_corruption.h"
 
 namespace fullbore::peptide {
 namespace {
@@ -27,6 +29,62 @@ void write_strongest(std::span<const uint64_t> peaks, const SpectrumRow& row) {
   write_peaks(runs.keep_most_intense(runs.sorted(), row.mz.size()), row);
 }
 
+/// Disturbs spectra of a cache.
+class Corrupter {
+ public:
+  Corrupter(const SpectrumSettings& settings, size_t most_peaks, uint64_t key)
+      : settings_(settings),
+        key_(key),
+        mz_(most_peaks),
+        intensity_(most_peaks),
+        runs_(most_peaks + noise(settings)),
+        corruption_(std::max({most_peaks + 1, noise(settings), size_t{2}}),
+                    SpectrumCorruption::WeakPeaks::kept) {}
+
+  /// Writes mass and peaks of spectrum `index` of the run.
+  void write(uint64_t index, const CachedSpectrum& spectrum, const SpectrumRow& row) {
+    corruption_.begin(key_, index);
+    if (corruption_.draw_clean(settings_)) return write_strongest(spectrum.peaks, row);
+    const size_t count = spectrum.peaks.size();
+    for (size_t i = 0; i < count; ++i) {
+      mz_[i] = peak_mz(spectrum.peaks[i]);
+      intensity_[i] = peak_intensity(spectrum.peaks[i]);
+    }
+    runs_.clear();
+    *row.precursor_mass = static_cast<float>(corruption_.apply(
+        spectrum.precursor_mass, mz_, intensity_, std::span(&count, 1), settings_, runs_));
+    const std::span<uint64_t> peaks = runs_.keep_most_intense(runs_.sorted(), row.mz.size());
+    scale_to_base_peak(peaks);
+    write_peaks(peaks, row);
+  }
+
+ private:
+  static size_t noise(const SpectrumSettings& settings) {
+    return static_cast<size_t>(settings.noise_peaks);
+  }
+
+  SpectrumSettings settings_;
+  uint64_t key_;
+  std::vector<double> mz_;
+  std::vector<float> intensity_;
+  PeakRuns runs_;
+  SpectrumCorruption corruption_;
+};
+
+uint64_t corruption_key(uint64_t seed) {
+  constexpr uint64_t kCorruption = 0x636F727275707421;
+  return philox_bits(seed, 0, kCorruption);
+}
+
+/// The most peaks that a spectrum gains.
+size_t most_added(const MeasuredOptions& options) {
+  int most = 0;
+  if (options.corrupt)
+    for (const CurriculumStage& stage : options.curriculum)
+      most = std::max(most, stage.spectra.noise_peaks);
+  return static_cast<size_t>(most);
+}
+
 MeasuredOptions checked(const MeasuredOptions& options) {
   const auto check = [](std::string_view field, int64_t value) {
     if (value < 1 || value > 1000000)
@@ -36,7 +94,7 @@ MeasuredOptions checked(const MeasuredOptions& options) {
   check("batch_size", options.batch_size);
   check("max_peaks", options.max_peaks);
   check("max_sequence", options.max_sequence);
-  check_curriculum(options.weights);
+  check_curriculum(options.curriculum);
   return options;
 }
 
@@ -68,14 +126,15 @@ std::vector<uint8_t> MeasuredBatches::sizes() {
   if (indices_.empty())
     throw UsageError(fmt::format("{} has no spectra for this part of the split", cache_->path()));
   const std::vector<int64_t> all = peak_sizes(options_.max_peaks, options_.trim);
+  const size_t added = most_added(options_);
   std::vector<size_t> of_spectrum;
   std::vector<uint8_t> used(all.size(), 0);
   for (const uint64_t index : indices_) {
-    of_spectrum.push_back(peak_size_of(all, cache_->get(index).peaks.size()));
+    of_spectrum.push_back(peak_size_of(all, cache_->get(index).peaks.size() + added));
     used[of_spectrum.back()] = 1;
   }
   const bool has_precursor_weight =
-      std::any_of(options_.weights.begin(), options_.weights.end(),
+      std::any_of(options_.curriculum.begin(), options_.curriculum.end(),
                   [](const CurriculumStage& stage) { return stage.precursor_weight > 0; });
   std::vector<uint8_t> shape_of(all.size());
   for (size_t i = 0; i < all.size(); ++i) {
@@ -90,9 +149,12 @@ std::vector<uint8_t> MeasuredBatches::sizes() {
 }
 
 void MeasuredBatches::fill(uint64_t position, std::span<void* const> buffers) const {
-  const CurriculumStage& stage = options_.weights[stage_at(options_.weights, position)];
+  const CurriculumStage& stage = options_.curriculum[stage_at(options_.curriculum, position)];
   const SizedOrder::Batch batch = order_.batch(position);
   const int64_t peaks = shapes_[batch.size][0].type.shape[1];
+  std::optional<Corrupter> corrupter;
+  if (options_.corrupt && !SpectrumCorruption::is_off(stage.spectra))
+    corrupter.emplace(stage.spectra, cache_->most_peaks(), corruption_key(options_.seed));
   for (size_t i = 0; i < batch.items.size(); ++i) {
     const SpectrumRow row =
         spectrum_row(buffers, static_cast<int64_t>(i), peaks, options_.max_sequence);
@@ -103,7 +165,10 @@ void MeasuredBatches::fill(uint64_t position, std::span<void* const> buffers) co
     const CachedSpectrum spectrum = cache_->get(indices_[batch.items[i]]);
     *row.precursor_mass = static_cast<float>(spectrum.precursor_mass);
     *row.precursor_charge = spectrum.precursor_charge;
-    write_strongest(spectrum.peaks, row);
+    if (corrupter)
+      corrupter->write(position * batch.items.size() + i, spectrum, row);
+    else
+      write_strongest(spectrum.peaks, row);
     write_target(spectrum.ids, options_.start_and_end, row);
   }
   write_weights(buffers, stage.spectrum_weight, stage.precursor_weight);

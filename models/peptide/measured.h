@@ -29,13 +29,17 @@ struct MeasuredOptions {
   /// last batch has no spectrum for are empty: both masks are false there.
   bool shuffle = true;
   uint64_t seed = 0;
-  Curriculum weights = {
-      CurriculumStage{}};  ///< of the losses, by step; its data settings do not count
+  /// Weights of the losses, by step. Its settings of spectra count only if these are to be corrupted, and of
+  /// them only what SpectrumCorruption obeys.
+  Curriculum curriculum = {CurriculumStage{}};
+  /// Spectra are disturbed by their step's settings, each time they come anew: what is drawn is a function of
+  /// the seed and the spectrum's number in the run. The most intense peak of what is left is 1 again.
+  bool corrupt = false;
 };
 
 /// Batches of measured spectra, with the fields of spectrum_batch.h. Spectrum i of the run, place i % n in the order of
 /// epoch i / n, is row i % B of batch i / B; or, if trimmed, where SizedOrder puts it. Each number of peak slots that
-/// spectra need is one of shapes().
+/// spectra need is one of shapes(). Where noise is added, they need room for the most that a stage adds.
 class MeasuredBatches : public BatchSource {
  public:
   /// Those of the cache with these numbers. UsageError: options, or no spectra.

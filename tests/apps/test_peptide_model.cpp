@@ -129,6 +129,26 @@ TEST_F(PeptideModelTest, LearnsFromMeasuredSpectra) {
   EXPECT_THAT(trained.err, HasSubstr("1 of 3 left out: 1 no sequence"));
 }
 
+TEST_F(PeptideModelTest, LearnsFromSpectraThatAreDisturbed) {
+  const auto train = [&](const std::string& run, const std::string& steps, bool corrupt) {
+    return train_peptide(
+        run, {"data.path=spectra.mgf", "data.validation_fraction=0", steps, "train.batch_size=2",
+              "data.cache_dir=cache", corrupt ? "data.corrupt=true" : "data.corrupt=false"});
+  };
+  const CommandResult whole = train("whole", "train.steps=4", true);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_THAT(whole.err, HasSubstr("2 to train on, disturbed anew each time, 0 of"));
+  ASSERT_EQ(train("clean", "train.steps=4", false).exit_code, 0);
+  EXPECT_FALSE(weights("whole") == weights("clean"));
+  ASSERT_EQ(train("parts", "train.steps=3", true).exit_code, 0);
+  ASSERT_EQ(train_peptide("parts", {"data.path=spectra.mgf", "data.validation_fraction=0",
+                                    "train.steps=4", "train.batch_size=2", "data.cache_dir=cache",
+                                    "data.corrupt=true", "--resume"})
+                .exit_code,
+            0);
+  EXPECT_TRUE(weights("whole") == weights("parts"));
+}
+
 // Spectra of 6 to 20 peaks, in no order of size: in programs of a size that fits as in the widest, each has its answer.
 TEST_F(PeptideModelTest, TrimmedBatchesPredictTheSame) {
   std::string spectra;
@@ -184,6 +204,9 @@ TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
   refused({"model.context=3"},
           "'model.context' is a key of model.name=gpt|hybrid, not of peptide.");
   refused({"model.num_heads=5"}, "model.hidden_dim 48");
+  refused({"data.corrupt=true"}, "data.corrupt is for the spectra of a data.path");
+  refused({"data.corrupt=true", "data.path=spectra.mgf", "train.curriculum_stages=[]"},
+          "data.corrupt: nothing disturbs the spectra; set data.noise_peaks, ");
   const CommandResult text = command({"predict", "nothing", "spectra.mgf", "-o", "x.mztab"});
   EXPECT_EQ(text.exit_code, 3) << text.err;
   EXPECT_EQ(command({"predict", "nothing", "spectra.mgf", "-o", "x.txt"}).exit_code, 2);

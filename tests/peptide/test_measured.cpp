@@ -84,7 +84,7 @@ TEST(MeasuredBatches, HaveTheFieldsOfSyntheticOnes) {
   const auto cache = make_cache(folder);
   MeasuredOptions options = options_of(4);
   options.shuffle = false;
-  options.weights = default_curriculum();
+  options.curriculum = default_curriculum();
   const MeasuredBatches source(cache, all_of(*cache), options);
   const Bytes batch = batch_of(source, 1);
   EXPECT_EQ(source.fields()[0].name, "mz");
@@ -247,7 +247,7 @@ TEST(MeasuredBatches, BadOptionsAreRefused) {
   EXPECT_THROW(MeasuredBatches(cache, {}, options_of(4)), UsageError);
   EXPECT_THROW(MeasuredBatches(cache, {0}, options_of(0)), UsageError);
   MeasuredOptions options = options_of(4);
-  options.weights.clear();
+  options.curriculum.clear();
   EXPECT_THROW(MeasuredBatches(cache, {0}, options), UsageError);
 }
 
