@@ -54,6 +54,7 @@ Result<bool> MspReader::next(Spectrum& spectrum) {
   modifications_.clear();
   is_plain_ = true;
   peaks_ = -1;
+  may_lack_peaks_ = false;
   Status status = read_record(spectrum);
   if (status.ok()) status = check(spectrum);
   if (!status.ok()) return Failure{status.error()};
@@ -170,6 +171,8 @@ Status MspReader::read_comment(std::string_view value, Spectrum& spectrum) {
     } else if (is("Mods")) {
       Status status = read_modifications(text);
       if (!status.ok()) return status;
+    } else if (is("MS2PIP_ID")) {
+      may_lack_peaks_ = true;
     }
   }
   return success();
@@ -209,7 +212,8 @@ Status MspReader::read_peaks(Spectrum& spectrum) {
     if (!more.ok()) return Failure{more.error()};
     std::string_view line = more.value() ? trimmed(lines_.line()) : std::string_view();
     if (line.empty()) {
-      if (peaks == peaks_) return success();
+      // A file that is torn shows it: its last record has no blank line behind it.
+      if (peaks == peaks_ || (may_lack_peaks_ && more.value())) return success();
       return lines_.failure(more.value() ? lines_.number() : spectrum.line,
                             fmt::format("Num peaks is {}, and {} are there", peaks_, peaks));
     }

@@ -6,7 +6,8 @@ namespace fullbore::peptide {
 
 /// NIST's library format: "Name: SEQUENCE/charge...", "MW:", "Comment:" with Parent=, Mods=, NCE= or
 /// CollisionEnergy=, "Num peaks:", then lines of peaks, several of them separated by semicolons; a blank
-/// line ends a record. Positions of Mods count from 0, the N-terminus is -1.
+/// line ends a record. Positions of Mods count from 0, the N-terminus is -1. MS2PIP (its records say
+/// MS2PIP_ID=) counts peaks of no intensity too, whose lines it leaves out; they end sooner.
 /// Source: NIST MS Search, library text format (chemdata.nist.gov).
 class MspReader : public SpectrumReader {
  public:
@@ -31,6 +32,7 @@ class MspReader : public SpectrumReader {
   bool is_plain_ = true;  // the name has no modifications of its own
   std::vector<std::pair<int, std::string>> modifications_;
   int64_t peaks_ = -1;
+  bool may_lack_peaks_ = false;
 };
 
 }  // namespace fullbore::peptide

@@ -82,6 +82,23 @@ TEST(MspReader, OtherFieldsSayChargeAndPrecursor) {
   EXPECT_EQ(contents.spectra.at(0).precursor_mz, 400.687);
 }
 
+// Its writer counts all ions of a prediction and leaves out those of no intensity.
+TEST(MspReader, OfMs2pipFewerPeaksAreEnough) {
+  const std::string head =
+      "Name: PEPTIDE/2\nMW: 801.37\nComment: Mods=0 Parent=400.687 MS2PIP_ID=\"7\"\n";
+  const auto contents =
+      read_text_as("a.msp", head + "Num peaks: 3\n98.06\t10\t\"b1\"\n148.06\t7\t\"y1\"\n\n" + head +
+                                "Num peaks: 1\n98.06\t10\t\"b1\"\n");
+  ASSERT_EQ(contents.error, "");
+  ASSERT_EQ(contents.spectra.size(), 2U);
+  EXPECT_EQ(contents.spectra[0].mz.size(), 2U);
+  EXPECT_EQ(read_text_as("a.msp", head + "Num peaks: 2\n98.06 10\n").error,
+            "a.msp:1: Num peaks is 2, and 1 are there")
+      << "a torn file";
+  EXPECT_EQ(read_text_as("a.msp", head + "Num peaks: 1\n98.06 10\n99 1\n\n").error,
+            "a.msp:6: a peak beyond the 1 of Num peaks: '99 1'");
+}
+
 TEST(MspReader, RefusesWhatIsMalformedByLineAndField) {
   const auto error = [](const std::string& text) { return read_text_as("a.msp", text).error; };
   const std::string head = "Name: PEPTIDE/2\nMW: 799.4\n";
