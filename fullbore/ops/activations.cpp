@@ -83,10 +83,12 @@ Tensor gelu_slope(Tensor x) {
 Tensor tanh_gelu_of(Tensor x) {
   return x * 0.5 * (tanh((x + x * x * x * kCubic) * kSqrt2OverPi) + 1.0);
 }
+// In other terms than the function: what both have in common is kept from one to the other, and that
+// should be t alone, not what a multiplication makes of t or x.
 Tensor tanh_gelu_slope(Tensor x) {
   const Tensor t = tanh((x + x * x * x * kCubic) * kSqrt2OverPi);
-  const Tensor inner = (x * x * (3 * kCubic) + 1.0) * kSqrt2OverPi;
-  return (t + 1.0) * 0.5 + x * 0.5 * (1.0 - t * t) * inner;
+  const Tensor half_inner = x * (x * (1.5 * kCubic * kSqrt2OverPi)) + 0.5 * kSqrt2OverPi;
+  return (t * 0.5 + 0.5) + x * (1.0 - t * t) * half_inner;
 }
 
 bool tanh_form(const Attributes& attributes) { return attributes.get<bool>("tanh_form"); }
