@@ -43,6 +43,10 @@ class ChunkLoops {
   ChunkPlace place(int64_t batch, int64_t index) const {
     return {batch, index, index * shape.chunk, shape.chunk_tokens(index)};
   }
+  /// Of a kernel whose items are the groups of each chunk of each stream, groups fastest.
+  ChunkPlace place_of(int64_t item) const {
+    return place(item / (shape.groups * shape.chunks), item / shape.groups % shape.chunks);
+  }
   /// First element of one head's state among those of all chunks.
   int64_t state_at(const ChunkPlace& place, int64_t head) const {
     return ((place.index * shape.batch + place.batch) * shape.heads + head) * state_elements();

@@ -54,14 +54,9 @@ class RecurrenceGradient final : public Kernel {
     return scratch.bytes();
   }
 
-  ChunkPlace place_of(int64_t item) const {
-    return loops_.place(item / (shape_.groups * shape_.chunks),
-                        item / shape_.groups % shape_.chunks);
-  }
-
   void fetch_item(void* const* buffers, int64_t item) const {
     const int64_t group = item % shape_.groups;
-    const ChunkPlace place = place_of(item);
+    const ChunkPlace place = loops_.place_of(item);
     for (const size_t buffer : {size_t{0}, size_t{1}, first_result(), first_result() + 1})
       loops_.fetch(buffers[buffer], loops_.dtype, shape_.groups, group, shape_.keys, place);
     fetch_head(buffers, group * loops_.shared_heads(), place);
@@ -80,7 +75,7 @@ class RecurrenceGradient final : public Kernel {
 
   void of_item(void* const* buffers, int64_t item, bool more, Workspace& w) const {
     const int64_t group = item % shape_.groups;
-    const ChunkPlace place = place_of(item);
+    const ChunkPlace place = loops_.place_of(item);
     const size_t results = first_result();
     const auto* resets =
         shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 2]) : nullptr;

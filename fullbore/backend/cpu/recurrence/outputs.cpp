@@ -28,7 +28,7 @@ class RecurrenceOutputs final : public Kernel {
     Workspace w(loops_, scratch);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % shape_.groups;
-      const ChunkPlace place = place_of(item);
+      const ChunkPlace place = loops_.place_of(item);
       const auto* resets =
           shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 1]) : nullptr;
       w.segments.read(resets, shape_, place);
@@ -71,14 +71,9 @@ class RecurrenceOutputs final : public Kernel {
     return scratch.bytes();
   }
 
-  ChunkPlace place_of(int64_t item) const {
-    return loops_.place(item / (shape_.groups * shape_.chunks),
-                        item / shape_.groups % shape_.chunks);
-  }
-
   void fetch_item(void* const* buffers, int64_t item) const {
     const int64_t group = item % shape_.groups;
-    const ChunkPlace place = place_of(item);
+    const ChunkPlace place = loops_.place_of(item);
     for (const size_t operand : {0, 1})
       loops_.fetch(buffers[operand], loops_.dtype, shape_.groups, group, shape_.keys, place);
     fetch_head(buffers, group * loops_.shared_heads(), place);
