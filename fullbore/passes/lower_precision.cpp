@@ -22,6 +22,30 @@ bool contracts_f32(const Graph& graph, const Node& node) {
   return node.op->is(Tag::contraction) && graph.type(node.inputs[0]).dtype == DType::f32;
 }
 
+// What a model remembers, or that with something new in it: State of role `stream`, moved at most.
+bool is_remembered(const Graph& graph, Value value) {
+  while (const Node* const maker = graph.producer_node(value)) {
+    if (!maker->op->is(Tag::movement) && !maker->op->is(Tag::identity)) return false;
+    value = maker->inputs[0];
+  }
+  const auto input = std::ranges::find(graph.inputs(), value, &Graph::Input::value);
+  return input != graph.inputs().end() && input->role == Role::stream;
+}
+
+// Multiplications with each element of a factor from which on it pays to cast that first, which moves one and a half times
+// the bytes that reading it does, and more if the result goes through memory.
+constexpr double kFewestUses = 8;
+
+// Keys and values of all places before a token: casting them anew for each takes longer than reading them wide.
+bool reads_more_than_it_multiplies(const Graph& graph, const Node& node) {
+  const double products = node_cost(graph, node).flops / 2;
+  for (size_t i = 0; i < std::min(node.inputs.size(), node.op->factors); ++i)
+    if (products < kFewestUses * static_cast<double>(graph.type(node.inputs[i]).elements()) &&
+        is_remembered(graph, node.inputs[i]))
+      return true;
+  return false;
+}
+
 void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node, DType low,
                        const std::vector<bool>& kept) {
   const Origin origin(rewriter.builder(), node);
@@ -43,7 +67,8 @@ Graph lower(const Graph& graph, const Target& target, int carried) {
   const std::vector<bool> kept = kept_values(graph, carried);
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
-    if (contracts_f32(graph, node) && !stays_f32(node, target))
+    if (contracts_f32(graph, node) && !stays_f32(node, target) &&
+        !reads_more_than_it_multiplies(graph, node))
       lower_contraction(rewriter, graph, node, target.precision, kept);
     else
       rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {
