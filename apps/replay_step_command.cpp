@@ -28,7 +28,7 @@ class StepMemory {
       const std::vector<char> bytes = loaded.inputs[i].bytes();
       void* place = nullptr;
       if (is_state(inputs[i].role)) {
-        place = state_.data(state_.find(inputs[i].name));
+        place = state_.mutable_data(state_.find(inputs[i].name));
       } else {
         memory_.emplace_back(std::aligned_alloc(64, (bytes.size() + 64) / 64 * 64), std::free);
         place = memory_.back().get();

@@ -48,7 +48,7 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
     if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
     const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema";
     slots.push_back({averaged ? average_name(entry.name) : entry.name, entry.type,
-                     state.data(static_cast<int>(i))});
+                     state.mutable_data(static_cast<int>(i))});
   }
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
   return state;

@@ -203,7 +203,7 @@ void HuggingFaceGpt2::fill(const LanguageModelConfig& model, State& state) const
       continue;
     }
     // A shorter context takes the first positions.
-    const std::span<float> place = state.span<float>(name.ours);
+    const std::span<float> place = state.mutable_span<float>(name.ours);
     std::copy_n(values.begin(), place.size(), place.begin());
   }
   const std::optional<HuggingFaceTensors::Tensor> head = tensors_.find(kHuggingFaceHead);

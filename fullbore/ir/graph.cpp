@@ -16,6 +16,7 @@ std::string_view role_name(Role role) {
     case Role::average: return "average";
     case Role::control: return "control";
     case Role::stream: return "stream";
+    case Role::copy: return "copy";
     case Role::local: return "local";
   }
   FB_CHECK(false, "role {}", static_cast<int>(role));

@@ -21,7 +21,7 @@ struct Value {
   auto operator<=>(const Value&) const = default;
 };
 
-/// What a graph's input is to the step. All but `batch` and `local` are State and persist.
+/// What a graph's input is to the step. All but `batch`, `copy` and `local` are State and persist.
 enum class Role : uint8_t {
   batch,      ///< handed over anew for each step
   parameter,  ///< trained
@@ -30,10 +30,14 @@ enum class Role : uint8_t {
   average,    ///< exponential moving averages of parameters
   control,    ///< scalars: step, seed, loss scale, counters
   stream,     ///< recurrent state carried from batch to batch, caches
-  local       ///< input of a loop's body
+  copy,  ///< a parameter in the form that products read (passes/weight_copy.h): with State, but never saved
+  local  ///< input of a loop's body
 };
 std::string_view role_name(Role role);
-inline bool is_state(Role role) { return role != Role::batch && role != Role::local; }
+/// Does it persist from step to step, saved or not?
+inline bool is_kept(Role role) { return role != Role::batch && role != Role::local; }
+/// Is it saved and restored?
+inline bool is_state(Role role) { return is_kept(role) && role != Role::copy; }
 
 /// One application of an op. Immutable once in a graph.
 struct Node {

@@ -196,7 +196,7 @@ class Parser {
   Role role() {
     const std::string name = word();
     for (Role candidate : {Role::batch, Role::parameter, Role::frozen, Role::moment, Role::average,
-                           Role::control, Role::stream, Role::local})
+                           Role::control, Role::stream, Role::copy, Role::local})
       if (role_name(candidate) == name) return candidate;
     fail(fmt::format("unknown role '{}'", name));
   }

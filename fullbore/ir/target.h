@@ -37,6 +37,9 @@ struct PackingTarget {
     /// Rows of a product from which on panels that are there already are faster than the matrix as it lies.
     int64_t fewest_rows = 1;
     int64_t fewest_rows_transposed = 1;  ///< the same if it lies transposed
+    /// Is one reader enough for panels that are made once for all runs? Not if they are as many bytes or more that a
+    /// product waits for, in memory beside the matrix.
+    bool kept_for_one = false;
     auto operator<=>(const Layout&) const = default;
   };
   std::map<DType, Layout> layouts = {};  ///< by dtype of the matrix; none: there is no such kernel
@@ -57,6 +60,8 @@ struct Target {
   int threads = 1;
   EpilogueTarget epilogues = {};
   PackingTarget packing = {};
+  /// Are inputs of role `copy` kept from run to run, and made anew when somebody has written what they are copies of?
+  bool keeps_copies = false;
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/lower_precision.h).

@@ -55,7 +55,7 @@ std::string verify_interface(const Graph& graph) {
     if (output.updates >= static_cast<int>(graph.inputs().size()))
       return fmt::format("output '{}' updates input {}", output.name, output.updates);
     const Graph::Input& input = graph.inputs()[static_cast<size_t>(output.updates)];
-    if (!is_state(input.role))
+    if (!is_kept(input.role))
       return fmt::format("output '{}' updates '{}', which is no State", output.name, input.name);
     if (graph.type(input.value) != graph.type(output.value))
       return fmt::format("output '{}' of {} updates '{}' of {}", output.name,

@@ -10,21 +10,10 @@
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/rewriter.h"
+#include "fullbore/passes/weight_copy.h"
 
 namespace fullbore {
 namespace {
-
-/// How a matrix lies in panels: the attributes of pack_panels.
-struct Packing {
-  bool transposed = false;
-  int64_t panel = 1;
-  int64_t pair = 1;
-
-  auto operator<=>(const Packing&) const = default;
-  Attributes attributes() const {
-    return {{"transposed", transposed}, {"panel", panel}, {"pair", pair}};
-  }
-};
 
 // How the target would have the right operand of a product, if panels make the product faster.
 std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Target& target) {
@@ -51,6 +40,28 @@ struct Source {
   auto key(const Packing& packing) const { return std::tuple(scope, value.id, packing); }
 };
 
+/// The inputs of a graph of whose values copies can be kept, where the target keeps any.
+class Copied {
+ public:
+  struct Input {
+    WeightCopy copy;
+    std::optional<Value> update;  ///< what replaces it in this graph
+  };
+
+  Copied(const Graph& graph, const Target& target) {
+    for (size_t i = 0; target.keeps_copies && i < graph.inputs().size(); ++i)
+      if (const auto copy = copied_by(graph.inputs()[i]))
+        inputs_[graph.inputs()[i].value] = {*copy, update_of(graph, static_cast<int>(i))};
+  }
+  const Input* find(Value value) const {
+    const auto found = inputs_.find(value);
+    return found == inputs_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::map<Value, Input> inputs_;
+};
+
 /// The sources of a graph's or a body's values.
 class Scope {
  public:
@@ -73,6 +84,7 @@ class Scope {
     return found != captured_.end() ? found->second : Source{number_, value, trips_};
   }
   double trips() const { return trips_; }
+  bool is_outermost() const { return number_ == 0; }
 
  private:
   int number_;
@@ -84,13 +96,19 @@ class Scope {
 /// in which both this and the rewriting meet them.
 class Uses {
  public:
-  Uses(const Graph& graph, const Target& target) : target_(target) { count(graph, Scope(0, 1)); }
+  Uses(const Graph& graph, const Target& target) : target_(target), copied_(graph, target) {
+    count(graph, Scope(0, 1));
+  }
 
-  bool are_enough(const Source& source, const Packing& packing) const {
+  bool are_enough(const Source& source, const Packing& packing, bool kept_for_one) const {
     const auto found = uses_.find(source.key(packing));
-    return found != uses_.end() &&
+    if (found == uses_.end()) return false;
+    // Panels of what is never replaced are made once and serve every run.
+    const Copied::Input* const copied = source.scope == 0 ? copied_.find(source.value) : nullptr;
+    return (copied && !copied->update && kept_for_one) ||
            found->second >= static_cast<double>(target_.packing.fewest_uses);
   }
+  const Copied& copied() const { return copied_; }
 
  private:
   void count(const Graph& graph, const Scope& scope) {
@@ -105,6 +123,7 @@ class Uses {
   }
 
   const Target& target_;
+  const Copied copied_;
   int bodies_ = 0;
   std::map<std::tuple<int, int32_t, Packing>, double> uses_;
 };
@@ -135,16 +154,20 @@ class Packed {
         continue;
       }
       const auto packing = packing_of(graph_, node, target_);
-      if (packing && uses_.are_enough(scope_.source(node.inputs[1]), *packing))
+      if (packing && uses_.are_enough(scope_.source(node.inputs[1]), *packing, kept_for_one(node)))
         multiply(node, *packing);
       else
         rewriter_.copy(node);
     }
-    return rewriter_.finish();
+    return finish();
   }
   const std::vector<Wanted>& wanted() const { return wanted_; }
 
  private:
+  bool kept_for_one(const Node& node) const {
+    return target_.packing.layouts.at(graph_.type(node.inputs[1]).dtype).kept_for_one;
+  }
+
   void multiply(const Node& node, const Packing& packing) {
     const Origin origin(rewriter_.builder(), node);
     const Tensor b = panels(node.inputs[1], packing);
@@ -165,16 +188,38 @@ class Packed {
     GraphBuilder& builder = rewriter_.builder();
     const Tensor matrix = rewriter_.tensor(value);
     const auto captured = captured_.find(value);
-    if (captured == captured_.end())
+    const Copied::Input* const copied =
+        scope_.is_outermost() ? uses_.copied().find(value) : nullptr;
+    if (captured == captured_.end() && !copied)
       return known = builder.emit_one("pack_panels", {matrix}, packing.attributes(), {});
     const OpDef& op = get_op("pack_panels");
     const TensorType type =
-        op.infer({op, std::span(&captured->second, 1), packing.attributes(), nullptr, {}}).front();
+        op.infer({op, std::span(&matrix.type(), 1), packing.attributes(), nullptr, {}}).front();
+    if (copied) {
+      WeightCopy copy = copied->copy;
+      copy.packing = packing;
+      known = builder.input(copy.name(), Role::copy, type);
+      if (copied->update) updates_.push_back({copy, *copied->update});
+      return known;
+    }
     size_t number = wanted_.size();
     while (graph_.find_input(fmt::format("panels{}", number)) >= 0) ++number;
     known = builder.input(fmt::format("panels{}", number), Role::local, type);
     wanted_.push_back({value, packing});
     return known;
+  }
+
+  Graph finish() {
+    GraphBuilder& builder = rewriter_.builder();
+    std::vector<Tensor> panels;
+    for (const auto& [copy, value] : updates_) panels.push_back(copy.pack(rewriter_.tensor(value)));
+    for (const Graph::Output& output : graph_.outputs())
+      builder.output(output.name, rewriter_.tensor(output.value), output.updates);
+    for (size_t i = 0; i < panels.size(); ++i) {
+      const std::string name = updates_[i].first.name();
+      builder.output(name, panels[i], builder.graph().find_input(name));
+    }
+    return builder.take();
   }
 
   void rewrite_loop(const Node& node) {
@@ -235,6 +280,7 @@ class Packed {
   Rewriter rewriter_;
   std::map<std::pair<Value, Packing>, Tensor> panels_;
   std::vector<Wanted> wanted_;
+  std::vector<std::pair<WeightCopy, Value>> updates_;  ///< of copies in panels, and what is packed
 };
 
 }  // namespace
@@ -243,7 +289,8 @@ Graph pack_factors(const Graph& graph, const Target& target) {
   if (target.packing.layouts.empty()) return graph;
   const Uses uses(graph, target);
   int bodies = 0;
-  return Packed(graph, target, uses, Scope(0, 1), bodies, {}).run();
+  const Graph packed = Packed(graph, target, uses, Scope(0, 1), bodies, {}).run();
+  return without_abandoned_copies(packed, graph);
 }
 
 }  // namespace fullbore

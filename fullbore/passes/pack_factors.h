@@ -15,6 +15,11 @@ namespace fullbore {
 /// here    after the passes that look for products of matrices by matrices; before fuse_epilogues, which
 ///         puts kernels behind either
 ///
+/// Where the target keeps copies (passes/weight_copy.h) and the matrix is a parameter or its low copy, the panels are a
+/// copy too. What the graph updates is packed behind its update, and must be read as often as anything else to be worth
+/// it; what it leaves alone is packed once for all runs, and then one reader is enough. A low copy that only its panels
+/// are made of goes.
+///
 /// What is few and what is often is the target's to say (PackingTarget). The panels are the very copies that
 /// the products' kernels make, so the bits are the same, except where a product of few rows would have
 /// been made without panels. They take as much memory as the matrix, as long as they are read, whether

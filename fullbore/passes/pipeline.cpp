@@ -15,6 +15,7 @@
 #include "fullbore/passes/fuse_epilogues.h"
 #include "fullbore/passes/gather_products.h"
 #include "fullbore/passes/hoist_invariants.h"
+#include "fullbore/passes/keep_copies.h"
 #include "fullbore/passes/lower_precision.h"
 #include "fullbore/passes/merge_common.h"
 #include "fullbore/passes/narrow_stacks.h"
@@ -104,6 +105,10 @@ const std::vector<Pass>& pipeline() {
        gather_products},
       {"accumulate_products", "sums that loops carry are added to by the products themselves",
        "before fuse, which would make a kernel of the addition", true, accumulate_products},
+      {"keep_copies", "weights are read from copies that the optimiser's sweep keeps in step",
+       "after removal, which leaves only what is read; before fuse, which takes the casts of new "
+       "values into the sweep",
+       true, keep_copies},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
       {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",

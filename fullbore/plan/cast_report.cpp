@@ -8,6 +8,7 @@
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/passes/weight_copy.h"
 
 namespace fullbore {
 namespace {
@@ -32,6 +33,7 @@ class Casts {
   }
 
   void collect() {
+    collect_copies();
     for (const Node& node : graph_.nodes()) {
       if (is_loop(node)) {
         Casts(*node.body, uses_).collect();
@@ -86,9 +88,44 @@ class Casts {
     return maker && maker->op->is(Tag::identity) ? root_of(maker->inputs[0]) : value;
   }
 
+  // The copy of a parameter that the value becomes, or none.
+  const Graph::Input* copy_updated_by(Value value) const {
+    for (const Graph::Output& output : graph_.outputs())
+      if (output.value == value && output.updates >= 0)
+        if (const auto& input = graph_.inputs()[static_cast<size_t>(output.updates)];
+            input.role == Role::copy)
+          return &input;
+    return nullptr;
+  }
+
+  // Copies that the graph only reads: the runtime makes them.
+  void collect_copies() {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      const Graph::Input& input = graph_.inputs()[i];
+      if (input.role != Role::copy || update_of(graph_, static_cast<int>(i))) continue;
+      const auto copy = WeightCopy::parse(input.name);
+      const int parameter = copy ? graph_.find_input(copy->parameter) : -1;
+      if (parameter < 0) continue;
+      const Value from = graph_.inputs()[static_cast<size_t>(parameter)].value;
+      uses_.push_back({graph_.type(from),
+                       {copy->dtype.value_or(graph_.type(from).dtype), {}},
+                       name_of(from),
+                       "kept for all runs: " + reason(input.value),
+                       false});
+    }
+  }
+
+  std::string reason_of_copy(const Graph::Input& copy) const {
+    return "the next run: " + reason(copy.value);
+  }
+
   std::string reason(Value value) const {
+    if (const Graph::Input* const copy = copy_updated_by(value)) return reason_of_copy(*copy);
     std::vector<const Node*> found;
     collect_readers(value, found);
+    for (const Node* const reader : found)  // which packs the copy
+      if (const Graph::Input* const copy = copy_updated_by(reader->outputs[0]))
+        return reason_of_copy(*copy);
     const auto product = std::find_if(found.begin(), found.end(),
                                       [&](const Node* node) { return multiplies(*node, value); });
     if (product != found.end())

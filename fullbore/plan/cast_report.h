@@ -15,7 +15,8 @@ struct CastUse {
   bool in_memory = false;  ///< a launch of its own; else where a kernel reads or stores
 };
 
-/// Every cast between floating dtypes, those of loops' bodies and of kernels included, in order.
+/// Every cast between floating dtypes, those of loops' bodies and of kernels included, in order, behind those of
+/// parameters that the graph reads as copies and leaves alone.
 std::vector<CastUse> casts_of(const Graph& graph);
 /// A line for each, and their sum.
 std::string casts_text(const Graph& graph);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -80,11 +82,16 @@ int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   int64_t arena = 0;
   int64_t state = 0;
   int64_t own = 0;
+  std::map<std::string, int64_t> copies;
   for (const Plan* plan : plans) {
+    for (const Graph::Input& input : plan->graph.inputs())
+      if (input.role == Role::copy)
+        copies[input.name] = aligned_bytes(plan->graph.type(input.value).bytes());
     arena = std::max(arena, plan->arena_bytes);
     state = std::max(state, plan->state_bytes);
-    own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes;
+    own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes - plan->copy_bytes;
   }
+  for (const auto& [name, bytes] : copies) own += bytes;
   return arena + state + own;
 }
 
@@ -118,10 +125,10 @@ std::string_view space_name(Space space) {
 
 std::string plan_text(const Plan& plan) {
   std::string text = fmt::format(
-      "plan \"{}\": {} kernels, {} buffers\n  arena {}, state {}, batch {}, results {}, "
+      "plan \"{}\": {} kernels, {} buffers\n  arena {}, state {}, copies {}, batch {}, results {}, "
       "constants {}: peak {} bytes\n",
       plan.graph.name(), plan.kernels.size(), plan.buffers.size(), plan.arena_bytes,
-      plan.state_bytes, plan.batch_bytes, plan.result_bytes, plan.constants.size(),
+      plan.state_bytes, plan.copy_bytes, plan.batch_bytes, plan.result_bytes, plan.constants.size(),
       plan.peak_bytes());
   print_steps(plan, plan.graph, plan.steps, 1, text);
   for (size_t i = 0; i < plan.buffers.size(); ++i) {

@@ -79,12 +79,13 @@ struct Plan {
   std::vector<char> constants;      ///< contents of Space::constant
 
   int64_t arena_bytes = 0;
-  int64_t state_bytes = 0;
+  int64_t state_bytes = 0;  ///< copies of parameters left out
+  int64_t copy_bytes = 0;   ///< of inputs of role `copy`, with State
   int64_t batch_bytes = 0;
   int64_t result_bytes = 0;
-  /// Arena, State, batch, constants and results together: the planned peak.
+  /// Arena, State, copies, batch, constants and results together: the planned peak.
   int64_t peak_bytes() const {
-    return arena_bytes + state_bytes + batch_bytes + result_bytes +
+    return arena_bytes + state_bytes + copy_bytes + batch_bytes + result_bytes +
            static_cast<int64_t>(constants.size());
   }
   double flops = 0;
@@ -92,7 +93,7 @@ struct Plan {
 };
 
 /// The planned peak of programs that run by turns on one State and in one arena: the largest of each,
-/// and everybody's batch, results and constants.
+/// every copy once, and everybody's batch, results and constants.
 int64_t shared_peak_bytes(std::span<const Plan* const> plans);
 
 struct PlanOptions {

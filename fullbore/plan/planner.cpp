@@ -266,10 +266,12 @@ void Planner::plan_step() {
   for (size_t i = 0; i < plan_.graph.inputs().size(); ++i) {
     const Graph::Input& input = plan_.graph.inputs()[i];
     const int64_t bytes = plan_.graph.type(input.value).bytes();
-    const bool state = is_state(input.role);
+    const bool state = is_kept(input.role);
     const int buffer = new_buffer(state ? Space::state : Space::batch, bytes, input.name);
     plan_.buffers.back().index = static_cast<int>(i);
-    (state ? plan_.state_bytes : plan_.batch_bytes) += aligned_bytes(bytes);
+    (input.role == Role::copy ? plan_.copy_bytes
+     : state                  ? plan_.state_bytes
+                              : plan_.batch_bytes) += aligned_bytes(bytes);
     level.bind(input.value, buffer, true);
   }
   compile_kernels(level);

@@ -17,6 +17,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/passes/weight_copy.h"
 
 namespace fullbore {
 namespace {
@@ -245,6 +246,12 @@ std::string compare(const Graph& graph, const Node& node, size_t output,
   return "";
 }
 
+const void* kept(State& state, const Graph& graph, const Graph::Input& input) {
+  if (input.role != Role::copy) return state.data(state.find(input.name));
+  const int parameter = state.find(WeightCopy::parse(input.name)->parameter);
+  return state.copy_data(state.add_copy(input.name, graph.type(input.value), parameter));
+}
+
 }  // namespace
 
 std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal> inputs, Team& team,
@@ -255,10 +262,11 @@ std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal>
   std::vector<const void*> batch;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Graph::Input& input = graph.inputs()[i];
+    if (input.role == Role::copy) continue;
     const std::vector<char> bytes = inputs[i].bytes();
     if (is_state(input.role)) {
-      if (!bytes.empty())
-        std::memcpy(state.data(state.find(input.name)), bytes.data(), bytes.size());
+      void* const place = state.mutable_data(state.find(input.name));
+      if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
       continue;
     }
     memory.emplace_back(std::aligned_alloc(64, (bytes.size() + 64) / 64 * 64));
@@ -272,10 +280,21 @@ std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal>
     const void* data =
         output.updates < 0
             ? program.result(static_cast<int>(i))
-            : state.data(state.find(graph.inputs()[static_cast<size_t>(output.updates)].name));
+            : kept(state, graph, graph.inputs()[static_cast<size_t>(output.updates)]);
     outputs.push_back(Literal::from_bytes(graph.type(output.value), data));
   }
   return outputs;
+}
+
+std::vector<Literal> copies_of(const Graph& graph, std::span<const Literal> inputs) {
+  const std::optional<Graph> copying = copying_graph(graph);
+  if (!copying) return {};
+  std::vector<Literal> operands;
+  for (const Graph::Input& input : copying->inputs())
+    operands.push_back(input.role == Role::copy
+                           ? Literal(copying->type(input.value))
+                           : inputs[static_cast<size_t>(graph.find_input(input.name))]);
+  return interpret(*copying, operands);
 }
 
 Graph with_all_values(const Graph& graph) {
@@ -297,6 +316,10 @@ std::string first_difference(const Graph& graph, std::span<const Literal> inputs
   const Graph visible = with_all_values(optimised);
   std::vector<Literal> rounded(inputs.begin(), inputs.end());
   for (Literal& input : rounded) input.round();
+  for (Literal& copy : copies_of(optimised, rounded)) {
+    copy.round();
+    rounded.push_back(std::move(copy));
+  }
   const std::vector<Literal> outputs = run_on_backend(visible, rounded, team, as_is);
 
   std::vector<const Literal*> values(static_cast<size_t>(visible.value_count()), nullptr);

@@ -11,9 +11,14 @@
 namespace fullbore {
 
 /// Runs a graph once on a backend: compiles it, fills State and batch from `inputs` (one literal per
-/// graph input), replays, and returns one literal per graph output (State outputs from the State).
+/// graph input, those of copies left out), replays, and returns one literal per graph output (State outputs from
+/// the State).
 std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal> inputs, Team& team,
                                     const CompileOptions& options);
+
+/// What the interpreter makes of the parameters that the graph reads copies of, in the order of these inputs, which
+/// are its last ones; `inputs` are those before.
+std::vector<Literal> copies_of(const Graph& graph, std::span<const Literal> inputs);
 
 /// The same graph with every value of its outermost level as an output, so that each can be seen.
 Graph with_all_values(const Graph& graph);

@@ -85,6 +85,7 @@ class Compilation {
 Target compile_target(const Backend& backend, const CompileOptions& options, int workers) {
   Target target = backend.target();
   target.threads = workers;
+  target.keeps_copies = true;
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
   target.recompute = options.recompute;

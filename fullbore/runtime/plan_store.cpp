@@ -17,8 +17,8 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// All of it. A member that is new must be put into the text, or plans for other targets would be taken:
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
-  const auto& [name, claimed, native_bf16, threads, epilogues, packing, precision, fp32_scopes,
-               recompute, arena_bytes] = target;
+  const auto& [name, claimed, native_bf16, threads, epilogues, packing, keeps_copies, precision,
+               fp32_scopes, recompute, arena_bytes] = target;
   const auto& [factors, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
   std::string claims;
@@ -31,14 +31,15 @@ std::string text_of(const Target& target) {
   for (const DType dtype : factors) claims += fmt::format(" {}", dtype_name(dtype));
   claims += fmt::format(" of {} rows {} near, packing", fewest_rows, near_bytes);
   for (const auto& [dtype, layout] : layouts) {
-    const auto& [columns, pair, rows, rows_transposed] = layout;
-    claims +=
-        fmt::format(" {} {} {} {} {}", dtype_name(dtype), columns, pair, rows, rows_transposed);
+    const auto& [columns, pair, rows, rows_transposed, kept_for_one] = layout;
+    claims += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, pair, rows,
+                          rows_transposed, kept_for_one);
   }
   claims += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
-  return fmt::format("{} claims {} bf16 {} threads {} precision {} fp32 {} recompute {} arena {}",
-                     name, claims, native_bf16, threads, dtype_name(precision), fp32_scopes,
-                     static_cast<int>(recompute), arena_bytes);
+  return fmt::format(
+      "{} claims {} bf16 {} threads {} copies {} precision {} fp32 {} recompute {} arena {}", name,
+      claims, native_bf16, threads, keeps_copies, dtype_name(precision), fp32_scopes,
+      static_cast<int>(recompute), arena_bytes);
 }
 
 /// Likewise.

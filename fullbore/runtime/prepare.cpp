@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fullbore/base/threads.h"
+#include "fullbore/passes/weight_copy.h"
 
 namespace fullbore {
 
@@ -17,10 +18,19 @@ PreparedProgram prepare_program(const Graph& graph, const CompileOptions& option
   CompileReport report;
   Plan plan = compile_plan(graph, *backend, options, workers, &report);
   const auto start = std::chrono::steady_clock::now();
+  std::optional<Plan> copies;
+  if (const auto copying = copying_graph(plan.graph)) {
+    // It is made as fast as it would be read from plan_folder, and has no product that precision is about.
+    const CompileOptions as_it_is{.backend = options.backend,
+                                  .passes = {.disabled = {"keep_copies"}},
+                                  .reuse_memory = options.reuse_memory,
+                                  .decomposed = options.decomposed};
+    copies = compile_plan(*copying, *backend, as_it_is, workers);
+  }
   backend->finish();
   report.plan_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return {std::move(plan), std::move(report)};
+  return {std::move(plan), std::move(copies), std::move(report)};
 }
 
 std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> graphs,

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,7 +11,9 @@ namespace fullbore {
 /// What of a program needs no State: its plan, whose kernels can run.
 struct PreparedProgram {
   Plan plan;
-  CompileReport report;
+  std::optional<Plan>
+      copies;  ///< makes what the plan reads copies of, if it reads any (copying_graph())
+  CompileReport report = {};
 };
 
 PreparedProgram prepare_program(const Graph& graph, const CompileOptions& options, int workers);

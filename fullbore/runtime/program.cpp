@@ -8,13 +8,16 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/passes/weight_copy.h"
 #include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {
 
 struct Program::Implementation {
-  Implementation(Plan p, State& state, Team& team, std::shared_ptr<Arena> shared_arena)
-      : plan(std::move(p)),
+  Implementation(PreparedProgram prepared, State& bound, Team& team,
+                 std::shared_ptr<Arena> shared_arena)
+      : plan(std::move(prepared.plan)),
+        state(bound),
         arena(shared_arena ? std::move(shared_arena) : std::make_shared<Arena>()) {
     arena->reserve(plan.arena_bytes);
     results = allocate_or_throw(plan.result_bytes);
@@ -22,10 +25,14 @@ struct Program::Implementation {
     if (!plan.constants.empty())
       std::memcpy(constants.get(), plan.constants.data(), plan.constants.size());
     pointers.resize(plan.buffers.size(), nullptr);
-    for (size_t i = 0; i < plan.buffers.size(); ++i) bind(static_cast<int>(i), state);
+    for (size_t i = 0; i < plan.buffers.size(); ++i) bind(static_cast<int>(i));
     bind_arena();
+    list_writes();
+    if (prepared.copies)
+      copies = std::make_unique<Implementation>(
+          PreparedProgram{std::move(*prepared.copies), {}, {}}, state, team, arena);
     for (size_t i = 0; i < plan.graph.inputs().size(); ++i)
-      if (!is_state(plan.graph.inputs()[i].role))
+      if (!is_kept(plan.graph.inputs()[i].role))
         batch.push_back(buffer_of_input(static_cast<int>(i)));
     replay = std::make_unique<Replay>(plan, pointers, team);
   }
@@ -37,14 +44,14 @@ struct Program::Implementation {
     FB_CHECK(false, "batch input {} has no buffer", index);
   }
 
-  void bind(int index, State& state) {
+  void bind(int index) {
     const Buffer& buffer = plan.buffers[static_cast<size_t>(index)];
     void*& pointer = pointers[static_cast<size_t>(index)];
     switch (buffer.space) {
       case Space::arena: break;  // bind_arena()
       case Space::result: pointer = results.get() + buffer.offset; break;
       case Space::constant: pointer = constants.get() + buffer.offset; break;
-      case Space::state: pointer = state_pointer(buffer.index, state); break;
+      case Space::state: pointer = state_pointer(buffer.index); break;
       case Space::batch:
       case Space::slice: break;  // set at each run, at each trip
     }
@@ -58,9 +65,10 @@ struct Program::Implementation {
     arena_data = data;
   }
 
-  void* state_pointer(int input_index, State& state) const {
+  void* state_pointer(int input_index) {
     const Graph::Input& input = plan.graph.inputs()[static_cast<size_t>(input_index)];
     const int entry = state.find(input.name);
+    if (input.role == Role::copy && entry < 0) return copy_pointer(input);
     if (entry < 0)
       throw UsageError(fmt::format("the program '{}' needs State '{}' {}, which does not exist",
                                    plan.graph.name(), input.name,
@@ -70,10 +78,44 @@ struct Program::Implementation {
       throw UsageError(fmt::format("the program '{}' needs State '{}' as {}, it is {}",
                                    plan.graph.name(), input.name,
                                    plan.graph.type(input.value).text(), found.text()));
-    return state.data(entry);
+    return state.mutable_data(entry);
+  }
+
+  void* copy_pointer(const Graph::Input& input) {
+    const auto what = WeightCopy::parse(input.name);
+    FB_CHECK(what && state.find(what->parameter) >= 0, "'{}' is a copy of no State", input.name);
+    const int copy =
+        state.add_copy(input.name, plan.graph.type(input.value), state.find(what->parameter));
+    read_copies.push_back(copy);
+    return state.copy_data(copy);
+  }
+
+  /// What a run writes.
+  void list_writes() {
+    for (const Graph::Output& output : plan.graph.outputs()) {
+      if (output.updates < 0) continue;
+      const Graph::Input& input = plan.graph.inputs()[static_cast<size_t>(output.updates)];
+      if (const int entry = state.find(input.name); entry >= 0)
+        written_entries.push_back(entry);
+      else
+        written_copies.push_back(
+            state.add_copy(input.name, plan.graph.type(input.value),
+                           state.find(WeightCopy::parse(input.name)->parameter)));
+    }
+  }
+
+  void run() {
+    if (copies &&
+        std::ranges::any_of(read_copies, [&](int copy) { return state.is_outdated(copy); }))
+      copies->run();
+    if (arena->data() != arena_data) bind_arena();
+    replay->run();
+    for (const int entry : written_entries) state.mutable_data(entry);
+    for (const int copy : written_copies) state.copy_was_made(copy);
   }
 
   Plan plan;
+  State& state;
   std::shared_ptr<Arena> arena;
   const char* arena_data = nullptr;  ///< where its buffers are bound
   TensorMemory results;
@@ -81,6 +123,10 @@ struct Program::Implementation {
   std::vector<void*> pointers;
   std::vector<int> batch;
   std::unique_ptr<Replay> replay;
+  std::vector<int> read_copies;
+  std::vector<int> written_entries;
+  std::vector<int> written_copies;         ///< of what is written, or of what is not
+  std::unique_ptr<Implementation> copies;  ///< makes those that are read
 };
 
 Program::Program(std::unique_ptr<Implementation> implementation)
@@ -100,7 +146,7 @@ Program Program::compile(const Graph& graph, State& state, Team& team,
 Program Program::bind(PreparedProgram prepared, State& state, Team& team,
                       std::shared_ptr<Arena> arena) {
   return Program(
-      std::make_unique<Implementation>(std::move(prepared.plan), state, team, std::move(arena)));
+      std::make_unique<Implementation>(std::move(prepared), state, team, std::move(arena)));
 }
 
 void Program::run(std::span<const void* const> batch) {
@@ -110,8 +156,7 @@ void Program::run(std::span<const void* const> batch) {
   // Kernels take one table for what they read and write; batch inputs are never written.
   for (size_t i = 0; i < batch.size(); ++i)
     self.pointers[static_cast<size_t>(self.batch[i])] = const_cast<void*>(batch[i]);
-  if (self.arena->data() != self.arena_data) self.bind_arena();
-  self.replay->run();
+  self.run();
 }
 
 const Plan& Program::plan() const { return implementation_->plan; }

@@ -15,7 +15,8 @@
 namespace fullbore {
 
 /// A compiled step, bound to a State: replayed any number of times without allocating.
-/// The State and the Team must outlive it and stay where they are.
+/// The State and the Team must outlive it and stay where they are. What it reads copies of is copied when that has been
+/// written since, be it by other programs or by hand (State::mutable_data).
 class Program {
  public:
   /// Graph -> passes -> plan -> arena. State entries are bound by name, those in 8 bits too

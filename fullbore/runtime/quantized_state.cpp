@@ -43,15 +43,15 @@ State quantized_state(const State& from, std::vector<StateEntry> entries) {
     if (const int same = from.find(entry.name); same >= 0) {
       FB_CHECK(from.entries()[static_cast<size_t>(same)].type == entry.type, "'{}' differs",
                entry.name);
-      std::memcpy(state.data(static_cast<int>(i)), from.data(same),
+      std::memcpy(state.mutable_data(static_cast<int>(i)), from.data(same),
                   static_cast<size_t>(entry.type.bytes()));
     }
     const std::string name = parameter_of(entry);
     if (name.empty() || from.find(name) < 0) continue;
     const Shape& shape = entry.type.shape;
     if (!quantize_rows(from.span<float>(name).data(), shape[0], shape[1],
-                       static_cast<int8_t*>(state.data(static_cast<int>(i))),
-                       state.span<float>(int8_scale_name(name)).data()))
+                       static_cast<int8_t*>(state.mutable_data(static_cast<int>(i))),
+                       state.mutable_span<float>(int8_scale_name(name)).data()))
       throw NumericalError(
           fmt::format("'{}' {} has a value that is not finite: it has no 8-bit form", name,
                       TensorType{DType::f32, shape}.text()));

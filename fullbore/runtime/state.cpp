@@ -18,6 +18,7 @@ int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 
 State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
   pointers_.resize(entries_.size());
+  writes_.resize(entries_.size(), 1);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const StateEntry& entry = entries_[i];
     FB_CHECK(names_.emplace(entry.name, static_cast<int>(i)).second, "State '{}' twice",
@@ -32,11 +33,12 @@ State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
   for (Arena& arena : arenas_) {
     TensorMemory memory = allocate_tensor_memory(arena.bytes);
     if (!memory) throw std::bad_alloc();
-    arena.data = memory.get();
+    char* const data = memory.get();
+    arena.data = data;
     memory_.push_back(std::move(memory));
     int64_t offset = 0;
     for (int entry : arena.entries) {
-      pointers_[static_cast<size_t>(entry)] = arena.data + offset;
+      pointers_[static_cast<size_t>(entry)] = data + offset;
       offset += aligned(entries_[static_cast<size_t>(entry)].type.bytes());
     }
   }
@@ -45,6 +47,39 @@ State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
 int State::find(std::string_view name) const {
   const auto found = names_.find(name);
   return found == names_.end() ? -1 : found->second;
+}
+
+void* State::mutable_data(int entry) {
+  ++writes_[static_cast<size_t>(entry)];
+  return pointers_[static_cast<size_t>(entry)];
+}
+
+int State::add_copy(std::string_view name, const TensorType& type, int entry) {
+  const auto known = std::ranges::find(copies_, name, &Copy::name);
+  if (known != copies_.end()) {
+    FB_CHECK(known->type == type && known->entry == entry, "'{}' is {}", name, known->type.text());
+    return static_cast<int>(known - copies_.begin());
+  }
+  TensorMemory memory = allocate_tensor_memory(aligned(type.bytes()));
+  if (!memory) throw std::bad_alloc();
+  copies_.push_back({std::string(name), type, entry, 0, std::move(memory)});
+  return static_cast<int>(copies_.size() - 1);
+}
+
+bool State::is_outdated(int copy) const {
+  const Copy& found = copies_[static_cast<size_t>(copy)];
+  return found.made_of != writes_[static_cast<size_t>(found.entry)];
+}
+
+void State::copy_was_made(int copy) {
+  Copy& found = copies_[static_cast<size_t>(copy)];
+  found.made_of = writes_[static_cast<size_t>(found.entry)];
+}
+
+int64_t State::copy_bytes() const {
+  int64_t total = 0;
+  for (const Copy& copy : copies_) total += aligned(copy.type.bytes());
+  return total;
 }
 
 int State::require(std::string_view name) const {

@@ -22,12 +22,16 @@ struct StateEntry {
 /// Everything that persists from step to step: parameters, moments, averages, counters. Kept in one
 /// flat arena per (role, dtype), entries in the order given, each at a multiple of 64 bytes, so that
 /// one sweep updates all and one write saves all. Programs bind to entries by name.
+///
+/// Beside the entries, and of no concern to whoever saves or restores them, lie copies of parameters in the form in
+/// which programs read them (passes/weight_copy.h). State knows who has been written since a copy was made: so
+/// every way to write an entry goes through mutable_data() or mutable_span(), once for each time.
 class State {
  public:
   struct Arena {
     Role role;
     DType dtype;
-    char* data = nullptr;
+    const char* data = nullptr;
     int64_t bytes = 0;
     std::vector<int> entries;  ///< indices into entries(), in order of offset
   };
@@ -41,22 +45,51 @@ class State {
   const std::vector<StateEntry>& entries() const { return entries_; }
   const std::vector<Arena>& arenas() const { return arenas_; }
   int find(std::string_view name) const;  ///< index, or -1
-  void* data(int entry) const { return pointers_[static_cast<size_t>(entry)]; }
-  int64_t bytes() const;  ///< all arenas
+  const void* data(int entry) const { return pointers_[static_cast<size_t>(entry)]; }
+  /// To be written now: copies of the entry are out of date.
+  void* mutable_data(int entry);
+  int64_t bytes() const;  ///< all arenas, copies left out
 
   template <class T>
-  std::span<T> span(std::string_view name) const {
+  std::span<const T> span(std::string_view name) const {
     const int entry = require(name);
-    return {static_cast<T*>(data(entry)),
-            static_cast<size_t>(entries_[static_cast<size_t>(entry)].type.elements())};
+    return {static_cast<const T*>(data(entry)), elements(entry)};
+  }
+  template <class T>
+  std::span<T> mutable_span(std::string_view name) {
+    const int entry = require(name);
+    return {static_cast<T*>(mutable_data(entry)), elements(entry)};
   }
 
+  /// The copy of that name and type of an entry, made room for if there is none.
+  int add_copy(std::string_view name, const TensorType& type, int entry);
+  void* copy_data(int copy) const { return copies_[static_cast<size_t>(copy)].memory.get(); }
+  /// Has the entry been written since the copy was made of it?
+  bool is_outdated(int copy) const;
+  /// It has been made of the entry as it is.
+  void copy_was_made(int copy);
+  int64_t copy_bytes() const;
+
  private:
+  struct Copy {
+    std::string name;
+    TensorType type;
+    int entry = -1;
+    uint64_t made_of = 0;  ///< the entry's count of writes
+    TensorMemory memory;
+  };
+
   int require(std::string_view name) const;
+  size_t elements(int entry) const {
+    return static_cast<size_t>(entries_[static_cast<size_t>(entry)].type.elements());
+  }
+
   std::vector<StateEntry> entries_;
   std::vector<Arena> arenas_;
   std::vector<TensorMemory> memory_;
   std::vector<void*> pointers_;
+  std::vector<uint64_t> writes_;  ///< of each entry, from 1
+  std::vector<Copy> copies_;
   std::map<std::string, int, std::less<>> names_;
 };
 

@@ -114,7 +114,7 @@ std::string keep_bad_step(const std::string& folder, int64_t number, const Compi
   BadStep bad{number, step.graph(), options, {}, ""};
   for (const auto& [name, value] : step.results()) bad.results[name] = value;
   // The step's counter alone went on; random draws depend on it.
-  int64_t& counter = state.span<int64_t>("step")[0];
+  int64_t& counter = state.mutable_span<int64_t>("step")[0];
   --counter;
   bad.finding = first_non_finite(bad.graph, state, batch, team, options);
   ++counter;

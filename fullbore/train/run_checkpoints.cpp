@@ -19,11 +19,11 @@ bool is_checkpoint(const fs::path& path) {
 
 }  // namespace
 
-std::vector<TensorSlot> tensor_slots(const State& state) {
+std::vector<TensorSlot> tensor_slots(State& state) {
   std::vector<TensorSlot> slots;
   for (size_t i = 0; i < state.entries().size(); ++i)
-    slots.push_back(
-        {state.entries()[i].name, state.entries()[i].type, state.data(static_cast<int>(i))});
+    slots.push_back({state.entries()[i].name, state.entries()[i].type,
+                     state.mutable_data(static_cast<int>(i))});
   return slots;
 }
 

@@ -31,6 +31,6 @@ struct OpenedCheckpoint {
 OpenedCheckpoint open_checkpoint(const std::string& run_or_checkpoint);
 
 /// Places in State for restore().
-std::vector<TensorSlot> tensor_slots(const State& state);
+std::vector<TensorSlot> tensor_slots(State& state);
 
 }  // namespace fullbore

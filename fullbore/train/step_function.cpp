@@ -172,7 +172,7 @@ void start_averages(State& state) {
     if (entry.role != Role::parameter) continue;
     const int average = state.find(average_name(entry.name));
     if (average >= 0)
-      std::memcpy(state.data(average), state.data(static_cast<int>(i)),
+      std::memcpy(state.mutable_data(average), state.data(static_cast<int>(i)),
                   static_cast<size_t>(entry.type.bytes()));
   }
 }
@@ -183,10 +183,11 @@ State initial_state(const TracedStep& step, uint64_t seed, Team* team) {
     const StateEntry& entry = state.entries()[i];
     const Initializer& initializer = step.initializers.at(entry.name);
     if (initializer.kind == Initializer::Kind::zeros) continue;  // as State is from the beginning
-    initialize(initializer, entry.type, seed, entry.name, state.data(static_cast<int>(i)), team);
+    initialize(initializer, entry.type, seed, entry.name, state.mutable_data(static_cast<int>(i)),
+               team);
   }
   if (state.find("random.seed") >= 0)
-    state.span<int64_t>("random.seed")[0] = std::bit_cast<int64_t>(seed);
+    state.mutable_span<int64_t>("random.seed")[0] = std::bit_cast<int64_t>(seed);
   start_averages(state);
   return state;
 }

@@ -32,7 +32,7 @@ void begin_streams(State& state) {
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
     if (entry.role != Role::stream) continue;
-    auto* const rows = static_cast<char*>(state.data(static_cast<int>(i)));
+    auto* const rows = static_cast<char*>(state.mutable_data(static_cast<int>(i)));
     const auto bytes = static_cast<size_t>(entry.type.bytes());
     const bool generated = entry.name.starts_with(kGeneratedStreams);
     const int first =
@@ -69,7 +69,7 @@ void StreamStates::put_to(State& state) const {
     const int entry = state.find(tensor.name);
     FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
              "no State '{}' {}", tensor.name, tensor.type.text());
-    std::memcpy(state.data(entry), tensor.bytes.data(), tensor.bytes.size());
+    std::memcpy(state.mutable_data(entry), tensor.bytes.data(), tensor.bytes.size());
   }
 }
 

@@ -36,7 +36,7 @@ void fill_parameters(const Graph& graph, State& state) {
   for (const Graph::Input& input : graph.inputs()) {
     if (input.role != Role::parameter) continue;
     const bool gain = input.name.find("norm.weight") != std::string::npos;
-    const std::span<float> values = state.span<float>(input.name);
+    const std::span<float> values = state.mutable_span<float>(input.name);
     for (size_t i = 0; i < values.size(); ++i) {
       const double uniform = static_cast<double>(splitmix((ordinal << 32) + i) >> 11) * 0x1p-53;
       values[i] = static_cast<float>((gain ? 1.0 : 0.0) +

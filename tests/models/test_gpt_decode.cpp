@@ -196,7 +196,7 @@ class Compiled {
         generator_(decode_of(config), sizes_, state_, team_, {}) {
     for (const auto& [name, values] :
          parameters_of(Generator::trace(decode_of(config), sizes_, 1))) {
-      const std::span<float> place = state_.span<float>(name);
+      const std::span<float> place = state_.mutable_span<float>(name);
       for (size_t i = 0; i < place.size(); ++i)
         place[i] = static_cast<float>(values.at(static_cast<int64_t>(i)));
     }

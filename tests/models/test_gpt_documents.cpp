@@ -66,7 +66,7 @@ Learned learn(const Example& batch, const std::vector<std::string>& names) {
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
     if (state.entries()[entry].role != Role::parameter) continue;
     PhiloxStream draws(17, entry);
-    for (float& value : state.span<float>(state.entries()[entry].name))
+    for (float& value : state.mutable_span<float>(state.entries()[entry].name))
       value += static_cast<float>(0.3 * draws.normal());
   }
   Team team(2);

@@ -175,7 +175,7 @@ TEST(HuggingFaceGpt2, EveryKindOfModelSurvivesTheRoundTrip) {
       State state = state_of(model);
       float value = 0;
       for (const StateEntry& entry : state.entries())
-        for (float& element : state.span<float>(entry.name)) element = (value += 0.25F);
+        for (float& element : state.mutable_span<float>(entry.name)) element = (value += 0.25F);
       const testing::ScratchFolder folder;
       export_huggingface_gpt2(folder / "x", model, state);
       expect_same_parameters(filled(folder / "x", model), state);
@@ -263,7 +263,7 @@ TEST(HuggingFaceGpt2, AShorterContextTakesTheFirstPositions) {
   LanguageModelConfig model = kModel;
   model.context = 5;
   const State state = filled(kGolden, model);
-  const std::span<float> positions = state.span<float>("position_embedding.weight");
+  const std::span<const float> positions = state.span<float>("position_embedding.weight");
   ASSERT_EQ(positions.size(), 40U);
   EXPECT_EQ(std::memcmp(positions.data(), whole.span<float>("position_embedding.weight").data(),
                         positions.size_bytes()),

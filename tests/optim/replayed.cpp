@@ -38,7 +38,7 @@ class Compiled : public Replayed {
       : state_(state_entries(graph)), team_(2), program_(Program::compile(graph, state_, team_)) {
     for (const auto& [name, values] : start) {
       const std::vector<char> bytes = values.bytes();
-      std::memcpy(state_.data(state_.find(name)), bytes.data(), bytes.size());
+      std::memcpy(state_.mutable_data(state_.find(name)), bytes.data(), bytes.size());
     }
   }
   Literals step(const Literals& batch) override {

@@ -11,6 +11,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/passes/pass.h"
+#include "tests/support/copies.h"
 #include "tests/support/gradcheck.h"
 
 /// tests/passes/<pass>/<case>.ir: a line that says why the case exists, optionally what the target
@@ -22,7 +23,8 @@
 ///   recompute: 4096                   (bytes of the arena; or full)
 ///   epilogues: f32:bf16 17 4096       (EpilogueTarget: factors, fewest rows, near bytes)
 ///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, pair, fewest
-///                                     rows, fewest rows if transposed)
+///                                     rows, fewest rows if transposed, 1 if kept for one reader)
+///   copies: kept                      (Target::keeps_copies)
 ///   before
 ///   graph ...
 ///   after
@@ -67,7 +69,7 @@ void read_packing(const std::string& text, PackingTarget& packing) {
     PackingTarget::Layout& each = packing.layouts[parse_dtype(dtype).value()];
     char colon = 0;
     parts >> each.columns >> colon >> each.pair >> colon >> each.fewest_rows >> colon >>
-        each.fewest_rows_transposed;
+        each.fewest_rows_transposed >> colon >> each.kept_for_one;
   }
 }
 
@@ -102,6 +104,8 @@ Case read_case(const std::string& path) {
       while (std::getline(parts, dtype, ':')) epilogues.factors.insert(parse_dtype(dtype).value());
     } else if (line.starts_with("packing: ")) {
       read_packing(line.substr(9), result.target.packing);
+    } else if (line == "copies: kept") {
+      result.target.keeps_copies = true;
     } else if (line.starts_with("recompute: ")) {
       const std::string bytes = line.substr(11);
       result.target.recompute = bytes == "full" ? Recompute::full : Recompute::automatic;
@@ -142,10 +146,12 @@ void bless(const Case& each, const std::string& after) {
   if (!packing.layouts.empty()) {
     file << "packing: " << packing.most_rows << " " << packing.fewest_uses;
     for (const auto& [dtype, layout] : packing.layouts)
-      file << fmt::format(" {}:{}:{}:{}:{}", dtype_name(dtype), layout.columns, layout.pair,
-                          layout.fewest_rows, layout.fewest_rows_transposed);
+      file << fmt::format(" {}:{}:{}:{}:{}{}", dtype_name(dtype), layout.columns, layout.pair,
+                          layout.fewest_rows, layout.fewest_rows_transposed,
+                          layout.kept_for_one ? ":1" : "");
     file << "\n";
   }
+  if (each.target.keeps_copies) file << "copies: kept\n";
   file << "before\n" << each.before << "after\n" << after;
 }
 
@@ -159,6 +165,7 @@ const Pass* pass_of(const std::string& path) {
 std::vector<Literal> some_inputs(const Graph& graph) {
   std::vector<Literal> inputs;
   for (const Graph::Input& input : graph.inputs()) {
+    if (input.role == Role::copy) continue;
     inputs.push_back(random_literal(graph.type(input.value), 21, inputs.size()));
     for (int64_t& each : inputs.back().integers()) each = std::abs(each) % 3;
     inputs.back().round();
@@ -187,8 +194,12 @@ TEST_P(PassCase, GivesTheGraphExpected) {
   EXPECT_EQ(print(pass->run(after, each.target)), print(after)) << "twice is not once";
   const std::vector<Literal> inputs = some_inputs(before.value());
   // The interpreter rounds nothing: other types than before, the same numbers.
-  EXPECT_EQ(compare_literals(interpret(before.value(), inputs), interpret(after, inputs), 1e-9),
-            "");
+  const auto results = [&](const Graph& graph) {
+    std::vector<Literal> outputs = interpret(graph, with_copies(graph, inputs));
+    EXPECT_EQ(check_copies(graph, inputs, outputs), "");
+    return without_copies(graph, outputs);
+  };
+  EXPECT_EQ(compare_literals(results(before.value()), results(after), 1e-9), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, PassCase, ::testing::ValuesIn(case_paths()), [](const auto& each) {

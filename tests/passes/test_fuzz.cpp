@@ -15,6 +15,7 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/memory_lowering.h"
 #include "fullbore/passes/pass.h"
+#include "tests/support/copies.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/random_graph.h"
 
@@ -104,9 +105,11 @@ std::string check_result(const Graph& after, const RandomGraph& random,
                          const std::vector<Literal>& expected) {
   if (const std::string problem = check_text(after); !problem.empty()) return problem;
   if (const std::string problem = check_fused(after); !problem.empty()) return problem;
-  const std::vector<Literal> results = interpret(after, random.inputs);
+  const std::vector<Literal> results = interpret(after, with_copies(after, random.inputs));
   if (!compares_values(random.graph)) return "";
-  std::string problem = compare_literals(expected, results, kTolerance, 1);
+  std::string problem = check_copies(after, random.inputs, results);
+  if (problem.empty())
+    problem = compare_literals(expected, without_copies(after, results), kTolerance, 1);
   return problem.empty() || hangs_on_rounding(random, expected) ? "" : problem;
 }
 
@@ -142,6 +145,7 @@ std::string check(const RandomGraph& random) {
   Target target;
   target.precision = DType::bf16;
   target.packing = packs_all();
+  target.keeps_copies = true;
   if (const std::string problem = check_text(random.graph); !problem.empty()) return problem;
   const std::vector<Literal> expected = interpret(random.graph, random.inputs);
   for (const Pass& pass : pipeline()) {

@@ -141,7 +141,7 @@ double first_loss(uint64_t seed, bool head_of_zeros) {
   State state = initial_state(step, seed);
   if (head_of_zeros)
     for (const char* name : {"head.weight", "head.bias"})
-      std::ranges::fill(state.span<float>(name), 0.0F);
+      std::ranges::fill(state.mutable_span<float>(name), 0.0F);
   Program program = Program::compile(step.graph, state, team);
   const auto place = [](const auto& values, auto as) {
     using Type = decltype(as);

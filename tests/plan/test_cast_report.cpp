@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // A layer, its gradient and an update, as the passes leave them.
-Graph optimised_step(DType precision) {
+Graph optimised_step(DType precision, bool keeps_copies = false) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16, 8}});
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {8, 8}});
@@ -30,6 +30,7 @@ Graph optimised_step(DType precision) {
   builder.output("w", w - gradient(loss, wanted)[0] * 0.1, 1);
   Target target;
   target.precision = precision;
+  target.keeps_copies = keeps_copies;
   return run_passes(builder.take(), target);
 }
 
@@ -53,6 +54,35 @@ TEST(CastReport, SaysOfEachCastWhatAndWhy) {
     return use.reason.starts_with("stored for: factor of matmul");
   }));
   EXPECT_THAT(casts_text(optimised_step(DType::bf16)), HasSubstr("are launches, "));
+}
+
+// The cast of a weight is one of its new value, for the products of the run to come.
+TEST(CastReport, NamesTheProductsThatCopiesAreKeptFor) {
+  const std::vector<CastUse> uses = casts_of(optimised_step(DType::bf16, true));
+  EXPECT_TRUE(
+      std::ranges::none_of(uses, [](const CastUse& use) { return use.what == "parameter w"; }));
+  EXPECT_EQ(std::ranges::count_if(uses,
+                                  [](const CastUse& use) {
+                                    return use.reason.starts_with(
+                                        "stored for: the next run: factor of matmul layers.0 (");
+                                  }),
+            1);
+}
+
+TEST(CastReport, SaysOfCopiesThatAreOnlyReadWhoReadsThem) {
+  GraphBuilder builder("reader");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16, 8}});
+  const Tensor w = builder.input("w", Role::parameter, {DType::f32, {8, 8}});
+  builder.output("y", matmul(x, w));
+  Target target;
+  target.precision = DType::bf16;
+  target.keeps_copies = true;
+  const std::vector<CastUse> uses = casts_of(run_passes(builder.take(), target));
+  const auto weight = std::ranges::find(uses, "parameter w", &CastUse::what);
+  ASSERT_NE(weight, uses.end());
+  EXPECT_EQ(weight->from.dtype, DType::f32);
+  EXPECT_EQ(weight->to.dtype, DType::bf16);
+  EXPECT_THAT(weight->reason, StartsWith("kept for all runs: factor of matmul"));
 }
 
 TEST(CastReport, ThereAreNoneInF32) {

@@ -118,7 +118,7 @@ TEST(Profiling, ChangesNoBitsAndAllocatesNothing) {
   Profiled plain(graph, 2);
   Profiled watched(graph, 2);
   for (Profiled* each : {&plain, &watched}) {
-    std::span<float> x = each->state.span<float>("x");
+    std::span<float> x = each->state.mutable_span<float>("x");
     for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01F * static_cast<float>(i % 17) - 0.08F;
   }
   plain.program.run({});

@@ -95,7 +95,8 @@ TEST(Program, ProgramsThatShareAnArenaMakeTheSameBits) {
   const auto run = [&](bool shared) {
     State state(state_entries(graphs[0]));
     PhiloxStream draws(5);
-    for (float& value : state.span<float>("w")) value = static_cast<float>(0.1 * draws.normal());
+    for (float& value : state.mutable_span<float>("w"))
+      value = static_cast<float>(0.1 * draws.normal());
     const auto arena = shared ? std::make_shared<Arena>() : nullptr;
     std::vector<Program> programs;
     int64_t most = 0;

@@ -35,7 +35,7 @@ State random_state(const Graph& graph) {
   State state(state_entries(graph));
   PhiloxStream draws(5);
   for (const StateEntry& entry : state.entries())
-    for (float& x : state.span<float>(entry.name)) x = static_cast<float>(draws.normal());
+    for (float& x : state.mutable_span<float>(entry.name)) x = static_cast<float>(draws.normal());
   return state;
 }
 
@@ -97,7 +97,7 @@ TEST(QuantizedState, AMissingScaleIsNamed) {
 TEST(QuantizedState, ParametersThatAreNotFiniteAreNamed) {
   const Graph graph = model();
   State whole = random_state(graph);
-  whole.span<float>("w")[7] = std::numeric_limits<float>::quiet_NaN();
+  whole.mutable_span<float>("w")[7] = std::numeric_limits<float>::quiet_NaN();
   try {
     in_8_bits(whole, graph);
     FAIL() << "quantised";

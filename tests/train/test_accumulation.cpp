@@ -71,7 +71,7 @@ Trained train(const LossFunction& loss, bool ragged, int64_t parts, double loss_
     result.losses.push_back(static_cast<float>(program.scalar("loss")));
     EXPECT_EQ(program.scalar("skipped"), 0);
   }
-  const std::span<float> matrix = state.span<float>("matrix");
+  const std::span<float> matrix = state.mutable_span<float>("matrix");
   result.matrix.assign(matrix.begin(), matrix.end());
   result.arena_bytes = program.plan().arena_bytes;
   return result;

@@ -30,7 +30,7 @@ std::vector<float> all_of(const State& state) {
 class RunSaverTest : public ::testing::TestWithParam<bool> {
  protected:
   std::vector<float> saved(const std::string& checkpoint) const {
-    const State state = two_tensors();
+    State state = two_tensors();
     restore(open_checkpoint(folder_ / checkpoint).folder, tensor_slots(state),
             UnknownTensors::kIgnore)
         .take_or_throw();
@@ -41,7 +41,7 @@ class RunSaverTest : public ::testing::TestWithParam<bool> {
 
 TEST_P(RunSaverTest, EverySaveHoldsTheStateOfItsTime) {
   CheckpointStore store(folder_.path(), 0);
-  const State state = two_tensors();
+  State state = two_tensors();
   Team team(3);
   RunSaver saver(store, state, team, {.keep = 0, .background = GetParam()});
   const auto save = [&](int64_t step) {
@@ -50,18 +50,18 @@ TEST_P(RunSaverTest, EverySaveHoldsTheStateOfItsTime) {
     saver.save(record, false, {});
     const std::vector<float> then = all_of(state);
     // While it is written the run goes on.
-    if (GetParam()) state.span<float>("weight")[1] += 1;
+    if (GetParam()) state.mutable_span<float>("weight")[1] += 1;
     return then;
   };
   // Mostly zeros: whole blocks of them before, between and after.
-  state.span<float>("weight")[600'000] = 1;
-  state.span<float>("weight.m")[kElements - 1] = 2;
+  state.mutable_span<float>("weight")[600'000] = 1;
+  state.mutable_span<float>("weight.m")[kElements - 1] = 2;
   const std::vector<float> first = save(1);
   // What was zero is not, and the reverse.
-  std::ranges::fill(state.span<float>("weight.m"), 3.0F);
-  std::ranges::fill(state.span<float>("weight"), 0.0F);
+  std::ranges::fill(state.mutable_span<float>("weight.m"), 3.0F);
+  std::ranges::fill(state.mutable_span<float>("weight"), 0.0F);
   const std::vector<float> second = save(2);
-  std::ranges::fill(state.span<float>("weight.m"), 0.0F);
+  std::ranges::fill(state.mutable_span<float>("weight.m"), 0.0F);
   const std::vector<float> third = save(3);
   saver.finish();
   EXPECT_EQ(saver.saves(), 3);

@@ -27,13 +27,15 @@ State mixed_state() {
   return State(entries);
 }
 
-void fill(const State& state, uint64_t seed) {
+void fill(State& state, uint64_t seed) {
   PhiloxStream draws(seed);
-  for (const State::Arena& arena : state.arenas())
-    for (int64_t i = 0; i + 8 <= arena.bytes; i += 8) {
+  for (size_t entry = 0; entry < state.entries().size(); ++entry) {
+    char* const data = static_cast<char*>(state.mutable_data(static_cast<int>(entry)));
+    for (int64_t i = 0; i + 8 <= state.entries()[entry].type.bytes(); i += 8) {
       const uint64_t bits = draws.below(UINT64_MAX);
-      std::memcpy(arena.data + i, &bits, sizeof bits);
+      std::memcpy(data + i, &bits, sizeof bits);
     }
+  }
 }
 
 std::string contents(const NamedTensor& tensor) {
@@ -41,7 +43,7 @@ std::string contents(const NamedTensor& tensor) {
 }
 
 TEST(SnapshotTest, HoldsTheStateOfItsTime) {
-  const State state = mixed_state();
+  State state = mixed_state();
   Team team(3);
   Snapshot snapshot(state, Compression::none);
   const auto expect_equal = [&] {
@@ -72,7 +74,7 @@ TEST(SnapshotTest, HoldsTheStateOfItsTime) {
 }
 
 TEST(SnapshotTest, AFilesTensorsLieSideBySideFromAPageOn) {
-  const State state = mixed_state();
+  State state = mixed_state();
   const Snapshot snapshot(state, Compression::none);
   for (const TensorGroup& group : snapshot.groups()) {
     const char* at = static_cast<const char*>(group.tensors.front().data);
@@ -88,7 +90,7 @@ TEST(SnapshotTest, AFilesTensorsLieSideBySideFromAPageOn) {
 }
 
 TEST(SnapshotTest, PagesAreMetUntilItIsEnoughAndKeepTheirContents) {
-  const State state = mixed_state();
+  State state = mixed_state();
   Team team(2);
   Snapshot snapshot(state, Compression::all);
   EXPECT_TRUE(snapshot.groups()[0].packed);

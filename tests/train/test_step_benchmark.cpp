@@ -67,7 +67,7 @@ TEST(StepRunner, MakesTheStepsThatTrainingMakes) {
 TEST(StepRunner, FillsParametersAsTheJobSays) {
   TrainingJob job = job_of();
   job.initialize = [](State& state) {
-    for (float& value : state.span<float>("weight")) value = 100;
+    for (float& value : state.mutable_span<float>("weight")) value = 100;
   };
   EXPECT_GT(StepRunner(job).run().loss, 100);
 }

@@ -95,7 +95,7 @@ TEST(StepFunction, AveragesStartAsTheirParametersAndFollowNewOnes) {
   State state = initial_state(step, 3);
   EXPECT_TRUE(std::ranges::equal(state.span<float>("weight.average"), state.span<float>("weight")));
   EXPECT_NE(state.span<float>("weight")[0], 0);
-  std::ranges::fill(state.span<float>("weight"), 7.0F);
+  std::ranges::fill(state.mutable_span<float>("weight"), 7.0F);
   start_averages(state);
   EXPECT_THAT(state.span<float>("weight.average"), ElementsAre(7, 7, 7, 7));
 }

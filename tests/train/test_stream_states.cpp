@@ -40,7 +40,7 @@ class Texts {
     return made;
   }
   void zero(const std::string& name) {
-    std::ranges::fill(state_.span<float>("generated." + name), 0.0F);
+    std::ranges::fill(state_.mutable_span<float>("generated." + name), 0.0F);
   }
 
  private:
@@ -190,8 +190,9 @@ TEST(StreamStates, BeginWithWhatWasLearned) {
   State state({{"generated.a", Role::stream, {DType::f32, {2, 3}}},
                {"generated.b", Role::stream, {DType::f32, {2, 2}}},
                {"initial.a", Role::parameter, {DType::f32, {3}}}});
-  for (size_t i = 0; i < 3; ++i) state.span<float>("initial.a")[i] = static_cast<float>(i + 1);
-  std::ranges::fill(state.span<float>("generated.b"), 5.0F);
+  for (size_t i = 0; i < 3; ++i)
+    state.mutable_span<float>("initial.a")[i] = static_cast<float>(i + 1);
+  std::ranges::fill(state.mutable_span<float>("generated.b"), 5.0F);
   begin_streams(state);
   EXPECT_THAT(state.span<float>("generated.a"), ::testing::ElementsAre(1, 2, 3, 1, 2, 3));
   EXPECT_THAT(state.span<float>("generated.b"), ::testing::Each(0.0F));

@@ -31,7 +31,7 @@ TEST_F(TrainerTest, LearnsAFunctionThatIsNoLanguageModel) {
   State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}});
   restore(open_checkpoint(folder_ / "run").folder, tensor_slots(state), UnknownTensors::kIgnore)
       .take_or_throw();
-  const std::span<float> weight = state.span<float>("weight");
+  const std::span<float> weight = state.mutable_span<float>("weight");
   EXPECT_NEAR(weight[0], 1, 0.05);
   EXPECT_NEAR(weight[1], -2, 0.05);
   EXPECT_NEAR(weight[2], 3, 0.05);

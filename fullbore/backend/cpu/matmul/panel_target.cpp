@@ -32,7 +32,7 @@ PackingTarget packing_target() {
   if (const auto* pairs = panel_unit<Bf16Pair>(unit); !pairs)
     target.layouts[DType::bf16] = target.layouts[DType::f16];
   else if (!this_processor().bf16_tiles)
-    target.layouts[DType::bf16] = {.columns = pairs->panel, .pair = 2};
+    target.layouts[DType::bf16] = {.columns = pairs->panel, .pair = 2, .kept_for_one = true};
   return target;
 }
 
