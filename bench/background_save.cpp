@@ -51,11 +51,13 @@ State large_state(int64_t parameters) {
     entries.push_back({name, role, {DType::f32, {parameters}}});
   State state(entries);
   PhiloxStream draws(1);
-  for (const State::Arena& arena : state.arenas())
-    for (int64_t i = 0; i + 8 <= arena.bytes; i += 4096) {  // some bits in every page
+  for (size_t entry = 0; entry < state.entries().size(); ++entry) {
+    char* const data = static_cast<char*>(state.mutable_data(static_cast<int>(entry)));
+    for (int64_t i = 0; i + 8 <= 4 * parameters; i += 4096) {  // some bits in every page
       const uint64_t bits = draws.below(uint64_t{1} << 62);
-      std::memcpy(arena.data + i, &bits, sizeof bits);
+      std::memcpy(data + i, &bits, sizeof bits);
     }
+  }
   return state;
 }
 

@@ -1,5 +1,6 @@
-/// A token at a time through trained models' shapes, fp32 beside int8: rows "gpt-shakespeare/int8/workers:1", for each
-/// of the configurations below whose model can continue texts. Run it where configs/ is:
+/// A token at a time through trained models' shapes, in fp32, in bf16 with weights that are kept in panels and without
+/// (keep_copies), and in int8: rows "gpt-shakespeare/int8/workers:1/streams:1", for each of the configurations below
+/// whose model can continue texts. Run it where configs/ is:
 ///
 ///     bench_decode --benchmark_repetitions=10 --benchmark_enable_random_interleaving=true
 ///
@@ -11,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "apps/language_model.h"
 #include "fullbore/base/philox.h"
@@ -28,9 +30,25 @@ int64_t vocabulary(const Config& config) {
   return config.model.vocabulary > 0 ? config.model.vocabulary : kVocabulary;
 }
 
-Graph step(const Config& config) {
+/// How weights are read.
+struct Form {
+  const char* name;
+  bool int8 = false;
+  DType precision = DType::f32;
+  bool keeps_copies = true;
+
+  int64_t bytes() const { return int8 ? 1 : dtype_bytes(precision); }
+};
+constexpr Form kForms[] = {{"fp32"},
+                           {"fp32-not-kept", false, DType::f32, false},
+                           {"bf16", false, DType::bf16},
+                           {"bf16-not-kept", false, DType::bf16, false},
+                           {"int8", true}};
+
+Graph step(const Config& config, int64_t streams) {
   const int64_t tokens = vocabulary(config);
-  return Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, 1), 1);
+  return Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, streams),
+                          1);
 }
 
 /// Numbers of the size that models start with: what they are is no matter for time, if no denormals come of them.
@@ -39,7 +57,8 @@ State random_state(const Graph& graph) {
   PhiloxStream draws(1);
   for (const StateEntry& entry : state.entries())
     if (entry.role == Role::parameter && entry.type.dtype == DType::f32)
-      for (float& x : state.span<float>(entry.name)) x = 0.02F * static_cast<float>(draws.normal());
+      for (float& x : state.mutable_span<float>(entry.name))
+        x = 0.02F * static_cast<float>(draws.normal());
   return state;
 }
 
@@ -52,25 +71,29 @@ QuantizedLinears quantized(const Graph& graph) {
 }
 
 /// What a token reads of the parameters; rows that are looked up are few.
-int64_t weight_bytes(const Graph& graph, bool int8) {
+int64_t weight_bytes(const Graph& graph, const Form& form) {
   int64_t bytes = 0;
   const std::set<std::string> products = quantized(graph).replaced;
   for (const StateEntry& entry : state_entries(graph)) {
     const bool product = products.contains(entry.name);
     if (entry.role != Role::parameter || (entry.type.shape.rank() == 2 && !product)) continue;
-    bytes += int8 && product ? entry.type.elements() : entry.type.bytes();
+    bytes += product ? form.bytes() * entry.type.elements() : entry.type.bytes();
   }
   return bytes;
 }
 
-void run(benchmark::State& timer, const Config& config, bool int8, int workers) {
+void run(benchmark::State& timer, const Config& config, const Form& form, int workers,
+         int64_t streams) {
   Team team(workers);
-  const Graph graph = step(config);
+  const Graph graph = step(config, streams);
   State state = random_state(graph);
-  if (int8) state = quantized_state(state, state_entries(quantized(graph).graph));
+  if (form.int8) state = quantized_state(state, state_entries(quantized(graph).graph));
   const int64_t tokens = vocabulary(config);
-  const GeneratorSizes sizes = generator_sizes(config, tokens, 1);
-  Generator generator(model_decode(config, tokens), sizes, state, team, {});
+  const GeneratorSizes sizes = generator_sizes(config, tokens, streams);
+  CompileOptions options{.precision = form.precision};
+  if (!form.keeps_copies) options.passes.disabled.insert("keep_copies");
+  Generator generator(model_decode(config, tokens), sizes, state, team, options);
+  const std::vector<int32_t> next(static_cast<size_t>(streams), 1);
   const int32_t first[] = {1};
   generator.begin(first);
   int64_t place = 1;
@@ -81,11 +104,12 @@ void run(benchmark::State& timer, const Config& config, bool int8, int workers) 
       place = 1;
       timer.ResumeTiming();
     }
-    generator.append(first);
+    generator.append(next);
   }
   const auto count = static_cast<double>(timer.iterations());
-  timer.counters["tokens"] = benchmark::Counter(count, benchmark::Counter::kIsRate);
-  const double traffic = count * static_cast<double>(weight_bytes(graph, int8));
+  timer.counters["tokens"] =
+      benchmark::Counter(count * static_cast<double>(streams), benchmark::Counter::kIsRate);
+  const double traffic = count * static_cast<double>(weight_bytes(graph, form));
   timer.counters["of_bandwidth"] = benchmark::Counter(
       traffic / known_machine(team).peaks.bytes_per_second, benchmark::Counter::kIsRate);
 }
@@ -98,11 +122,12 @@ void register_config(const std::string& name) {
     return;
   }
   for (const int workers : std::set<int>{1, available_processors()})
-    for (const bool int8 : {false, true})
-      benchmark::RegisterBenchmark(
-          fmt::format("{}/{}/workers:{}", name, int8 ? "int8" : "fp32", workers).c_str(),
-          [=](benchmark::State& timer) { run(timer, config, int8, workers); })
-          ->UseRealTime();
+    for (const int64_t streams : {1, 8})
+      for (const Form& form : kForms)
+        benchmark::RegisterBenchmark(
+            fmt::format("{}/{}/workers:{}/streams:{}", name, form.name, workers, streams).c_str(),
+            [=](benchmark::State& timer) { run(timer, config, form, workers, streams); })
+            ->UseRealTime();
 }
 
 const bool registered = [] {

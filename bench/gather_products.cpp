@@ -63,7 +63,7 @@ void run(benchmark::State& state, const Graph& graph) {
   State weights(state_entries(graph));
   PhiloxStream draws(3);
   for (const StateEntry& entry : weights.entries())
-    for (float& value : weights.span<float>(entry.name))
+    for (float& value : weights.mutable_span<float>(entry.name))
       value = static_cast<float>(0.02 * draws.normal());
   Program program = Program::compile(graph, weights, team, options);
   std::vector<float> x(static_cast<size_t>(graph.type(graph.inputs()[0].value).elements()));

@@ -187,7 +187,7 @@ class Contender {
       : state_(state_entries(graph)), program_(compiled(graph, precision, packed, state_, team)) {
     PhiloxStream draws(3);
     for (const StateEntry& entry : state_.entries())
-      for (float& value : state_.span<float>(entry.name))
+      for (float& value : state_.mutable_span<float>(entry.name))
         value = static_cast<float>(0.02 * draws.normal());
     x_.resize(static_cast<size_t>(graph.type(graph.inputs()[0].value).elements()));
     for (float& value : x_) value = static_cast<float>(draws.normal());
