@@ -16,8 +16,10 @@ enum class Dependence : uint8_t {
   costly      ///< rows, carried values, or anything expensive
 };
 
+// Random draws are composites that no gradient goes through.
 bool is_costly(const Node& node) {
-  return node.op->is(Tag::contraction) || node.op->is(Tag::region) || node.op->is(Tag::composite);
+  return node.op->is(Tag::contraction) || node.op->is(Tag::region) ||
+         (node.op->is(Tag::composite) && !node.op->is(Tag::zero_gradient));
 }
 
 std::vector<Dependence> dependences(const JointBody& joint, const LoopShape& shape) {

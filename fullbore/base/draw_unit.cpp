@@ -75,7 +75,7 @@ FB_INLINE Reals root(Reals x) { return _mm256_sqrt_pd(x); }
 }  // namespace avx2
 
 namespace avx512 {
-#define FB_TARGET __attribute__((target("avx512f")))
+#define FB_TARGET __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define FB_INLINE FB_TARGET __attribute__((always_inline)) static inline
 constexpr size_t kLanes = 8;
 using Words __attribute__((vector_size(64))) = uint64_t;
@@ -96,10 +96,12 @@ const std::vector<DrawUnit>& draw_units() {
   static const std::vector<DrawUnit> units = [] {
     std::vector<DrawUnit> found;
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f"))
-      found.push_back({"avx512", avx512::bits, avx512::normals});
-    if (__builtin_cpu_supports("avx2")) found.push_back({"avx2", avx2::bits, avx2::normals});
-    found.push_back({"sse2", baseline::bits, baseline::normals});
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+      found.push_back({"avx512", avx512::bits, avx512::compare, avx512::normals});
+    if (__builtin_cpu_supports("avx2"))
+      found.push_back({"avx2", avx2::bits, avx2::compare, avx2::normals});
+    found.push_back({"sse2", baseline::bits, baseline::compare, baseline::normals});
     return found;
   }();
   return units;

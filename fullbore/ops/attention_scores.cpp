@@ -129,13 +129,13 @@ Tensor AttentionCall::scores() const {
 
 Tensor AttentionCall::dropout_factors() const {
   if (shape.dropout == 0) return {};
+  // A draw of 24 bits for each weight, as the kernels make it tile by tile.
+  const Tensor bits =
+      draw_bits(inputs.subspan(shape.source), attributes.get<int64_t>("site"), shape.by_head());
+  const Tensor keep =
+      greater_equal(shift_right(bits, 40.0), std::ceil(std::ldexp(shape.dropout, 24)));
   const TensorType type{compute_dtype(inputs[0].dtype()), shape.by_head()};
-  const size_t first = shape.source;
-  return dropout(full(inputs[0].builder(), type, 1), shape.dropout,
-                 {.seed = inputs[first],
-                  .step = inputs[first + 1],
-                  .site = attributes.get<int64_t>("site"),
-                  .trip = inputs.size() > first + 2 ? inputs[first + 2] : Tensor()});
+  return select(keep, full(bits.builder(), type, 1 / (1 - shape.dropout)), 0.0);
 }
 
 AttentionSlopes attention_slopes(const AttentionCall& call, Tensor dy, Tensor log_sum_exp,

@@ -13,23 +13,19 @@ std::vector<TensorType> infer_dropout(const OpCall& call) {
   require_inputs(call, 3, 4);
   require_dtype(call, 0, "x", DTypeSet::floating);
   require_source(call, 1);
-  const auto probability = require_attribute<double>(call, "probability");
-  if (!(probability >= 0 && probability < 1))
-    call.fail(fmt::format("probability {} is not in [0, 1)", probability));
+  require_probability(call);
   require_drawable(call, call.inputs[0].shape);
   return {call.inputs[0]};
 }
 
-// A draw of 24 bits is at least `probability` where its whole number is at least ceil(p 2^24). The
-// comparison in integers is the same on every backend and for every dtype of x.
+// What is decided in integers is the same on every backend and for every dtype of x.
 std::vector<Tensor> decompose_dropout(const DecomposeCall& call) {
   const Tensor& x = call.inputs[0];
   const auto probability = call.attributes.get<double>("probability");
-  const Tensor bits =
-      draw_bits(call.inputs.subspan(1), call.attributes.get<int64_t>("site"), x.shape());
-  const Tensor keep =
-      greater_equal(shift_right(bits, 40.0), std::ceil(std::ldexp(probability, 24)));
-  const Tensor scaled = widened(x) * (1 / (1 - probability));  // in 16 bits the factor has a bias
+  const Tensor keep = dropout_mask(call.inputs.subspan(1), call.attributes.get<int64_t>("site"),
+                                   probability, x.shape(), call.loc);
+  const double kept = 1 - std::ldexp(static_cast<double>(dropout_threshold(probability)), -16);
+  const Tensor scaled = widened(x) * (1 / kept);  // in 16 bits the factor has a bias
   return {select(keep, as_dtype(scaled, x.dtype()), 0.0)};
 }
 

@@ -108,7 +108,7 @@ Tensor random_uniform(const RandomSource& source, TensorType type,
 /// Composite. Standard normal by Box-Muller; f32 or f64.
 Tensor random_normal(const RandomSource& source, TensorType type,
                      SourceLoc loc = SourceLoc::here());
-/// Composite. x / (1 - probability) where a draw is at least `probability`, else 0.
+/// Composite. x / (1 - p) with probability 1 - p, else 0; p is `probability` to the nearest multiple of 2^-16.
 Tensor dropout(Tensor x, double probability, const RandomSource& source,
                SourceLoc loc = SourceLoc::here());
 

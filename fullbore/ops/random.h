@@ -7,7 +7,8 @@
 /// How draws are told apart. The key is the seed. Of the 128 bits of the counter,
 ///   counter_high = step + site * 2^40     step < 2^40, 0 <= site < 2^23
 ///   counter_low  = element + trip * 2^32  element < 2^32 (checked), 0 <= trip < 2^31
-/// so no two elements of two draws of two trips of two steps ever share a counter.
+/// so no two elements of two draws of two trips of two steps ever share a counter. Four neighbours whose dropout is
+/// decided together are one element here.
 namespace fullbore {
 
 inline constexpr int64_t kSites = int64_t{1} << 23;
@@ -18,6 +19,14 @@ void require_source(const OpCall& call, size_t first);
 void require_drawable(const OpCall& call, const Shape& shape);
 /// 64 bits for each element of the shape, i64.
 Tensor draw_bits(std::span<const Tensor> source, int64_t site, const Shape& shape);
+/// The attribute probability is there, in [0, 1).
+void require_probability(const OpCall& call);
+/// Draws of 16 bits below it drop an element: `probability` to the nearest multiple of 2^-16, as x / (1 - p) must take
+/// it to have no bias, and never everything.
+int64_t dropout_threshold(double probability);
+/// Where dropout keeps an element; `source` as above.
+Tensor dropout_mask(std::span<const Tensor> source, int64_t site, double probability,
+                    const Shape& shape, SourceLoc loc);
 /// Seed, step and trip as operands of `op`.
 std::vector<Tensor> source_operands(std::string_view op, const RandomSource& source, SourceLoc loc);
 

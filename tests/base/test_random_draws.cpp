@@ -58,6 +58,21 @@ TEST(RandomDraws, BitsArePhilox) {
       }
 }
 
+TEST(RandomDraws, QuartersOfTheBitsAreCompared) {
+  for (const DrawUnit& unit : draw_units())
+    for (const uint16_t threshold : {uint16_t{0}, uint16_t{1}, uint16_t{6554}, uint16_t{65535}}) {
+      std::vector<uint8_t> found(4 * 40);
+      unit.compare(0x123456789abcdef0U, 0xfedcba9876543210U, kOnes - 20, threshold, found.data(),
+                   40);
+      for (size_t i = 0; i < found.size(); ++i) {
+        const uint64_t bits =
+            philox_bits(0x123456789abcdef0U, kOnes - 20 + i / 4, 0xfedcba9876543210U);
+        ASSERT_EQ(found[i], ((bits >> (16 * (i % 4))) & 0xFFFF) >= threshold ? 1 : 0)
+            << unit.name << " " << threshold << " " << i;
+      }
+    }
+}
+
 // The error of the logarithm is below 4 units of 2^-53, which the root halves; the series of the sine
 // adds 2.5 relative to 1, root and product half a unit each: 8 is safe.
 TEST(RandomDraws, NormalsFollowTheFormula) {

@@ -120,7 +120,7 @@ TEST(Attention, RowsWithoutKeysAreZeroWithZeroGradient) {
     for (double value : elements(cotangent)) EXPECT_TRUE(std::isfinite(value));
 }
 
-TEST(Attention, DropsWeightsAsDropoutDropsElements) {
+TEST(Attention, DropsWeightsWhoseDrawIsBelowTheProbability) {
   const Operands o(2, 2, 5, 5);
   const Literal seed = integers(DType::i64, {}, {9});
   const Literal step = integers(DType::i64, {}, {100});
@@ -130,7 +130,9 @@ TEST(Attention, DropsWeightsAsDropoutDropsElements) {
   });
   const Literal expected = evaluate({o.q, o.k, o.v, seed, step}, [](GraphBuilder&, const auto& x) {
     const Tensor weights = softmax(matmul(x[0], x[1], {.transpose_b = true}) * (1 / std::sqrt(3)));
-    return matmul(dropout(weights, 0.5, {.seed = x[3], .step = x[4], .site = 2}), x[2]);
+    const Tensor draws =
+        random_uniform({.seed = x[3], .step = x[4], .site = 2}, {DType::f32, weights.shape()});
+    return matmul(select(greater_equal(draws, 0.5), weights * 2.0, 0.0), x[2]);
   });
   expect_near(y, expected);
   const Literal plain = attend(o, {});

@@ -147,12 +147,13 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
         [&](GraphBuilder&, const auto& x) {
           return dropout(x[0], probability, {x[1], x[2], 5, {}});
         });
+    const double share = std::round(probability * 65536) / 65536;
     double dropped = 0;
     for (double value : y.reals()) {
       if (value == 0)
         ++dropped;
       else
-        ASSERT_DOUBLE_EQ(value, 3.0 * (1 / (1 - probability)));
+        ASSERT_DOUBLE_EQ(value, 3.0 * (1 / (1 - share)));
     }
     const double deviation = std::sqrt(probability * (1 - probability) / static_cast<double>(n));
     EXPECT_NEAR(dropped / static_cast<double>(n), probability, 5 * deviation);
@@ -165,6 +166,25 @@ TEST(Dropout, OfProbabilityZeroKeepsEverything) {
         return dropout(x[0], 0, {x[1], x[2], 5, {}});
       });
   EXPECT_THAT(elements(y), ElementsAre(1, 2, 3, 4));
+}
+
+// Four neighbours have the quarters of one draw, the lowest first.
+TEST(Dropout, KeepsWhereAQuarterOfADrawReachesTheThreshold) {
+  const int64_t n = 23, trip = 4;
+  const Literal kept =
+      evaluate({reals({n}, std::vector<double>(n, 1.0)), scalar(17), scalar(9), scalar(trip)},
+               [&](GraphBuilder&, const auto& x) {
+                 return not_equal(dropout(x[0], 0.3, {x[1], x[2], 5, x[3]}), 0.0);
+               });
+  int dropped = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t bits =
+        philox_bits(17, static_cast<uint64_t>(i / 4 + (trip << 32)), 9 + (uint64_t{5} << 40));
+    const bool expected = ((bits >> (16 * (i % 4))) & 0xFFFF) >= 19661;  // 0.3 * 2^16, rounded
+    EXPECT_EQ(kept.at(i) != 0, expected) << i;
+    dropped += !expected;
+  }
+  EXPECT_GT(dropped, 0);
 }
 
 TEST(Dropout, MaskDoesNotDependOnTheDType) {

@@ -73,6 +73,7 @@ Target CpuBackend::target() const {
                       .near_bytes = 768 << 10};
   target.packing = cpu::packing_target();
   target.claimed["pack_panels"] = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  target.claimed["dropout_mask"] = {DType::i64};
   target.claimed["panel_matmul"] = target.claimed["matmul_add"];
   return target;
 }

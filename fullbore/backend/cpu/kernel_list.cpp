@@ -2,6 +2,7 @@
 
 #include "fullbore/backend/cpu/attention/attention.h"
 #include "fullbore/backend/cpu/int8/quantized_linear.h"
+#include "fullbore/backend/cpu/kernels/dropout_mask.h"
 #include "fullbore/backend/cpu/kernels/gather.h"
 #include "fullbore/backend/cpu/kernels/scatter.h"
 #include "fullbore/backend/cpu/kernels/sort.h"
@@ -16,6 +17,7 @@ const std::vector<KernelMaker>& kernel_list() {
       {"attention", "rows", cpu::make_attention_rows},
       {"attention", "tiled", cpu::make_attention},
       {"attention_gradient", "tiled", cpu::make_attention_gradient},
+      {"dropout_mask", "draws", cpu::make_dropout_mask},
       {"gather", "copy", cpu::make_gather},
       {"matmul", "dot", cpu::make_dot_matmul},
       {"matmul", "pairs", cpu::make_pair_matmul},
