@@ -245,9 +245,9 @@ void check_comparable(const Config& config) {
         fmt::format("match=* weight_decay={}", optim.weight_decay)};
     if (!config.data.path.empty() || config.peptide.curriculum != "none" || optim.name != "adamw" ||
         optim.schedule != "cosine" || optim.groups != decays || optim.ema_warmup ||
-        optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
+        optim.clip_value != 0 || optim.noise_scale)
       throw UsageError(
-          "the peers know the peptide model without dropout, on synthetic spectra of one stage, "
+          "the peers know the peptide model on synthetic spectra of one stage, "
           "trained by adamw with one decay of all tensors and a cosine schedule");
     return;
   }

@@ -12,8 +12,9 @@ import numpy
 NUMPY_TYPES = {"F32": numpy.float32, "I32": numpy.int32, "BOOL": numpy.bool_}
 
 
-def parse(arguments, defaults, choices):
-    """`key=value` words over the defaults, in the types of these; ends the program where one is wrong."""
+def parse(arguments, defaults, choices, may_drop=False):
+    """`key=value` words over the defaults, in the types of these; ends the program where one is wrong. `may_drop`: has
+    the job dropout?"""
     result = dict(defaults)
     for argument in arguments:
         key, equals, value = argument.partition("=")
@@ -23,8 +24,8 @@ def parse(arguments, defaults, choices):
     for key, allowed in choices.items():
         if result[key] not in allowed:
             sys.exit(f"{key} '{result[key]}' is none of {', '.join(allowed)}")
-    if result["dropout"] != 0:
-        sys.exit("dropout must be 0: engines that draw other masks have no losses to compare")
+    if result["dropout"] != 0 and not may_drop:
+        sys.exit("dropout must be 0: this job has none")
     return result
 
 
@@ -77,7 +78,7 @@ def serve(job, ready, counted):
     start = time.perf_counter()
     first_loss = job.train()
     started = os.environ.get("BENCH_STARTED")  # of the process, by the clock of time.monotonic()
-    say({"ready": True, **ready, "precision": job.o["precision"], "first_loss": first_loss,
+    say({"ready": True, **ready, "precision": job.o["precision"], "dropout": job.o["dropout"], "first_loss": first_loss,
          "first_step_seconds": time.perf_counter() - start,
          "start_seconds": time.monotonic() - float(started) if started else None})
     for line in sys.stdin:

@@ -39,7 +39,7 @@ CHOICES = {"precision": ("fp32", "bf16"), "mode": ("eager", "compile"), "scope":
            "spectrum": ("window_huber", "window_l1", "coverage", "rendered")}
 if len(sys.argv) < 2:
     sys.exit(__doc__)
-OPTIONS = peer_job.parse(sys.argv[1:], DEFAULTS, CHOICES)
+OPTIONS = peer_job.parse(sys.argv[1:], DEFAULTS, CHOICES, may_drop=True)
 if not OPTIONS["share"]:
     sys.exit("share=FILE is needed: initial parameters and a batch")
 os.environ.setdefault("OMP_NUM_THREADS", str(OPTIONS["threads"]))  # read when torch is loaded
