@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "fullbore/ir/op_def.h"
@@ -17,8 +18,7 @@ class KeptCopies {
   explicit KeptCopies(const Graph& graph) : graph_(graph), rewriter_(graph) {
     for (size_t i = 0; i < graph.inputs().size(); ++i)
       inputs_[graph.inputs()[i].value] = static_cast<int>(i);
-    for (const Node& node : graph.nodes())
-      for (const Value input : node.inputs) read_[input] = true;
+    for (const Node& node : graph.nodes()) read_.insert(node.inputs.begin(), node.inputs.end());
   }
 
   Graph run() {
@@ -77,7 +77,7 @@ class KeptCopies {
   const Graph& graph_;
   Rewriter rewriter_;
   std::map<Value, int> inputs_;
-  std::map<Value, bool> read_;
+  std::set<Value> read_;
   std::vector<Kept> kept_;
 };
 
