@@ -17,7 +17,7 @@ namespace fullbore {
 ///
 /// Where the target keeps copies (passes/weight_copy.h) and the matrix is a parameter or its low copy, the panels are a
 /// copy too. What the graph updates is packed behind its update, and must be read as often as anything else to be worth
-/// it; what it leaves alone is packed once for all runs, and then one reader is enough. A low copy that only its panels
+/// it; what it leaves alone is packed once for all runs, and then one reader is enough where the target says so. A low copy that only its panels
 /// are made of goes.
 ///
 /// What is few and what is often is the target's to say (PackingTarget). The panels are the very copies that
