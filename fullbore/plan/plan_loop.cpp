@@ -27,6 +27,21 @@ int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape
   return buffer;
 }
 
+// Is the value what a loop of the body stacks? Such a stack is a row of this loop's, and is made there. Not
+// where trips may be missing, whose rows are cleared in one piece before the first.
+bool Planner::stacked_by_loop(const Level& level, Value value) const {
+  const Value root = level.root_of(value);
+  const int producer = level.graph.producer(root);
+  if (producer < 0) return false;
+  const Node& node = level.graph.nodes()[static_cast<size_t>(producer)];
+  if (!is_loop(node)) return false;
+  const LoopShape shape(node);
+  const auto output =
+      std::find(node.outputs.begin(), node.outputs.end(), root) - node.outputs.begin();
+  return !shape.until && !shape.counted && output >= shape.carried &&
+         output < shape.carried + shape.stacked;
+}
+
 // Decides how each output of the body reaches its place before the body is planned: made there if
 // possible, else copied at the end of a trip (see the end of plan_loop).
 void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& loop,
@@ -44,7 +59,7 @@ void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& l
                                 fmt::format("row of stacked {}", s));
     loop.slices.push_back(slice);
     if (options_.reuse_memory && !body.target.contains(body.root_of(row)) &&
-        made_by_kernel(body, row))
+        (made_by_kernel(body, row) || stacked_by_loop(body, row)))
       body.target[body.root_of(row)] = slice;
   }
 }
@@ -67,8 +82,11 @@ void Planner::plan_loop(Level& level, int index) {
   std::vector<int> stacked;
   for (int s = 0; s < shape.stacked; ++s) {
     const Value output = node.outputs[static_cast<size_t>(shape.carried + s)];
-    stacked.push_back(new_buffer(Space::arena, level.graph.type(output).bytes(),
-                                 fmt::format("stacked {} of loop", s)));
+    const auto target = level.target.find(output);
+    stacked.push_back(target != level.target.end()
+                          ? target->second
+                          : new_buffer(Space::arena, level.graph.type(output).bytes(),
+                                       fmt::format("stacked {} of loop", s)));
     if (shape.until || shape.counted) loop->cleared.push_back(stacked.back());
   }
   if (shape.until) loop->executed = new_buffer(Space::arena, 8, "trips made by loop");
@@ -128,9 +146,10 @@ void Planner::plan_loop(Level& level, int index) {
 
   for (int c = 0; c < shape.carried; ++c)
     level.bind(node.outputs[static_cast<size_t>(c)], carried[static_cast<size_t>(c)], false);
-  for (int s = 0; s < shape.stacked; ++s)
-    level.bind(node.outputs[static_cast<size_t>(shape.carried + s)],
-               stacked[static_cast<size_t>(s)], false);
+  for (int s = 0; s < shape.stacked; ++s) {
+    const Value output = node.outputs[static_cast<size_t>(shape.carried + s)];
+    level.bind(output, stacked[static_cast<size_t>(s)], level.target.contains(output));
+  }
   if (shape.until) level.bind(node.outputs.back(), loop->executed, false);
   loop->body = std::move(body.steps);
   Step step;

@@ -60,6 +60,7 @@ class Planner {
   bool may_replace(const Level& level, Value previous, Value value) const;
   int reusable_input(const Level& level, int index, size_t output) const;
   bool made_by_kernel(const Level& level, Value value) const;
+  bool stacked_by_loop(const Level& level, Value value) const;
 
   int new_buffer(Space space, int64_t bytes, std::string what);
   int new_slice(int base, int64_t stride, std::string what);
