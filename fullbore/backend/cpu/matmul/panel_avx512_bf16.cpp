@@ -112,12 +112,16 @@ FB_TARGET void interleave(const uint16_t* first, const uint16_t* second, int64_t
   }
 }
 
+// A panel's pair of rows is copied within nanoseconds: what lies beyond the second cache is asked for many rows before.
+// (8 rows ahead, weight gradients take 2 to 14 % longer.)
+constexpr int64_t kPrefetchCopiedRows = 32;
+
 FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
   for (int64_t depth = 0; depth < from.rows; depth += 2) {
     const uint16_t* first = row_of(from, depth);
     const uint16_t* second = depth + 1 < from.rows ? first + from.stride : nullptr;
-    prefetch_row(first + kPrefetchRows * from.stride, from.columns);
-    prefetch_row(first + (kPrefetchRows + 1) * from.stride, from.columns);
+    prefetch_row(first + kPrefetchCopiedRows * from.stride, from.columns);
+    prefetch_row(first + (kPrefetchCopiedRows + 1) * from.stride, from.columns);
     interleave(first, second, from.columns, to + depth / 2 * stride);
   }
 }

@@ -62,6 +62,8 @@ PanelTiling panel_tiling(const PanelWork& work) {
   tiling.depth =
       std::max<int64_t>(1, even_parts(work.depth, work.copied_columns ? kTransposedDepth : kDepth));
   tiling.packed_depth = tiling.depth * std::max<int64_t>(1, kPackedDepth / tiling.depth);
+  // Tiles that are summed in place take b's copies pass by pass, while they are in the second cache.
+  if (work.copied_columns && work.direct && !work.wide) tiling.packed_depth = tiling.depth;
   if (work.tiles == TileShape::all) {
     tiling.rows = {c.m, std::max<int64_t>(1, c.m)};
     tiling.columns = {c.n, std::max<int64_t>(1, c.n)};
