@@ -66,6 +66,9 @@ struct Target {
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/lower_precision.h).
   DType precision = DType::f32;
+  /// Elements from which on a value takes half the bytes of f32 to some profit; a scalar is often what many others are
+  /// multiplied by.
+  int64_t narrow_from = 16;
   /// Modules, by patterns of their scopes, that stay f32 even then.
   std::vector<std::string> fp32_scopes = {};
 

@@ -22,10 +22,6 @@ bool is_kernel(const Graph& graph, const Node& node) {
   return node.op->name == "fused" || fusion_space(graph, node).has_value();
 }
 
-// Values of fewer elements stay as they are: nothing would be saved, and a scalar is often what many others are
-// multiplied by.
-constexpr int64_t kFewElements = 16;
-
 // Moves one operand's elements and nothing else.
 bool only_moves(const Node& node) {
   return node.inputs.size() == 1 && node.outputs.size() == 1 &&
@@ -77,11 +73,24 @@ class Narrowing {
     });
   }
 
-  // Elements of the space that the kernel walks.
+  // Elements of the space that the kernel walks: those of its largest operand, of which slices alone count if nothing
+  // else is read, or of its largest result.
   int64_t space_elements(const Node& node) const {
     int64_t most = 0;
     for (Value value : node.outputs) most = std::max(most, graph_.type(value).elements());
-    for (Value value : node.inputs) most = std::max(most, graph_.type(value).elements());
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      most = std::max(most, node.body ? elements_read(*node.body, node.body->inputs()[i].value)
+                                      : graph_.type(node.inputs[i]).elements());
+    return most;
+  }
+
+  static int64_t elements_read(const Graph& body, Value input) {
+    int64_t most = 0;
+    for (const Node& node : body.nodes())
+      for (Value operand : node.inputs)
+        if (operand == input)
+          most = std::max(most,
+                          body.type(node.op->name == "slice" ? node.outputs[0] : input).elements());
     return most;
   }
 
@@ -90,7 +99,7 @@ class Narrowing {
       const TensorType& type = graph_.type(result);
       // Numbers of a row each are few, and carry what a row's elements have in common.
       if (type.dtype != DType::f32 || type.elements() != space_elements(node)) continue;
-      if (type.elements() < kFewElements || kept_[place(result)] || !may_be_narrow(result))
+      if (type.elements() < target_.narrow_from || kept_[place(result)] || !may_be_narrow(result))
         continue;
       mark(result);
     }

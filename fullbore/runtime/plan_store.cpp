@@ -18,7 +18,7 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
   const auto& [name, claimed, native_bf16, threads, epilogues, packing, keeps_copies, precision,
-               fp32_scopes, recompute, arena_bytes] = target;
+               narrow_from, fp32_scopes, recompute, arena_bytes] = target;
   const auto& [factors, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
   std::string claims;
@@ -37,9 +37,10 @@ std::string text_of(const Target& target) {
   }
   claims += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(
-      "{} claims {} bf16 {} threads {} copies {} precision {} fp32 {} recompute {} arena {}", name,
-      claims, native_bf16, threads, keeps_copies, dtype_name(precision), fp32_scopes,
-      static_cast<int>(recompute), arena_bytes);
+      "{} claims {} bf16 {} threads {} copies {} precision {} from {} fp32 {} recompute {} arena "
+      "{}",
+      name, claims, native_bf16, threads, keeps_copies, dtype_name(precision), narrow_from,
+      fp32_scopes, static_cast<int>(recompute), arena_bytes);
 }
 
 /// Likewise.

@@ -71,6 +71,7 @@ Target CpuBackend::target() const {
   target.epilogues = {.factors = target.claimed["matmul_add"],
                       .fewest_rows = cpu::kMostDotRows + 1,
                       .near_bytes = 768 << 10};
+  target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = cpu::packing_target();
   target.claimed["pack_panels"] = {DType::f64, DType::f32, DType::bf16, DType::f16};
   target.claimed["dropout_mask"] = {DType::i64};
