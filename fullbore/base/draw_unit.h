@@ -16,8 +16,8 @@ struct DrawUnit {
   /// out[i] = philox_bits(key, position + i * step, stream), i < count.
   void (*bits)(uint64_t key, uint64_t stream, uint64_t position, uint64_t step, uint64_t* out,
                size_t count);
-  /// The same bits in quarters, from the lowest on: out[4 i + q] = 1 if the number of 16 bits that is quarter q of
-  /// philox_bits(key, position + i, stream) is at least `threshold`, else 0.
+  /// All 128 bits in eighths, from the lowest on: out[8 i + e] = 1 if the number of 16 bits that is eighth e of
+  /// philox_halves(key, position + i, stream) is at least `threshold`, else 0.
   void (*compare)(uint64_t key, uint64_t stream, uint64_t position, uint16_t threshold,
                   uint8_t* out, size_t count);
   /// Standard normals by Box and Muller 1958 from two lots of bits, of which the upper 53 count:

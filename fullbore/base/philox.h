@@ -22,14 +22,20 @@ constexpr std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// 64 random bits (words 0 and 1, word 0 low) for the 64-bit key and the 128-bit counter
-/// (counter_low in words 0-1, counter_high in words 2-3). The op `philox` is this, elementwise.
-constexpr uint64_t philox_bits(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+/// 128 random bits for the 64-bit key and the 128-bit counter (counter_low in words 0-1, counter_high in words 2-3): words
+/// 0 and 1, word 0 low, then words 2 and 3.
+constexpr std::array<uint64_t, 2> philox_halves(uint64_t key, uint64_t counter_low,
+                                                uint64_t counter_high) {
   const auto words =
       philox4x32({static_cast<uint32_t>(counter_low), static_cast<uint32_t>(counter_low >> 32),
                   static_cast<uint32_t>(counter_high), static_cast<uint32_t>(counter_high >> 32)},
                  {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)});
-  return words[0] | (uint64_t{words[1]} << 32);
+  return {words[0] | (uint64_t{words[1]} << 32), words[2] | (uint64_t{words[3]} << 32)};
+}
+
+/// The first 64 of them. The op `philox` is this, elementwise; `philox_upper` gives the others.
+constexpr uint64_t philox_bits(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+  return philox_halves(key, counter_low, counter_high)[0];
 }
 
 /// Sequential draws from one key, for hosts: shuffles, initial values, tests.

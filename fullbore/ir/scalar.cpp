@@ -59,6 +59,7 @@ constexpr ScalarOpFacts kFacts[] = {
     {ScalarOp::shift_right, "shift_right", 2, 0, 0},
     {ScalarOp::select, "select", 3, 0, 0},
     {ScalarOp::philox, "philox", 3, 0, 0},
+    {ScalarOp::philox_upper, "philox_upper", 3, 0, 0},
 };
 static_assert(std::size(kFacts) == kScalarOpCount);
 
@@ -165,7 +166,8 @@ double evaluate_real(ScalarOp op, double a, double b, double c) {
     case ScalarOp::bit_xor:
     case ScalarOp::shift_left:
     case ScalarOp::shift_right:
-    case ScalarOp::philox: break;
+    case ScalarOp::philox:
+    case ScalarOp::philox_upper: break;
   }
   FB_CHECK(false, "{} of floating operands", scalar_op_name(op));
 }
@@ -202,7 +204,11 @@ int64_t evaluate_integer(ScalarOp op, DType dtype, int64_t a, int64_t b, int64_t
     case ScalarOp::shift_left: return wrap(dtype, shift(dtype, x, b, true));
     case ScalarOp::shift_right: return wrap(dtype, shift(dtype, x, b, false));
     case ScalarOp::select: return a != 0 ? b : c;
-    case ScalarOp::philox: return static_cast<int64_t>(philox_bits(x, y, static_cast<uint64_t>(c)));
+    case ScalarOp::philox:
+    case ScalarOp::philox_upper: {
+      const auto halves = philox_halves(x, y, static_cast<uint64_t>(c));
+      return static_cast<int64_t>(halves[op == ScalarOp::philox ? 0 : 1]);
+    }
     case ScalarOp::exp:
     case ScalarOp::expm1:
     case ScalarOp::log:

@@ -50,10 +50,14 @@ enum class ScalarOp : uint8_t {
   shift_left,
   shift_right,  ///< logical (zero fill); a distance outside [0, width) gives 0
   // ternary
-  select,  ///< condition ? a : b
-  philox   ///< (key, counter_low, counter_high) i64 -> i64; see base/philox.h
+  select,       ///< condition ? a : b
+  philox,       ///< (key, counter_low, counter_high) i64 -> i64; see base/philox.h
+  philox_upper  ///< the other half of its bits
 };
-inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox) + 1;
+inline constexpr int kScalarOpCount = static_cast<int>(ScalarOp::philox_upper) + 1;
+inline constexpr bool is_philox(ScalarOp op) {
+  return op == ScalarOp::philox || op == ScalarOp::philox_upper;
+}
 
 std::string_view scalar_op_name(ScalarOp op);
 int scalar_op_arity(ScalarOp op);

@@ -6,6 +6,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/tensor.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/ops/random.h"
 
 /// What attention and its gradient share. Both end in the same optional operands, `attention` after
 /// q, k, v, `attention_gradient` after q, k, v, dy, log_sum_exp, delta:
@@ -31,6 +32,8 @@ struct AttentionShape {
   /// Queries of all heads that share keys: the rows of one product.
   int64_t rows() const { return heads / groups * queries; }
   Shape by_head() const { return {batch, heads, queries, keys}; }
+  /// Draws of dropout for one query: so many keys share one.
+  int64_t draws_of_row() const { return (keys + kDrawElements - 1) / kDrawElements; }
   Shape by_group() const { return {batch, groups, rows(), keys}; }
   /// How many of the keys, from the first on, query t may see.
   int64_t visible(int64_t t) const {

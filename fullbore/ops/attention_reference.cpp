@@ -5,6 +5,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/random.h"
 
 /// Beside each result goes the magnitude that a kernel's rounding may multiply, in units of the
 /// epsilon that it computes in. A product of n terms is off by n times the sum of their magnitudes at
@@ -74,10 +75,12 @@ class Query {
     };
     const auto site = static_cast<uint64_t>(call_.attributes.get<int64_t>("site"));
     const uint64_t trip = call_.inputs.size() > shape_.source + 2 ? scalar(2) : 0;
-    const uint64_t element = static_cast<uint64_t>(row() * shape_.keys + key);
-    const uint64_t bits = philox_bits(scalar(0), element + (trip << 32), scalar(1) + (site << 40));
-    const double draw = std::ldexp(static_cast<double>(bits >> 40), -24);
-    return draw >= shape_.dropout
+    const int64_t within = key % kDrawElements;
+    const auto element = static_cast<uint64_t>(row() * shape_.draws_of_row() + key / kDrawElements);
+    const auto bits = philox_halves(scalar(0), element + (trip << 32), scalar(1) + (site << 40));
+    const auto number =
+        static_cast<int64_t>(bits[static_cast<size_t>(within / 4)] >> (16 * (within % 4)) & 0xffff);
+    return number >= dropout_threshold(shape_.dropout)
                ? round_to_dtype(1 / (1 - shape_.dropout), compute_dtype(call_.inputs[0]->dtype()))
                : 0;
   }

@@ -129,13 +129,13 @@ Tensor AttentionCall::scores() const {
 
 Tensor AttentionCall::dropout_factors() const {
   if (shape.dropout == 0) return {};
-  // A draw of 24 bits for each weight, as the kernels make it tile by tile.
-  const Tensor bits =
-      draw_bits(inputs.subspan(shape.source), attributes.get<int64_t>("site"), shape.by_head());
-  const Tensor keep =
-      greater_equal(shift_right(bits, 40.0), std::ceil(std::ldexp(shape.dropout, 24)));
+  // A draw for eight keys of a query, the last for what is left: kernels make them tile by tile.
+  const Shape draws{shape.batch, shape.heads, shape.queries, shape.draws_of_row()};
+  const Tensor keep = slice(kept_by_draws(inputs.subspan(shape.source),
+                                          attributes.get<int64_t>("site"), draws, shape.dropout),
+                            3, 0, shape.keys);
   const TensorType type{compute_dtype(inputs[0].dtype()), shape.by_head()};
-  return select(keep, full(bits.builder(), type, 1 / (1 - shape.dropout)), 0.0);
+  return select(keep, full(keep.builder(), type, 1 / (1 - shape.dropout)), 0.0);
 }
 
 AttentionSlopes attention_slopes(const AttentionCall& call, Tensor dy, Tensor log_sum_exp,

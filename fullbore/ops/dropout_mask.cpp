@@ -4,8 +4,8 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/random.h"
 
-/// Which elements dropout keeps, as an op of its own: a call of philox gives the draws of four neighbours, 16 bits
-/// each, so that a kernel that makes rows of them has a quarter of the work that elements have which draw alone.
+/// Which elements dropout keeps, as an op of its own: a call of philox gives the numbers of eight neighbours, 16 bits
+/// each, so that a kernel that makes rows of them has an eighth of the work that elements have which draw alone.
 namespace fullbore {
 namespace {
 
@@ -21,16 +21,13 @@ std::vector<TensorType> infer(const OpCall& call) {
   return {{DType::boolean, shape}};
 }
 
-// Element e has bits 16 (e mod 4) and on of the draw e div 4.
+// Element e has bits 16 (e mod 8) and on of the draw e div 8.
 std::vector<Tensor> decompose(const DecomposeCall& call) {
   const Shape shape(call.attributes.get<std::vector<int64_t>>("shape"));
-  const int64_t count = shape.elements(), draws = (count + 3) / 4;
-  const Tensor bits = draw_bits(call.inputs, call.attributes.get<int64_t>("site"), {draws});
-  const Tensor above = 48.0 - 16.0 * iota(bits.builder(), {DType::i64, {4}}, 0);
-  const Tensor numbers = shift_right(shift_left(expand_dims(bits, 1), above), 48.0);
-  const Tensor kept = greater_equal(
-      numbers, static_cast<double>(dropout_threshold(call.attributes.get<double>("probability"))));
-  return {reshape(slice(reshape(kept, {4 * draws}), 0, 0, count), shape)};
+  const int64_t count = shape.elements(), draws = (count + kDrawElements - 1) / kDrawElements;
+  const Tensor kept = kept_by_draws(call.inputs, call.attributes.get<int64_t>("site"), {draws},
+                                    call.attributes.get<double>("probability"));
+  return {reshape(slice(kept, 0, 0, count), shape)};
 }
 
 std::vector<Sample> samples() {
@@ -91,6 +88,20 @@ void require_probability(const OpCall& call) {
   const auto probability = require_attribute<double>(call, "probability");
   if (!(probability >= 0 && probability < 1))
     call.fail(fmt::format("probability {} is not in [0, 1)", probability));
+}
+
+Tensor kept_by_draws(std::span<const Tensor> source, int64_t site, const Shape& draws,
+                     double probability) {
+  const int last = draws.rank() - 1;
+  std::vector<Tensor> halves;
+  for (const DrawHalf half : {DrawHalf::lower, DrawHalf::upper}) {
+    const Tensor bits = draw_bits(source, site, draws, half);
+    const Tensor above = 48.0 - 16.0 * iota(bits.builder(), {DType::i64, {4}}, 0);
+    halves.push_back(shift_right(shift_left(expand_dims(bits, last + 1), above), 48.0));
+  }
+  const Tensor numbers = concat(halves, last + 1);
+  return reshape(greater_equal(numbers, static_cast<double>(dropout_threshold(probability))),
+                 draws.with(last, kDrawElements * draws[last]));
 }
 
 int64_t dropout_threshold(double probability) {

@@ -94,6 +94,9 @@ inline Tensor operator-(Tensor x) { return neg(x); }
 /// stored. By convention key = seed, counter_high = step + site * 2^40, counter_low = element.
 Tensor philox(Tensor key, Tensor counter_low, Tensor counter_high,
               SourceLoc loc = SourceLoc::here());
+/// The other 64 bits that the same call of Philox4x32-10 gives.
+Tensor philox_upper(Tensor key, Tensor counter_low, Tensor counter_high,
+                    SourceLoc loc = SourceLoc::here());
 /// Where a draw comes from: two i64 scalars of State and a number that no other draw of the step
 /// has. `trip` (optional i64 scalar) tells the draws of a loop's trips apart.
 struct RandomSource {

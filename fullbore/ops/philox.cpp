@@ -19,33 +19,39 @@ std::vector<TensorType> infer_philox(const OpCall& call) {
   return {call.inputs[0]};
 }
 
-const OpRegistrar philox_op(OpDef{
-    .name = "philox",
-    .summary = "64 random bits of a key and a 128-bit counter (Philox4x32-10)",
-    .tags = Tag::elementwise | Tag::zero_gradient,
-    .scalar = ScalarOp::philox,
-    .infer = infer_philox,
-    .samples =
-        [] {
-          const SampleInput bits = SampleInput::integers(kIndex, -9e18, 9e18);
-          const TensorType pair{DType::i64, {2}};
-          return with(
-              elementwise_samples({bits, bits, bits}),
+std::vector<Sample> samples() {
+  const SampleInput bits = SampleInput::integers(kIndex, -9e18, 9e18);
+  const TensorType pair{DType::i64, {2}};
+  return with(elementwise_samples({bits, bits, bits}),
               {{.why = "all zeros and all ones",
                 .inputs = {SampleInput::given(pair, {0, -1}), SampleInput::given(pair, {0, -1}),
                            SampleInput::given(pair, {0, -1})},
                 .attributes = {}}});
-        },
-    .error_samples = []() -> std::vector<ErrorSample> {
-      const TensorType x{DType::i64, {4}}, other{DType::i64, {5}}, narrow{DType::i32, {4}};
-      return {
-          {"a narrow counter", {x, narrow, x}, {}, "needs i64 counter_low, got i32[4]"},
+}
+
+std::vector<ErrorSample> error_samples() {
+  const TensorType x{DType::i64, {4}}, other{DType::i64, {5}}, narrow{DType::i32, {4}};
+  return {{"a narrow counter", {x, narrow, x}, {}, "needs i64 counter_low, got i32[4]"},
           {"a floating key", {{DType::f32, {4}}, x, x}, {}, "needs i64 key, got f32[4]"},
           {"two shapes", {x, x, other}, {}, "key i64[4] and counter_high i64[5] differ in shape"},
           {"two operands", {x, x}, {}, "needs 3 operands, got 2"}};
-    },
-    .dtypes = {},
-});
+}
+
+OpDef philox_op(const char* name, const char* summary, ScalarOp scalar) {
+  return {.name = name,
+          .summary = summary,
+          .tags = Tag::elementwise | Tag::zero_gradient,
+          .scalar = scalar,
+          .infer = infer_philox,
+          .samples = samples,
+          .error_samples = error_samples,
+          .dtypes = {}};
+}
+
+const OpRegistrar lower_half(philox_op(
+    "philox", "64 random bits of a key and a 128-bit counter (Philox4x32-10)", ScalarOp::philox));
+const OpRegistrar upper_half(philox_op("philox_upper", "the other 64 bits of philox",
+                                       ScalarOp::philox_upper));
 
 }  // namespace
 
@@ -65,13 +71,14 @@ void require_drawable(const OpCall& call, const Shape& shape) {
     call.fail(fmt::format("{} has more than 2^32 elements", shape.text()));
 }
 
-// 64 bits for each element of the shape.
-Tensor draw_bits(std::span<const Tensor> source, int64_t site, const Shape& shape) {
+Tensor draw_bits(std::span<const Tensor> source, int64_t site, const Shape& shape, DrawHalf half) {
   const int64_t count = shape.elements();
   Tensor low = iota(source[0].builder(), {DType::i64, {count}}, 0);
   if (source.size() == 3) low = low + shift_left(source[2], 32.0);
   const Tensor high = source[1] + std::ldexp(static_cast<double>(site), 40);
-  return reshape(philox(source[0], low, high), shape);
+  const Tensor bits =
+      half == DrawHalf::lower ? philox(source[0], low, high) : philox_upper(source[0], low, high);
+  return reshape(bits, shape);
 }
 
 std::vector<Tensor> source_operands(std::string_view op, const RandomSource& source,
@@ -85,6 +92,12 @@ std::vector<Tensor> source_operands(std::string_view op, const RandomSource& sou
 
 Tensor philox(Tensor key, Tensor counter_low, Tensor counter_high, SourceLoc loc) {
   return apply_broadcast("philox",
+                         std::vector<Operand>{{key, loc}, {counter_low, loc}, {counter_high, loc}},
+                         {"key", "counter_low", "counter_high"});
+}
+
+Tensor philox_upper(Tensor key, Tensor counter_low, Tensor counter_high, SourceLoc loc) {
+  return apply_broadcast("philox_upper",
                          std::vector<Operand>{{key, loc}, {counter_low, loc}, {counter_high, loc}},
                          {"key", "counter_low", "counter_high"});
 }

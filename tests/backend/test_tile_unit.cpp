@@ -142,23 +142,26 @@ TEST(TileUnit, DrawsAreThoseOfPhilox) {
                         .stride = 1000003,
                         .words = {7, 0x89abcdefU, 5},
                         .key = {0x12345678U, 0x9abcdef0U},
-                        .threshold = 1 << 23,
+                        .threshold = 1 << 15,
                         .kept = 2};
+  constexpr uint32_t kKeys = 13;  // a draw and five eighths of one
   for (const TileUnit* unit : units()) {
-    Row factors(3 * kTileQueries, -1);
-    unit->draw({factors.data(), 3, 2 * kGroupQueries}, draws);
-    int kept = 0;
-    for (uint32_t key = 0; key < 3; ++key)
+    Row factors((kKeys + 1) * kTileQueries, -1);
+    unit->draw({factors.data(), kKeys, 2 * kGroupQueries}, draws);
+    uint32_t kept = 0;
+    for (uint32_t key = 0; key < kKeys; ++key)
       for (uint32_t q = 0; q < 2 * kGroupQueries; ++q) {
-        const uint64_t bits =
-            philox_bits(0x9abcdef012345678U,
-                        (draws.first + q * draws.stride + key) | (uint64_t{7} << 32), 0x589abcdefU);
-        const float expected = (bits >> 40) >= draws.threshold ? 2 : 0;
-        EXPECT_EQ(factors[key * kTileQueries + q], expected);
+        const auto bits = philox_halves(
+            0x9abcdef012345678U, (draws.first + q * draws.stride + key / 8) | (uint64_t{7} << 32),
+            0x589abcdefU);
+        const uint64_t number = bits[key % 8 / 4] >> (key % 4 * 16) & 0xffff;
+        const float expected = number >= draws.threshold ? 2 : 0;
+        EXPECT_EQ(factors[key * kTileQueries + q], expected) << key << " " << q;
         kept += expected > 0;
       }
-    EXPECT_TRUE(kept > 30 && kept < 66);
+    EXPECT_TRUE(kept > kKeys * 10 && kept < kKeys * 22);
     EXPECT_EQ(factors[2 * kGroupQueries], -1) << "beyond the tile";
+    EXPECT_EQ(factors[kKeys * kTileQueries], -1) << "beyond its keys";
   }
 }
 

@@ -58,20 +58,20 @@ TEST(RandomDraws, BitsArePhilox) {
       }
 }
 
-// With thresholds that are among the quarters: what is equal has been reached.
-TEST(RandomDraws, QuartersOfTheBitsAreCompared) {
-  const auto quarter = [](size_t i) {
-    const uint64_t bits = philox_bits(0x123456789abcdef0U, kOnes - 20 + i / 4, 0xfedcba9876543210U);
-    return static_cast<uint16_t>(bits >> (16 * (i % 4)));
+// With thresholds that are among the eighths: what is equal has been reached.
+TEST(RandomDraws, EighthsOfTheBitsAreCompared) {
+  const auto eighth = [](size_t i) {
+    const auto bits = philox_halves(0x123456789abcdef0U, kOnes - 20 + i / 8, 0xfedcba9876543210U);
+    return static_cast<uint16_t>(bits[i % 8 / 4] >> (16 * (i % 4)));
   };
   for (const DrawUnit& unit : draw_units())
     for (const uint16_t threshold :
-         {uint16_t{0}, uint16_t{6554}, uint16_t{65535}, quarter(0), quarter(7), quarter(158)}) {
-      std::vector<uint8_t> found(4 * 40);
+         {uint16_t{0}, uint16_t{6554}, uint16_t{65535}, eighth(0), eighth(7), eighth(318)}) {
+      std::vector<uint8_t> found(8 * 40);
       unit.compare(0x123456789abcdef0U, 0xfedcba9876543210U, kOnes - 20, threshold, found.data(),
                    40);
       for (size_t i = 0; i < found.size(); ++i)
-        ASSERT_EQ(found[i], quarter(i) >= threshold ? 1 : 0)
+        ASSERT_EQ(found[i], eighth(i) >= threshold ? 1 : 0)
             << unit.name << " " << threshold << " " << i;
     }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fullbore/ops/ops.h"
+#include "fullbore/ops/random.h"
 #include "tests/ops/differentiate.h"
 #include "tests/support/gradcheck.h"
 
@@ -130,9 +131,10 @@ TEST(Attention, DropsWeightsWhoseDrawIsBelowTheProbability) {
   });
   const Literal expected = evaluate({o.q, o.k, o.v, seed, step}, [](GraphBuilder&, const auto& x) {
     const Tensor weights = softmax(matmul(x[0], x[1], {.transpose_b = true}) * (1 / std::sqrt(3)));
-    const Tensor draws =
-        random_uniform({.seed = x[3], .step = x[4], .site = 2}, {DType::f32, weights.shape()});
-    return matmul(select(greater_equal(draws, 0.5), weights * 2.0, 0.0), x[2]);
+    // Rows of one draw for five keys: the mask of eight.
+    const std::vector<Tensor> source{x[3], x[4]};
+    const Tensor kept = slice(dropout_mask(source, 2, 0.5, {2, 2, 5, 8}, {}), 3, 0, 5);
+    return matmul(select(kept, weights * 2.0, 0.0), x[2]);
   });
   expect_near(y, expected);
   const Literal plain = attend(o, {});

@@ -36,6 +36,10 @@ TEST(Philox, TheOpTakesKeyAndCounterAsPairsOfWords) {
   const Literal bits = evaluate(
       {key, low, high}, [](GraphBuilder&, const auto& x) { return philox(x[0], x[1], x[2]); });
   EXPECT_EQ(bits.integers()[0], words(0xd16cfe09U, 0x94fdccebU));
+  const Literal upper = evaluate({key, low, high}, [](GraphBuilder&, const auto& x) {
+    return philox_upper(x[0], x[1], x[2]);
+  });
+  EXPECT_EQ(upper.integers()[0], words(0x5001e420U, 0x24126ea1U));
 }
 
 Literal scalar(double value) { return integers(DType::i64, {}, {value}); }
@@ -168,8 +172,8 @@ TEST(Dropout, OfProbabilityZeroKeepsEverything) {
   EXPECT_THAT(elements(y), ElementsAre(1, 2, 3, 4));
 }
 
-// Four neighbours have the quarters of one draw, the lowest first.
-TEST(Dropout, KeepsWhereAQuarterOfADrawReachesTheThreshold) {
+// Eight neighbours have the eighths of one draw, the lowest first.
+TEST(Dropout, KeepsWhereAnEighthOfADrawReachesTheThreshold) {
   const int64_t n = 23, trip = 4;
   const Literal kept =
       evaluate({reals({n}, std::vector<double>(n, 1.0)), scalar(17), scalar(9), scalar(trip)},
@@ -178,9 +182,10 @@ TEST(Dropout, KeepsWhereAQuarterOfADrawReachesTheThreshold) {
                });
   int dropped = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const uint64_t bits =
-        philox_bits(17, static_cast<uint64_t>(i / 4 + (trip << 32)), 9 + (uint64_t{5} << 40));
-    const bool expected = ((bits >> (16 * (i % 4))) & 0xFFFF) >= 19661;  // 0.3 * 2^16, rounded
+    const auto bits =
+        philox_halves(17, static_cast<uint64_t>(i / 8 + (trip << 32)), 9 + (uint64_t{5} << 40));
+    const uint64_t number = (bits[i % 8 / 4] >> (16 * (i % 4))) & 0xFFFF;
+    const bool expected = number >= 19661;  // 0.3 * 2^16, rounded
     EXPECT_EQ(kept.at(i) != 0, expected) << i;
     dropped += !expected;
   }

@@ -24,6 +24,7 @@ TEST(Scalar, EveryOpHasANameAnArityAndBounds) {
   EXPECT_EQ(scalar_op_arity(ScalarOp::neg), 1);
   EXPECT_EQ(scalar_op_arity(ScalarOp::less), 2);
   EXPECT_EQ(scalar_op_arity(ScalarOp::philox), 3);
+  EXPECT_EQ(scalar_op_arity(ScalarOp::philox_upper), 3);
   EXPECT_EQ(scalar_op_flops(ScalarOp::add), 1);
   EXPECT_EQ(scalar_op_flops(ScalarOp::select), 0);
   EXPECT_EQ(scalar_op_ulps(ScalarOp::mul), 0.5);

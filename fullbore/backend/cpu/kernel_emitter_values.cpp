@@ -21,8 +21,7 @@ int KernelEmitter::unroll_factor(int walk) const {
     if (instruction.kind != Kind::scalar || restored)
       weight += 0.5;
     else
-      weight +=
-          instruction.op == ScalarOp::philox ? 40 : std::max(1.0, scalar_op_flops(instruction.op));
+      weight += is_philox(instruction.op) ? 40 : std::max(1.0, scalar_op_flops(instruction.op));
   }
   if (lanes_ == target_.vector_bytes) return 2;  // bytes: one vector already is 64 elements
   return weight <= 8 ? 4 : weight <= 20 ? 2 : 1;

@@ -14,8 +14,7 @@ double point_cost(const KernelIr& kernel) {
   double cost = 1;
   for (const Instruction& instruction : kernel.instructions)
     if (instruction.kind == Kind::scalar)
-      cost += std::max(instruction.op == ScalarOp::philox ? 40.0 : 0.5,
-                       scalar_op_flops(instruction.op));
+      cost += std::max(is_philox(instruction.op) ? 40.0 : 0.5, scalar_op_flops(instruction.op));
   return cost;
 }
 

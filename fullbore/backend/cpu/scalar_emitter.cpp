@@ -42,7 +42,7 @@ llvm::Value* ScalarEmitter::emit(ScalarOp op, DType from, DType to,
     return is_low_precision(to) ? round_low_precision(result, to) : result;
   }
   if (op == ScalarOp::select) return b_.CreateSelect(x[0], x[1], x[2]);
-  if (op == ScalarOp::philox) return philox(x[0], x[1], x[2]);
+  if (is_philox(op)) return philox(op, x[0], x[1], x[2]);
   if (!is_floating(from)) return integer(op, from, x);
   if (scalar_op_arity(op) == 1) return unary_real(op, x[0]);
   return to == DType::boolean ? compare_real(op, x[0], x[1]) : binary_real(op, x[0], x[1]);

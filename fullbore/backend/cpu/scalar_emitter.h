@@ -37,7 +37,7 @@ class ScalarEmitter {
   llvm::Value* integer(ScalarOp op, DType dtype, std::span<llvm::Value* const> x);
   llvm::Value* integer_divide(ScalarOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* shift(ScalarOp op, DType dtype, llvm::Value* a, llvm::Value* b);
-  llvm::Value* philox(llvm::Value* key, llvm::Value* low, llvm::Value* high);
+  llvm::Value* philox(ScalarOp half, llvm::Value* key, llvm::Value* low, llvm::Value* high);
   llvm::Value* real_to_i64(llvm::Value* x);
   llvm::Type* with_lanes(llvm::Type* scalar) const;
 

@@ -90,7 +90,8 @@ llvm::Value* ScalarEmitter::shift(ScalarOp op, DType dtype, llvm::Value* a, llvm
 }
 
 // base/philox.h, on 32-bit halves that live in 64-bit lanes: the multiplier takes those.
-llvm::Value* ScalarEmitter::philox(llvm::Value* key, llvm::Value* low, llvm::Value* high) {
+llvm::Value* ScalarEmitter::philox(ScalarOp half, llvm::Value* key, llvm::Value* low,
+                                   llvm::Value* high) {
   llvm::Type* type = key->getType();
   const auto number = [&](uint64_t n) { return llvm::ConstantInt::get(type, n); };
   const auto lower = [&](llvm::Value* v) { return b_.CreateAnd(v, number(0xffffffffU)); };
@@ -111,6 +112,7 @@ llvm::Value* ScalarEmitter::philox(llvm::Value* key, llvm::Value* low, llvm::Val
     k0 = lower(b_.CreateAdd(k0, number(0x9E3779B9U)));
     k1 = lower(b_.CreateAdd(k1, number(0xBB67AE85U)));
   }
+  if (half == ScalarOp::philox_upper) return b_.CreateOr(c2, b_.CreateShl(c3, 32));
   return b_.CreateOr(c0, b_.CreateShl(c1, 32));
 }
 

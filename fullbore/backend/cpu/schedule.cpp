@@ -84,7 +84,7 @@ void keep_costly_values(const KernelIr& kernel, Schedule& schedule) {
     if (instruction.kind != Kind::scalar || schedule.scope[i] != Scope::element ||
         instruction.dtype == DType::boolean)
       continue;
-    if (scalar_op_flops(instruction.op) < kCostly && instruction.op != ScalarOp::philox) continue;
+    if (scalar_op_flops(instruction.op) < kCostly && !is_philox(instruction.op)) continue;
     int walks = 0;
     for (int walk = schedule.walks; walk-- > 0;)
       if (schedule.needed[static_cast<size_t>(walk)][i]) {

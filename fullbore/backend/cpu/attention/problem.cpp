@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/ops/random.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -85,10 +86,10 @@ TileDraws AttentionProblem::draws(const void* const* buffers, float kept) const 
   const auto low = [](uint64_t x) { return static_cast<uint32_t>(x); };
   const uint64_t seed = scalar(0);
   const uint64_t high = scalar(1) + (static_cast<uint64_t>(site) << 40);
-  return {.stride = low(static_cast<uint64_t>(shape.keys)),
+  return {.stride = low(static_cast<uint64_t>(shape.draws_of_row())),
           .words = {has_trip ? low(scalar(2)) : 0, low(high), low(high >> 32)},
           .key = {low(seed), low(seed >> 32)},
-          .threshold = static_cast<uint32_t>(std::ceil(std::ldexp(shape.dropout, 24))),
+          .threshold = static_cast<uint32_t>(dropout_threshold(shape.dropout)),
           .kept = kept};
 }
 

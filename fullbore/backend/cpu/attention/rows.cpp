@@ -5,6 +5,7 @@
 
 #include "fullbore/backend/cpu/attention/attention.h"
 #include "fullbore/backend/cpu/attention/tiles.h"
+#include "fullbore/base/draw_unit.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -122,8 +123,7 @@ class AttentionRowsKernel final : public Kernel {
   // Scores to weights, not yet divided by their sum.
   void soften(void* const* buffers, int64_t key_set, const Workspace& w) const {
     const bool drops = problem_.shape.dropout > 0;
-    TileDraws draws = drops ? problem_.draws(buffers, 1) : TileDraws{};
-    draws.stride = 1;  // from key to key
+    const TileDraws draws = drops ? problem_.draws(buffers, 1) : TileDraws{};
     for (int64_t row = 0; row < count(); ++row) {
       const float* largest = w.largest + row * kPartKeys;
       const float most = *std::max_element(largest, largest + kPartKeys);
@@ -134,9 +134,7 @@ class AttentionRowsKernel final : public Kernel {
         if (!w.seen[part]) continue;
         const int64_t key = parts_.begin(part);
         if (drops) {
-          const int64_t element = (problem_.first_row(key_set) + row) * problem_.shape.keys + key;
-          draws.first = static_cast<uint32_t>(element);
-          tiles_.loops.draw({w.factors, 1, kPartKeys}, draws);
+          draw_part(draws, problem_.first_row(key_set) + row, key, w.factors);
         }
         tiles_.loops.exponentiate({w.scores + row * stride() + key, 1, kPartKeys}, w.shift,
                                   drops ? w.factors : nullptr, w.sum, nullptr);
@@ -144,6 +142,19 @@ class AttentionRowsKernel final : public Kernel {
       w.row_sum[row] = 0;
       for (int64_t i = 0; i < kPartKeys; ++i) w.row_sum[row] += w.sum[i];
     }
+  }
+
+  // The factors of the part's keys for one row.
+  void draw_part(const TileDraws& draws, int64_t row, int64_t key, float* factors) const {
+    const auto words = [](uint32_t low, uint32_t high) { return low | uint64_t{high} << 32; };
+    const auto element =
+        static_cast<uint32_t>(row * problem_.shape.draws_of_row() + key / kDrawElements);
+    uint8_t kept[kPartKeys];
+    draw_units().front().compare(
+        words(draws.key[0], draws.key[1]), words(draws.words[1], draws.words[2]),
+        words(element, draws.words[0]), static_cast<uint16_t>(draws.threshold), kept,
+        kPartKeys / kDrawElements);
+    for (int64_t i = 0; i < kPartKeys; ++i) factors[i] = kept[i] ? draws.kept : 0;
   }
 
   void add_values(void* const* buffers, int64_t key_set, const Workspace& w) const {

@@ -27,13 +27,14 @@ struct TileMask {
   const float* seen = nullptr;  ///< per query, counted from the tile's first key; null: all
 };
 
-/// Draws for a tile, see ops/random.h: the counter's words are (first + query * stride + key, words).
+/// Draws for a tile, see ops/random.h: eight keys from `key` on share the one whose counter's words are
+/// (first + query * stride + key / 8, words).
 struct TileDraws {
   uint32_t first = 0;
   uint32_t stride = 0;
   uint32_t words[3] = {};
   uint32_t key[2] = {};
-  uint32_t threshold = 0;  ///< drawn numbers of 24 bits below it drop a weight
+  uint32_t threshold = 0;  ///< drawn numbers of 16 bits below it drop a weight
   float kept = 1;          ///< what the others become
 };
 

@@ -225,7 +225,8 @@ void AttentionTiles<E>::draw(const TileView& view, int64_t first_row, TileDraws 
                              float* factors) const {
   view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
     const int64_t query = group * kGroupQueries;
-    draws.first = static_cast<uint32_t>((first_row + query) * problem.shape.keys + view.first_key);
+    draws.first = static_cast<uint32_t>((first_row + query) * problem.shape.draws_of_row() +
+                                        view.first_key / kDrawElements);
     loops.draw({factors + query, keys, end * kGroupQueries - query}, draws);
   });
 }

@@ -12,8 +12,8 @@ namespace fullbore::cpu {
 namespace {
 
 constexpr int64_t kItemElements = 2048;
-constexpr int64_t kItemDraws = kItemElements / 4;
-constexpr size_t kLaneElements = 4 * kDrawLanes;
+constexpr int64_t kItemDraws = kItemElements / kDrawElements;
+constexpr size_t kLaneElements = kDrawElements * kDrawLanes;
 
 class DropoutMaskKernel final : public Kernel {
  public:
@@ -27,7 +27,7 @@ class DropoutMaskKernel final : public Kernel {
         text_(fmt::format("dropout_mask {} {}", unit_.name, request.output().shape.text())) {}
 
   int64_t items() const override { return (elements_ + kItemElements - 1) / kItemElements; }
-  double nanoseconds() const override { return static_cast<double>(elements_) / 4; }
+  double nanoseconds() const override { return static_cast<double>(elements_) / 8; }
   std::string description() const override { return text_; }
 
   void run(void* const* buffers, int64_t begin, int64_t end, int) const override {
@@ -45,7 +45,7 @@ class DropoutMaskKernel final : public Kernel {
       const auto position = first + static_cast<uint64_t>(item * kItemDraws);
       const auto whole = static_cast<size_t>(count) / kLaneElements * kDrawLanes;
       unit_.compare(scalar(0), stream, position, threshold_, kept + from, whole);
-      const int64_t done = static_cast<int64_t>(whole) * 4;
+      const int64_t done = static_cast<int64_t>(whole) * kDrawElements;
       if (done == count) continue;
       uint8_t rest[kLaneElements];
       unit_.compare(scalar(0), stream, position + whole, threshold_, rest, kDrawLanes);
