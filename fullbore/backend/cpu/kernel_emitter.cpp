@@ -56,7 +56,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const KernelIr& kernel,
       module_(module),
       b_(module.getContext()),
       lanes_(lane_count(kernel, target, moves_only(kernel))),
-      scalars_(b_, lanes_, target.rounds_to_bf16),
+      scalars_(b_, lanes_, target),
       raw_(moves_only(kernel)),
       name_(name) {}
 

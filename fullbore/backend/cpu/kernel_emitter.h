@@ -68,6 +68,8 @@ class KernelEmitter {
 
   // --- memory (kernel_emitter_memory.cpp)
   Value load(const Access& access, DType dtype, int copy);
+  void prefetch(Value at);
+  Value load_repeated(const Access& access, llvm::Type* storage, int copy, Value mask);
   Value load_strided(const Access& access, llvm::Type* storage, int copy, Value mask);
   void store(const Store& store, int copy, bool in_walk);
   Value inside(const std::vector<Predicate>& predicates, int copy);  // i1 vector, or null

@@ -15,6 +15,7 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PatternMatch.h>
 #pragma GCC diagnostic pop
 
 static_assert(LLVM_VERSION_MAJOR >= 15 && LLVM_VERSION_MAJOR <= 20, "LLVM 15 to 20");

@@ -59,14 +59,14 @@ llvm::Value* ScalarEmitter::unary_real(ScalarOp op, llvm::Value* x) {
           b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, llvm::ConstantFP::get(type, 1), x);
       return b_.CreateSelect(b_.CreateFCmpONE(x, zero), one, x);  // keeps NaN and signed zeros
     }
-    case ScalarOp::exp: return emit_exp(b_, x);
+    case ScalarOp::exp: return emit_exp(b_, x, avx512_);
     case ScalarOp::expm1: return emit_expm1(b_, x);
     case ScalarOp::log: return emit_log(b_, x);
     case ScalarOp::log1p: return emit_log1p(b_, x);
     case ScalarOp::sin: return emit_sin(b_, x);
     case ScalarOp::cos: return emit_cos(b_, x);
     case ScalarOp::tanh: return emit_tanh(b_, x);
-    case ScalarOp::erf: return emit_erf(b_, x);
+    case ScalarOp::erf: return emit_erf(b_, x, avx512_);
     case ScalarOp::sqrt: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
     case ScalarOp::rsqrt:
       return b_.CreateFDiv(llvm::ConstantFP::get(type, 1),
@@ -131,7 +131,22 @@ llvm::Value* ScalarEmitter::bf16_bits_to_f32(llvm::Value* x) {
   return b_.CreateBitCast(b_.CreateShl(wide, 16), with_lanes(b_.getFloatTy()));
 }
 
+namespace {
+
+// The bits whose widening x is; null if it is none.
+llvm::Value* widened_bits(llvm::Value* x) {
+  using namespace llvm::PatternMatch;
+  llvm::Value* bits = nullptr;
+  const bool widened = match(x, m_BitCast(m_Shl(m_ZExt(m_Value(bits)), m_SpecificInt(16)))) &&
+                       bits->getType()->getScalarType()->isIntegerTy(16);
+  return widened ? bits : nullptr;
+}
+
+}  // namespace
+
+// What is a bf16 number already is not rounded again.
 llvm::Value* ScalarEmitter::f32_to_bf16_bits(llvm::Value* x) {
+  if (llvm::Value* bits = widened_bits(x)) return bits;
   if (rounds_to_bf16_ && (lanes_ == 16 || lanes_ == 8)) {
     const auto rounding = lanes_ == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
                                        : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;

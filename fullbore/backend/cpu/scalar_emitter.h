@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 
+#include "fullbore/backend/cpu/codegen_target.h"
 #include "fullbore/backend/cpu/llvm_headers.h"
 #include "fullbore/base/dtype.h"
 #include "fullbore/ir/scalar.h"
@@ -11,10 +12,12 @@ namespace fullbore::jit {
 /// bf16 and f16 are f32, booleans are i1, integers have their own width (u8 unsigned).
 class ScalarEmitter {
  public:
-  /// `rounds_to_bf16`: the processor has an instruction for it (AVX512_BF16), which takes denormals for
-  /// zeros.
-  ScalarEmitter(llvm::IRBuilder<>& builder, int lanes, bool rounds_to_bf16)
-      : b_(builder), lanes_(lanes), rounds_to_bf16_(rounds_to_bf16) {}
+  /// Where the processor rounds to bf16 in one instruction (AVX512_BF16), denormals are taken for zeros.
+  ScalarEmitter(llvm::IRBuilder<>& builder, int lanes, const CodegenTarget& target)
+      : b_(builder),
+        lanes_(lanes),
+        avx512_(target.cheap_masks),
+        rounds_to_bf16_(target.rounds_to_bf16) {}
 
   int lanes() const { return lanes_; }
   llvm::Type* scalar_type(DType dtype) const;  ///< in registers
@@ -43,6 +46,7 @@ class ScalarEmitter {
 
   llvm::IRBuilder<>& b_;
   int lanes_;
+  bool avx512_;
   bool rounds_to_bf16_;
 };
 

@@ -1,13 +1,17 @@
 #include "fullbore/backend/cpu/vector_builder.h"
 
+#include "fullbore/base/check.h"
+
 namespace fullbore::jit {
 
-VectorBuilder::VectorBuilder(llvm::IRBuilder<>& builder, llvm::Type* like)
+VectorBuilder::VectorBuilder(llvm::IRBuilder<>& builder, llvm::Type* like, bool avx512)
     : b_(builder), type_(like), is_double_(like->getScalarType()->isDoubleTy()) {
   llvm::Type* scalar = is_double_ ? builder.getInt64Ty() : builder.getInt32Ty();
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like);
   integer_type_ =
       vector == nullptr ? scalar : llvm::FixedVectorType::get(scalar, vector->getNumElements());
+  fills_avx512_ =
+      avx512 && vector != nullptr && vector->getNumElements() == (is_double_ ? 8U : 16U);
 }
 
 llvm::Value* VectorBuilder::fma(Value a, Value b, Value c) const {
@@ -45,6 +49,24 @@ llvm::Value* VectorBuilder::power_of_two(Value n) const {
   const int bias = is_double_ ? 1023 : 127;
   const int mantissa = is_double_ ? 52 : 23;
   return from_bits(b_.CreateShl(b_.CreateAdd(n, integer(bias)), integer(mantissa)));
+}
+
+llvm::Value* VectorBuilder::scale(Value a, Value n) const {
+  FB_CHECK(fills_avx512_);
+  const auto id = is_double_ ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
+                             : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+  const unsigned lanes = is_double_ ? 8 : 16;
+  Value all = llvm::Constant::getAllOnesValue(b_.getIntNTy(lanes));
+  constexpr uint32_t kRoundingOfTheProcessor = 4;
+  return b_.CreateIntrinsic(
+      id, {},
+      {a, n, llvm::Constant::getNullValue(type_), all, b_.getInt32(kRoundingOfTheProcessor)});
+}
+
+llvm::Value* VectorBuilder::look_up(const std::array<float, 16>& table, Value index) const {
+  FB_CHECK(fills_avx512_ && !is_double_);
+  Value values = llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<float>(table));
+  return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {values, index});
 }
 
 }  // namespace fullbore::jit

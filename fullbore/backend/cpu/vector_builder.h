@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 
@@ -12,8 +13,9 @@ class VectorBuilder {
  public:
   using Value = llvm::Value*;
 
-  /// `like`: a value of the floating vector (or scalar) type to work in.
-  VectorBuilder(llvm::IRBuilder<>& builder, llvm::Type* like);
+  /// `like`: a value of the floating vector (or scalar) type to work in. `avx512`: the processor has
+  /// AVX-512F, whose instructions serve vectors that fill its registers.
+  VectorBuilder(llvm::IRBuilder<>& builder, llvm::Type* like, bool avx512 = false);
 
   bool is_double() const { return is_double_; }
   llvm::Type* type() const { return type_; }
@@ -57,11 +59,19 @@ class VectorBuilder {
   /// 2^n for integers n in the range of normal exponents.
   Value power_of_two(Value n) const;
 
+  /// Whether scale() and look_up() have an instruction.
+  bool fills_avx512() const { return fills_avx512_; }
+  /// a 2^n for an integer n held as a float, rounded once. Asks for fills_avx512().
+  Value scale(Value a, Value n) const;
+  /// table[index mod 16] in each lane, for f32. Asks for fills_avx512().
+  Value look_up(const std::array<float, 16>& table, Value index) const;
+
  private:
   llvm::IRBuilder<>& b_;
   llvm::Type* type_;
   llvm::Type* integer_type_;
   bool is_double_;
+  bool fills_avx512_;
 };
 
 }  // namespace fullbore::jit

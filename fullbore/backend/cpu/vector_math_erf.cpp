@@ -1,9 +1,50 @@
+#include <array>
+
 #include "fullbore/backend/cpu/vector_math.h"
 
 namespace fullbore::jit {
 namespace {
 
 using Value = llvm::Value*;
+
+// Coefficients c0 to c5 of erf((i + f) / 4) for 0 <= f < 1, i = 0 to 15, by tools/golden/erf_table.py.
+constexpr std::array<std::array<float, 16>, 6> kErfPieces{{
+    {0.0F, 0.276326388F, 0.520499885F, 0.711155653F, 0.842700779F, 0.92290014F, 0.966105163F,
+     0.986671686F, 0.995322287F, 0.998537302F, 0.999593019F, 0.999899387F, 0.999977887F,
+     0.999995708F, 0.999999285F, 0.999999881F},
+    {0.282094777F, 0.265003353F, 0.219695151F, 0.160731748F, 0.103777595F, 0.059129823F,
+     0.0297318455F, 0.0131930495F, 0.00516567426F, 0.00178466749F, 0.000545934541F, 0.000146115839F,
+     3.59119986e-05F, 6.75404772e-06F, 6.57837873e-09F, 4.84749592e-07F},
+    {6.31215698e-07F, -0.0165595077F, -0.0274564382F, -0.0301285777F, -0.0259505585F,
+     -0.0184755549F, -0.0111446036F, -0.00576691981F, -0.00257479749F, -0.000997013529F,
+     -0.000351078081F, -9.71142508e-05F, -3.48093708e-05F, -1.61031869e-06F, 9.48277648e-06F,
+     -2.30467208e-06F},
+    {-0.00588126434F, -0.00484713214F, -0.00231098011F, 0.000391170004F, 0.0021819917F,
+     0.00261408719F, 0.00215640035F, 0.00139468547F, 0.000729329069F, 0.000318340521F,
+     0.000159975505F, 3.27254347e-05F, 3.65130945e-05F, -9.01950807e-06F, -2.91003635e-05F,
+     5.97641019e-06F},
+    {9.78903608e-06F, 0.000530627498F, 0.000756664027F, 0.000626127992F, 0.000243249917F,
+     -2.77227209e-05F, -0.000166799524F, -0.000174003639F, -0.000106629654F, -4.93745283e-05F,
+     -6.64542022e-05F, -3.84412573e-07F, -3.14637e-05F, 1.27238191e-05F, 3.369763e-05F,
+     -6.72383567e-06F},
+    {0.000102444865F, 4.61578675e-05F, -2.86572922e-05F, -7.53496497e-05F, -5.29152931e-05F,
+     -3.5638277e-05F, -1.03506363e-05F, 3.7531081e-06F, 1.39926703e-06F, -8.91556397e-07F,
+     1.80077313e-05F, -2.82922406e-06F, 1.1680062e-05F, -5.31021487e-06F, -1.3511366e-05F,
+     2.67631299e-06F},
+}};
+
+// Sixteen pieces of |x| < 4, whose coefficients are looked up in a register each. The linear term comes
+// last: near zero, where c0 is 0, it is nearly all there is.
+Value erf_f32_by_pieces(const VectorBuilder& v, Value x) {
+  Value t = v.mul(v.abs(x), v.real(4));
+  t = v.select(v.greater(t, v.real(0x1.fffffep3)), v.real(0x1.fffffep3), t);  // 1 from there on
+  Value piece = v.ir().CreateUnaryIntrinsic(llvm::Intrinsic::floor, t);
+  Value f = v.sub(t, piece);
+  Value index = v.bits(v.add(piece, v.real(0x1p23)));  // low bits: the integer
+  const auto c = [&](size_t degree) { return v.look_up(kErfPieces[degree], index); };
+  Value high = v.fma(v.fma(v.fma(c(5), f, c(4)), f, c(3)), f, c(2));
+  return v.copysign(v.fma(c(1), f, v.fma(v.mul(f, f), high, c(0))), x);
+}
 
 // x + x P(x^2) near zero; elsewhere 1 - e^Q(|x|), where Q approximates log erfc.
 Value erf_f32(const VectorBuilder& v, Value x) {
@@ -46,9 +87,10 @@ Value erf_f64(const VectorBuilder& v, Value x) {
 
 }  // namespace
 
-llvm::Value* emit_erf(llvm::IRBuilder<>& builder, llvm::Value* x) {
-  const VectorBuilder v(builder, x->getType());
-  return v.is_double() ? erf_f64(v, x) : erf_f32(v, x);
+llvm::Value* emit_erf(llvm::IRBuilder<>& builder, llvm::Value* x, bool avx512) {
+  const VectorBuilder v(builder, x->getType(), avx512);
+  if (v.is_double()) return erf_f64(v, x);
+  return v.fills_avx512() ? erf_f32_by_pieces(v, x) : erf_f32(v, x);
 }
 
 }  // namespace fullbore::jit

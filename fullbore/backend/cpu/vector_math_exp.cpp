@@ -38,20 +38,22 @@ Value clamp(const VectorBuilder& v, Value x, double low, double high) {
 
 }  // namespace
 
-llvm::Value* emit_exp_of_sum(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::Value* low) {
-  const VectorBuilder v(builder, x->getType());
+llvm::Value* emit_exp_of_sum(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::Value* low,
+                             bool avx512) {
+  const VectorBuilder v(builder, x->getType(), avx512);
   // The limits overflow to infinity and underflow to zero in the scaling.
   const Reduced reduced =
       reduce(v, v.is_double() ? clamp(v, x, -746, 710) : clamp(v, x, -104, 89), low);
   Value p = v.add(reduced.expm1, v.real(1));
+  if (v.fills_avx512()) return v.scale(p, reduced.n.real);
   // In two factors, each a normal number: only the last product rounds, so denormals are right.
   Value half = builder.CreateAShr(reduced.n.integer, 1);
   Value rest = builder.CreateSub(reduced.n.integer, half);
   return v.mul(v.mul(p, v.power_of_two(half)), v.power_of_two(rest));
 }
 
-llvm::Value* emit_exp(llvm::IRBuilder<>& builder, llvm::Value* x) {
-  return emit_exp_of_sum(builder, x, nullptr);
+llvm::Value* emit_exp(llvm::IRBuilder<>& builder, llvm::Value* x, bool avx512) {
+  return emit_exp_of_sum(builder, x, nullptr, avx512);
 }
 
 llvm::Value* emit_expm1(llvm::IRBuilder<>& builder, llvm::Value* x) {

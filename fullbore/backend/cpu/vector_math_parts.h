@@ -5,7 +5,8 @@
 namespace fullbore::jit {
 
 /// e^(x + low) for a low part below the last bit of x; null: none.
-llvm::Value* emit_exp_of_sum(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::Value* low);
+llvm::Value* emit_exp_of_sum(llvm::IRBuilder<>& builder, llvm::Value* x, llvm::Value* low,
+                             bool avx512 = false);
 
 /// x = 2^exponent (1 + fraction), sqrt(1/2) <= 1 + fraction < sqrt 2, for positive x. The fraction is
 /// exact.
