@@ -68,6 +68,7 @@ class KernelEmitter {
 
   // --- memory (kernel_emitter_memory.cpp)
   Value load(const Access& access, DType dtype, int copy);
+  Value reaches(const std::vector<Predicate>& predicates, int copy);  // i1, or null
   void prefetch(Value at);
   Value load_repeated(const Access& access, llvm::Type* storage, int copy, Value mask);
   Value load_strided(const Access& access, llvm::Type* storage, int copy, Value mask);
