@@ -180,20 +180,6 @@ TEST(JitFused, ReshapesOnTheWay) {
       0);
 }
 
-// An element for 64 neighbours, whose vectors lie within one; for 24, of which every third vector has two; for 5, where
-// none has but one.
-TEST(JitFused, ElementsRepeatedAlongLanes) {
-  for (const int64_t times : {64, 24, 5})
-    for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
-      expect_same(
-          {{dtype, {3, 7, times}}, {dtype, {7}}},
-          [&](GraphBuilder&, const Operands& x) {
-            const Tensor heads = broadcast_to(reshape(x[1], {1, 7, 1}), {3, 7, times});
-            return Operands{reshape(x[0] * heads, {3, 7 * times})};
-          },
-          0);
-}
-
 TEST(JitFused, Softmax) {
   for (int64_t width : {1, 5, 16, 65, 300})
     expect_same(

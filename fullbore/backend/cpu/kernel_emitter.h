@@ -70,7 +70,6 @@ class KernelEmitter {
   Value load(const Access& access, DType dtype, int copy);
   Value reaches(const std::vector<Predicate>& predicates, int copy);  // i1, or null
   void prefetch(Value at);
-  Value load_repeated(const Access& access, llvm::Type* storage, int copy, Value mask);
   Value load_strided(const Access& access, llvm::Type* storage, int copy, Value mask);
   void store(const Store& store, int copy, bool in_walk);
   Value inside(const std::vector<Predicate>& predicates, int copy);  // i1 vector, or null

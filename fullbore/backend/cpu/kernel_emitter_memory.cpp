@@ -155,43 +155,11 @@ llvm::Value* KernelEmitter::load(const Access& access, DType dtype, int copy) {
         result = b_.CreateAlignedLoad(type, at, align);
       else
         result = b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type));
-    } else if (step == 1 && access.predicates.empty() && access.divisor >= lanes_) {
-      result = load_repeated(access, storage, copy, mask);
     } else {
       result = load_strided(access, storage, copy, mask);
     }
   }
   return to_registers(result, dtype);
-}
-
-// Neighbouring lanes read one element many times over (a value per head, beside the head's channels), so that all lanes of
-// most vectors read the same: one load then, which takes a tenth of what sixteen gathered elements take.
-llvm::Value* KernelEmitter::load_repeated(const Access& access, llvm::Type* storage, int copy,
-                                          Value mask) {
-  llvm::LLVMContext& context = module_.getContext();
-  const FormState& s = state(access.address);
-  const auto element = [&](int64_t lane) {
-    return b_.CreateSDiv(b_.CreateAdd(s.current, number(int64_t{copy} * lanes_ + lane)),
-                         number(access.divisor));
-  };
-  Value first = element(0);
-  auto* one = llvm::BasicBlock::Create(context, "one", function_);
-  auto* several = llvm::BasicBlock::Create(context, "several", function_);
-  auto* after = llvm::BasicBlock::Create(context, "loaded", function_);
-  b_.CreateCondBr(b_.CreateICmpEQ(first, element(lanes_ - 1)), one, several);
-  b_.SetInsertPoint(one);
-  const auto bytes = storage->getPrimitiveSizeInBits() / 8;
-  Value repeated = splat(b_.CreateAlignedLoad(storage, pointer(access, first), llvm::Align(bytes)));
-  b_.CreateBr(after);
-  b_.SetInsertPoint(several);
-  Value gathered = load_strided(access, storage, copy, mask);
-  several = b_.GetInsertBlock();
-  b_.CreateBr(after);
-  b_.SetInsertPoint(after);
-  llvm::PHINode* result = b_.CreatePHI(gathered->getType(), 2);
-  result->addIncoming(repeated, one);
-  result->addIncoming(gathered, several);
-  return result;
 }
 
 llvm::Value* KernelEmitter::load_strided(const Access& access, llvm::Type* storage, int copy,
