@@ -3,8 +3,6 @@
 namespace fullbore {
 namespace {
 
-const TensorType kIndex{DType::i64, {}};
-
 Attributes attributes(bool masked, double dropout) {
   return {{"causal", true},
           {"masked", masked},

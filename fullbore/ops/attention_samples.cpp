@@ -7,7 +7,6 @@ namespace fullbore {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const TensorType kIndex{DType::i64, {}};
 
 struct Extents {
   int64_t batch = 2, heads = 2, groups = 2, queries = 5, keys = 5, width = 4;

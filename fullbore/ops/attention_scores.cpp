@@ -9,7 +9,6 @@ namespace fullbore {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const TensorType kIndex{DType::i64, {}};
 
 void require_operand_shapes(const OpCall& call) {
   constexpr std::string_view kNames[] = {"q", "k", "v"};

@@ -6,8 +6,6 @@
 namespace fullbore {
 namespace {
 
-const TensorType kIndex{DType::i64, {}};
-
 // Inputs x, seed, step, (trip); attributes site, probability.
 std::vector<TensorType> infer_dropout(const OpCall& call) {
   require_inputs(call, 3, 4);

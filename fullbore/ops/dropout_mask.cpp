@@ -9,16 +9,10 @@
 namespace fullbore {
 namespace {
 
-const TensorType kIndex{DType::i64, {}};
-
 // Inputs seed, step, (trip); attributes site, probability, shape.
 std::vector<TensorType> infer(const OpCall& call) {
-  require_inputs(call, 2, 3);
-  require_source(call, 0);
   require_probability(call);
-  const Shape shape = require_shape_attribute(call);
-  require_drawable(call, shape);
-  return {{DType::boolean, shape}};
+  return {{DType::boolean, require_draw(call)}};
 }
 
 // Element e has bits 16 (e mod 8) and on of the draw e div 8.

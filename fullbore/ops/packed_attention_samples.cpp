@@ -5,8 +5,6 @@
 namespace fullbore {
 namespace {
 
-const TensorType kIndex{DType::i64, {}};
-
 struct Extents {
   int64_t batch = 2, positions = 5, heads = 2, groups = 2, width = 4;
 };

@@ -5,7 +5,6 @@
 namespace fullbore {
 namespace {
 
-const TensorType kIndex{DType::i64, {}};
 constexpr int64_t kElements = int64_t{1} << 32;
 
 std::vector<TensorType> infer_philox(const OpCall& call) {
@@ -64,6 +63,14 @@ void require_source(const OpCall& call, size_t first) {
                             call.inputs[i].text()));
   const auto site = require_attribute<int64_t>(call, "site");
   if (site < 0 || site >= kSites) call.fail(fmt::format("site {} is not in [0, {})", site, kSites));
+}
+
+Shape require_draw(const OpCall& call) {
+  require_inputs(call, 2, 3);
+  require_source(call, 0);
+  Shape shape = require_shape_attribute(call);
+  require_drawable(call, shape);
+  return shape;
 }
 
 void require_drawable(const OpCall& call, const Shape& shape) {

@@ -8,17 +8,12 @@
 namespace fullbore {
 namespace {
 
-const TensorType kIndex{DType::i64, {}};
-
 // Attributes site, dtype (f32 or f64), shape.
 std::vector<TensorType> infer_draw(const OpCall& call) {
-  require_inputs(call, 2, 3);
-  require_source(call, 0);
+  const Shape shape = require_draw(call);
   const auto dtype = require_attribute<DType>(call, "dtype");
   if (dtype != DType::f32 && dtype != DType::f64)
     call.fail(fmt::format("draws f32 or f64, not {}", dtype_name(dtype)));
-  const Shape shape = require_shape_attribute(call);
-  require_drawable(call, shape);
   return {{dtype, shape}};
 }
 

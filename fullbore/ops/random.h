@@ -12,9 +12,12 @@
 namespace fullbore {
 
 inline constexpr int64_t kSites = int64_t{1} << 23;
+inline const TensorType kIndex{DType::i64, {}};  ///< a seed, a step, a trip
 
 /// The operands from `first` on are a source, and the attribute site is in range.
 void require_source(const OpCall& call, size_t first);
+/// Of an op that only draws: inputs seed, step, (trip), attributes site and shape. The shape.
+Shape require_draw(const OpCall& call);
 /// Fails if the shape has more elements than a counter tells apart.
 void require_drawable(const OpCall& call, const Shape& shape);
 /// 64 bits for each element of the shape, i64: those of philox, or of philox_upper.

@@ -11,8 +11,8 @@ namespace fullbore {
 /// before  fused: what one kernel makes and others read is a node's result
 /// after   no f32 value with an element per element of a kernel's space is read by kernels alone,
 ///         except: what is kept (kept_values.h), what a loop, an index op or a sort reads, numbers of
-///         whole rows or columns (norms, row maxima, sums), and what comes from a scope in
-///         `target.fp32_scopes`
+///         whole rows or columns (norms, row maxima, sums), fewer elements than `target.narrow_from`, and
+///         what comes from a scope in `target.fp32_scopes`
 /// here    after fusion: only now is it known which values reach memory. Rounded anywhere earlier, values that
 ///         never leave a register would lose bits too
 Graph narrow_storage(const Graph& graph, const Target& target);

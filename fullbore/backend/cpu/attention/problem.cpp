@@ -77,6 +77,9 @@ AttentionProblem::AttentionProblem(const KernelRequest& request, size_t operands
   mask_query = stride(2);
 }
 
+// Tiles begin with a draw, and their loops take eight keys from each.
+static_assert(kDrawElements == 8 && kTileKeys % kDrawElements == 0);
+
 TileDraws AttentionProblem::draws(const void* const* buffers, float kept) const {
   const auto scalar = [&](size_t i) {
     uint64_t value = 0;

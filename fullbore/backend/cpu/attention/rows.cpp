@@ -133,9 +133,7 @@ class AttentionRowsKernel final : public Kernel {
       for (int64_t part = 0; part < parts_.parts(); ++part) {
         if (!w.seen[part]) continue;
         const int64_t key = parts_.begin(part);
-        if (drops) {
-          draw_part(draws, problem_.first_row(key_set) + row, key, w.factors);
-        }
+        if (drops) draw_part(draws, problem_.first_row(key_set) + row, key, w.factors);
         tiles_.loops.exponentiate({w.scores + row * stride() + key, 1, kPartKeys}, w.shift,
                                   drops ? w.factors : nullptr, w.sum, nullptr);
       }
