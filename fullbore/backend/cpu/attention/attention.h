@@ -11,7 +11,7 @@ namespace fullbore::cpu {
 /// transposed, once per block. Tiles and strips of tiles that a causal mask hides are skipped.
 /// Bound: the two products, 4 width operations per pair of query and key at the rate of the panels.
 std::unique_ptr<Kernel> make_attention(KernelRequest& request);
-std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const AttentionUnits& units);
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const ProductUnits& units);
 
 /// The same for up to four queries of each set of keys, as in generation, whose vectors in a tile would
 /// be nearly empty: scores are sums along the width of a head, with keys and values where they lie and
@@ -19,7 +19,7 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const Atten
 std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request);
 /// Null for more queries.
 std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
-                                            const AttentionUnits& units);
+                                            const ProductUnits& units);
 
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
 /// products of a tile need two transposed copies, of q and dy, once per block of queries.
@@ -29,6 +29,6 @@ std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
 /// blocks of queries (for dq), and weights and slopes are made twice.
 std::unique_ptr<Kernel> make_attention_gradient(KernelRequest& request);
 std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
-                                                const AttentionUnits& units);
+                                                const ProductUnits& units);
 
 }  // namespace fullbore::cpu

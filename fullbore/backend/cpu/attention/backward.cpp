@@ -259,7 +259,7 @@ class AttentionGradientKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
-                                                const AttentionUnits& units) {
+                                                const ProductUnits& units) {
   const bool packed = is_packed_attention(request.node());
   const size_t operands = packed ? kPackedGradientOperands : kAttentionGradientOperands;
   return with_tiles(AttentionProblem(request, operands), units,
@@ -273,7 +273,7 @@ std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
 
 std::unique_ptr<Kernel> make_attention_gradient(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_attention_gradient(request, AttentionUnits::of_this_processor());
+  return make_attention_gradient(request, ProductUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

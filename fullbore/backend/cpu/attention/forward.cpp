@@ -131,7 +131,7 @@ class AttentionKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const AttentionUnits& units) {
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const ProductUnits& units) {
   const bool packed = is_packed_attention(request.node());
   return with_tiles(AttentionProblem(request, packed ? kPackedOperands : kAttentionOperands), units,
                     [](const auto& tiles) -> std::unique_ptr<Kernel> {
@@ -142,7 +142,7 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const Atten
 
 std::unique_ptr<Kernel> make_attention(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_attention(request, AttentionUnits::of_this_processor());
+  return make_attention(request, ProductUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

@@ -30,10 +30,6 @@ AttentionShape shape_of(const KernelRequest& request, size_t operands) {
 
 }  // namespace
 
-AttentionUnits AttentionUnits::of_this_processor() {
-  return {this_processor().vector_unit, this_processor().bf16_products};
-}
-
 AttentionProblem::AttentionProblem(const KernelRequest& request, size_t operands)
     : shape(shape_of(request, operands)),
       q(RowLayout::of_heads(shape.heads, shape.queries, shape.width)),

@@ -17,14 +17,6 @@ namespace fullbore::cpu {
 /// beside 64 queries.
 inline constexpr int64_t kTileKeys = 64;
 
-/// The vector loops that a kernel uses.
-struct AttentionUnits {
-  VectorUnit vector_unit = VectorUnit::baseline;
-  bool bf16_products = false;  ///< of pairs, where operands are bf16 and heads of even width
-
-  static AttentionUnits of_this_processor();
-};
-
 /// Where the rows of a tensor lie that are numbered (batch * heads + head) * positions + position, in
 /// elements. Rows of one head are `row` apart.
 struct RowLayout {

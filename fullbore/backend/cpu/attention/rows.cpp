@@ -196,7 +196,7 @@ class AttentionRowsKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
-                                            const AttentionUnits& units) {
+                                            const ProductUnits& units) {
   const AttentionProblem problem(request, kAttentionOperands);
   if (problem.shape.rows() > kMostRows) return nullptr;
   return std::make_unique<AttentionRowsKernel>(AttentionTiles<float>(problem, units));
@@ -205,8 +205,7 @@ std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
 std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request) {
   const AttentionProblem problem(request, kAttentionOperands);
   if (problem.dtype == DType::f64) return request.decline("sums are f32");
-  if (auto kernel = make_attention_rows(request, AttentionUnits::of_this_processor()))
-    return kernel;
+  if (auto kernel = make_attention_rows(request, ProductUnits::of_this_processor())) return kernel;
   return request.decline(fmt::format("{} queries for each set of keys are more than {}",
                                      problem.shape.rows(), kMostRows));
 }

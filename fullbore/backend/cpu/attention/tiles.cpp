@@ -17,7 +17,7 @@ TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch) {
 }
 
 template <class E>
-AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const AttentionUnits& units)
+AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const ProductUnits& units)
     : problem(p),
       panels(*panel_unit<float>(units.vector_unit)),
       products(*panel_unit<E>(units.vector_unit)),

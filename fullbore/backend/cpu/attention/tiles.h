@@ -27,7 +27,7 @@ class AttentionTiles {
   static constexpr bool kPairs = std::is_same_v<E, Bf16Pair>;
   static constexpr int64_t kStep = kDepthOf<E>;
 
-  AttentionTiles(const AttentionProblem& problem, const AttentionUnits& units);
+  AttentionTiles(const AttentionProblem& problem, const ProductUnits& units);
 
   const AttentionProblem problem;
   const PanelUnit<float>& panels;
@@ -103,9 +103,8 @@ extern template class AttentionTiles<Bf16Pair>;
 
 /// make(AttentionTiles<E>) with the best E that the units allow.
 template <class Make>
-auto with_tiles(const AttentionProblem& problem, const AttentionUnits& units, const Make& make) {
-  const bool pairs = units.bf16_products && units.vector_unit == VectorUnit::avx512 &&
-                     problem.dtype == DType::bf16 && problem.shape.width % 2 == 0;
+auto with_tiles(const AttentionProblem& problem, const ProductUnits& units, const Make& make) {
+  const bool pairs = units.pairs(problem.dtype) && problem.shape.width % 2 == 0;
   return pairs ? make(AttentionTiles<Bf16Pair>(problem, units))
                : make(AttentionTiles<float>(problem, units));
 }

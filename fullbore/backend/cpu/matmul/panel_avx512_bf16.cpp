@@ -64,11 +64,24 @@ struct Avx512Bf16 {
 
 #include "fullbore/backend/cpu/matmul/panel_unit.inc"
 
-const uint16_t* row_of(const SourceMatrix& from, int64_t row) {
-  return static_cast<const uint16_t*>(from.data) + row * from.stride;
+FB_INLINE __mmask16 mask16(int64_t count) {
+  return static_cast<__mmask16>(count >= 16 ? 0xffff : count > 0 ? (1U << count) - 1 : 0);
 }
 FB_INLINE __mmask32 mask32(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
+// What is paired: bf16 as it lies, or f32 that is rounded half to even.
+template <class Source>
+const Source* row_of(const SourceMatrix& from, int64_t row) {
+  return static_cast<const Source*>(from.data) + row * from.stride;
+}
+FB_INLINE __m512i load_some(const uint16_t* p, int64_t count) {
+  return _mm512_maskz_loadu_epi16(mask32(count), p);
+}
+FB_INLINE __m512i load_some(const float* p, int64_t count) {
+  return (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(mask16(count - 16), p + 16),
+                                      _mm512_maskz_loadu_ps(mask16(count), p));
 }
 
 // Every line of a row to come, for rows are too far apart for the processor to see it coming.
@@ -77,17 +90,19 @@ FB_INLINE void prefetch_row(const uint16_t* row, int64_t columns) {
   for (int64_t column = 0; column < columns; column += kLineElements)
     __builtin_prefetch(row + column);
 }
+// Only kernels pair f32: what they have just made, or asked for themselves.
+FB_INLINE void prefetch_row(const float*, int64_t) {}
 
+template <class Source>
 FB_TARGET void copy_pair_rows(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
   for (int64_t row = 0; row < from.rows; ++row) {
-    const uint16_t* source = row_of(from, row);
+    const auto* source = row_of<Source>(from, row);
     auto* target = reinterpret_cast<uint16_t*>(to + row * stride);
     const int64_t padded = (from.columns + 1) / 2 * 2;
     prefetch_row(source + kPrefetchRows * from.stride, from.columns);
     for (int64_t column = 0; column < padded; column += 32)
-      _mm512_mask_storeu_epi16(
-          target + column, mask32(padded - column),
-          _mm512_maskz_loadu_epi16(mask32(from.columns - column), source + column));
+      _mm512_mask_storeu_epi16(target + column, mask32(padded - column),
+                               load_some(source + column, from.columns - column));
   }
 }
 
@@ -98,17 +113,26 @@ FB_TARGET void interleave(const uint16_t* first, const uint16_t* second, int64_t
                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(16));
   for (int64_t column = 0; column < columns; column += 32) {
-    const int64_t count = std::min<int64_t>(32, columns - column);
-    const __mmask32 mask = mask32(count);
-    const __m512i low = _mm512_maskz_loadu_epi16(mask, first + column);
-    const __m512i high =
-        second ? _mm512_maskz_loadu_epi16(mask, second + column) : _mm512_setzero_si512();
-    _mm512_mask_storeu_epi32(to + column,
-                             Avx512Bf16::mask_of(static_cast<int>(std::min<int64_t>(16, count))),
+    const int64_t count = columns - column;
+    const __m512i low = load_some(first + column, count);
+    const __m512i high = second ? load_some(second + column, count) : _mm512_setzero_si512();
+    _mm512_mask_storeu_epi32(to + column, mask16(count),
                              _mm512_permutex2var_epi16(low, even, high));
     if (count > 16)
-      _mm512_mask_storeu_epi32(to + column + 16, Avx512Bf16::mask_of(static_cast<int>(count - 16)),
+      _mm512_mask_storeu_epi32(to + column + 16, mask16(count - 16),
                                _mm512_permutex2var_epi16(low, odd, high));
+  }
+}
+FB_TARGET void interleave(const float* first, const float* second, int64_t columns, Bf16Pair* to) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+                                         8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  for (int64_t column = 0; column < columns; column += 16) {
+    const __mmask16 mask = mask16(columns - column);
+    const __m512 low = _mm512_maskz_loadu_ps(mask, first + column);
+    const __m512 high = second ? _mm512_maskz_loadu_ps(mask, second + column) : _mm512_setzero_ps();
+    _mm512_mask_storeu_epi32(
+        to + column, mask,
+        _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low)));
   }
 }
 
@@ -116,33 +140,40 @@ FB_TARGET void interleave(const uint16_t* first, const uint16_t* second, int64_t
 // (8 rows ahead, weight gradients take 2 to 14 % longer.)
 constexpr int64_t kPrefetchCopiedRows = 32;
 
+template <class Source>
 FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
   for (int64_t depth = 0; depth < from.rows; depth += 2) {
-    const uint16_t* first = row_of(from, depth);
-    const uint16_t* second = depth + 1 < from.rows ? first + from.stride : nullptr;
+    const auto* first = row_of<Source>(from, depth);
+    const auto* second = depth + 1 < from.rows ? first + from.stride : nullptr;
     prefetch_row(first + kPrefetchCopiedRows * from.stride, from.columns);
     prefetch_row(first + (kPrefetchCopiedRows + 1) * from.stride, from.columns);
     interleave(first, second, from.columns, to + depth / 2 * stride);
   }
 }
 
+template <class Source>
 FB_TARGET void copy_pairs_transposed(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
   for (int64_t row = 0; row < from.rows; row += 16)
     for (int64_t depth = 0; depth < from.columns; depth += 32) {
       const int64_t rows = std::min<int64_t>(16, from.rows - row);
-      const __mmask32 elements = mask32(from.columns - depth);
       __m512 block[16];
-      for (int r = 0; r < 16; ++r) __builtin_prefetch(row_of(from, row + 16 + r) + depth);
+      for (int r = 0; r < 16; ++r) prefetch_row(row_of<Source>(from, row + 16 + r) + depth, 32);
       for (int r = 0; r < 16; ++r)
-        block[r] = r < rows ? _mm512_castsi512_ps(
-                                  _mm512_maskz_loadu_epi16(elements, row_of(from, row + r) + depth))
+        block[r] = r < rows ? _mm512_castsi512_ps(load_some(row_of<Source>(from, row + r) + depth,
+                                                            from.columns - depth))
                             : _mm512_setzero_ps();
       avx512_transpose(block);
-      const __mmask16 mask = Avx512Bf16::mask_of(static_cast<int>(rows));
+      const __mmask16 mask = mask16(rows);
       const int64_t pairs = std::min<int64_t>(16, (from.columns - depth + 1) / 2);
       for (int64_t d = 0; d < pairs; ++d)
         _mm512_mask_storeu_ps(to + (depth / 2 + d) * stride + row, mask, block[d]);
     }
+}
+
+using Copy = void (*)(const SourceMatrix& from, Bf16Pair* to, int64_t stride);
+template <Copy bf16, Copy f32>
+void by_dtype(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+  (from.dtype == DType::f32 ? f32 : bf16)(from, to, stride);
 }
 
 void round_to_bf16(const float* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
@@ -158,9 +189,9 @@ const PanelUnit<Bf16Pair> kPanelAvx512Bf16 = {
     .panel = Avx512Bf16::kLanes * Avx512Bf16::kPanelVectors,
     .flops_per_nanosecond = Avx512Bf16::kFlopsPerNanosecond,
     .multiply = multiply<Avx512Bf16>,
-    .copy_rows = copy_pair_rows,
-    .copy = copy_pair_depths,
-    .copy_transposed = copy_pairs_transposed,
+    .copy_rows = by_dtype<copy_pair_rows<uint16_t>, copy_pair_rows<float>>,
+    .copy = by_dtype<copy_pair_depths<uint16_t>, copy_pair_depths<float>>,
+    .copy_transposed = by_dtype<copy_pairs_transposed<uint16_t>, copy_pairs_transposed<float>>,
     .round = round_to_bf16,
 };
 

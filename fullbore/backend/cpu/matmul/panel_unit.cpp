@@ -32,4 +32,8 @@ const PanelUnit<Bf16Pair>* panel_unit(VectorUnit) {
   return this_processor().bf16_products ? &kPanelAvx512Bf16 : nullptr;
 }
 
+ProductUnits ProductUnits::of_this_processor() {
+  return {this_processor().vector_unit, this_processor().bf16_products};
+}
+
 }  // namespace fullbore::cpu

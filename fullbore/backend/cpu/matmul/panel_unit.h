@@ -71,7 +71,7 @@ struct PanelUnit {
   double flops_per_nanosecond = 1;  ///< roughly, of one core
   void (*multiply)(const PanelTile<P>& tile) = nullptr;
   void (*dot)(const DotTile<SumOf<P>>& tile) = nullptr;  ///< null for pairs
-  /// to[r * stride + d] = from[r, d], widened to P or paired along d.
+  /// to[r * stride + d] = from[r, d], widened to P or paired along d (bf16 or, rounded, f32).
   void (*copy_rows)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
   /// to[d * stride + c] = from[d, c], widened to P or paired along d.
   void (*copy)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
@@ -93,6 +93,18 @@ const PanelUnit<double>* panel_unit(VectorUnit unit);
 /// Of pairs, for any unit: there is one.
 template <>
 const PanelUnit<Bf16Pair>* panel_unit(VectorUnit unit);
+
+/// The vector loops of a kernel that makes products of its own.
+struct ProductUnits {
+  VectorUnit vector_unit = VectorUnit::baseline;
+  bool bf16_products = false;  ///< of pairs, where operands are bf16 and rows of even width
+
+  static ProductUnits of_this_processor();
+  /// Are products of such operands made of pairs?
+  bool pairs(DType operands) const {
+    return bf16_products && vector_unit == VectorUnit::avx512 && operands == DType::bf16;
+  }
+};
 
 extern const PanelUnit<Bf16Pair> kPanelAvx512Bf16;
 extern const PanelUnit<float> kPanelAvx512F32;
