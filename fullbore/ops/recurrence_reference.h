@@ -9,11 +9,16 @@
 /// multiply, in units of the epsilon that it computes in. Kernels take exponentials of differences of
 /// sums of log-decays: the sums of a chunk of C tokens are off by C eps times the sum of magnitudes, so
 /// are their differences, and an error of an exponent is a relative error of its power. What is then
-/// summed is off by the number of terms times the sum of their magnitudes (Higham 2002, section 3.1).
+/// summed is off by the number of terms times the sum of their magnitudes (Higham 2002, section 3.1). In
+/// bf16 what is multiplied is rounded before.
 namespace fullbore::recurrence {
 
 // Roundings of what is done once to each element: an exponential, products with it.
 inline constexpr double kFew = 16;
+
+// Factors of a term that are rounded to bf16: r, k and what decays of them, then their weight or the state
+// that they meet.
+inline constexpr double kRoundedFactors = 3;
 
 inline size_t place(int64_t i) { return static_cast<size_t>(i); }
 
@@ -60,7 +65,10 @@ struct Call {
 class Head {
  public:
   Head(const Call& call, int64_t batch, int64_t head)
-      : call_(call), shape_(call.shape), batch_(batch), head_(head) {}
+      : call_(call), shape_(call.shape), batch_(batch), head_(head) {
+    if (call.k->dtype() == DType::bf16)
+      rounded_ = kRoundedFactors * dtype_epsilon(DType::bf16) / dtype_epsilon(DType::f32) / 2;
+  }
 
   int64_t keys() const { return shape_.keys; }
   int64_t values() const { return shape_.values; }
@@ -133,7 +141,7 @@ class Head {
     for (int64_t t = first; t < first + shape_.chunk_tokens(chunk); ++t)
       sum += std::abs(log_decay(t, i));
     const auto tokens = static_cast<double>(shape_.chunk);
-    return (2 * tokens + 4) * sum + tokens + kFew;
+    return (2 * tokens + 4) * sum + tokens + kFew + rounded_;
   }
 
   const Call& call() const { return call_; }
@@ -143,6 +151,7 @@ class Head {
   const Call& call_;
   const RecurrenceShape& shape_;
   int64_t batch_, head_;
+  double rounded_ = 0;
 };
 
 template <class Visit>

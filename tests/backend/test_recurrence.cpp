@@ -23,6 +23,7 @@
 namespace fullbore {
 namespace {
 
+using cpu::ProductUnits;
 using testing_support::compare;
 using testing_support::expect;
 using testing_support::Expected;
@@ -31,7 +32,7 @@ using testing_support::RunResult;
 
 struct Part {
   const char* op;
-  std::unique_ptr<Kernel> (*make)(const KernelRequest& request, VectorUnit unit);
+  std::unique_ptr<Kernel> (*make)(const KernelRequest& request, const cpu::ProductUnits& units);
 };
 const Part kParts[] = {{"recurrence_states", cpu::make_recurrence_states},
                        {"recurrence_outputs", cpu::make_recurrence_outputs},
@@ -92,21 +93,39 @@ class PartCase {
     expected_ = expect(graph_, node(), operands());
   }
 
-  std::string check(VectorUnit unit) const {
+  std::string check(const ProductUnits& units) const {
     const KernelRequest request(graph_, node(), 3);
-    const auto kernel = part_.make(request, unit);
+    const auto kernel = part_.make(request, units);
     const RunResult result = run_kernel_in_all_ways(*kernel, operands(), types());
     std::string problem = result.problem;
     for (size_t o = 0; o < expected_.size() && problem.empty(); ++o)
       problem = compare(expected_[o], Literal::from_bytes(types()[o], result.outputs[o].data()), o);
     return problem.empty() ? "" : kernel->description() + ": " + problem;
   }
-  /// Would every result be found wrong if its largest element were an eighth larger? Cotangents of decays
-  /// that are shared by all keys are differences of such large sums that their bound says little of one:
-  /// they are looked at below.
-  bool notices_changes() const {
+  /// The rms of each result's errors over the rms of the result.
+  std::vector<double> errors(const ProductUnits& units) const {
+    const KernelRequest request(graph_, node(), 3);
+    const RunResult result =
+        run_kernel_in_all_ways(*part_.make(request, units), operands(), types());
+    std::vector<double> errors;
     for (size_t o = 0; o < expected_.size(); ++o) {
-      if (o == 3 && expected_[o].value.shape()[3] == 1) continue;
+      const Literal got = Literal::from_bytes(types()[o], result.outputs[o].data());
+      double squares = 0, right = 0;
+      for (int64_t i = 0; i < got.elements(); ++i) {
+        squares += std::pow(got.at(i) - expected_[o].value.at(i), 2);
+        right += std::pow(expected_[o].value.at(i), 2);
+      }
+      errors.push_back(std::sqrt(squares / right));
+    }
+    return errors;
+  }
+  /// Would every result be found wrong if its largest element were an eighth larger? Cotangents of decays
+  /// are differences of such large sums that, of decays shared by all keys and of bf16 factors, their bound
+  /// says little of one: they are looked at below.
+  bool notices_changes() const {
+    const bool rounded = literals_[0].dtype() == DType::bf16;
+    for (size_t o = 0; o < expected_.size(); ++o) {
+      if (o == 3 && (rounded || expected_[o].value.shape()[3] == 1)) continue;
       Literal changed = expected_[o].value;
       changed.round();
       int64_t largest = 0;
@@ -141,10 +160,14 @@ class PartCase {
   std::vector<Expected> expected_;
 };
 
-std::vector<VectorUnit> units_of_this_processor() {
-  std::vector<VectorUnit> units;
+// Operands of 16 bits differ only in how they are read and written, and where they are paired.
+std::vector<ProductUnits> units_of_this_processor(DType dtype) {
+  std::vector<ProductUnits> units;
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
-    if (unit <= this_processor().vector_unit) units.push_back(unit);
+    if (unit <= this_processor().vector_unit) units.push_back({unit, false});
+  if (dtype != DType::f32) units.erase(units.begin(), units.end() - 1);
+  if (const ProductUnits all = ProductUnits::of_this_processor(); all.pairs(dtype))
+    units.push_back(all);
   return units;
 }
 
@@ -157,13 +180,24 @@ TEST_P(RecurrenceKernels, AgreeWithTheReference) {
         if (reverse && part.op != kParts[0].op) continue;
         SCOPED_TRACE(fmt::format("{}{}: {}", part.op, reverse ? " reverse" : "", c.why));
         const PartCase call(part, c, reverse, GetParam());
-        // Operands of 16 bits differ only in how they are read and written.
-        const std::vector<VectorUnit> units = units_of_this_processor();
-        for (size_t i = GetParam() == DType::f32 ? 0 : units.size() - 1; i < units.size(); ++i)
-          EXPECT_EQ(call.check(units[i]), "");
+        for (const ProductUnits& units : units_of_this_processor(GetParam()))
+          EXPECT_EQ(call.check(units), "");
         // Where the bound of strong decays' cotangents is wide, it says nothing of one element.
         EXPECT_TRUE(c.mean > 0 || call.notices_changes());
       }
+}
+
+TEST(RecurrencePairs, OfPairsAreAsExactAsTheirFactors) {
+  for (const Part& part : kParts)
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(fmt::format("{}: {}", part.op, c.why));
+      const PartCase call(part, c, false, DType::bf16);
+      for (const ProductUnits& units : units_of_this_processor(DType::bf16)) {
+        // Roundings of results alone leave a quarter of an epsilon.
+        const double much = dtype_epsilon(DType::bf16) / (units.bf16_products ? 1 : 3);
+        for (const double error : call.errors(units)) EXPECT_LT(error, much);
+      }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RecurrenceKernels,

@@ -4,13 +4,16 @@
 
 namespace fullbore::cpu {
 
-ChunkGradient::ChunkGradient(const ChunkLoops& loops, Scratch& scratch)
+template <class P>
+ChunkGradient<P>::ChunkGradient(const ChunkLoops& loops, const Factors<P>& factors,
+                                Scratch& scratch)
     : loops_(loops),
+      factors_(factors),
       shape_(loops.shape),
       scalar_(loops.shape.scalar_decay()),
       sums_(loops, scratch),
       segments_(scratch.take<int64_t>(loops.shape.chunk)),
-      pairs_(loops, scratch) {
+      pairs_(loops, factors, scratch) {
   const int64_t chunk = shape_.chunk, keys = loops.key_stride(), tokens = loops.token_stride();
   const auto take = [&](int64_t rows, int64_t stride) {
     return MutableRows{scratch.take<float>(rows * stride), stride};
@@ -19,8 +22,10 @@ ChunkGradient::ChunkGradient(const ChunkLoops& loops, Scratch& scratch)
     *rows = take(chunk, keys);
   dv_copy_ = take(chunk, shape_.values);
   slopes_ = take(chunk, tokens);
-  values_transposed_ = take(shape_.values, tokens);
-  state_transposed_ = take(shape_.values, keys);
+  const int64_t widest = std::max({chunk, shape_.keys, shape_.values});
+  for (FactorRoom<P>* room :
+       {&pairs_room_, &values_room_, &cotangents_room_, &left_room_, &right_room_})
+    *room = FactorRoom<P>(scratch, widest, widest);
   if (scalar_) {
     scaled_ = take(chunk, keys);
     slopes_sum_ = take(chunk, tokens);
@@ -39,11 +44,12 @@ ChunkGradient::ChunkGradient(const ChunkLoops& loops, Scratch& scratch)
   std::fill_n(ones_, longest, 1.0F);
 }
 
-void ChunkGradient::begin_group(const Group& group, const ChunkPlace& place) {
+template <class P>
+void ChunkGradient<P>::begin_group(const Group& group, const ChunkPlace& place) {
   group_ = group;
   place_ = place;
   segments_.read(group.resets, shape_, place);
-  pairs_.read_keys(loops_, group.r, group.k, group.group, place);
+  pairs_.read_keys({group.r, group.k, group.group, true}, segments_, place);
   const auto of_keys = [&](void* tensor, MutableRows copy) {
     return loops_.results(tensor, loops_.dtype, shape_.groups, group.group, shape_.keys, place,
                           copy);
@@ -58,17 +64,18 @@ void ChunkGradient::begin_group(const Group& group, const ChunkPlace& place) {
   if (scalar_) std::fill_n(slopes_sum_.data, place.tokens * slopes_sum_.stride, 0.0F);
 }
 
-void ChunkGradient::of_head(const Head& head) {
+template <class P>
+void ChunkGradient<P>::of_head(const Head& head) {
   dv_ = loops_.results(head.dv, loops_.dtype, shape_.heads, head.head, shape_.values, place_,
                        dv_copy_);
   dg_ =
       loops_.results(head.dg, DType::f32, shape_.heads, head.head, shape_.decays, place_, dg_copy_);
   sums_.read_decays(loops_, head.g, head.head, place_);
-  loops_.transpose(head.v, place_.tokens, shape_.values, values_transposed_);
-  pairs_.begin(loops_, sums_, place_);
+  pairs_.begin(sums_, place_);
   prepare_borders();
+  if (scalar_) through_states(head);
   pairs(head);
-  through_states(head);
+  if (!scalar_) through_states(head);
   loops_.rows.dots(shape_.keys, shape_.values, head.state, head.cotangent, passing_);
   if (scalar_) {
     of_one_decay();
@@ -81,14 +88,15 @@ void ChunkGradient::of_head(const Head& head) {
   loops_.write(dg_, head.dg, DType::f32, shape_.heads, head.head, shape_.decays, place_);
 }
 
-void ChunkGradient::prepare_borders() {
+template <class P>
+void ChunkGradient<P>::prepare_borders() {
   const RowUnit& rows = loops_.rows;
   const int64_t tokens = place_.tokens;
   if (scalar_) {
     rows.decay(tokens, ones_, *sums_.total(), sums_.after().data, writing_);
     rows.decay(1, ones_, *sums_.total(), zeros_, through_);
     std::fill_n(through_, shape_.keys, float{through_[0]});
-    pairs_.state_decays(loops_, sums_, segments_, place_, reading_);
+    pairs_.state_decays(sums_, segments_, place_, reading_);
   } else {
     rows.exponentials(1, loops_.key_stride(), {sums_.total(), 0}, {zeros_, 0}, {through_, 0});
   }
@@ -99,60 +107,73 @@ void ChunkGradient::prepare_borders() {
 }
 
 // Weights and their cotangents, dv, and the cotangents of r and k by pairs.
-void ChunkGradient::pairs(const Head& head) {
+template <class P>
+void ChunkGradient<P>::pairs(const Head& head) {
   const int64_t tokens = place_.tokens;
   const int64_t bands = band_count(tokens);
   if (scalar_) std::fill_n(from_.data, loops_.token_stride(), 0.0F);
+  const Factor<P> cotangents = factors_.by_rows(head.dy, cotangents_room_);
+  const Factor<P> values = factors_.transposed(head.v, values_room_);
   for (int64_t i = 0; i < bands; ++i) {
     const Band band = band_of(i, tokens);
-    pairs_.make(loops_, sums_, segments_, head.u, i, place_);
-    loops_.multiply(band.count(), band.end, shape_.values,
-                    ChunkLoops::by_row(from_row(head.dy, band.first)), values_transposed_,
-                    from_row(slopes_, band.first), false);
+    factors_.multiply(band.count(), band.end, shape_.values, cotangents.from_line(band.first),
+                      values, from_row(slopes_, band.first), false);
     for (int64_t t = band.first; t < band.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
     hide_unseen(segments_, shape_.inclusive, band, slopes_);
-    if (scalar_)
-      of_band_pairs(band);
-    else
+    if (scalar_) {
+      of_band_pairs(head, band);
+    } else {
+      pairs_.make(sums_, segments_, head.u, i, place_);
       of_band_readers(i);
+    }
   }
-  by_writers(pairs_.weights, head.dy, shape_.values, dv_, false);
+  by_writers(pairs_.weights, factors_.by_columns(head.dy, cotangents_room_), shape_.values, dv_,
+             scalar_);
   for (int64_t i = bands - 1; !scalar_ && i >= 0; --i) of_band_writers(i);
 }
 
-void ChunkGradient::by_writers(Rows pairs, Rows x, int64_t columns, MutableRows to,
-                               bool accumulate) {
-  for (int64_t i = 0; i < band_count(place_.tokens); ++i) {
-    const Band band = band_of(i, place_.tokens);
-    loops_.multiply(band.count(), columns, place_.tokens - band.first,
-                    ChunkLoops::by_column({pairs.row(band.first) + band.first, pairs.stride}),
-                    from_row(x, band.first), from_row(to, band.first), accumulate);
+template <class P>
+void ChunkGradient<P>::by_writers(Rows pairs, Factor<P> x, int64_t columns, MutableRows to,
+                                  bool accumulate) {
+  const int64_t tokens = place_.tokens;
+  const Factor<P> by_writer = factors_.by_columns(matrix_of(pairs, tokens, tokens), pairs_room_);
+  for (int64_t i = 0; i < band_count(tokens); ++i) {
+    const int64_t first = band_of(i, tokens).first;
+    factors_.multiply(band_of(i, tokens).count(), columns, tokens - first,
+                      by_writer.from_line(first).from_depth(first), x.from_depth(first),
+                      from_row(to, first), accumulate);
   }
 }
 
-void ChunkGradient::of_band_pairs(const Band& band) {
-  const RowUnit& rows = loops_.rows;
-  const MutableRows& weights = pairs_.weights;
-  for (int64_t t = band.first; t < band.end; ++t) {
-    const int64_t whole = round_up(t + 1, kRowStep);
-    rows.dots(1, t + 1, {weights.row(t), 0}, {slopes_.row(t), 0}, read_.data + t);
-    rows.multiply_add(1, whole, {weights.row(t), 0}, {slopes_.row(t), 0}, {from_.data, 0});
-    rows.decay(t + 1, slopes_.row(t), *sums_.read().row(t), sums_.after().data, row_);
-    std::fill(row_ + t + 1, row_ + whole, 0.0F);  // there the exponential may be infinite
-    rows.add(1, whole, {row_, 0}, {slopes_sum_.row(t), 0});
-  }
+template <class P>
+void ChunkGradient<P>::of_band_pairs(const Head& head, const Band& band) {
+  loops_.rows.decay_slopes({.readers = band.count(),
+                            .width = round_up(band.end, kRowStep),
+                            .read = sums_.read().row(band.first),
+                            .after = sums_.after().data,
+                            .products = from_row(pairs_.products, band.first),
+                            .slopes = from_row(slopes_, band.first),
+                            .weights = from_row(pairs_.weights, band.first),
+                            .slopes_sum = from_row(slopes_sum_, band.first),
+                            .read_sums = read_.data + band.first,
+                            .written_sums = from_.data});
+  if (head.u) pairs_.add_bonus(head.u, band);
 }
 
 // k goes, in pairs_.right, from border to border: it is as far as the chunk's end when all are done.
-void ChunkGradient::of_band_readers(int64_t index) {
+template <class P>
+void ChunkGradient<P>::of_band_readers(int64_t index) {
   const RowUnit& rows = loops_.rows;
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   const Band band = band_of(index, tokens);
   const KeyBands& bands = pairs_.bands;
   const MutableRows& right = pairs_.right;
-  loops_.multiply(band.count(), shape_.keys, bands.reached(index, tokens),
-                  ChunkLoops::by_row(from_row(slopes_, band.first)), right,
-                  from_row(of_r_, band.first), false);
+  const int64_t reached = bands.reached(index, tokens);
+  factors_.multiply(
+      band.count(), shape_.keys, reached,
+      factors_.by_rows(matrix_of(from_row(slopes_, band.first), band.count(), reached), left_room_),
+      factors_.by_columns(matrix_of(right, reached, shape_.keys), right_room_),
+      from_row(of_r_, band.first), false);
   rows.multiply(bands.moved(index + 1, tokens), width, right, {bands.step(index + 1), 0}, right);
   if (!bands.far(index)) return;
   for (const MutableRows& far : {far_r_, far_k_})
@@ -165,61 +186,66 @@ void ChunkGradient::of_band_readers(int64_t index) {
 }
 
 // From the last band on, with decays up to the border of the band at work, as in the other direction.
-void ChunkGradient::of_band_writers(int64_t index) {
+template <class P>
+void ChunkGradient<P>::of_band_writers(int64_t index) {
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   const Band band = band_of(index, tokens);
   const KeyBands& bands = pairs_.bands;
   const bool last = band.end == tokens;
   const int64_t reached = bands.reached(index, tokens);
-  loops_.multiply(reached, shape_.keys, band.count(),
-                  ChunkLoops::by_column(from_row(slopes_, band.first)),
-                  from_row(pairs_.left, band.first), of_k_, !last);
+  factors_.multiply(
+      reached, shape_.keys, band.count(),
+      factors_.by_columns(matrix_of(from_row(slopes_, band.first), band.count(), reached),
+                          left_room_),
+      factors_.by_columns(matrix_of(from_row(pairs_.left, band.first), band.count(), shape_.keys),
+                          right_room_),
+      of_k_, !last);
   if (last) std::fill_n(of_k_.row(reached), (tokens - reached) * width, 0.0F);
   if (index > 0)
     loops_.rows.multiply(bands.moved(index, tokens), width, of_k_, {bands.step(index), 0}, of_k_);
 }
 
-void ChunkGradient::hide_readers(MutableRows rows) const {
+template <class P>
+void ChunkGradient<P>::hide_readers(MutableRows rows) const {
   for (int64_t t = 0; segments_.any() && t < place_.tokens; ++t)
     if (!segments_.reads_state(t)) std::fill_n(rows.row(t), loops_.key_stride(), 0.0F);
 }
-void ChunkGradient::hide_writers(MutableRows rows) const {
+template <class P>
+void ChunkGradient<P>::hide_writers(MutableRows rows) const {
   for (int64_t t = 0; segments_.any() && t < place_.tokens; ++t)
     if (!segments_.writes_state(t)) std::fill_n(rows.row(t), loops_.key_stride(), 0.0F);
 }
 
-// What passes by the state before the chunk and by the one behind it: dv += (k times what is left of it)
-// cotangent, and without decays dr = dy state^T, dk = v cotangent^T.
-void ChunkGradient::through_states(const Head& head) {
+// What passes by the state before the chunk and by the one behind it: dv = or += (k times what is left of
+// it) cotangent, and without decays dr = dy state^T, dk = v cotangent^T.
+template <class P>
+void ChunkGradient<P>::through_states(const Head& head) {
   const int64_t tokens = place_.tokens;
-  const MutableRows& left_of_k = scalar_ ? scaled_ : pairs_.right;
-  if (scalar_)
-    loops_.rows.scale(tokens, loops_.key_stride(), pairs_.k, writing_, scaled_);
-  else
-    hide_writers(left_of_k);
-  loops_.multiply(tokens, shape_.values, shape_.keys, ChunkLoops::by_row(left_of_k), head.cotangent,
-                  dv_, true);
-  loops_.transpose(head.state, shape_.keys, shape_.values, state_transposed_);
-  loops_.multiply(tokens, shape_.keys, shape_.values, ChunkLoops::by_row(head.dy),
-                  state_transposed_, outside_r_, false);
-  loops_.transpose(head.cotangent, shape_.keys, shape_.values, state_transposed_);
-  loops_.multiply(tokens, shape_.keys, shape_.values, ChunkLoops::by_row(head.v), state_transposed_,
-                  outside_k_, false);
+  if (!scalar_) hide_writers(pairs_.right);
+  const SourceMatrix state = matrix_of(head.state, shape_.keys, shape_.values);
+  const SourceMatrix cotangent = matrix_of(head.cotangent, shape_.keys, shape_.values);
+  const SourceMatrix left_of_k =
+      scalar_ ? pairs_.k_factor : matrix_of(pairs_.right, tokens, shape_.keys);
+  factors_.multiply(tokens, shape_.values, shape_.keys, factors_.by_rows(left_of_k, left_room_),
+                    factors_.by_columns(cotangent, right_room_), dv_, !scalar_);
+  if (scalar_) loops_.rows.scale(tokens, shape_.values, dv_, writing_, dv_);
+  factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.dy, left_room_),
+                    factors_.transposed(state, right_room_), outside_r_, false);
+  factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.v, left_room_),
+                    factors_.transposed(cotangent, right_room_), outside_k_, false);
 }
 
-void ChunkGradient::of_one_decay() {
+template <class P>
+void ChunkGradient<P>::of_one_decay() {
   const RowUnit& rows = loops_.rows;
-  const int64_t tokens = place_.tokens, width = loops_.key_stride();
-  rows.scale(tokens, width, outside_r_, reading_, outside_r_);
-  rows.dots(tokens, shape_.keys, pairs_.r, outside_r_, row_);
+  const int64_t tokens = place_.tokens;
+  rows.add_scaled(tokens, shape_.keys, outside_r_, reading_, pairs_.r, dr_, row_);
   rows.add(1, round_up(tokens, kRowStep), {row_, 0}, read_);
-  rows.add(tokens, width, outside_r_, dr_);
-  rows.scale(tokens, width, outside_k_, writing_, outside_k_);
-  rows.dots(tokens, shape_.keys, pairs_.k, outside_k_, written_.data);
-  rows.add(tokens, width, outside_k_, dk_);
+  rows.add_scaled(tokens, shape_.keys, outside_k_, writing_, pairs_.k, dk_, written_.data);
 }
 
-void ChunkGradient::of_key_decays(const Head& head) {
+template <class P>
+void ChunkGradient<P>::of_key_decays(const Head& head) {
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   const KeyBands& bands = pairs_.bands;
   hide_readers(outside_r_);
@@ -262,7 +288,8 @@ void ChunkGradient::of_key_decays(const Head& head) {
 }
 
 // u k slope, u r slope and r k slope with slope = v dy.
-void ChunkGradient::of_bonus(const Head& head) {
+template <class P>
+void ChunkGradient<P>::of_bonus(const Head& head) {
   const RowUnit& rows = loops_.rows;
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   rows.scale(tokens, width, pairs_.k, bonus_slopes_, scaled_);
@@ -274,7 +301,8 @@ void ChunkGradient::of_bonus(const Head& head) {
 }
 
 // Beyond the limits of a log-decay nothing depends on it.
-void ChunkGradient::sum_one_decay() {
+template <class P>
+void ChunkGradient<P>::sum_one_decay() {
   float before = 0;
   for (int64_t key = 0; key < shape_.keys; ++key) before += passing_[key];
   before *= through_[0];
@@ -294,16 +322,26 @@ void ChunkGradient::sum_one_decay() {
 }
 
 // Of one decay, r and k meet the sum of what all heads ask for.
-void ChunkGradient::end_group() {
-  for (int64_t i = 0; scalar_ && i < band_count(place_.tokens); ++i) {
-    const Band band = band_of(i, place_.tokens);
-    loops_.multiply(band.count(), shape_.keys, band.end,
-                    ChunkLoops::by_row(from_row(slopes_sum_, band.first)), pairs_.k,
-                    from_row(dr_, band.first), true);
+template <class P>
+void ChunkGradient<P>::end_group() {
+  if (scalar_) {
+    const int64_t tokens = place_.tokens;
+    const Factor<P> by_reader =
+        factors_.by_rows(matrix_of(slopes_sum_, tokens, tokens), left_room_);
+    const Factor<P> keys = factors_.by_columns(pairs_.k_factor, values_room_);
+    for (int64_t i = 0; i < band_count(tokens); ++i) {
+      const Band band = band_of(i, tokens);
+      factors_.multiply(band.count(), shape_.keys, band.end, by_reader.from_line(band.first), keys,
+                        from_row(dr_, band.first), true);
+    }
+    by_writers(slopes_sum_, factors_.by_columns(pairs_.r_factor, cotangents_room_), shape_.keys,
+               dk_, true);
   }
-  if (scalar_) by_writers(slopes_sum_, pairs_.r, shape_.keys, dk_, true);
   loops_.write(dr_, group_.dr, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);
   loops_.write(dk_, group_.dk, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);
 }
+
+template class ChunkGradient<float>;
+template class ChunkGradient<Bf16Pair>;
 
 }  // namespace fullbore::cpu

@@ -6,9 +6,10 @@ namespace fullbore::cpu {
 /// The cotangents of one chunk. What a token reads of another is W = weights, with cotangents D =
 /// dy v^T where W may not be 0; then dv = W^T dy, and the cotangents of r and k are products of D, with
 /// decays, and k and r. Those of the log-decays are sums of r dr and k dk: see ops/recurrence_gradient.
+template <class P>
 class ChunkGradient {
  public:
-  ChunkGradient(const ChunkLoops& loops, Scratch& scratch);
+  ChunkGradient(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch);
 
   struct Group {
     const void *r, *k;
@@ -18,7 +19,7 @@ class ChunkGradient {
   };
   void begin_group(const Group& group, const ChunkPlace& place);
   struct Head {
-    Rows v, dy;
+    SourceMatrix v, dy;
     Rows state;      ///< before the chunk, [K,V]
     Rows cotangent;  ///< of the state behind it
     const float* u;  ///< the bonus, or null
@@ -36,10 +37,10 @@ class ChunkGradient {
   /// Of decays of keys: D of one band to cotangents of its readers and, later, of its writers.
   void of_band_readers(int64_t band);
   void of_band_writers(int64_t band);
-  /// Of one decay: D of one band with decays, and the terms of the decay's sum.
-  void of_band_pairs(const Band& band);
+  /// Of one decay: weights, D of one band with decays, and the terms of the decay's sum.
+  void of_band_pairs(const Head& head, const Band& band);
   /// to = or += pairs^T x, where pairs are 0 above the diagonal
-  void by_writers(Rows pairs, Rows x, int64_t columns, MutableRows to, bool accumulate);
+  void by_writers(Rows pairs, Factor<P> x, int64_t columns, MutableRows to, bool accumulate);
   void through_states(const Head& head);
   void of_one_decay();
   void of_key_decays(const Head& head);
@@ -53,26 +54,29 @@ class ChunkGradient {
   void hide_writers(MutableRows rows) const;
 
   const ChunkLoops& loops_;
+  const Factors<P>& factors_;
   const RecurrenceShape& shape_;
   bool scalar_;
   Group group_;
   ChunkPlace place_;
   DecaySums sums_;
   Segments segments_;
-  PairWeights pairs_;
+  PairWeights<P> pairs_;
   MutableRows dr_, dk_, dv_, dg_;  ///< where they go, or copies:
   MutableRows dr_copy_, dk_copy_, dv_copy_, dg_copy_;
   MutableRows slopes_;                 ///< D, [chunk, chunk]
   MutableRows slopes_sum_;             ///< of one decay: D with decays, summed over heads
-  MutableRows values_transposed_;      ///< v, [V, chunk]
-  MutableRows state_transposed_;       ///< of the state or its cotangent, [V, K]
   MutableRows outside_r_, outside_k_;  ///< cotangents by the states, without decays
   MutableRows scaled_;
   MutableRows of_r_, of_k_;            ///< of decays of keys: by pairs, without the bands' factors
   MutableRows far_r_, far_k_;          ///< by pairs within far bands
   MutableRows written_, read_, from_;  ///< terms of the decays' sums
-  float *reading_, *writing_;          ///< of one decay: factors of r and of k
+  FactorRoom<P> pairs_room_, values_room_, cotangents_room_, left_room_, right_room_;
+  float *reading_, *writing_;  ///< of one decay: factors of r and of k
   float *passing_, *bonus_slopes_, *row_, *through_, *behind_, *minus_, *zeros_, *ones_;
 };
+
+extern template class ChunkGradient<float>;
+extern template class ChunkGradient<Bf16Pair>;
 
 }  // namespace fullbore::cpu

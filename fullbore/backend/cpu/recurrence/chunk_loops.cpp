@@ -6,25 +6,29 @@
 
 namespace fullbore::cpu {
 
-ChunkLoops::ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit)
+ChunkLoops::ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit,
+                       bool with_pairs)
     : shape(request.input(k), request.input(v), request.input(g), request.node().attributes),
       dtype(request.input(k).dtype),
       decay_dtype(request.input(g).dtype),
+      pairs(with_pairs),
       panels(*panel_unit<float>(unit)),
       rows(row_unit(unit)),
-      vector_unit_(unit) {}
+      vector_unit_(unit),
+      // Pairs: by the processor itself.
+      round_(with_pairs ? panel_unit<Bf16Pair>(unit)->round : panels.round) {}
 
 std::string ChunkLoops::text(const char* op) const {
-  return fmt::format("{} {} {} {} x {} tokens, {} heads [{},{}], chunks of {}{}", op,
-                     vector_unit_name(vector_unit_), dtype_name(dtype), shape.batch, shape.tokens,
-                     shape.heads, shape.keys, shape.values, shape.chunk,
+  return fmt::format("{} {}{} {} {} x {} tokens, {} heads [{},{}], chunks of {}{}", op,
+                     vector_unit_name(vector_unit_), pairs ? " pairs" : "", dtype_name(dtype),
+                     shape.batch, shape.tokens, shape.heads, shape.keys, shape.values, shape.chunk,
                      shape.scalar_decay() ? ", one decay" : "");
 }
 
 // Half of the time is theirs.
 double ChunkLoops::nanoseconds(double flops) const {
   return 2 * static_cast<double>(shape.batch * shape.tokens * shape.heads) * flops /
-         panels.flops_per_nanosecond;
+         ((pairs ? 1.5 : 1) * panels.flops_per_nanosecond);
 }
 
 Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
@@ -35,6 +39,25 @@ Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t hea
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
   panels.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
   return to;
+}
+
+SourceMatrix ChunkLoops::factor(const void* tensor, int64_t heads, int64_t head, int64_t width,
+                                const ChunkPlace& place, MutableRows copy) const {
+  if (!pairs)
+    return matrix_of(read(tensor, dtype, heads, head, width, place, copy), place.tokens, width);
+  const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
+  return {static_cast<const char*>(tensor) + first * dtype_bytes(dtype), dtype, heads * width,
+          place.tokens, width};
+}
+
+SourceMatrix ChunkLoops::state_factor(const void* tensor, DType type, const ChunkPlace& place,
+                                      int64_t head, float* copy) const {
+  const int64_t first = state_at(place, head);
+  if (!pairs || type == DType::f16)
+    return matrix_of({numbers(tensor, type, first, state_elements(), copy), shape.values},
+                     shape.keys, shape.values);
+  return {static_cast<const char*>(tensor) + first * dtype_bytes(type), type, shape.values,
+          shape.keys, shape.values};
 }
 
 namespace {
@@ -76,7 +99,7 @@ void ChunkLoops::write(Rows from, void* tensor, DType type, int64_t heads, int64
     panels.copy_rows({from.data, DType::f32, from.stride, place.tokens, width},
                      reinterpret_cast<float*>(to), heads * width);
   else
-    panels.round(from.data, from.stride, to, heads * width, type, place.tokens, width);
+    round_(from.data, from.stride, to, heads * width, type, place.tokens, width);
 }
 
 const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, int64_t count,
@@ -87,30 +110,8 @@ const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, 
   return to;
 }
 
-void ChunkLoops::multiply(int64_t row_count, int64_t columns, int64_t depth, Left a, Rows b,
-                          MutableRows c, bool accumulate) const {
-  if (row_count == 0) return;
-  PanelTile<float> tile{.rows = row_count,
-                        .depth = depth,
-                        .a = a.data,
-                        .a_row = a.row,
-                        .a_depth = a.depth,
-                        .b = b.data,
-                        .b_depth = b.stride,
-                        .c = c.data,
-                        .c_row = c.stride,
-                        .accumulate = accumulate};
-  for (int64_t column = 0; column < columns; column += panels.panel) {
-    tile.columns = std::min<int64_t>(panels.panel, columns - column);
-    panels.multiply(tile);
-    tile.b += panels.panel;
-    tile.c += panels.panel;
-  }
-}
-
 void ChunkLoops::transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const {
-  panels.copy_transposed({from.data, DType::f32, from.stride, row_count, columns}, to.data,
-                         to.stride);
+  panels.copy_transposed(matrix_of(from, row_count, columns), to.data, to.stride);
 }
 
 void Segments::read(const uint8_t* resets, const RecurrenceShape& shape, const ChunkPlace& place) {

@@ -4,8 +4,7 @@
 #include "fullbore/backend/cpu/kernel_list.h"
 #include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/backend/cpu/kernels/scratch.h"
-#include "fullbore/backend/cpu/matmul/panel_unit.h"
-#include "fullbore/backend/cpu/recurrence/row_unit.h"
+#include "fullbore/backend/cpu/recurrence/factors.h"
 #include "fullbore/ops/recurrence.h"
 
 namespace fullbore::cpu {
@@ -23,12 +22,14 @@ struct ChunkPlace {
 /// lies in a row beyond its width is never looked at, except that log-decays are 0 there.
 class ChunkLoops {
  public:
-  /// Indices of the operands k, v and g.
-  ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit);
+  /// Indices of the operands k, v and g. `pairs`: products of matrices are made of pairs.
+  ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit,
+             bool pairs = false);
 
   const RecurrenceShape shape;
   const DType dtype;        ///< of r, k, v, y and their cotangents
   const DType decay_dtype;  ///< of g
+  const bool pairs;
   const PanelUnit<float>& panels;
   const RowUnit& rows;
 
@@ -56,6 +57,11 @@ class ChunkLoops {
   /// the copy as whole vectors need, rows that are no whole vectors are copied too.
   Rows read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
             const ChunkPlace& place, MutableRows copy) const;
+  /// The same for products of matrices: what may be paired is not widened.
+  SourceMatrix factor(const void* tensor, int64_t heads, int64_t head, int64_t width,
+                      const ChunkPlace& place, MutableRows copy) const;
+  SourceMatrix state_factor(const void* tensor, DType type, const ChunkPlace& place, int64_t head,
+                            float* copy) const;
   /// Where the tokens of one head of a result are to be made, f32: where they go or, in other cases, in
   /// `copy`. `write` then moves them if they are to be moved.
   MutableRows results(void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
@@ -71,20 +77,12 @@ class ChunkLoops {
   const float* numbers(const void* tensor, DType type, int64_t first, int64_t count,
                        float* copy) const;
 
-  /// c = or += a b by strides of a's rows and depth.
-  struct Left {
-    const float* data;
-    int64_t row, depth;
-  };
-  static Left by_row(Rows a) { return {a.data, a.stride, 1}; }
-  static Left by_column(Rows a) { return {a.data, 1, a.stride}; }
-  void multiply(int64_t row_count, int64_t columns, int64_t depth, Left a, Rows b, MutableRows c,
-                bool accumulate) const;
   /// to[d, r] = from[r, d]
   void transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const;
 
  private:
   VectorUnit vector_unit_;
+  decltype(PanelUnit<float>::round) round_;
 };
 
 /// Which tokens of a chunk know of which: the number of resets up to each.

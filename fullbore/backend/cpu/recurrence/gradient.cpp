@@ -6,10 +6,12 @@
 namespace fullbore::cpu {
 namespace {
 
+template <class P>
 class RecurrenceGradient final : public Kernel {
  public:
   RecurrenceGradient(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 1, 2, 4, unit),
+      : loops_(request, 1, 2, 4, unit, Factors<P>::kPairs),
+        factors_(unit),
         shape_(loops_.shape),
         states_(shape_.bonus() ? 6 : 5),
         bonus_dtype_(shape_.bonus() ? request.input(5).dtype : DType::f32),
@@ -28,18 +30,18 @@ class RecurrenceGradient final : public Kernel {
     const size_t results = shape_.bonus() ? 5 : 4;
     Scratch scratch(static_cast<char*>(buffers[first_result() + results]) +
                     worker_bytes() * worker);
-    Workspace w(loops_, scratch);
+    Workspace w(loops_, factors_, scratch);
     for (int64_t item = begin; item < end; ++item) of_item(buffers, item, item + 1 < end, w);
   }
 
  private:
   struct Workspace {
-    ChunkGradient gradient;
+    ChunkGradient<P> gradient;
     MutableRows v, dy;
     float *u, *state, *cotangent;
 
-    Workspace(const ChunkLoops& loops, Scratch& scratch)
-        : gradient(loops, scratch),
+    Workspace(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch)
+        : gradient(loops, factors, scratch),
           v{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           dy{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           u(scratch.take<float>(loops.key_stride())),
@@ -50,7 +52,7 @@ class RecurrenceGradient final : public Kernel {
   size_t first_result() const { return states_ + (shape_.resets ? 3 : 2); }
   int64_t worker_bytes() const {
     Scratch scratch;
-    const Workspace counted(loops_, scratch);
+    const Workspace counted(loops_, factors_, scratch);
     return scratch.bytes();
   }
 
@@ -99,9 +101,8 @@ class RecurrenceGradient final : public Kernel {
 
   void of_head(void* const* buffers, int64_t head, const ChunkPlace& place, Workspace& w) const {
     const size_t results = first_result();
-    const auto read = [&](size_t operand, MutableRows copy) {
-      return loops_.read(buffers[operand], loops_.dtype, shape_.heads, head, shape_.values, place,
-                         copy);
+    const auto factor = [&](size_t operand, MutableRows copy) {
+      return loops_.factor(buffers[operand], shape_.heads, head, shape_.values, place, copy);
     };
     const auto of_states = [&](size_t operand, DType dtype, float* copy) {
       return Rows{loops_.numbers(buffers[operand], dtype, loops_.state_at(place, head),
@@ -113,8 +114,8 @@ class RecurrenceGradient final : public Kernel {
       const float* u = loops_.numbers(buffers[5], bonus_dtype_, first, shape_.keys, w.u);
       if (u != w.u) std::copy_n(u, shape_.keys, w.u);
     }
-    w.gradient.of_head({.v = read(2, w.v),
-                        .dy = read(3, w.dy),
+    w.gradient.of_head({.v = factor(2, w.v),
+                        .dy = factor(3, w.dy),
                         .state = of_states(states_, states_dtype_, w.state),
                         .cotangent = of_states(states_ + 1, cotangents_dtype_, w.cotangent),
                         .u = shape_.bonus() ? w.u : nullptr,
@@ -130,6 +131,7 @@ class RecurrenceGradient final : public Kernel {
   }
 
   ChunkLoops loops_;
+  Factors<P> factors_;
   const RecurrenceShape& shape_;
   size_t states_;  ///< their index among the operands
   DType bonus_dtype_, states_dtype_, cotangents_dtype_;
@@ -137,12 +139,15 @@ class RecurrenceGradient final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_recurrence_gradient(const KernelRequest& request, VectorUnit unit) {
-  return std::make_unique<RecurrenceGradient>(request, unit);
+std::unique_ptr<Kernel> make_recurrence_gradient(const KernelRequest& request,
+                                                 const ProductUnits& units) {
+  if (units.pairs(request.input(0).dtype))
+    return std::make_unique<RecurrenceGradient<Bf16Pair>>(request, units.vector_unit);
+  return std::make_unique<RecurrenceGradient<float>>(request, units.vector_unit);
 }
 std::unique_ptr<Kernel> make_recurrence_gradient(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_recurrence_gradient(request, this_processor().vector_unit);
+  return make_recurrence_gradient(request, ProductUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

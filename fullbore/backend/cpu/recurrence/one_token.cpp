@@ -147,6 +147,7 @@ class OneTokenOutputs final : public Kernel {
  public:
   OneTokenOutputs(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 1, 2, 3, unit),
+        factors_(unit),
         shape_(loops_.shape),
         states_(shape_.bonus() ? 5 : 4),
         bonus_dtype_(shape_.bonus() ? request.input(4).dtype : DType::f32),
@@ -215,9 +216,9 @@ class OneTokenOutputs final : public Kernel {
       const float* state =
           loops_.numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
                          loops_.state_elements(), w.state);
-      loops_.multiply(1, shape_.values, shape_.keys,
-                      ChunkLoops::by_row(readers(buffers[3], head, place, r, w)),
-                      {state, shape_.values}, y, true);
+      const Rows reader = readers(buffers[3], head, place, r, w);
+      factors_.multiply(1, shape_.values, shape_.keys, {reader.data, 0, 1},
+                        {state, 1, shape_.values}, y, true);
     }
     if (!direct)
       loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
@@ -246,6 +247,7 @@ class OneTokenOutputs final : public Kernel {
   }
 
   ChunkLoops loops_;
+  Factors<float> factors_;
   const RecurrenceShape& shape_;
   size_t states_;  ///< their index among the operands
   DType bonus_dtype_, states_dtype_;

@@ -7,10 +7,12 @@
 namespace fullbore::cpu {
 namespace {
 
+template <class P>
 class RecurrenceOutputs final : public Kernel {
  public:
   RecurrenceOutputs(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 1, 2, 3, unit),
+      : loops_(request, 1, 2, 3, unit, Factors<P>::kPairs),
+        factors_(unit),
         shape_(loops_.shape),
         states_(shape_.bonus() ? 5 : 4),
         bonus_dtype_(shape_.bonus() ? request.input(4).dtype : DType::f32),
@@ -25,14 +27,14 @@ class RecurrenceOutputs final : public Kernel {
 
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     Scratch scratch(static_cast<char*>(buffers[output() + 1]) + worker_bytes() * worker);
-    Workspace w(loops_, scratch);
+    Workspace w(loops_, factors_, scratch);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % shape_.groups;
       const ChunkPlace place = loops_.place_of(item);
       const auto* resets =
           shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 1]) : nullptr;
       w.segments.read(resets, shape_, place);
-      w.pairs.read_keys(loops_, buffers[0], buffers[1], group, place);
+      w.pairs.read_keys({buffers[0], buffers[1], group, shape_.bonus()}, w.segments, place);
       for (int64_t i = 0; i < loops_.shared_heads(); ++i) {
         const int64_t head = group * loops_.shared_heads() + i;
         if (i + 1 < loops_.shared_heads())
@@ -48,17 +50,19 @@ class RecurrenceOutputs final : public Kernel {
   struct Workspace {
     DecaySums sums;
     Segments segments;
-    PairWeights pairs;
-    MutableRows v, y, readers;
+    PairWeights<P> pairs;
+    MutableRows v, y;
+    FactorRoom<P> weights_room, values_room;
     float *decays, *state, *u;
 
-    Workspace(const ChunkLoops& loops, Scratch& scratch)
+    Workspace(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch)
         : sums(loops, scratch),
           segments(scratch.take<int64_t>(loops.shape.chunk)),
-          pairs(loops, scratch),
+          pairs(loops, factors, scratch),
           v{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           y{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
-          readers{scratch.take<float>(loops.shape.chunk * loops.key_stride()), loops.key_stride()},
+          weights_room(scratch, loops.shape.chunk, loops.shape.chunk),
+          values_room(scratch, loops.shape.chunk, loops.shape.values),
           decays(scratch.take<float>(loops.token_stride())),
           state(scratch.take<float>(loops.state_elements())),
           u(scratch.take<float>(loops.key_stride())) {}
@@ -67,7 +71,7 @@ class RecurrenceOutputs final : public Kernel {
   size_t output() const { return states_ + (shape_.resets ? 2 : 1); }
   int64_t worker_bytes() const {
     Scratch scratch;
-    const Workspace counted(loops_, scratch);
+    const Workspace counted(loops_, factors_, scratch);
     return scratch.bytes();
   }
 
@@ -89,8 +93,6 @@ class RecurrenceOutputs final : public Kernel {
 
   void of_head(void* const* buffers, int64_t head, const ChunkPlace& place, Workspace& w) const {
     w.sums.read_decays(loops_, buffers[3], head, place);
-    const Rows v =
-        loops_.read(buffers[2], loops_.dtype, shape_.heads, head, shape_.values, place, w.v);
     const float* u = nullptr;
     if (shape_.bonus()) {
       const float* bonus =
@@ -100,24 +102,26 @@ class RecurrenceOutputs final : public Kernel {
     }
     const MutableRows y = loops_.results(buffers[output()], loops_.dtype, shape_.heads, head,
                                          shape_.values, place, w.y);
-    w.pairs.begin(loops_, w.sums, place);
+    w.pairs.begin(w.sums, place);
+    w.pairs.read_state(w.sums, w.segments, place,
+                       loops_.state_factor(buffers[states_], states_dtype_, place, head, w.state),
+                       w.decays, y);
+    const Factor<P> values = factors_.by_columns(
+        loops_.factor(buffers[2], shape_.heads, head, shape_.values, place, w.v), w.values_room);
     for (int64_t i = 0; i < band_count(place.tokens); ++i) {
       const Band band = band_of(i, place.tokens);
-      w.pairs.make(loops_, w.sums, w.segments, u, i, place);
-      loops_.multiply(band.count(), shape_.values, band.end,
-                      ChunkLoops::by_row({w.pairs.weights.row(band.first), w.pairs.weights.stride}),
-                      v, {y.row(band.first), y.stride}, false);
+      w.pairs.make(w.sums, w.segments, u, i, place);
+      const Rows weights = from_row(w.pairs.weights, band.first);
+      factors_.multiply(
+          band.count(), shape_.values, band.end,
+          factors_.by_rows(matrix_of(weights, band.count(), band.end), w.weights_room), values,
+          from_row(y, band.first), true);
     }
-    w.pairs.state_readers(loops_, w.sums, w.segments, place, w.decays, w.readers);
-    const float* state =
-        loops_.numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
-                       loops_.state_elements(), w.state);
-    loops_.multiply(place.tokens, shape_.values, shape_.keys, ChunkLoops::by_row(w.readers),
-                    {state, shape_.values}, y, true);
     loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
   }
 
   ChunkLoops loops_;
+  Factors<P> factors_;
   const RecurrenceShape& shape_;
   size_t states_;  ///< their index among the operands
   DType bonus_dtype_, states_dtype_;
@@ -125,15 +129,18 @@ class RecurrenceOutputs final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_recurrence_outputs(const KernelRequest& request, VectorUnit unit) {
+std::unique_ptr<Kernel> make_recurrence_outputs(const KernelRequest& request,
+                                                const ProductUnits& units) {
   const RecurrenceShape shape(request.input(1), request.input(2), request.input(3),
                               request.node().attributes);
-  if (shape.chunk == 1) return make_one_token_outputs(request, unit);
-  return std::make_unique<RecurrenceOutputs>(request, unit);
+  if (shape.chunk == 1) return make_one_token_outputs(request, units.vector_unit);
+  if (units.pairs(request.input(0).dtype))
+    return std::make_unique<RecurrenceOutputs<Bf16Pair>>(request, units.vector_unit);
+  return std::make_unique<RecurrenceOutputs<float>>(request, units.vector_unit);
 }
 std::unique_ptr<Kernel> make_recurrence_outputs(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_recurrence_outputs(request, this_processor().vector_unit);
+  return make_recurrence_outputs(request, ProductUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

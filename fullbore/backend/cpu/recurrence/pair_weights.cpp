@@ -15,7 +15,7 @@ void hide_unseen(const Segments& segments, bool inclusive, const Band& band, Mut
   for (int64_t t = band.first; t < band.end; ++t) {
     float* row = pairs.row(t);
     std::fill(row, row + segments.first_of(t), 0.0F);
-    std::fill(row + t + (inclusive ? 1 : 0), row + band.end, 0.0F);
+    std::fill(row + t + (inclusive ? 1 : 0), row + round_up(band.end, kRowStep), 0.0F);
   }
 }
 
@@ -62,98 +62,139 @@ void KeyBands::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t t
   }
 }
 
-PairWeights::PairWeights(const ChunkLoops& loops, Scratch& scratch)
-    : weights(take_rows(scratch, loops.shape.chunk, loops.token_stride())),
-      bands(loops, scratch),
-      r_copy_(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
-      k_copy_(take_rows(scratch, loops.shape.chunk, loops.key_stride())),
-      transposed_(take_rows(scratch, loops.key_stride(), loops.token_stride())),
+template <class P>
+PairWeights<P>::PairWeights(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch)
+    : bands(loops, scratch),
+      loops_(loops),
+      factors_(factors),
+      shape_(loops.shape),
+      right_room_(scratch, std::max(shape_.chunk, shape_.keys),
+                  std::max({shape_.chunk, shape_.keys, shape_.values})),
       zeros_(scratch.take<float>(loops.token_stride())) {
-  const int64_t chunk = loops.shape.chunk;
-  if (zeros_) std::fill_n(zeros_, loops.token_stride(), 0.0F);
-  if (loops.shape.scalar_decay()) {
-    products = take_rows(scratch, chunk, loops.token_stride());
+  const int64_t chunk = shape_.chunk, keys = loops.key_stride(), tokens = loops.token_stride();
+  weights = take_rows(scratch, chunk, tokens);
+  r_copy_ = take_rows(scratch, chunk, keys);
+  k_copy_ = take_rows(scratch, chunk, keys);
+  left_room_ = FactorRoom<P>(scratch, chunk, shape_.keys);
+  if (zeros_) std::fill_n(zeros_, tokens, 0.0F);
+  if (shape_.scalar_decay()) {
+    products = take_rows(scratch, chunk, tokens);
   } else {
-    left = take_rows(scratch, chunk, loops.key_stride());
-    right = take_rows(scratch, chunk, loops.key_stride());
+    left = take_rows(scratch, chunk, keys);
+    right = take_rows(scratch, chunk, keys);
+    readers_ = take_rows(scratch, chunk, keys);
+    transposed_ = take_rows(scratch, keys, tokens);
   }
 }
 
-void PairWeights::read_keys(const ChunkLoops& loops, const void* r_operand, const void* k_operand,
-                            int64_t group, const ChunkPlace& place) {
-  const RecurrenceShape& shape = loops.shape;
-  r = loops.read(r_operand, loops.dtype, shape.groups, group, shape.keys, place, r_copy_);
-  k = loops.read(k_operand, loops.dtype, shape.groups, group, shape.keys, place, k_copy_);
-  if (!shape.scalar_decay()) return;
-  loops.transpose(k, place.tokens, shape.keys, transposed_);
+template <class P>
+void PairWeights<P>::read_keys(const Keys& keys, const Segments& segments,
+                               const ChunkPlace& place) {
+  const auto read = [&](const void* operand, MutableRows copy) {
+    return loops_.read(operand, loops_.dtype, shape_.groups, keys.group, shape_.keys, place, copy);
+  };
+  const auto factor = [&](const void* operand, Rows numbers) {
+    if (!loops_.pairs) return matrix_of(numbers, place.tokens, shape_.keys);
+    return loops_.factor(operand, shape_.groups, keys.group, shape_.keys, place, {});
+  };
+  if (!loops_.pairs || keys.as_numbers || !shape_.scalar_decay()) {
+    r = read(keys.r, r_copy_);
+    k = read(keys.k, k_copy_);
+  }
+  r_factor = factor(keys.r, r);
+  k_factor = factor(keys.k, k);
+  if (!shape_.scalar_decay()) return;
+  const Factor<P> readers = factors_.by_rows(r_factor, left_room_);
+  const Factor<P> writers = factors_.transposed(k_factor, right_room_);
   for (int64_t i = 0; i < band_count(place.tokens); ++i) {
     const Band band = band_of(i, place.tokens);
-    loops.multiply(band.count(), band.end, shape.keys,
-                   ChunkLoops::by_row({r.row(band.first), r.stride}), transposed_,
-                   {products.row(band.first), products.stride}, false);
+    factors_.multiply(band.count(), band.end, shape_.keys, readers.from_line(band.first), writers,
+                      from_row(products, band.first), false);
+    hide_unseen(segments, shape_.inclusive, band, products);
   }
 }
 
-void PairWeights::begin(const ChunkLoops& loops, const DecaySums& sums, const ChunkPlace& place) {
-  if (loops.shape.scalar_decay()) return;
-  bands.prepare(loops, sums, place.tokens, r, k, left, right);
+template <class P>
+void PairWeights<P>::begin(const DecaySums& sums, const ChunkPlace& place) {
+  if (!shape_.scalar_decay()) bands.prepare(loops_, sums, place.tokens, r, k, left, right);
 }
 
-void PairWeights::make(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
-                       const float* u, int64_t index, const ChunkPlace& place) {
-  const RecurrenceShape& shape = loops.shape;
-  const RowUnit& rows = loops.rows;
+template <class P>
+void PairWeights<P>::make(const DecaySums& sums, const Segments& segments, const float* u,
+                          int64_t index, const ChunkPlace& place) {
+  const RowUnit& rows = loops_.rows;
   const Band band = band_of(index, place.tokens);
-  const Rows read = sums.read(), after = sums.after();
-  if (shape.scalar_decay()) {
-    for (int64_t t = band.first; t < band.end; ++t)
-      rows.decay(t + 1, products.row(t), *read.row(t), after.data, weights.row(t));
+  const MutableRows of_band = from_row(weights, band.first);
+  if (shape_.scalar_decay()) {
+    rows.decay_pairs(band.count(), round_up(band.end, kRowStep), from_row(products, band.first),
+                     sums.read().row(band.first), sums.after().data, of_band);
   } else {
     if (index > 0)
-      rows.scale(shape.keys, bands.moved(index, place.tokens), transposed_, bands.step(index),
+      rows.scale(shape_.keys, bands.moved(index, place.tokens), transposed_, bands.step(index),
                  transposed_);
-    loops.transpose({right.row(band.first), right.stride}, band.count(), shape.keys,
-                    {transposed_.data + band.first, transposed_.stride});
-    loops.multiply(band.count(), bands.reached(index, place.tokens), shape.keys,
-                   ChunkLoops::by_row({left.row(band.first), left.stride}), transposed_,
-                   {weights.row(band.first), weights.stride}, false);
+    loops_.transpose(from_row(right, band.first), band.count(), shape_.keys,
+                     {transposed_.data + band.first, transposed_.stride});
+    const int64_t reached = bands.reached(index, place.tokens);
+    factors_.multiply(
+        band.count(), reached, shape_.keys,
+        factors_.by_rows(matrix_of(from_row(left, band.first), band.count(), shape_.keys),
+                         left_room_),
+        factors_.by_columns(matrix_of(transposed_, shape_.keys, reached), right_room_), of_band,
+        false);
     if (bands.far(index))
-      rows.pair_weights(band.count(), loops.key_stride(), shape.inclusive,
-                        {r.row(band.first), r.stride}, {k.row(band.first), k.stride},
-                        {read.row(band.first), read.stride}, {after.row(band.first), after.stride},
-                        {weights.row(band.first) + band.first, weights.stride});
+      rows.pair_weights(band.count(), loops_.key_stride(), shape_.inclusive,
+                        from_row(r, band.first), from_row(k, band.first),
+                        from_row(sums.read(), band.first), from_row(sums.after(), band.first),
+                        {of_band.data + band.first, of_band.stride});
+    hide_unseen(segments, shape_.inclusive, band, weights);
   }
-  hide_unseen(segments, shape.inclusive, band, weights);
-  if (u)
-    rows.bonuses(band.count(), shape.keys, from_row(r, band.first), from_row(k, band.first), u,
-                 weights.row(band.first) + band.first, weights.stride + 1);
+  if (u) add_bonus(u, band);
 }
 
-void PairWeights::state_decays(const ChunkLoops& loops, const DecaySums& sums,
-                               const Segments& segments, const ChunkPlace& place, float* to) const {
-  loops.rows.exponentials(1, round_up(place.tokens, kRowStep), sums.read(), {zeros_, 0}, {to, 0});
+template <class P>
+void PairWeights<P>::add_bonus(const float* u, const Band& band) {
+  loops_.rows.bonuses(band.count(), shape_.keys, from_row(r, band.first), from_row(k, band.first),
+                      u, weights.row(band.first) + band.first, weights.stride + 1);
+}
+
+template <class P>
+void PairWeights<P>::state_decays(const DecaySums& sums, const Segments& segments,
+                                  const ChunkPlace& place, float* to) const {
+  loops_.rows.exponentials(1, round_up(place.tokens, kRowStep), sums.read(), {zeros_, 0}, {to, 0});
   if (!segments.any()) return;
   for (int64_t t = 0; t < place.tokens; ++t)
     if (!segments.reads_state(t)) to[t] = 0;
 }
 
-void PairWeights::state_readers(const ChunkLoops& loops, const DecaySums& sums,
-                                const Segments& segments, const ChunkPlace& place, float* decays,
-                                MutableRows to) const {
-  const int64_t width = loops.key_stride();
-  if (loops.shape.scalar_decay()) {
-    state_decays(loops, sums, segments, place, decays);
-    loops.rows.scale(place.tokens, width, r, decays, to);
-    return;
-  }
+template <class P>
+MutableRows PairWeights<P>::readers(const Segments& segments, const ChunkPlace& place) {
+  const int64_t width = loops_.key_stride();
   for (int64_t i = 0; i < band_count(place.tokens); ++i) {
     const Band band = band_of(i, place.tokens);
-    loops.rows.multiply(band.count(), width, from_row(left, band.first), {bands.state(i), 0},
-                        from_row(to, band.first));
+    loops_.rows.multiply(band.count(), width, from_row(left, band.first), {bands.state(i), 0},
+                         from_row(readers_, band.first));
   }
-  if (!segments.any()) return;
-  for (int64_t t = 0; t < place.tokens; ++t)
-    if (!segments.reads_state(t)) std::fill_n(to.row(t), width, 0.0F);
+  for (int64_t t = 0; segments.any() && t < place.tokens; ++t)
+    if (!segments.reads_state(t)) std::fill_n(readers_.row(t), width, 0.0F);
+  return readers_;
 }
+
+template <class P>
+void PairWeights<P>::read_state(const DecaySums& sums, const Segments& segments,
+                                const ChunkPlace& place, const SourceMatrix& state, float* decays,
+                                MutableRows to) {
+  const bool scalar = shape_.scalar_decay();
+  const SourceMatrix left_of_state =
+      scalar ? r_factor : matrix_of(readers(segments, place), place.tokens, shape_.keys);
+  factors_.multiply(place.tokens, shape_.values, shape_.keys,
+                    factors_.by_rows(left_of_state, left_room_),
+                    factors_.by_columns(state, right_room_), to, false);
+  if (!scalar) return;
+  state_decays(sums, segments, place, decays);
+  loops_.rows.scale(place.tokens, shape_.values, to, decays, to);
+}
+
+template class PairWeights<float>;
+template class PairWeights<Bf16Pair>;
 
 }  // namespace fullbore::cpu

@@ -24,7 +24,7 @@ inline Band band_of(int64_t index, int64_t tokens) {
   return {index * kSubChunk, std::min(tokens, (index + 1) * kSubChunk)};
 }
 
-/// Zeros where a reader of the band does not see a writer before the band's end.
+/// Zeros where a reader of the band does not see a writer, up to whole vectors behind the band's end.
 void hide_unseen(const Segments& segments, bool inclusive, const Band& band, MutableRows pairs);
 
 /// Decays that differ along a head's keys, factored so that what tokens read of one another is a product
@@ -71,35 +71,53 @@ class KeyBands {
 };
 
 /// What each token of a chunk reads of each, [chunk, chunk] with zeros behind the reader's band.
+template <class P>
 class PairWeights {
  public:
-  PairWeights(const ChunkLoops& loops, Scratch& scratch);
+  PairWeights(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch);
 
+  struct Keys {
+    const void *r, *k;
+    int64_t group;
+    bool as_numbers;  ///< are `r` and `k` read, whatever the weights need?
+  };
   /// Of the keys of a group: r and k, and what their heads share.
-  void read_keys(const ChunkLoops& loops, const void* r, const void* k, int64_t group,
-                 const ChunkPlace& place);
+  void read_keys(const Keys& keys, const Segments& segments, const ChunkPlace& place);
   /// Of one head's decays; then the weights of each band, in order. u: the bonus or null.
-  void begin(const ChunkLoops& loops, const DecaySums& sums, const ChunkPlace& place);
-  void make(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
-            const float* u, int64_t band, const ChunkPlace& place);
+  void begin(const DecaySums& sums, const ChunkPlace& place);
+  void make(const DecaySums& sums, const Segments& segments, const float* u, int64_t band,
+            const ChunkPlace& place);
+  /// The bonus, of weights that are made.
+  void add_bonus(const float* u, const Band& band);
   /// Of one decay for all keys: what is left, where each token reads, of the state before the chunk; 0
   /// behind a reset.
-  void state_decays(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
-                    const ChunkPlace& place, float* to) const;
-  /// r times what is left of the state before the chunk. decays: room for a row of tokens.
-  void state_readers(const ChunkLoops& loops, const DecaySums& sums, const Segments& segments,
-                     const ChunkPlace& place, float* decays, MutableRows to) const;
+  void state_decays(const DecaySums& sums, const Segments& segments, const ChunkPlace& place,
+                    float* to) const;
+  /// to = what each token reads of the state before the chunk. decays: room for a row of tokens.
+  void read_state(const DecaySums& sums, const Segments& segments, const ChunkPlace& place,
+                  const SourceMatrix& state, float* decays, MutableRows to);
 
   Rows r, k;
+  SourceMatrix r_factor, k_factor;
   MutableRows weights;
-  MutableRows products;     ///< r k^T without decays, of one decay for all keys
+  MutableRows products;     ///< r k^T without decays where one is seen, of one decay for all keys
   MutableRows left, right;  ///< r and k times the bands' factors, of decays of keys
   KeyBands bands;
 
  private:
-  MutableRows r_copy_, k_copy_;
-  MutableRows transposed_;  ///< keys of the writers so far
+  /// What is left of the state before the chunk where each token reads, times r.
+  MutableRows readers(const Segments& segments, const ChunkPlace& place);
+
+  const ChunkLoops& loops_;
+  const Factors<P>& factors_;
+  const RecurrenceShape& shape_;
+  MutableRows r_copy_, k_copy_, readers_;
+  MutableRows transposed_;  ///< of decays of keys: keys of the writers so far
+  FactorRoom<P> left_room_, right_room_;
   float* zeros_;
 };
+
+extern template class PairWeights<float>;
+extern template class PairWeights<Bf16Pair>;
 
 }  // namespace fullbore::cpu

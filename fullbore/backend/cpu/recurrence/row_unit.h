@@ -48,6 +48,18 @@ struct KeyCotangents {
   float *du, *behind, *minus;
 };
 
+/// With one decay for all keys, of a band of readers i and all writers j, e = exp(min(read[i] - after[j], 0)):
+///   weights = products * e,  read_sums[i] = sum of slopes * weights,  written_sums[j] += slopes * weights
+///   slopes_sum += slopes * e
+/// Products and slopes are 0 where i does not see j, up to whole vectors.
+struct PairDecays {
+  int64_t readers, width;
+  const float *read, *after;
+  Rows products, slopes;
+  MutableRows weights, slopes_sum;
+  float *read_sums, *written_sums;
+};
+
 /// The loops over rows of a chunk for one vector unit. Widths are multiples of kRowStep unless said
 /// otherwise. Exponentials are correct to 2 ulps.
 struct RowUnit {
@@ -80,6 +92,13 @@ struct RowUnit {
                       Rows written, Rows dweights, MutableRows dr, MutableRows dk) = nullptr;
   /// to = x * exp(a - b)
   void (*decayed)(int64_t rows, int64_t width, Rows x, Rows a, Rows b, MutableRows to) = nullptr;
+  /// to[i, j] = x[i, j] * exp(min(read[i] - after[j], 0))
+  void (*decay_pairs)(int64_t rows, int64_t width, Rows x, const float* read, const float* after,
+                      MutableRows to) = nullptr;
+  void (*decay_slopes)(const PairDecays& band) = nullptr;
+  /// With z = x[i] * factor[i], of any width: to += z, sums[i] = sum of z * y[i]
+  void (*add_scaled)(int64_t rows, int64_t width, Rows x, const float* factor, Rows y,
+                     MutableRows to, float* sums) = nullptr;
   void (*band_factors)(const BandFactors& band) = nullptr;
   void (*key_cotangents)(const KeyCotangents& band) = nullptr;
   /// to[t] += passing + sum of `written` before t, but 0 where g is not within [least, 0]

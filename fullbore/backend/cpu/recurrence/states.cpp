@@ -7,16 +7,23 @@
 namespace fullbore::cpu {
 namespace {
 
-constexpr int64_t kItemValues = 32;
+// Values of an item: all, unless items are few. Each item weighs the keys.
+constexpr int64_t kFewItems = 32, kFewValues = 32;
 
+int64_t item_values(const RecurrenceShape& shape) {
+  return shape.batch * shape.heads < kFewItems ? std::min(shape.values, kFewValues) : shape.values;
+}
+
+template <class P>
 class RecurrenceStates final : public Kernel {
  public:
   RecurrenceStates(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 0, 1, 2, unit),
+      : loops_(request, 0, 1, 2, unit, Factors<P>::kPairs),
+        factors_(unit),
         shape_(loops_.shape),
         reverse_(request.attribute<bool>("reverse")),
         initial_dtype_(request.input(3).dtype),
-        parts_{shape_.values, kItemValues} {}
+        parts_{shape_.values, item_values(shape_)} {}
 
   int64_t items() const override { return shape_.batch * shape_.heads * parts_.parts(); }
   double nanoseconds() const override { return loops_.nanoseconds(recurrence_state_flops(shape_)); }
@@ -40,10 +47,14 @@ class RecurrenceStates final : public Kernel {
     DecaySums sums;
     Segments segments;
     MutableRows k, v;
+    FactorRoom<P> keys_room, values_room;
     float *weights, *through, *zeros, *ones;
 
     Workspace(const ChunkLoops& loops, Scratch& scratch)
-        : sums(loops, scratch), segments(scratch.take<int64_t>(loops.shape.chunk)) {
+        : sums(loops, scratch),
+          segments(scratch.take<int64_t>(loops.shape.chunk)),
+          keys_room(scratch, loops.shape.chunk, loops.shape.keys),
+          values_room(scratch, loops.shape.chunk, loops.shape.values) {
       const int64_t chunk = loops.shape.chunk;
       k = {scratch.take<float>(chunk * loops.key_stride()), loops.key_stride()};
       v = {scratch.take<float>(chunk * loops.shape.values), loops.shape.values};
@@ -96,11 +107,13 @@ class RecurrenceStates final : public Kernel {
       weigh(call, head, place, w);
       const MutableRows next = state_before(step + 1);
       loops_.rows.scale(shape_.keys, columns, state_before(step), w.through, next);
-      Rows v =
-          loops_.read(call.buffers[1], loops_.dtype, shape_.heads, head, shape_.values, place, w.v);
-      v.data += column;
-      loops_.multiply(shape_.keys, columns, place.tokens, ChunkLoops::by_column(w.k), v, next,
-                      true);
+      SourceMatrix v =
+          loops_.factor(call.buffers[1], shape_.heads, head, shape_.values, place, w.v);
+      v.data = static_cast<const char*>(v.data) + column * dtype_bytes(v.dtype);
+      v.columns = columns;
+      factors_.multiply(shape_.keys, columns, place.tokens,
+                        factors_.by_columns(matrix_of(w.k, place.tokens, shape_.keys), w.keys_room),
+                        factors_.by_columns(v, w.values_room), next, true);
     }
   }
 
@@ -144,6 +157,7 @@ class RecurrenceStates final : public Kernel {
   }
 
   ChunkLoops loops_;
+  Factors<P> factors_;
   const RecurrenceShape& shape_;
   bool reverse_;
   DType initial_dtype_;
@@ -152,15 +166,18 @@ class RecurrenceStates final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_recurrence_states(const KernelRequest& request, VectorUnit unit) {
+std::unique_ptr<Kernel> make_recurrence_states(const KernelRequest& request,
+                                               const ProductUnits& units) {
   const RecurrenceShape shape(request.input(0), request.input(1), request.input(2),
                               request.node().attributes);
-  if (shape.chunk == 1) return make_one_token_states(request, unit);
-  return std::make_unique<RecurrenceStates>(request, unit);
+  if (shape.chunk == 1) return make_one_token_states(request, units.vector_unit);
+  if (units.pairs(request.input(0).dtype))
+    return std::make_unique<RecurrenceStates<Bf16Pair>>(request, units.vector_unit);
+  return std::make_unique<RecurrenceStates<float>>(request, units.vector_unit);
 }
 std::unique_ptr<Kernel> make_recurrence_states(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_recurrence_states(request, this_processor().vector_unit);
+  return make_recurrence_states(request, ProductUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu
