@@ -86,6 +86,29 @@ Simpler simplify_pad(const SimplifyCall& c) {
   return {c.inputs[0]};
 }
 
+bool is_zero(Tensor x) {
+  const std::optional<double> number = number_everywhere(x);
+  return number && *number == 0 && !std::signbit(*number);
+}
+
+// Zeros around something are a pad of it, which kernels read without its being made.
+Simpler simplify_concat(const SimplifyCall& c) {
+  if (c.inputs.size() == 1) return {c.inputs[0]};
+  const auto axis = c.attributes.get<int64_t>("axis");
+  const bool first = is_zero(c.inputs.front());
+  if (!first && !is_zero(c.inputs.back())) return {};
+  const int64_t zeros = (first ? c.inputs.front() : c.inputs.back()).dim(static_cast<int>(axis));
+  std::vector<Tensor> rest(c.inputs.begin() + (first ? 1 : 0), c.inputs.end() - (first ? 0 : 1));
+  SimplifyCall joined = c;
+  joined.inputs = std::move(rest);
+  joined.type.shape[static_cast<int>(axis)] -= zeros;
+  return call(c, "pad", {simplified(c.inputs[0].builder(), std::move(joined))},
+              {{"axis", axis},
+               {"before", first ? zeros : 0},
+               {"after", first ? 0 : zeros},
+               {"interior", int64_t{0}}});
+}
+
 Simpler simplify_reverse(const SimplifyCall& c) {
   const Tensor x = c.inputs[0];
   if (x.dim(static_cast<int>(c.attributes.get<int64_t>("axis"))) <= 1) return {x};
@@ -156,7 +179,7 @@ Simpler simplify_movement(const SimplifyCall& c) {
   if (c.op->name == "slice") return simplify_slice(c);
   if (c.op->name == "pad") return simplify_pad(c);
   if (c.op->name == "reverse") return simplify_reverse(c);
-  if (c.op->name == "concat" && c.inputs.size() == 1) return {c.inputs[0]};
+  if (c.op->name == "concat") return simplify_concat(c);
   if (c.op->name == "matmul") return simplify_matmul(c);
   return {};
 }
