@@ -33,6 +33,6 @@ class CodeGenerator {
 };
 
 /// Changes whenever the same kernel text may become other code.
-inline constexpr int kCodegenVersion = 7;
+inline constexpr int kCodegenVersion = 8;
 
 }  // namespace fullbore::jit
