@@ -107,6 +107,25 @@ TEST(KernelIr, PadsAreGuardedLoads) {
   EXPECT_EQ(access.predicates[0].limit, 5);
 }
 
+// What is cast after it is loaded is zero outside by itself; what is computed is not.
+TEST(KernelIr, PadsOfCastsAreGuardedByTheLoadAlone) {
+  for (const bool computed : {false, true}) {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", Role::batch, {DType::bf16, {4, 8}});
+    GraphBuilder body("fused");
+    const Tensor wide = cast(body.input("x0", Role::local, x.type()), DType::f32);
+    body.output("y0", pad(computed ? exp(wide) : wide, 1, 2, 1));
+    fused(builder, std::span(&x, 1), std::make_shared<const Graph>(body.take()));
+    const jit::LoweredNode lowered = lower_last(builder);
+    ASSERT_EQ(lowered.pieces.size(), 1U);
+    const auto& instructions = lowered.pieces[0].kernel.instructions;
+    EXPECT_EQ(
+        std::count_if(instructions.begin(), instructions.end(),
+                      [](const auto& each) { return each.kind == jit::Instruction::Kind::inside; }),
+        computed ? 1 : 0);
+  }
+}
+
 TEST(KernelIr, ConcatIsOneCopyPerPart) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, f32({3, 5}));

@@ -53,6 +53,7 @@ class BodyLowering {
   int build_node(const Node& node, const IndexMap& map);
   int build_movement(const Node& node, const IndexMap& map);
   int build_source(const Node& node, const IndexMap& map);
+  bool is_zero_outside(int value) const;
   int build_pad(const Node& node, const IndexMap& map);
   int build_concat(const Node& node, const IndexMap& map);
   int build_dynamic_slice(const Node& node, const IndexMap& map);

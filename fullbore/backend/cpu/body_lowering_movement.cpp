@@ -81,6 +81,14 @@ int BodyLowering::build_source(const Node& node, const IndexMap& map) {
   return constant(dtype, values[0]);
 }
 
+// A load is zero by itself where its predicates do not hold, and so is what it is cast to.
+bool BodyLowering::is_zero_outside(int value) const {
+  const Instruction& made = kernel_.instructions[static_cast<size_t>(value)];
+  if (made.kind == Kind::scalar && made.op == ScalarOp::cast)
+    return is_zero_outside(made.operands[0]);
+  return made.kind == Kind::load;
+}
+
 int BodyLowering::build_pad(const Node& node, const IndexMap& map) {
   const size_t axis = axis_of(node);
   const auto before = node.attributes.get<int64_t>("before");
@@ -99,9 +107,7 @@ int BodyLowering::build_pad(const Node& node, const IndexMap& map) {
   for (const Predicate& predicate : own) inner.predicates.push_back(predicate);
   const DType dtype = graph_.type(node.outputs[0]).dtype;
   const int value = build(node.inputs[0], inner);
-  // A load is zero outside by itself.
-  if (kernel_.instructions[static_cast<size_t>(value)].kind == Kind::load) return value;
-  return guarded(own, value, constant(dtype, 0));
+  return is_zero_outside(value) ? value : guarded(own, value, constant(dtype, 0));
 }
 
 // Each part where it is, tested one after the other. (A concat by itself is copied part by part.)
