@@ -109,8 +109,9 @@ void KernelEmitter::emit_prologue() {
   for (size_t i = 0; i < pointers; ++i)
     buffers_.push_back(b_.CreateLoad(pointer_type, b_.CreateGEP(pointer_type, function_->getArg(0),
                                                                 number(static_cast<int64_t>(i)))));
-  zero_slot_ = entry_alloca(b_.getInt64Ty());
-  b_.CreateStore(number(0), zero_slot_);
+  auto* zeros = llvm::FixedVectorType::get(b_.getInt64Ty(), static_cast<unsigned>(lanes_));
+  zero_slot_ = new llvm::GlobalVariable(module_, zeros, true, llvm::GlobalValue::PrivateLinkage,
+                                        llvm::Constant::getNullValue(zeros), "zeros");
 
   int next = ParameterLayout::kOuter;
   for (size_t i = 0; i < kernel_.outer.size() + kernel_.serial.size(); ++i)

@@ -70,6 +70,7 @@ class KernelEmitter {
   Value load(const Access& access, DType dtype, int copy);
   Value reaches(const std::vector<Predicate>& predicates, int copy);  // i1, or null
   void prefetch(Value at);
+  Value holds(const Predicate& predicate);
   Value load_strided(const Access& access, llvm::Type* storage, int copy, Value mask);
   void store(const Store& store, int copy, bool in_walk);
   Value inside(const std::vector<Predicate>& predicates, int copy);  // i1 vector, or null
@@ -115,8 +116,8 @@ class KernelEmitter {
   std::vector<std::vector<Value>> values_;        // per instruction, per copy
   std::vector<std::vector<Value>> accumulators_;  // allocas
   Value mask_ = nullptr;                          // of the lanes being emitted; null: all
-  Value zero_slot_ = nullptr;
-  Value lane_ = nullptr;  // first lane being emitted
+  Value zero_slot_ = nullptr;                     ///< a whole vector of any dtype
+  Value lane_ = nullptr;                          // first lane being emitted
 };
 
 }  // namespace fullbore::jit

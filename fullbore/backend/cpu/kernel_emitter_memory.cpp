@@ -58,16 +58,19 @@ llvm::Value* KernelEmitter::lane_vector(const Form& form, int copy) {
   return b_.CreateAdd(splat(s.current), b_.CreateMul(lanes, splat(step)));
 }
 
+// Of all lanes alike.
+llvm::Value* KernelEmitter::holds(const Predicate& predicate) {
+  const FormState& s = state(predicate.form);
+  Value result = b_.CreateICmpULT(s.current, s.limit);
+  if (predicate.divisor == 1) return result;
+  return b_.CreateAnd(
+      result, b_.CreateICmpEQ(b_.CreateURem(s.current, number(predicate.divisor)), number(0)));
+}
+
 llvm::Value* KernelEmitter::inside(const Predicate& predicate, int copy) {
   const FormState& s = state(predicate.form);
   const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
-  if (lane_step == 0) {
-    Value result = b_.CreateICmpULT(s.current, s.limit);
-    if (predicate.divisor != 1)
-      result = b_.CreateAnd(
-          result, b_.CreateICmpEQ(b_.CreateURem(s.current, number(predicate.divisor)), number(0)));
-    return splat(result);
-  }
+  if (lane_step == 0) return splat(holds(predicate));
   if (lane_step == 1 && predicate.divisor == 1) {
     // Lanes [low, high) of this vector, in 32 bits.
     Value lanes = iota();
@@ -98,17 +101,18 @@ llvm::Value* KernelEmitter::pointer(const Access& access, Value index) {
   return b_.CreateGEP(storage_type(kernel_.buffers[buffer].dtype), buffers_[buffer], index);
 }
 
-// May any lane of the vector be inside? Null: who knows. Where none is, an address of ours stands for theirs: masked lanes
-// are not read, but the line they lie in is brought from memory, and a sum of pads would bring all of its parts for each.
+// May any lane of the vector be inside? Null: who knows. Where none is, zeros of ours stand for what they would read: masked
+// lanes are not read, but the line they lie in is brought from memory, and a sum of pads would bring all of its parts for
+// each.
 llvm::Value* KernelEmitter::reaches(const std::vector<Predicate>& predicates, int copy) {
   Value result = nullptr;
   for (const Predicate& predicate : predicates) {
     const FormState& s = state(predicate.form);
     const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
-    if (lane_step != 0 && (lane_step != 1 || predicate.divisor != 1)) continue;
-    const int64_t lanes = lane_step == 0 ? 1 : lanes_;
-    Value first = b_.CreateAdd(s.current, number(lane_step * copy * lanes_));
-    Value last = b_.CreateAdd(first, number(lanes - 1));
+    if (lane_step == 0) result = merge_masks(result, holds(predicate));
+    if (lane_step != 1 || predicate.divisor != 1) continue;
+    Value first = b_.CreateAdd(s.current, number(int64_t{copy} * lanes_));
+    Value last = b_.CreateAdd(first, number(lanes_ - 1));
     result = merge_masks(
         result, b_.CreateAnd(b_.CreateICmpSLT(first, s.limit), b_.CreateICmpSGE(last, number(0))));
   }
@@ -144,8 +148,11 @@ llvm::Value* KernelEmitter::load(const Access& access, DType dtype, int copy) {
       at = b_.CreateSelect(b_.CreateExtractElement(valid, uint64_t{0}), at, zero_slot_);
     result = splat(b_.CreateAlignedLoad(storage, at, align));
   } else {
-    Value mask = merge_masks(mask_, inside(access.predicates, copy));
     if (step == 1 && access.divisor == 1) {
+      Value mask = mask_;  // predicates of all lanes alike choose the address
+      for (const Predicate& predicate : access.predicates)
+        if (kernel_.lane_coefficient(predicate.form) != 0)
+          mask = merge_masks(mask, inside(predicate, copy));
       Value at = pointer(access, b_.CreateAdd(s.current, number(int64_t{copy} * lanes_)));
       llvm::Type* type = llvm::FixedVectorType::get(storage, static_cast<unsigned>(lanes_));
       if (Value some = reaches(access.predicates, copy); some != nullptr)
@@ -156,7 +163,8 @@ llvm::Value* KernelEmitter::load(const Access& access, DType dtype, int copy) {
       else
         result = b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type));
     } else {
-      result = load_strided(access, storage, copy, mask);
+      result =
+          load_strided(access, storage, copy, merge_masks(mask_, inside(access.predicates, copy)));
     }
   }
   return to_registers(result, dtype);
