@@ -83,7 +83,7 @@ class BodyWriter {
     if (maker->op->name == "iota") return again({});
     if (maker->op->name == "broadcast_to") return again({inner(maker->inputs[0])});
     const bool moves = maker->op->name == "slice" || maker->op->name == "pad";
-    return moves && groups_.read_only_by(value, group_) ? again({inner(maker->inputs[0])})
+    return moves && groups_.read_by_groups_alone(value) ? again({inner(maker->inputs[0])})
                                                         : Tensor{};
   }
 

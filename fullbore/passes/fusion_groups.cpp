@@ -65,6 +65,17 @@ bool FusionGroups::read_only_by(Value value, int group, int or_group) const {
   });
 }
 
+bool FusionGroups::read_by_groups_alone(Value value) const {
+  if (is_output_[place(value)]) return false;
+  const std::vector<int>& readers = readers_[place(value)];
+  return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+    const Node& node = graph_.nodes()[at(reader)];
+    return spaces_[at(reader)].has_value() ||
+           (node.op->is(Tag::movement) && node.inputs.size() == 1 &&
+            read_by_groups_alone(node.outputs[0]));
+  });
+}
+
 bool FusionGroups::vanishes(int producer, int consumer) const {
   return std::all_of(members_[at(producer)].begin(), members_[at(producer)].end(), [&](int member) {
     return read_only_by(graph_.nodes()[at(member)].outputs[0], producer, consumer);

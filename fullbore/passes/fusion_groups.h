@@ -20,6 +20,8 @@ class FusionGroups {
   bool made_within(Value operand, int group) const;
   /// Is the value, also through reshapes and repetitions, read by the group alone?
   bool read_only_by(Value value, int group, int or_group = -1) const;
+  /// Do fused groups alone read the value, also through what moves it?
+  bool read_by_groups_alone(Value value) const;
   /// Groups in an order in which every one comes after those that it reads from.
   std::vector<int> order() const;
 
