@@ -82,9 +82,20 @@ class BodyWriter {
     }
     if (maker->op->name == "iota") return again({});
     if (maker->op->name == "broadcast_to") return again({inner(maker->inputs[0])});
-    const bool moves = maker->op->name == "slice" || maker->op->name == "pad";
-    return moves && groups_.read_by_groups_alone(value) ? again({inner(maker->inputs[0])})
-                                                        : Tensor{};
+    return is_cut_out(maker) ? again({inner(maker->inputs[0])}) : Tensor{};
+  }
+
+  // Does a slice or pad make the value that kernels alone read? Behind a reshape its last axis must be whole, or
+  // neighbours would be read one by one, and its axes the kernel's.
+  bool is_cut_out(const Node* maker) const {
+    const Node* cut = maker;
+    while (cut && cut->op->is(Tag::identity)) cut = graph_.producer_node(cut->inputs[0]);
+    if (!cut || (cut->op->name != "slice" && cut->op->name != "pad")) return false;
+    const Shape& shape = graph_.type(cut->outputs[0]).shape;
+    if (cut != maker && (cut->attributes.get<int64_t>("axis") == shape.rank() - 1 ||
+                         !fits(groups_.space(group_), shape)))
+      return false;
+    return groups_.read_by_groups_alone(cut->outputs[0]);
   }
 
   const Graph& graph_;

@@ -16,6 +16,8 @@ class FusionGroups {
   /// The group of a node, named by its first member; a node that is not fused is alone in one.
   int group(int node) const { return group_[static_cast<size_t>(node)]; }
   const std::vector<int>& members(int group) const { return members_[static_cast<size_t>(group)]; }
+  /// Of a group that is fused.
+  const FusionSpace& space(int group) const { return *spaces_[static_cast<size_t>(group)]; }
   /// Is the operand made of a value of the group, through reshapes and a repetition along rows?
   bool made_within(Value operand, int group) const;
   /// Is the value, also through reshapes and repetitions, read by the group alone?

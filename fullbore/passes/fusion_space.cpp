@@ -138,4 +138,10 @@ bool admit(FusionSpace& space, const Graph& graph, Value operand) {
   return divide_one_another(space.strides);
 }
 
+bool fits(const FusionSpace& space, const Shape& shape) {
+  std::set<int64_t> strides = space.strides;
+  strides.merge(strides_of(shape, 1));
+  return shape.elements() == space.elements && divide_one_another(strides);
+}
+
 }  // namespace fullbore

@@ -50,4 +50,7 @@ std::optional<FusionSpace> join(const FusionSpace& producer, const FusionSpace& 
 /// Adds the shapes on the way to the space.
 bool admit(FusionSpace& space, const Graph& graph, Value operand);
 
+/// Has the shape as many elements as the space, along axes that are products of the space's?
+bool fits(const FusionSpace& space, const Shape& shape);
+
 }  // namespace fullbore
