@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "../support/evaluate.h"
 #include "fullbore/backend/cpu/code_generator.h"
 #include "fullbore/backend/cpu/lower.h"
 #include "fullbore/backend/cpu/partition.h"
 #include "fullbore/backend/cpu/schedule.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/runtime/compare_nodes.h"
 
 namespace fullbore {
 namespace {
@@ -105,6 +110,26 @@ TEST(KernelIr, PadsAreGuardedLoads) {
   const jit::Access& access = kernel.instructions[0].access;
   EXPECT_EQ(access.address.offset, -2);
   EXPECT_EQ(access.predicates[0].limit, 5);
+}
+
+// Where pads begin and end fits into 32 bits, or the kernel is another one.
+TEST(KernelIr, PadsOfLongAxesAreCutAtTheRightPlace) {
+  for (const int64_t extent : {int64_t{100}, (int64_t{1} << 31) + 100}) {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", Role::batch, f32({}));
+    const Tensor padded = pad(broadcast_to(x, {extent}), 0, 1, 3);
+    builder.output("end", slice(padded, 0, extent - 20, extent + 4) * 2.0);
+    builder.output("begin", slice(padded, 0, 0, 20) * 3.0);
+    const Graph graph = builder.take();
+    Team team(1);
+    const std::vector<Literal> got =
+        run_on_backend(graph, std::vector{Literal::of({DType::f32, {}}, {1})}, team, {});
+    for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(got[0].at(i), i < 21 ? 2 : 0) << extent;
+    for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(got[1].at(i), i > 0 ? 3 : 0) << extent;
+  }
+  GraphBuilder builder;
+  pad(builder.input("x", Role::batch, f32({int64_t{1} << 31})), 0, 1, 0);
+  EXPECT_TRUE(text_of_last(builder).starts_with("kernel outer=0 serial=0 lanes=kept long\n"));
 }
 
 // What is cast after it is loaded is zero outside by itself; what is computed is not.
@@ -297,7 +322,7 @@ TEST(KernelIr, CodegenVersionChangesWithTheCode) {
   append_elementwise(code);
   append_casts(code);
   append_structures(code);
-  EXPECT_EQ(jit::kCodegenVersion, 9);
+  EXPECT_EQ(jit::kCodegenVersion, 10);
   EXPECT_EQ(hash_hex(hash_text(code)), "da9cef24c77ee42e");
 }
 

@@ -58,7 +58,8 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const KernelIr& kernel,
       lanes_(lane_count(kernel, target, moves_only(kernel))),
       scalars_(b_, lanes_, target),
       raw_(moves_only(kernel)),
-      name_(name) {}
+      name_(name),
+      has_long_predicates_(has_long_predicates(kernel)) {}
 
 llvm::Value* KernelEmitter::parameter(int index) {
   llvm::Type* type = b_.getInt64Ty();

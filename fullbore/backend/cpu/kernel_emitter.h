@@ -116,8 +116,9 @@ class KernelEmitter {
   std::vector<std::vector<Value>> values_;        // per instruction, per copy
   std::vector<std::vector<Value>> accumulators_;  // allocas
   Value mask_ = nullptr;                          // of the lanes being emitted; null: all
-  Value zero_slot_ = nullptr;                     ///< a whole vector of any dtype
-  Value lane_ = nullptr;                          // first lane being emitted
+  const bool has_long_predicates_;
+  Value zero_slot_ = nullptr;  ///< a whole vector of any dtype
+  Value lane_ = nullptr;       // first lane being emitted
 };
 
 }  // namespace fullbore::jit

@@ -71,6 +71,13 @@ llvm::Value* KernelEmitter::inside(const Predicate& predicate, int copy) {
   const FormState& s = state(predicate.form);
   const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
   if (lane_step == 0) return splat(holds(predicate));
+  if (lane_step == 1 && predicate.divisor == 1 && !has_long_predicates_) {
+    // Negative ones are large as unsigned numbers.
+    Value first = b_.CreateAdd(b_.CreateTrunc(s.current, b_.getInt32Ty()),
+                               b_.getInt32(static_cast<uint32_t>(copy * lanes_)));
+    Value limit = b_.CreateTrunc(s.limit, b_.getInt32Ty());
+    return b_.CreateICmpULT(b_.CreateAdd(splat(first), iota()), splat(limit));
+  }
   if (lane_step == 1 && predicate.divisor == 1) {
     // Lanes [low, high) of this vector, in 32 bits.
     Value lanes = iota();

@@ -76,9 +76,29 @@ int form_parameters(const KernelIr& kernel, const Form& form) {
   return count;
 }
 
+bool has_long_predicates(const KernelIr& kernel) {
+  // Vectors reach beyond the last lane, and by no more than this leaves.
+  constexpr int64_t kMost = int64_t{1} << 30;
+  std::vector<int64_t> largest;  // index of each loop, start of each symbol
+  for (const std::vector<int64_t>* loops : {&kernel.outer, &kernel.serial})
+    for (int64_t extent : *loops) largest.push_back(extent - 1);
+  largest.push_back(kernel.lanes - 1);
+  for (const Symbol& symbol : kernel.symbols) largest.push_back(symbol.limit);
+  bool found = false;
+  for_each_form(kernel, [&](const Form& form, const Predicate* predicate) {
+    if (predicate == nullptr) return;
+    int64_t low = form.offset, high = form.offset;
+    for (size_t i = 0; i < form.coefficients.size(); ++i)
+      (form.coefficients[i] < 0 ? low : high) += form.coefficients[i] * largest[i];
+    found = found || low < -kMost || high > kMost || predicate->limit > kMost;
+  });
+  return found;
+}
+
 std::string text(const KernelIr& kernel) {
-  std::string result = fmt::format("kernel outer={} serial={} lanes={}\n", kernel.outer.size(),
-                                   kernel.serial.size(), kernel.lanes_reduced ? "reduced" : "kept");
+  std::string result = fmt::format("kernel outer={} serial={} lanes={}{}\n", kernel.outer.size(),
+                                   kernel.serial.size(), kernel.lanes_reduced ? "reduced" : "kept",
+                                   has_long_predicates(kernel) ? " long" : "");
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
     result += fmt::format("b{} {}{}\n", i, dtype_name(kernel.buffers[i].dtype),
                           kernel.buffers[i].written ? " written" : "");

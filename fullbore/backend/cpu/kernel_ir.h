@@ -120,6 +120,8 @@ struct Partition {
 /// code, so that kernels which differ in those alone share it. Coefficients are written `.` for 0,
 /// `*` for a parameter, and in the lane loop `1` for contiguous.
 std::string text(const KernelIr& kernel);
+/// Do forms of predicates, or their limits, leave what 32 bits hold? Part of the text.
+bool has_long_predicates(const KernelIr& kernel);
 /// The numbers that text() leaves out, in the order in which the code expects them.
 std::vector<int64_t> parameters(const KernelIr& kernel, const Partition& partition);
 
