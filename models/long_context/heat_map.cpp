@@ -96,7 +96,8 @@ std::string heat_map_svg(const HeatMap& map) {
   const size_t left = 40 + 8 * std::max<size_t>(widest(map.rows), 5);
   const size_t grid_width = kCellWidth * map.columns.size();
   const size_t grid_height = kCellHeight * map.rows.size();
-  const size_t titles = 9 * std::max(map.title.size(), map.subtitle.size()) + 32;
+  // Letters of the widest common fonts, bold of 17 pixels and plain of 13.
+  const size_t titles = std::max(12 * map.title.size(), 9 * map.subtitle.size()) + 32;
   const size_t width = std::max({left + grid_width + 32, titles, size_t{360}});
   const size_t height = kTop + grid_height + 88;
   std::string svg = fmt::format(

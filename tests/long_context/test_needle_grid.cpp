@@ -258,6 +258,10 @@ TEST(HeatMaps, AreTextAndSvg) {
   EXPECT_THAT(svg, HasSubstr("A &lt;model&gt;"));
   EXPECT_THAT(svg, HasSubstr("fill=\"#4575b4\""));
   EXPECT_THAT(svg, HasSubstr("<title>b</title>"));
+  // As wide as a bold title of 17 pixels, which takes up to 12 a letter.
+  HeatMap long_title = map;
+  long_title.title = std::string(100, 'm');
+  EXPECT_THAT(heat_map_svg(long_title), HasSubstr("width=\"1232\" height="));
 }
 
 }  // namespace
