@@ -85,16 +85,18 @@ class BodyWriter {
     return is_cut_out(maker) ? again({inner(maker->inputs[0])}) : Tensor{};
   }
 
-  // Does a slice or pad make the value that kernels alone read? Behind a reshape its last axis must be whole, or
-  // neighbours would be read one by one, and its axes the kernel's.
+  // Does a slice or pad make the value that kernels alone read? Where neighbours would be read one by one it is made once
+  // for all of them: of every other element, and behind a reshape that does not keep the last axis whole.
   bool is_cut_out(const Node* maker) const {
     const Node* cut = maker;
     while (cut && cut->op->is(Tag::identity)) cut = graph_.producer_node(cut->inputs[0]);
     if (!cut || (cut->op->name != "slice" && cut->op->name != "pad")) return false;
+    if (cut == maker && groups_.read_only_by(cut->outputs[0], group_)) return true;
     const Shape& shape = graph_.type(cut->outputs[0]).shape;
-    if (cut != maker && (cut->attributes.get<int64_t>("axis") == shape.rank() - 1 ||
-                         !fits(groups_.space(group_), shape)))
+    const bool of_last = cut->attributes.get<int64_t>("axis") == shape.rank() - 1;
+    if (of_last && cut->op->name == "slice" && cut->attributes.get<int64_t>("stride") != 1)
       return false;
+    if (cut != maker && (of_last || !fits(groups_.space(group_), shape))) return false;
     return groups_.read_by_groups_alone(cut->outputs[0]);
   }
 
