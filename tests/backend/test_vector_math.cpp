@@ -148,7 +148,7 @@ TEST_P(VectorMath, F64StaysWithinItsBound) {
 TEST_P(VectorMath, F32OfNarrowerRegistersStaysWithinItsBound) {
   jit::CodegenTarget target = jit::host_target();
   target.vector_bytes = std::min(target.vector_bytes, 32);
-  target.cheap_masks = target.rounds_to_bf16 = false;
+  target.avx512 = target.rounds_to_bf16 = false;
   jit::CodeStore store(target, "");
   const Row& row = GetParam();
   const Worst worst = measure(row, DType::f32, 100'000, &store);

@@ -77,9 +77,9 @@ CodegenTarget host_target() {
   for (const std::string& name : names)
     target.features += (target.features.empty() ? "" : ",") + name;
   const auto has = [&](const char* name) { return features.lookup(name); };
-  target.cheap_masks = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
-  target.rounds_to_bf16 = target.cheap_masks && has("avx512bf16");
-  target.vector_bytes = target.cheap_masks ? 64 : has("avx2") ? 32 : 16;
+  target.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+  target.rounds_to_bf16 = target.avx512 && has("avx512bf16");
+  target.vector_bytes = target.avx512 ? 64 : has("avx2") ? 32 : 16;
   return target;
 }
 

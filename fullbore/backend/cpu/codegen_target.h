@@ -8,7 +8,8 @@ struct CodegenTarget {
   std::string cpu;       ///< LLVM's name, "cascadelake"
   std::string features;  ///< LLVM's list, "+avx512f,-amx-bf16,..."
   int vector_bytes = 16;
-  bool cheap_masks = false;     ///< masked loads and stores as fast as plain ones (AVX-512)
+  bool avx512 =
+      false;  ///< F, BW, VL and DQ: vectors of 64 bytes, masked accesses in one instruction
   bool rounds_to_bf16 = false;  ///< in one instruction (AVX512_BF16)
   std::string text() const { return cpu + " " + features; }
 };

@@ -117,7 +117,7 @@ class KernelEmitter {
   std::vector<std::vector<Value>> accumulators_;  // allocas
   Value mask_ = nullptr;                          // of the lanes being emitted; null: all
   const bool has_long_predicates_;
-  Value zero_slot_ = nullptr;  ///< a whole vector of any dtype
+  Value zero_slot_ = nullptr;  // a whole vector of any dtype
   Value lane_ = nullptr;       // first lane being emitted
 };
 

@@ -16,7 +16,7 @@ class ScalarEmitter {
   ScalarEmitter(llvm::IRBuilder<>& builder, int lanes, const CodegenTarget& target)
       : b_(builder),
         lanes_(lanes),
-        avx512_(target.cheap_masks),
+        avx512_(target.avx512),
         rounds_to_bf16_(target.rounds_to_bf16) {}
 
   int lanes() const { return lanes_; }

@@ -25,7 +25,7 @@ std::string ChunkLoops::text(const char* op) const {
                      shape.scalar_decay() ? ", one decay" : "");
 }
 
-// Half of the time is theirs.
+// Half of the time is theirs; pairs shorten the whole by a third.
 double ChunkLoops::nanoseconds(double flops) const {
   return 2 * static_cast<double>(shape.batch * shape.tokens * shape.heads) * flops /
          ((pairs ? 1.5 : 1) * panels.flops_per_nanosecond);

@@ -90,8 +90,6 @@ class Factors {
     }
   }
 
-  double flops_per_nanosecond() const { return products_.flops_per_nanosecond; }
-
  private:
   const PanelUnit<P>& products_;
 };
