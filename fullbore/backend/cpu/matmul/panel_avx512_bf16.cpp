@@ -84,6 +84,11 @@ FB_INLINE __m512i load_some(const float* p, int64_t count) {
                                       _mm512_maskz_loadu_ps(mask16(count), p));
 }
 
+FB_INLINE __m512i load_whole(const uint16_t* p) { return _mm512_loadu_si512(p); }
+FB_INLINE __m512i load_whole(const float* p) {
+  return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p));
+}
+
 // Every line of a row to come, for rows are too far apart for the processor to see it coming.
 FB_INLINE void prefetch_row(const uint16_t* row, int64_t columns) {
   constexpr int64_t kLineElements = 32;
@@ -100,55 +105,86 @@ FB_TARGET void copy_pair_rows(const SourceMatrix& from, Bf16Pair* to, int64_t st
     auto* target = reinterpret_cast<uint16_t*>(to + row * stride);
     const int64_t padded = (from.columns + 1) / 2 * 2;
     prefetch_row(source + kPrefetchRows * from.stride, from.columns);
-    for (int64_t column = 0; column < padded; column += 32)
+    int64_t column = 0;
+    for (; column + 32 <= from.columns; column += 32)
+      _mm512_storeu_si512(target + column, load_whole(source + column));
+    for (; column < padded; column += 32)
       _mm512_mask_storeu_epi16(target + column, mask32(padded - column),
                                load_some(source + column, from.columns - column));
   }
 }
 
-// Two rows of depth, element by element beside each other.
-FB_TARGET void interleave(const uint16_t* first, const uint16_t* second, int64_t columns,
-                          Bf16Pair* to) {
+// Rows are copied pair by pair of them, some columns at a time: what lies beyond the second cache is asked for
+// many rows before.
+constexpr int64_t kPrefetchCopiedRows = 64;
+
+// Columns of bf16 or, rounded, of f32, of two rows element by element beside each other. Without masks where
+// a whole vector is there; masks of 16 bits take three times as long as those of 32, which do where columns
+// are even.
+template <bool whole>
+FB_INLINE __m512i load_columns(const uint16_t* p, int64_t count) {
+  if (whole) return _mm512_loadu_si512(p);
+  return count % 2 == 0 ? _mm512_maskz_loadu_epi32(mask16(count / 2), p)
+                        : _mm512_maskz_loadu_epi16(mask32(count), p);
+}
+template <bool whole>
+FB_INLINE void store_pairs(Bf16Pair* to, __m512i pairs, int64_t count) {
+  if (whole)
+    _mm512_storeu_si512(to, pairs);
+  else
+    _mm512_mask_storeu_epi32(to, mask16(count), pairs);
+}
+template <bool whole>
+FB_INLINE void pair_columns(const uint16_t* first, const uint16_t* second, int64_t count,
+                            Bf16Pair* to) {
   const __m512i even = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(16));
-  for (int64_t column = 0; column < columns; column += 32) {
-    const int64_t count = columns - column;
-    const __m512i low = load_some(first + column, count);
-    const __m512i high = second ? load_some(second + column, count) : _mm512_setzero_si512();
-    _mm512_mask_storeu_epi32(to + column, mask16(count),
-                             _mm512_permutex2var_epi16(low, even, high));
-    if (count > 16)
-      _mm512_mask_storeu_epi32(to + column + 16, mask16(count - 16),
-                               _mm512_permutex2var_epi16(low, odd, high));
-  }
+  const __m512i low = load_columns<whole>(first, count);
+  const __m512i high = second ? load_columns<whole>(second, count) : _mm512_setzero_si512();
+  store_pairs<whole>(to, _mm512_permutex2var_epi16(low, even, high), count);
+  if (whole || count > 16)
+    store_pairs<whole>(to + 16, _mm512_permutex2var_epi16(low, odd, high), count - 16);
 }
-FB_TARGET void interleave(const float* first, const float* second, int64_t columns, Bf16Pair* to) {
+template <bool whole>
+FB_INLINE void pair_columns(const float* first, const float* second, int64_t count, Bf16Pair* to) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  for (int64_t column = 0; column < columns; column += 16) {
-    const __mmask16 mask = mask16(columns - column);
-    const __m512 low = _mm512_maskz_loadu_ps(mask, first + column);
-    const __m512 high = second ? _mm512_maskz_loadu_ps(mask, second + column) : _mm512_setzero_ps();
-    _mm512_mask_storeu_epi32(
-        to + column, mask,
-        _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low)));
-  }
+  const __mmask16 mask = mask16(count);
+  const auto load = [&](const float* p) FB_TARGET {
+    return whole ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(mask, p);
+  };
+  const __m512 high = second ? load(second) : _mm512_setzero_ps();
+  store_pairs<whole>(
+      to, _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, load(first))), count);
 }
 
-// A panel's pair of rows is copied within nanoseconds: what lies beyond the second cache is asked for many rows before.
-// (8 rows ahead, weight gradients take 2 to 14 % longer.)
-constexpr int64_t kPrefetchCopiedRows = 32;
+// Of all rows, a line of each: of bf16 32 columns, of f32 16.
+template <bool whole, class Source>
+FB_TARGET void copy_columns(const SourceMatrix& from, int64_t column, int64_t count, Bf16Pair* to,
+                            int64_t stride) {
+  const auto* first = static_cast<const Source*>(from.data) + column;
+  to += column;
+  int64_t depth = 0;
+  for (; depth + 1 < from.rows; depth += 2) {
+    const Source* second = first + from.stride;
+    prefetch_row(first + kPrefetchCopiedRows * from.stride, count);
+    prefetch_row(second + kPrefetchCopiedRows * from.stride, count);
+    pair_columns<whole>(first, second, count, to);
+    first = second + from.stride;
+    to += stride;
+  }
+  if (depth < from.rows) pair_columns<whole>(first, static_cast<const Source*>(nullptr), count, to);
+}
 
 template <class Source>
 FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
-  for (int64_t depth = 0; depth < from.rows; depth += 2) {
-    const auto* first = row_of<Source>(from, depth);
-    const auto* second = depth + 1 < from.rows ? first + from.stride : nullptr;
-    prefetch_row(first + kPrefetchCopiedRows * from.stride, from.columns);
-    prefetch_row(first + (kPrefetchCopiedRows + 1) * from.stride, from.columns);
-    interleave(first, second, from.columns, to + depth / 2 * stride);
-  }
+  constexpr auto kColumns = static_cast<int64_t>(64 / sizeof(Source));
+  int64_t column = 0;
+  for (; column + kColumns <= from.columns; column += kColumns)
+    copy_columns<true, Source>(from, column, kColumns, to, stride);
+  if (column < from.columns)
+    copy_columns<false, Source>(from, column, from.columns - column, to, stride);
 }
 
 template <class Source>
@@ -158,10 +194,13 @@ FB_TARGET void copy_pairs_transposed(const SourceMatrix& from, Bf16Pair* to, int
       const int64_t rows = std::min<int64_t>(16, from.rows - row);
       __m512 block[16];
       for (int r = 0; r < 16; ++r) prefetch_row(row_of<Source>(from, row + 16 + r) + depth, 32);
-      for (int r = 0; r < 16; ++r)
-        block[r] = r < rows ? _mm512_castsi512_ps(load_some(row_of<Source>(from, row + r) + depth,
-                                                            from.columns - depth))
-                            : _mm512_setzero_ps();
+      const bool whole = rows == 16 && depth + 32 <= from.columns;
+      for (int r = 0; r < 16; ++r) {
+        const Source* source = row_of<Source>(from, row + r) + depth;
+        block[r] = whole      ? _mm512_castsi512_ps(load_whole(source))
+                   : r < rows ? _mm512_castsi512_ps(load_some(source, from.columns - depth))
+                              : _mm512_setzero_ps();
+      }
       avx512_transpose(block);
       const __mmask16 mask = mask16(rows);
       const int64_t pairs = std::min<int64_t>(16, (from.columns - depth + 1) / 2);

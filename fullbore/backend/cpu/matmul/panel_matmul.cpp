@@ -15,6 +15,8 @@ namespace {
 // Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
 // n elements apart, in which neighbouring rows compete for the same lines of the cache.
 constexpr int64_t kRowsToPack = 128;
+// Depth of the first pass, which waits for what it copies.
+constexpr int64_t kFirstDepth = 32;
 
 const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
@@ -124,7 +126,10 @@ class PanelMatmul final : public Kernel {
     return round_up(std::min(tiling_.packed_depth, k_) * width * kOperandBytes, 64);
   }
   int64_t a_bytes() const {
-    return copy_a_ ? round_up(tiling_.depth * tiling_.rows.size * kOperandBytes, 64) : 0;
+    if (!copy_a_) return 0;
+    const int64_t rows =
+        c_.transpose_a ? round_up(tiling_.rows.size, loops_.lanes) : tiling_.rows.size;
+    return round_up(tiling_.depth * rows * kOperandBytes, 64);
   }
   int64_t c_bytes() const {
     return direct_ ? 0 : round_up(tiling_.rows.size * sums_stride() * kSumBytes, 64);
@@ -142,17 +147,36 @@ class PanelMatmul final : public Kernel {
            (epilogue_ ? epilogue_->scratch_bytes() : 0);
   }
 
+  // Where a pass over registers ends. Copies of a transposed a are made pass by pass, each while the one
+  // before it is multiplied: the first is short, and those behind it grow. Passes are the same whether b is
+  // packed here or lies in panels.
+  int64_t pass_end(int64_t begin) const {
+    const bool grows = copy_a_ && c_.transpose_a && tiling_.depth < k_;
+    const int64_t depth = grows ? std::max(kFirstDepth, 2 * begin) : tiling_.depth;
+    const int64_t end = std::min(k_, begin + std::min(depth, tiling_.depth));
+    return packs_per_pass() ? end : std::min(end, packed_end(begin));
+  }
+  // Where what is copied of b at once ends.
+  int64_t packed_end(int64_t begin) const {
+    if (packs_per_pass()) return pass_end(begin);
+    return std::min(k_, (begin / tiling_.packed_depth + 1) * tiling_.packed_depth);
+  }
+  bool packs_per_pass() const { return tiling_.packed_depth == tiling_.depth; }
+
   // Rows [first, last) of tiles, all of depth, b copied in steps of tiling_.packed_depth.
   void multiply(void* const* buffers, const Columns& columns, int64_t first, int64_t last,
                 char* scratch) const {
     int64_t begin = 0;
     do {  // once even if there is nothing to contract: the result is zeros
-      const int64_t end = c_.panel > 0 ? k_ : std::min(k_, begin + tiling_.packed_depth);
+      const int64_t end = c_.panel > 0 ? k_ : packed_end(begin);
       if (copy_b_)
         pack_b(offset(buffers[around_.b], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
                reinterpret_cast<P*>(scratch));
-      for (int64_t tile = first; tile < last; ++tile)
-        multiply_tile(buffers, columns, tile, begin, end, scratch);
+      for (int64_t tile = first; tile < last; ++tile) {
+        const Ahead next = tile + 1 < last ? next_tile(buffers, columns, tile + 1, begin, end)
+                                           : next_pass(buffers, columns, first, end);
+        multiply_tile(buffers, columns, tile, begin, end, next, scratch);
+      }
       begin = end;
     } while (begin < k_);
   }
@@ -174,6 +198,42 @@ class PanelMatmul final : public Kernel {
     }
   }
 
+  // What will be copied or read of another tile of the same columns and depth, in its first pass,
+  Ahead next_tile(const void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
+                  int64_t end) const {
+    Ahead next;
+    add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
+    return next;
+  }
+  // and of the depth from `begin` on, if there is more.
+  Ahead next_pass(const void* const* buffers, const Columns& columns, int64_t tile,
+                  int64_t begin) const {
+    Ahead next;
+    if (begin >= k_ || c_.panel > 0) return next;
+    const int64_t end = packed_end(begin);
+    const int64_t depth = elements(begin, end), width = columns.end - columns.begin;
+    const int64_t first = columns.batch * c_.k * c_.n;
+    const int64_t element = dtype_bytes(c_.in);
+    if (c_.transpose_b)
+      next.add(offset(buffers[around_.b], c_.in, first + columns.begin * c_.k + begin * kPair),
+               width, depth * element, c_.k * element);
+    else
+      next.add(offset(buffers[around_.b], c_.in, first + begin * kPair * c_.n + columns.begin),
+               depth, width * element, c_.n * element);
+    add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
+    return next;
+  }
+  void add_rows_of_a(const void* const* buffers, int64_t batch, int64_t tile, int64_t begin,
+                     int64_t end, Ahead& next) const {
+    const int64_t row = tiling_.rows.begin(tile), rows = tiling_.rows.end(tile) - row;
+    const int64_t depth = elements(begin, end), element = dtype_bytes(c_.in);
+    const char* a = offset(buffers[around_.a], c_.in, batch * c_.m * c_.k);
+    if (c_.transpose_a)
+      next.add(a + (begin * kPair * c_.m + row) * element, depth, rows * element, c_.m * element);
+    else
+      next.add(a + (row * c_.k + begin * kPair) * element, rows, depth * element, c_.k * element);
+  }
+
   // Rows of a from `row` on, `begin` the first of depth: where they lie or, copied, [rows, depth] or
   // for a transposed a [depth, rows].
   Operand rows_of_a(const void* const* buffers, int64_t batch, int64_t row, int64_t rows,
@@ -186,8 +246,9 @@ class PanelMatmul final : public Kernel {
       return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k / kPair, 1};
     }
     if (c_.transpose_a) {
-      loops_.copy({a, c_.in, c_.m, elements(begin, begin + depth), rows}, copy, rows);
-      return {copy, 1, rows};
+      const int64_t stride = round_up(rows, loops_.lanes);
+      loops_.copy({a, c_.in, c_.m, elements(begin, begin + depth), rows}, copy, stride);
+      return {copy, 1, stride};
     }
     loops_.copy_rows({a, c_.in, c_.k, rows, elements(begin, begin + depth)}, copy, depth);
     return {copy, depth, 1};
@@ -213,8 +274,9 @@ class PanelMatmul final : public Kernel {
     return {copies + (column - columns.begin) * (end - begin) + (from - begin) * stride, 1, stride};
   }
 
+  // `next`: what the tile behind it reads.
   void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
-                     int64_t end, char* scratch) const {
+                     int64_t end, const Ahead& next, char* scratch) const {
     const int64_t row = tiling_.rows.begin(tile);
     const int64_t rows = tiling_.rows.end(tile) - row;
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
@@ -229,15 +291,21 @@ class PanelMatmul final : public Kernel {
     if (c_.add && begin == 0) copy_addend(buffers, at, rows, columns.end - columns.begin);
     int64_t from = begin;
     do {
-      const int64_t depth = std::min(tiling_.depth, end - from);
+      const int64_t depth = std::min(pass_end(from), end) - from;
       const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
+      Ahead ahead = next;
+      if (from + depth < end) {
+        ahead = {};
+        add_rows_of_a(buffers, columns.batch, tile, from + depth,
+                      std::min(pass_end(from + depth), end), ahead);
+      }
       for (int64_t column = columns.begin; column < columns.end;) {
         const int64_t panel = panel_from(column, columns.end);
         const Operand b = columns_of_b(buffers[around_.b], reinterpret_cast<const P*>(scratch),
                                        columns, column, begin, end, from);
         Sum* panel_sums = c + c_panel * (column - columns.begin);
         loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b.data, b.depth, panel_sums,
-                         c_row, c_.add || from > 0});
+                         c_row, c_.add || from > 0, &ahead});
         if (!direct_ && from + depth == k_)
           loops_.round(panel_sums, c_row, offset_to(product, column - columns.begin),
                        product_stride(), c_.out, rows, panel);

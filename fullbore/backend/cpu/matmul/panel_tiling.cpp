@@ -12,16 +12,18 @@ constexpr int64_t kPackedDepth = 4096;
 // fewer times, as long as b's columns stay in the second cache.
 constexpr int64_t kManyRowTiles = 32;
 constexpr int64_t kPanelElements = 128 << 10;
-constexpr int64_t kMostPanels = 8;
+constexpr int64_t kMostPanels = 12;
 // Fewest tiles into which a product is cut, if it is large enough.
 constexpr int64_t kFewestTiles = 8;
 // A transposed a is copied, row of depth by row of depth: taller tiles read longer pieces of them, wider
 // ones read them fewer times, and a lesser depth leaves room for both in the second cache.
 constexpr int64_t kTransposedTileRows = 192;
 constexpr int64_t kTransposedPanels = 4;
-constexpr int64_t kTransposedDepth = 256;
+constexpr int64_t kTransposedDepth = 128;
 // Register tiles have this many rows at most; a tile of rows is made of whole ones.
 constexpr int64_t kRegisterRows = 6;
+// Columns that a line of memory holds, of bf16.
+constexpr int64_t kLineColumns = 32;
 
 int64_t even_parts(int64_t count, int64_t most) {
   return divide_up(count, std::max<int64_t>(1, divide_up(count, most)));
@@ -51,7 +53,13 @@ void cut(const PanelWork& work, int64_t height, int64_t panels, PanelTiling& til
   int64_t row_tiles = std::max<int64_t>(1, c.m / height);
   const bool uneven = c.batch * tiling.columns.parts() % 2 != 0 && row_tiles % 2 != 0;
   if (uneven && row_tiles > 1 && row_tiles < kManyRowTiles) --row_tiles;
-  tiling.rows = {c.m, std::max<int64_t>(1, round_up(divide_up(c.m, row_tiles), kRegisterRows))};
+  const int64_t rows = std::max<int64_t>(1, divide_up(c.m, row_tiles));
+  tiling.rows = {c.m, round_up(rows, kRegisterRows)};
+  // Rows that are copied as columns: whole lines of them, unless a worker would be left with less to do.
+  const int64_t lines = round_up(rows, kLineColumns);
+  const bool even = c.batch * tiling.columns.parts() % 2 == 0;
+  if (work.copied_columns && (even || round_up(c.m, lines) - c.m <= lines / 8))
+    tiling.rows.size = lines;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "fullbore/backend/cpu/matmul/ahead.h"
 #include "fullbore/backend/cpu/processor.h"
 #include "fullbore/base/dtype.h"
 
@@ -34,6 +35,7 @@ struct PanelTile {
   SumOf<P>* c = nullptr;
   int64_t c_row = 0;
   bool accumulate = false;
+  Ahead* ahead = nullptr;  ///< what is asked for meanwhile, or null
 };
 
 /// c[rows, columns] = sums of a[rows, depth] * b[columns, depth]: both contiguous in depth.
