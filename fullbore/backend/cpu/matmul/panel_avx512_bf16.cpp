@@ -47,6 +47,13 @@ struct Avx512Bf16 {
   FB_INLINE void store_as(Bf16* p, Register x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(x));
   }
+  // Of one vector's lanes, or all of two.
+  FB_INLINE void store_rounded(uint16_t* p, Register x, Mask mask) {
+    _mm256_mask_storeu_epi16(p, mask, (__m256i)_mm512_cvtneps_pbh(x));
+  }
+  FB_INLINE void store_rounded(uint16_t* p, Register low, Register high) {
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+  }
 
   FB_INLINE OperandRegister load_operand(const Bf16Pair* p) { return _mm512_loadu_si512(p); }
   FB_INLINE OperandRegister load_some_operands(const Bf16Pair* p, Mask mask) {

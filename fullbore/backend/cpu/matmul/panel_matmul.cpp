@@ -65,6 +65,8 @@ class PanelMatmul final : public Kernel {
         text_(fmt::format("matmul {} {}{}", unit, c.text(),
                           epilogue_ ? " + " + epilogue_->text() : "")) {
     FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
+    FB_CHECK(direct_ || kPair == 1 || c.out == DType::bf16, "pairs summed to {}",
+             dtype_name(c.out));
     if (epilogue_) epilogue_->cut(tiling_, product_stride());
   }
 
@@ -131,8 +133,10 @@ class PanelMatmul final : public Kernel {
         c_.transpose_a ? round_up(tiling_.rows.size, loops_.lanes) : tiling_.rows.size;
     return round_up(tiling_.depth * rows * kOperandBytes, 64);
   }
+  // Pairs whose sums are complete in one pass are rounded on their way out of registers.
   int64_t c_bytes() const {
-    return direct_ ? 0 : round_up(tiling_.rows.size * sums_stride() * kSumBytes, 64);
+    if (direct_ || (kPair > 1 && tiling_.depth >= k_)) return 0;
+    return round_up(tiling_.rows.size * sums_stride() * kSumBytes, 64);
   }
   // Columns of sums that wait to be rounded: of one panel, whose sums are complete at once if the depth
   // takes one pass, or of the tile.
@@ -303,12 +307,27 @@ class PanelMatmul final : public Kernel {
         const int64_t panel = panel_from(column, columns.end);
         const Operand b = columns_of_b(buffers[around_.b], reinterpret_cast<const P*>(scratch),
                                        columns, column, begin, end, from);
-        Sum* panel_sums = c + c_panel * (column - columns.begin);
-        loops_.multiply({rows, panel, depth, a.data, a.row, a.depth, b.data, b.depth, panel_sums,
-                         c_row, c_.add || from > 0, &ahead});
-        if (!direct_ && from + depth == k_)
-          loops_.round(panel_sums, c_row, offset_to(product, column - columns.begin),
-                       product_stride(), c_.out, rows, panel);
+        PanelTile<P> block{.rows = rows,
+                           .columns = panel,
+                           .depth = depth,
+                           .a = a.data,
+                           .a_row = a.row,
+                           .a_depth = a.depth,
+                           .b = b.data,
+                           .b_depth = b.depth,
+                           .c = c + c_panel * (column - columns.begin),
+                           .c_row = c_row,
+                           .accumulate = c_.add || from > 0,
+                           .ahead = &ahead};
+        const bool complete = !direct_ && from + depth == k_;
+        char* rounded = complete ? offset_to(product, column - columns.begin) : nullptr;
+        if (complete && kPair > 1) {
+          block.rounded = reinterpret_cast<uint16_t*>(rounded);
+          block.rounded_row = product_stride();
+        }
+        loops_.multiply(block);
+        if (complete && kPair == 1)
+          loops_.round(block.c, c_row, rounded, product_stride(), c_.out, rows, panel);
         column += panel;
       }
       from += depth;

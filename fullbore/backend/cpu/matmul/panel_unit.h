@@ -36,6 +36,9 @@ struct PanelTile {
   int64_t c_row = 0;
   bool accumulate = false;
   Ahead* ahead = nullptr;  ///< what is asked for meanwhile, or null
+  /// Of pairs: where the sums go instead of c, rounded to bf16, or null.
+  uint16_t* rounded = nullptr;
+  int64_t rounded_row = 0;
 };
 
 /// c[rows, columns] = sums of a[rows, depth] * b[columns, depth]: both contiguous in depth.
