@@ -59,10 +59,18 @@ const Case kCases[] = {
     {"tokens one by one, own value read", 1, 13, 2, 2, 16, 21, 1, false, true, true, -1, 2},
 };
 
+/// What is special about a case's node.
+struct Variation {
+  bool reverse = false;
+  /// Is the state before the first chunk 0, and the cotangent of the one behind the last?
+  bool empty_ends = false;
+  bool last_is_read = true;  ///< of states: the one behind all chunks
+};
+
 /// The node of one part and what the oracle says of it.
 class PartCase {
  public:
-  PartCase(const Part& part, const Case& c, bool reverse, DType dtype) : part_(part) {
+  PartCase(const Part& part, const Case& c, const Variation& variation, DType dtype) : part_(part) {
     const Shape keys{c.batch, c.tokens, c.groups, c.keys};
     const Shape values{c.batch, c.tokens, c.heads, c.values};
     const int64_t chunks = (c.tokens + c.chunk - 1) / c.chunk;
@@ -77,30 +85,45 @@ class PartCase {
     literals_.back().round();
     if (!states_only && !c.inclusive) add({DType::f32, {c.heads, c.keys}});
     add({DType::f32, states_only ? states.without(0) : states});
+    const auto of_a_chunk = static_cast<ptrdiff_t>(states.without(0).elements());
+    if (variation.empty_ends) std::fill_n(literals_.back().reals().begin(), of_a_chunk, 0.0);
     if (gradient) add({DType::f32, states});
+    if (gradient && variation.empty_ends)
+      std::fill_n(literals_.back().reals().end() - of_a_chunk, of_a_chunk, 0.0);
     if (c.resets) {
       std::vector<double> flags;
       for (int64_t i = 0; i < c.batch * c.tokens; ++i) flags.push_back(i % 23 == 11 ? 1 : 0);
       literals_.push_back(integers(DType::boolean, {c.batch, c.tokens}, flags));
     }
     Attributes attributes = recurrence_attributes(c.chunk, c.inclusive, c.resets);
-    if (states_only) attributes.set("reverse", reverse);
+    if (states_only) attributes.set("reverse", variation.reverse);
     std::vector<Value> inputs;
     for (const Literal& literal : literals_)
       inputs.push_back(
           graph_.add_input(fmt::format("x{}", inputs.size()), Role::batch, literal.type()));
     graph_.add_node(get_op(part.op), inputs, attributes);
+    for (size_t o = 0; o < node().outputs.size(); ++o)
+      if (variation.last_is_read || o == 0)
+        graph_.add_output(fmt::format("y{}", o), node().outputs[o]);
     expected_ = expect(graph_, node(), operands());
   }
 
-  std::string check(const ProductUnits& units) const {
+  /// Of the first results.
+  std::string check(const ProductUnits& units, size_t results = 5) const {
     const KernelRequest request(graph_, node(), 3);
     const auto kernel = part_.make(request, units);
     const RunResult result = run_kernel_in_all_ways(*kernel, operands(), types());
     std::string problem = result.problem;
-    for (size_t o = 0; o < expected_.size() && problem.empty(); ++o)
+    for (size_t o = 0; o < std::min(results, expected_.size()) && problem.empty(); ++o)
       problem = compare(expected_[o], Literal::from_bytes(types()[o], result.outputs[o].data()), o);
     return problem.empty() ? "" : kernel->description() + ": " + problem;
+  }
+  bool writes_last_state(const ProductUnits& units) const {
+    const KernelRequest request(graph_, node(), 3);
+    const RunResult result =
+        run_kernel_in_all_ways(*part_.make(request, units), operands(), types());
+    return compare(expected_[1], Literal::from_bytes(types()[1], result.outputs[1].data()), 1)
+        .empty();
   }
   /// The rms of each result's errors over the rms of the result.
   std::vector<double> errors(const ProductUnits& units) const {
@@ -179,7 +202,7 @@ TEST_P(RecurrenceKernels, AgreeWithTheReference) {
       for (const bool reverse : {false, true}) {
         if (reverse && part.op != kParts[0].op) continue;
         SCOPED_TRACE(fmt::format("{}{}: {}", part.op, reverse ? " reverse" : "", c.why));
-        const PartCase call(part, c, reverse, GetParam());
+        const PartCase call(part, c, {.reverse = reverse}, GetParam());
         for (const ProductUnits& units : units_of_this_processor(GetParam()))
           EXPECT_EQ(call.check(units), "");
         // Where the bound of strong decays' cotangents is wide, it says nothing of one element.
@@ -187,11 +210,36 @@ TEST_P(RecurrenceKernels, AgreeWithTheReference) {
       }
 }
 
+TEST_P(RecurrenceKernels, AgreeWhereNothingComesFromBeforeOrIsAskedForBehind) {
+  for (const Part& part : kParts)
+    for (const Case& c : kCases) {
+      SCOPED_TRACE(fmt::format("{}: {}", part.op, c.why));
+      const PartCase call(part, c, {.empty_ends = true}, GetParam());
+      for (const ProductUnits& units : units_of_this_processor(GetParam()))
+        EXPECT_EQ(call.check(units), "");
+    }
+}
+
+// Of one chunk or of many: a kernel that leaves out the last step still makes all states before it.
+TEST_P(RecurrenceKernels, LeaveOutALastStateThatNobodyReads) {
+  for (const Case& c : kCases)
+    for (const bool reverse : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}{}", reverse ? "reverse: " : "", c.why));
+      const PartCase call(kParts[0], c, {.reverse = reverse, .last_is_read = false}, GetParam());
+      for (const ProductUnits& units : units_of_this_processor(GetParam())) {
+        EXPECT_EQ(call.check(units, 1), "");
+        // Chunks of one token are another kernel's, which makes it nevertheless.
+        const bool in_chunks = c.chunk > 1 && c.tokens > 1;
+        EXPECT_EQ(call.writes_last_state(units), !in_chunks);
+      }
+    }
+}
+
 TEST(RecurrencePairs, OfPairsAreAsExactAsTheirFactors) {
   for (const Part& part : kParts)
     for (const Case& c : kCases) {
       SCOPED_TRACE(fmt::format("{}: {}", part.op, c.why));
-      const PartCase call(part, c, false, DType::bf16);
+      const PartCase call(part, c, {}, DType::bf16);
       for (const ProductUnits& units : units_of_this_processor(DType::bf16)) {
         // Roundings of results alone leave a quarter of an epsilon.
         const double much = dtype_epsilon(DType::bf16) / (units.bf16_products ? 1 : 3);

@@ -1,5 +1,7 @@
 #include "fullbore/backend/cpu/kernel_list.h"
 
+#include <algorithm>
+
 #include "fullbore/backend/cpu/attention/attention.h"
 #include "fullbore/backend/cpu/int8/quantized_linear.h"
 #include "fullbore/backend/cpu/kernels/dropout_mask.h"
@@ -11,6 +13,15 @@
 #include "fullbore/backend/cpu/recurrence/recurrence.h"
 
 namespace fullbore {
+
+bool KernelRequest::is_read(size_t output) const {
+  const Value value = node_.outputs[output];
+  return std::ranges::any_of(graph_.outputs(),
+                             [&](const Graph::Output& o) { return o.value == value; }) ||
+         std::ranges::any_of(graph_.nodes(), [&](const Node& node) {
+           return std::ranges::count(node.inputs, value) > 0;
+         });
+}
 
 const std::vector<KernelMaker>& kernel_list() {
   static const std::vector<KernelMaker> list = {

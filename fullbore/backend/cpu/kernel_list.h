@@ -24,6 +24,9 @@ class KernelRequest {
     return node_.attributes.get<T>(name);
   }
 
+  /// Does a node or an output of the graph read the result? A kernel need not make one that nobody reads.
+  bool is_read(size_t output) const;
+
   /// For `return request.decline("needs f32");`: notes the reason, makes no kernel.
   std::unique_ptr<Kernel> decline(std::string reason) {
     reason_ = std::move(reason);

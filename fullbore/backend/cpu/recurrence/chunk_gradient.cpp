@@ -70,13 +70,18 @@ void ChunkGradient<P>::of_head(const Head& head) {
                        dv_copy_);
   dg_ =
       loops_.results(head.dg, DType::f32, shape_.heads, head.head, shape_.decays, place_, dg_copy_);
+  carried_ = !loops_.are_zero(head.state.data, DType::f32, 0, loops_.state_elements());
+  wanted_ = !loops_.are_zero(head.cotangent.data, DType::f32, 0, loops_.state_elements());
   sums_.read_decays(loops_, head.g, head.head, place_);
   pairs_.begin(sums_, place_);
   prepare_borders();
   if (scalar_) through_states(head);
   pairs(head);
   if (!scalar_) through_states(head);
-  loops_.rows.dots(shape_.keys, shape_.values, head.state, head.cotangent, passing_);
+  if (carried_ && wanted_)
+    loops_.rows.dots(shape_.keys, shape_.values, head.state, head.cotangent, passing_);
+  else
+    std::fill_n(passing_, shape_.keys, 0.0F);
   if (scalar_) {
     of_one_decay();
     sum_one_decay();
@@ -128,7 +133,7 @@ void ChunkGradient<P>::pairs(const Head& head) {
     }
   }
   by_writers(pairs_.weights, factors_.by_columns(head.dy, cotangents_room_), shape_.values, dv_,
-             scalar_);
+             scalar_ && wanted_);
   for (int64_t i = bands - 1; !scalar_ && i >= 0; --i) of_band_writers(i);
 }
 
@@ -217,20 +222,23 @@ void ChunkGradient<P>::hide_writers(MutableRows rows) const {
 }
 
 // What passes by the state before the chunk and by the one behind it: dv = or += (k times what is left of
-// it) cotangent, and without decays dr = dy state^T, dk = v cotangent^T.
+// it) cotangent, and without decays dr = dy state^T, dk = v cotangent^T. Nothing where those are 0: at the
+// beginning of a sequence, and at its end.
 template <class P>
 void ChunkGradient<P>::through_states(const Head& head) {
   const int64_t tokens = place_.tokens;
-  if (!scalar_) hide_writers(pairs_.right);
   const SourceMatrix state = matrix_of(head.state, shape_.keys, shape_.values);
   const SourceMatrix cotangent = matrix_of(head.cotangent, shape_.keys, shape_.values);
+  if (carried_)
+    factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.dy, left_room_),
+                      factors_.transposed(state, right_room_), outside_r_, false);
+  if (!wanted_) return;
+  if (!scalar_) hide_writers(pairs_.right);
   const SourceMatrix left_of_k =
       scalar_ ? pairs_.k_factor : matrix_of(pairs_.right, tokens, shape_.keys);
   factors_.multiply(tokens, shape_.values, shape_.keys, factors_.by_rows(left_of_k, left_room_),
                     factors_.by_columns(cotangent, right_room_), dv_, !scalar_);
   if (scalar_) loops_.rows.scale(tokens, shape_.values, dv_, writing_, dv_);
-  factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.dy, left_room_),
-                    factors_.transposed(state, right_room_), outside_r_, false);
   factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.v, left_room_),
                     factors_.transposed(cotangent, right_room_), outside_k_, false);
 }
@@ -239,17 +247,22 @@ template <class P>
 void ChunkGradient<P>::of_one_decay() {
   const RowUnit& rows = loops_.rows;
   const int64_t tokens = place_.tokens;
-  rows.add_scaled(tokens, shape_.keys, outside_r_, reading_, pairs_.r, dr_, row_);
-  rows.add(1, round_up(tokens, kRowStep), {row_, 0}, read_);
-  rows.add_scaled(tokens, shape_.keys, outside_k_, writing_, pairs_.k, dk_, written_.data);
+  if (carried_) {
+    rows.add_scaled(tokens, shape_.keys, outside_r_, reading_, pairs_.r, dr_, row_);
+    rows.add(1, round_up(tokens, kRowStep), {row_, 0}, read_);
+  }
+  if (wanted_)
+    rows.add_scaled(tokens, shape_.keys, outside_k_, writing_, pairs_.k, dk_, written_.data);
+  else
+    std::fill_n(written_.data, tokens, 0.0F);
 }
 
 template <class P>
 void ChunkGradient<P>::of_key_decays(const Head& head) {
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
   const KeyBands& bands = pairs_.bands;
-  hide_readers(outside_r_);
-  hide_writers(outside_k_);
+  if (carried_) hide_readers(outside_r_);
+  if (wanted_) hide_writers(outside_k_);
   for (float* sum : {du, behind_, minus_}) std::fill_n(sum, width, 0.0F);
   for (int64_t i = band_count(tokens) - 1; i >= 0; --i) {
     const Band band = band_of(i, tokens);
@@ -265,10 +278,10 @@ void ChunkGradient<P>::of_key_decays(const Head& head) {
                                 .reading = rows(bands.reading()),
                                 .writing = rows(bands.writing()),
                                 .pairs_r = rows(of_r_),
-                                .outside_r = rows(outside_r_),
+                                .outside_r = carried_ ? rows(outside_r_) : none,
                                 .far_r = bands.far(i) ? rows(far_r_) : none,
                                 .pairs_k = rows(of_k_),
-                                .outside_k = rows(outside_k_),
+                                .outside_k = wanted_ ? rows(outside_k_) : none,
                                 .far_k = bands.far(i) ? rows(far_k_) : none,
                                 .state = bands.state(i),
                                 .rest = bands.rest(i),

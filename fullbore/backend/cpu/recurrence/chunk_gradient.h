@@ -57,6 +57,8 @@ class ChunkGradient {
   const Factors<P>& factors_;
   const RecurrenceShape& shape_;
   bool scalar_;
+  bool carried_,
+      wanted_;  ///< is the state before the chunk, the cotangent of the one behind it, not 0?
   Group group_;
   ChunkPlace place_;
   DecaySums sums_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace fullbore::cpu {
 
@@ -108,6 +109,20 @@ const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, 
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
   panels.copy_rows({from, type, count, 1, count}, to, count);
   return to;
+}
+
+bool ChunkLoops::are_zero(const void* tensor, DType type, int64_t first, int64_t count) const {
+  const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
+  const int64_t bytes = count * dtype_bytes(type);
+  constexpr int64_t kWords = 8, kBlock = kWords * sizeof(uint64_t);
+  int64_t at = 0;
+  for (; at + kBlock <= bytes; at += kBlock) {
+    uint64_t words[kWords], any = 0;
+    std::memcpy(words, from + at, kBlock);
+    for (const uint64_t word : words) any |= word;
+    if (any != 0) return false;
+  }
+  return std::all_of(from + at, from + bytes, [](char byte) { return byte == 0; });
 }
 
 void ChunkLoops::transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const {

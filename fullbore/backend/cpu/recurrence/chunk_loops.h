@@ -78,6 +78,8 @@ class ChunkLoops {
                        float* copy) const;
 
   /// to[d, r] = from[r, d]
+  /// Are these elements all 0? What a product with them would be is known.
+  bool are_zero(const void* tensor, DType type, int64_t first, int64_t count) const;
   void transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const;
 
  private:

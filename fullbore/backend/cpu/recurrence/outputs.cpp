@@ -103,9 +103,12 @@ class RecurrenceOutputs final : public Kernel {
     const MutableRows y = loops_.results(buffers[output()], loops_.dtype, shape_.heads, head,
                                          shape_.values, place, w.y);
     w.pairs.begin(w.sums, place);
-    w.pairs.read_state(w.sums, w.segments, place,
-                       loops_.state_factor(buffers[states_], states_dtype_, place, head, w.state),
-                       w.decays, y);
+    const bool carried = !loops_.are_zero(buffers[states_], states_dtype_,
+                                          loops_.state_at(place, head), loops_.state_elements());
+    if (carried)
+      w.pairs.read_state(w.sums, w.segments, place,
+                         loops_.state_factor(buffers[states_], states_dtype_, place, head, w.state),
+                         w.decays, y);
     const Factor<P> values = factors_.by_columns(
         loops_.factor(buffers[2], shape_.heads, head, shape_.values, place, w.v), w.values_room);
     for (int64_t i = 0; i < band_count(place.tokens); ++i) {
@@ -115,7 +118,7 @@ class RecurrenceOutputs final : public Kernel {
       factors_.multiply(
           band.count(), shape_.values, band.end,
           factors_.by_rows(matrix_of(weights, band.count(), band.end), w.weights_room), values,
-          from_row(y, band.first), true);
+          from_row(y, band.first), carried);
     }
     loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
   }

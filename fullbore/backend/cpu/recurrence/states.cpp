@@ -23,10 +23,14 @@ class RecurrenceStates final : public Kernel {
         shape_(loops_.shape),
         reverse_(request.attribute<bool>("reverse")),
         initial_dtype_(request.input(3).dtype),
+        steps_(request.is_read(1) ? shape_.chunks : shape_.chunks - 1),
         parts_{shape_.values, item_values(shape_)} {}
 
   int64_t items() const override { return shape_.batch * shape_.heads * parts_.parts(); }
-  double nanoseconds() const override { return loops_.nanoseconds(recurrence_state_flops(shape_)); }
+  double nanoseconds() const override {
+    return loops_.nanoseconds(recurrence_state_flops(shape_)) * static_cast<double>(steps_) /
+           static_cast<double>(std::max<int64_t>(1, shape_.chunks));
+  }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
   std::string description() const override {
     return loops_.text(reverse_ ? "recurrence_states reverse" : "recurrence_states");
@@ -100,10 +104,10 @@ class RecurrenceStates final : public Kernel {
     const auto place_of = [&](int64_t step) {
       return loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
     };
-    fetch(call, head, place_of(0));
-    for (int64_t step = 0; step < shape_.chunks; ++step) {
+    if (steps_ > 0) fetch(call, head, place_of(0));
+    for (int64_t step = 0; step < steps_; ++step) {
       const ChunkPlace place = place_of(step);
-      if (step + 1 < shape_.chunks) fetch(call, head, place_of(step + 1));
+      if (step + 1 < steps_) fetch(call, head, place_of(step + 1));
       weigh(call, head, place, w);
       const MutableRows next = state_before(step + 1);
       loops_.rows.scale(shape_.keys, columns, state_before(step), w.through, next);
@@ -161,6 +165,7 @@ class RecurrenceStates final : public Kernel {
   const RecurrenceShape& shape_;
   bool reverse_;
   DType initial_dtype_;
+  int64_t steps_;  ///< the last one makes the state behind all chunks
   Chunks parts_;
 };
 
