@@ -97,12 +97,19 @@ std::vector<TensorType> infer(const OpCall& call) {
   return {call.inputs[2], {compute_dtype(call.inputs[0].dtype), shape.state()}};
 }
 
+// The state before a single chunk is the initial one: then the op is dead where nobody asks for the last one.
+// Of a single token it makes both in one sweep.
 std::vector<Tensor> states(std::vector<Tensor> operands, Tensor resets, const Attributes& of,
                            bool reverse, SourceLoc loc) {
   Attributes attributes = of;
   attributes.set("reverse", reverse);
   if (resets.valid()) operands.push_back(resets);
-  return apply_all("recurrence_states", operands, attributes, loc);
+  std::vector<Tensor> made = apply_all("recurrence_states", operands, attributes, loc);
+  const RecurrenceShape shape(operands[0].type(), operands[1].type(), operands[2].type(),
+                              attributes);
+  if (shape.chunks == 1 && shape.tokens > 1)
+    made[0] = expand_dims(as_dtype(operands[3], made[0].dtype()), 0);
+  return made;
 }
 
 std::vector<Tensor> decompose(const DecomposeCall& call) {
