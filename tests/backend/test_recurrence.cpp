@@ -13,8 +13,11 @@
 #include "fullbore/backend/cpu/recurrence/recurrence.h"
 #include "fullbore/backend/interpreter/interpreter.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/ops/ops.h"
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/recurrent.h"
+#include "fullbore/passes/expand_composites.h"
+#include "fullbore/passes/remove_dead.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/runtime/program.h"
 #include "kernel_runner.h"
@@ -316,6 +319,35 @@ Errors errors_in_f32(bool mamba, double mean, double deviation, int64_t chunk) {
     largest = std::max(largest, relative_error(got[i], expected[i]));
   }
   return errors;
+}
+
+// How many recurrence_states y and the operands' cotangents need, of y alone or of the last state too.
+int64_t states_made(int64_t tokens, bool last_is_read) {
+  GraphBuilder builder;
+  std::vector<Tensor> x;
+  const auto add = [&](Shape shape) {
+    x.push_back(builder.input(fmt::format("x{}", x.size()), Role::batch, {DType::f32, shape}));
+  };
+  for (int i = 0; i < 3; ++i) add({1, tokens, 2, 16});
+  add({1, tokens, 2, 1});
+  const Tensor initial = full(builder, {DType::f32, {1, 2, 16, 16}}, 0);
+  const std::vector<Tensor> made = builder.emit(
+      get_op("linear_recurrence"), std::vector<Tensor>{x[0], x[1], x[2], x[3], initial},
+      recurrence_attributes(64, true, false), {});
+  std::vector<Tensor> results = backward(builder, std::vector{made[0]}, std::vector{x[2]}, x);
+  results.push_back(made[0]);
+  if (last_is_read) results.push_back(made[1]);
+  for (const Tensor& each : results) builder.output(fmt::format("y{}", each.value().id), each);
+  const Target target = make_cpu_backend()->target();
+  const Graph graph = remove_dead(expand_composites(builder.take(), target), target);
+  return std::ranges::count_if(
+      graph.nodes(), [](const Node& node) { return node.op->name == "recurrence_states"; });
+}
+
+TEST(Recurrences, OfOneChunkMakeNoStatesThatNobodyReads) {
+  EXPECT_EQ(states_made(64, false), 0);
+  EXPECT_EQ(states_made(64, true), 1);
+  EXPECT_GE(states_made(65, false), 2);  // of y and, in reverse, of its cotangent
 }
 
 TEST(Recurrences, InF32AreAsExactAsTheirChunksAllow) {

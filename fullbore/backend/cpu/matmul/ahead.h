@@ -7,6 +7,7 @@ namespace fullbore::cpu {
 /// idle: up to two matrices, row by row, in order.
 class Ahead {
  public:
+  /// A third matrix would take the place of the second.
   void add(const void* data, int64_t rows, int64_t row_bytes, int64_t stride_bytes) {
     if (rows <= 0 || row_bytes <= 0) return;
     if (row_bytes == stride_bytes) {
@@ -16,12 +17,12 @@ class Ahead {
     const Matrix matrix{static_cast<const char*>(data), rows,
                         (row_bytes + kLineBytes - 1) / kLineBytes, stride_bytes};
     if (more())
-      second_ = matrix;
+      then_ = matrix;
     else
       begin(matrix);
   }
 
-  bool more() const { return rows_ > 0; }
+  bool more() const { return now_.rows > 0; }
 
   /// For the next line; once there are no more, for the last one again. Into the second cache, for the first
   /// one is full of what is at work.
@@ -42,19 +43,18 @@ class Ahead {
   };
 
   void begin(const Matrix& matrix) {
-    line_ = row_ = matrix.data;
-    rows_ = matrix.rows;
-    left_ = lines_ = matrix.lines;
-    stride_ = matrix.stride;
+    now_ = matrix;
+    line_ = matrix.data;
+    left_ = matrix.lines;
     step_ = kLineBytes;
   }
   void turn() {
-    if (--rows_ > 0) {
-      line_ = row_ += stride_;
-      left_ = lines_;
-    } else if (second_.rows > 0) {
-      begin(second_);
-      second_ = {};
+    if (--now_.rows > 0) {
+      line_ = now_.data += now_.stride;
+      left_ = now_.lines;
+    } else if (then_.rows > 0) {
+      begin(then_);
+      then_ = {};
     } else {
       line_ -= step_;
       step_ = 0;
@@ -64,9 +64,8 @@ class Ahead {
   const char* line_ = nullptr;
   int64_t step_ = 0;
   int64_t left_ = 0;  ///< lines of the row
-  const char* row_ = nullptr;
-  int64_t rows_ = 0, lines_ = 0, stride_ = 0;
-  Matrix second_;
+  Matrix now_;        ///< from the row at work on
+  Matrix then_;
 };
 
 }  // namespace fullbore::cpu
