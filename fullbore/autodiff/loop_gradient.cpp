@@ -226,6 +226,8 @@ class LoopGradient {
     attributes.set("sliced", loop_.sliced);
     attributes.set("reverse", !shape_.reverse);
     attributes.set("until", false);
+    // The gradient of what all trips read is a sum that goes from one to the next.
+    if (shape_.parallel) attributes.set("parallel", false);
     if (shape_.until && !masked()) {
       loop_.operands.insert(loop_.operands.begin(), forward_.back());
       attributes.set("counted", true);

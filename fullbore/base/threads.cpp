@@ -49,6 +49,18 @@ void wait_while(const std::atomic<uint32_t>& word, uint32_t old) {
 
 }  // namespace
 
+void Barrier::wait() {
+  if (parties_ == 1) return;
+  const uint32_t phase = phase_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parties_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.store(phase + 1, std::memory_order_release);
+    phase_.notify_all();
+  } else {
+    wait_while(phase_, phase);
+  }
+}
+
 int available_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -59,7 +71,7 @@ int available_processors() {
 }
 
 struct Team::Implementation {
-  explicit Implementation(int count) : workers(count) {
+  explicit Implementation(int count) : workers(count), barrier(count) {
     threads.reserve(static_cast<size_t>(count));
     for (int worker = 1; worker < count; ++worker)
       threads.emplace_back([this, worker] { serve(worker); });
@@ -80,31 +92,18 @@ struct Team::Implementation {
       seen = epoch.load(std::memory_order_acquire);
       if (stopping) return;
       program(context, worker);
-      barrier();
-    }
-  }
-
-  void barrier() {
-    if (workers == 1) return;
-    const uint32_t phase = barrier_phase.load(std::memory_order_relaxed);
-    if (barrier_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == workers) {
-      barrier_arrived.store(0, std::memory_order_relaxed);
-      barrier_phase.store(phase + 1, std::memory_order_release);
-      barrier_phase.notify_all();
-    } else {
-      wait_while(barrier_phase, phase);
+      barrier.wait();
     }
   }
 
   const int workers;
+  Barrier barrier;
   std::vector<std::thread> threads;
   void (*program)(void*, int) = nullptr;
   void* context = nullptr;
   bool stopping = false;  // written before, read after a change of epoch
 
   alignas(64) std::atomic<uint32_t> epoch{0};
-  alignas(64) std::atomic<int> barrier_arrived{0};
-  alignas(64) std::atomic<uint32_t> barrier_phase{0};
 };
 
 Team::Team(int workers) {
@@ -123,12 +122,7 @@ void Team::run(void (*program)(void* context, int worker), void* context) {
   team.epoch.fetch_add(1, std::memory_order_release);
   team.epoch.notify_all();
   program(context, 0);
-  team.barrier();
-}
-
-void Team::barrier(int worker) {
-  (void)worker;  // the central barrier needs no identity; a tree barrier for many cores would
-  implementation_->barrier();
+  team.barrier.wait();
 }
 
 }  // namespace fullbore

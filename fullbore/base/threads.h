@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -7,9 +8,22 @@ namespace fullbore {
 /// Number of processors this process may use: the affinity mask, limited by the cgroup's quota.
 int available_processors();
 
+/// Where so many threads meet, again and again: each waits until all have come, spinning for a few
+/// microseconds, then yielding, then blocking, so that shared cores are not starved. What was written before
+/// is visible after.
+class Barrier {
+ public:
+  explicit Barrier(int parties) : parties_(parties) {}
+  void wait();
+
+ private:
+  const int parties_;
+  alignas(64) std::atomic<int> arrived_{0};
+  alignas(64) std::atomic<uint32_t> phase_{0};
+};
+
 /// A persistent team of threads that runs one function together, single program, multiple data.
-/// Worker 0 is the caller. Between programs the others sleep; inside one they meet at barriers that
-/// spin for a few microseconds, then yield, then block, so that shared cores are not starved.
+/// Worker 0 is the caller. Between programs the others sleep; inside one they may meet at a Barrier.
 class Team {
  public:
   explicit Team(int workers);
@@ -21,9 +35,6 @@ class Team {
   /// Runs program(context, worker) on every worker and returns when all have. Allocates nothing.
   /// An exception must not leave the program.
   void run(void (*program)(void* context, int worker), void* context);
-  /// Inside a program: returns when every worker has arrived. What was written before is visible
-  /// after.
-  void barrier(int worker);
 
   /// Convenience for work outside replay: calls body(begin, end) on disjoint ranges of [0, n).
   template <class Body>

@@ -13,7 +13,8 @@ LoopShape::LoopShape(const Attributes& attributes, int node_inputs, const Graph&
       trips(attributes.get<int64_t>("trips")),
       reverse(attributes.get_or("reverse", false)),
       until(attributes.get_or("until", false)),
-      counted(attributes.get_or("counted", false)) {
+      counted(attributes.get_or("counted", false)),
+      parallel(attributes.get_or("parallel", false)) {
   captured = node_inputs - first_captured();
   stacked = static_cast<int>(body.outputs().size()) - carried - (until ? 1 : 0);
 }

@@ -14,7 +14,8 @@ namespace fullbore {
 /// Body outputs: carried..., stacked..., [stop bool[] if until]
 /// Node outputs: carried..., stacked with a leading axis of `trips`..., [executed i64[] if until]
 ///
-/// Attributes: carried, sliced (counts), trips (the bound), reverse, until, counted.
+/// Attributes: carried, sliced (counts), trips (the bound), reverse, until, counted, and where it is so,
+/// parallel: trips may be made side by side, for nothing is carried from one to the next and all are made.
 /// A plain loop makes `trips` trips, index 0..trips-1 (or down, with reverse). `counted` makes
 /// min(count, trips) trips, index 0..count-1 (or count-1 down to 0). `until` stops after the first
 /// trip whose stop is true; at least one trip is made when trips > 0. Sliced operands are read and
@@ -29,6 +30,7 @@ struct LoopShape {
   bool reverse = false;
   bool until = false;
   bool counted = false;
+  bool parallel = false;
 
   explicit LoopShape(const Node& node);
   LoopShape(const Attributes& attributes, int node_inputs, const Graph& body);

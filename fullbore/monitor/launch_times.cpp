@@ -10,12 +10,18 @@ struct Span {
   int64_t end_ns = 0;
 };
 
-// The workers' parts of the n-th launch of an entry make one span.
-std::vector<std::vector<Span>> spans_of(std::span<const WorkerEvents> workers, size_t launches) {
-  std::vector<std::vector<Span>> spans(launches);
-  for (const WorkerEvents& worker : workers) {
-    std::vector<size_t> next(launches, 0);
-    for (const LaunchEvent& event : worker.events) {
+// The workers' parts of the n-th launch of an entry make one span, where crews make it those of each crew.
+std::vector<std::vector<Span>> spans_of(std::span<const WorkerEvents> workers,
+                                        std::span<const PlannedLaunch> list) {
+  const auto team = static_cast<int>(workers.size());
+  std::vector<std::vector<Span>> spans(list.size());
+  std::vector<size_t> first(list.size(), 0);  // of those of the worker's crew
+  for (int worker = 0; worker < team; ++worker) {
+    std::vector<size_t> next = first;
+    for (size_t i = 0; i < list.size(); ++i)
+      if (worker == first_worker(crew_of(worker, list[i].crews, team), list[i].crews, team))
+        first[i] = next[i] = spans[i].size();
+    for (const LaunchEvent& event : workers[static_cast<size_t>(worker)].events) {
       const auto launch = static_cast<size_t>(event.launch);
       std::vector<Span>& known = spans[launch];
       const size_t occurrence = next[launch]++;
@@ -70,7 +76,7 @@ std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
 
 std::vector<LaunchTime> launch_times(std::span<const WorkerEvents> workers,
                                      std::span<const PlannedLaunch> list) {
-  const std::vector<std::vector<Span>> spans = spans_of(workers, list.size());
+  const std::vector<std::vector<Span>> spans = spans_of(workers, list);
   const std::vector<double> shared = shared_times(spans, list);
   std::vector<LaunchTime> times(list.size());
   for (size_t i = list.size(); i-- > 0;) {  // what a loop holds stands after it

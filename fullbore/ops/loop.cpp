@@ -47,6 +47,9 @@ LoopShape require_shape(const OpCall& call) {
     call.fail(fmt::format("the body has {} outputs, too few for {} carried{}",
                           call.body->outputs().size(), shape.carried,
                           shape.until ? " and a stop" : ""));
+  if (shape.parallel && (shape.carried > 0 || shape.until || shape.counted))
+    call.fail(
+        "trips side by side carry nothing from one to the next, and how many there are is known");
   return shape;
 }
 
@@ -181,12 +184,13 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
   operands.insert(operands.end(), sliced.begin(), sliced.end());
   for (const GraphBuilder::Capture& capture : inner.captures()) operands.push_back(capture.outer);
   const bool until = step.stop.valid();
-  const Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
-                              {"sliced", static_cast<int64_t>(sliced.size())},
-                              {"trips", options.trips},
-                              {"reverse", options.reverse},
-                              {"until", until},
-                              {"counted", options.count.valid()}};
+  Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
+                        {"sliced", static_cast<int64_t>(sliced.size())},
+                        {"trips", options.trips},
+                        {"reverse", options.reverse},
+                        {"until", until},
+                        {"counted", options.count.valid()}};
+  if (options.parallel) attributes.set("parallel", true);
   const std::vector<Tensor> results = builder.emit(
       get_op("loop"), operands, attributes, loc, std::shared_ptr<const Graph>(made, &made->graph));
 

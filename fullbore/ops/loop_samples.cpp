@@ -161,6 +161,30 @@ Sample indexed_sample() {
                 });
 }
 
+// Each trip a recurrence of its own: a stack of results and one of sums.
+Sample parallel_sample() {
+  return traced("trips side by side", {normal({5, 4, 3}), normal({3})},
+                [](GraphBuilder& builder, const std::vector<Tensor>& in) {
+                  loop(
+                      builder, {}, {in[0]}, {.trips = 5, .parallel = true},
+                      [&](const LoopBody& outer) {
+                        const Tensor start = mul(in[1], cast(outer.index, DType::f32, kNowhere));
+                        const LoopResult inner = loop(
+                            outer.index.builder(), {start}, {outer.slices[0]}, {.trips = 4},
+                            [&](const LoopBody& body) {
+                              const Tensor h =
+                                  tanh(add(mul(body.carried[0], in[1]), body.slices[0]), kNowhere);
+                              return LoopStep{.carried = {h}};
+                            },
+                            kNowhere);
+                        return LoopStep{
+                            .carried = {},
+                            .stacked = {inner.carried[0], reduce_sum(outer.slices[0], {0})}};
+                      },
+                      kNowhere);
+                });
+}
+
 }  // namespace
 
 std::vector<Sample> loop_samples() {
@@ -184,6 +208,7 @@ std::vector<Sample> loop_samples() {
       constant_sample(),
       nested_sample(),
       indexed_sample(),
+      parallel_sample(),
   };
 }
 

@@ -214,6 +214,9 @@ struct LoopOptions {
   int64_t trips = 0;
   bool reverse = false;
   Tensor count = {};  ///< i64 scalar: makes min(count, trips) trips
+  /// Workers may make trips side by side, each with memory of its own. Asks for a loop that carries nothing, makes all
+  /// trips, and whose body gives no stop.
+  bool parallel = false;
 };
 /// Runs `body` for each trip; see ir/loop.h for the exact semantics. Tensors of enclosing scopes
 /// that the body uses are captured. Differentiable through carried, sliced and captured operands,

@@ -144,10 +144,11 @@ class Epilogues {
     }
   }
 
+  // Not in a parallel loop: a launch by a crew, of one worker mostly, costs next to nothing.
   void write_one(Rewriter& rewriter, const Node& node) {
     rewriter.copy(
         node,
-        is_loop(node)
+        is_loop(node) && !LoopShape(node).parallel
             ? rewritten_body(node, [&](const Graph& body) { return fuse_epilogues(body, target_); })
             : node.body);
   }

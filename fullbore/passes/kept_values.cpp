@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/base/text.h"
+#include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore {
@@ -21,10 +22,10 @@ bool passes_through(const Graph& graph, const Node& node, Value operand) {
 
 }  // namespace
 
-std::vector<bool> kept_values(const Graph& graph, int carried) {
+std::vector<bool> kept_values(const Graph& graph, const std::vector<bool>& outputs) {
   std::vector<bool> kept(static_cast<size_t>(graph.value_count()), false);
-  const size_t roots = carried < 0 ? graph.outputs().size() : static_cast<size_t>(carried);
-  for (size_t i = 0; i < roots; ++i) kept[place(graph.outputs()[i].value)] = true;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i]) kept[place(graph.outputs()[i].value)] = true;
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     if (std::none_of(node->outputs.begin(), node->outputs.end(),
                      [&](Value output) { return kept[place(output)]; }))
@@ -33,6 +34,20 @@ std::vector<bool> kept_values(const Graph& graph, int carried) {
       if (passes_through(graph, *node, operand)) kept[place(operand)] = true;
   }
   return kept;
+}
+
+std::vector<bool> kept_values(const Graph& graph) {
+  return kept_values(graph, std::vector<bool>(graph.outputs().size(), true));
+}
+
+std::vector<bool> kept_outputs(const Node& node, const std::vector<bool>& kept) {
+  std::vector<bool> outputs(node.body->outputs().size(), false);
+  if (!is_loop(node)) return outputs;
+  const LoopShape shape(node);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outputs[i] =
+        i < static_cast<size_t>(shape.carried) || (shape.parallel && kept[place(node.outputs[i])]);
+  return outputs;
 }
 
 bool stays_f32(const Node& node, const Target& target) {

@@ -6,7 +6,6 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
-#include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/kept_values.h"
@@ -63,8 +62,7 @@ void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node,
   rewriter.map(node, results);
 }
 
-Graph lower(const Graph& graph, const Target& target, int carried) {
-  const std::vector<bool> kept = kept_values(graph, carried);
+Graph lower(const Graph& graph, const Target& target, const std::vector<bool>& kept) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
     if (contracts_f32(graph, node) && !stays_f32(node, target) &&
@@ -72,7 +70,7 @@ Graph lower(const Graph& graph, const Target& target, int carried) {
       lower_contraction(rewriter, graph, node, target.precision, kept);
     else
       rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {
-                      return lower(body, target, is_loop(node) ? LoopShape(node).carried : 0);
+                      return lower(body, target, kept_values(body, kept_outputs(node, kept)));
                     }));
   }
   return rewriter.finish();
@@ -108,7 +106,7 @@ void check_scopes(const Graph& graph, const Target& target) {
 Graph lower_precision(const Graph& graph, const Target& target) {
   if (target.precision == DType::f32) return graph;
   check_scopes(graph, target);
-  return lower(graph, target, -1);
+  return lower(graph, target, kept_values(graph));
 }
 
 }  // namespace fullbore

@@ -38,10 +38,10 @@ int input_of(const Graph& body, Value value) {
 /// Finds the values to be stored low, and writes the graph in which they are.
 class Narrowing {
  public:
-  Narrowing(const Graph& graph, const Target& target, int carried)
+  Narrowing(const Graph& graph, const Target& target, std::vector<bool> kept)
       : graph_(graph),
         target_(target),
-        kept_(kept_values(graph, carried)),
+        kept_(std::move(kept)),
         readers_(static_cast<size_t>(graph.value_count())),
         narrow_(static_cast<size_t>(graph.value_count()), false) {
     for (size_t i = 0; i < graph.nodes().size(); ++i)
@@ -69,7 +69,7 @@ class Narrowing {
   std::shared_ptr<const Graph> inner_body(const Node& node) const {
     if (!is_loop(node)) return node.body;
     return rewritten_body(node, [&](const Graph& body) {
-      return Narrowing(body, target_, LoopShape(node).carried).run();
+      return Narrowing(body, target_, kept_values(body, kept_outputs(node, kept_))).run();
     });
   }
 
@@ -184,7 +184,7 @@ class Narrowing {
 
 Graph narrow_storage(const Graph& graph, const Target& target) {
   if (target.precision == DType::f32) return graph;
-  return Narrowing(graph, target, -1).run();
+  return Narrowing(graph, target, kept_values(graph)).run();
 }
 
 }  // namespace fullbore

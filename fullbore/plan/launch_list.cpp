@@ -5,13 +5,16 @@
 namespace fullbore {
 namespace {
 
-void append(const Graph& graph, const std::vector<Step>& steps, int parent, int64_t times,
-            std::vector<PlannedLaunch>& list) {
+void append(const Plan& plan, const Graph& graph, const std::vector<Step>& steps,
+            const PlannedLaunch& around, std::vector<PlannedLaunch>& list) {
   for (const Step& step : steps) {
-    const auto index = static_cast<int>(list.size());
-    list.push_back({&step, &graph, parent, times});
-    if (step.kind == Step::Kind::loop)
-      append(*list.back().node()->body, step.loop->body, index, times * step.loop->trips, list);
+    PlannedLaunch inner{&step, &graph, around.parent, around.times, around.crews};
+    list.push_back(inner);
+    if (step.kind != Step::Kind::loop) continue;
+    inner.parent = static_cast<int>(list.size()) - 1;
+    inner.times *= step.loop->trips;
+    inner.crews *= crew_count(plan, *step.loop);
+    append(plan, *inner.node()->body, step.loop->body, inner, list);
   }
 }
 
@@ -27,7 +30,7 @@ const Node* PlannedLaunch::node() const {
 
 std::vector<PlannedLaunch> launch_list(const Plan& plan) {
   std::vector<PlannedLaunch> list;
-  append(plan.graph, plan.steps, -1, 1, list);
+  append(plan, plan.graph, plan.steps, {}, list);
   return list;
 }
 

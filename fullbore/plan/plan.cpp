@@ -53,8 +53,9 @@ void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& 
         break;
       case Step::Kind::loop: {
         const LoopPlan& loop = *step.loop;
-        text += fmt::format("{}loop of {}{} trips{}\n", indent, loop.stop >= 0 ? "at most " : "",
-                            loop.trips, loop.reverse ? ", reversed" : "");
+        text += fmt::format("{}loop of {}{} trips{}{}\n", indent, loop.stop >= 0 ? "at most " : "",
+                            loop.trips, loop.reverse ? ", reversed" : "",
+                            loop.memory >= 0 ? ", side by side" : "");
         const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
         print_steps(plan, *node.body, loop.body, depth + 1, text);
         for (const LoopPlan::Carry& carry : loop.carries)
@@ -119,6 +120,7 @@ std::string_view space_name(Space space) {
     case Space::constant: return "constant";
     case Space::result: return "result";
     case Space::slice: return "slice";
+    case Space::crew: return "crew";
   }
   FB_CHECK(false, "space {}", static_cast<int>(space));
 }
@@ -135,7 +137,9 @@ std::string plan_text(const Plan& plan) {
     const Buffer& buffer = plan.buffers[i];
     text += fmt::format("  b{} {} {}{} {}\n", i, space_name(buffer.space),
                         bytes_text(static_cast<double>(buffer.bytes)),
-                        buffer.space == Space::arena ? fmt::format(" at {}", buffer.offset) : "",
+                        buffer.space == Space::arena || buffer.space == Space::crew
+                            ? fmt::format(" at {}", buffer.offset)
+                            : "",
                         buffer.what);
   }
   return text;

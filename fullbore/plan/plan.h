@@ -18,7 +18,8 @@ enum class Space : uint8_t {
   batch,     ///< the caller's memory for graph input `index`
   constant,  ///< at `offset` of the constants, filled at compile time
   result,    ///< at `offset` of the results: outputs that are not State, kept until the next replay
-  slice      ///< row of another buffer at a loop's index: base pointer + index * stride
+  slice,     ///< row of another buffer at a loop's index: base pointer + index * stride
+  crew  ///< at `offset` of the memory of a crew in `base`; live from its first write to its last read
 };
 
 struct Buffer {
@@ -27,8 +28,10 @@ struct Buffer {
   int64_t offset = 0;
   int index = -1;      ///< input index (state, batch)
   int base = -1;       ///< of a slice: the buffer it is a row of
-  int64_t stride = 0;  ///< of a slice: bytes per row
-  /// In the arena: the launches, in order, a loop's body once, from the first to the last of which
+  int64_t stride = 0;  ///< of a slice: bytes per row; of the memory of crews: bytes of each
+  /// In the arena: memory for so many crews of a parallel loop, one behind another.
+  int crews = 0;
+  /// In the arena or a crew's memory: the launches, in order, a loop's body once, from the first to the last of which
   /// the bytes are this buffer's.
   int first = 0;
   int last = 0;
@@ -54,6 +57,9 @@ struct LoopPlan {
   };
   std::vector<Carry> carries;
   std::vector<int> cleared;  ///< stacked buffers to zero first, because trips may be missing
+  /// Buffer of the crews' memory, or -1. Crews of workers make trips side by side: the first crew the first trip,
+  /// and so on, and all go on as far behind as there are crews.
+  int memory = -1;
   std::vector<Step> body;
 };
 
@@ -91,6 +97,16 @@ struct Plan {
   double flops = 0;
   double bytes_moved = 0;
 };
+
+/// Crews that make a loop's trips side by side; 1 if it is not parallel.
+inline int crew_count(const Plan& plan, const LoopPlan& loop) {
+  return loop.memory < 0 ? 1 : plan.buffers[static_cast<size_t>(loop.memory)].crews;
+}
+/// Crews are of neighbouring workers, as equal as can be: which one a worker is of, and who is first in it.
+inline int crew_of(int worker, int crews, int workers) { return worker * crews / workers; }
+inline int first_worker(int crew, int crews, int workers) {
+  return (crew * workers + crews - 1) / crews;
+}
 
 /// The planned peak of programs that run by turns on one State and in one arena: the largest of each,
 /// every copy once, and everybody's batch, results and constants.

@@ -19,9 +19,9 @@ int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape
                            }) == 1;
   if (options_.reuse_memory && only_reader && level.last_read_of(initial) == index &&
       !level.fixed[static_cast<size_t>(level.root_of(initial).id)] &&
-      plan_.buffers[static_cast<size_t>(source)].space == Space::arena)
+      plan_.buffers[static_cast<size_t>(source)].space == working_space())
     return source;
-  const int buffer = new_buffer(Space::arena, level.graph.type(initial).bytes(),
+  const int buffer = new_buffer(working_space(), level.graph.type(initial).bytes(),
                                 fmt::format("carried {} of loop", carried));
   level.steps.push_back(copy_step(source, buffer));
   return buffer;
@@ -64,6 +64,12 @@ void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& l
   }
 }
 
+// Crews that make trips side by side; 1 if that is not to be, or all are at work in a loop around this one.
+int Planner::crew_count(const LoopShape& shape) const {
+  if (!shape.parallel || memory_ >= 0) return 1;
+  return static_cast<int>(std::clamp<int64_t>(shape.trips, 1, options_.workers));
+}
+
 void Planner::plan_loop(Level& level, int index) {
   const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
   const LoopShape shape(node);
@@ -78,19 +84,26 @@ void Planner::plan_loop(Level& level, int index) {
   const int start = clock_++;
   touch_inputs(level, node);
   if (shape.counted) loop->count = level.buffer_of(node.inputs[0]);
-  loop->index = new_buffer(Space::arena, 8, "index of loop");
   std::vector<int> stacked;
   for (int s = 0; s < shape.stacked; ++s) {
     const Value output = node.outputs[static_cast<size_t>(shape.carried + s)];
     const auto target = level.target.find(output);
     stacked.push_back(target != level.target.end()
                           ? target->second
-                          : new_buffer(Space::arena, level.graph.type(output).bytes(),
+                          : new_buffer(working_space(), level.graph.type(output).bytes(),
                                        fmt::format("stacked {} of loop", s)));
     if (shape.until || shape.counted) loop->cleared.push_back(stacked.back());
   }
-  if (shape.until) loop->executed = new_buffer(Space::arena, 8, "trips made by loop");
+  if (shape.until) loop->executed = new_buffer(working_space(), 8, "trips made by loop");
 
+  const int crews = crew_count(shape);
+  if (crews > 1) {
+    loop->memory = new_buffer(Space::arena, 0, fmt::format("memory of {} crews of loop", crews));
+    plan_.buffers.back().crews = crews;
+    memory_ = loop->memory;
+    workers_ = (options_.workers + crews - 1) / crews;
+  }
+  loop->index = new_buffer(working_space(), 8, "index of loop");
   Level body(graph);
   body.bind(graph.inputs()[0].value, loop->index, true);
   for (int c = 0; c < shape.carried; ++c)
@@ -123,7 +136,7 @@ void Planner::plan_loop(Level& level, int index) {
     if (from == to) continue;
     if (std::find(carried.begin(), carried.end(), from) != carried.end()) {
       // The new value is another carried one's: save it before that is replaced.
-      const int kept = new_buffer(Space::arena, plan_.buffers[static_cast<size_t>(from)].bytes,
+      const int kept = new_buffer(working_space(), plan_.buffers[static_cast<size_t>(from)].bytes,
                                   "exchanged carried value");
       body.steps.push_back(copy_step(from, kept));
       from = kept;
@@ -135,6 +148,10 @@ void Planner::plan_loop(Level& level, int index) {
   // Everything that outlives a trip is alive during the whole loop. (A body's constant or captured
   // value may be the source of a carry: touched here too.)
   const int end = clock_++;
+  if (crews > 1) {
+    memory_ = -1;
+    workers_ = options_.workers;
+  }
   for (const LoopPlan::Carry& carry : loop->carries) touch(carry.from, end);
   for (int buffer : carried) touch(buffer, end);
   for (int buffer : stacked) touch(buffer, end);

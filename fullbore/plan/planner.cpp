@@ -62,6 +62,7 @@ int Planner::new_buffer(Space space, int64_t bytes, std::string what) {
   buffer.space = space;
   buffer.bytes = bytes;
   buffer.what = std::move(what);
+  if (space == Space::crew) buffer.base = memory_;
   plan_.buffers.push_back(std::move(buffer));
   lifetimes_.push_back({bytes, clock_, clock_});
   return static_cast<int>(plan_.buffers.size()) - 1;
@@ -122,7 +123,7 @@ void Planner::compile_kernels(Level& level) {
       level.kernel_index.push_back(-1);
       continue;
     }
-    level.kernels.emplace_back(backend_.compile(level.graph, node, options_.workers));
+    level.kernels.emplace_back(backend_.compile(level.graph, node, workers_));
     level.kernel_index.push_back(static_cast<int>(plan_.kernels.size()));
     plan_.kernels.push_back(level.kernels.back());
   }
@@ -152,7 +153,7 @@ int Planner::reusable_input(const Level& level, int index, size_t output) const 
     const Value root = level.root_of(input);
     const int buffer = level.buffer_of(input);
     if (level.fixed[static_cast<size_t>(root.id)] || level.last_read_of(input) != index ||
-        plan_.buffers[static_cast<size_t>(buffer)].space != Space::arena ||
+        plan_.buffers[static_cast<size_t>(buffer)].space != working_space() ||
         plan_.buffers[static_cast<size_t>(buffer)].bytes != bytes || bytes == 0)
       continue;
     bool allowed = true;
@@ -183,17 +184,16 @@ void Planner::plan_kernel(Level& level, int index) {
       level.bind(node.outputs[i], reused, false);
     } else {
       level.bind(node.outputs[i],
-                 new_buffer(Space::arena, level.graph.type(node.outputs[i]).bytes(),
+                 new_buffer(working_space(), level.graph.type(node.outputs[i]).bytes(),
                             describe(node, node.outputs[i])),
                  false);
     }
     step.buffers.push_back(level.buffer_of(node.outputs[i]));
   }
-  const int64_t scratch =
-      level.kernels[static_cast<size_t>(index)]->scratch_bytes(options_.workers);
+  const int64_t scratch = level.kernels[static_cast<size_t>(index)]->scratch_bytes(workers_);
   if (scratch > 0)
     step.buffers.push_back(
-        new_buffer(Space::arena, scratch, fmt::format("scratch of {}", node.op->name)));
+        new_buffer(working_space(), scratch, fmt::format("scratch of {}", node.op->name)));
   level.steps.push_back(std::move(step));
   ++clock_;
 }
@@ -279,19 +279,16 @@ void Planner::plan_step() {
   plan_nodes(level);
   finish_results(level);
   plan_.steps = std::move(level.steps);
-  place();
+  place_all();
 }
 
-void Planner::place() {
+// Offsets of the buffers of one space, in the arena or a crew's memory. Returns how many bytes they take.
+int64_t Planner::place(Space space, int base) {
   std::vector<Lifetime> blocks;
   std::vector<size_t> which;
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {
     Buffer& buffer = plan_.buffers[i];
-    if (buffer.space == Space::result) {
-      buffer.offset = plan_.result_bytes;
-      plan_.result_bytes += aligned_bytes(buffer.bytes);
-    }
-    if (buffer.space != Space::arena) continue;
+    if (buffer.space != space || buffer.base != base) continue;
     buffer.first = lifetimes_[i].first;
     buffer.last = lifetimes_[i].last;
     blocks.push_back(lifetimes_[i]);
@@ -299,7 +296,23 @@ void Planner::place() {
   }
   const Placement placement = options_.reuse_memory ? place_by_size(blocks) : place_apart(blocks);
   for (size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = placement.offsets[i];
-  plan_.arena_bytes = placement.total_bytes;
+  return placement.total_bytes;
+}
+
+void Planner::place_all() {
+  for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+    Buffer& buffer = plan_.buffers[i];
+    if (buffer.space == Space::result) {
+      buffer.offset = plan_.result_bytes;
+      plan_.result_bytes += aligned_bytes(buffer.bytes);
+    } else if (buffer.crews > 0) {
+      // Whole pages, so that no two crews touch the same one.
+      constexpr int64_t kPage = 4096;
+      buffer.stride = (place(Space::crew, static_cast<int>(i)) + kPage - 1) / kPage * kPage;
+      buffer.bytes = lifetimes_[i].bytes = buffer.crews * buffer.stride;
+    }
+  }
+  plan_.arena_bytes = place(Space::arena, -1);
   find_waves(plan_);
 }
 

@@ -67,13 +67,20 @@ class Planner {
   void touch(int buffer, int time);
   void touch_inputs(Level& level, const Node& node);
   Step copy_step(int from, int to);
-  void place();
+  int64_t place(Space space, int base);
+  void place_all();
 
   Plan& plan_;
   Backend& backend_;
   const PlanOptions& options_;
+  /// Where working memory is taken from: the arena, or what a parallel loop's crews have each.
+  Space working_space() const { return memory_ < 0 ? Space::arena : Space::crew; }
+  int crew_count(const LoopShape& shape) const;
+
   std::vector<Lifetime> lifetimes_;  ///< per buffer
   int clock_ = 0;
+  int memory_ = -1;                 ///< of the crews whose loop is being planned, or -1
+  int workers_ = options_.workers;  ///< of a crew, or of the team
 };
 
 }  // namespace fullbore

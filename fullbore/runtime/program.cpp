@@ -48,7 +48,8 @@ struct Program::Implementation {
     const Buffer& buffer = plan.buffers[static_cast<size_t>(index)];
     void*& pointer = pointers[static_cast<size_t>(index)];
     switch (buffer.space) {
-      case Space::arena: break;  // bind_arena()
+      case Space::arena:
+      case Space::crew: break;  // bind_arena()
       case Space::result: pointer = results.get() + buffer.offset; break;
       case Space::constant: pointer = constants.get() + buffer.offset; break;
       case Space::state: pointer = state_pointer(buffer.index); break;
@@ -60,8 +61,12 @@ struct Program::Implementation {
   /// Again after another program has made the arena larger.
   void bind_arena() {
     char* const data = arena->data();
-    for (size_t i = 0; i < plan.buffers.size(); ++i)
-      if (plan.buffers[i].space == Space::arena) pointers[i] = data + plan.buffers[i].offset;
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      const Buffer& buffer = plan.buffers[i];
+      if (buffer.space == Space::arena) pointers[i] = data + buffer.offset;
+      if (buffer.space == Space::crew)  // of the first crew
+        pointers[i] = data + plan.buffers[static_cast<size_t>(buffer.base)].offset + buffer.offset;
+    }
     arena_data = data;
   }
 

@@ -23,12 +23,24 @@ int64_t now_ns() {
 }  // namespace
 
 Replay::Replay(const Plan& plan, std::vector<void*>& pointers, Team& team)
-    : plan_(plan), pointers_(pointers), team_(team) {
-  launches_ = prepare(plan.steps, 1);
+    : plan_(plan), pointers_(pointers), team_(team), all_(team.workers()) {
+  launches_ = prepare(plan.steps, 1, team.workers());
   arguments_.assign(static_cast<size_t>(team.workers()), std::vector<void*>(most_arguments_ + 1));
 }
 
-std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int64_t times) {
+const Replay::Crews& Replay::crews(int count) {
+  Crews& crews = crews_[count];
+  while (static_cast<int>(crews.size()) < count) {
+    const auto next = static_cast<int>(crews.size());
+    crews.push_back(std::make_unique<Crew>(first_worker(next + 1, count, team_.workers()) -
+                                           first_worker(next, count, team_.workers())));
+    crews.back()->pointers.resize(pointers_.size());
+  }
+  return crews;
+}
+
+std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int64_t times,
+                                            int workers) {
   std::vector<Launch> launches;
   for (const Step& step : steps) {
     Launch launch;
@@ -47,34 +59,43 @@ std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int6
         launch.items = plan_.buffers[static_cast<size_t>(step.buffers[1])].bytes;
         launch.nanoseconds = static_cast<double>(launch.items) / kCopiedBytes;
         break;
-      case Step::Kind::loop:
-        launch.body =
-            prepare(step.loop->body,
-                    std::min(times * std::min(step.loop->trips, kMostEvents), kMostEvents));
+      case Step::Kind::loop: {
+        const int count = crew_count(plan_, *step.loop);
+        if (count > 1) {
+          launch.parallel = true;
+          launch.crews = &crews(count);
+          for (size_t i = 0; i < plan_.buffers.size(); ++i)
+            if (plan_.buffers[i].space == Space::crew && plan_.buffers[i].base == step.loop->memory)
+              launch.own.push_back(static_cast<int>(i));
+        }
+        launch.body = prepare(
+            step.loop->body, std::min(times * std::min(step.loop->trips, kMostEvents), kMostEvents),
+            (workers + count - 1) / count);
         for (const Launch& inner : launch.body) launch.parallel |= inner.wave_spread;
         break;
+      }
     }
     if (step.kind != Step::Kind::loop)
       launch.parallel =
-          team_.workers() > 1 && launch.items > 1 && launch.nanoseconds > kParallelNanoseconds;
+          workers > 1 && launch.items > 1 && launch.nanoseconds > kParallelNanoseconds;
     launches.push_back(std::move(launch));
   }
   for (size_t begin = 0, end = 1; begin < launches.size(); begin = end++) {
     while (end < launches.size() && !launches[end].waits) ++end;
-    share_wave(std::span(launches).subspan(begin, end - begin));
+    share_wave(std::span(launches).subspan(begin, end - begin), workers);
   }
   return launches;
 }
 
 // Launches that are not worth spreading go to whoever has least to do; a wave that is not worth a
 // barrier in all, to worker 0.
-void Replay::share_wave(std::span<Launch> wave) const {
+void Replay::share_wave(std::span<Launch> wave, int workers) const {
   double alone = 0;
   for (const Launch& launch : wave)
     if (!launch.parallel) alone += launch.nanoseconds;
   bool spread = std::ranges::any_of(wave, &Launch::parallel);
-  if (team_.workers() > 1 && wave.size() > 1 && alone > kParallelNanoseconds) {
-    std::vector<double> load(static_cast<size_t>(team_.workers()), 0);
+  if (workers > 1 && wave.size() > 1 && alone > kParallelNanoseconds) {
+    std::vector<double> load(static_cast<size_t>(workers), 0);
     for (Launch& launch : wave) {
       if (launch.parallel) continue;
       const auto least = std::ranges::min_element(load);
@@ -109,7 +130,9 @@ void Replay::run() {
       [](void* context, int worker) {
         auto& self = *static_cast<Replay*>(context);
         Walk walk;
-        walk.worker = worker;
+        walk.worker = walk.rank = worker;
+        walk.crew = &self.all_;
+        walk.pointers = self.pointers_.data();
         walk.arguments = self.arguments_[static_cast<size_t>(worker)].data();
         if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
         self.walk(self.launches_, walk);
@@ -118,14 +141,15 @@ void Replay::run() {
 }
 
 void Replay::order(Walk& walk, bool spread) {
-  if (!walk.solo && (spread || walk.last_spread)) team_.barrier(walk.worker);
+  if (!walk.solo && (spread || walk.last_spread)) walk.crew->barrier.wait();
   walk.last_spread = spread;
 }
 
 void Replay::walk(const std::vector<Launch>& launches, Walk& walk) {
   for (const Launch& next : launches) {
     if (next.waits) order(walk, next.wave_spread);
-    if (!next.parallel && next.worker != walk.worker) continue;
+    // A crew may be smaller than others, which launches were shared out for.
+    if (!next.parallel && next.worker % walk.crew->workers != walk.rank) continue;
     if (walk.log == nullptr)
       launch(next, walk);
     else
@@ -150,6 +174,7 @@ void Replay::timed_launch(const Launch& next, Walk& walk) {
 
 void Replay::launch(const Launch& launch, Walk& walk) {
   if (launch.step->kind == Step::Kind::loop) {
+    if (launch.crews) return run_crews(launch, walk);
     const bool solo = walk.solo;
     walk.solo |= !launch.parallel;
     run_loop(launch, walk);
@@ -159,66 +184,88 @@ void Replay::launch(const Launch& launch, Walk& walk) {
   int64_t begin = 0;
   int64_t end = launch.items;
   if (launch.parallel && !walk.solo) {
-    begin = launch.items * walk.worker / team_.workers();
-    end = launch.items * (walk.worker + 1) / team_.workers();
+    begin = launch.items * walk.rank / walk.crew->workers;
+    end = launch.items * (walk.rank + 1) / walk.crew->workers;
   }
   if (begin >= end) return;
   const std::vector<int>& buffers = launch.step->buffers;
   if (launch.step->kind == Step::Kind::copy) {
-    std::memcpy(pointer(buffers[1]) + begin, pointer(buffers[0]) + begin,
+    std::memcpy(walk.pointer(buffers[1]) + begin, walk.pointer(buffers[0]) + begin,
                 static_cast<size_t>(end - begin));
     return;
   }
   for (size_t i = 0; i < buffers.size(); ++i)
-    walk.arguments[i] = pointers_[static_cast<size_t>(buffers[i])];
-  launch.kernel->run(walk.arguments, begin, end, walk.worker);
+    walk.arguments[i] = walk.pointers[static_cast<size_t>(buffers[i])];
+  launch.kernel->run(walk.arguments, begin, end, walk.rank);
 }
 
-void Replay::begin_trip(const LoopPlan& loop, int64_t index) {
-  std::memcpy(pointer(loop.index), &index, sizeof(index));
+void Replay::begin_trip(const LoopPlan& loop, int64_t index, const Walk& walk) {
+  std::memcpy(walk.pointer(loop.index), &index, sizeof(index));
   for (int slice : loop.slices) {
     const Buffer& buffer = plan_.buffers[static_cast<size_t>(slice)];
-    pointers_[static_cast<size_t>(slice)] = pointer(buffer.base) + index * buffer.stride;
+    walk.pointers[static_cast<size_t>(slice)] = walk.pointer(buffer.base) + index * buffer.stride;
   }
 }
 
-// Called by every worker, or by worker 0 alone (walk.solo). Between two barriers either one worker
+// Called by every worker of the team, behind a barrier; the next launch comes behind another one.
+void Replay::run_crews(const Launch& launch, const Walk& walk) {
+  const LoopPlan& loop = *launch.step->loop;
+  const Buffer& memory = plan_.buffers[static_cast<size_t>(loop.memory)];
+  const int number = crew_of(walk.worker, memory.crews, team_.workers());
+  Walk own = walk;
+  own.crew = (*launch.crews)[static_cast<size_t>(number)].get();
+  own.rank = walk.worker - first_worker(number, memory.crews, team_.workers());
+  own.pointers = own.crew->pointers.data();
+  own.last_spread = false;
+  if (own.rank == 0) {
+    std::memcpy(own.pointers, pointers_.data(), pointers_.size() * sizeof(void*));
+    for (const int buffer : launch.own)
+      own.pointers[static_cast<size_t>(buffer)] = own.pointer(buffer) + number * memory.stride;
+  }
+  for (int64_t trip = number; trip < loop.trips; trip += memory.crews) {
+    order(own, false);
+    if (own.rank == 0) begin_trip(loop, loop.reverse ? loop.trips - 1 - trip : trip, own);
+    this->walk(launch.body, own);
+  }
+}
+
+// Called by every worker of a crew, or by the first alone (walk.solo). Between two barriers either one worker
 // writes shared things (index, row pointers, carried values) or all read them.
 void Replay::run_loop(const Launch& launch, Walk& walk) {
   const LoopPlan& loop = *launch.step->loop;
   int64_t trips = loop.trips;
   if (loop.count >= 0) {
     int64_t count = 0;
-    std::memcpy(&count, pointer(loop.count), sizeof(count));
+    std::memcpy(&count, walk.pointer(loop.count), sizeof(count));
     trips = std::clamp<int64_t>(count, 0, trips);
   }
   // The launch itself came after a barrier if it is parallel; what follows on worker 0 is ordered
   // as if it were a launch of one worker.
   walk.last_spread = false;
-  if (walk.worker == 0)
+  if (walk.rank == 0)
     for (int buffer : loop.cleared)
-      std::memset(pointer(buffer), 0,
+      std::memset(walk.pointer(buffer), 0,
                   static_cast<size_t>(plan_.buffers[static_cast<size_t>(buffer)].bytes));
   int64_t made = 0;
   while (made < trips) {
     order(walk, false);
-    if (walk.worker == 0) begin_trip(loop, loop.reverse ? trips - 1 - made : made);
+    if (walk.rank == 0) begin_trip(loop, loop.reverse ? trips - 1 - made : made, walk);
     this->walk(launch.body, walk);
     ++made;
     order(walk, false);
-    if (walk.worker == 0)
+    if (walk.rank == 0)
       for (const LoopPlan::Carry& carry : loop.carries)
-        std::memcpy(pointer(carry.to), pointer(carry.from),
+        std::memcpy(walk.pointer(carry.to), walk.pointer(carry.from),
                     static_cast<size_t>(plan_.buffers[static_cast<size_t>(carry.to)].bytes));
     if (loop.stop < 0) continue;
-    if (!walk.solo) team_.barrier(walk.worker);
-    const bool stop = *pointer(loop.stop) != 0;
-    if (!walk.solo) team_.barrier(walk.worker);  // nobody overwrites the flag before all have read
+    if (!walk.solo) walk.crew->barrier.wait();
+    const bool stop = *walk.pointer(loop.stop) != 0;
+    if (!walk.solo) walk.crew->barrier.wait();  // nobody overwrites the flag before all have read
     if (stop) break;
   }
   order(walk, false);
-  if (walk.worker == 0 && loop.executed >= 0)
-    std::memcpy(pointer(loop.executed), &made, sizeof(made));
+  if (walk.rank == 0 && loop.executed >= 0)
+    std::memcpy(walk.pointer(loop.executed), &made, sizeof(made));
 }
 
 }  // namespace fullbore

@@ -23,7 +23,7 @@ TEST_P(TeamOf, EveryWorkerRunsOnce) {
 }
 
 struct Relay {
-  Team* team;
+  Barrier barrier;
   std::vector<int64_t> plain;  // not atomic: the barrier alone orders the accesses
   int rounds;
 };
@@ -33,7 +33,7 @@ struct Relay {
 TEST_P(TeamOf, BarrierOrdersPlainWrites) {
   Team team(GetParam());
   const auto n = static_cast<size_t>(team.workers());
-  Relay relay{&team, std::vector<int64_t>(2 * n, 1), 2000};
+  Relay relay{Barrier(GetParam()), std::vector<int64_t>(2 * n, 1), 2000};
   team.run(
       [](void* context, int worker) {
         Relay& r = *static_cast<Relay*>(context);
@@ -44,7 +44,7 @@ TEST_P(TeamOf, BarrierOrdersPlainWrites) {
           int64_t sum = 0;
           for (size_t i = 0; i < count; ++i) sum += r.plain[read + i];
           r.plain[write + static_cast<size_t>(worker)] = sum % 1000003;
-          r.team->barrier(worker);
+          r.barrier.wait();
         }
       },
       &relay);

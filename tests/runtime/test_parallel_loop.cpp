@@ -1,0 +1,134 @@
+// Trips that crews of workers make side by side are the trips of an ordinary loop.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "fullbore/base/philox.h"
+#include "fullbore/monitor/launch_times.h"
+#include "fullbore/ops/ops.h"
+#include "fullbore/plan/launch_list.h"
+#include "fullbore/runtime/program.h"
+#include "tests/runtime/allocation_counter.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kTrips = 5, kRows = 96, kWidth = 80;
+
+// Products and sums that a crew's workers share, small launches that one of them makes, a loop that carries, and
+// scratch memory; what is stacked is read by the next trip of a loop around it.
+Graph graph_of(bool parallel, bool reverse = false) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, kTrips, kRows, kWidth}});
+  const Tensor weight = builder.input("weight", Role::parameter, {DType::f32, {kWidth, kWidth}});
+  const LoopResult sums = loop(builder, {weight}, {x}, {.trips = 2}, [&](const LoopBody& around) {
+    const Tensor now = around.carried[0];
+    const LoopResult rows = loop(
+        now.builder(), {}, {around.slices[0]},
+        {.trips = kTrips, .reverse = reverse, .parallel = parallel}, [&](const LoopBody& body) {
+          const Tensor hidden = tanh(matmul(body.slices[0], now));
+          const Tensor norms = sqrt(reduce_sum(hidden * hidden, {0}, true));
+          const LoopResult walked =
+              loop(norms.builder(), {norms}, {}, {.trips = 3}, [&](const LoopBody& inner) {
+                return LoopStep{.carried = {tanh(inner.carried[0] + 0.125)}, .stacked = {}};
+              });
+          const Tensor scaled = hidden * walked.carried[0];
+          return LoopStep{.carried = {},
+                          .stacked = {matmul(scaled, body.slices[0], {.transpose_a = true}),
+                                      cast(body.index, DType::f32) + reduce_sum(scaled, {0, 1})}};
+        });
+    const Tensor mean = reduce_sum(rows.stacked[0], {0}) * (1.0 / (kTrips * kRows));
+    return LoopStep{.carried = {now + mean}, .stacked = {rows.stacked[1]}};
+  });
+  // One more, of other trips.
+  const LoopResult squares =
+      loop(builder, {}, {sums.stacked[0]}, {.trips = 2, .parallel = parallel},
+           [&](const LoopBody& body) {
+             return LoopStep{.carried = {}, .stacked = {body.slices[0] * body.slices[0]}};
+           });
+  builder.output("weight", sums.carried[0], 1);
+  builder.output("sums", squares.stacked[0]);
+  return builder.take();
+}
+
+struct Made {
+  std::vector<float> weight, sums;
+  bool operator==(const Made&) const = default;
+};
+
+struct Loops {
+  Team team;
+  State state;
+  Program program;
+  std::vector<float> x;
+
+  Loops(const Graph& graph, int workers)
+      : team(workers),
+        state(state_entries(graph)),
+        program(Program::compile(graph, state, team)),
+        x(static_cast<size_t>(2 * kTrips * kRows * kWidth)) {
+    PhiloxStream draws(3);
+    for (float& value : x) value = static_cast<float>(0.1 * draws.normal());
+    for (float& value : state.mutable_span<float>("weight"))
+      value = static_cast<float>(0.1 * draws.normal());
+  }
+
+  void run() {
+    const void* const batch[] = {x.data()};
+    program.run(batch);
+  }
+
+  Made made(int runs) {
+    for (int i = 0; i < runs; ++i) run();
+    const auto weight = state.span<float>("weight");
+    const auto* sums = static_cast<const float*>(program.result(program.output("sums")));
+    return {{weight.begin(), weight.end()}, {sums, sums + 2 * kTrips}};
+  }
+};
+
+TEST(ParallelLoop, MakesTheBitsOfAnOrdinaryOneOnAnyNumberOfWorkers) {
+  for (const bool reverse : {false, true}) {
+    const Made expected = Loops(graph_of(false, reverse), 1).made(3);
+    EXPECT_NE(expected.sums[0], expected.sums[1]);
+    for (const int workers : {1, 2, 3, 5, 8, 11})
+      EXPECT_EQ(Loops(graph_of(true, reverse), workers).made(3), expected) << workers;
+  }
+}
+
+TEST(ParallelLoop, AllocatesNothingWhileItRuns) {
+  Loops loops(graph_of(true), 3);
+  for (int warm_up = 0; warm_up < 10; ++warm_up) loops.run();
+  const int64_t allocations = allocation_count();
+  for (int replay = 0; replay < 100; ++replay) loops.run();
+  EXPECT_EQ(allocation_count(), allocations);
+}
+
+// Each trip's launches are seen once, on workers of one crew, and all times together are no more than the step's.
+TEST(ParallelLoop, IsProfiledTripByTrip) {
+  for (const int workers : {1, 2, 4, 7}) {
+    Loops loops(graph_of(true), workers);
+    loops.program.set_profiling(true);
+    loops.run();
+    const std::vector<PlannedLaunch> list = launch_list(loops.program.plan());
+    const std::vector<WorkerEvents> events = loops.program.events();
+    const std::vector<LaunchTime> times = launch_times(events, list);
+    bool crews_found = false;
+    for (size_t i = 0; i < list.size(); ++i) {
+      EXPECT_EQ(times[i].launches, list[i].times) << launch_text(loops.program.plan(), list[i]);
+      crews_found |= list[i].crews == std::min<int>(workers, kTrips);
+    }
+    EXPECT_TRUE(crews_found);
+    int64_t begin = INT64_MAX, end = 0;
+    for (const WorkerEvents& worker : events)
+      for (const LaunchEvent& event : worker.events) {
+        begin = std::min(begin, event.begin_ns);
+        end = std::max(end, event.end_ns);
+      }
+    double sum = 0;
+    for (const LaunchTime& time : times) sum += time.seconds;
+    EXPECT_LE(sum, 1e-9 * static_cast<double>(end - begin) * 1.0001);
+  }
+}
+
+}  // namespace
+}  // namespace fullbore
