@@ -67,6 +67,14 @@ class MatmulCase {
   }
 
   const Contraction& contraction() const { return contraction_; }
+  std::vector<char> bits(const Kernel& kernel) const {
+    const RunResult result =
+        run_kernel_in_all_ways(kernel, operands(), {expected_[0].value.type()});
+    EXPECT_EQ(result.problem, "");
+    return result.problem.empty()
+               ? std::vector<char>(result.outputs[0].begin(), result.outputs[0].end())
+               : std::vector<char>();
+  }
   std::string check(const Kernel& kernel) const {
     const TensorType& type = expected_[0].value.type();
     const RunResult result = run_kernel_in_all_ways(kernel, operands(), {type});
@@ -134,6 +142,25 @@ TEST_P(MatrixProducts, OfPairsAgreeWithTheReference) {
     const auto pairs = cpu::make_pair_matmul(call.contraction());
     EXPECT_EQ(call.check(*pairs), "") << pairs->description();
   });
+}
+
+// One worker takes larger tiles, of the same passes over depth.
+TEST_P(MatrixProducts, HaveTheSameBitsInTilesForOneWorkerAndForMany) {
+  const bool pairs = GetParam().in == DType::bf16 && this_processor().bf16_products;
+  bool differ = false;
+  for_each_call([&](const MatmulCase& call) {
+    Contraction c = call.contraction();
+    const auto made = [&](int workers) {
+      c.workers = workers;
+      return pairs ? cpu::make_pair_matmul(c)
+                   : cpu::make_panel_matmul(c, this_processor().vector_unit);
+    };
+    const auto one = made(1), many = made(2);
+    EXPECT_EQ(call.bits(*one), call.bits(*many)) << one->description();
+    EXPECT_LE(one->items(), many->items());
+    differ |= one->items() < many->items();
+  });
+  EXPECT_TRUE(differ);
 }
 
 // matmul_add: the sum lies in the result's place or apart from it.

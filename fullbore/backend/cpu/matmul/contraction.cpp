@@ -20,6 +20,7 @@ Contraction Contraction::of(const KernelRequest& request) {
   c.in = request.input(0).dtype;
   c.out = request.output().dtype;
   c.add = request.node().inputs.size() > 2;
+  c.workers = request.workers();
   if (in_panels) {
     const Shape& b = request.input(1).shape;
     c.panel = b[b.rank() - 2];

@@ -20,6 +20,7 @@ struct Contraction {
   /// Of a b in panels (pack_panels): columns of each, or 0, and whether two elements of depth lie together.
   int64_t panel = 0;
   bool paired = false;
+  int workers = 2;  ///< that share the tiles, which change no bit of the result
 
   static Contraction of(const KernelRequest& request);
 

@@ -13,7 +13,7 @@ constexpr int64_t kPackedDepth = 4096;
 constexpr int64_t kManyRowTiles = 32;
 constexpr int64_t kPanelElements = 128 << 10;
 constexpr int64_t kMostPanels = 12;
-// Fewest tiles into which a product is cut, if it is large enough.
+// Fewest tiles into which a product is cut, if it is large enough and several workers share it.
 constexpr int64_t kFewestTiles = 8;
 // A transposed a is copied, row of depth by row of depth: taller tiles read longer pieces of them, wider
 // ones read them fewer times, and a lesser depth leaves room for both in the second cache.
@@ -96,7 +96,7 @@ PanelTiling panel_tiling(const PanelWork& work) {
     return tiling;
   }
   cut(work, height, panels, tiling);
-  while (tiling.tiles(c.batch) < kFewestTiles) {
+  while (tiling.tiles(c.batch) < (c.workers > 1 ? kFewestTiles : 1)) {
     if (work.copied_columns && height > kPanelTileRows)
       height /= 2;
     else if (panels > 1)

@@ -7,11 +7,12 @@
 namespace fullbore::cpu {
 namespace {
 
-// Values of an item: all, unless items are few. Each item weighs the keys.
+// Values of an item: all, unless several workers share few items. Each item weighs the keys.
 constexpr int64_t kFewItems = 32, kFewValues = 32;
 
-int64_t item_values(const RecurrenceShape& shape) {
-  return shape.batch * shape.heads < kFewItems ? std::min(shape.values, kFewValues) : shape.values;
+int64_t item_values(const RecurrenceShape& shape, int workers) {
+  return workers > 1 && shape.batch * shape.heads < kFewItems ? std::min(shape.values, kFewValues)
+                                                              : shape.values;
 }
 
 template <class P>
@@ -24,7 +25,7 @@ class RecurrenceStates final : public Kernel {
         reverse_(request.attribute<bool>("reverse")),
         initial_dtype_(request.input(3).dtype),
         steps_(request.is_read(1) ? shape_.chunks : shape_.chunks - 1),
-        parts_{shape_.values, item_values(shape_)} {}
+        parts_{shape_.values, item_values(shape_, request.workers())} {}
 
   int64_t items() const override { return shape_.batch * shape_.heads * parts_.parts(); }
   double nanoseconds() const override {
