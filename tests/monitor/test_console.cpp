@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <pty.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -38,10 +39,18 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
   int fd() const { return slave_; }
+  // All that has been written: the kernel hands it over a little later, and not in one piece.
   std::string take() const {
+    constexpr int kQuietMilliseconds = 20;
+    std::string taken;
     char bytes[4096];
-    const ssize_t count = read(master_, bytes, sizeof bytes);
-    return count > 0 ? std::string(bytes, static_cast<size_t>(count)) : "";
+    pollfd ready{master_, POLLIN, 0};
+    while (poll(&ready, 1, kQuietMilliseconds) > 0) {
+      const ssize_t count = read(master_, bytes, sizeof bytes);
+      if (count <= 0) break;
+      taken.append(bytes, static_cast<size_t>(count));
+    }
+    return taken;
   }
 
  private:
