@@ -92,6 +92,11 @@ int worker_count(const Config& config) {
                                    : available_processors();
 }
 
+BatchParts batch_parts(const Config& config) {
+  return {.accumulate = config.engine.accumulate,
+          .shards = std::max<int64_t>(1, config.engine.shards)};
+}
+
 TrainingOptions training_options(const Config& config) {
   TrainingOptions options;
   options.steps = config.train.steps;
@@ -108,7 +113,7 @@ TrainingOptions training_options(const Config& config) {
                    .prometheus_port = static_cast<int>(config.log.prometheus_port)};
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.optimizer = optimizer_options(config);
-  options.accumulate = config.engine.accumulate;
+  options.parts = batch_parts(config);
   options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),

@@ -7,6 +7,7 @@ namespace fullbore {
 /// What of a configuration is the same for every kind of model.
 
 OptimizerOptions optimizer_options(const Config& config);
+BatchParts batch_parts(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
 TrainingOptions training_options(const Config& config);

@@ -5,6 +5,7 @@
 #include <future>
 #include <numeric>
 
+#include "fullbore/train/shard_count.h"
 #include "fullbore/train/step_function.h"
 
 namespace fullbore {
@@ -38,7 +39,7 @@ PlannedRun planned_run(const Config& config, const Workload& workload) {
     });
   }
   const Plan step = plan_of(
-      trace_training_step(loss, fields, optimizer_options(config), config.engine.accumulate).graph);
+      trace_training_step(loss, fields, optimizer_options(config), batch_parts(config)).graph);
   PlannedRun run;
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
@@ -53,8 +54,38 @@ PlannedRun planned_run(const Config& config, const Workload& workload) {
   return run;
 }
 
+namespace {
+
+int64_t shards_for(const Config& config, const Workload& workload) {
+  if (config.optim.noise_scale) return 1;
+  return shard_count(workload.loss(config), workload.shapes(config), config.engine.accumulate,
+                     worker_count(config));
+}
+
+}  // namespace
+
+// Shards are decided last, for they depend on the batch and never make a run fit; first, where nothing else is open, for
+// that is one plan less.
 FittedConfig fit_memory(const Config& config, const Workload& workload) {
-  return fit_memory(config, [&](const Config& each) { return planned_run(each, workload); });
+  const RunPlanner plan = [&](const Config& each) { return planned_run(each, workload); };
+  if (config.engine.shards > 0) return fit_memory(config, plan);
+  const int64_t budget = memory_budget_bytes(config);
+  const bool is_open = config.train.batch_size == 0 || config.engine.accumulate == 0;
+  Config sharded = config;
+  if (!is_open) {
+    sharded.engine.shards = shards_for(config, workload);
+    const PlannedRun run = plan(sharded);
+    if (run.bytes <= budget) return {sharded, run, {}};
+    if (sharded.engine.shards == 1) return fit_memory(sharded, plan);
+  }
+  sharded.engine.shards = 1;
+  FittedConfig fitted = fit_memory(sharded, plan);
+  sharded = fitted.config;
+  sharded.engine.shards = shards_for(sharded, workload);
+  if (sharded.engine.shards == 1) return fitted;
+  const PlannedRun run = plan(sharded);
+  if (run.bytes > budget) return fitted;
+  return {sharded, run, fitted.decisions};
 }
 
 }  // namespace fullbore

@@ -7,8 +7,8 @@ namespace fullbore {
 /// What a run would take: its largest step and evaluation.
 PlannedRun planned_run(const Config& config, const Workload& workload);
 
-/// fit_memory() by such plans. `decisions` are for the console: none where the configuration leaves
-/// nothing open and the run fits.
+/// fit_memory() by such plans, and engine.shards=auto: shard_count() of them if those fit, else one. `decisions` are
+/// for the console: none where the configuration leaves nothing of memory open and the run fits.
 FittedConfig fit_memory(const Config& config, const Workload& workload);
 
 }  // namespace fullbore

@@ -106,8 +106,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const LossFunction loss = workload.loss(config);
   if (arguments.parameters) {
     const OptimizerOptions optimizer = optimizer_options(config);
-    const TracedStep step = trace_training_step(loss, workload.shapes(config).front(), optimizer,
-                                                config.engine.accumulate);
+    const TracedStep step =
+        trace_training_step(loss, workload.shapes(config).front(), optimizer, batch_parts(config));
     fmt::print("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
     return ExitCode::kOk;
   }
@@ -117,8 +117,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.steps.push_back(plan_of(
         with_metrics(
-            trace_training_step(loss, shape, optimizer_options(config), config.engine.accumulate)
-                .graph,
+            trace_training_step(loss, shape, optimizer_options(config), batch_parts(config)).graph,
             metrics_level(config.log.metrics)),
         options, workers));
   const Plan& step = plans.steps[plans.largest()];

@@ -75,6 +75,12 @@ class ConfigBuilder {
                    "train.batch_size", "cannot be solved together with", "engine.accumulate");
     check_together(!config_.optim.noise_scale || config_.engine.accumulate == 1,
                    "optim.noise_scale", "does not go with", "engine.accumulate");
+    const int64_t shards = std::max<int64_t>(1, config_.engine.shards);
+    check_together(
+        config_.train.batch_size % (shards * std::max<int64_t>(1, config_.engine.accumulate)) == 0,
+        "train.batch_size", "is not a multiple of engine.accumulate times", "engine.shards");
+    check_together(!config_.optim.noise_scale || shards == 1, "optim.noise_scale",
+                   "does not go with", "engine.shards");
     check_memory_budget();
     check_groups();
     check_batching();
@@ -175,6 +181,8 @@ class ConfigBuilder {
                    "needs batches of tracks, not of", "data.batching");
     check_together(data.initial_state == "zero" || config_.engine.accumulate == 1,
                    "data.initial_state", "does not go with", "engine.accumulate");
+    check_together(data.initial_state == "zero" || config_.engine.shards <= 1, "data.initial_state",
+                   "does not go with", "engine.shards");
   }
 
   void check_peptide() const {

@@ -181,6 +181,7 @@ struct Config {
     std::string precision = "fp32";
     std::vector<std::string> fp32_modules;
     int64_t accumulate = 1;  ///< 0: auto
+    int64_t shards = 0;      ///< 0: auto
     double loss_scale = 65536;
     double loss_scale_growth = 2;
     double loss_scale_backoff = 0.5;

@@ -232,6 +232,13 @@ std::vector<ConfigField> common_fields() {
        "equal parts in which a batch goes through the model, for less memory; auto: as few as fit",
        false,
        true},
+      {FB_KEY(engine, shards),
+       {1, 1024},
+       {},
+       "equal parts that go side by side, each by a crew of workers; auto: one per worker if it "
+       "pays",
+       false,
+       true},
       {FB_KEY(engine, loss_scale),
        {1, 16777216},
        {},

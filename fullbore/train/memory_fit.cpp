@@ -101,9 +101,11 @@ class Fitting {
            std::find(ways.begin(), ways.end(), "recompute") != ways.end();
   }
 
+  static int64_t shards(const Config& config) { return std::max<int64_t>(1, config.engine.shards); }
+
   // Every batch is a multiple of it: parts are equal, and the noise scale compares halves.
   static int64_t batch_unit(const Config& config) {
-    return config.engine.accumulate * (config.optim.noise_scale ? 2 : 1);
+    return config.engine.accumulate * shards(config) * (config.optim.noise_scale ? 2 : 1);
   }
 
   FittedConfig solve_parts() {
@@ -126,7 +128,7 @@ class Fitting {
     if (config.optim.noise_scale) return std::nullopt;
     const Config before = config;
     for (int64_t parts = before.engine.accumulate + 1; parts <= rows; ++parts) {
-      if (rows % parts != 0) continue;
+      if (rows % (parts * shards(config)) != 0) continue;
       config.engine.accumulate = parts;
       const PlannedRun run = plan_(config);
       if (fits(run)) return run;

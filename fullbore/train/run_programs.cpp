@@ -9,8 +9,7 @@ namespace fullbore {
 std::vector<TracedStep> trace_steps(const TrainingJob& job) {
   std::vector<TracedStep> steps;
   for (const std::vector<BatchField>& shape : job.training->shapes()) {
-    steps.push_back(
-        trace_training_step(job.loss, shape, job.options.optimizer, job.options.accumulate));
+    steps.push_back(trace_training_step(job.loss, shape, job.options.optimizer, job.options.parts));
     steps.back().graph = with_metrics(steps.back().graph, job.options.metrics);
   }
   return steps;

@@ -13,8 +13,12 @@
 namespace fullbore {
 namespace {
 
-// Whatever fit_memory() decides; parts last, for they depend on the batch.
-constexpr std::array kDecided = {"train.batch_size", "engine.recompute", "engine.accumulate"};
+constexpr const char* kShards = "engine.shards";
+// Whatever is decided at the start of a run; parts last, for they depend on the batch.
+constexpr std::array kDecided = {"train.batch_size", "engine.recompute", "engine.accumulate",
+                                 kShards};
+
+bool counts_parts(std::string_view key) { return key == "engine.accumulate" || key == kShards; }
 
 const ConfigField& field_of(const char* key) { return *find_config_field(key); }
 
@@ -56,11 +60,11 @@ ResumedConfig keep_settled(const Config& config, const SettledConfig& run) {
     const bool open = field_of(key).automatic && now == "auto";
     if (now != settled && !open && now != value_of(key, run.given)) continue;
     const Config changed = with_value_of(key, result.config, run.resolved);
-    const bool parts = key == std::string_view("engine.accumulate");
-    if (parts && now != settled && !is_valid(changed)) continue;
+    if (counts_parts(key) && now != settled && !is_valid(changed)) continue;
     result.config = changed;
     result.given = with_value_of(key, result.given, run.given);
-    if (now != settled)
+    // Shards are decided in every run: nobody needs to be told that they stay.
+    if (now != settled && !(open && key == kShards))
       result.decisions.push_back(
           fmt::format("{}={}: as the run has been so far, not {}", key, settled, now));
   }
@@ -77,8 +81,9 @@ ResumedConfig keep_settled(const Config& config, const SettledConfig& run) {
 }
 
 bool differs_in_settled(const Config& a, const Config& b) {
-  return std::any_of(kDecided.begin(), kDecided.end(),
-                     [&](const char* key) { return value_of(key, a) != value_of(key, b); });
+  return std::any_of(kDecided.begin(), kDecided.end(), [&](const char* key) {
+    return key != kShards && value_of(key, a) != value_of(key, b);
+  });
 }
 
 }  // namespace fullbore

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "fullbore/base/error.h"
-#include "fullbore/train/accumulation.h"
+#include "fullbore/train/batch_parts.h"
 
 namespace fullbore {
 namespace {
@@ -88,16 +88,18 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
 }  // namespace
 
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const OptimizerOptions& optimizer, int64_t accumulate) {
+                               const OptimizerOptions& optimizer, const BatchParts& parts) {
   Trace trace("train", true);
   Loss value{Tensor()};
   OptimizerResult update;
+  const bool is_cut = parts.accumulate > 1 || parts.shards > 1;
   if (optimizer.noise_scale) {
-    if (accumulate > 1)
-      throw UsageError("the gradient noise scale and accumulation do not go together yet");
+    if (is_cut)
+      throw UsageError(
+          "the gradient noise scale is of halves of a batch, which is not cut in other parts");
     update = optimize_by_halves(trace, loss, fields, optimizer, value);
-  } else if (accumulate > 1) {
-    update = optimize_in_parts(trace, loss, fields, accumulate, optimizer, value);
+  } else if (is_cut) {
+    update = optimize_in_parts(trace, loss, fields, parts, optimizer, value);
   } else {
     value = trace_loss(trace, loss, fields);
     update = optimize(trace, value.mean, optimizer);

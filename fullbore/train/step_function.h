@@ -56,14 +56,20 @@ struct TracedStep {
   std::vector<std::string> metrics = {};  ///< further results, f32 scalars, for the log
 };
 
+/// In how many equal parts a batch goes through the model.
+struct BatchParts {
+  int64_t accumulate = 1;  ///< one after another
+  int64_t shards = 1;      ///< each of those again, side by side
+};
+
 /// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
 /// `learning_rate`, `skipped` (1 where loss or gradient norm is not finite and nothing was updated,
 /// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names, the loss's own
 /// among them. With `noise_scale` every field that is no scalar must have the batch for its first axis, and an
 /// even one, for the loss is traced on each half; both must have as many predictions.
-/// `accumulate`: parts in which the batch goes through the model (accumulation.h).
+/// `parts`: see accumulation.h.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const OptimizerOptions& optimizer, int64_t accumulate = 1);
+                               const OptimizerOptions& optimizer, const BatchParts& parts = {});
 
 /// Whose loss an evaluation measures.
 enum class Weights : uint8_t {

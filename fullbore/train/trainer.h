@@ -29,7 +29,7 @@ struct TrainingOptions {
   MetricSinkOptions sinks = {};
   uint64_t seed = 1;  ///< of initial values and of random ops
   OptimizerOptions optimizer = {};
-  int64_t accumulate = 1;           ///< parts in which a batch goes through the model
+  BatchParts parts = {};
   Weights evaluate = Weights::raw;  ///< whose validation loss decides what is best
   CompileOptions compile = {};
   LoaderOptions loader = {};

@@ -39,7 +39,7 @@ struct Training {
   HybridConfig config = tiny();
   int64_t batch = 8;
   int64_t length = 24;
-  int64_t parts = 1;
+  BatchParts parts = {};
   OptimizerOptions optimizer = {.schedule = {"constant", 3e-3, 0, 10, 1}};
   CompileOptions compile = {};
 
@@ -130,7 +130,9 @@ double gradient_difference(const Training& a, const Training& b) {
 }
 
 TEST(HybridTraining, ABatchInPartsHasTheSameGradients) {
-  EXPECT_LE(gradient_difference({}, {.parts = 2}), 1e-6);
+  EXPECT_LE(gradient_difference({}, {.parts = {.accumulate = 2}}), 1e-6);
+  EXPECT_LE(gradient_difference({}, {.parts = {.shards = 2}}), 1e-6);
+  EXPECT_LE(gradient_difference({}, {.parts = {.accumulate = 2, .shards = 4}}), 1e-6);
   EXPECT_GT(gradient_difference({}, {.length = 23}), 1e-3);
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fullbore/runtime/compile.h"
+#include "fullbore/train/step_function.h"
 
 namespace fullbore {
 
@@ -14,7 +15,7 @@ struct GptSteps {
 };
 
 /// Training steps of a GPT of two layers on batches of random tokens, in which rows have unequally many
-/// targets: the batch in `parts` parts, compiled with these options. Always the same batches.
-GptSteps gpt_steps(int steps, int64_t parts, const CompileOptions& options);
+/// targets: the batch in such parts, compiled with these options. Always the same batches.
+GptSteps gpt_steps(int steps, const BatchParts& parts, const CompileOptions& options);
 
 }  // namespace fullbore

@@ -27,7 +27,7 @@ struct Job {
   LanguageModelConfig model = kLarge;
   LanguageModelLossOptions loss = {.fused_head = FusedHead::on};
   bool weighted = false;
-  int64_t parts = 1;
+  BatchParts parts = {};
 
   std::vector<BatchField> fields() const {
     const Shape shape{kBatch, kContext};
@@ -200,11 +200,13 @@ TEST(GptFusedHead, AddsUpTheGradientInPlace) {
 
 // Within the loop over parts of a batch, too, loss and gradient are made at once.
 TEST(GptFusedHead, GoesWithAccumulation) {
-  Job job;
-  job.parts = 2;
-  expect_equal(learn(job, DType::f32), learn({}, DType::f32), 1e-5);
   const double whole = contraction_flops(plan_of(with({}, FusedHead::off).training()).graph);
-  EXPECT_NEAR(contraction_flops(plan_of(job.training()).graph), whole, 0.01 * whole);
+  for (const BatchParts& parts : {BatchParts{2, 1}, BatchParts{1, 2}}) {
+    Job job;
+    job.parts = parts;
+    expect_equal(learn(job, DType::f32), learn({}, DType::f32), 1e-5);
+    EXPECT_NEAR(contraction_flops(plan_of(job.training()).graph), whole, 0.01 * whole);
+  }
 }
 
 TEST(GptFusedHead, EvaluationMakesNoGradient) {

@@ -29,17 +29,19 @@ struct Switches {
     }
     options.recompute = coin() ? Recompute::full : Recompute::off;
     options.reuse_memory = coin();
-    parts = int64_t{1} << draws.below(3);
-    name += fmt::format("recompute {}, reuse {}, {} parts", static_cast<int>(options.recompute),
-                        options.reuse_memory, parts);
+    parts.accumulate = int64_t{1} << draws.below(3);
+    parts.shards = draws.below(2) == 0 ? 1 : 3;
+    name += fmt::format("recompute {}, reuse {}, {} parts in {} shards",
+                        static_cast<int>(options.recompute), options.reuse_memory, parts.accumulate,
+                        parts.shards);
   }
   CompileOptions options;
-  int64_t parts = 1;
+  BatchParts parts;
   std::string name;
 };
 
 TEST(Switches, AnySubsetLeavesTenStepsEqualToRounding) {
-  const GptSteps reference = gpt_steps(kSteps, 1, {});
+  const GptSteps reference = gpt_steps(kSteps, {}, {});
   ASSERT_EQ(reference.losses.size(), size_t{kSteps});
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     const Switches switches(seed);

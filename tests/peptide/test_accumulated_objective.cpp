@@ -88,7 +88,8 @@ std::map<std::string, Literal> ragged_batch(const std::vector<BatchField>& field
 }
 
 // One step of plain descent by 1: what the parameters change by is the gradient.
-std::map<std::string, Literal> step_of(const Variant& variant, int64_t parts, bool passes) {
+std::map<std::string, Literal> step_of(const Variant& variant, const BatchParts& parts,
+                                       bool passes) {
   const std::vector<BatchField> fields = spectrum_fields(kBatch, kPeaks, kSlots, true);
   OptimizerOptions options{.name = "sgd", .schedule = {"constant", 1, 0, 0, 1}};
   options.momentum = options.weight_decay = options.clip_norm = 0;
@@ -124,21 +125,23 @@ constexpr Variant kVariants[] = {
 class AccumulatedObjective : public ::testing::TestWithParam<Variant> {};
 
 TEST_P(AccumulatedObjective, IsThatOfTheWholeBatch) {
-  const std::map<std::string, Literal> whole = step_of(GetParam(), 1, false);
+  const std::map<std::string, Literal> whole = step_of(GetParam(), {}, false);
   EXPECT_GT(whole.at("spectrum_loss").at(0), 1e-4) << "nothing to be weighted";
   EXPECT_GT(whole.at("precursor_loss").at(0), 1e-3);
-  for (const int64_t parts : {2, 6}) {
-    SCOPED_TRACE(parts);
+  for (const BatchParts& parts : {BatchParts{2, 1}, BatchParts{6, 1}, BatchParts{2, 3}}) {
+    SCOPED_TRACE(parts.accumulate * parts.shards);
     expect_same(step_of(GetParam(), parts, false), whole, kRounding);
   }
-  expect_same(step_of(GetParam(), 3, true), whole, kRounding);
+  expect_same(step_of(GetParam(), {.accumulate = 3}, true), whole, kRounding);
+  expect_same(step_of(GetParam(), {.shards = 3}, true), whole, kRounding);
 }
 
 TEST_P(AccumulatedObjective, TakesTheWeightsOfItsTerms) {
   Variant slots_alone = GetParam();
   slots_alone.terms = false;
-  const double whole = step_of(GetParam(), 1, false).at("loss").at(0);
-  EXPECT_GT(std::abs(step_of(slots_alone, 3, false).at("loss").at(0) - whole), 1e-5);
+  const double whole = step_of(GetParam(), {}, false).at("loss").at(0);
+  EXPECT_GT(std::abs(step_of(slots_alone, {.accumulate = 3}, false).at("loss").at(0) - whole),
+            1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, AccumulatedObjective, ::testing::ValuesIn(kVariants));

@@ -192,6 +192,16 @@ const Refused kRefused[] = {
      "2}\ntrain: {batch_size: 4}",
      "data.initial_state noise (configs/x.yaml:2) does not go with engine.accumulate 2 "
      "(configs/x.yaml:3)"},
+    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: tracks}\nengine: {shards: "
+     "2}\ntrain: {batch_size: 4}",
+     "data.initial_state noise (configs/x.yaml:2) does not go with engine.shards 2 "
+     "(configs/x.yaml:3)"},
+    {"engine: {accumulate: 2, shards: 3}\ntrain: {batch_size: 8}",
+     "train.batch_size 8 (configs/x.yaml:2) is not a multiple of engine.accumulate times "
+     "engine.shards 3 (configs/x.yaml:1)"},
+    {"engine: {shards: 2}\noptim: {noise_scale: true}\ntrain: {batch_size: 8}",
+     "optim.noise_scale true (configs/x.yaml:2) does not go with engine.shards 2 "
+     "(configs/x.yaml:1)"},
     {"model: {name: hybrid, learned_state: true}",
      "model.learned_state true (configs/x.yaml:1) needs batches of tracks, not of data.batching "
      "windows (default)"},

@@ -165,6 +165,19 @@ TEST(FitMemory, PartsDivideTheRowsThatBatchesHave) {
   EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
 }
 
+TEST(FitMemory, PartsLeaveWholeShards) {
+  const auto planned = [](const Config& config) {
+    return PlannedRun{45 * kMiB / config.engine.accumulate, 1, 60};
+  };
+  Config config = config_of("16MiB", 60);
+  config.engine.accumulate = 0;
+  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
+  config.engine.shards = 4;  // 60 rows in 3 parts of 4 shards
+  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
+  config.engine.shards = 6;  // not in 3 or 4 parts of 6
+  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 5);
+}
+
 TEST(FitMemory, SolvesTheNumberOfParts) {
   MadeUpRuns runs;
   Config config = config_of("300MiB", 24);  // 10 sequences fit

@@ -32,6 +32,21 @@ TEST(SettledConfig, WhatIsAutoStaysAsTheRunHasIt) {
             config_of(8, 1));
 }
 
+// Another number of workers would cut the batch otherwise, and sum in another order.
+TEST(SettledConfig, ShardsStayWithoutAWord) {
+  Config resolved = config_of(24, 1);
+  resolved.engine.shards = 4;
+  const SettledConfig run{resolved, resolved};
+  const ResumedConfig resumed = keep_settled(config_of(24, 1), run);
+  EXPECT_EQ(resumed.config, resolved);
+  EXPECT_TRUE(resumed.decisions.empty());
+  EXPECT_FALSE(differs_in_settled(config_of(24, 1), resolved));
+  Config other = config_of(24, 1);
+  other.engine.shards = 2;
+  EXPECT_EQ(keep_settled(other, run).config.engine.shards, 2) << "asked for";
+  EXPECT_EQ(keep_settled(config_of(18, 1), run).config.engine.shards, 0) << "4 do not divide 18";
+}
+
 TEST(SettledConfig, WhatDegradedStaysSo) {
   const SettledConfig run{config_of(24, 1), config_of(24, 4, "auto")};
   const ResumedConfig resumed = keep_settled(run.given, run);

@@ -248,10 +248,10 @@ TEST(Streams, AreNotCutInPartsOfABatch) {
   const LossFunction loss = small_loss(InitialState::carry);
   const std::vector<BatchField> fields = Tracks(6).fields();
   try {
-    trace_training_step(loss, fields, optimizer(0.1), kTracks);
+    trace_training_step(loss, fields, optimizer(0.1), {.accumulate = kTracks});
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("accumulation: the model updates State"));
+    EXPECT_THAT(error.what(), HasSubstr("a batch in parts: the model updates State"));
   }
   OptimizerOptions halves = optimizer(0.1);
   halves.noise_scale = true;

@@ -1,5 +1,5 @@
 // A batch in parts is the whole batch: the same step, whatever the parts have to predict.
-#include "fullbore/train/accumulation.h"
+#include "fullbore/train/batch_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,13 +15,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRows = 6;
+constexpr int64_t kRows = 12;
 constexpr int64_t kWidth = 4;
 const std::vector<BatchField> kFields = {{"x", {DType::f32, {kRows, kWidth}}},
                                          {"y", {DType::f32, {kRows}}},
                                          {"counts", {DType::f32, {kRows}}}};
+const std::vector<BatchParts> kCuts = {{2, 1}, {3, 1}, {1, 2}, {1, 3}, {3, 2}};
 
-// Rows count for 0 to 5 predictions each; one matrix is used twice.
+// Rows count for 0 to 11 predictions each; one matrix is used twice.
 Loss ragged_error(Trace& trace, std::span<const Tensor> batch) {
   const Tensor matrix = trace.parameter("matrix", {kWidth, kWidth}, Initializer::normal(0.5));
   const Tensor hidden = tanh(matmul(tanh(matmul(batch[0], matrix)), matrix));
@@ -56,12 +57,13 @@ struct Trained {
   int64_t arena_bytes = 0;
 };
 
-Trained train(const LossFunction& loss, bool ragged, int64_t parts, double loss_scale = 0) {
+Trained train(const LossFunction& loss, bool ragged, const BatchParts& parts, double loss_scale = 0,
+              int workers = 2) {
   OptimizerOptions options{.name = "muon", .schedule = {"constant", 0.1, 0, 0, 1}};
   options.loss_scaling.initial = loss_scale;
   const TracedStep step = trace_training_step(loss, kFields, options, parts);
   State state = initial_state(step, 7);
-  Team team(2);
+  Team team(workers);
   Program program = Program::compile(step.graph, state, team);
   Trained result;
   for (uint64_t position = 0; position < 5; ++position) {
@@ -84,30 +86,44 @@ void expect_same(const Trained& parts, const Trained& whole) {
     EXPECT_NEAR(parts.matrix[i], whole.matrix[i], 2e-5);
 }
 
-TEST(Accumulation, OfRaggedPartsIsTheStepOfTheWholeBatch) {
-  const Trained whole = train(ragged_error, true, 1);
-  for (const int64_t parts : {2, 3}) expect_same(train(ragged_error, true, parts), whole);
+TEST(BatchParts, OfRaggedPartsIsTheStepOfTheWholeBatch) {
+  const Trained whole = train(ragged_error, true, {});
+  for (const BatchParts& parts : kCuts) expect_same(train(ragged_error, true, parts), whole);
 }
 
 // Row 0 predicts nothing: a part of it alone is not finite, and no batch should be cut so.
-TEST(Accumulation, OfPartsThatCountAlikeNeedsNoCounts) {
-  const Trained whole = train(even_error, false, 1);
-  for (const int64_t parts : {2, 3, 6}) expect_same(train(even_error, false, parts), whole);
+TEST(BatchParts, OfPartsThatCountAlikeNeedsNoCounts) {
+  const Trained whole = train(even_error, false, {});
+  for (const BatchParts& parts : kCuts) expect_same(train(even_error, false, parts), whole);
+  expect_same(train(even_error, false, {.accumulate = 12}), whole);
+  expect_same(train(even_error, false, {.shards = 12}), whole);
 }
 
-TEST(Accumulation, AndLossScalingGoTogether) {
-  const Trained whole = train(ragged_error, true, 1);
-  expect_same(train(ragged_error, true, 3, 1024), whole);
+// Nor does it matter that a crew makes several shards, or several workers one.
+TEST(BatchParts, ShardsHaveTheSameBitsOnAnyNumberOfWorkers) {
+  for (const BatchParts& parts : std::vector<BatchParts>{{1, 3}, {3, 2}}) {
+    const Trained one = train(ragged_error, true, parts, 0, 1);
+    for (const int workers : {2, 3, 4, 7}) {
+      const Trained many = train(ragged_error, true, parts, 0, workers);
+      EXPECT_EQ(many.losses, one.losses) << workers;
+      EXPECT_EQ(many.matrix, one.matrix) << workers;
+    }
+  }
 }
 
-TEST(Accumulation, DrawsAnewForEachPart) {
+TEST(BatchParts, AndLossScalingGoTogether) {
+  const Trained whole = train(ragged_error, true, {});
+  for (const BatchParts& parts : kCuts) expect_same(train(ragged_error, true, parts, 1024), whole);
+}
+
+TEST(BatchParts, DrawsAnewForEachPart) {
   const LossFunction noise = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor weight = trace.parameter("weight", {kWidth}, Initializer::ones());
     const Tensor draws =
         random_uniform(trace.random(), {DType::f32, {batch[0].dim(0), kWidth}}) * weight;
     return reduce_mean(draws, {0, 1});
   };
-  const auto first_loss = [&](const std::vector<BatchField>& fields, int64_t parts) {
+  const auto first_loss = [&](const std::vector<BatchField>& fields, const BatchParts& parts) {
     const TracedStep step = trace_training_step(noise, fields, {}, parts);
     State state = initial_state(step, 7);
     Team team(1);
@@ -117,13 +133,17 @@ TEST(Accumulation, DrawsAnewForEachPart) {
     program.run(pointers);
     return program.scalar("loss");
   };
-  const double part = first_loss({{"x", {DType::f32, {3, kWidth}}}}, 1);
-  const double both = first_loss({{"x", {DType::f32, {6, kWidth}}}}, 2);
-  EXPECT_GT(std::abs(both - part), 1e-4) << "the second part drew what the first one had drawn";
+  const std::vector<BatchField> one = {{"x", {DType::f32, {1, kWidth}}}};
+  const std::vector<BatchField> six = {{"x", {DType::f32, {6, kWidth}}}};
+  const double part = first_loss(one, {});
+  for (const BatchParts& parts : std::vector<BatchParts>{{6, 1}, {1, 6}, {3, 2}, {2, 3}})
+    EXPECT_GT(std::abs(first_loss(six, parts) - part), 1e-4)
+        << "all parts drew what the first one had drawn";
+  EXPECT_EQ(first_loss(six, {2, 3}), first_loss(six, {6, 1})) << "parts are counted alike";
 }
 
 // Terms of unequal weights, one of which is told by draws: counted ahead, it must be of the same ones.
-TEST(Accumulation, WeighsEachTermByItsOwnCount) {
+TEST(BatchParts, WeighsEachTermByItsOwnCount) {
   const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Loss rows = ragged_error(trace, batch);
     const Tensor weight = trace.parameter("weight", {64}, Initializer::ones());
@@ -136,8 +156,8 @@ TEST(Accumulation, WeighsEachTermByItsOwnCount) {
     both.terms = {{rows.mean, rows.predictions}, {ones, count}};
     return both;
   };
-  const Trained rows = train(ragged_error, true, 1);
-  for (const int64_t parts : {2, 3}) {
+  const Trained rows = train(ragged_error, true, {});
+  for (const BatchParts& parts : kCuts) {
     const Trained both = train(loss, true, parts);
     for (size_t i = 0; i < rows.losses.size(); ++i)
       EXPECT_NEAR(both.losses[i], rows.losses[i] + 1, 1e-5) << "step " << i;
@@ -147,7 +167,7 @@ TEST(Accumulation, WeighsEachTermByItsOwnCount) {
 }
 
 std::string refusal(const LossFunction& loss, const std::vector<BatchField>& fields,
-                    int64_t parts) {
+                    const BatchParts& parts) {
   try {
     trace_training_step(loss, fields, {}, parts);
   } catch (const UsageError& error) {
@@ -156,32 +176,34 @@ std::string refusal(const LossFunction& loss, const std::vector<BatchField>& fie
   return "accepted";
 }
 
-TEST(Accumulation, RefusesWhatItCannotCut) {
+TEST(BatchParts, RefusesWhatItCannotCut) {
   EXPECT_THAT(
-      refusal(ragged_error, kFields, 4),
-      HasSubstr("needs a batch of a multiple of as many rows, along the first axis of every "
-                "field; 'x' is f32[6,4]"));
+      refusal(ragged_error, kFields, {4, 2}),
+      HasSubstr("a batch in 8 parts must have a multiple of as many rows, along the first axis of "
+                "every field; 'x' is f32[12,4]"));
   std::vector<BatchField> fields = kFields;
   fields.push_back({"temperature", {DType::f32, {3}}});
-  EXPECT_THAT(refusal(ragged_error, fields, 2), HasSubstr("'temperature' is f32[3]"));
+  EXPECT_THAT(refusal(ragged_error, fields, {2, 1}), HasSubstr("'temperature' is f32[3]"));
   const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
     const Loss loss = ragged_error(trace, batch);
     trace.update(sum, sum + loss.mean);
     return loss;
   };
-  EXPECT_THAT(refusal(stream, kFields, 2),
-              HasSubstr("updates State or reports results of its own"));
+  for (const BatchParts& parts : kCuts)
+    EXPECT_THAT(refusal(stream, kFields, parts),
+                HasSubstr("updates State or reports results of its own"));
   const LossFunction vector_term = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     Loss loss = ragged_error(trace, batch);
     loss.terms = {{loss.mean, batch[2]}};
     return loss;
   };
-  EXPECT_THAT(refusal(vector_term, kFields, 2),
-              HasSubstr("mean and weight of a loss's term must be scalars, this is f32[3]"));
+  EXPECT_THAT(refusal(vector_term, kFields, {2, 1}),
+              HasSubstr("mean and weight of a loss's term must be scalars, this is f32[6]"));
   OptimizerOptions noise_scale;
   noise_scale.noise_scale = true;
-  EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, 2), UsageError);
+  for (const BatchParts& parts : kCuts)
+    EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, parts), UsageError);
 }
 
 }  // namespace

@@ -1,0 +1,232 @@
+#include "fullbore/train/batch_parts.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/autodiff/backward.h"
+#include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+
+namespace fullbore {
+namespace {
+
+std::vector<BatchField> part_fields(const std::vector<BatchField>& fields,
+                                    const BatchParts& counts) {
+  std::vector<BatchField> result = fields;
+  const int64_t parts = counts.accumulate * counts.shards;
+  const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
+  for (BatchField& field : result) {
+    const Shape& shape = field.type.shape;
+    if (shape.rank() == 0) continue;  // of every part
+    if (shape[0] != rows || rows == 0 || rows % parts != 0)
+      throw UsageError(
+          fmt::format("a batch in {} parts must have a multiple of as many rows, along the first "
+                      "axis of every field; '{}' is {}",
+                      parts, field.name, field.type.text()));
+    field.type.shape = shape.slice(1, shape.rank()).inserted(0, rows / parts);
+  }
+  return result;
+}
+
+/// What the sums over parts begin with must be there before a loop's body asks for the parameters: the model
+/// is traced once for these alone.
+struct Rehearsal {
+  size_t terms = 0;  ///< of the loss
+  bool counted = false;
+  std::vector<std::string> metrics;
+};
+
+Rehearsal declare_state(Trace& trace, const LossFunction& loss,
+                        const std::vector<BatchField>& fields) {
+  Trace rehearsal("rehearsal", trace.training());
+  std::vector<Tensor> batch;
+  for (const BatchField& field : fields) batch.push_back(rehearsal.batch(field.name, field.type));
+  const Loss value = checked_loss(loss(rehearsal, batch));
+  Rehearsal result{value.terms.size(), value.predictions.valid(), {}};
+  for (const Metric& metric : value.metrics) result.metrics.push_back(metric.name);
+  if (rehearsal.has_outputs() || !value.carried.empty())
+    throw UsageError(
+        "a batch in parts: the model updates State or reports results of its own, which a part "
+        "has no place for");
+  const Graph& graph = rehearsal.builder().graph();
+  for (const Graph::Input& input : graph.inputs())
+    if (is_state(input.role))
+      trace.state(input.name, input.role, graph.type(input.value),
+                  rehearsal.initializers().at(input.name));
+  return result;
+}
+
+/// The batch's tensors: those cut in parts, and scalars, which every part has.
+struct CutBatch {
+  std::vector<Tensor> parts;    ///< [accumulate,] [shards,] ..., where there are several
+  std::vector<Tensor> scalars;  ///< invalid where the field is cut
+};
+
+CutBatch cut(Trace& trace, const std::vector<BatchField>& fields,
+             const std::vector<BatchField>& parts, const BatchParts& counts) {
+  CutBatch result;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const Tensor whole = trace.batch(fields[i].name, fields[i].type);
+    const bool scalar = whole.rank() == 0;
+    result.scalars.push_back(scalar ? whole : Tensor());
+    if (scalar) continue;
+    Shape shape = parts[i].type.shape;
+    if (counts.shards > 1) shape = shape.inserted(0, counts.shards);
+    if (counts.accumulate > 1) shape = shape.inserted(0, counts.accumulate);
+    result.parts.push_back(reshape(whole, shape));
+  }
+  return result;
+}
+
+std::vector<Tensor> part_of(const CutBatch& batch, const std::vector<Tensor>& slices) {
+  std::vector<Tensor> part;
+  size_t next = 0;
+  for (const Tensor& scalar : batch.scalars)
+    part.push_back(scalar.valid() ? scalar : slices[next++]);
+  return part;
+}
+
+// In their order, by additions that go into the kernels that read the sum.
+Tensor sum_of_rows(Tensor rows) {
+  const Shape shape = rows.shape().without(0);
+  Tensor sum;
+  for (int64_t i = 0; i < rows.dim(0); ++i) {
+    const Tensor row = reshape(slice(rows, 0, i, i + 1), shape);
+    sum = sum.valid() ? sum + row : row;
+  }
+  return sum;
+}
+
+/// What of_part makes of each part of a batch, summed. zeros: of the same types.
+template <class OfPart>
+std::vector<Tensor> sum_over_parts(Trace& trace, const CutBatch& batch, const BatchParts& parts,
+                                   const std::vector<Tensor>& zeros, const OfPart& of_part) {
+  const auto over_shards = [&](GraphBuilder& builder, const std::vector<Tensor>& slices) {
+    if (parts.shards == 1) return of_part(part_of(batch, slices));
+    const LoopResult each = loop(builder, {}, slices, {.trips = parts.shards, .parallel = true},
+                                 [&](const LoopBody& body) {
+                                   const TripScope trip(trace, body.index, parts.shards);
+                                   LoopStep step;
+                                   step.stacked = of_part(part_of(batch, body.slices));
+                                   return step;
+                                 });
+    std::vector<Tensor> sums;
+    for (const Tensor& rows : each.stacked) sums.push_back(sum_of_rows(rows));
+    return sums;
+  };
+  if (parts.accumulate == 1) return over_shards(trace.builder(), batch.parts);
+  return loop(trace.builder(), zeros, batch.parts, {.trips = parts.accumulate},
+              [&](const LoopBody& body) {
+                const TripScope trip(trace, body.index, parts.accumulate);
+                const std::vector<Tensor> values = over_shards(body.index.builder(), body.slices);
+                LoopStep next;
+                for (size_t i = 0; i < values.size(); ++i)
+                  next.carried.push_back(body.carried[i] + values[i]);
+                return next;
+              })
+      .carried;
+}
+
+Tensor f32_scalar(Trace& trace, double value) {
+  return full(trace.builder(), {DType::f32, {}}, value);
+}
+
+// 0 / 0 is no mean, but not to be NaN either.
+Tensor mean_of(Tensor sum, Tensor weight) {
+  return sum / select(greater(weight, 0.0), weight, 1.0);
+}
+
+// Of how many each term is the mean in the whole batch. All of the model that the counts do not need is dead code.
+std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const CutBatch& batch,
+                                const BatchParts& parts, size_t terms) {
+  if (terms == 0) return {};
+  const int64_t sites = trace.draw_sites();
+  const std::vector<Tensor> zeros(terms, f32_scalar(trace, 0));
+  const std::vector<Tensor> sums =
+      sum_over_parts(trace, batch, parts, zeros, [&](const std::vector<Tensor>& each) {
+        const Loss part = checked_loss(loss(trace, each));
+        FB_CHECK(part.terms.size() == terms, "{} and {} terms", part.terms.size(), terms);
+        std::vector<Tensor> weights;
+        for (const LossTerm& term : part.terms) weights.push_back(cast(term.weight, DType::f32));
+        return weights;
+      });
+  trace.repeat_draws(sites);  // what is counted is what the gradients are of
+  return sums;
+}
+
+// What a part adds to the loss of the whole batch, or, without terms, to its sum.
+Tensor contribution(const Loss& part, const std::vector<Tensor>& counts, Tensor predictions) {
+  if (counts.empty()) return cast(part.mean, DType::f32) * predictions;
+  Tensor sum;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const Tensor share = mean_of(cast(part.terms[i].weight, DType::f32), counts[i]);
+    const Tensor own = cast(part.terms[i].mean, DType::f32) * share;
+    sum = sum.valid() ? sum + own : own;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Loss checked_loss(Loss loss) {
+  if (loss.mean.rank() != 0 || !is_floating(loss.mean.dtype()))
+    throw UsageError(fmt::format("a step's loss must be a floating scalar, this is {}",
+                                 loss.mean.type().text()));
+  if (loss.predictions.valid() && loss.predictions.rank() != 0)
+    throw UsageError(fmt::format("the number of a loss's predictions must be a scalar, this is {}",
+                                 loss.predictions.type().text()));
+  for (const LossTerm& term : loss.terms)
+    for (const Tensor& scalar : {term.mean, term.weight})
+      if (scalar.rank() != 0)
+        throw UsageError(fmt::format("mean and weight of a loss's term must be scalars, this is {}",
+                                     scalar.type().text()));
+  return loss;
+}
+
+OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
+                                  const std::vector<BatchField>& fields, const BatchParts& parts,
+                                  const OptimizerOptions& options, Loss& whole) {
+  const std::vector<BatchField> each = part_fields(fields, parts);
+  const Rehearsal rehearsal = declare_state(trace, loss, each);
+  const CutBatch batch = cut(trace, fields, each, parts);
+  const std::vector<Tensor> counts = count_terms(trace, loss, batch, parts, rehearsal.terms);
+  const auto differentiate = [&](Tensor scale) {
+    std::vector<Tensor> parameters;
+    std::vector<Tensor> zeros;
+    for (const Trace::Parameter& parameter : trace.parameters()) {
+      parameters.push_back(parameter.tensor);
+      zeros.push_back(zeros_like(parameter.tensor));
+    }
+    const size_t count = parameters.size();
+    const Tensor one = f32_scalar(trace, 1);
+    // Loss and predictions, and of each metric the sum and of how many it is.
+    zeros.insert(zeros.end(), 2 + 2 * rehearsal.metrics.size(), f32_scalar(trace, 0));
+    const std::vector<Tensor> sums =
+        sum_over_parts(trace, batch, parts, zeros, [&](const std::vector<Tensor>& rows) {
+          const Loss part = checked_loss(loss(trace, rows));
+          const Tensor weight = rehearsal.counted ? cast(part.predictions, DType::f32) : one;
+          const Tensor sum = contribution(part, counts, weight);
+          std::vector<Tensor> values = gradient(scale.valid() ? sum * scale : sum, parameters);
+          values.insert(values.end(), {sum, weight});
+          for (const Metric& metric : part.metrics) {
+            const Tensor own = metric.weight.valid() ? cast(metric.weight, DType::f32) : weight;
+            values.insert(values.end(), {cast(metric.mean, DType::f32) * own, own});
+          }
+          return values;
+        });
+    const Tensor predictions = sums[count + 1];
+    const auto of_batch = [&](Tensor sum) { return counts.empty() ? sum / predictions : sum; };
+    whole.mean = of_batch(sums[count]);
+    if (rehearsal.counted) whole.predictions = predictions;
+    for (size_t i = 0; i < rehearsal.metrics.size(); ++i) {
+      const Tensor weight = sums[count + 3 + 2 * i];
+      whole.metrics.push_back(
+          {rehearsal.metrics[i], mean_of(sums[count + 2 + 2 * i], weight), weight});
+    }
+    ScaledGradients result{whole.mean, {}};
+    for (size_t i = 0; i < count; ++i) result.gradients.push_back(of_batch(sums[i]));
+    return result;
+  };
+  return optimize_gradients(trace, differentiate, options);
+}
+
+}  // namespace fullbore

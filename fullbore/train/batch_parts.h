@@ -1,0 +1,32 @@
+#pragma once
+#include <vector>
+
+#include "fullbore/train/step_function.h"
+
+namespace fullbore {
+
+/// A training step whose batch goes through the model in equal parts. Gradients are summed in f32, in the order of the
+/// parts, and counted by predictions, so that the step is that of the whole batch to rounding, however unequally the
+/// parts' predictions are spread. Random draws differ from part to part.
+///
+/// `accumulate` parts go one after another, a loop around forward and backward pass that carries the sums: the
+/// activations of one part are all that is ever kept. Each of them goes in `shards` side by side, a parallel loop
+/// (ir/loop.h) that stacks what they add: crews of workers take a shard each from its first launch to its last
+/// gradient, so that they neither wait for one another nor read what another has written until the sums, and their
+/// values stay in caches of their own. The bits depend on the number of shards, not on that of workers.
+///
+/// A loss of terms that are means of different things (Loss::terms) is weighted term by term. What each is the mean
+/// of in the whole batch is counted by a loop of its own, ahead. Where the batch alone decides it (slots, spectra),
+/// that is next to nothing; where it takes predictions (matched ions), it is another forward pass.
+///
+/// Every field's first axis must be the batch, a multiple of all parts: UsageError. So it is if the model
+/// updates State of its own (recurrent streams), which goes from batch to batch, not from part to part.
+/// Sets `whole` to the loss of the batch.
+OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
+                                  const std::vector<BatchField>& fields, const BatchParts& parts,
+                                  const OptimizerOptions& options, Loss& whole);
+
+/// Checks what a LossFunction has returned; UsageError.
+Loss checked_loss(Loss loss);
+
+}  // namespace fullbore

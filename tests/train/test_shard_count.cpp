@@ -1,0 +1,77 @@
+// How many shards a batch is cut into where nobody says.
+#include "fullbore/train/shard_count.h"
+
+#include <gtest/gtest.h>
+
+#include "fullbore/ops/ops.h"
+
+namespace fullbore {
+namespace {
+
+constexpr int64_t kRows = 4800, kWidth = 8;
+
+std::vector<BatchField> fields_of(int64_t rows) {
+  return {{"x", {DType::f32, {rows, kWidth}}}, {"y", {DType::f32, {rows}}}};
+}
+
+Loss squared_error(Trace& trace, std::span<const Tensor> batch) {
+  const Tensor matrix = trace.parameter("matrix", {kWidth, kWidth}, Initializer::normal(0.5));
+  const Tensor error = reduce_sum(matmul(batch[0], matrix), {1}) - batch[1];
+  return reduce_mean(error * error, {0});
+}
+
+int64_t count(const LossFunction& loss, const std::vector<BatchField>& fields, int64_t parts,
+              int workers) {
+  return shard_count(loss, {fields}, parts, workers);
+}
+
+TEST(ShardCount, IsOneForEachWorkerIfTheRowsGoRound) {
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 1), 1);
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 2), 2);
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 8), 8);
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 36), 12) << "what divides both";
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 7), 1);
+  EXPECT_EQ(count(squared_error, fields_of(kRows + 1), 1, 2), 1);
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 3, 16), 16) << "of 1600 rows each";
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 7, 2), 1) << "is refused elsewhere";
+  // Every shape of batch must be cut alike.
+  EXPECT_EQ(shard_count(squared_error, {fields_of(kRows), fields_of(1100)}, 1, 8), 4);
+}
+
+TEST(ShardCount, LooksAtWhatAShardDoesWithTheParameters) {
+  EXPECT_EQ(count(squared_error, fields_of(400), 1, 2), 2);
+  EXPECT_EQ(count(squared_error, fields_of(100), 1, 2), 1) << "50 rows of two flops each";
+  EXPECT_EQ(count(squared_error, fields_of(400), 4, 2), 1) << "in parts, too";
+}
+
+TEST(ShardCount, IsOneWhereABatchCannotBeCut) {
+  std::vector<BatchField> fields = fields_of(kRows);
+  fields.push_back({"temperature", {DType::f32, {}}});
+  EXPECT_EQ(count(squared_error, fields, 1, 2), 2) << "a number is every part's";
+  fields.back() = {"names", {DType::f32, {3}}};
+  EXPECT_EQ(count(squared_error, fields, 1, 2), 1);
+  const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
+    Loss loss = squared_error(trace, batch);
+    loss.carried = {{sum, sum + loss.mean}};
+    return loss;
+  };
+  EXPECT_EQ(count(stream, fields_of(kRows), 1, 2), 1);
+}
+
+TEST(ShardCount, IsOneWherePredictionsAreCounted) {
+  const auto counted = [](bool by_predictions) {
+    return [=](Trace& trace, std::span<const Tensor> batch) -> Loss {
+      Loss loss = squared_error(trace, batch);
+      const Tensor matrix = trace.parameter("matrix", {kWidth, kWidth}, Initializer::normal(0.5));
+      const Tensor told = by_predictions ? reduce_sum(matmul(batch[0], matrix), {1}) : batch[1];
+      loss.terms = {{loss.mean, reduce_sum(cast(greater(told, 0.0), DType::f32), {0})}};
+      return loss;
+    };
+  };
+  EXPECT_EQ(count(counted(false), fields_of(kRows), 1, 2), 2);
+  EXPECT_EQ(count(counted(true), fields_of(kRows), 1, 2), 1);
+}
+
+}  // namespace
+}  // namespace fullbore
