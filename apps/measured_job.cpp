@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "apps/job_options.h"
 #include "apps/memory_plan.h"
 #include "apps/workload.h"
 #include "fullbore/base/files.h"
@@ -49,7 +50,9 @@ double peak_flops(const Config& config, const MachinePeaks& peaks) {
 
 std::string job_text(const Config& config, const std::string& batch, int64_t parameters,
                      int threads) {
-  return fmt::format("{}, {} parameters, {}, {}, {} thread{}", config.model.name, parameters, batch,
+  const int64_t shards = batch_parts(config).shards;
+  return fmt::format("{}, {} parameters, {}{}, {}, {} thread{}", config.model.name, parameters,
+                     batch, shards > 1 ? fmt::format(" in {} shards", shards) : "",
                      config.engine.precision, threads, threads == 1 ? "" : "s");
 }
 

@@ -12,14 +12,28 @@
 namespace fullbore {
 namespace {
 
-std::vector<const Buffer*> arena_buffers(const Plan& plan) {
-  std::vector<const Buffer*> buffers;
-  for (const Buffer& buffer : plan.buffers)
-    if (buffer.space == Space::arena && buffer.bytes > 0) buffers.push_back(&buffer);
-  std::stable_sort(buffers.begin(), buffers.end(), [](const Buffer* a, const Buffer* b) {
-    return a->first != b->first ? a->first < b->first : a->offset < b->offset;
+/// A buffer in the arena, or of each crew of a parallel loop.
+struct Place {
+  const Buffer* buffer = nullptr;
+  int64_t offset = 0;  ///< in the arena, of the first crew's
+  int64_t copies = 1;
+};
+
+// The memory that crews have is told by what lies in it.
+std::vector<Place> places(const Plan& plan) {
+  std::vector<Place> found;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.bytes == 0 || buffer.crews > 0) continue;
+    if (buffer.space == Space::arena) found.push_back({&buffer, buffer.offset, 1});
+    if (buffer.space != Space::crew) continue;
+    const Buffer& memory = plan.buffers[static_cast<size_t>(buffer.base)];
+    found.push_back({&buffer, memory.offset + buffer.offset, memory.crews});
+  }
+  std::ranges::stable_sort(found, [](const Place& a, const Place& b) {
+    return a.buffer->first != b.buffer->first ? a.buffer->first < b.buffer->first
+                                              : a.offset < b.offset;
   });
-  return buffers;
+  return found;
 }
 
 // Every launch has its column; a buffer that lives has at least one.
@@ -36,13 +50,14 @@ std::string bar(const Buffer& buffer, int launches, int columns) {
 }  // namespace
 
 std::vector<int64_t> live_bytes(const Plan& plan) {
-  const std::vector<const Buffer*> buffers = arena_buffers(plan);
+  const std::vector<Place> all = places(plan);
   int launches = 0;
-  for (const Buffer* buffer : buffers) launches = std::max(launches, buffer->last + 1);
+  for (const Place& each : all) launches = std::max(launches, each.buffer->last + 1);
   std::vector<int64_t> changes(static_cast<size_t>(launches) + 1, 0);
-  for (const Buffer* buffer : buffers) {
-    changes[static_cast<size_t>(buffer->first)] += aligned_bytes(buffer->bytes);
-    changes[static_cast<size_t>(buffer->last) + 1] -= aligned_bytes(buffer->bytes);
+  for (const Place& each : all) {
+    const int64_t bytes = each.copies * aligned_bytes(each.buffer->bytes);
+    changes[static_cast<size_t>(each.buffer->first)] += bytes;
+    changes[static_cast<size_t>(each.buffer->last) + 1] -= bytes;
   }
   for (size_t i = 1; i < changes.size(); ++i) changes[i] += changes[i - 1];
   changes.pop_back();
@@ -60,10 +75,13 @@ std::string timeline_text(const Plan& plan, int columns) {
                   bytes_text(static_cast<double>(plan.arena_bytes)), live.empty() ? 0 : *peak,
                   peak - live.begin());
   text += fmt::format("{:>10} {:>9} {:>4} {:>4}\n", "offset", "size", "from", "to");
-  for (const Buffer* buffer : arena_buffers(plan))
-    text += fmt::format("{:>10} {:>9} {:>4} {:>4} |{}| {}\n", buffer->offset,
-                        bytes_text(static_cast<double>(buffer->bytes)), buffer->first, buffer->last,
-                        bar(*buffer, launches, columns), buffer->what);
+  for (const Place& each : places(plan)) {
+    const Buffer& buffer = *each.buffer;
+    text += fmt::format("{:>10} {:>9} {:>4} {:>4} |{}| {}{}\n", each.offset,
+                        bytes_text(static_cast<double>(buffer.bytes)), buffer.first, buffer.last,
+                        bar(buffer, launches, columns), buffer.what,
+                        each.copies > 1 ? fmt::format(" (of each of {} crews)", each.copies) : "");
+  }
   return text;
 }
 

@@ -61,6 +61,25 @@ TEST(Timeline, HasALinePerBufferWithItsBar) {
   EXPECT_EQ(bars, buffers);
 }
 
+TEST(Timeline, TellsWhatCrewsHaveEach) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 32, 32}});
+  const LoopResult rows =
+      loop(builder, {}, {x}, {.trips = 3, .parallel = true}, [](const LoopBody& body) {
+        const Tensor product = matmul(body.slices[0], body.slices[0]);
+        return LoopStep{.carried = {}, .stacked = {matmul(product, body.slices[0])}};
+      });
+  builder.output("sum", reduce_sum(rows.stacked[0], {0}));
+  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 3});
+  const std::string text = timeline_text(plan);
+  EXPECT_THAT(text, HasSubstr("matmul (of each of 3 crews)"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("memory of")));
+  const std::vector<int64_t> live = live_bytes(plan);
+  // Three products, the rows stacked of them, and three indices.
+  EXPECT_EQ(*std::max_element(live.begin(), live.end()), 6 * 32 * 32 * 4 + 3 * 64);
+  EXPECT_LE(*std::max_element(live.begin(), live.end()), plan.arena_bytes);
+}
+
 TEST(Timeline, OfAPlanWithoutAnArenaIsAHeading) {
   GraphBuilder builder("step");
   builder.output("y", tanh(builder.input("x", Role::batch, {DType::f32, {8}})));
