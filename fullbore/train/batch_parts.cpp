@@ -85,8 +85,11 @@ std::vector<Tensor> part_of(const CutBatch& batch, const std::vector<Tensor>& sl
   return part;
 }
 
-// In their order, by additions that go into the kernels that read the sum.
+// In their order: by additions, which go into the kernels that read the sum, unless there are so many that graphs
+// would grow long.
 Tensor sum_of_rows(Tensor rows) {
+  constexpr int64_t kMostAdded = 8;
+  if (rows.dim(0) > kMostAdded) return reduce_sum(rows, {0});
   const Shape shape = rows.shape().without(0);
   Tensor sum;
   for (int64_t i = 0; i < rows.dim(0); ++i) {

@@ -44,6 +44,16 @@ TEST(ShardCount, LooksAtWhatAShardDoesWithTheParameters) {
   EXPECT_EQ(count(squared_error, fields_of(400), 4, 2), 1) << "in parts, too";
 }
 
+// Their gradients go through memory.
+TEST(ShardCount, AsksForMoreOfLargeModels) {
+  const LossFunction large = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor table = trace.parameter("table", {kWidth, 2 << 20}, Initializer::zeros());
+    return reduce_mean(matmul(batch[0], table), {0, 1});
+  };
+  EXPECT_EQ(count(large, fields_of(1 << 11), 1, 2), 1);
+  EXPECT_EQ(count(large, fields_of(1 << 12), 1, 2), 2);
+}
+
 TEST(ShardCount, IsOneWhereABatchCannotBeCut) {
   std::vector<BatchField> fields = fields_of(kRows);
   fields.push_back({"temperature", {DType::f32, {}}});
