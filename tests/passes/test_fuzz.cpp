@@ -208,14 +208,15 @@ TEST(Fuzz, OnlyWhatSumsDecideOnTheEdgeIsLeftAlone) {
 // The generator is worth its time: graphs hold what it promises.
 TEST(Fuzz, GraphsReachEveryKindOfOp) {
   std::map<std::string, int> seen;
-  int loops = 0, gradients = 0, gathered = 0, stacked = 0, packed = 0;
+  int loops = 0, parallel = 0, gradients = 0, gathered = 0, stacked = 0, packed = 0;
   Target packing;
   packing.packing = packs_all();
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
     const RandomGraph random = random_graph(seed);
     for (const Node& node : random.graph.nodes()) {
       ++seen[std::string(node.op->name)];
-      loops += node.op->name == "loop";
+      loops += is_loop(node);
+      parallel += is_loop(node) && LoopShape(node).parallel;
     }
     gradients += !random.graph.nodes().empty();
     const std::string after = print(run_pass("gather_products", random.graph, {}));
@@ -228,6 +229,7 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
     if (seen[std::string(op->name)] == 0) missing += " " + std::string(op->name);
   EXPECT_EQ(missing, "");
   EXPECT_GT(loops, 50);
+  EXPECT_GT(parallel, 10);
   EXPECT_GT(gathered, 20);
   EXPECT_GT(stacked, 2);
   EXPECT_GT(packed, 10);

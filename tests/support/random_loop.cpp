@@ -88,18 +88,20 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, siz
 
 std::vector<Tensor> run_loop(Workbench& bench) {
   if (!bench.options.loops) return {};
-  LoopOptions options{.trips = bench.below(5), .reverse = bench.chance(0.4)};
-  if (bench.chance(0.3)) {
+  LoopOptions options{
+      .trips = bench.below(5), .reverse = bench.chance(0.4), .parallel = bench.chance(0.25)};
+  const bool in_order = !options.parallel;  // carries, or does not know when it ends
+  if (in_order && bench.chance(0.3)) {
     Literal count({DType::i64, {}});
     count.integers()[0] = bench.below(7) - 1;
     options.count = bench.new_input(std::move(count));
   }
   std::vector<Tensor> carried, sliced;
-  for (int64_t i = 0; i < 1 + bench.below(3); ++i)
+  for (int64_t i = 0; in_order && i < 1 + bench.below(3); ++i)
     if (const auto value = bench.pick([](Tensor x) { return x.dtype() != DType::boolean; }))
       carried.push_back(bench.builder.import(*value));
   size_t recurrent = SIZE_MAX;
-  if (bench.chance(0.3)) {
+  if (in_order && bench.chance(0.3)) {
     recurrent = carried.size();
     options.trips = std::max<int64_t>(options.trips, 3);
     carried.push_back(adapt(bench.pick_floating(), {4 + bench.below(20), 2 + bench.below(6)}));
@@ -109,7 +111,8 @@ std::vector<Tensor> run_loop(Workbench& bench) {
     if (rows.type().elements() == 0) continue;
     sliced.push_back(bench.builder.import(adapt(rows, bench.shape(2).inserted(0, options.trips))));
   }
-  if (bench.chance(0.3)) {  // as it is for the gradient of a matrix that few rows of each trip meet
+  if (in_order &&
+      bench.chance(0.3)) {  // as it is for the gradient of a matrix that few rows of each trip meet
     const int64_t width = kWide + bench.below(4);
     carried.push_back(adapt(bench.pick_floating(), {width, 1 + bench.below(4)}));
     sliced.push_back(adapt(bench.pick_floating(), {options.trips, 1, width}));
@@ -117,10 +120,12 @@ std::vector<Tensor> run_loop(Workbench& bench) {
   if (std::any_of(sliced.begin(), sliced.end(),
                   [&](Tensor x) { return x.type().elements() > bench.options.most_elements; }))
     return {};
-  const bool until = bench.chance(0.3);
+  const bool until = in_order && bench.chance(0.3);
   const LoopResult result =
       loop(bench.builder, carried, sliced, options, [&](const LoopBody& body) {
-        return random_step(bench, body, carried.size(), recurrent, until);
+        LoopStep step = random_step(bench, body, carried.size(), recurrent, until);
+        if (options.parallel && step.stacked.empty()) step.stacked.push_back(body.index);
+        return step;
       });
   std::vector<Tensor> results = result.carried;
   results.insert(results.end(), result.stacked.begin(), result.stacked.end());
