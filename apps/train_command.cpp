@@ -157,8 +157,8 @@ without run.dir means the newest of them.
 data.batching=packed or buckets learns from documents (files, or lines of *.jsonl) one by one. What is
 longer than model.context, or the largest of data.buckets, is cut into pieces; nothing is left out.
 
-What is auto (train.batch_size, engine.accumulate, engine.shards) or changed by engine.degrade is settled once: --resume
-goes on with what config.resolved.yaml says, unless another value is given.
+What is auto (train.batch_size, engine.accumulate, engine.shards) or changed by engine.degrade is
+settled once: --resume goes on with what config.resolved.yaml says, unless another value is given.
 
 Ctrl-C, SIGTERM, SIGHUP, SIGUSR1: finish the step, save, exit with 75; a second Ctrl-C stops at once.
 
