@@ -24,6 +24,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/plan/launch_list.h"
 #include "fullbore/train/step_runner.h"
 
 namespace fullbore {
@@ -33,6 +34,14 @@ using Json = nlohmann::ordered_json;
 
 // What of a long text is shared: a draw from more would be no better.
 constexpr int64_t kMostSharedTokens = int64_t{1} << 24;
+
+// Of one step, those of all trips.
+int64_t launch_count(const Plan& plan) {
+  int64_t count = 0;
+  for (const PlannedLaunch& launch : launch_list(plan))
+    if (launch.step->kind != Step::Kind::loop) count += launch.times;
+  return count;
+}
 
 double clock_seconds(clockid_t clock) {
   timespec now = {};
@@ -226,7 +235,7 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
           {"first_step_seconds", first_step_done - started},
           {"start_seconds", spawned ? Json(since_spawn) : Json()},
           {"planned_peak_bytes", plan.peak_bytes()},
-          {"launches", plan.steps.size()},
+          {"launches", launch_count(plan)},
           {"step_flops", plan.flops},
           {"roofline_seconds", roofline_seconds(plan, machine.peaks)},
           {"machine",
