@@ -1,10 +1,13 @@
 #include "apps/memory_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <future>
 #include <numeric>
 
+#include "fullbore/base/text.h"
 #include "fullbore/train/shard_count.h"
 #include "fullbore/train/step_function.h"
 
@@ -84,8 +87,11 @@ FittedConfig fit_memory(const Config& config, const Workload& workload) {
   sharded.engine.shards = shards_for(sharded, workload);
   if (sharded.engine.shards == 1) return fitted;
   const PlannedRun run = plan(sharded);
-  if (run.bytes > budget) return fitted;
-  return {sharded, run, fitted.decisions};
+  if (run.bytes <= budget) return {sharded, run, fitted.decisions};
+  fitted.decisions.push_back(fmt::format(
+      "engine.shards=1: {} would take {}, {} are allowed", sharded.engine.shards,
+      bytes_text(static_cast<double>(run.bytes)), bytes_text(static_cast<double>(budget))));
+  return fitted;
 }
 
 }  // namespace fullbore

@@ -48,7 +48,9 @@ std::optional<SettledConfig> read_settled(const std::string& run) {
   const std::string resolved = run + '/' + RunDirectory::kConfig;
   const std::string given = run + '/' + RunDirectory::kGivenConfig;
   if (!fs::exists(resolved)) return std::nullopt;
-  const Config config = load_config(resolved);
+  Config config = load_config(resolved);
+  // A run from before there were shards, which made its steps without.
+  if (config.engine.shards == 0) config.engine.shards = 1;
   return SettledConfig{fs::exists(given) ? load_config(given) : config, config};
 }
 

@@ -133,6 +133,24 @@ TEST_F(MemoryTest, ShardsAreSettledOnce) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "two/config.given.yaml"));
 }
 
+// Each shard has gradients of its own: where those do not fit there is one, and it is told.
+TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
+  const std::vector<std::string> job = {"train.batch_size=24", "model.context=16",
+                                        "model.width=64"};
+  const auto bytes = [&](const char* shards) {
+    return nlohmann::json::parse(plan({job[0], job[1], job[2], shards}).out)["planned_peak_bytes"]
+        .get<int64_t>();
+  };
+  const int64_t one = bytes("engine.shards=1"), two = bytes("engine.shards=2");
+  ASSERT_LT(one, two);
+  const CommandResult tight =
+      train({job[0], job[1], job[2], "engine.threads=2", "train.steps=3", "run.dir=tight",
+             "engine.memory_budget=" + std::to_string((one + two) / 2)});
+  ASSERT_EQ(tight.exit_code, 0) << tight.err;
+  EXPECT_THAT(tight.err, HasSubstr("engine.shards=1: 2 would take"));
+  EXPECT_EQ(load_config(folder_ / "tight/config.resolved.yaml").engine.shards, 1);
+}
+
 TEST_F(MemoryTest, WrongBudgetsAreRefusedWithTheirPlace) {
   const CommandResult result = train({"engine.memory_budget=lots"});
   EXPECT_EQ(result.exit_code, 2);

@@ -98,6 +98,27 @@ TEST(LoopBuilder, NamesWhatDoesNotFit) {
       "loop: 1 values enter the body as carried and 0 leave it (models/gpt.cpp:33)");
   EXPECT_THAT(refusal({t.x}, {t.rows}, {.trips = 5}, keep),
               HasSubstr("sliced 0 is f32[4,3], which has no row for each of 5 trips"));
+  const std::string apart = "trips side by side carry nothing from one to the next";
+  const auto stack = [](const LoopBody& body) {
+    return LoopStep{.carried = {}, .stacked = {body.index}};
+  };
+  EXPECT_THAT(refusal({t.x}, {}, {.trips = 2, .parallel = true}, keep), HasSubstr(apart));
+  EXPECT_THAT(usage_error([&] {
+                loop(
+                    t.builder, {}, {t.rows}, {.trips = 4, .parallel = true},
+                    [](const LoopBody& body) {
+                      return LoopStep{
+                          .carried = {}, .stacked = {body.index}, .stop = equal(body.index, 2.0)};
+                    },
+                    kLine);
+              }),
+              HasSubstr(apart));
+  const Tensor count = t.builder.input("count", Role::batch, {DType::i64, {}});
+  EXPECT_THAT(usage_error([&] {
+                loop(t.builder, {}, {t.rows}, {.trips = 4, .count = count, .parallel = true}, stack,
+                     kLine);
+              }),
+              HasSubstr(apart));
   EXPECT_THAT(refusal({t.x}, {}, {.trips = -1}, keep), HasSubstr("trips cannot be -1"));
   EXPECT_THAT(refusal({t.x}, {}, {.trips = 2, .count = t.x}, keep),
               HasSubstr("needs count i64[], got f32[3]"));

@@ -116,11 +116,16 @@ TEST(SettledConfig, ABatchThatDoesNotGoWithWhatIsChangedIsRefused) {
 TEST(SettledConfig, IsReadFromARun) {
   const testing::ScratchFolder folder;
   EXPECT_FALSE(read_settled(folder.path()).has_value());
-  folder.put(RunDirectory::kConfig, config_yaml(config_of(96, 2)));
-  EXPECT_EQ(read_settled(folder.path())->given, config_of(96, 2)) << "nothing was changed";
+  Config settled = config_of(96, 2);
+  folder.put(RunDirectory::kConfig, config_yaml(settled));
+  settled.engine.shards = 1;
+  EXPECT_EQ(read_settled(folder.path())->resolved, settled) << "of before there were shards";
+  settled.engine.shards = 4;
+  folder.put(RunDirectory::kConfig, config_yaml(settled));
+  EXPECT_EQ(read_settled(folder.path())->given, settled) << "nothing was changed";
   folder.put(RunDirectory::kGivenConfig, config_yaml(config_of(0, 1)));
   EXPECT_EQ(read_settled(folder.path())->given, config_of(0, 1));
-  EXPECT_EQ(read_settled(folder.path())->resolved, config_of(96, 2));
+  EXPECT_EQ(read_settled(folder.path())->resolved, settled);
   folder.put(RunDirectory::kGivenConfig, "train: {batch_size: many}\n");
   EXPECT_THROW(read_settled(folder.path()), UsageError);
 }
