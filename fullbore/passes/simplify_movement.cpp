@@ -151,21 +151,6 @@ Simpler simplify_matmul(const SimplifyCall& c) {
 
 }  // namespace
 
-std::optional<double> number_everywhere(const Graph& graph, Value value) {
-  const Node* node = graph.producer_node(value);
-  if (!node) return std::nullopt;
-  if (node->op->name == "constant") {
-    const auto& values = node->attributes.get<std::vector<double>>("values");
-    const bool equal = !values.empty() && std::all_of(values.begin(), values.end(), [&](double v) {
-      return v == values.front() && std::signbit(v) == std::signbit(values.front());
-    });
-    return equal ? std::optional(values.front()) : std::nullopt;
-  }
-  const bool rearranged = node->op->is(Tag::identity) || node->op->name == "broadcast_to" ||
-                          node->op->name == "transpose";
-  return rearranged ? number_everywhere(graph, node->inputs[0]) : std::nullopt;
-}
-
 const Node* made_by(Tensor x, std::string_view op) {
   const Node* node = x.builder().graph().producer_node(x.value());
   return node && node->op->name == op ? node : nullptr;

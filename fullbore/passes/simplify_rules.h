@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/tensor.h"
 
@@ -32,8 +33,6 @@ Simpler simplify_precision(const SimplifyCall& call);
 /// The call emitted, or what it simplifies to.
 Tensor simplified(GraphBuilder& builder, SimplifyCall call);
 
-/// The number that every element of a value is, if that is known. 0 and -0 are two numbers.
-std::optional<double> number_everywhere(const Graph& graph, Value value);
 inline std::optional<double> number_everywhere(Tensor x) {
   return number_everywhere(x.builder().graph(), x.value());
 }
