@@ -11,6 +11,7 @@
 #include "fullbore/backend/cpu/matmul/onednn_matmul.h"
 #include "fullbore/backend/cpu/matmul/panel_matmul.h"
 #include "fullbore/backend/cpu/recurrence/recurrence.h"
+#include "fullbore/ir/number_everywhere.h"
 
 namespace fullbore {
 
@@ -21,6 +22,10 @@ bool KernelRequest::is_read(size_t output) const {
          std::ranges::any_of(graph_.nodes(), [&](const Node& node) {
            return std::ranges::count(node.inputs, value) > 0;
          });
+}
+
+bool KernelRequest::is_zero(size_t input) const {
+  return number_everywhere(graph_, node_.inputs[input]) == 0.0;
 }
 
 const std::vector<KernelMaker>& kernel_list() {

@@ -26,6 +26,8 @@ class KernelRequest {
 
   /// Does a node or an output of the graph read the result? A kernel need not make one that nobody reads.
   bool is_read(size_t output) const;
+  /// Is every element of the operand 0, as its producers say? A kernel need not look at one that is.
+  bool is_zero(size_t input) const;
 
   /// For `return request.decline("needs f32");`: notes the reason, makes no kernel.
   std::unique_ptr<Kernel> decline(std::string reason) {

@@ -13,7 +13,7 @@ ChunkGradient<P>::ChunkGradient(const ChunkLoops& loops, const Factors<P>& facto
       scalar_(loops.shape.scalar_decay()),
       sums_(loops, scratch),
       segments_(scratch.take<int64_t>(loops.shape.chunk)),
-      pairs_(loops, factors, scratch) {
+      pairs_(loops, factors, true, scratch) {
   const int64_t chunk = shape_.chunk, keys = loops.key_stride(), tokens = loops.token_stride();
   const auto take = [&](int64_t rows, int64_t stride) {
     return MutableRows{scratch.take<float>(rows * stride), stride};
@@ -70,8 +70,8 @@ void ChunkGradient<P>::of_head(const Head& head) {
                        dv_copy_);
   dg_ =
       loops_.results(head.dg, DType::f32, shape_.heads, head.head, shape_.decays, place_, dg_copy_);
-  carried_ = !loops_.are_zero(head.state.data, DType::f32, 0, loops_.state_elements());
-  wanted_ = !loops_.are_zero(head.cotangent.data, DType::f32, 0, loops_.state_elements());
+  carried_ = head.state.data != nullptr;
+  wanted_ = head.cotangent.data != nullptr;
   sums_.read_decays(loops_, head.g, head.head, place_);
   pairs_.begin(sums_, place_);
   prepare_borders();
@@ -115,71 +115,77 @@ void ChunkGradient<P>::prepare_borders() {
 template <class P>
 void ChunkGradient<P>::pairs(const Head& head) {
   const int64_t tokens = place_.tokens;
-  const int64_t bands = band_count(tokens);
   if (scalar_) std::fill_n(from_.data, loops_.token_stride(), 0.0F);
   const Factor<P> cotangents = factors_.by_rows(head.dy, cotangents_room_);
   const Factor<P> values = factors_.transposed(head.v, values_room_);
-  for (int64_t i = 0; i < bands; ++i) {
-    const Band band = band_of(i, tokens);
-    factors_.multiply(band.count(), band.end, shape_.values, cotangents.from_line(band.first),
-                      values, from_row(slopes_, band.first), false);
-    for (int64_t t = band.first; t < band.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
-    hide_unseen(segments_, shape_.inclusive, band, slopes_);
-    if (scalar_) {
-      of_band_pairs(head, band);
-    } else {
-      pairs_.make(sums_, segments_, head.u, i, place_);
+  for (int64_t i = 0; i < strip_count(tokens); ++i) {
+    const Span strip = strip_of(i, tokens);
+    factors_.multiply(strip.count(), strip.end, shape_.values, cotangents.from_line(strip.first),
+                      values, from_row(slopes_, strip.first), false);
+    for (int64_t t = strip.first; t < strip.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
+    hide_unseen(loops_, segments_, strip, slopes_);
+    if (scalar_) of_strip_pairs(strip);
+  }
+  if (scalar_) {
+    if (head.u) pairs_.add_bonus(head.u, {0, tokens});
+  } else {
+    for (int64_t i = 0; i < pairs_.bands.count(); ++i) {
+      pairs_.make_band(sums_, segments_, head.u, i, place_);
       of_band_readers(i);
     }
+    pairs_.finish_bands();
+    for (int64_t i = pairs_.bands.count() - 1; i >= 0; --i) of_band_writers(i);
   }
-  by_writers(pairs_.weights, factors_.by_columns(head.dy, cotangents_room_), shape_.values, dv_,
-             scalar_ && wanted_);
-  for (int64_t i = bands - 1; !scalar_ && i >= 0; --i) of_band_writers(i);
+  by_writers(pairs_.weights, {0, tokens}, factors_.by_columns(head.dy, cotangents_room_),
+             shape_.values, dv_, scalar_ && wanted_);
 }
 
 template <class P>
-void ChunkGradient<P>::by_writers(Rows pairs, Factor<P> x, int64_t columns, MutableRows to,
-                                  bool accumulate) {
-  const int64_t tokens = place_.tokens;
-  const Factor<P> by_writer = factors_.by_columns(matrix_of(pairs, tokens, tokens), pairs_room_);
-  for (int64_t i = 0; i < band_count(tokens); ++i) {
-    const int64_t first = band_of(i, tokens).first;
-    factors_.multiply(band_of(i, tokens).count(), columns, tokens - first,
-                      by_writer.from_line(first).from_depth(first), x.from_depth(first),
-                      from_row(to, first), accumulate);
+void ChunkGradient<P>::by_writers(Rows pairs, const Span& readers, Factor<P> x, int64_t columns,
+                                  MutableRows to, bool accumulate) {
+  const Factor<P> by_writer = factors_.by_columns(
+      matrix_of(from_row(pairs, readers.first), readers.count(), readers.end), pairs_room_);
+  factors_.multiply(readers.first, columns, readers.count(), by_writer, x, to, accumulate);
+  for (int64_t i = readers.first / kSubChunk; i < strip_count(readers.end); ++i) {
+    const Span strip = strip_of(i, readers.end);
+    const int64_t before = strip.first - readers.first;
+    factors_.multiply(strip.count(), columns, readers.end - strip.first,
+                      by_writer.from_line(strip.first).from_depth(before), x.from_depth(before),
+                      from_row(to, strip.first), accumulate);
   }
 }
 
 template <class P>
-void ChunkGradient<P>::of_band_pairs(const Head& head, const Band& band) {
-  loops_.rows.decay_slopes({.readers = band.count(),
-                            .width = round_up(band.end, kRowStep),
-                            .read = sums_.read().row(band.first),
+void ChunkGradient<P>::of_strip_pairs(const Span& strip) {
+  loops_.rows.decay_slopes({.readers = strip.count(),
+                            .width = round_up(strip.end, kRowStep),
+                            .read = sums_.read().row(strip.first),
                             .after = sums_.after().data,
-                            .products = from_row(pairs_.products, band.first),
-                            .slopes = from_row(slopes_, band.first),
-                            .weights = from_row(pairs_.weights, band.first),
-                            .slopes_sum = from_row(slopes_sum_, band.first),
-                            .read_sums = read_.data + band.first,
+                            .products = from_row(pairs_.products, strip.first),
+                            .slopes = from_row(slopes_, strip.first),
+                            .weights = from_row(pairs_.weights, strip.first),
+                            .slopes_sum = from_row(slopes_sum_, strip.first),
+                            .read_sums = read_.data + strip.first,
                             .written_sums = from_.data});
-  if (head.u) pairs_.add_bonus(head.u, band);
 }
 
-// k goes, in pairs_.right, from border to border: it is as far as the chunk's end when all are done.
 template <class P>
 void ChunkGradient<P>::of_band_readers(int64_t index) {
   const RowUnit& rows = loops_.rows;
-  const int64_t tokens = place_.tokens, width = loops_.key_stride();
-  const Band band = band_of(index, tokens);
+  const int64_t width = loops_.key_stride();
   const KeyBands& bands = pairs_.bands;
-  const MutableRows& right = pairs_.right;
-  const int64_t reached = bands.reached(index, tokens);
-  factors_.multiply(
-      band.count(), shape_.keys, reached,
-      factors_.by_rows(matrix_of(from_row(slopes_, band.first), band.count(), reached), left_room_),
-      factors_.by_columns(matrix_of(right, reached, shape_.keys), right_room_),
-      from_row(of_r_, band.first), false);
-  rows.multiply(bands.moved(index + 1, tokens), width, right, {bands.step(index + 1), 0}, right);
+  const Span& band = bands[index];
+  const int64_t reached = bands.reached(index);
+  const Factor<P> by_reader =
+      factors_.by_rows(matrix_of(from_row(slopes_, band.first), band.count(), reached), left_room_);
+  const Factor<P> keys =
+      factors_.by_columns(matrix_of(pairs_.right, reached, shape_.keys), right_room_);
+  for (int64_t i = band.first / kSubChunk; i < strip_count(band.end); ++i) {
+    const Span strip = strip_of(i, band.end);
+    factors_.multiply(strip.count(), shape_.keys, std::min(strip.end, reached),
+                      by_reader.from_line(strip.first - band.first), keys,
+                      from_row(of_r_, strip.first), false);
+  }
   if (!bands.far(index)) return;
   for (const MutableRows& far : {far_r_, far_k_})
     std::fill_n(far.row(band.first), band.count() * width, 0.0F);
@@ -193,21 +199,23 @@ void ChunkGradient<P>::of_band_readers(int64_t index) {
 // From the last band on, with decays up to the border of the band at work, as in the other direction.
 template <class P>
 void ChunkGradient<P>::of_band_writers(int64_t index) {
-  const int64_t tokens = place_.tokens, width = loops_.key_stride();
-  const Band band = band_of(index, tokens);
+  const int64_t width = loops_.key_stride();
   const KeyBands& bands = pairs_.bands;
-  const bool last = band.end == tokens;
-  const int64_t reached = bands.reached(index, tokens);
-  factors_.multiply(
-      reached, shape_.keys, band.count(),
-      factors_.by_columns(matrix_of(from_row(slopes_, band.first), band.count(), reached),
-                          left_room_),
-      factors_.by_columns(matrix_of(from_row(pairs_.left, band.first), band.count(), shape_.keys),
-                          right_room_),
-      of_k_, !last);
-  if (last) std::fill_n(of_k_.row(reached), (tokens - reached) * width, 0.0F);
+  const Span& band = bands[index];
+  const bool last = index + 1 == bands.count();
+  const int64_t reached = bands.reached(index);
+  const Factor<P> readers = factors_.by_columns(
+      matrix_of(from_row(pairs_.left, band.first), band.count(), shape_.keys), right_room_);
+  if (bands.far(index)) {
+    const Factor<P> by_writer = factors_.by_columns(
+        matrix_of(from_row(slopes_, band.first), band.count(), reached), pairs_room_);
+    factors_.multiply(reached, shape_.keys, band.count(), by_writer, readers, of_k_, !last);
+    if (last) std::fill_n(of_k_.row(reached), band.count() * width, 0.0F);
+  } else {
+    by_writers(slopes_, band, readers, shape_.keys, of_k_, !last);
+  }
   if (index > 0)
-    loops_.rows.multiply(bands.moved(index, tokens), width, of_k_, {bands.step(index), 0}, of_k_);
+    loops_.rows.multiply(bands.moved(index), width, of_k_, {bands.step(index), 0}, of_k_);
 }
 
 template <class P>
@@ -264,8 +272,8 @@ void ChunkGradient<P>::of_key_decays(const Head& head) {
   if (carried_) hide_readers(outside_r_);
   if (wanted_) hide_writers(outside_k_);
   for (float* sum : {du, behind_, minus_}) std::fill_n(sum, width, 0.0F);
-  for (int64_t i = band_count(tokens) - 1; i >= 0; --i) {
-    const Band band = band_of(i, tokens);
+  for (int64_t i = bands.count() - 1; i >= 0; --i) {
+    const Span& band = bands[i];
     const auto rows = [&](Rows of_chunk) { return from_row(of_chunk, band.first); };
     const auto results = [&](MutableRows of_chunk) { return from_row(of_chunk, band.first); };
     const Rows none{zeros_, 0};
@@ -342,13 +350,13 @@ void ChunkGradient<P>::end_group() {
     const Factor<P> by_reader =
         factors_.by_rows(matrix_of(slopes_sum_, tokens, tokens), left_room_);
     const Factor<P> keys = factors_.by_columns(pairs_.k_factor, values_room_);
-    for (int64_t i = 0; i < band_count(tokens); ++i) {
-      const Band band = band_of(i, tokens);
-      factors_.multiply(band.count(), shape_.keys, band.end, by_reader.from_line(band.first), keys,
-                        from_row(dr_, band.first), true);
+    for (int64_t i = 0; i < strip_count(tokens); ++i) {
+      const Span strip = strip_of(i, tokens);
+      factors_.multiply(strip.count(), shape_.keys, strip.end, by_reader.from_line(strip.first),
+                        keys, from_row(dr_, strip.first), true);
     }
-    by_writers(slopes_sum_, factors_.by_columns(pairs_.r_factor, cotangents_room_), shape_.keys,
-               dk_, true);
+    by_writers(slopes_sum_, {0, tokens}, factors_.by_columns(pairs_.r_factor, cotangents_room_),
+               shape_.keys, dk_, true);
   }
   loops_.write(dr_, group_.dr, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);
   loops_.write(dk_, group_.dk, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);

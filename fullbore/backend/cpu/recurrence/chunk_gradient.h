@@ -20,8 +20,8 @@ class ChunkGradient {
   void begin_group(const Group& group, const ChunkPlace& place);
   struct Head {
     SourceMatrix v, dy;
-    Rows state;      ///< before the chunk, [K,V]
-    Rows cotangent;  ///< of the state behind it
+    Rows state;      ///< before the chunk, [K,V]; no data where it is 0
+    Rows cotangent;  ///< of the state behind it; no data where it is 0
     const float* u;  ///< the bonus, or null
     const void* g;   ///< the operand
     void *dv, *dg;   ///< results
@@ -37,10 +37,11 @@ class ChunkGradient {
   /// Of decays of keys: D of one band to cotangents of its readers and, later, of its writers.
   void of_band_readers(int64_t band);
   void of_band_writers(int64_t band);
-  /// Of one decay: weights, D of one band with decays, and the terms of the decay's sum.
-  void of_band_pairs(const Head& head, const Band& band);
-  /// to = or += pairs^T x, where pairs are 0 above the diagonal
-  void by_writers(Rows pairs, Factor<P> x, int64_t columns, MutableRows to, bool accumulate);
+  /// Of one decay: weights, D of one strip with decays, and the terms of the decay's sum.
+  void of_strip_pairs(const Span& strip);
+  /// to = or += pairs^T x of these readers, x from the first of them on, where pairs are 0 above the diagonal
+  void by_writers(Rows pairs, const Span& readers, Factor<P> x, int64_t columns, MutableRows to,
+                  bool accumulate);
   void through_states(const Head& head);
   void of_one_decay();
   void of_key_decays(const Head& head);

@@ -51,23 +51,12 @@ SourceMatrix ChunkLoops::factor(const void* tensor, int64_t heads, int64_t head,
           place.tokens, width};
 }
 
-SourceMatrix ChunkLoops::state_factor(const void* tensor, DType type, const ChunkPlace& place,
-                                      int64_t head, float* copy) const {
-  const int64_t first = state_at(place, head);
-  if (!pairs || type == DType::f16)
-    return matrix_of({numbers(tensor, type, first, state_elements(), copy), shape.values},
-                     shape.keys, shape.values);
-  return {static_cast<const char*>(tensor) + first * dtype_bytes(type), type, shape.values,
-          shape.keys, shape.values};
-}
-
 namespace {
 
+constexpr int64_t kLineBytes = 64;
+
 // Into the second cache: the first one is full of what is at work.
-void fetch_bytes(const char* from, int64_t bytes) {
-  constexpr int64_t kLineBytes = 64;
-  for (int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(from + at, 0, 2);
-}
+void fetch_line(const char* from) { __builtin_prefetch(from, 0, 2); }
 
 }  // namespace
 
@@ -75,13 +64,9 @@ void ChunkLoops::fetch(const void* tensor, DType type, int64_t heads, int64_t he
                        const ChunkPlace& place) const {
   const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
-  const int64_t bytes = width * dtype_bytes(type);
-  for (int64_t t = 0; t < place.tokens; ++t) fetch_bytes(from + t * heads * bytes, bytes);
-}
-
-void ChunkLoops::fetch_numbers(const void* tensor, DType type, int64_t first, int64_t count) const {
-  fetch_bytes(static_cast<const char*>(tensor) + first * dtype_bytes(type),
-              count * dtype_bytes(type));
+  const int64_t bytes = width * dtype_bytes(type), stride = heads * bytes;
+  for (int64_t at = 0; at < bytes; at += kLineBytes)
+    for (int64_t t = 0; t < place.tokens; ++t) fetch_line(from + t * stride + at);
 }
 
 MutableRows ChunkLoops::results(void* tensor, DType type, int64_t heads, int64_t head,
@@ -111,22 +96,43 @@ const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, 
   return to;
 }
 
-bool ChunkLoops::are_zero(const void* tensor, DType type, int64_t first, int64_t count) const {
-  const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
-  const int64_t bytes = count * dtype_bytes(type);
+bool StatesOperand::is_zero(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+                            int64_t head) const {
+  if (zero_) return true;
+  const char* from = at(loops, buffers, place, head);
+  const int64_t bytes = loops.state_elements() * dtype_bytes(dtype_);
   constexpr int64_t kWords = 8, kBlock = kWords * sizeof(uint64_t);
-  int64_t at = 0;
-  for (; at + kBlock <= bytes; at += kBlock) {
+  int64_t done = 0;
+  for (; done + kBlock <= bytes; done += kBlock) {
     uint64_t words[kWords], any = 0;
-    std::memcpy(words, from + at, kBlock);
+    std::memcpy(words, from + done, kBlock);
     for (const uint64_t word : words) any |= word;
     if (any != 0) return false;
   }
-  return std::all_of(from + at, from + bytes, [](char byte) { return byte == 0; });
+  return std::all_of(from + done, from + bytes, [](char byte) { return byte == 0; });
 }
 
-void ChunkLoops::transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const {
-  panels.copy_transposed(matrix_of(from, row_count, columns), to.data, to.stride);
+void StatesOperand::fetch(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+                          int64_t head) const {
+  if (zero_) return;
+  const char* from = at(loops, buffers, place, head);
+  const int64_t bytes = loops.state_elements() * dtype_bytes(dtype_);
+  for (int64_t done = 0; done < bytes; done += kLineBytes) fetch_line(from + done);
+}
+
+Rows StatesOperand::rows(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+                         int64_t head, float* copy) const {
+  return {loops.numbers(buffers[index_], dtype_, loops.state_at(place, head),
+                        loops.state_elements(), copy),
+          loops.shape.values};
+}
+
+SourceMatrix StatesOperand::factor(const ChunkLoops& loops, void* const* buffers,
+                                   const ChunkPlace& place, int64_t head, float* copy) const {
+  const int64_t keys = loops.shape.keys, values = loops.shape.values;
+  if (!loops.pairs || dtype_ == DType::f16)
+    return matrix_of(rows(loops, buffers, place, head, copy), keys, values);
+  return {at(loops, buffers, place, head), dtype_, values, keys, values};
 }
 
 void Segments::read(const uint8_t* resets, const RecurrenceShape& shape, const ChunkPlace& place) {

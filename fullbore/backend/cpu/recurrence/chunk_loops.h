@@ -60,8 +60,6 @@ class ChunkLoops {
   /// The same for products of matrices: what may be paired is not widened.
   SourceMatrix factor(const void* tensor, int64_t heads, int64_t head, int64_t width,
                       const ChunkPlace& place, MutableRows copy) const;
-  SourceMatrix state_factor(const void* tensor, DType type, const ChunkPlace& place, int64_t head,
-                            float* copy) const;
   /// Where the tokens of one head of a result are to be made, f32: where they go or, in other cases, in
   /// `copy`. `write` then moves them if they are to be moved.
   MutableRows results(void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
@@ -72,19 +70,44 @@ class ChunkLoops {
   /// come in an order that the processor does not foresee.
   void fetch(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
              const ChunkPlace& place) const;
-  void fetch_numbers(const void* tensor, DType type, int64_t first, int64_t count) const;
   /// `count` elements of a tensor from one on, f32, where they lie or copied.
   const float* numbers(const void* tensor, DType type, int64_t first, int64_t count,
                        float* copy) const;
 
-  /// to[d, r] = from[r, d]
-  /// Are these elements all 0? What a product with them would be is known.
-  bool are_zero(const void* tensor, DType type, int64_t first, int64_t count) const;
-  void transpose(Rows from, int64_t row_count, int64_t columns, MutableRows to) const;
-
  private:
   VectorUnit vector_unit_;
   decltype(PanelUnit<float>::round) round_;
+};
+
+/// An operand with a state, or the cotangent of one, for each chunk of each stream and head.
+class StatesOperand {
+ public:
+  StatesOperand(const KernelRequest& request, size_t index)
+      : index_(index), dtype_(request.input(index).dtype), zero_(request.is_zero(index)) {}
+
+  /// Is one all 0? What a product with it would be is known. Where the operand as a whole is, which the
+  /// graph says, it is not looked at.
+  bool is_zero(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+               int64_t head) const;
+  void fetch(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+             int64_t head) const;
+  /// [K,V], f32, where it lies or copied.
+  Rows rows(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place, int64_t head,
+            float* copy) const;
+  /// The same for products of matrices: what may be paired is not widened.
+  SourceMatrix factor(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+                      int64_t head, float* copy) const;
+
+ private:
+  const char* at(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+                 int64_t head) const {
+    return static_cast<const char*>(buffers[index_]) +
+           loops.state_at(place, head) * dtype_bytes(dtype_);
+  }
+
+  size_t index_;
+  DType dtype_;
+  bool zero_;
 };
 
 /// Which tokens of a chunk know of which: the number of resets up to each.

@@ -13,10 +13,10 @@ class RecurrenceGradient final : public Kernel {
       : loops_(request, 1, 2, 4, unit, Factors<P>::kPairs),
         factors_(unit),
         shape_(loops_.shape),
-        states_(shape_.bonus() ? 6 : 5),
-        bonus_dtype_(shape_.bonus() ? request.input(5).dtype : DType::f32),
-        states_dtype_(request.input(states_).dtype),
-        cotangents_dtype_(request.input(states_ + 1).dtype) {}
+        states_index_(shape_.bonus() ? 6 : 5),
+        states_(request, states_index_),
+        cotangents_(request, states_index_ + 1),
+        bonus_dtype_(shape_.bonus() ? request.input(5).dtype : DType::f32) {}
 
   int64_t items() const override { return shape_.batch * shape_.groups * shape_.chunks; }
   double nanoseconds() const override {
@@ -49,7 +49,7 @@ class RecurrenceGradient final : public Kernel {
           cotangent(scratch.take<float>(loops.state_elements())) {}
   };
 
-  size_t first_result() const { return states_ + (shape_.resets ? 3 : 2); }
+  size_t first_result() const { return states_index_ + (shape_.resets ? 3 : 2); }
   int64_t worker_bytes() const {
     Scratch scratch;
     const Workspace counted(loops_, factors_, scratch);
@@ -68,10 +68,8 @@ class RecurrenceGradient final : public Kernel {
     loops_.fetch(buffers[4], loops_.decay_dtype, shape_.heads, head, shape_.decays, place);
     for (const size_t buffer : {size_t{2}, size_t{3}, first_result() + 2})
       loops_.fetch(buffers[buffer], loops_.dtype, shape_.heads, head, shape_.values, place);
-    loops_.fetch_numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
-                         loops_.state_elements());
-    loops_.fetch_numbers(buffers[states_ + 1], cotangents_dtype_, loops_.state_at(place, head),
-                         loops_.state_elements());
+    states_.fetch(loops_, buffers, place, head);
+    cotangents_.fetch(loops_, buffers, place, head);
     loops_.fetch(buffers[first_result() + 3], DType::f32, shape_.heads, head, shape_.decays, place);
   }
 
@@ -80,7 +78,7 @@ class RecurrenceGradient final : public Kernel {
     const ChunkPlace place = loops_.place_of(item);
     const size_t results = first_result();
     const auto* resets =
-        shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 2]) : nullptr;
+        shape_.resets ? static_cast<const uint8_t*>(buffers[states_index_ + 2]) : nullptr;
     w.gradient.begin_group({.r = buffers[0],
                             .k = buffers[1],
                             .dr = buffers[results],
@@ -104,10 +102,10 @@ class RecurrenceGradient final : public Kernel {
     const auto factor = [&](size_t operand, MutableRows copy) {
       return loops_.factor(buffers[operand], shape_.heads, head, shape_.values, place, copy);
     };
-    const auto of_states = [&](size_t operand, DType dtype, float* copy) {
-      return Rows{loops_.numbers(buffers[operand], dtype, loops_.state_at(place, head),
-                                 loops_.state_elements(), copy),
-                  shape_.values};
+    const auto of_states = [&](const StatesOperand& operand, float* copy) {
+      return operand.is_zero(loops_, buffers, place, head)
+                 ? Rows{}
+                 : operand.rows(loops_, buffers, place, head, copy);
     };
     if (shape_.bonus()) {
       const int64_t first = head * shape_.keys;
@@ -116,8 +114,8 @@ class RecurrenceGradient final : public Kernel {
     }
     w.gradient.of_head({.v = factor(2, w.v),
                         .dy = factor(3, w.dy),
-                        .state = of_states(states_, states_dtype_, w.state),
-                        .cotangent = of_states(states_ + 1, cotangents_dtype_, w.cotangent),
+                        .state = of_states(states_, w.state),
+                        .cotangent = of_states(cotangents_, w.cotangent),
                         .u = shape_.bonus() ? w.u : nullptr,
                         .g = buffers[4],
                         .dv = buffers[results + 2],
@@ -133,8 +131,9 @@ class RecurrenceGradient final : public Kernel {
   ChunkLoops loops_;
   Factors<P> factors_;
   const RecurrenceShape& shape_;
-  size_t states_;  ///< their index among the operands
-  DType bonus_dtype_, states_dtype_, cotangents_dtype_;
+  size_t states_index_;  ///< among the operands
+  StatesOperand states_, cotangents_;
+  DType bonus_dtype_;
 };
 
 }  // namespace

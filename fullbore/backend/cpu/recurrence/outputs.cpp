@@ -14,9 +14,9 @@ class RecurrenceOutputs final : public Kernel {
       : loops_(request, 1, 2, 3, unit, Factors<P>::kPairs),
         factors_(unit),
         shape_(loops_.shape),
-        states_(shape_.bonus() ? 5 : 4),
-        bonus_dtype_(shape_.bonus() ? request.input(4).dtype : DType::f32),
-        states_dtype_(request.input(states_).dtype) {}
+        states_index_(shape_.bonus() ? 5 : 4),
+        states_(request, states_index_),
+        bonus_dtype_(shape_.bonus() ? request.input(4).dtype : DType::f32) {}
 
   int64_t items() const override { return shape_.batch * shape_.groups * shape_.chunks; }
   double nanoseconds() const override {
@@ -32,7 +32,7 @@ class RecurrenceOutputs final : public Kernel {
       const int64_t group = item % shape_.groups;
       const ChunkPlace place = loops_.place_of(item);
       const auto* resets =
-          shape_.resets ? static_cast<const uint8_t*>(buffers[states_ + 1]) : nullptr;
+          shape_.resets ? static_cast<const uint8_t*>(buffers[states_index_ + 1]) : nullptr;
       w.segments.read(resets, shape_, place);
       w.pairs.read_keys({buffers[0], buffers[1], group, shape_.bonus()}, w.segments, place);
       for (int64_t i = 0; i < loops_.shared_heads(); ++i) {
@@ -58,7 +58,7 @@ class RecurrenceOutputs final : public Kernel {
     Workspace(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch)
         : sums(loops, scratch),
           segments(scratch.take<int64_t>(loops.shape.chunk)),
-          pairs(loops, factors, scratch),
+          pairs(loops, factors, false, scratch),
           v{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           y{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           weights_room(scratch, loops.shape.chunk, loops.shape.chunk),
@@ -68,7 +68,7 @@ class RecurrenceOutputs final : public Kernel {
           u(scratch.take<float>(loops.key_stride())) {}
   };
 
-  size_t output() const { return states_ + (shape_.resets ? 2 : 1); }
+  size_t output() const { return states_index_ + (shape_.resets ? 2 : 1); }
   int64_t worker_bytes() const {
     Scratch scratch;
     const Workspace counted(loops_, factors_, scratch);
@@ -87,8 +87,7 @@ class RecurrenceOutputs final : public Kernel {
     loops_.fetch(buffers[3], loops_.decay_dtype, shape_.heads, head, shape_.decays, place);
     for (const size_t buffer : {size_t{2}, output()})
       loops_.fetch(buffers[buffer], loops_.dtype, shape_.heads, head, shape_.values, place);
-    loops_.fetch_numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
-                         loops_.state_elements());
+    states_.fetch(loops_, buffers, place, head);
   }
 
   void of_head(void* const* buffers, int64_t head, const ChunkPlace& place, Workspace& w) const {
@@ -103,22 +102,20 @@ class RecurrenceOutputs final : public Kernel {
     const MutableRows y = loops_.results(buffers[output()], loops_.dtype, shape_.heads, head,
                                          shape_.values, place, w.y);
     w.pairs.begin(w.sums, place);
-    const bool carried = !loops_.are_zero(buffers[states_], states_dtype_,
-                                          loops_.state_at(place, head), loops_.state_elements());
+    const bool carried = !states_.is_zero(loops_, buffers, place, head);
     if (carried)
       w.pairs.read_state(w.sums, w.segments, place,
-                         loops_.state_factor(buffers[states_], states_dtype_, place, head, w.state),
-                         w.decays, y);
+                         states_.factor(loops_, buffers, place, head, w.state), w.decays, y);
     const Factor<P> values = factors_.by_columns(
         loops_.factor(buffers[2], shape_.heads, head, shape_.values, place, w.v), w.values_room);
-    for (int64_t i = 0; i < band_count(place.tokens); ++i) {
-      const Band band = band_of(i, place.tokens);
-      w.pairs.make(w.sums, w.segments, u, i, place);
-      const Rows weights = from_row(w.pairs.weights, band.first);
+    w.pairs.make(w.sums, w.segments, u, place);
+    for (int64_t i = 0; i < strip_count(place.tokens); ++i) {
+      const Span strip = strip_of(i, place.tokens);
+      const Rows weights = from_row(w.pairs.weights, strip.first);
       factors_.multiply(
-          band.count(), shape_.values, band.end,
-          factors_.by_rows(matrix_of(weights, band.count(), band.end), w.weights_room), values,
-          from_row(y, band.first), carried);
+          strip.count(), shape_.values, strip.end,
+          factors_.by_rows(matrix_of(weights, strip.count(), strip.end), w.weights_room), values,
+          from_row(y, strip.first), carried);
     }
     loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
   }
@@ -126,8 +123,9 @@ class RecurrenceOutputs final : public Kernel {
   ChunkLoops loops_;
   Factors<P> factors_;
   const RecurrenceShape& shape_;
-  size_t states_;  ///< their index among the operands
-  DType bonus_dtype_, states_dtype_;
+  size_t states_index_;  ///< among the operands
+  StatesOperand states_;
+  DType bonus_dtype_;
 };
 
 }  // namespace

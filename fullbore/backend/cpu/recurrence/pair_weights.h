@@ -12,36 +12,42 @@ inline MutableRows from_row(MutableRows rows, int64_t first) {
 }
 
 /// Tokens [first, end) of a chunk.
-struct Band {
+struct Span {
   int64_t first = 0;
   int64_t end = 0;
 
   int64_t count() const { return end - first; }
 };
 
-inline int64_t band_count(int64_t tokens) { return divide_up(tokens, kSubChunk); }
-inline Band band_of(int64_t index, int64_t tokens) {
+/// Strips of readers: a product of pairs of tokens is taken strip by strip, up to the strip's end.
+inline int64_t strip_count(int64_t tokens) { return divide_up(tokens, kSubChunk); }
+inline Span strip_of(int64_t index, int64_t tokens) {
   return {index * kSubChunk, std::min(tokens, (index + 1) * kSubChunk)};
 }
 
-/// Zeros where a reader of the band does not see a writer, up to whole vectors behind the band's end.
-void hide_unseen(const Segments& segments, bool inclusive, const Band& band, MutableRows pairs);
+/// Zeros where a reader of the strip does not see a writer, up to whole vectors behind the strip's end.
+void hide_unseen(const ChunkLoops& loops, const Segments& segments, const Span& strip,
+                 MutableRows pairs);
 
 /// Decays that differ along a head's keys, factored so that what tokens read of one another is a product
-/// of matrices: with a the sum of decays before a band, exp(read_i - after_j) = exp(read_i - a)
-/// exp(a - after_j) for a reader i of the band and writers j before it. Both exponents are <= 0. Within
-/// the band the second one is not; where it stays below kNear the product is taken nevertheless, for f32
-/// has room for it, else pairs of tokens are gone through one by one.
+/// of matrices: with a the sum of decays before a band of strips, exp(read_i - after_j) = exp(read_i - a)
+/// exp(a - after_j) for a reader i of the band and writers j up to it. For writers before the band both
+/// exponents are <= 0. Within the band the second one is not, but below kNear, for which f32 has room: a
+/// band has as many strips as that allows, of slow decays the whole chunk. In a far band, one strip of
+/// stronger decays, pairs of tokens are gone through one by one.
 class KeyBands {
  public:
   /// e^40 times e^-40 loses nothing, and times operands below 10^20 overflows nowhere.
   static constexpr float kNear = 40;
 
-  KeyBands(const ChunkLoops& loops, Scratch& scratch);
+  /// keep_decays: are `reading` and `writing` asked for?
+  KeyBands(const ChunkLoops& loops, bool keep_decays, Scratch& scratch);
   /// left = r times `reading`, right = k times `writing`
   void prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens, Rows r, Rows k,
                MutableRows left, MutableRows right);
 
+  int64_t count() const { return count_; }
+  const Span& operator[](int64_t index) const { return bands_[index]; }
   /// exp(read_i - a) of each token, a of its own band.
   Rows reading() const { return reading_; }
   /// exp(a - after_j) of each token, a of its own band or, if that is far, of the next one.
@@ -52,29 +58,27 @@ class KeyBands {
   const float* rest(int64_t band) const { return rest_.row(band); }
   bool far(int64_t band) const { return far_[band]; }
   /// Writers that a product with readers of the band reaches.
-  int64_t reached(int64_t band, int64_t tokens) const {
-    const Band b = band_of(band, tokens);
-    return far(band) ? b.first : b.end;
-  }
+  int64_t reached(int64_t band) const { return far(band) ? bands_[band].first : bands_[band].end; }
   /// Of a band > 0, or of the chunk's end behind the last one: exp(a - a of the band before), by which
   /// tokens [0, moved) go on to it.
   const float* step(int64_t band) const { return step_.row(band); }
-  int64_t moved(int64_t band, int64_t tokens) const {
-    const Band before = band_of(band - 1, tokens);
-    return far(band - 1) ? before.first : before.end;
-  }
+  int64_t moved(int64_t band) const { return reached(band - 1); }
 
  private:
   MutableRows reading_, writing_, state_, rest_, step_;
   float* zeros_;
   bool* far_;
+  Span* bands_;
+  int64_t count_ = 0;
 };
 
-/// What each token of a chunk reads of each, [chunk, chunk] with zeros behind the reader's band.
+/// What each token of a chunk reads of each, [chunk, chunk]; 0 behind the reader up to its strip's end.
 template <class P>
 class PairWeights {
  public:
-  PairWeights(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch);
+  /// keep_decays: will the bands be asked for theirs?
+  PairWeights(const ChunkLoops& loops, const Factors<P>& factors, bool keep_decays,
+              Scratch& scratch);
 
   struct Keys {
     const void *r, *k;
@@ -83,12 +87,17 @@ class PairWeights {
   };
   /// Of the keys of a group: r and k, and what their heads share.
   void read_keys(const Keys& keys, const Segments& segments, const ChunkPlace& place);
-  /// Of one head's decays; then the weights of each band, in order. u: the bonus or null.
+  /// Of one head's decays. Then the weights are made. u: the bonus or null.
   void begin(const DecaySums& sums, const ChunkPlace& place);
-  void make(const DecaySums& sums, const Segments& segments, const float* u, int64_t band,
+  void make(const DecaySums& sums, const Segments& segments, const float* u,
             const ChunkPlace& place);
+  /// Of decays of keys, those of one band: all bands one by one, in order. `right` reaches up to the
+  /// band's border then and, once all are made, by `finish_bands` up to the chunk's end.
+  void make_band(const DecaySums& sums, const Segments& segments, const float* u, int64_t band,
+                 const ChunkPlace& place);
+  void finish_bands();
   /// The bonus, of weights that are made.
-  void add_bonus(const float* u, const Band& band);
+  void add_bonus(const float* u, const Span& tokens);
   /// Of one decay for all keys: what is left, where each token reads, of the state before the chunk; 0
   /// behind a reset.
   void state_decays(const DecaySums& sums, const Segments& segments, const ChunkPlace& place,
@@ -112,7 +121,6 @@ class PairWeights {
   const Factors<P>& factors_;
   const RecurrenceShape& shape_;
   MutableRows r_copy_, k_copy_, readers_;
-  MutableRows transposed_;  ///< of decays of keys: keys of the writers so far
   FactorRoom<P> left_room_, right_room_;
   float* zeros_;
 };

@@ -23,7 +23,7 @@ struct MutableRows {
   operator Rows() const { return {data, stride}; }  // NOLINT: as with spans
 };
 
-/// reading = exp(read - border), writing = exp(anchor - after), left = r * reading, right = k * writing
+/// reading = exp(read - border), writing = exp(anchor - after), left = r * reading, right = k * writing.
 struct BandFactors {
   int64_t tokens, width;
   const float *border, *anchor;
@@ -104,6 +104,8 @@ struct RowUnit {
   /// to[t] += passing + sum of `written` before t, but 0 where g is not within [least, 0]
   void (*decay_cotangents)(int64_t tokens, int64_t width, const float* passing, Rows written,
                            Rows g, float least, MutableRows to) = nullptr;
+  /// Of kRowStep columns: 0 in column j of row i unless j < i, or j <= i if `own`.
+  void (*keep_seen)(int64_t rows, bool own, MutableRows pairs) = nullptr;
   /// to[i * step] = sum of r[i] * u * k[i], of any width
   void (*bonuses)(int64_t rows, int64_t width, Rows r, Rows k, const float* u, float* to,
                   int64_t step) = nullptr;
