@@ -232,6 +232,20 @@ TEST(JitFused, SumsOfSeveralAxes) {
       kSums);
 }
 
+// One number per head splits a row into axes: exponentials are kept over all of them from walk to walk, and several of them
+// beside one another.
+TEST(JitFused, CostlyValuesOfRowsOfSeveralAxes) {
+  for (int64_t width : {3, 16, 65})
+    expect_same(
+        {f32({7, 2, 3, width}), f32({1, 2, 3, 1})},
+        [](GraphBuilder&, const Operands& x) {
+          const Tensor e = exp(x[0] * broadcast_to(x[1], x[0].shape())), t = tanh(e);
+          const Tensor sum = reduce_sum(e * t, {1, 2, 3}, true);
+          return Operands{e / sum, t * sum};
+        },
+        kSums);
+}
+
 TEST(JitFused, ColumnsOfABatch) {
   for (int64_t width : {1, 16, 63, 64, 65, 200})
     expect_same(

@@ -213,6 +213,28 @@ TEST(KernelIr, SoftmaxIsThreeWalksOverARow) {
   EXPECT_TRUE(schedule.needed[2][3]);
 }
 
+// Rows of two axes, for b has one number per head: exponentials of both axes are kept.
+TEST(KernelIr, RowsOfSeveralAxesKeepWhatIsCostly) {
+  const auto kernel_of = [](const Shape& shape) {
+    GraphBuilder body("normalised");
+    const Tensor x = body.input("x", Role::local, f32(shape));
+    const Tensor b = body.input("b", Role::local, f32({1, shape[1], 1}));
+    const Tensor e = exp(x * broadcast_to(b, shape));
+    body.output("y", e / reduce_sum(e, {1, 2}, true));
+    GraphBuilder builder;
+    const std::vector<Tensor> operands = {builder.input("x", Role::batch, f32(shape)),
+                                          builder.input("b", Role::batch, f32({1, shape[1], 1}))};
+    fused(builder, operands, std::make_shared<const Graph>(body.take()));
+    return lower_last(builder).pieces[0].kernel;
+  };
+  const jit::KernelIr kernel = kernel_of({6, 4, 64});
+  ASSERT_EQ(kernel.serial, std::vector<int64_t>{4});
+  EXPECT_EQ(jit::make_schedule(kernel).slots, 1);
+  EXPECT_EQ(jit::slot_bytes(kernel), 4 * 64 * 8);
+  EXPECT_EQ(jit::make_schedule(kernel_of({6, 512, 64})).slots,
+            0);  // not where they would fill a cache
+}
+
 TEST(KernelIr, ItemsDoNotDependOnWorkersAndCoverEverything) {
   for (const Shape& shape : {Shape{1, 7}, Shape{1000, 64}, Shape{3, 100000}, Shape{4096, 1024}}) {
     const jit::KernelIr kernel = softmax_kernel(shape);
@@ -322,7 +344,7 @@ TEST(KernelIr, CodegenVersionChangesWithTheCode) {
   append_elementwise(code);
   append_casts(code);
   append_structures(code);
-  EXPECT_EQ(jit::kCodegenVersion, 10);
+  EXPECT_EQ(jit::kCodegenVersion, 11);
   EXPECT_EQ(hash_hex(hash_text(code)), "da9cef24c77ee42e");
 }
 

@@ -33,6 +33,6 @@ class CodeGenerator {
 };
 
 /// Changes whenever the same kernel text may become other code.
-inline constexpr int kCodegenVersion = 10;
+inline constexpr int kCodegenVersion = 11;
 
 }  // namespace fullbore::jit

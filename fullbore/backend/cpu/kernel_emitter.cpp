@@ -241,10 +241,13 @@ void KernelEmitter::emit_serial(size_t depth, const std::function<void()>& body)
     return;
   }
   const size_t loop = kernel_.outer.size() + depth;
+  Value before = serial_;
   emit_loop(number(0), extents_[loop], 1, [&](Value index) {
     advance(loop, index);
+    serial_ = before == nullptr ? index : b_.CreateAdd(b_.CreateMul(before, extents_[loop]), index);
     emit_serial(depth + 1, body);
   });
+  serial_ = before;
 }
 
 // Rows: walk after walk over serial loops and lanes; results of reductions are equal in all lanes.

@@ -119,6 +119,7 @@ class KernelEmitter {
   const bool has_long_predicates_;
   Value zero_slot_ = nullptr;  // a whole vector of any dtype
   Value lane_ = nullptr;       // first lane being emitted
+  Value serial_ = nullptr;     // number of the serial loops' point, or null outside of them
 };
 
 }  // namespace fullbore::jit

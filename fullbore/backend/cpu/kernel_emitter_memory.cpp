@@ -227,9 +227,14 @@ void KernelEmitter::store(const Store& store, int copy, bool in_walk) {
 // Where the lanes being emitted of a value that walks share are kept.
 llvm::Value* KernelEmitter::kept_pointer(size_t id, int copy) {
   llvm::Type* type = scalars_.scalar_type(kernel_.instructions[id].dtype);
-  Value row = b_.CreateMul(parameter(ParameterLayout::kLanes), number(8 * schedule_.slot[id]));
+  Value lanes = parameter(ParameterLayout::kLanes);
+  Value row = b_.CreateMul(lanes, number(8 * schedule_.slot[id]));
+  for (size_t i = 0; i < kernel_.serial.size(); ++i)
+    row = b_.CreateMul(row, extents_[kernel_.outer.size() + i]);
   Value slot = b_.CreateGEP(b_.getInt8Ty(), buffers_.back(), row);
-  return b_.CreateGEP(type, slot, b_.CreateAdd(lane_, number(int64_t{copy} * lanes_)));
+  Value at = b_.CreateAdd(lane_, number(int64_t{copy} * lanes_));
+  if (serial_ != nullptr) at = b_.CreateAdd(at, b_.CreateMul(serial_, lanes));
+  return b_.CreateGEP(type, slot, at);
 }
 
 void KernelEmitter::keep(size_t id) {

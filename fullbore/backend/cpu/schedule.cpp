@@ -75,10 +75,12 @@ void find_needed(const KernelIr& kernel, Schedule& schedule) {
 
 // Loading and storing a vector costs about what a handful of operations on it does.
 constexpr double kCostly = 8;
+// Rows of several axes may be whole tensors: what is kept of them is to stay in the nearer caches.
+constexpr int64_t kMostBytesOfRows = 128 << 10;
 
 // Costly values that several walks need are computed in the first and kept for the others.
 void keep_costly_values(const KernelIr& kernel, Schedule& schedule) {
-  if (kernel.columns() || !kernel.serial.empty()) return;
+  if (kernel.columns() || (!kernel.serial.empty() && slot_bytes(kernel) > kMostBytesOfRows)) return;
   for (size_t i = 0; i < kernel.instructions.size(); ++i) {
     const Instruction& instruction = kernel.instructions[i];
     if (instruction.kind != Kind::scalar || schedule.scope[i] != Scope::element ||

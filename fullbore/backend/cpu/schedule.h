@@ -36,7 +36,11 @@ struct Schedule {
 
 Schedule make_schedule(const KernelIr& kernel);
 
-/// Bytes of a row of scratch memory, large enough for any dtype.
-inline int64_t slot_bytes(const KernelIr& kernel) { return kernel.lanes * 8; }
+/// Bytes of a row of scratch memory, serial loops and lanes, large enough for any dtype.
+inline int64_t slot_bytes(const KernelIr& kernel) {
+  int64_t elements = kernel.lanes;
+  for (int64_t extent : kernel.serial) elements *= extent;
+  return elements * 8;
+}
 
 }  // namespace fullbore::jit
