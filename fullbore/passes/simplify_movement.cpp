@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -117,12 +118,35 @@ Simpler simplify_reverse(const SimplifyCall& c) {
 }
 
 // A reduction over axes of extent 1 has one term per result.
+// Reduced along leading axes and others: along the leading ones first, as one sum of columns, which is fused with what it sums
+// (passes/fusion_space.h). The rest is small.
+Simpler leading_first(const SimplifyCall& c) {
+  constexpr int64_t kManyRows = 16;
+  const Axes& axes = c.attributes.get<Axes>("axes");
+  const Tensor x = c.inputs[0];
+  Axes leading, rest;
+  int64_t rows = 1;
+  for (int64_t axis : axes) {
+    if (axis == static_cast<int64_t>(leading.size())) {
+      rows *= x.dim(static_cast<int>(axis));
+      leading.push_back(axis);
+    } else {
+      rest.push_back(axis);
+    }
+  }
+  if (rest.empty() || rows < kManyRows) return {};
+  for (int64_t& axis : rest) axis -= static_cast<int64_t>(leading.size());
+  const Tensor columns = x.builder().emit(*c.op, std::array{x}, {{"axes", leading}}, {})[0];
+  return call(c, c.op->name, {columns}, {{"axes", rest}});
+}
+
 Simpler simplify_reduction(const SimplifyCall& c) {
   const auto& axes = c.attributes.get<Axes>("axes");
   const bool trivial = std::all_of(axes.begin(), axes.end(), [&](int64_t axis) {
     return c.inputs[0].dim(static_cast<int>(axis)) == 1;
   });
-  return trivial ? as_reshape(c) : Simpler{};
+  if (trivial) return as_reshape(c);
+  return leading_first(c);
 }
 
 // Does the node exchange the last two axes and leave all others?
