@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "fullbore/base/check.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/fusion_groups.h"
+#include "fullbore/passes/remade_values.h"
 #include "fullbore/passes/remove_dead.h"
 #include "fullbore/passes/rewriter.h"
 #include "fullbore/passes/simplify_rules.h"
@@ -29,16 +31,19 @@ struct Unit {
 /// Writes the body of one group.
 class BodyWriter {
  public:
-  BodyWriter(const Graph& graph, const FusionGroups& groups, int group)
+  BodyWriter(const Graph& graph, const FusionGroups& groups, const RemadeValues& remade, int group)
       : graph_(graph),
         groups_(groups),
+        remade_(remade),
         group_(group),
         builder_("fused"),
         inner_(static_cast<size_t>(graph.value_count())) {}
 
   Unit write() {
-    const std::vector<int>& members = groups_.members(group_);
-    Unit unit{&node(members.front()), {}, {}, nullptr};
+    const std::vector<int> members = needed_members();
+    Unit unit{&node(groups_.members(group_).front()), {}, {}, nullptr};
+    if (members.empty()) return unit;
+    unit.node = &node(members.front());
     for (int member : members) {
       std::vector<Tensor> operands;
       for (Value operand : node(member).inputs) operands.push_back(inner(operand));
@@ -46,7 +51,7 @@ class BodyWriter {
     }
     for (int member : members) {
       const Value made = node(member).outputs[0];
-      if (groups_.read_only_by(made, group_)) continue;
+      if (!is_result(made)) continue;
       builder_.output(fmt::format("y{}", unit.results.size()), inner_[place(made)]);
       unit.results.push_back(made);
     }
@@ -57,6 +62,25 @@ class BodyWriter {
 
  private:
   const Node& node(int index) const { return graph_.nodes()[static_cast<size_t>(index)]; }
+  bool is_result(Value made) const {
+    return !groups_.read_only_by(made, group_) && !remade_.contains(made);
+  }
+
+  // Without those that only make what others make again.
+  std::vector<int> needed_members() const {
+    std::set<int> needed;
+    for (int member : groups_.members(group_))
+      if (is_result(node(member).outputs[0])) need(node(member).outputs[0], needed);
+    return {needed.begin(), needed.end()};
+  }
+  void need(Value value, std::set<int>& needed) const {
+    const int maker = graph_.producer(value);
+    if (maker < 0) return;
+    const bool member = groups_.group(maker) == group_;
+    if (member && !needed.insert(maker).second) return;
+    if (!member && !is_evaluated_inside(value)) return;
+    for (Value operand : node(maker).inputs) need(operand, needed);
+  }
 
   Tensor inner(Value value) {
     Tensor& known = inner_[place(value)];
@@ -70,38 +94,28 @@ class BodyWriter {
 
   // What makes a value where it is read, if that costs no more than reading it.
   Tensor evaluated_inside(Value value) {
-    const Node* maker = graph_.producer_node(value);
-    if (!maker) return {};
-    const auto again = [&](std::initializer_list<Tensor> operands) {
-      return builder_.emit_like(*maker, std::span(operands.begin(), operands.size()))[0];
-    };
-    if (groups_.made_within(value, group_)) return again({inner(maker->inputs[0])});
+    if (!is_evaluated_inside(value)) return {};
+    const Node& maker = *graph_.producer_node(value);
     if (const auto number = number_everywhere(graph_, value)) {
-      const Origin origin(builder_, *maker);
+      const Origin origin(builder_, maker);
       return full(builder_, graph_.type(value), *number);
     }
-    if (maker->op->name == "iota") return again({});
-    if (maker->op->name == "broadcast_to") return again({inner(maker->inputs[0])});
-    return is_cut_out(maker) ? again({inner(maker->inputs[0])}) : Tensor{};
+    std::vector<Tensor> operands;
+    for (Value operand : maker.inputs) operands.push_back(inner(operand));
+    return builder_.emit_like(maker, operands)[0];
   }
 
-  // Does a slice or pad make the value that kernels alone read? Where neighbours would be read one by one it is made once
-  // for all of them: of every other element, and behind a reshape that does not keep the last axis whole.
-  bool is_cut_out(const Node* maker) const {
-    const Node* cut = maker;
-    while (cut && cut->op->is(Tag::identity)) cut = graph_.producer_node(cut->inputs[0]);
-    if (!cut || (cut->op->name != "slice" && cut->op->name != "pad")) return false;
-    if (cut == maker && groups_.read_only_by(cut->outputs[0], group_)) return true;
-    const Shape& shape = graph_.type(cut->outputs[0]).shape;
-    const bool of_last = cut->attributes.get<int64_t>("axis") == shape.rank() - 1;
-    if (of_last && cut->op->name == "slice" && cut->attributes.get<int64_t>("stride") != 1)
-      return false;
-    if (cut != maker && (of_last || !fits(groups_.space(group_), shape))) return false;
-    return groups_.read_by_groups_alone(cut->outputs[0]);
+  bool is_evaluated_inside(Value value) const {
+    const Node* maker = graph_.producer_node(value);
+    if (!maker) return false;
+    if (groups_.made_within(value, group_) || number_everywhere(graph_, value)) return true;
+    if (maker->op->name == "iota" || maker->op->name == "broadcast_to") return true;
+    return remade_.contains_source_of(value) || groups_.is_cut_out(value, group_);
   }
 
   const Graph& graph_;
   const FusionGroups& groups_;
+  const RemadeValues& remade_;
   int group_;
   GraphBuilder builder_;
   std::vector<Tensor> inner_;  // per value of the graph
@@ -113,12 +127,15 @@ bool is_fusible(const Graph& graph, const Node& node) {
 }
 
 // Nothing is gained from a body around one node that reads all of its operands as they are.
-Unit unit_of(const Graph& graph, const FusionGroups& groups, int group) {
+Unit unit_of(const Graph& graph, const FusionGroups& groups, const RemadeValues& remade,
+             int group) {
+  const auto as_it_is = [](const Node& node) {
+    return Unit{&node, node.inputs, node.outputs, nullptr};
+  };
   const Node& first = graph.nodes()[static_cast<size_t>(group)];
-  const Unit as_it_is{&first, first.inputs, first.outputs, nullptr};
-  if (!is_fusible(graph, first)) return as_it_is;
-  Unit unit = BodyWriter(graph, groups, group).write();
-  return unit.results.empty() || unit.body->nodes().size() == 1 ? as_it_is : unit;
+  if (!is_fusible(graph, first)) return as_it_is(first);
+  Unit unit = BodyWriter(graph, groups, remade, group).write();
+  return unit.results.empty() || unit.body->nodes().size() == 1 ? as_it_is(*unit.node) : unit;
 }
 
 // Per unit: does an output of the graph depend on it? What was evaluated inside groups may have no
@@ -136,10 +153,11 @@ std::vector<bool> live_units(const Graph& graph, const std::vector<Unit>& units)
   return live;
 }
 
-Graph fuse_live(const Graph& graph) {
+Graph fuse_live(const Graph& graph, const Target& target) {
   const FusionGroups groups(graph);
+  const RemadeValues remade(graph, groups, target);
   std::vector<Unit> units;
-  for (int group : groups.order()) units.push_back(unit_of(graph, groups, group));
+  for (int group : groups.order()) units.push_back(unit_of(graph, groups, remade, group));
   const std::vector<bool> live = live_units(graph, units);
 
   Rewriter rewriter(graph);
@@ -148,8 +166,9 @@ Graph fuse_live(const Graph& graph) {
     if (!live[i]) continue;
     if (!unit.body) {
       const std::shared_ptr<const Graph>& body = unit.node->body;
-      rewriter.copy(*unit.node,
-                    is_loop(*unit.node) ? std::make_shared<const Graph>(fuse_live(*body)) : body);
+      rewriter.copy(*unit.node, is_loop(*unit.node)
+                                    ? std::make_shared<const Graph>(fuse_live(*body, target))
+                                    : body);
       continue;
     }
     const Origin origin(rewriter.builder(), *unit.node);
@@ -164,7 +183,7 @@ Graph fuse_live(const Graph& graph) {
 
 // A dead reader would keep values from vanishing into groups.
 Graph fuse(const Graph& graph, const Target& target) {
-  return fuse_live(remove_dead(graph, target));
+  return fuse_live(remove_dead(graph, target), target);
 }
 
 }  // namespace fullbore

@@ -76,6 +76,49 @@ bool FusionGroups::read_by_groups_alone(Value value) const {
   });
 }
 
+// Where neighbours would be read one by one it is made once for all of them: of every other element, and behind a reshape that
+// does not keep the last axis whole.
+bool FusionGroups::is_cut_out(Value value, int group) const {
+  const Node* maker = graph_.producer_node(value);
+  const Node* cut = maker;
+  while (cut && cut->op->is(Tag::identity)) cut = graph_.producer_node(cut->inputs[0]);
+  if (!cut || (cut->op->name != "slice" && cut->op->name != "pad")) return false;
+  if (cut == maker && read_only_by(cut->outputs[0], group)) return true;
+  const Shape& shape = graph_.type(cut->outputs[0]).shape;
+  const bool of_last = cut->attributes.get<int64_t>("axis") == shape.rank() - 1;
+  if (of_last && cut->op->name == "slice" && cut->attributes.get<int64_t>("stride") != 1)
+    return false;
+  if (cut != maker && (of_last || !fits(space(group), shape))) return false;
+  return read_by_groups_alone(cut->outputs[0]);
+}
+
+std::optional<std::set<int>> FusionGroups::reading_groups(Value value) const {
+  if (is_output_[place(value)]) return std::nullopt;
+  std::set<int> groups;
+  for (int reader : readers_[place(value)]) {
+    const Node& node = graph_.nodes()[at(reader)];
+    if (spaces_[at(group(reader))]) {
+      groups.insert(group(reader));
+      continue;
+    }
+    const bool cuts = node.op->name == "slice" || node.op->name == "pad";
+    if (!cuts && !node.op->is(Tag::identity) && node.op->name != "broadcast_to")
+      return std::nullopt;
+    const Value moved = node.outputs[0];
+    const std::optional<std::set<int>> behind = reading_groups(moved);
+    if (!behind) return std::nullopt;
+    // What is cut out and reshaped then may be made apart from its readers.
+    if (cuts && !std::ranges::all_of(readers_[place(moved)],
+                                     [&](int of_cut) { return spaces_[at(of_cut)].has_value(); }))
+      return std::nullopt;
+    for (int reading : *behind) {
+      if (cuts && !is_cut_out(moved, reading)) return std::nullopt;
+      groups.insert(reading);
+    }
+  }
+  return groups;
+}
+
 bool FusionGroups::vanishes(int producer, int consumer) const {
   return std::all_of(members_[at(producer)].begin(), members_[at(producer)].end(), [&](int member) {
     return read_only_by(graph_.nodes()[at(member)].outputs[0], producer, consumer);

@@ -17,6 +17,7 @@ class FusionGroups {
   int group(int node) const { return group_[static_cast<size_t>(node)]; }
   const std::vector<int>& members(int group) const { return members_[static_cast<size_t>(group)]; }
   /// Of a group that is fused.
+  bool is_fused(int group) const { return spaces_[static_cast<size_t>(group)].has_value(); }
   const FusionSpace& space(int group) const { return *spaces_[static_cast<size_t>(group)]; }
   /// Is the operand made of a value of the group, through reshapes and a repetition along rows?
   bool made_within(Value operand, int group) const;
@@ -24,6 +25,11 @@ class FusionGroups {
   bool read_only_by(Value value, int group, int or_group = -1) const;
   /// Do fused groups alone read the value, also through what moves it?
   bool read_by_groups_alone(Value value) const;
+  /// Does a slice or pad make the value that a group reads, which is as well cut out where it is read?
+  bool is_cut_out(Value value, int group) const;
+  /// The groups that read the value, also through reshapes, repetitions and what is cut out; nothing if
+  /// something else reads it.
+  std::optional<std::set<int>> reading_groups(Value value) const;
   /// Groups in an order in which every one comes after those that it reads from.
   std::vector<int> order() const;
 
