@@ -1,11 +1,10 @@
 #include "fullbore/passes/remade_values.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/passes/epilogue_rules.h"
 
 namespace fullbore {
 namespace {
@@ -16,23 +15,31 @@ constexpr double kMostBytes = 1.125;
 // Values that one kernel makes again, and that it reads: both are limits of its size, not of what pays.
 constexpr size_t kMostRemade = 24, kMostValues = 48;
 
-constexpr std::array<std::string_view, 16> kCheap = {
-    "abs",        "add",     "cast",    "equal", "less", "less_equal", "logical_and", "logical_not",
-    "logical_or", "maximum", "minimum", "mul",   "neg",  "not_equal",  "select",      "sub"};
-constexpr std::array<std::string_view, 2> kSums = {"add", "sub"};
-
 bool is_cheap(const Node& node) {
-  return node.op->is(Tag::elementwise) && node.outputs.size() == 1 &&
-         std::ranges::find(kCheap, node.op->name) != kCheap.end();
+  if (!node.op->is(Tag::elementwise) || node.outputs.size() != 1) return false;
+  switch (node.op->scalar) {
+    case ScalarOp::neg:
+    case ScalarOp::abs:
+    case ScalarOp::cast:
+    case ScalarOp::add:
+    case ScalarOp::sub:
+    case ScalarOp::mul:
+    case ScalarOp::maximum:
+    case ScalarOp::minimum:
+    case ScalarOp::equal:
+    case ScalarOp::not_equal:
+    case ScalarOp::less:
+    case ScalarOp::less_equal:
+    case ScalarOp::logical_not:
+    case ScalarOp::logical_and:
+    case ScalarOp::logical_or:
+    case ScalarOp::select: return true;
+    default: return false;
+  }
 }
 
-Value before_reshapes(const Graph& graph, Value value) {
-  const Node* maker = graph.producer_node(value);
-  while (maker && maker->op->is(Tag::identity)) {
-    value = maker->inputs[0];
-    maker = graph.producer_node(value);
-  }
-  return value;
+bool is_sum(const Node& node) {
+  return node.op->scalar == ScalarOp::add || node.op->scalar == ScalarOp::sub;
 }
 
 }  // namespace
@@ -110,10 +117,10 @@ bool RemadeValues::collect(Value operand, int group, bool for_sum, FusionSpace& 
     return admit(space, graph_, operand) && operands(for_sum);
   if (contains(operand)) {
     reading.remade.insert(operand);
-    return operands(for_sum || std::ranges::find(kSums, maker->op->name) != kSums.end());
+    return operands(for_sum || is_sum(*maker));
   }
   if (groups_.is_cut_out(operand, group)) return operands(for_sum);
-  const Value value = before_reshapes(graph_, operand);
+  const Value value = renamed_from(graph_, operand);
   const int node = graph_.producer(value);
   const bool of_group = node >= 0 && groups_.is_fused(groups_.group(node));
   if (of_group && groups_.read_only_by(value, groups_.group(node))) return false;
