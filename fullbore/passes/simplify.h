@@ -10,8 +10,9 @@ namespace fullbore {
 /// after   no rule of simplify_elementwise.cpp and simplify_movement.cpp applies anywhere
 /// here    after fold_constants; before merge_common, which finds more that is equal
 ///
-/// All rules hold in IEEE arithmetic for every operand, infinities and NaN included, with one
-/// exception: x + 0 becomes x, so that a zero may keep a minus sign. x * 0 stays, for x may be NaN.
+/// All rules hold in IEEE arithmetic for every operand, infinities and NaN included, with two
+/// exceptions: x + 0 becomes x, so that a zero may keep a minus sign (x * 0 stays, for x may be NaN); and
+/// what is reduced along leading axes and others is added or multiplied in another order.
 Graph simplify(const Graph& graph, const Target& target);
 
 }  // namespace fullbore

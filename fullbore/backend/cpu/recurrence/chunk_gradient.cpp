@@ -281,6 +281,7 @@ void ChunkGradient<P>::of_key_decays(const Head& head) {
                                 .width = width,
                                 .own = shape_.inclusive,
                                 .add = loops_.shared_heads() > 1,
+                                .rounded = Factors<P>::kPairs,
                                 .r = rows(pairs_.r),
                                 .k = rows(pairs_.k),
                                 .reading = rows(bands.reading()),

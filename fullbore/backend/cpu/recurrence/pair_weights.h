@@ -37,7 +37,7 @@ void hide_unseen(const ChunkLoops& loops, const Segments& segments, const Span& 
 /// stronger decays, pairs of tokens are gone through one by one.
 class KeyBands {
  public:
-  /// e^40 times e^-40 loses nothing, and times operands below 10^20 overflows nowhere.
+  /// e^40 times e^-40 loses nothing, and times operands below 10^15 overflows nowhere.
   static constexpr float kNear = 40;
 
   /// keep_decays: are `reading` and `writing` asked for?

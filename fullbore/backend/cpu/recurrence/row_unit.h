@@ -38,10 +38,12 @@ struct BandFactors {
 ///   dr = or += of_r + slopes * u * k,  dk = or += of_k + outside + slopes * u * r
 ///   du += slopes * r * k,              written = k * outside
 ///   dg = sum of r * of_r behind t (and at t if `own`) - sum of k * of_k at t and behind
-/// du and those sums, `behind` and `minus`, go on from band to band.
+/// du and those sums, `behind` and `minus`, go on from band to band. In the sums r * reading and k * writing are
+/// the factors of the products that made pairs_r and pairs_k, in bf16 if `rounded`: what a pair of tokens
+/// adds to both then is the same, and where a decay is not between the two it is gone.
 struct KeyCotangents {
   int64_t tokens, width;
-  bool own, add;
+  bool own, add, rounded;
   Rows r, k, reading, writing, pairs_r, outside_r, far_r, pairs_k, outside_k, far_k;
   const float *state, *rest, *u, *slopes;
   MutableRows dr, dk, written, dg;
