@@ -13,6 +13,7 @@
 #include "fullbore/backend/libraries.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/monitor/machine.h"
@@ -22,6 +23,19 @@
 
 namespace fullbore {
 namespace {
+
+/// "x86-64-v2 avx2 avx512*", the one in use marked, then what the machine lacks; amx is not tested.
+std::string levels_text() {
+  std::string has, lacks;
+  for (const ProcessorLevel level : processor_levels()) {
+    std::string name(processor_level_name(level));
+    if (level == ProcessorLevel::amx) name += " (untested)";
+    if (level == this_processor().level) name += " (in use)";
+    std::string& list = level <= machine_processor().level ? has : lacks;
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return lacks.empty() ? has : fmt::format("{}; not here: {}", has, lacks);
+}
 
 /// All that the doctor looks at. A finding is something missing, with its consequence or cure.
 struct Diagnosis {
@@ -82,13 +96,18 @@ bool writable(const std::string& folder) {
 
 void find_what_is_missing(Diagnosis& d) {
   constexpr int64_t kLowDisk = int64_t{1} << 30;
-  const auto has = [&](const char* feature) {
-    return std::find(d.features.begin(), d.features.end(), feature) != d.features.end();
-  };
   if (!d.kernel_test.empty())
     d.findings.push_back("the cpu backend does not work here: " + d.kernel_test);
-  if (!has("avx2") || !has("fma"))
+  if (this_processor().level < ProcessorLevel::avx2)
     d.findings.emplace_back("no AVX2 with FMA: expect a small part of the usual speed");
+  if (this_processor().lowered)
+    d.findings.push_back(fmt::format("FULLBORE_PROCESSOR keeps to {}: this machine has {}",
+                                     processor_level_name(this_processor().level),
+                                     processor_level_name(machine_processor().level)));
+  if (this_processor().bf16_tiles)
+    d.findings.emplace_back(
+        "bf16 products go through tiles (AMX), which no test has run on: compare a run with "
+        "engine.processor=avx512-bf16");
   if (!d.machine.native_bf16)
     d.findings.emplace_back(
         "no bf16 instructions (AVX512-BF16, AMX): engine.precision=bf16 saves memory here, not "
@@ -142,6 +161,7 @@ void print_text(const Diagnosis& d) {
   fmt::print("Machine\n");
   print_row("processor", d.machine.processor);
   print_row("instructions", fmt::format("{}", fmt::join(d.features, " ")));
+  print_row("levels", levels_text());
   print_row("processors", fmt::format("{} usable of {}", d.machine.workers, d.online_processors));
   print_row("memory", bytes_text(static_cast<double>(d.memory_bytes)));
   fmt::print("Measured peaks, {} workers\n", d.machine.workers);
@@ -172,6 +192,8 @@ void print_json(const Diagnosis& d) {
   const nlohmann::ordered_json json = {
       {"processor", d.machine.processor},
       {"instructions", d.features},
+      {"level", processor_level_name(this_processor().level)},
+      {"machine_level", processor_level_name(machine_processor().level)},
       {"processors", d.online_processors},
       {"workers", d.machine.workers},
       {"memory_bytes", d.memory_bytes},
@@ -201,6 +223,9 @@ void add_doctor_command(Command root) {
   command.add_flag("--json", *json, "Print JSON");
   command.footer(
       "\nThe measured peaks are kept in the cache folder; `train` and `plan` compare with them.\n"
+      "FULLBORE_PROCESSOR=LEVEL (or engine.processor in a configuration) keeps to the instructions "
+      "of a level:\n"
+      "x86-64-v2, avx2, avx512, avx512-bf16 or amx; it only lowers.\n"
       "Exit code 1 if the backend does not compute what it should.\n"
       "\nExample:\n  fullbore doctor");
   command.runs([json] {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "fullbore/base/cache_directory.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/memory_fit.h"
@@ -79,6 +80,10 @@ CompileOptions compile_options(const Config& config) {
   options.passes.disabled = {config.engine.disabled_passes.begin(),
                              config.engine.disabled_passes.end()};
   return options;
+}
+
+void choose_processor(const Config& config) {
+  limit_processor(config.engine.processor, "engine.processor");
 }
 
 void choose_caches(const Config& config) {

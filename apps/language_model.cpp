@@ -208,6 +208,7 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
   if (config.model.name == "peptide")
     throw UsageError(
         fmt::format("{} is of a {} model, not of a language model", path, config.model.name));
+  choose_processor(config);
   choose_caches(config);
   std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();

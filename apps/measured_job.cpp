@@ -34,6 +34,7 @@ void add_measured_arguments(Command command, MeasuredArguments& arguments) {
 }
 
 MeasuredJob measured_job(const Config& config, int64_t vocabulary, Console& console) {
+  choose_processor(config);
   choose_caches(config);
   const Workload workload =
       open_workload(config, console, {.vocabulary = vocabulary, .allowed = true});

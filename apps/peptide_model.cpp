@@ -60,6 +60,7 @@ TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint) {
   if (config.model.name != "peptide")
     throw UsageError(
         fmt::format("{} is of a {} model, not of model.name=peptide", path, config.model.name));
+  choose_processor(config);
   choose_caches(config);
   State state = trained_state(checkpoint, config,
                               trained_entries(checkpoint, trace_prediction(config, 1, 1)));

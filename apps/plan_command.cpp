@@ -99,6 +99,7 @@ void print_text(const Config& config, const std::string& unit, int64_t parameter
 
 ExitCode run_plan(const PlanArguments& arguments) {
   Config config = load_config(arguments.config, arguments.overrides);
+  choose_processor(config);
   choose_caches(config);
   Console console;
   const Workload workload =

@@ -107,6 +107,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   // `fullbore train ... | head` must not end a run of hours.
   std::signal(SIGPIPE, SIG_IGN);
   Config config = load(arguments);
+  choose_processor(config);
   choose_caches(config);
   const std::string resumed = arguments.resume ? run_to_resume(config) : "";
   Console console;

@@ -123,11 +123,12 @@ endfunction()
 
 # tests/<room>/*.cpp -> bin/test_<room>, one ctest entry each: starting one process per case would cost
 # more than the cases do. Rooms of minutes are dealt out to SHARDS entries, bin/test_<room> being the same, so that
-# two processors have them done together. fb_tests(<room> [SHARDS <n>] [LIBRARIES <lib>...]); an absent or empty
-# folder is skipped.
+# two processors have them done together. fb_tests(<room> [SHARDS <n>] [AT_LEVELS] [LIBRARIES <lib>...]); an absent or
+# empty folder is skipped. AT_LEVELS adds entries test_<room>@<level> that run it as on lesser processors
+# (base/processor.h); ctest lists as skipped what this machine lacks. Not with sanitizers, where it would take too long.
 # Every one of them begins with the same precompiled headers, those of the target fb_test_headers.
 function(fb_tests room)
-  cmake_parse_arguments(tests "" "SHARDS" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(tests "AT_LEVELS" "SHARDS" "LIBRARIES" ${ARGN})
   fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
   if(NOT sources)
     return()
@@ -143,19 +144,34 @@ function(fb_tests room)
   if(TARGET fullbore_cli)
     add_dependencies(${target} fullbore_cli)
   endif()
+  set(levels "")
+  if(tests_AT_LEVELS AND NOT FB_SANITIZE)
+    set(levels x86-64-v2 avx2 avx512 avx512-bf16)
+  endif()
+  fb_test_entries(${target} "" "${tests_SHARDS}" ${target})
+  foreach(level ${levels})
+    fb_test_entries(${target} "@${level}" "${tests_SHARDS}" at_level ${level} $<TARGET_FILE:${target}>)
+  endforeach()
+endfunction()
+
+# Entries of ctest, <target><suffix> or one a shard, for a command (and its arguments) that runs tests of GoogleTest.
+function(fb_test_entries target suffix shards)
   set(environment "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
-  if(NOT tests_SHARDS)
-    add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
-    set_tests_properties(${target} PROPERTIES TIMEOUT 600 ENVIRONMENT "${environment}")
+  if(NOT shards)
+    set(name "${target}${suffix}")
+    add_test(NAME ${name} COMMAND ${ARGN} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
     return()
   endif()
-  foreach(shard RANGE 1 ${tests_SHARDS})
+  foreach(shard RANGE 1 ${shards})
     math(EXPR index "${shard} - 1")
-    add_test(NAME ${target}_${shard} COMMAND ${target} --gtest_brief=1)
-    set_tests_properties(${target}_${shard} PROPERTIES
+    set(name "${target}_${shard}${suffix}")
+    add_test(NAME ${name} COMMAND ${ARGN} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES
       TIMEOUT 600
-      COST ${tests_SHARDS}  # the longest begin first
-      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${tests_SHARDS};GTEST_SHARD_INDEX=${index}")
+      SKIP_RETURN_CODE 77
+      COST ${shards}  # the longest begin first
+      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
 

@@ -28,6 +28,7 @@ libexpat1-dev        -             mzML, an XML format of spectra
 libgtest-dev         -             tests
 libgmock-dev         -             tests
 libbenchmark-dev     -             benchmarks
+qemu-user            qemu-x86_64   tests on processors that this machine is not
 '
 llvm_package=llvm-19-dev
 newline='

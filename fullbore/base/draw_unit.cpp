@@ -7,6 +7,8 @@
 #include <iterator>
 #include <numbers>
 
+#include "fullbore/base/processor.h"
+
 // GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -92,19 +94,18 @@ FB_INLINE Reals root(Reals x) { return _mm512_sqrt_pd(x); }
 
 }  // namespace
 
-const std::vector<DrawUnit>& draw_units() {
-  static const std::vector<DrawUnit> units = [] {
-    std::vector<DrawUnit> found;
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-      found.push_back({"avx512", avx512::bits, avx512::compare, avx512::normals});
-    if (__builtin_cpu_supports("avx2"))
-      found.push_back({"avx2", avx2::bits, avx2::compare, avx2::normals});
-    found.push_back({"sse2", baseline::bits, baseline::compare, baseline::normals});
-    return found;
-  }();
-  return units;
+std::span<const DrawUnit> draw_units() {
+  static constexpr DrawUnit kUnits[] = {
+      {"avx512", avx512::bits, avx512::compare, avx512::normals},
+      {"avx2", avx2::bits, avx2::compare, avx2::normals},
+      {"sse2", baseline::bits, baseline::compare, baseline::normals},
+  };
+  switch (this_processor().vector_unit) {
+    case VectorUnit::avx512: return kUnits;
+    case VectorUnit::avx2: return std::span(kUnits).subspan(1);
+    case VectorUnit::baseline: break;
+  }
+  return std::span(kUnits).subspan(2);
 }
 
 }  // namespace fullbore

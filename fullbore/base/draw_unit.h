@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
-#include <vector>
 
 namespace fullbore {
 
@@ -26,7 +26,7 @@ struct DrawUnit {
                   size_t count);
 };
 
-/// Those that this processor has, the fastest first.
-const std::vector<DrawUnit>& draw_units();
+/// Those that this_processor() has, the fastest first.
+std::span<const DrawUnit> draw_units();
 
 }  // namespace fullbore

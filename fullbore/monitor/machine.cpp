@@ -15,6 +15,7 @@
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/monitor/peak_kernels.h"
 #include "fullbore/monitor/process.h"
 
@@ -116,8 +117,10 @@ constexpr std::chrono::hours kBusyFor{1};
 constexpr int kMethod = 2;
 
 std::string cache_path(const std::string& processor, int workers) {
-  return fmt::format("{}/machine-{}.json", cache_directory(),
-                     hash_hex(hash_text(fmt::format("{}|{}|{}", kMethod, processor, workers))));
+  const std::string_view level = processor_level_name(this_processor().level);
+  return fmt::format(
+      "{}/machine-{}.json", cache_directory(),
+      hash_hex(hash_text(fmt::format("{}|{}|{}|{}", kMethod, processor, level, workers))));
 }
 
 std::optional<Machine> load(const std::string& processor, int workers) {

@@ -1,9 +1,9 @@
 #include "fullbore/monitor/peak_kernels.h"
 
+#include "fullbore/base/processor.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace fullbore {
@@ -93,12 +93,6 @@ __attribute__((target("avx512f,avx512bf16"))) float avx512_bf16(int64_t iteratio
 #undef FB_ADD
   return _mm512_cvtss_f32(sum);
 }
-/// Linux gives tile registers to a process that asks (Documentation/x86/xstate.rst).
-bool may_use_tiles() {
-  constexpr long kRequestPermission = 0x1023;
-  constexpr long kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
 
 /// Four accumulator tiles of 16 x 16 f32, two pairs of operands of 16 x 32 bf16: one multiplication
 /// is 16 * 16 * 32 products. (Intel 64 Software Developer's Manual, TDPBF16PS, LDTILECFG.)
@@ -133,13 +127,6 @@ __attribute__((target("amx-tile,amx-bf16"))) float amx_bf16(int64_t iterations) 
   __asm__ volatile("" : : "r"(result) : "memory");
   return result[0];
 }
-
-/// CPUID leaf 7: names that __builtin_cpu_supports does not know in every compiler we accept.
-bool has_amx_bf16() {
-  unsigned a = 7, b = 0, c = 0, d = 0;
-  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-  return (d >> 22 & 1U) != 0 && (d >> 24 & 1U) != 0 && may_use_tiles();
-}
 #endif
 #undef FB_TWELVE
 
@@ -147,17 +134,18 @@ bool has_amx_bf16() {
 
 PeakKernel fp32_peak_kernel() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return {"avx512f fma", 12 * 16 * 2, avx512};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {"avx2 fma", 12 * 8 * 2, avx2};
+  const VectorUnit unit = this_processor().vector_unit;
+  if (unit >= VectorUnit::avx512) return {"avx512f fma", 12 * 16 * 2, avx512};
+  if (unit >= VectorUnit::avx2) return {"avx2 fma", 12 * 8 * 2, avx2};
 #endif
   return {"portable multiply-add", 12 * 4 * 2, portable};
 }
 
 PeakKernel bf16_peak_kernel() {
 #if defined(__x86_64__)
-  if (has_amx_bf16()) return {"amx bf16", 4 * 16 * 16 * 32 * 2, amx_bf16};
-  if (__builtin_cpu_supports("avx512bf16")) return {"avx512 bf16 dot", 12 * 32 * 2, avx512_bf16};
+  const Processor processor = this_processor();
+  if (processor.bf16_tiles) return {"amx bf16", 4 * 16 * 16 * 32 * 2, amx_bf16};
+  if (processor.bf16_products) return {"avx512 bf16 dot", 12 * 32 * 2, avx512_bf16};
 #endif
   return {"not native: widened to f32", 0, nullptr};
 }

@@ -12,7 +12,7 @@ struct PeakKernel {
   float (*run)(int64_t iterations);
 };
 
-/// The fastest fp32 multiply-add that this processor has; a portable loop at the least.
+/// The fastest fp32 multiply-add that this_processor() has; a portable loop at the least.
 PeakKernel fp32_peak_kernel();
 /// bf16 products accumulated in fp32 by instructions of the processor (AMX or AVX512-BF16). `run`
 /// is null where there are none.

@@ -246,6 +246,34 @@ std::string compare(const Graph& graph, const Node& node, size_t output,
   return "";
 }
 
+/// What a run keeps of its copies.
+std::vector<Literal> rounded_copies_of(const Graph& graph, std::span<const Literal> inputs) {
+  const std::optional<Graph> copying = copying_graph(graph);
+  if (!copying) return {};
+  std::vector<Literal> values(static_cast<size_t>(copying->value_count()));
+  for (const Graph::Input& input : copying->inputs())
+    values[static_cast<size_t>(input.value.id)] =
+        input.role == Role::copy ? Literal(copying->type(input.value))
+                                 : inputs[static_cast<size_t>(graph.find_input(input.name))];
+  // Rounded where the graph casts: what is widened behind that keeps the low dtype's values.
+  for (const Node& node : copying->nodes()) {
+    std::vector<TensorType> types;
+    for (const Value output : node.outputs) types.push_back(copying->type(output));
+    std::vector<const Literal*> operands;
+    for (const Value input : node.inputs)
+      operands.push_back(&values[static_cast<size_t>(input.id)]);
+    std::vector<Literal> results = interpret_node(node, types, operands);
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i].round();
+      values[static_cast<size_t>(node.outputs[i].id)] = std::move(results[i]);
+    }
+  }
+  std::vector<Literal> copies;
+  for (const Graph::Output& output : copying->outputs())
+    copies.push_back(values[static_cast<size_t>(output.value.id)]);
+  return copies;
+}
+
 const void* kept(State& state, const Graph& graph, const Graph::Input& input) {
   if (input.role != Role::copy) return state.data(state.find(input.name));
   const int parameter = state.find(WeightCopy::parse(input.name)->parameter);
@@ -316,10 +344,7 @@ std::string first_difference(const Graph& graph, std::span<const Literal> inputs
   const Graph visible = with_all_values(optimised);
   std::vector<Literal> rounded(inputs.begin(), inputs.end());
   for (Literal& input : rounded) input.round();
-  for (Literal& copy : copies_of(optimised, rounded)) {
-    copy.round();
-    rounded.push_back(std::move(copy));
-  }
+  for (Literal& copy : rounded_copies_of(optimised, rounded)) rounded.push_back(std::move(copy));
   const std::vector<Literal> outputs = run_on_backend(visible, rounded, team, as_is);
 
   std::vector<const Literal*> values(static_cast<size_t>(visible.value_count()), nullptr);

@@ -188,6 +188,7 @@ struct Config {
     int64_t loss_scale_interval = 2000;
     std::string fused_head = "auto";
     int64_t threads = 0;
+    std::string processor = "auto";
     std::string attention = "tiled";
     std::string recompute = "off";
     std::string memory_budget = {};

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "fullbore/backend/cpu/processor.h"
 #include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore::testing_support {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "fullbore/backend/cpu/processor.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/scalar.h"
 #include "guarded_memory.h"

@@ -139,8 +139,7 @@ TEST_P(Int8Units, RoundHalvesToEven) {
   EXPECT_EQ(call.check(*GetParam()), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(OfThisProcessor, Int8Units,
-                         ::testing::ValuesIn(cpu::int8_units().begin(), cpu::int8_units().end()),
+INSTANTIATE_TEST_SUITE_P(OfThisProcessor, Int8Units, ::testing::ValuesIn(cpu::int8_units()),
                          [](const auto& unit) { return std::string(unit.param->name); });
 
 }  // namespace

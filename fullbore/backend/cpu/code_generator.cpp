@@ -6,6 +6,7 @@
 #include "fullbore/backend/cpu/kernel_emitter.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/hash.h"
+#include "fullbore/base/processor.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"
@@ -66,7 +67,29 @@ void initialise_llvm() {
 
 int llvm_version() { return LLVM_VERSION_MAJOR; }
 
+namespace {
+
+/// Names of LLVM that stand for exactly one level's instructions.
+CodegenTarget level_target(ProcessorLevel level) {
+  switch (level) {
+    case ProcessorLevel::x86_64_v2: return {.cpu = "x86-64-v2", .features = ""};
+    case ProcessorLevel::avx2: return {.cpu = "x86-64-v3", .features = "", .vector_bytes = 32};
+    case ProcessorLevel::avx512:
+      return {.cpu = "x86-64-v4", .features = "", .vector_bytes = 64, .avx512 = true};
+    case ProcessorLevel::avx512_bf16:
+    case ProcessorLevel::amx: break;
+  }
+  return {.cpu = "x86-64-v4",
+          .features = "+avx512bf16,+avx512vnni",
+          .vector_bytes = 64,
+          .avx512 = true,
+          .rounds_to_bf16 = true};
+}
+
+}  // namespace
+
 CodegenTarget host_target() {
+  if (this_processor().lowered) return level_target(this_processor().level);
   const llvm::StringMap<bool> features = host_features();
   CodegenTarget target;
   target.cpu = llvm::sys::getHostCPUName().str();

@@ -112,8 +112,13 @@ struct CodeStore::Implementation {
 };
 
 CodeStore& CodeStore::instance() {
-  static CodeStore store(host_target(), compile_cache_directory("kernels"));
-  return store;
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<CodeStore>> stores;
+  const CodegenTarget target = host_target();
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<CodeStore>& store = stores[target.text()];
+  if (!store) store.reset(new CodeStore(target, compile_cache_directory("kernels")));
+  return *store;
 }
 
 CodeStore::CodeStore(const CodegenTarget& target, std::string folder)

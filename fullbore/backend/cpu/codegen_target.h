@@ -13,6 +13,7 @@ struct CodegenTarget {
   bool rounds_to_bf16 = false;  ///< in one instruction (AVX512_BF16)
   std::string text() const { return cpu + " " + features; }
 };
+/// For this_processor(): of the machine itself, or for any processor of the level it is lowered to.
 CodegenTarget host_target();
 
 }  // namespace fullbore::jit

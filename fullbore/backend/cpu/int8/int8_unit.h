@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string_view>
+#include <vector>
 
 namespace fullbore::cpu {
 
@@ -38,8 +38,8 @@ struct Int8Unit {
   }
 };
 
-/// Those that this processor has, fastest first.
-std::span<const Int8Unit* const> int8_units();
+/// Those that this_processor() has, fastest first.
+std::vector<const Int8Unit*> int8_units();
 
 extern const Int8Unit kInt8Avx512Vnni;
 extern const Int8Unit kInt8AvxVnni;

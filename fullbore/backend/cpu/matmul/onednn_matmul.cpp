@@ -7,7 +7,7 @@
 #include <array>
 
 #include "fullbore/backend/cpu/kernels/elements.h"
-#include "fullbore/backend/cpu/processor.h"
+#include "fullbore/base/processor.h"
 
 // oneDNN asks OpenMP how many threads to use, and has no option of its own. Weak: bound to whichever
 // runtime it has brought along, absent if it was built without one.
@@ -298,8 +298,7 @@ std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request) {
   const Contraction c = Contraction::of(request);
   if (c.in != DType::bf16)
     return request.decline(fmt::format("the panels are as fast in {}", dtype_name(c.in)));
-  if (!this_processor().bf16_products)
-    return request.decline("this processor has no bf16 products");
+  if (!this_processor().bf16_tiles) return request.decline("this processor has no tiles for bf16");
   if (c.flops() == 0) return request.decline("nothing to multiply");
   return make_onednn_matmul(c, request.workers());
 }

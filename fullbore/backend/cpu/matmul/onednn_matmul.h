@@ -3,8 +3,9 @@
 
 namespace fullbore::cpu {
 
-/// Matrix products by oneDNN, for processors with bf16 products, whose tile and dot-product
-/// instructions it has kernels for: single-threaded calls, one per tile, from our own workers.
+/// Matrix products by oneDNN, for processors with tiles for bf16 (AMX), which it has kernels for:
+/// single-threaded calls, one per tile, from our own workers. No other processor reaches oneDNN, which
+/// reads CPUID itself and knows nothing of this_processor().
 ///
 /// Each call makes a handful of small allocations inside oneDNN (its table of arguments), which no
 /// option of it avoids, and takes about a microsecond; where f32 does the arithmetic anyway, the
@@ -12,7 +13,7 @@ namespace fullbore::cpu {
 std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request);
 
 /// The same whatever the processor is good at, for tests and benchmarks. Extents must not be 0;
-/// f32, or bf16 with a result in f32 or bf16.
+/// f32; or, with AVX-512, bf16 with a result in f32 or bf16.
 std::unique_ptr<Kernel> make_onednn_matmul(const Contraction& contraction, int workers);
 
 }  // namespace fullbore::cpu

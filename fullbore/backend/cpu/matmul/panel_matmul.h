@@ -1,7 +1,7 @@
 #pragma once
 #include "fullbore/backend/cpu/epilogue.h"
 #include "fullbore/backend/cpu/matmul/contraction.h"
-#include "fullbore/backend/cpu/processor.h"
+#include "fullbore/base/processor.h"
 
 namespace fullbore::cpu {
 

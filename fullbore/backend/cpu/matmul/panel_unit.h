@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "fullbore/backend/cpu/matmul/ahead.h"
-#include "fullbore/backend/cpu/processor.h"
 #include "fullbore/base/dtype.h"
+#include "fullbore/base/processor.h"
 
 namespace fullbore::cpu {
 

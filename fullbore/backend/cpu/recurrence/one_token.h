@@ -1,6 +1,6 @@
 #pragma once
 #include "fullbore/backend/cpu/kernel_list.h"
-#include "fullbore/backend/cpu/processor.h"
+#include "fullbore/base/processor.h"
 
 namespace fullbore::cpu {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "fullbore/backend/cpu/processor.h"
+#include "fullbore/base/processor.h"
 
 namespace fullbore::cpu {
 
