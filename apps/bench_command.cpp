@@ -7,6 +7,7 @@
 #include "apps/bench_report.h"
 #include "apps/commands.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "fullbore/monitor/process.h"
 
 namespace fullbore {
@@ -75,7 +76,7 @@ ExitCode run_bench(const BenchArguments& arguments) {
     report.contenders.push_back(std::move(subjects[i].contender));
   }
   // With JSON on standard output there is nothing else on it.
-  if (arguments.json != "-") fmt::print("{}", text(report));
+  if (arguments.json != "-") print_output("{}", text(report));
   if (!arguments.json.empty())
     write_output_file(
         arguments.json,

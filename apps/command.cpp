@@ -5,12 +5,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <optional>
+#include <sstream>
+#include <type_traits>
 #include <utility>
 
 #include "apps/command_tree.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 
 namespace fullbore {
@@ -24,6 +29,9 @@ OptionDescription describe_option(const CLI::Option& option) {
   result.description = option.get_description();
   result.default_value = option.get_default_str();
   result.takes_value = option.get_items_expected_max() > 0;
+  const std::string type = option.get_type_name();  // "FLOAT in [0 - 1]"
+  result.takes_number =
+      type.starts_with("FLOAT") || type.starts_with("INT") || type.starts_with("UINT");
   result.required = option.get_required();
   result.repeats = option.get_items_expected_max() > 1;
   return result;
@@ -37,6 +45,15 @@ CommandDescription describe_command(const CLI::App& command) {
   for (const CLI::App* inner : command.get_subcommands({}))
     result.subcommands.push_back(describe_command(*inner));
   return result;
+}
+
+/// The parser takes nan and inf for numbers, and bounds let NaN pass: it is neither below nor above. What is no
+/// number at all is left to the parser.
+std::string is_finite(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || std::isfinite(value)) return "";
+  return fmt::format("'{}' is no finite number", text);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -129,7 +146,10 @@ Command Command::add_subcommand(const std::string& name, const std::string& desc
 
 template <typename Value>
 Option Command::add_option(const std::string& names, Value& place, const std::string& description) {
-  return Option(*app_->add_option(names, place, description));
+  CLI::Option& option = *app_->add_option(names, place, description);
+  if constexpr (std::is_floating_point_v<Value>)
+    option.check(std::function<std::string(const std::string&)>(is_finite));
+  return Option(option);
 }
 template Option Command::add_option(const std::string&, int&, const std::string&);
 template Option Command::add_option(const std::string&, int64_t&, const std::string&);
@@ -170,19 +190,30 @@ Command CommandParser::root() { return {*app_, chosen_}; }
 
 ExitCode CommandParser::run(int argc, const char* const* argv) {
   if (argc < 2) {
-    fmt::print(stderr, "{}\n", app_->help());
+    write_message(app_->help() + '\n');
     return ExitCode::kUsage;
   }
   check_command_name(*app_, argc, argv);
+  chosen_ = [] { return ExitCode::kOk; };
+  parse(argc, argv);
+  return chosen_();
+}
+
+void CommandParser::check(int argc, const char* const* argv) {
+  check_command_name(*app_, argc, argv);
+  parse(argc, argv);
+}
+
+void CommandParser::parse(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::Success))
       throw UsageError(explain(*app_, error));
-    app_->exit(error);  // prints what was asked for
-    return ExitCode::kOk;
+    std::ostringstream text;
+    app_->exit(error, text, text);  // what was asked for: help, version
+    write_output(text.str());
   }
-  return chosen_();
 }
 
 }  // namespace fullbore

@@ -82,8 +82,12 @@ class CommandParser {
   /// and without arguments the help, to stderr. UsageError that names the command, the word that is
   /// wrong and the nearest right one.
   ExitCode run(int argc, const char* const* argv);
+  /// The same without running anything.
+  void check(int argc, const char* const* argv);
 
  private:
+  void parse(int argc, const char* const* argv);
+
   std::unique_ptr<CLI::App> app_;
   Command::Run chosen_;
 };

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 
 #include "apps/commands.h"
+#include "apps/exit_codes.h"
+#include "apps/invocation.h"
+#include "apps/output.h"
 #include "apps/version.h"
 
 namespace fullbore {
@@ -25,48 +27,64 @@ Example:
 Each command has a --help of its own.
 
 Exit codes:
-   0  done
-   1  a bug of fullbore
-   2  usage: command line, configuration, shapes
-   3  data: a file that is missing, malformed, or of another model
-   4  numerical: the loss or the gradients stopped being finite
-   5  memory: the job does not fit
-  75  stopped by a signal after saving; run again with --resume)";
+)";
+
+/// What was printed before a failure still comes before its message.
+void flush_what_goes() {
+  try {
+    flush_output();
+  } catch (const OutputError& error) {
+    if (!error.pipe_closed()) print_message("fullbore: {}\n", error.what());
+  }
+}
 
 int exit_with(ExitCode code, const std::string& message) {
-  fmt::print(stderr, "fullbore: {}\n", message);
+  flush_what_goes();
+  print_message("fullbore: {}\n", message);
   return static_cast<int>(code);
 }
 
 }  // namespace
 
+void add_commands(Command root) {
+  root.require_subcommand();
+  root.footer(kFooter + exit_codes_text());
+  add_train_command(root);
+  add_eval_command(root);
+  add_predict_command(root);
+  add_generate_command(root);
+  add_export_command(root);
+  add_data_command(root);
+  add_peptide_command(root);
+  add_longcontext_command(root);
+  add_metrics_command(root);
+  add_record_command(root);
+  add_replay_step_command(root);
+  add_plan_command(root);
+  add_bench_command(root);
+  add_profile_command(root);
+  add_doctor_command(root);
+  add_ops_command(root);
+  add_passes_command(root);
+  add_config_command(root);
+  add_completion_command(root);
+  add_manual_command(root);
+}
+
 int run_command_line(int argc, const char* const* argv) {
+  prepare_standard_streams();
+  keep_command_line(argc, argv);
   try {
     CommandParser parser("fullbore", kAbout, version_text);
-    Command root = parser.root();
-    root.require_subcommand();
-    root.footer(kFooter);
-    add_train_command(root);
-    add_eval_command(root);
-    add_predict_command(root);
-    add_generate_command(root);
-    add_export_command(root);
-    add_data_command(root);
-    add_peptide_command(root);
-    add_longcontext_command(root);
-    add_metrics_command(root);
-    add_record_command(root);
-    add_replay_step_command(root);
-    add_plan_command(root);
-    add_bench_command(root);
-    add_profile_command(root);
-    add_doctor_command(root);
-    add_ops_command(root);
-    add_passes_command(root);
-    add_config_command(root);
-    add_completion_command(root);
-    add_manual_command(root);
-    return static_cast<int>(parser.run(argc, argv));
+    add_commands(parser.root());
+    const ExitCode code = parser.run(argc, argv);
+    // A command that failed has said why, and its code stays.
+    code == ExitCode::kOk ? flush_output() : flush_what_goes();
+    return static_cast<int>(code);
+  } catch (const OutputError& error) {
+    if (error.pipe_closed()) end_by_closed_pipe();
+    print_message("fullbore: {}\n", error.what());
+    return static_cast<int>(error.code());
   } catch (const Error& error) {
     return exit_with(error.code(), error.what());
   } catch (const std::bad_alloc&) {

@@ -13,6 +13,7 @@ struct OptionDescription {
   std::string description;
   std::string default_value;
   bool takes_value = false;
+  bool takes_number = false;
   bool required = false;
   bool repeats = false;  ///< takes any number of values
 

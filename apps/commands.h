@@ -26,4 +26,7 @@ void add_config_command(Command root);
 void add_completion_command(Command root);
 void add_manual_command(Command root);
 
+/// All of the above, and the help of the program itself.
+void add_commands(Command root);
+
 }  // namespace fullbore

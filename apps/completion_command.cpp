@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <memory>
 #include <set>
 
 #include "apps/command_tree.h"
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/config_schema.h"
 
@@ -179,11 +179,11 @@ ExitCode run_completion(const Command& root, const std::string& shell) {
   const std::vector<CommandDescription> commands = root.describe().subcommands;
   const std::vector<std::string> shells = {"bash", "zsh", "fish"};
   if (shell == "bash")
-    fmt::print("{}", bash(commands));
+    print_output("{}", bash(commands));
   else if (shell == "zsh")
-    fmt::print("{}", zsh(commands));
+    print_output("{}", zsh(commands));
   else if (shell == "fish")
-    fmt::print("{}", fish(commands));
+    print_output("{}", fish(commands));
   else
     throw UsageError(fmt::format("completion: there is none for '{}'.{} The shells are {}.", shell,
                                  did_you_mean(shell, shells), fmt::join(shells, ", ")));

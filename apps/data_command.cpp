@@ -7,6 +7,7 @@
 #include "apps/commands.h"
 #include "apps/data_report.h"
 #include "apps/language_model.h"
+#include "apps/output.h"
 #include "apps/text_progress.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/bpe_trainer.h"
@@ -103,12 +104,12 @@ ExitCode run_tokenize(const TokenizeArguments& arguments) {
   console.clear();
   const TokenCorpus corpus = TokenCorpus::open(paths).take_or_throw();
   const double seconds = seconds_since(start);
-  fmt::print("{}{}: {} tokens of {} ({}), {} document{}, {:.3f} bytes per token; {} at {}/s\n",
-             paths.front(), paths.size() > 1 ? " to " + paths.back() : "", corpus.size(),
-             tokenizer->vocabulary_size(), tokenizer->kind(), corpus.documents(),
-             corpus.documents() == 1 ? "" : "s",
-             static_cast<double>(corpus.text_bytes()) / static_cast<double>(corpus.size()),
-             duration_text(seconds), bytes_text(static_cast<double>(content.bytes()) / seconds));
+  print_output("{}{}: {} tokens of {} ({}), {} document{}, {:.3f} bytes per token; {} at {}/s\n",
+               paths.front(), paths.size() > 1 ? " to " + paths.back() : "", corpus.size(),
+               tokenizer->vocabulary_size(), tokenizer->kind(), corpus.documents(),
+               corpus.documents() == 1 ? "" : "s",
+               static_cast<double>(corpus.text_bytes()) / static_cast<double>(corpus.size()),
+               duration_text(seconds), bytes_text(static_cast<double>(content.bytes()) / seconds));
   return ExitCode::kOk;
 }
 
@@ -155,9 +156,9 @@ ExitCode run_inspect(const InspectArguments& arguments) {
     throw UsageError(fmt::format("inspect: there is no document {}; there are {}, from 0 on",
                                  arguments.document, corpus.documents()));
   if (arguments.document >= 0)
-    fmt::print("{}", document_report(corpus, *tokenizer, arguments.document, arguments.tokens));
+    print_output("{}", document_report(corpus, *tokenizer, arguments.document, arguments.tokens));
   else
-    fmt::print(
+    print_output(
         "{}", arguments.json ? shards_json(corpus, *tokenizer) : shards_report(corpus, *tokenizer));
   return ExitCode::kOk;
 }
@@ -195,8 +196,8 @@ ExitCode run_stats(const StatsArguments& arguments) {
   const TextData text = open_text(arguments.config(), text_progress(console));
   console.clear();
   const TokenStatistics statistics = token_statistics(*text.tokens);
-  fmt::print("{}", arguments.json ? statistics_json(text, statistics)
-                                  : statistics_report(text, statistics));
+  print_output("{}", arguments.json ? statistics_json(text, statistics)
+                                    : statistics_report(text, statistics));
   return ExitCode::kOk;
 }
 
@@ -245,8 +246,8 @@ ExitCode run_train_tokenizer(const TrainTokenizerArguments& arguments) {
   console.clear();
   if (const Status saved = save_tokenizer(*tokenizer, out); !saved.ok())
     throw DataError(saved.error());
-  fmt::print("{}: {} tokens, {} merges\n", out, tokenizer->vocabulary_size(),
-             tokenizer->vocabulary().merges.size());
+  print_output("{}: {} tokens, {} merges\n", out, tokenizer->vocabulary_size(),
+               tokenizer->vocabulary().merges.size());
   return ExitCode::kOk;
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "apps/version.h"
 #include "fullbore/backend/libraries.h"
 #include "fullbore/base/cache_directory.h"
@@ -149,7 +150,7 @@ Diagnosis diagnose() {
 }
 
 void print_row(const char* name, const std::string& text) {
-  fmt::print("  {:<12} {}\n", name, text);
+  print_output("  {:<12} {}\n", name, text);
 }
 
 std::string free_text(int64_t bytes) {
@@ -158,32 +159,32 @@ std::string free_text(int64_t bytes) {
 
 void print_text(const Diagnosis& d) {
   const MachinePeaks& peaks = d.machine.peaks;
-  fmt::print("Machine\n");
+  print_output("Machine\n");
   print_row("processor", d.machine.processor);
   print_row("instructions", fmt::format("{}", fmt::join(d.features, " ")));
   print_row("levels", levels_text());
   print_row("processors", fmt::format("{} usable of {}", d.machine.workers, d.online_processors));
   print_row("memory", bytes_text(static_cast<double>(d.memory_bytes)));
-  fmt::print("Measured peaks, {} workers\n", d.machine.workers);
+  print_output("Measured peaks, {} workers\n", d.machine.workers);
   print_row("fp32",
             fmt::format("{:.1f} GFLOP/s  ({})", peaks.fp32_flops / 1e9, d.machine.fp32_method));
   print_row("bf16",
             fmt::format("{:.1f} GFLOP/s  ({})", peaks.bf16_flops / 1e9, d.machine.bf16_method));
   print_row("memory",
             fmt::format("{:.1f} GB/s  (triad, three streams)", peaks.bytes_per_second / 1e9));
-  fmt::print("Libraries\n");
+  print_output("Libraries\n");
   print_row("fullbore", version());
   for (const Library& library : d.libraries)
     print_row(library.name.c_str(), fmt::format("{}  {}", library.version, library.purpose));
   print_row("kernels", d.kernel_test.empty() ? "compiled, run, and right" : d.kernel_test);
-  fmt::print("Disk\n");
+  print_output("Disk\n");
   print_row("cache", fmt::format("{}  {}, {}", d.cache_folder,
                                  d.cache_writable ? "writable" : "not writable",
                                  free_text(d.cache_free_bytes)));
   print_row("runs", fmt::format("current folder  {}", free_text(d.run_free_bytes)));
-  fmt::print("Findings\n");
-  if (d.findings.empty()) fmt::print("  nothing is missing\n");
-  for (const std::string& finding : d.findings) fmt::print("  - {}\n", finding);
+  print_output("Findings\n");
+  if (d.findings.empty()) print_output("  nothing is missing\n");
+  for (const std::string& finding : d.findings) print_output("  - {}\n", finding);
 }
 
 void print_json(const Diagnosis& d) {
@@ -212,7 +213,7 @@ void print_json(const Diagnosis& d) {
       {"run_free_bytes", d.run_free_bytes},
       {"findings", d.findings},
   };
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

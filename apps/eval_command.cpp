@@ -10,6 +10,7 @@
 #include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
 #include "apps/language_examples.h"
+#include "apps/output.h"
 #include "apps/peptide_eval.h"
 #include "apps/text_progress.h"
 #include "fullbore/monitor/console.h"
@@ -45,8 +46,8 @@ ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, co
   const auto held = [&](const Config& config) { return evaluation_set(config, text, whole, 0); };
   const std::vector<Diagnostic> found = diagnose_hybrid(model, held, arguments.batches, console);
   if (!arguments.json) {
-    fmt::print("checkpoint {} (step {}), {}\n{}", model.path, model.step, text.path,
-               diagnostics_text(found));
+    print_output("checkpoint {} (step {}), {}\n{}", model.path, model.step, text.path,
+                 diagnostics_text(found));
     return ExitCode::kOk;
   }
   nlohmann::ordered_json json = {{"checkpoint", model.path}, {"step", model.step}};
@@ -54,7 +55,7 @@ ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, co
     json["diagnostics"][each.name]["value"] = each.value;
     if (each.band) json["diagnostics"][each.name]["band"] = band_name(*each.band);
   }
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   return ExitCode::kOk;
 }
 
@@ -110,17 +111,17 @@ ExitCode run_eval(const EvalArguments& arguments) {
                                    {"bits_per_byte", bits_per_byte}};
     if (const std::string state = evaluated_state(model.config); !state.empty())
       json["initial_state"] = state;
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("checkpoint          {} (step {})\n", model.path, model.step);
-    fmt::print("text                {}: {}\n", path, split);
-    fmt::print("predictions         {}, in {} batches\n", predictions, set.batches);
+    print_output("checkpoint          {} (step {})\n", model.path, model.step);
+    print_output("text                {}: {}\n", path, split);
+    print_output("predictions         {}, in {} batches\n", predictions, set.batches);
     if (const std::string state = evaluated_state(model.config); !state.empty())
-      fmt::print("initial state       {}\n", state);
-    fmt::print("loss                {:.6f} nats per {}\n", loss, unit);
-    fmt::print("perplexity          {:.4f}\n", std::exp(loss));
-    fmt::print("{:<20}{:.4f}\n", "bits per " + unit, loss / std::log(2.0));
-    fmt::print("bits per byte       {:.4f}\n", bits_per_byte);
+      print_output("initial state       {}\n", state);
+    print_output("loss                {:.6f} nats per {}\n", loss, unit);
+    print_output("perplexity          {:.4f}\n", std::exp(loss));
+    print_output("{:<20}{:.4f}\n", "bits per " + unit, loss / std::log(2.0));
+    print_output("bits per byte       {:.4f}\n", bits_per_byte);
   }
   if (!std::isfinite(loss)) throw NumericalError(fmt::format("eval: the loss is {}", loss));
   return ExitCode::kOk;

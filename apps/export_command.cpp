@@ -6,6 +6,7 @@
 #include "apps/commands.h"
 #include "apps/int8_export.h"
 #include "apps/language_model.h"
+#include "apps/output.h"
 #include "fullbore/base/files.h"
 #include "fullbore/data/bpe_tokenizer.h"
 #include "fullbore/runtime/quantized_state.h"
@@ -58,7 +59,7 @@ ExitCode run_export(const ExportArguments& all) {
       arguments.output + (foreign ? "/tokenizer.json" : "/fullbore_tokenizer.json");
   const Status written = write_file_atomically(tokenizer, model.tokenizer->to_json());
   if (!written) throw DataError(written.error());
-  fmt::print("{}: step {} of {}\n", arguments.output, model.step, model.path);
+  print_output("{}: step {} of {}\n", arguments.output, model.step, model.path);
   return ExitCode::kOk;
 }
 

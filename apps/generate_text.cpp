@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "apps/language_model.h"
+#include "apps/output.h"
 #include "fullbore/train/text_stream.h"
 
 namespace fullbore {
@@ -29,9 +28,10 @@ int decode_workers(const Config& config, const State& state) {
   return config.engine.threads > 0 || state.bytes() >= kWorthSharing ? worker_count(config) : 1;
 }
 
+/// Shows it at once.
 void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+  write_output(text);
+  flush_output();
 }
 
 /// One text: the first is printed as it comes, the others are kept for later.
@@ -77,8 +77,8 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
         "recurrent models",
         model.config.model.name));
   if (sizes.context > 0 && static_cast<int64_t>(prompt.size()) > sizes.context)
-    fmt::print(stderr, "the prompt has {} tokens, the model sees the last {} of them\n",
-               prompt.size(), sizes.context);
+    print_message("the prompt has {} tokens, the model sees the last {} of them\n", prompt.size(),
+                  sizes.context);
   Team team(decode_workers(model.config, model.state));
   Generator generator(model_decode(model.config, tokens), sizes, model.state, team,
                       compile_options(model.config));
@@ -103,8 +103,6 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
     if (i > 0) print(heading(i) + options.prompt + samples[i].kept);
     print("\n");
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    throw DataError("cannot write the text to stdout");
 }
 
 }  // namespace fullbore

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "apps/language_batches.h"
+#include "apps/output.h"
 #include "apps/text_progress.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/text.h"
@@ -177,11 +178,11 @@ void export_int8(const Int8ExportOptions& options) {
     throw NumericalError(
         fmt::format("export: {}; the gate is {}. Nothing was written.", losses, options.gate));
   write_folder(options.output, small);
-  fmt::print("{}: step {} of {}\n{}; the gate is {}\n{} matrices in 8 bits: weights {} -> {}\n",
-             options.output, small.step, model.path, losses, options.gate,
-             quantized_parameters(small.state).size(),
-             bytes_text(static_cast<double>(weight_bytes(model.state))),
-             bytes_text(static_cast<double>(weight_bytes(small.state))));
+  print_output("{}: step {} of {}\n{}; the gate is {}\n{} matrices in 8 bits: weights {} -> {}\n",
+               options.output, small.step, model.path, losses, options.gate,
+               quantized_parameters(small.state).size(),
+               bytes_text(static_cast<double>(weight_bytes(model.state))),
+               bytes_text(static_cast<double>(weight_bytes(small.state))));
 }
 
 }  // namespace fullbore

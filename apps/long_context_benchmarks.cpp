@@ -8,6 +8,7 @@
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "models/long_context/benchmark_files.h"
 
@@ -142,8 +143,8 @@ nlohmann::ordered_json groups_json(const std::vector<Group>& groups) {
 
 void print_groups(const std::vector<Group>& groups) {
   for (const Group& group : groups)
-    fmt::print("{:<28}{:>7} {:>8}  {}\n", group.name, group.score.count,
-               fmt::format("{:.2f}", 100 * group.score.value()), group.measure);
+    print_output("{:<28}{:>7} {:>8}  {}\n", group.name, group.score.count,
+                 fmt::format("{:.2f}", 100 * group.score.value()), group.measure);
 }
 
 ExitCode run_benchmark(const BenchmarkArguments& arguments) {
@@ -160,19 +161,19 @@ ExitCode run_benchmark(const BenchmarkArguments& arguments) {
   const bool is_longbench = arguments.benchmark == Benchmark::longbench;
   const Gate gate = longbench_gate(run.at_gate.value(), run.at_gate.count);
   if (arguments.json != "-" && arguments.answers != "-") {
-    fmt::print("{}\n{:<28}{:>7} {:>8}\n", model_text(model), "task", "items", "score");
+    print_output("{}\n{:<28}{:>7} {:>8}\n", model_text(model), "task", "items", "score");
     print_groups(run.tasks);
     print_groups(run.parts);
-    fmt::print("{:<28}{:>7} {:>8}\n", "mean of tasks", "",
-               fmt::format("{:.2f}", 100 * overall(run)));
-    fmt::print("longest prompt {} tokens; {} cut in the middle; {} tokens read in {}\n",
-               run.longest, run.cut, count_text(static_cast<double>(run.tokens)),
-               duration_text(passed.count()));
+    print_output("{:<28}{:>7} {:>8}\n", "mean of tasks", "",
+                 fmt::format("{:.2f}", 100 * overall(run)));
+    print_output("longest prompt {} tokens; {} cut in the middle; {} tokens read in {}\n",
+                 run.longest, run.cut, count_text(static_cast<double>(run.tokens)),
+                 duration_text(passed.count()));
     if (run.unknown_characters > 0)
-      fmt::print("{} characters left out, for the model has no token for them\n",
-                 run.unknown_characters);
+      print_output("{} characters left out, for the model has no token for them\n",
+                   run.unknown_characters);
     if (is_longbench)
-      fmt::print(
+      print_output(
           "gate of phase 2: {} (an F1 above 0.6 from 90K to 110K tokens opens InfiniteBench)\n",
           gate_name(gate));
   }

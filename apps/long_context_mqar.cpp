@@ -7,6 +7,7 @@
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "models/long_context/recall_accuracy.h"
 
 namespace fullbore {
@@ -78,8 +79,8 @@ ExitCode run_mqar(const MqarArguments& arguments) {
   json.update({{"vocabulary", vocabulary}, {"seed", arguments.seed}});
   const bool tells = arguments.json != "-";
   if (tells)
-    fmt::print("{}\n{:>8} {:>8} {:>10}   95 % interval\n", model_text(model), "tokens", "pairs",
-               "accuracy");
+    print_output("{}\n{:>8} {:>8} {:>10}   95 % interval\n", model_text(model), "tokens", "pairs",
+                 "accuracy");
   for (const RecallSizes& sizes : all) {
     const RecallAccuracy result =
         measure_recall(*model.reader, sizes, arguments.examples, arguments.seed,
@@ -88,9 +89,9 @@ ExitCode run_mqar(const MqarArguments& arguments) {
     const double accuracy = static_cast<double>(result.right) / static_cast<double>(result.asked);
     console.clear();
     if (tells)
-      fmt::print("{:>8} {:>8} {:>10}   {} to {}{}\n", sizes.length, sizes.pairs,
-                 percent_text(accuracy), percent_text(interval.low), percent_text(interval.high),
-                 context > 0 && sizes.length > context ? "   longer than the model sees" : "");
+      print_output("{:>8} {:>8} {:>10}   {} to {}{}\n", sizes.length, sizes.pairs,
+                   percent_text(accuracy), percent_text(interval.low), percent_text(interval.high),
+                   context > 0 && sizes.length > context ? "   longer than the model sees" : "");
     json["sizes"].push_back({{"length", sizes.length},
                              {"pairs", sizes.pairs},
                              {"asked", result.asked},

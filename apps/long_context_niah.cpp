@@ -9,6 +9,7 @@
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
 #include "models/long_context/heat_map.h"
@@ -213,7 +214,7 @@ ExitCode run_niah(const NiahArguments& arguments) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   const NiahReport report{arguments, options, model, grid, passed.count()};
   if (arguments.json != "-" && arguments.csv != "-" && arguments.svg != "-")
-    fmt::print("{}{}", heat_map_text(report.heat_map(), Console(1).style()), report.text());
+    print_output("{}{}", heat_map_text(report.heat_map(), Console(1).style()), report.text());
   if (!arguments.json.empty()) write_json(arguments.json, report.json());
   if (!arguments.csv.empty()) write_output_file(arguments.csv, report.csv());
   if (!arguments.svg.empty()) write_output_file(arguments.svg, heat_map_svg(report.heat_map()));

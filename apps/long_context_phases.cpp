@@ -6,6 +6,7 @@
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "fullbore/data/text_file.h"
 
 namespace fullbore {
@@ -71,7 +72,7 @@ class Phases {
   }
 
   void print() const {
-    fmt::print("{}\n", model_);
+    print_output("{}\n", model_);
     bool open = true;
     for (size_t i = 0; i < phases_.size(); ++i) {
       const Phase& phase = phases_[i];
@@ -81,10 +82,10 @@ class Phases {
                           : last                             ? "measured"
                                                              : std::string(gate_name(phase.gate));
       if (!phase.figure.empty()) state += ", " + phase.figure;
-      fmt::print("phase {}  {:<34}{}\n", i + 1, phase.what, state);
+      print_output("phase {}  {:<34}{}\n", i + 1, phase.what, state);
       if (open && phase.gate == Gate::not_measured)
-        fmt::print("         {}next: {}\n", phase.asks.empty() ? "" : phase.asks + "; ",
-                   phase.command);
+        print_output("         {}next: {}\n", phase.asks.empty() ? "" : phase.asks + "; ",
+                     phase.command);
       open = open && phase.gate == Gate::passed;
     }
   }

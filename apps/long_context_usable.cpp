@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/long_context.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
 
@@ -74,8 +75,8 @@ ExitCode run_usable_length(const UsableArguments& arguments) {
   if (arguments.json)
     write_json("-", usable_length_json(measured, arguments.threshold));
   else
-    fmt::print("usable length at {}: {}\n", percent_text(arguments.threshold),
-               usable_length_text(measured, arguments.threshold));
+    print_output("usable length at {}: {}\n", percent_text(arguments.threshold),
+                 usable_length_text(measured, arguments.threshold));
   return ExitCode::kOk;
 }
 

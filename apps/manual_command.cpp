@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 
 #include "apps/command_tree.h"
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "apps/version.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/config_schema.h"
@@ -89,7 +89,7 @@ Folder of compiled plans and kernels, measured peaks and tokens; by default
 \fBNO_COLOR\fR
 If set, nothing is coloured.
 )";
-  fmt::print("{}", text);
+  print_output("{}", text);
   return ExitCode::kOk;
 }
 

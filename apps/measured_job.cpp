@@ -1,14 +1,20 @@
 #include "apps/measured_job.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "apps/job_options.h"
 #include "apps/memory_plan.h"
+#include "apps/output.h"
 #include "apps/workload.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/write_stream.h"
 
 namespace fullbore {
 namespace {
@@ -20,6 +26,15 @@ std::string batch_text(const Config& config, const std::vector<BatchField>& fiel
     return fmt::format("at most {} {}", config.data.tokens_per_batch, unit);
   const Shape& shape = fields.front().type.shape;
   return fmt::format("{} x {} {}", shape[0], shape[1], unit);
+}
+
+void write_device(const std::string& path, const std::string& text) {
+  const int device = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  int reason = device < 0 ? errno : write_stream(device, text);
+  if (device >= 0 && ::close(device) != 0 && reason == 0) reason = errno;
+  if (reason != 0)
+    throw DataError(
+        fmt::format("cannot write {}: {}", path, std::generic_category().message(reason)));
 }
 
 }  // namespace
@@ -69,11 +84,16 @@ void check_output_file(const std::string& path) {
 
 void write_output_file(const std::string& path, const std::string& text) {
   if (path == "-") {
-    fmt::print("{}", text);
+    write_output(text);
     return;
   }
-  const Status written = write_file_atomically(path, text);
-  if (!written) throw DataError(written.error());
+  // A device or a pipe takes the text itself; a link keeps leading to where the text is.
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_device(path, text);
+  const bool link = fs::exists(status) && fs::is_symlink(path, error);
+  write_file_atomically(link ? fs::canonical(path).string() : path, text).take_or_throw();
 }
 
 }  // namespace fullbore

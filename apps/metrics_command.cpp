@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/csv.h"
 
@@ -42,8 +42,7 @@ ExitCode run_metrics(const MetricsArguments& arguments) {
     for (const auto& record : records)
       text += record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw DataError("cannot write the metrics to stdout");
+  write_output(text);
   return ExitCode::kOk;
 }
 

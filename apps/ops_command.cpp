@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/op_def.h"
 
@@ -69,22 +70,22 @@ std::string call_text(const OpDef& op, const Sample& sample) {
 }
 
 void print_details(const OpDef& op) {
-  fmt::print("{}: {}\n\n", op.name, op.summary);
-  fmt::print("  tags       {}\n", fmt::join(tag_names(op), " "));
+  print_output("{}: {}\n\n", op.name, op.summary);
+  print_output("  tags       {}\n", fmt::join(tag_names(op), " "));
   const std::vector<std::string> dtypes = dtype_names(op);
-  fmt::print("  tested in  {}\n",
-             dtypes.empty() ? "integers and booleans" : fmt::format("{}", fmt::join(dtypes, " ")));
-  fmt::print("  gradient   {}\n", gradient_rule(op));
-  if (op.decompose != nullptr) fmt::print("  defined by its decomposition into other ops\n");
+  print_output("  tested in  {}\n", dtypes.empty() ? "integers and booleans"
+                                                   : fmt::format("{}", fmt::join(dtypes, " ")));
+  print_output("  gradient   {}\n", gradient_rule(op));
+  if (op.decompose != nullptr) print_output("  defined by its decomposition into other ops\n");
   if (op.samples != nullptr) {
-    fmt::print("\nSamples, which every test of the op runs:\n");
+    print_output("\nSamples, which every test of the op runs:\n");
     for (const Sample& sample : op.samples())
-      fmt::print("  {:<28} {}\n", sample.why, call_text(op, sample));
+      print_output("  {:<28} {}\n", sample.why, call_text(op, sample));
   }
   if (op.error_samples != nullptr) {
-    fmt::print("\nRefused:\n");
+    print_output("\nRefused:\n");
     for (const ErrorSample& sample : op.error_samples())
-      fmt::print("  {:<28} \"... {} ...\"\n", sample.why, sample.message_contains);
+      print_output("  {:<28} \"... {} ...\"\n", sample.why, sample.message_contains);
   }
 }
 
@@ -96,8 +97,8 @@ void print_table(const std::vector<const OpDef*>& ops) {
     tags_width = std::max(tags_width, fmt::format("{}", fmt::join(tag_names(*op), " ")).size());
   }
   for (const OpDef* op : ops)
-    fmt::print("{:<{}}  {:<{}}  {}\n", op->name, name_width,
-               fmt::format("{}", fmt::join(tag_names(*op), " ")), tags_width, op->summary);
+    print_output("{:<{}}  {:<{}}  {}\n", op->name, name_width,
+                 fmt::format("{}", fmt::join(tag_names(*op), " ")), tags_width, op->summary);
 }
 
 ExitCode run_ops(const OpsArguments& arguments) {
@@ -115,7 +116,7 @@ ExitCode run_ops(const OpsArguments& arguments) {
   if (arguments.json) {
     auto list = nlohmann::ordered_json::array();
     for (const OpDef* op : ops) list.push_back(to_json(*op));
-    fmt::print("{}\n", list.dump(2));
+    print_output("{}\n", list.dump(2));
   } else if (arguments.name.empty()) {
     print_table(ops);
   } else {

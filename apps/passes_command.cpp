@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "fullbore/passes/pass.h"
 
 namespace fullbore {
@@ -16,15 +17,15 @@ void print_json() {
                     {"summary", pass.summary},
                     {"because", pass.because},
                     {"optional", pass.optional}});
-  fmt::print("{}\n", list.dump(2));
+  print_output("{}\n", list.dump(2));
 }
 
 void print_list() {
-  fmt::print("In order of application:\n");
+  print_output("In order of application:\n");
   int number = 0;
   for (const Pass& pass : pipeline()) {
-    fmt::print("\n{:>3}. {}{}\n", ++number, pass.name, pass.optional ? "" : "  (always runs)");
-    fmt::print("     {}\n     here because {}\n", pass.summary, pass.because);
+    print_output("\n{:>3}. {}{}\n", ++number, pass.name, pass.optional ? "" : "  (always runs)");
+    print_output("     {}\n     here because {}\n", pass.summary, pass.because);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "apps/peptide_report.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
@@ -81,7 +82,7 @@ ExitCode run_ions(const IonsArguments& arguments) {
   table.options.neutral_losses = arguments.neutral_losses;
   table.options.max_charge = arguments.fragment_charges > 0 ? arguments.fragment_charges
                                                             : std::max(1, arguments.charge - 1);
-  fmt::print("{}", arguments.json ? ions_json(table) : ions_report(table));
+  print_output("{}", arguments.json ? ions_json(table) : ions_report(table));
   return ExitCode::kOk;
 }
 
@@ -153,7 +154,7 @@ ExitCode run_convert(const ConvertArguments& arguments) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   conversion.seconds = passed.count();
   conversion.cache_bytes = std::filesystem::file_size(arguments.output);
-  fmt::print("{}", arguments.json ? conversion_json(conversion) : conversion_report(conversion));
+  print_output("{}", arguments.json ? conversion_json(conversion) : conversion_report(conversion));
   return ExitCode::kOk;
 }
 

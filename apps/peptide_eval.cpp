@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "apps/output.h"
 #include "apps/peptide_job.h"
 #include "apps/peptide_spectra.h"
 #include "apps/workload.h"
@@ -28,7 +29,7 @@ bool is_prediction_file(const std::string& path) {
 }
 
 void print(const Json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_output("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 /// An annotated spectrum that can be scored.
@@ -150,10 +151,10 @@ ExitCode eval_held_out(TrainedPeptideModel& model, bool json) {
     print(all);
     return ExitCode::kOk;
   }
-  fmt::print("checkpoint            {} (step {})\n", model.path, model.step);
-  fmt::print("held out              {}, {} batches\n", workload.batches, evaluator.batches());
-  fmt::print("{:<22}{:.6f}\n", "loss", result.loss);
-  for (const auto& [name, value] : result.metrics) fmt::print("{:<22}{:.6f}\n", name, value);
+  print_output("checkpoint            {} (step {})\n", model.path, model.step);
+  print_output("held out              {}, {} batches\n", workload.batches, evaluator.batches());
+  print_output("{:<22}{:.6f}\n", "loss", result.loss);
+  for (const auto& [name, value] : result.metrics) print_output("{:<22}{:.6f}\n", name, value);
   return ExitCode::kOk;
 }
 
@@ -210,7 +211,7 @@ ExitCode eval_peptides(const PeptideEvalArguments& arguments) {
       json.update(to_json(scorer.report()));
       print(json);
     } else {
-      fmt::print("{}\n{}", first.about, text(scorer.report()));
+      print_output("{}\n{}", first.about, text(scorer.report()));
     }
     return ExitCode::kOk;
   }
@@ -222,7 +223,7 @@ ExitCode eval_peptides(const PeptideEvalArguments& arguments) {
     json.update(to_json(report));
     print(json);
   } else {
-    fmt::print("A  {}\nB  {}\n{}", first.about, second.about, text(report));
+    print_output("A  {}\nB  {}\n{}", first.about, second.about, text(report));
   }
   return ExitCode::kOk;
 }

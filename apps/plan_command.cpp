@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/memory_plan.h"
+#include "apps/output.h"
 #include "apps/parameter_report.h"
 #include "apps/workload.h"
 #include "fullbore/base/text.h"
@@ -65,14 +66,14 @@ struct RunPlans {
 };
 
 void print_shapes(const RunPlans& plans, const Machine& machine) {
-  fmt::print("{:<16}{:>14}{:>16}{:>16}\n", "batch", "FLOP", "arena", "roofline ms");
+  print_output("{:<16}{:>14}{:>16}{:>16}\n", "batch", "FLOP", "arena", "roofline ms");
   for (size_t i = 0; i < plans.shapes.size(); ++i) {
     const Plan& plan = plans.steps[i];
-    fmt::print("{:<16}{:>14}{:>16}{:>16.3f}\n", plans.shapes[i][0].type.shape.text(),
-               count_text(plan.flops), bytes_text(static_cast<double>(plan.arena_bytes)),
-               1e3 * roofline_seconds(plan, machine.peaks));
+    print_output("{:<16}{:>14}{:>16}{:>16.3f}\n", plans.shapes[i][0].type.shape.text(),
+                 count_text(plan.flops), bytes_text(static_cast<double>(plan.arena_bytes)),
+                 1e3 * roofline_seconds(plan, machine.peaks));
   }
-  fmt::print("\n");
+  print_output("\n");
 }
 
 void print_text(const Config& config, const std::string& unit, int64_t parameters,
@@ -81,20 +82,20 @@ void print_text(const Config& config, const std::string& unit, int64_t parameter
   const int64_t total_bytes = plans.bytes(config.train.background_saves);
   const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
   const auto tokens = static_cast<double>(batch.elements());
-  fmt::print("{}: {} parameters\n", config.model.name, parameters);
-  fmt::print("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
-             total_bytes, bytes_text(static_cast<double>(total_bytes)),
-             plans.steps.size() + plans.evaluations.size());
-  fmt::print("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
-             static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
-             static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
+  print_output("{}: {} parameters\n", config.model.name, parameters);
+  print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
+               total_bytes, bytes_text(static_cast<double>(total_bytes)),
+               plans.steps.size() + plans.evaluations.size());
+  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
+               static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
+               static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
   const int64_t shards = batch_parts(config).shards;
-  fmt::print("Training step, {} x {} {}{}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
-             shards > 1 ? fmt::format(" in {} shards", shards) : "",
-             count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
-             text(step));
-  fmt::print("Evaluation step\n{}", text(evaluation));
+  print_output("Training step, {} x {} {}{}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
+               shards > 1 ? fmt::format(" in {} shards", shards) : "",
+               count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
+               text(step));
+  print_output("Evaluation step\n{}", text(evaluation));
 }
 
 ExitCode run_plan(const PlanArguments& arguments) {
@@ -111,7 +112,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
     const OptimizerOptions optimizer = optimizer_options(config);
     const TracedStep step =
         trace_training_step(loss, workload.shapes(config).front(), optimizer, batch_parts(config));
-    fmt::print("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
+    print_output("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
     return ExitCode::kOk;
   }
   const int workers = worker_count(config);
@@ -125,19 +126,19 @@ ExitCode run_plan(const PlanArguments& arguments) {
         options, workers));
   const Plan& step = plans.steps[plans.largest()];
   if (arguments.graph) {
-    fmt::print("{}", print(step.graph));
+    print_output("{}", print(step.graph));
     return ExitCode::kOk;
   }
   if (arguments.launches) {
-    fmt::print("{}", plan_text(step));
+    print_output("{}", plan_text(step));
     return ExitCode::kOk;
   }
   if (arguments.casts) {
-    fmt::print("{}", casts_text(step.graph));
+    print_output("{}", casts_text(step.graph));
     return ExitCode::kOk;
   }
   if (arguments.timeline) {
-    fmt::print("{}", timeline_text(step));
+    print_output("{}", timeline_text(step));
     return ExitCode::kOk;
   }
   for (const std::vector<BatchField>& shape : plans.shapes)
@@ -157,9 +158,9 @@ ExitCode run_plan(const PlanArguments& arguments) {
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
-    fmt::print("{}\n", json.dump(2));
+    print_output("{}\n", json.dump(2));
   } else {
-    for (const std::string& decision : fitted.decisions) fmt::print("{}\n", decision);
+    for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);
     print_text(config, workload.unit, parameters, machine, plans, step_report, evaluation_report);
   }
   return ExitCode::kOk;

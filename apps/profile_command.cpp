@@ -8,6 +8,7 @@
 
 #include "apps/commands.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "apps/version.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/step_profile.h"
@@ -116,9 +117,9 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   const bool talks = arguments.json != "-" && trace_path != "-";
   if (talks) {
     const int columns = Console(1).terminal() ? Console(1).width() : 0;
-    fmt::print("{}\nbatches: {}\n", about, job.batches);
-    for (const std::string& decision : job.decisions) fmt::print("memory: {}\n", decision);
-    fmt::print("{}", text(profile, static_cast<size_t>(arguments.top), columns));
+    print_output("{}\nbatches: {}\n", about, job.batches);
+    for (const std::string& decision : job.decisions) print_output("memory: {}\n", decision);
+    print_output("{}", text(profile, static_cast<size_t>(arguments.top), columns));
   }
   if (!arguments.json.empty()) {
     nlohmann::ordered_json json = {{"schema", 1},
@@ -133,10 +134,11 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   if (trace_path.empty()) return ExitCode::kOk;
   write_output_file(trace_path, trace.finish({{"job", about}, {"version", version()}}));
   if (talks)
-    fmt::print("trace: {}, {} events{}, for https://ui.perfetto.dev\n", trace_path, trace.events(),
-               trace.dropped() == 0
-                   ? ""
-                   : fmt::format(" and {} without room (--trace-mebibytes)", trace.dropped()));
+    print_output("trace: {}, {} events{}, for https://ui.perfetto.dev\n", trace_path,
+                 trace.events(),
+                 trace.dropped() == 0
+                     ? ""
+                     : fmt::format(" and {} without room (--trace-mebibytes)", trace.dropped()));
   return ExitCode::kOk;
 }
 

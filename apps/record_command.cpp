@@ -11,6 +11,7 @@
 #include "apps/commands.h"
 #include "apps/job_options.h"
 #include "apps/measured_job.h"
+#include "apps/output.h"
 #include "apps/version.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/threads.h"
@@ -129,7 +130,7 @@ ExitCode run_record(const RecordArguments& arguments) {
   write_output_file(arguments.output.empty() ? "-" : arguments.output,
                     json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
   if (const std::optional<std::string> wrong = inconsistency(record))
-    fmt::print(stderr, "{}: not consistent: {}\n", record.name, *wrong);
+    print_message("{}: not consistent: {}\n", record.name, *wrong);
   return ExitCode::kOk;
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/runtime/compare_nodes.h"
@@ -52,13 +53,13 @@ ExitCode run_replay(const ReplayArguments& arguments) {
   const BadStep& step = loaded.step;
   Team team(arguments.threads > 0 ? arguments.threads : available_processors());
   Console console;
-  fmt::print("step {} of {} nodes, backend {}\n", step.step, step.graph.nodes().size(),
-             step.compile.backend);
-  for (const auto& [name, value] : step.results) fmt::print("recorded   {} {:g}\n", name, value);
+  print_output("step {} of {} nodes, backend {}\n", step.step, step.graph.nodes().size(),
+               step.compile.backend);
+  for (const auto& [name, value] : step.results) print_output("recorded   {} {:g}\n", name, value);
   StepMemory memory(loaded);
   const std::string origin =
       first_non_finite(step.graph, memory.state(), memory.batch(), team, step.compile);
-  fmt::print("origin     {}\n", origin.empty() ? "every value is finite on the backend" : origin);
+  print_output("origin     {}\n", origin.empty() ? "every value is finite on the backend" : origin);
   if (arguments.fast) return ExitCode::kOk;
   Progress progress;
   const std::string parting = first_difference(
@@ -68,10 +69,10 @@ ExitCode run_replay(const ReplayArguments& arguments) {
       });
   console.clear();
   if (parting.empty()) {
-    fmt::print("agreement  backend and interpreter agree on every node\n");
+    print_output("agreement  backend and interpreter agree on every node\n");
     return ExitCode::kOk;
   }
-  fmt::print("parting    {}\n", parting);
+  print_output("parting    {}\n", parting);
   return ExitCode::kNumerical;
 }
 

@@ -1,18 +1,20 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "apps/commands.h"
 #include "apps/generate_text.h"
+#include "apps/invocation.h"
 #include "apps/language_model.h"
 #include "apps/memory_plan.h"
+#include "apps/output.h"
 #include "apps/workload.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
+#include "fullbore/monitor/run_log.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/settled_config.h"
@@ -101,11 +103,22 @@ void tell_changes(const RunDirectory& run, Config now, Console& console) {
   }
 }
 
+/// A text of the model's on standard output. DataError, told in the run's log too, where it is lost.
+void print_sample(const RunDirectory& run, int64_t characters, Console& console) {
+  console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
+  GenerateOptions options;
+  options.characters = characters;
+  try {
+    generate_text(run.path(), options);
+  } catch (const OutputError& error) {
+    make_run_log(console, run.log()).take_or_throw()->debug("{}", error.what());
+    throw DataError(error.what());
+  }
+}
+
 ExitCode run_train(const TrainArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
-  LeaveOnSignal leave;
-  // `fullbore train ... | head` must not end a run of hours.
-  std::signal(SIGPIPE, SIG_IGN);
+  LeaveOnSignal leave(shell_command(command_line()));
   Config config = load(arguments);
   choose_processor(config);
   choose_caches(config);
@@ -121,22 +134,31 @@ ExitCode run_train(const TrainArguments& arguments) {
   workload.job(config);  // every refusal of the data comes before anything is created
   const RunDirectory run = open_run(config, resumed);
   config.run.dir = fitted.given.run.dir = run.path();
+  const std::string resume =
+      shell_command({command_line().front(), "train", run.path(), "--resume"});
+  // Settings of a run that is resumed count only once they are in its folder.
+  if (!arguments.resume)
+    leave.run_is(run.config(), run.checkpoints() + "/last", resume);
+  else
+    leave.run_is("", run.checkpoints() + "/last", resume);
   console.line(fmt::format("run      {}", run.path()));
   console.line(workload.about(config));
   for (const std::string& decision : fitted.decisions)
     console.line(fmt::format("memory   {}", decision));
   if (arguments.resume) tell_changes(run, config, console);
   TrainingJob job = workload.job(config);
+  job.options.resume_command = resume;
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
   if (code == ExitCode::kOk && config.model.name != "peptide" &&
       config.train.sample_characters > 0 && config.engine.backend != "null") {
-    console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
-    GenerateOptions sample;
-    sample.characters = config.train.sample_characters;
-    generate_text(run.path(), sample);
+    print_sample(run, config.train.sample_characters, console);
   }
   leave.done();
+  // The run is done and kept; whoever started it learns that its lines were not.
+  if (code == ExitCode::kOk && !console.failure().empty())
+    throw DataError(fmt::format("{} is complete, but standard error could not be written: {}",
+                                run.path(), console.failure()));
   return code;
 }
 
@@ -162,14 +184,17 @@ What is auto (train.batch_size, engine.accumulate, engine.shards) or changed by 
 settled once: --resume goes on with what config.resolved.yaml says, unless another value is given.
 
 Ctrl-C, SIGTERM, SIGHUP, SIGUSR1: finish the step, save, exit with 75; a second Ctrl-C stops at once.
+The command to go on with is printed. Before the first save there is nothing to go on with: the signal
+ends the command, which is printed for another start. A terminal that is gone does not end a run: its
+log.txt says so, and the exit code is 3.
 
 Example:
   fullbore train configs/default.yaml data.path=novel.txt train.steps=5000
   fullbore train configs/default.yaml data.path=novel.txt train.steps=9000 --resume
   fullbore train runs/default-1 --resume
 
-Exit codes: 0 done, 2 configuration, 3 data or checkpoint, 4 loss not finite, 5 does not fit in
-memory, 75 interrupted and saved.)");
+Exit codes: 0 done, 2 configuration, 3 data, checkpoint, full disk or lost terminal, 4 loss not finite,
+5 does not fit in memory, 75 interrupted and saved, 128 + N ended by signal N with nothing saved.)");
   command.runs([arguments] { return run_train(*arguments); });
 }
 

@@ -3,8 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
+#include <system_error>
+
+#include "fullbore/base/write_stream.h"
 
 namespace fullbore {
 namespace {
@@ -72,13 +74,9 @@ void Console::draw(std::string_view text) {
   drawn_ = text;
 }
 
-void Console::write(std::string_view text) const {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd_, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // the reader of our messages has gone; the run has not
-    text.remove_prefix(static_cast<size_t>(written));
-  }
+void Console::write(std::string_view text) {
+  const int reason = write_stream(fd_, text);
+  if (reason != 0 && failure_.empty()) failure_ = std::generic_category().message(reason);
 }
 
 }  // namespace fullbore

@@ -36,16 +36,20 @@ class Console {
   void live(std::string_view text);
   /// Takes the live line away.
   void clear();
+  /// Why the first line that could not be written was lost, "Broken pipe"; "" if none was. Writing goes on,
+  /// and whoever owns the run decides what a lost line means. SIGPIPE is the caller's to ignore.
+  const std::string& failure() const { return failure_; }
 
  private:
   void draw(std::string_view text);
-  void write(std::string_view text) const;
+  void write(std::string_view text);
 
   int fd_;
   bool terminal_;
   TextStyle style_;
   std::string drawn_;  ///< the live line that is on the screen
   Clock::time_point drawn_at_{};
+  std::string failure_;
 };
 
 }  // namespace fullbore

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <string_view>
+#include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
@@ -32,12 +33,29 @@ void remember(int number) {
   errno = reason;
 }
 
-void leave(int) {
-  constexpr std::string_view kWords =
-      "fullbore: interrupted with nothing left to save; run again with --resume\n";
-  // Whether the words arrive changes nothing.
-  if (::write(STDERR_FILENO, kWords.data(), kWords.size()) < 0) errno = 0;
-  ::_exit(static_cast<int>(ExitCode::kInterrupted));
+std::atomic<const LeaveOnSignal::Advice*> advice{nullptr};
+static_assert(std::atomic<const LeaveOnSignal::Advice*>::is_always_lock_free);
+
+// Whether the words arrive changes nothing.
+void say(std::string_view words) {
+  if (::write(STDERR_FILENO, words.data(), words.size()) < 0) errno = 0;
+}
+
+void leave(int number) {
+  const LeaveOnSignal::Advice& known = *advice.load();
+  const auto exists = [](const std::string& path) {
+    return !path.empty() && ::access(path.c_str(), F_OK) == 0;
+  };
+  const bool saved = exists(known.checkpoint);
+  say(saved ? "fullbore: interrupted, nothing new to save; go on with: "
+            : "fullbore: interrupted before anything was saved; start again with: ");
+  say(exists(known.config) ? known.resume : known.command);
+  say("\n");
+  if (saved) ::_exit(static_cast<int>(ExitCode::kInterrupted));
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(number, &action, nullptr);
+  raise(number);  // delivered when this handler returns
 }
 
 std::vector<struct sigaction> install(void (*handler)(int)) {
@@ -60,8 +78,22 @@ void put_back(const std::vector<struct sigaction>& found) {
 
 }  // namespace
 
-LeaveOnSignal::LeaveOnSignal() : found_(install(leave)) {}
-LeaveOnSignal::~LeaveOnSignal() { put_back(found_); }
+LeaveOnSignal::LeaveOnSignal(std::string command) : before_(advice.load()) {
+  advice_.push_back(std::make_unique<Advice>(Advice{std::move(command), "", "", ""}));
+  advice = advice_.back().get();
+  found_ = install(leave);
+}
+
+LeaveOnSignal::~LeaveOnSignal() {
+  put_back(found_);
+  advice = before_;
+}
+
+void LeaveOnSignal::run_is(std::string config, std::string checkpoint, std::string resume) {
+  advice_.push_back(std::make_unique<Advice>(Advice{advice_.front()->command, std::move(config),
+                                                    std::move(checkpoint), std::move(resume)}));
+  advice = advice_.back().get();
+}
 
 void LeaveOnSignal::done() {
   install(SIG_IGN);

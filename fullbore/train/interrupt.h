@@ -1,5 +1,7 @@
 #pragma once
 #include <csignal>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace fullbore {
@@ -8,21 +10,38 @@ namespace fullbore {
 /// early warning) ask a run to save and leave. Signals that were ignored (nohup) stay so. At each
 /// moment one of the two classes below sees to them; objects nest, and each puts back what it found.
 
-/// While it lives, such a signal ends the process at once with ExitCode::kInterrupted: for the phases
-/// in which there is nothing to save, reading, tokenising, compiling. That this is safe at any
-/// instant is what the writers of files see to, for SIGKILL's sake.
+/// While it lives, such a signal ends the process at once: for the phases in which there is nothing new to
+/// save, reading, tokenising, compiling. That this is safe at any instant is what the writers of files see
+/// to, for SIGKILL's sake.
+///
+/// The signal's own end (128 + its number in a shell) where no checkpoint exists; otherwise
+/// ExitCode::kInterrupted. Both write the command to go on with to standard error.
 class LeaveOnSignal {
  public:
-  LeaveOnSignal();
+  /// `command`: what starts the same run again.
+  explicit LeaveOnSignal(std::string command);
   ~LeaveOnSignal();
   LeaveOnSignal(const LeaveOnSignal&) = delete;
   LeaveOnSignal& operator=(const LeaveOnSignal&) = delete;
 
+  /// The run has a folder from now on. `resume`: what goes on with it, right from when `config` exists.
+  /// `checkpoint` exists from the first save on.
+  void run_is(std::string config, std::string checkpoint, std::string resume);
   /// All is done and saved: to the end of the process no signal may make it look otherwise.
   void done();
 
+  /// What a handler reads.
+  struct Advice {
+    std::string command;
+    std::string config;
+    std::string checkpoint;
+    std::string resume;
+  };
+
  private:
   std::vector<struct sigaction> found_;
+  std::vector<std::unique_ptr<const Advice>> advice_;  ///< the last counts; a handler may read any
+  const Advice* before_;
 };
 
 /// While it lives, the first such signal is remembered: the run then finishes its step, saves, and

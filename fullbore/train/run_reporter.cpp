@@ -73,6 +73,7 @@ void RunReporter::step_done(int64_t step, double loss, const StepWork& work) {
           fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, duration_text(part.seconds));
     log_->info("first step after {} ({})", duration_text(seconds_to_first_step_), parts);
   }
+  note_lost_console();
   meter_.add(work);
   progress_.phase.clear();
   progress_.step = step;
@@ -145,6 +146,7 @@ void RunReporter::finish(const std::string& status, const std::string& error) {
   const RunSummary result = summary(status, error);
   const Status written = write_summary(run_.summary(), result);
   if (!written) log_->warn("{}", written.error());
+  note_lost_console();
   if (!error.empty()) {
     log_->debug("{}: {}", status, error);  // the console gets it from whoever catches it
     return;
@@ -156,6 +158,14 @@ void RunReporter::finish(const std::string& status, const std::string& error) {
                         count_text(result.tokens_per_second), result.utilisation * 100,
                         bytes_text(static_cast<double>(result.peak_bytes)));
   log_->info("{}", text);
+  note_lost_console();
+}
+
+// A run does not end because nobody can read its lines.
+void RunReporter::note_lost_console() {
+  if (console_lost_ || console_.failure().empty()) return;
+  console_lost_ = true;
+  log_->warn("cannot write standard error: {}; the run goes on without it", console_.failure());
 }
 
 double RunReporter::seconds_since_start() const {

@@ -75,6 +75,7 @@ class RunReporter {
 
  private:
   void stand_at(const RunScale& scale, const RunPosition& restored);
+  void note_lost_console();
   double seconds_since_start() const;
   void update_rates();
   double seconds_left() const;
@@ -100,6 +101,7 @@ class RunReporter {
   double seconds_to_first_step_ = RunSummary::kUnknown;
   std::vector<StartPart> start_parts_;
   double parts_seconds_ = 0;  ///< of all parts so far
+  bool console_lost_ = false;
 };
 
 }  // namespace fullbore

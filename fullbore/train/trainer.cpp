@@ -67,8 +67,8 @@ class Trainer {
       return ExitCode::kOk;
     }
     finish("interrupted");
-    reporter_.log().info("{}: saved in {}; go on with --resume", strsignal(interrupt_->signal()),
-                         run_.path());
+    reporter_.log().info("{}: saved in {}; go on with: {}", strsignal(interrupt_->signal()),
+                         run_.path(), options_.resume_command);
     return ExitCode::kInterrupted;
   }
 

@@ -33,7 +33,8 @@ struct TrainingOptions {
   Weights evaluate = Weights::raw;  ///< whose validation loss decides what is best
   CompileOptions compile = {};
   LoaderOptions loader = {};
-  int workers = 0;  ///< threads of the step; 0: all processors there are
+  std::string resume_command = {};  ///< for people: what goes on with the run after a signal
+  int workers = 0;                  ///< threads of the step; 0: all processors there are
 };
 
 /// Everything a training run is made of. The trainer knows the model as a function that writes a

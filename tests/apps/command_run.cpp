@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include "fullbore/base/files.h"
 
@@ -49,6 +51,49 @@ int wait_for(pid_t child, const std::function<void(pid_t)>& while_running) {
   }
 }
 
+/// The parent's side of a Stream. Its own descriptors close with the command's exec.
+class Wire {
+ public:
+  explicit Wire(Stream stream) {
+    if (stream == Stream::full) write_ = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    if (stream == Stream::kept || stream == Stream::closed_pipe) {
+      int ends[2] = {-1, -1};
+      if (pipe2(ends, O_CLOEXEC) != 0) abort();
+      read_ = ends[0];
+      write_ = ends[1];
+      fcntl(write_, F_SETPIPE_SZ, 1 << 20);
+    }
+    if (stream == Stream::closed_pipe) close(std::exchange(read_, -1));
+  }
+  ~Wire() {
+    if (read_ >= 0) close(read_);
+    if (write_ >= 0) close(write_);
+  }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  void attach(int descriptor) const {
+    if (write_ >= 0)
+      dup2(write_, descriptor);
+    else
+      close(descriptor);
+  }
+  /// After the command's end.
+  std::string read_all() const {
+    if (read_ < 0) return "";
+    fcntl(read_, F_SETFL, O_NONBLOCK);
+    std::string text;
+    char bytes[4096];
+    for (ssize_t count = 0; (count = read(read_, bytes, sizeof bytes)) > 0;)
+      text.append(bytes, static_cast<size_t>(count));
+    return text;
+  }
+
+ private:
+  int read_ = -1;
+  int write_ = -1;
+};
+
 }  // namespace
 
 CommandResult run_command(const std::string& folder, const std::vector<std::string>& arguments,
@@ -73,6 +118,25 @@ CommandResult run_command(const std::string& folder, const std::vector<std::stri
   result.err = read_file(err).value();
   fs::remove(out);
   fs::remove(err);
+  return result;
+}
+
+CommandResult run_command_with(const CommandStreams& streams, const std::string& folder,
+                               const std::vector<std::string>& arguments) {
+  const Wire out(streams.out);
+  const Wire err(streams.err);
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit none{};
+    if (streams.full_disk && setrlimit(RLIMIT_FSIZE, &none) != 0) _exit(127);
+    out.attach(STDOUT_FILENO);
+    err.attach(STDERR_FILENO);
+    become_command(folder, arguments);
+  }
+  CommandResult result;
+  result.exit_code = wait_for(child, {});
+  result.out = out.read_all();
+  result.err = err.read_all();
   return result;
 }
 

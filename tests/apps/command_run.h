@@ -24,6 +24,22 @@ CommandResult run_command(const std::string& folder, const std::vector<std::stri
 CommandResult run_command_on_terminal(const std::string& folder,
                                       const std::vector<std::string>& arguments, int columns);
 
+/// What a descriptor of the command is.
+enum class Stream {
+  kept,         ///< what is written to it can be read afterwards
+  full,         ///< a device that is full
+  closed_pipe,  ///< a pipe that nobody reads
+  closed        ///< not open at all
+};
+struct CommandStreams {
+  Stream out = Stream::kept;
+  Stream err = Stream::kept;
+  bool full_disk = false;  ///< no file can be written: RLIMIT_FSIZE is 0
+};
+/// The same with other streams. What is kept may have a megabyte.
+CommandResult run_command_with(const CommandStreams& streams, const std::string& folder,
+                               const std::vector<std::string>& arguments);
+
 /// Contents of every file below a folder by relative path: to see that nothing was touched.
 std::map<std::string, std::string> folder_contents(const std::string& folder);
 

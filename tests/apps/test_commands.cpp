@@ -25,7 +25,7 @@ TEST_F(JobTest, HelpTeachesByExample) {
   }
   const CommandResult all = command({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_THAT(all.out, HasSubstr("75  stopped by a signal"));
+  EXPECT_THAT(all.out, HasSubstr("75  train: stopped by a signal"));
   EXPECT_THAT(command({"--version"}).out, StartsWith("fullbore 0."));
 }
 

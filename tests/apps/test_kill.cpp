@@ -153,20 +153,22 @@ TEST_F(DisturbedRuns, AskedToLeaveTheySaveAndGoOnToTheSameBits) {
       ++complete;  // the signal came when all had been done
       continue;
     }
-    // While the system still loads the program there is nobody to ask.
-    if (result.exit_code == 128 + kinds[i % 4] && !fs::exists(folder_ / (name + "/run"))) {
-      ++not_begun;
+    // Nothing was saved, or the system was still loading the program and there was nobody to ask.
+    if (result.exit_code == 128 + kinds[i % 4]) {
+      EXPECT_FALSE(has_checkpoint(name));
+      result.err.empty() ? ++not_begun : ++nothing_to_save;
       ASSERT_EQ(train_in(name, 1).exit_code, 0);
       expect_same(name);
       continue;
     }
     ASSERT_EQ(result.exit_code, static_cast<int>(ExitCode::kInterrupted)) << result.err;
     longest = std::max(longest, seconds_since(start) - delay);
-    if (result.err.find("nothing left to save") != std::string::npos) {
+    EXPECT_TRUE(has_checkpoint(name));
+    if (result.err.find("nothing new to save") != std::string::npos) {
       ++nothing_to_save;
     } else {
       ++saved;
-      EXPECT_THAT(result.err, HasSubstr("saved in run; go on with --resume"));
+      EXPECT_THAT(result.err, HasSubstr("saved in run; go on with: "));
       const OpenedCheckpoint checkpoint =
           open_checkpoint(folder_ / (name + "/run/checkpoints/last"));
       EXPECT_EQ(checkpoint.record.step, summary(name + "/run")["steps"]);

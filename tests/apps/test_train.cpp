@@ -196,7 +196,7 @@ TEST_F(ResumeTest, TerminatedRunGoesOnToTheSameBits) {
   ASSERT_EQ(train_in("a", kLong).exit_code, 0);
   const CommandResult stopped = train_in("b", kLong, signal_after("b", 8, SIGTERM));
   ASSERT_EQ(stopped.exit_code, kInterrupted) << stopped.err;
-  EXPECT_THAT(stopped.err, HasSubstr("saved in run; go on with --resume"));
+  EXPECT_THAT(stopped.err, HasSubstr("saved in run; go on with: "));
   EXPECT_EQ(summary("b/run")["status"], "interrupted");
   EXPECT_LT(summary("b/run")["steps"], 3000);
   const CommandResult resumed = train_in("b", resuming(kLong));

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+#include "tests/support/scratch_folder.h"
+
 namespace fullbore {
 namespace {
 
@@ -35,12 +37,29 @@ TEST(InterruptDeathTest, WithNothingToSaveASignalEndsTheProcessAtOnce) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
     EXPECT_EXIT(
         {
-          const LeaveOnSignal leave;
+          const LeaveOnSignal leave("fullbore train x.yaml");
           { const InterruptGuard guard; }  // gives back what it found
           raise(number);
           _exit(0);
         },
-        ::testing::ExitedWithCode(75), "nothing left to save; run again with --resume");
+        ::testing::KilledBySignal(number),
+        "before anything was saved; start again with: fullbore train x.yaml\n");
+}
+
+TEST(InterruptDeathTest, WhatIsAdvisedDependsOnWhatIsThereWhenTheSignalComes) {
+  const ::fullbore::testing::ScratchFolder folder;
+  const auto leave_by_signal = [&] {
+    LeaveOnSignal leave("begin");
+    leave.run_is(folder / "config", folder / "last", "resume");
+    raise(SIGTERM);
+    _exit(0);
+  };
+  EXPECT_EXIT(leave_by_signal(), ::testing::KilledBySignal(SIGTERM), "start again with: begin\n");
+  folder.put("config", "");
+  EXPECT_EXIT(leave_by_signal(), ::testing::KilledBySignal(SIGTERM), "start again with: resume\n");
+  folder.put("last", "");
+  EXPECT_EXIT(leave_by_signal(), ::testing::ExitedWithCode(75),
+              "nothing new to save; go on with: resume\n");
 }
 
 TEST(InterruptDeathTest, WhenAllIsDoneSignalsChangeNothing) {
@@ -48,7 +67,7 @@ TEST(InterruptDeathTest, WhenAllIsDoneSignalsChangeNothing) {
     EXPECT_EXIT(
         {
           {
-            LeaveOnSignal leave;
+            LeaveOnSignal leave("");
             leave.done();
             raise(number);
           }

@@ -1,0 +1,304 @@
+// Every command with a standard output, a standard error or files that cannot be written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "apps/command_tree.h"
+#include "apps/commands.h"
+#include "tests/apps/job.h"
+
+namespace fullbore {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A cheap call of a command.
+struct Row {
+  std::vector<std::string> arguments;
+  bool prints = true;  ///< false: its result is a file, and its words are messages
+  std::vector<std::string> writes = {};  ///< the files that its options name
+};
+
+/// By the command's name, "data stats". OutputRows.KnowEveryCommand says what is missing.
+const std::map<std::string, Row>& rows() {
+  static const std::map<std::string, Row> all = {
+      {"train",
+       {{"train", "job.yaml", "data.path=text.txt", "train.steps=2", "run.dir=fresh",
+         "train.sample_characters=5"}}},
+      {"eval", {{"eval", "runs/tiny-1"}}},
+      {"predict",
+       {{"predict", "peptides", "spectra.mgf", "-o", "found.mztab"}, false, {"found.mztab"}}},
+      {"generate", {{"generate", "runs/tiny-1", "--characters", "3"}}},
+      {"export", {{"export", "runs/tiny-1", "-o", "exported"}, true, {"exported"}}},
+      {"data tokenize",
+       {{"data", "tokenize", "text.txt", "--out", "out.tokens"}, true, {"out.tokens"}}},
+      {"data inspect", {{"data", "inspect", "text.tokens"}}},
+      {"data stats", {{"data", "stats", "text.tokens"}}},
+      {"data train-tokenizer",
+       {{"data", "train-tokenizer", "text.txt", "--vocabulary", "260", "--out", "out.json"},
+        true,
+        {"out.json"}}},
+      {"peptide ions", {{"peptide", "ions", "PEPTIDE"}}},
+      {"peptide convert",
+       {{"peptide", "convert", "spectra.mgf", "--min-length", "5", "-o", "out.cache"},
+        true,
+        {"out.cache"}}},
+      {"longcontext niah",
+       {{"longcontext", "niah", "oracle", "--lengths", "64", "--depths", "50", "--trials", "1",
+         "--json", "niah.json", "--csv", "niah.csv", "--svg", "niah.svg"},
+        true,
+        {"niah.json", "niah.csv", "niah.svg"}}},
+      {"longcontext mqar",
+       {{"longcontext", "mqar", "oracle", "--sizes", "64:2", "--examples", "2", "--json",
+         "mqar.json"},
+        true,
+        {"mqar.json"}}},
+      {"longcontext longbench",
+       {{"longcontext", "longbench", "runs/tiny-1", "items.jsonl", "--room", "2", "--json",
+         "bench.json", "--answers", "answers.jsonl"},
+        true,
+        {"bench.json", "answers.jsonl"}}},
+      {"longcontext infinitebench",
+       {{"longcontext", "infinitebench", "runs/tiny-1", "passkey.jsonl", "--room", "2", "--json",
+         "bench.json", "--answers", "answers.jsonl"},
+        true,
+        {"bench.json", "answers.jsonl"}}},
+      {"longcontext usable-length", {{"longcontext", "usable-length", "1K:0.9", "2K:0.5"}}},
+      {"longcontext phases", {{"longcontext", "phases", "niah-report.json"}}},
+      {"metrics", {{"metrics", "runs/tiny-1"}}},
+      {"record", {{"record", "runs/tiny-1"}}},
+      {"replay-step", {{"replay-step", "bad", "--fast"}}},
+      {"plan", {{"plan", "job.yaml", "--vocabulary", "65"}}},
+      {"bench",
+       {{"bench", "job.yaml", "--vocabulary", "65", "--rounds", "3", "--steps", "1", "--warm-up",
+         "1", "--json", "steps.json"},
+        true,
+        {"steps.json"}}},
+      {"profile",
+       {{"profile", "job.yaml", "--vocabulary", "65", "--wait", "0", "--warm-up", "1", "--active",
+         "1", "--repeat", "1", "--json", "profile.json", "--trace", "profile.trace"},
+        true,
+        {"profile.json", "profile.trace"}}},
+      {"doctor", {{"doctor"}}},
+      {"ops", {{"ops"}}},
+      {"passes", {{"passes"}}},
+      {"config", {{"config"}}},
+      {"completion", {{"completion", "bash"}}},
+      {"manual", {{"manual"}}},
+      {"--help", {{"--help"}}},
+      {"--version", {{"--version"}}},
+  };
+  return all;
+}
+
+std::set<std::string> leaves(const CommandDescription& command, const std::string& above) {
+  std::set<std::string> names;
+  for (const CommandDescription& inner : command.subcommands) {
+    const std::string name = above.empty() ? inner.name : above + ' ' + inner.name;
+    if (inner.subcommands.empty()) names.insert(name);
+    names.merge(leaves(inner, name));
+  }
+  return names;
+}
+
+TEST(OutputRows, KnowEveryCommand) {
+  CommandParser parser("fullbore", "", [] { return std::string(); });
+  add_commands(parser.root());
+  std::set<std::string> known;
+  for (const auto& [name, row] : rows())
+    if (!name.starts_with("--")) known.insert(name);
+  EXPECT_EQ(leaves(parser.root().describe(), ""), known)
+      << "a command without a row here is not tested with a full disk and a closed pipe";
+}
+
+constexpr const char* kPeptideConfig =
+    "data: {min_length: 5, max_length: 6, validation_spectra: 16, min_peaks: 5}\n"
+    "model: {name: peptide, hidden_dim: 48, num_encoder_layers: 1, num_decoder_layers: 1,\n"
+    "  num_heads: 2, max_peaks: 14, max_seq_len: 9, num_supervision_steps: 2,\n"
+    "  num_latent_steps: 2}\n"
+    "train: {steps: 1, batch_size: 8, curriculum: none}\n";
+constexpr const char* kSpectra =
+    "BEGIN IONS\nTITLE=first\nPEPMASS=257.6290\nCHARGE=2+\nSEQ=PEPTA\n"
+    "98.06 1\n227.103 2\n324.155 3\n425.203 2\n90.055 4\n191.103 5\n288.155 6\n417.198 7\n"
+    "88.1 1\n99.2 1\n110.3 1\n120.1 1\n130.1 1\n140.1 1\n150.1 1\n160.1 1\n170.1 1\n180.1 1\n"
+    "201.1 1\n202.1 1\n203.1 1\n204.1 1\nEND IONS\n";
+
+class UnwritableOutput : public JobTest {
+ protected:
+  UnwritableOutput() {
+    folder_.put("peptide.yaml", kPeptideConfig);
+    folder_.put("spectra.mgf", kSpectra);
+    folder_.put("items.jsonl", R"({"input": "the", "context": "the sea is", "answers": ["calm"], )"
+                               R"("dataset": "hotpotqa", "language": "en", "_id": "1"})");
+    folder_.put("passkey.jsonl", R"({"context": "the sea", "input": "is", "answer": "1"})");
+    folder_.put("niah-report.json", R"({"kind": "niah", "model": "m", "gate_16k": "passed"})");
+  }
+  /// Runs and files that the rows read.
+  void prepare() {
+    ASSERT_EQ(train({"train.steps=2"}).exit_code, 0);
+    ASSERT_EQ(command({"train", "peptide.yaml", "run.dir=peptides"}).exit_code, 0);
+    ASSERT_EQ(command({"data", "tokenize", "text.txt", "--out", "text.tokens"}).exit_code, 0);
+    ASSERT_EQ(train({"run.dir=diverges", "optim.learning_rate=1e30", "optim.clip_norm=0",
+                     "train.steps=9", "train.max_skipped_steps=1"})
+                  .exit_code,
+              4);
+    fs::rename(fs::directory_iterator(folder_ / "diverges/bad_steps")->path(), folder_ / "bad");
+  }
+  /// Runs a row as if it were the first time.
+  CommandResult run(const Row& row, const CommandStreams& streams) const {
+    for (const std::string& file : row.writes) fs::remove_all(folder_ / file);
+    fs::remove_all(folder_ / "fresh");
+    return run_command_with(streams, folder_.path(), row.arguments);
+  }
+  /// All rows with this standard output: `unwritable` judges those that print.
+  void run_all(Stream out, const std::function<void(const CommandResult&)>& unwritable) {
+    prepare();
+    ASSERT_FALSE(HasFatalFailure());
+    for (const auto& [name, row] : rows()) {
+      SCOPED_TRACE(name);
+      const CommandResult result = run(row, {.out = out});
+      for (const std::string& file : row.writes)
+        EXPECT_TRUE(fs::exists(folder_ / file)) << "what " << file << " was to hold is lost";
+      EXPECT_THAT(result.err, Not(AnyOf(HasSubstr("a bug of ours"), HasSubstr("warning"))));
+      if (!row.prints) {
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+      } else if (name == "train") {
+        expect_done_without(result);
+      } else {
+        unwritable(result);
+      }
+    }
+  }
+  /// A run ends as if its terminal were there, says in its log what is missing, and with code 3.
+  void expect_done_without(const CommandResult& result) const {
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_EQ(summary("fresh")["status"], "completed");
+    EXPECT_EQ(summary("fresh")["steps"], 2);
+    EXPECT_THAT(read("fresh/log.txt"), HasSubstr("cannot write standard "));
+  }
+};
+
+TEST_F(UnwritableOutput, OfAFullDeviceIsExitCode3AndNamed) {
+  run_all(Stream::full, [](const CommandResult& result) {
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err, "fullbore: cannot write standard output: No space left on device\n");
+  });
+}
+
+TEST_F(UnwritableOutput, OfAClosedPipeEndsTheCommandWithoutAWord) {
+  run_all(Stream::closed_pipe, [](const CommandResult& result) {
+    EXPECT_EQ(result.exit_code, 128 + SIGPIPE);
+    EXPECT_EQ(result.err, "");
+  });
+}
+
+TEST_F(UnwritableOutput, OfAClosedDescriptorIsExitCode3AndNamed) {
+  run_all(Stream::closed, [](const CommandResult& result) {
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err, "fullbore: cannot write standard output: Bad file descriptor\n");
+  });
+}
+
+TEST_F(UnwritableOutput, OfAReaderThatHasReadEnoughEndsALongText) {
+  ASSERT_EQ(train({"train.steps=1"}).exit_code, 0);
+  // Without an end by the pipe this would take days.
+  const CommandResult result =
+      run_command_with({.out = Stream::closed_pipe}, folder_.path(),
+                       {"generate", "runs/tiny-1", "--characters", "1000000000000"});
+  EXPECT_EQ(result.exit_code, 128 + SIGPIPE);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(UnwritableOutput, DoesNotHideWhyACommandFailed) {
+  for (const Stream out : {Stream::full, Stream::closed_pipe, Stream::closed}) {
+    const CommandResult result =
+        run_command_with({.out = out}, folder_.path(), {"eval", "nowhere"});
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_THAT(result.err, HasSubstr("nowhere"));
+    const CommandResult usage = run_command_with({.out = out}, folder_.path(), {"ops", "matmull"});
+    EXPECT_EQ(usage.exit_code, 2);
+    EXPECT_THAT(usage.err, HasSubstr("Did you mean 'matmul'?"));
+  }
+}
+
+TEST_F(UnwritableOutput, TrainingGoesOnWithoutItsTerminalAndSaysSoInItsLog) {
+  for (const Stream err : {Stream::full, Stream::closed_pipe, Stream::closed}) {
+    fs::remove_all(folder_ / "fresh");
+    expect_done_without(run_command_with(
+        {.err = err}, folder_.path(),
+        {"train", "job.yaml", "data.path=text.txt", "train.steps=2", "run.dir=fresh"}));
+    EXPECT_THAT(read("fresh/log.txt"), HasSubstr("cannot write standard error: "));
+  }
+}
+
+TEST_F(UnwritableOutput, OfMessagesAloneChangesNoResult) {
+  const CommandResult usual = command({"ops"});
+  for (const Stream err : {Stream::full, Stream::closed_pipe, Stream::closed}) {
+    const CommandResult result = run_command_with({.err = err}, folder_.path(), {"ops"});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_EQ(result.out, usual.out);
+    EXPECT_EQ(run_command_with({.err = err}, folder_.path(), {"ops", "matmull"}).exit_code, 2);
+    EXPECT_EQ(run_command_with({.err = err}, folder_.path(), {}).exit_code, 2);
+  }
+}
+
+TEST_F(UnwritableOutput, OfAFullDiskIsExitCode3AndNamesTheFile) {
+  prepare();
+  ASSERT_FALSE(HasFatalFailure());
+  for (const auto& [name, row] : rows()) {
+    if (row.writes.empty()) continue;
+    SCOPED_TRACE(name);
+    ASSERT_EQ(run(row, {}).exit_code, 0) << "once with a disk: what can be cached is cached";
+    const auto before = folder_contents(folder_.path());
+    const CommandResult result = run(row, {.full_disk = true});
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("File too large"));
+    EXPECT_THAT(result.err, HasSubstr(row.writes.front()));
+    for (const auto& [file, contents] : folder_contents(folder_.path()))
+      EXPECT_TRUE(before.contains(file) || !contents.empty()) << file << " was left behind";
+  }
+}
+
+TEST_F(UnwritableOutput, OfADeviceNamedAsAFileIsToldAndTheDeviceStays) {
+  const std::vector<std::string> niah = {"longcontext", "niah", "oracle",   "--lengths", "64",
+                                         "--depths",    "50",   "--trials", "1",         "--json"};
+  std::vector<std::string> full = niah;
+  full.emplace_back("/dev/full");
+  const CommandResult result = command(full);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("cannot write /dev/full: No space left on device"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full")) << "a file took the place of the device";
+  std::vector<std::string> out = niah;
+  out.emplace_back("/dev/stdout");
+  const CommandResult piped = run_command_with({}, folder_.path(), out);
+  EXPECT_EQ(piped.exit_code, 0) << piped.err;
+  EXPECT_THAT(piped.out, HasSubstr("\"cells\""));
+  EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
+}
+
+TEST_F(UnwritableOutput, OfALinkIsWrittenWhereItLeads) {
+  folder_.put("real.json", "old");
+  fs::create_symlink("real.json", folder_ / "link.json");
+  ASSERT_EQ(command({"record", "nowhere", "-o", "link.json"}).exit_code, 3);
+  EXPECT_EQ(read("real.json"), "old");
+  ASSERT_EQ(command({"longcontext", "niah", "oracle", "--lengths", "64", "--depths", "50",
+                     "--trials", "1", "--json", "link.json"})
+                .exit_code,
+            0);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
+  EXPECT_THAT(read("real.json"), HasSubstr("\"cells\""));
+}
+
+}  // namespace
+}  // namespace fullbore
