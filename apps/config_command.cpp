@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/config_schema.h"
 
@@ -13,8 +13,9 @@ namespace {
 
 void print_field(const ConfigField& field) {
   Config defaults;
-  fmt::print("{}\n    {}\n    {}, default {}{}\n", field.key, field.meaning, field.expectation(),
-             value_yaml(field, defaults), field.restriction());
+  print_output("{}\n    {}\n    {}, default {}{}\n", field.key, field.meaning, field.expectation(),
+               value_yaml(field, defaults), field.restriction());
+  if (!field.example.empty()) print_output("    as '{}={}'\n", field.key, field.example);
 }
 
 // `what`: a key, a section, or "" for all.

@@ -9,6 +9,7 @@
 #include "fullbore/base/input_file.h"
 #include "fullbore/base/text.h"
 #include "fullbore/optim/parameter_groups.h"
+#include "fullbore/train/config_override.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
 #include "fullbore/train/memory_fit.h"
@@ -44,15 +45,15 @@ class ConfigBuilder {
     if (equals == std::string::npos || equals == 0)
       throw UsageError(fmt::format(
           "config: {}: '{}' is no override; section.key=value was expected", where, text));
-    ConfigText value{text.substr(equals + 1), false, false, {}};
-    if (value.text.size() >= 2 && value.text.front() == '[' && value.text.back() == ']') {
-      value.is_list = true;
-      value.items = split(value.text.substr(1, value.text.size() - 2));
-    }
     const std::string key = text.substr(0, equals);
+    const std::string written = text.substr(equals + 1);
     const ConfigField* field = find_config_field(key);
-    // A text may well begin with a bracket; only a list key makes it a list.
-    if (field != nullptr && !field->is_list()) value.is_list = false;
+    ConfigText value{written, false, false, {}};
+    try {
+      if (field != nullptr) value = read_override(*field, written);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("config: {}: {}: {}", where, key, error.what()));
+    }
     set(key, value, where);
   }
 
@@ -90,18 +91,6 @@ class ConfigBuilder {
   }
 
  private:
-  static std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> items;
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t comma = std::min(text.find(',', begin), text.size());
-      const size_t first = std::min(text.find_first_not_of(' ', begin), comma);
-      const size_t last = text.find_last_not_of(' ', comma == 0 ? 0 : comma - 1);
-      if (first < comma) items.push_back(text.substr(first, last + 1 - first));
-      begin = comma + 1;
-    }
-    return items;
-  }
-
   static void check_section(const std::string& name, const std::string& where) {
     const std::vector<std::string> sections = config_sections();
     if (std::find(sections.begin(), sections.end(), name) != sections.end()) return;

@@ -159,7 +159,10 @@ std::vector<ConfigField> peptide_config_fields() {
        {},
        {},
        "a curriculum of one's own: {steps, max_length, noise_peaks, spectrum_weight, ...} each",
-       true});
+       true,
+       false,
+       {},
+       "[{steps: 5000, max_length: 8}, {steps: 10000, max_length: 12, noise_peaks: 10}]"});
   for (ConfigField& field : fields) field.models = {"peptide"};
   return fields;
 }

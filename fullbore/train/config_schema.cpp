@@ -145,7 +145,10 @@ std::vector<ConfigField> common_fields() {
        {},
        "{match: PATTERN, weight_decay, learning_rate_multiplier, algorithm}; the first match "
        "counts",
-       true},
+       true,
+       false,
+       {},
+       "[{match: *.bias, weight_decay: 0}, {match: head.*, learning_rate_multiplier: 0.5}]"},
       {FB_KEY(optim, ema_decay),
        kFraction,
        {},

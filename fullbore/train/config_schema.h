@@ -32,6 +32,7 @@ struct ConfigField {
   bool maps = false;                     ///< lists only: items may be maps, read as "key=value ..."
   bool automatic = false;                ///< whole numbers only: may be `auto`, which is kept as 0
   std::vector<std::string> models = {};  ///< values of model.name that it is for; empty: all
+  std::string example = {};              ///< of lists of maps: a value as on the command line
 
   std::string_view section() const;
   std::string_view name() const;  ///< without the section

@@ -1,0 +1,201 @@
+// What the command line says of itself: numbers, examples, exit codes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "apps/command_tree.h"
+#include "apps/commands.h"
+#include "apps/exit_codes.h"
+#include "fullbore/base/text.h"
+#include "fullbore/train/config.h"
+#include "fullbore/train/config_schema.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class CommandLine : public ::testing::Test {
+ protected:
+  CommandDescription description() {
+    CommandParser parser("fullbore", "", [] { return std::string(); });
+    add_commands(parser.root());
+    return parser.root().describe();
+  }
+  /// What is wrong with the words, which nothing runs; "" if they are right.
+  static std::string complaint(const Words& words) {
+    CommandParser parser("fullbore", "", [] { return std::string(); });
+    add_commands(parser.root());
+    std::vector<const char*> arguments = {"fullbore"};
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    try {
+      parser.check(static_cast<int>(arguments.size()), arguments.data());
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  /// Every command and subcommand with the words that name it.
+  static void for_each_command(
+      const CommandDescription& above, const Words& names,
+      const std::function<void(const CommandDescription&, const Words&)>& visit) {
+    visit(above, names);
+    for (const CommandDescription& inner : above.subcommands) {
+      Words all = names;
+      all.push_back(inner.name);
+      for_each_command(inner, all, visit);
+    }
+  }
+};
+
+TEST_F(CommandLine, NumbersAreFinite) {
+  int options = 0;
+  for_each_command(description(), {}, [&](const CommandDescription& command, const Words& names) {
+    for (const OptionDescription& option : command.options) {
+      if (!option.takes_number) continue;
+      ++options;
+      for (const char* value : {"nan", "-nan", "NAN", "inf", "-inf", "infinity", "1e999", "x"}) {
+        Words words = names;
+        words.push_back(option.name() + "=" + value);
+        EXPECT_THAT(complaint(words), HasSubstr(option.name()))
+            << fmt::format("{}", fmt::join(words, " "));
+      }
+    }
+  });
+  EXPECT_GT(options, 40);
+}
+
+TEST_F(CommandLine, NumbersOfAConfigurationAreFinite) {
+  Config defaults;
+  for (const ConfigField& field : config_fields()) {
+    const ConfigPlace place = field.place(defaults);
+    if (!std::holds_alternative<double*>(place) && !std::holds_alternative<int64_t*>(place))
+      continue;
+    for (const char* value : {"nan", "-nan", "inf", "-inf", "1e999"}) {
+      const Words overrides = {field.key + "=" + value};
+      EXPECT_THROW((void)parse_config("", "x", overrides), UsageError) << overrides.front();
+    }
+  }
+}
+
+/// The words of a line as a shell has them; what follows a pipe, && or > is another command's.
+std::vector<Words> shell_words(const std::string& line) {
+  std::vector<Words> commands(1);
+  std::string word;
+  bool any = false;
+  char quote = 0;
+  const auto end_word = [&] {
+    if (any) commands.back().push_back(word);
+    word.clear();
+    any = false;
+  };
+  for (const char c : line + ' ') {
+    if (quote != 0) {
+      c == quote ? void(quote = 0) : void(word += c);
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      any = true;
+    } else if (c == ' ') {
+      if (word == "#") return commands;
+      if (word == "|" || word == "&&" || word == ">" || word == "<(" || word == "\\") {
+        word.clear();
+        any = false;
+        commands.emplace_back();
+      } else {
+        end_word();
+      }
+    } else {
+      word += c;
+      any = true;
+    }
+  }
+  return commands;
+}
+
+/// Reads a line of an example; false if it holds no command of ours.
+bool check_example(const std::string& line, const std::string& where,
+                   const std::function<std::string(const Words&)>& complaint) {
+  bool any = false;
+  for (Words words : shell_words(line)) {
+    if (words.empty() || !(words.front() == "fullbore" || words.front().ends_with("/fullbore")))
+      continue;
+    any = true;
+    words.erase(words.begin());
+    EXPECT_EQ(complaint(words), "") << where << ": " << line;
+    // Settings, wherever they stand; those of one model are refused without its name.
+    for (const std::string& word : words) {
+      const size_t equals = word.find('=');
+      const ConfigField* const field =
+          equals == std::string::npos ? nullptr : find_config_field(word.substr(0, equals));
+      if (field == nullptr || word.ends_with("NAME]")) continue;
+      Config config;
+      try {
+        const std::vector<std::string> overrides = {word};
+        const std::string yaml =
+            field->models.empty() ? "" : "model: {name: " + field->models.front() + "}\n";
+        (void)parse_config(yaml, "x", overrides);
+      } catch (const UsageError& error) {
+        // What two settings are together is another matter.
+        EXPECT_THAT(error.what(), Not(HasSubstr("command line: " + field->key)))
+            << where << ": " << line;
+      }
+    }
+  }
+  return any;
+}
+
+TEST_F(CommandLine, EveryExampleOfAHelpIsRight) {
+  int examples = 0;
+  for_each_command(description(), {}, [&](const CommandDescription& command, const Words& names) {
+    std::istringstream lines(command.footer);
+    for (std::string line; std::getline(lines, line);)
+      examples += check_example(line, fmt::format("{}", fmt::join(names, " ")), complaint);
+  });
+  EXPECT_GT(examples, 50);
+}
+
+TEST_F(CommandLine, EveryExampleOfTheReadmeIsRight) {
+  std::ifstream file(FB_SOURCE_DIR "/README.md");
+  ASSERT_TRUE(file);
+  int examples = 0;
+  bool code = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("```")) code = !code;
+    if (code) examples += check_example(line, "README.md", complaint);
+  }
+  EXPECT_GT(examples, 20);
+}
+
+TEST_F(CommandLine, EveryExampleOfAKeyIsRight) {
+  for (const ConfigField& field : config_fields()) {
+    EXPECT_EQ(field.maps, !field.example.empty())
+        << field.key << ": what maps look like is shown by an example";
+    if (field.example.empty()) continue;
+    const std::vector<std::string> overrides = {field.key + "=" + field.example};
+    const std::string yaml =
+        field.models.empty() ? "" : "model: {name: " + field.models.front() + "}\n";
+    const Config config = parse_config(yaml, "x", overrides);
+    EXPECT_NE(value_yaml(field, config), value_yaml(field, Config{}));
+    // And what `config` prints as a default.
+    const std::vector<std::string> as_printed = {field.key + "=" + value_yaml(field, config)};
+    EXPECT_EQ(parse_config(yaml, "x", as_printed), config);
+  }
+}
+
+TEST_F(CommandLine, ExitCodesAreThoseOfTheReadme) {
+  std::ifstream file(FB_SOURCE_DIR "/README.md");
+  std::stringstream readme;
+  readme << file.rdbuf();
+  EXPECT_THAT(description().footer, HasSubstr(exit_codes_text()));
+  for (const ExitCodeDescription& each : exit_code_descriptions())
+    EXPECT_THAT(readme.str(), HasSubstr(fmt::format("| {} | {} |\n", each.code, each.meaning)));
+}
+
+}  // namespace
+}  // namespace fullbore
