@@ -29,6 +29,9 @@ libgtest-dev         -             tests
 libgmock-dev         -             tests
 libbenchmark-dev     -             benchmarks
 qemu-user            qemu-x86_64   tests on processors that this machine is not
+strace               strace        a test of the order in which files reach the disk
+fuse3                fusermount3   tests of power cuts, on a disk that loses what was not synced
+libfuse3-dev         -             the same
 '
 llvm_package=llvm-19-dev
 newline='

@@ -1,0 +1,213 @@
+"""Power cuts below the system calls: a FUSE file system drops what was not synced.
+
+Four workloads run on tests/power_cut's disk, which remembers every operation: the library's writers (saving, the
+links, rotation, appending to metrics.jsonl, replacing a file), the conversion of a text to tokens, that of spectra to
+a cache, and a whole `fullbore train`. For each cut the disk takes a state that a power cut behind one of the
+operations may leave: unsynced sectors, sizes and names there or not, each by itself. Then everything that was promised
+before the cut must be there and verify, the next start leaves no temporary file, and a run that is resumed ends with
+the bits of one never disturbed.
+
+settings: cuts=N (1000)
+"""
+
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+JOB = """run: {name: tiny, seed: 7}
+model: {layers: 1, heads: 2, width: 16, context: 8}
+train: {steps: 8, batch_size: 4, eval_interval: 4, eval_batches: 2, checkpoint_interval: 2, sample_characters: 0}
+engine: {threads: 2}
+log: {interval: 1}
+"""
+SPECTRA = "".join(
+    f"BEGIN IONS\nTITLE={n}\nPEPMASS=257.6290\nCHARGE=2+\nSEQ=PEPTA\n"
+    + "".join(f"{80 + 3.1 * i + n:.3f} {1 + i % 7}\n" for i in range(40)) + "END IONS\n" for n in range(40))
+SHARES = {"store": 0.7, "tokens": 0.1, "spectra": 0.1, "train": 0.1}
+
+
+class Disk:
+    """The mounted file system."""
+
+    def __init__(self, context, program, folder):
+        self.folder = folder
+        if not program.exists():
+            raise context.skip(f"there is no {program}: the build found no libfuse3")
+        self.process = subprocess.Popen([program, folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for _ in range(100):
+            if os.path.ismount(folder):
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        said = self.process.stdout.read().decode().strip() if self.process.poll() is not None else "no answer"
+        self.process.kill()
+        raise context.skip(f"FUSE cannot mount here: {said}")
+
+    def order(self, text):
+        with open(self.folder / ".power", "w") as orders:
+            orders.write(text + "\n")
+
+    def report(self):
+        return (self.folder / ".power").read_text()
+
+    def unmount(self):
+        subprocess.run(["fusermount3", "-u", "-z", self.folder], check=False, capture_output=True)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Campaign:
+    def __init__(self, context, disk, scratch):
+        self.context, self.disk, self.scratch = context, disk, scratch
+        self.binary = context.build / "bin" / "fullbore"
+        self.writers = context.build / "bin" / "power_cut_run"
+        self.random = random.Random(context.seed)
+        self.failures = []
+        self.kinds = {}
+        self.environment = {**os.environ, "FULLBORE_CACHE": str(scratch / "cache")}
+        (scratch / "text.txt").write_text("the sea is calm tonight. " * 400)
+        (scratch / "job.yaml").write_text(JOB)
+        (scratch / "spectra.mgf").write_text(SPECTRA)
+
+    def call(self, *command):
+        return subprocess.run(list(map(str, command)), cwd=self.scratch, env=self.environment, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
+
+    def need(self, *command):
+        done = self.call(*command)
+        if done.returncode != 0:
+            raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}")
+        return done
+
+    def cut_workload(self, name, cuts):
+        """Records the workload once, then cuts it at random places."""
+        folder = self.disk.folder / name
+        folder.mkdir()
+        self.disk.order("begin")
+        getattr(self, f"live_{name}")(folder)
+        self.disk.order("mark done")
+        self.disk.order("end")
+        report = self.disk.report().splitlines()
+        operations = int(report[0].split()[1])
+        history = [(int(line.split(" ", 1)[0]), line.split(" ", 1)[1]) for line in report[2:]]
+        for i in range(cuts):
+            at, seed = self.random.randrange(operations + 1), self.random.getrandbits(32)
+            self.disk.order(f"cut {at} {seed}")
+            kind = self.disk.report().splitlines()[1].removeprefix("cut ")
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+            before = [text for place, text in history if place < at]
+            try:
+                loss = getattr(self, f"check_{name}")(folder, before)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                loss = str(error)
+            if loss:
+                self.failures.append(f"{name}: {kind}, behind {at} of {operations}, seed {seed}: {loss.strip()}")
+            if (i + 1) % 50 == 0:
+                self.context.progress(f"{name}: {i + 1} of {cuts} cuts, {len(self.failures)} failures")
+        return {"cuts": cuts, "operations": operations}
+
+    def leftover(self, folder):
+        """A temporary file of ours; the folder of checkpoints is tidied at a start, a file's folder at its next
+        writing."""
+        for path in folder.rglob("*.tmp"):
+            return f"{path} is left behind"
+        return ""
+
+    # The library's writers.
+    def live_store(self, folder):
+        self.need(self.writers, "live", folder, self.disk.folder / ".power", 8)
+
+    def check_store(self, folder, before):
+        promised = {"step": -1, "best": -1, "version": -1}
+        for text in before:
+            if match := re.fullmatch(r"mark (step|best|version) (\d+)", text):
+                promised[match[1]] = int(match[2])
+        if not folder.is_dir():
+            return "the folder is gone"
+        done = self.call(self.writers, "check", folder, promised["step"], promised["best"], promised["version"])
+        return "" if done.returncode == 0 else done.stdout or f"exit code {done.returncode}"
+
+    # A text becomes tokens, in several files.
+    def live_tokens(self, folder):
+        self.need(self.binary, "data", "tokenize", "text.txt", "--out", folder / "a.tokens")
+
+    def check_tokens(self, folder, before):
+        path = folder / "a.tokens"
+        if path.exists() and self.call(self.binary, "data", "inspect", path).returncode != 0:
+            return "a damaged shard has its name"
+        if "mark done" in before and not path.exists():
+            return "the shard is gone"
+        again = self.call(self.binary, "data", "tokenize", "text.txt", "--force", "--out", path)
+        return self.leftover(folder) if again.returncode == 0 else again.stdout
+
+    # Spectra become a cache.
+    def live_spectra(self, folder):
+        self.need(self.binary, "peptide", "convert", "spectra.mgf", "--min-length", "5", "-o", folder / "a.cache")
+        self.spectra = (folder / "a.cache").read_bytes()
+
+    def check_spectra(self, folder, before):
+        path = folder / "a.cache"
+        if path.exists() and path.read_bytes() != self.spectra:
+            return "a damaged cache has its name"
+        if "mark done" in before and not path.exists():
+            return "the cache is gone"
+        again = self.call(self.binary, "peptide", "convert", "spectra.mgf", "--min-length", "5", "--force", "-o", path)
+        return self.leftover(folder) if again.returncode == 0 else again.stdout
+
+    # A whole run.
+    def train(self, folder, *more):
+        return self.call(self.binary, "train", "job.yaml", "data.path=text.txt", f"run.dir={folder}/run", *more)
+
+    def live_train(self, folder):
+        done = self.train(folder)
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout)
+        self.weights = (folder / "run/checkpoints/last/weights.safetensors").read_bytes()
+
+    def check_train(self, folder, before):
+        # A save is over when the next one begins.
+        saved, pending = -1, -1
+        for text in before:
+            if match := re.search(r"symlink \S*\.last\.tmp step-(\d+)", text):
+                pending = int(match[1])
+            elif re.search(r"mkdir \S*/\.step-", text) or text == "mark done":
+                saved = pending
+        done = self.train(folder, "--resume")
+        if done.returncode != 0:
+            return done.stdout
+        resumed = re.search(r"(?:resumed \S+ at|complete at) step (\d+)", done.stdout)
+        if saved > (int(resumed[1]) if resumed else 0):
+            return f"step {saved} was saved: {done.stdout}"
+        if (folder / "run/checkpoints/last/weights.safetensors").read_bytes() != self.weights:
+            return "other weights"
+        return self.leftover(folder)
+
+
+def run(context):
+    cuts = context.setting("cuts", 1000)
+    if shutil.which("fusermount3") is None:
+        raise context.skip("there is no fusermount3 (Debian: fuse3)")
+    with tempfile.TemporaryDirectory() as name:
+        mount = pathlib.Path(name) / "disk"
+        scratch = pathlib.Path(name) / "scratch"
+        mount.mkdir()
+        scratch.mkdir()
+        disk = Disk(context, context.build / "bin" / "power_cut_disk", mount)
+        try:
+            campaign = Campaign(context, disk, scratch)
+            workloads = {}
+            for workload, share in SHARES.items():
+                workloads[workload] = campaign.cut_workload(workload, max(1, round(cuts * share)))
+        finally:
+            disk.unmount()
+    return {"tries": sum(each["cuts"] for each in workloads.values()), "failures": campaign.failures,
+            "workloads": workloads, "kinds": campaign.kinds}
