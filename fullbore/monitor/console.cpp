@@ -29,6 +29,14 @@ bool utf8_locale() {
   return false;
 }
 
+/// What fits into so many columns; no code point is cut in two.
+std::string_view first_columns(std::string_view text, int columns) {
+  for (size_t i = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U && columns-- <= 0)
+      return text.substr(0, i);
+  return text;
+}
+
 }  // namespace
 
 Console::Console(int fd) : fd_(fd), terminal_(isatty(fd) == 1 && variable("TERM") != "dumb") {
@@ -61,7 +69,7 @@ void Console::live(const Progress& progress, Clock::time_point now) {
 }
 
 void Console::live(std::string_view text) {
-  if (terminal_) draw(text.substr(0, static_cast<size_t>(width() - 1)));
+  if (terminal_) draw(first_columns(text, width() - 1));
 }
 
 void Console::clear() {

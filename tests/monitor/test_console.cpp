@@ -39,6 +39,12 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
   int fd() const { return slave_; }
+  void resize(int columns) const {
+    winsize size{};
+    size.ws_row = 24;
+    size.ws_col = static_cast<unsigned short>(columns);
+    ioctl(slave_, TIOCSWINSZ, &size);
+  }
   // All that has been written: the kernel hands it over a little later, and not in one piece.
   std::string take() const {
     constexpr int kQuietMilliseconds = 20;
@@ -85,6 +91,37 @@ TEST_F(ConsoleTest, LiveLineIsRedrawnInPlaceAtMostTenTimesASecond) {
   EXPECT_EQ(terminal.take(), "");
   console.live(kProgress, start + std::chrono::milliseconds(100));
   EXPECT_THAT(terminal.take(), HasSubstr("step 3/10"));
+}
+
+TEST_F(ConsoleTest, LiveLineFitsANarrowTerminal) {
+  const Terminal terminal;
+  Progress progress = kProgress;
+  progress.tokens_per_second = 12345;
+  progress.seconds_left = 100;
+  for (const int columns : {1, 2, 5, 9, 17, 40, 200}) {
+    terminal.resize(columns);
+    Console console(terminal.fd());
+    console.live(progress, Console::Clock::time_point{std::chrono::seconds(100)});
+    EXPECT_LT(display_width(terminal.take().substr(4)), columns);
+    console.live("l\u00E4uft \u00FCber das Ende hinaus");
+    const std::string drawn = terminal.take().substr(4);
+    EXPECT_LT(display_width(drawn), columns);
+    EXPECT_TRUE(drawn.empty() || (static_cast<unsigned char>(drawn.back()) & 0xC0U) != 0xC0U)
+        << "a letter is cut in two";
+    console.clear();
+    terminal.take();
+  }
+}
+
+TEST_F(ConsoleTest, LinesThatAreLostAreToldWhyAndLeaveTheRestAlone) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  Console console(full);
+  EXPECT_EQ(console.failure(), "");
+  console.line("lost");
+  EXPECT_EQ(console.failure(), "No space left on device");
+  close(full);
+  console.line("lost too");
+  EXPECT_EQ(console.failure(), "No space left on device") << "the first reason stays";
 }
 
 TEST_F(ConsoleTest, LinesStayAboveTheLiveLine) {

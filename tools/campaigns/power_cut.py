@@ -75,6 +75,9 @@ class Campaign:
         self.kinds = {}
         self.environment = {**os.environ, "FULLBORE_CACHE": str(scratch / "cache")}
         (scratch / "text.txt").write_text("the sea is calm tonight. " * 400)
+        (scratch / "books").mkdir()
+        for book in range(4):
+            (scratch / "books" / f"{book}.txt").write_text(f"book {book}: the sea is calm tonight. " * 100)
         (scratch / "job.yaml").write_text(JOB)
         (scratch / "spectra.mgf").write_text(SPECTRA)
 
@@ -136,17 +139,24 @@ class Campaign:
         done = self.call(self.writers, "check", folder, promised["step"], promised["best"], promised["version"])
         return "" if done.returncode == 0 else done.stdout or f"exit code {done.returncode}"
 
-    # A text becomes tokens, in several files.
+    # A text becomes tokens, in several shards.
+    def tokenize(self, folder):
+        return self.call(self.binary, "data", "tokenize", "books", "--shard-tokens", "2000", "--force", "--out",
+                         folder / "a.tokens")
+
     def live_tokens(self, folder):
-        self.need(self.binary, "data", "tokenize", "text.txt", "--out", folder / "a.tokens")
+        done = self.tokenize(folder)
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout)
+        self.shards = {path.name: path.read_bytes() for path in folder.glob("*.tokens")}
 
     def check_tokens(self, folder, before):
-        path = folder / "a.tokens"
-        if path.exists() and self.call(self.binary, "data", "inspect", path).returncode != 0:
+        found = {path.name: path.read_bytes() for path in folder.glob("*.tokens")}
+        if any(self.shards.get(name) != contents for name, contents in found.items()):
             return "a damaged shard has its name"
-        if "mark done" in before and not path.exists():
-            return "the shard is gone"
-        again = self.call(self.binary, "data", "tokenize", "text.txt", "--force", "--out", path)
+        if "mark done" in before and found.keys() != self.shards.keys():
+            return f"of {len(self.shards)} shards {len(found)} are left"
+        again = self.tokenize(folder)
         return self.leftover(folder) if again.returncode == 0 else again.stdout
 
     # Spectra become a cache.
