@@ -46,6 +46,7 @@ struct Diagnosis {
   int64_t memory_bytes = 0;
   std::vector<Library> libraries;
   std::string cache_folder;
+  std::string cache_problem;  ///< why it is a temporary one; "" if it is not
   bool cache_writable = false;
   int64_t cache_free_bytes = 0;
   int64_t run_free_bytes = 0;  ///< where runs are written: the current folder
@@ -122,7 +123,13 @@ void find_what_is_missing(Diagnosis& d) {
         "{} of {} processors usable: the affinity mask or the control group's quota limits this "
         "process",
         d.machine.workers, d.online_processors));
-  if (!d.cache_writable)
+  if (!d.cache_problem.empty())
+    d.findings.push_back(
+        fmt::format("no lasting cache: {}: kernels are compiled anew in every run (FULLBORE_CACHE "
+                    "names a folder "
+                    "of your own)",
+                    d.cache_problem));
+  else if (!d.cache_writable)
     d.findings.push_back(fmt::format(
         "the cache folder {} cannot be written: kernels are compiled anew in every run (set "
         "FULLBORE_CACHE to a folder that can)",
@@ -140,6 +147,7 @@ Diagnosis diagnose() {
   d.online_processors = online_processors();
   d.memory_bytes = memory_limit_bytes();
   d.libraries = backend_libraries();
+  d.cache_problem = cache_directory_problem();
   d.cache_folder = cache_directory();
   d.cache_writable = writable(d.cache_folder);
   d.cache_free_bytes = free_disk_bytes(d.cache_folder);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "fullbore/base/cache_directory.h"
+#include "fullbore/base/private_folder.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/passes/pass.h"
@@ -90,6 +91,13 @@ void choose_caches(const Config& config) {
   if (!config.engine.cache_dir.empty())
     setenv("FULLBORE_CACHE", config.engine.cache_dir.c_str(), 1);
   if (!config.engine.cache) setenv("FULLBORE_COMPILE_CACHE", "off", 1);
+}
+
+std::string data_cache_folder(const Config& config, std::string_view what) {
+  if (config.data.cache_dir.empty()) return cache_directory(what);
+  const auto folder = open_private_folder(config.data.cache_dir, Readers::anyone);
+  if (!folder.ok()) throw DataError("data.cache_dir: " + folder.error());
+  return config.data.cache_dir;
 }
 
 int worker_count(const Config& config) {

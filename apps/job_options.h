@@ -1,4 +1,7 @@
 #pragma once
+#include <string>
+#include <string_view>
+
 #include "fullbore/train/config.h"
 #include "fullbore/train/trainer.h"
 
@@ -17,5 +20,8 @@ int worker_count(const Config& config);
 void choose_processor(const Config& config);
 /// engine.cache and engine.cache_dir become those of the process.
 void choose_caches(const Config& config);
+/// Where data are kept in the form they are used in: data.cache_dir, or the folder `what` of the user's cache.
+/// DataError: data.cache_dir cannot be made, is not the user's own, or lets others write.
+std::string data_cache_folder(const Config& config, std::string_view what);
 
 }  // namespace fullbore

@@ -8,7 +8,6 @@
 #include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
 #include "apps/trained_state.h"
-#include "fullbore/base/cache_directory.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/byte_tokenizer.h"
@@ -112,9 +111,7 @@ TextData open_text(const Config& config, const std::string& path,
   return text;
 }
 
-std::string token_cache_folder(const Config& config) {
-  return config.data.cache_dir.empty() ? cache_directory() + "/tokens" : config.data.cache_dir;
-}
+std::string token_cache_folder(const Config& config) { return data_cache_folder(config, "tokens"); }
 
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
                                                 const TextSources& sources) {

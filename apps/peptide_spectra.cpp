@@ -6,8 +6,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "apps/job_options.h"
 #include "apps/peptide_job.h"
-#include "fullbore/base/cache_directory.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/input_file.h"
@@ -63,14 +63,11 @@ std::shared_ptr<const SpectrumCache> open_measured_spectra(const Config& config,
   std::string path = config.data.path;
   const ResidueAlphabet alphabet = peptide_alphabet(config);
   if (!is_spectrum_cache(path)) {
-    const std::string folder =
-        config.data.cache_dir.empty() ? cache_directory() + "/spectra" : config.data.cache_dir;
+    const std::string folder = data_cache_folder(config, "spectra");
     console.live(fmt::format("reading {}", path));
     const uint64_t hash = hash_text(settings_text(config), hash_of_file(path));
     const std::string cached = fmt::format("{}/{}.spectra", folder, hash_hex(hash));
     if (!std::filesystem::exists(cached) || !SpectrumCache::open(cached).ok()) {
-      std::error_code error;
-      std::filesystem::create_directories(folder, error);
       ConvertOptions options{.reading = reading_options(config),
                              .preparation = peptide_preparation(config, true)};
       options.progress = [&](uint64_t spectra) {

@@ -1,79 +1,106 @@
 #include "fullbore/base/content_cache.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <ctime>
+#include <memory>
 #include <vector>
 
-#include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
+#include "fullbore/base/private_folder.h"
 
 namespace fullbore {
 namespace {
 
-namespace fs = std::filesystem;
-using FileClock = fs::file_time_type::clock;
-
-constexpr std::string_view kMagic = "fullbore object 1\n";
+constexpr std::string_view kMagic = "fullbore object 2\n";
 constexpr std::string_view kSuffix = ".fbo";
 /// Entries found are marked as wanted, but no oftener.
-constexpr std::chrono::hours kMarkAfter{1};
+constexpr time_t kMarkAfterSeconds = 3600;
 /// A temporary file of such an age is of a process that is no more.
-constexpr std::chrono::hours kAbandonedAfter{1};
+constexpr time_t kAbandonedAfterSeconds = 3600;
 
-// Followed by the key and the content. The checksum covers both.
+// Followed by the key and the content. The tag covers both and their lengths.
 struct Header {
   uint64_t key_bytes = 0;
   uint64_t content_bytes = 0;
-  uint64_t checksum = 0;
+  SipTag tag{};
 };
 
-uint64_t checksum(std::string_view key, std::string_view content) {
-  return hash_text(content, hash_text(key));
+SipTag tag_of(const SipKey& secret, std::string_view key, std::string_view content) {
+  const uint64_t lengths[] = {key.size(), content.size()};
+  SipHash hash(secret);
+  hash.add({reinterpret_cast<const char*>(lengths), sizeof lengths});
+  hash.add(key);
+  hash.add(content);
+  return hash.finish();
+}
+
+/// In a time that does not tell how many bytes are right.
+bool equal(const SipTag& a, const SipTag& b) {
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  return difference == 0;
 }
 
 struct Entry {
-  fs::path path;
-  fs::file_time_type wanted;
+  std::string name;
+  timespec wanted{};
   uint64_t bytes = 0;
 };
 
+bool more_wanted(const Entry& a, const Entry& b) {
+  return a.wanted.tv_sec != b.wanted.tv_sec ? a.wanted.tv_sec > b.wanted.tv_sec
+                                            : a.wanted.tv_nsec > b.wanted.tv_nsec;
+}
+
 /// The folder's entries; temporary files that were left behind are removed.
-std::vector<Entry> entries_of(const std::string& folder) {
+std::vector<Entry> entries_of(int folder) {
   std::vector<Entry> entries;
-  std::error_code error;
-  for (const fs::directory_entry& file : fs::directory_iterator(folder, error)) {
-    std::error_code gone;  // another process may have been quicker
-    const Entry entry{file.path(), file.last_write_time(gone), file.file_size(gone)};
-    const std::string name = entry.path.filename().string();
-    if (gone || name.find(kSuffix) == std::string::npos) continue;  // not ours
+  const int again = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return entries;
+  const std::unique_ptr<DIR, int (*)(DIR*)> files(::fdopendir(again), ::closedir);
+  if (!files) {
+    ::close(again);
+    return entries;
+  }
+  while (const dirent* const file = ::readdir(files.get())) {
+    const std::string name = file->d_name;
+    struct stat status {};
+    if (name.find(kSuffix) == std::string::npos ||  // not ours
+        ::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      continue;  // another process may have been quicker
     if (name.ends_with(kSuffix))
-      entries.push_back(entry);
-    else if (FileClock::now() - entry.wanted > kAbandonedAfter)
-      fs::remove(entry.path, gone);
+      entries.push_back({name, status.st_mtim, static_cast<uint64_t>(status.st_size)});
+    else if (::time(nullptr) - status.st_mtim.tv_sec > kAbandonedAfterSeconds)
+      ::unlinkat(folder, name.c_str(), 0);
   }
   return entries;
 }
 
 }  // namespace
 
-std::string ContentCache::path(std::string_view key) const {
-  return fmt::format("{}/{}{}{}", folder_, hash_hex(hash_text(key)), hash_hex(hash_text(key, 1)),
-                     kSuffix);
+std::string ContentCache::name(std::string_view key) const {
+  return hash_hex(hash_text(key)) + hash_hex(hash_text(key, 1)) + std::string(kSuffix);
 }
+
+std::string ContentCache::path(std::string_view key) const { return folder_ + '/' + name(key); }
 
 std::optional<std::string> ContentCache::find(std::string_view key) const {
   if (folder_.empty()) return std::nullopt;
-  const std::string name = path(key);
-  const Result<std::string> file = read_file(name);
+  const Result<Descriptor> folder = open_private_folder(folder_);
+  if (!folder.ok()) return std::nullopt;
+  const Result<Descriptor> file = open_private_file(folder.value(), name(key));
   if (!file.ok()) return std::nullopt;
-  std::string_view rest = file.value();
+  const Result<std::string> bytes = read_all(file.value(), most_bytes_);
+  if (!bytes.ok()) return std::nullopt;
+  std::string_view rest = bytes.value();
   Header header;
   if (rest.size() < kMagic.size() + sizeof(header) || rest.substr(0, kMagic.size()) != kMagic)
     return std::nullopt;
@@ -83,47 +110,47 @@ std::optional<std::string> ContentCache::find(std::string_view key) const {
       header.content_bytes != rest.size() - key.size() || rest.substr(0, key.size()) != key)
     return std::nullopt;
   rest.remove_prefix(key.size());
-  if (header.checksum != checksum(key, rest)) return std::nullopt;
-  std::error_code ignored;  // of a cache that is read-only nothing goes
-  const FileClock::time_point now = FileClock::now();
-  if (now - fs::last_write_time(name, ignored) > kMarkAfter)
-    fs::last_write_time(name, now, ignored);
+  if (!equal(header.tag, tag_of(secret_, key, rest))) return std::nullopt;
+  struct stat status {};
+  if (::fstat(file.value().get(), &status) == 0 &&
+      ::time(nullptr) - status.st_mtim.tv_sec > kMarkAfterSeconds)
+    ::futimens(file.value().get(), nullptr);  // of a cache that is read-only nothing goes
   return std::string(rest);
 }
 
-// Not synced: an entry that a power cut tears is found out by its checksum and made again.
+// Not synced: an entry that a power cut tears is found out by its tag and made again.
 void ContentCache::put(std::string_view key, std::string_view content) const {
   if (folder_.empty()) return;
   static std::atomic<int> counter{0};
-  std::error_code ignored;
-  fs::create_directories(folder_, ignored);
+  const Result<Descriptor> opened = open_private_folder(folder_);
+  if (!opened.ok()) return;
+  const int folder = opened.value().get();
   const auto bytes = static_cast<int64_t>(key.size() + content.size());
-  if (unseen_bytes_.fetch_sub(bytes) < bytes) make_room();
-  const std::string target = path(key);
+  if (unseen_bytes_.fetch_sub(bytes) < bytes) make_room(folder);
+  const std::string target = name(key);
   const std::string temporary = fmt::format("{}.{}.{}", target, ::getpid(), counter++);
-  const Header header{key.size(), content.size(), checksum(key, content)};
-  std::ofstream file(temporary, std::ios::binary);
-  file.write(kMagic.data(), static_cast<std::streamsize>(kMagic.size()));
-  file.write(reinterpret_cast<const char*>(&header), sizeof(header));
-  file.write(key.data(), static_cast<std::streamsize>(key.size()));
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  file.close();
-  if (file.good())
-    fs::rename(temporary, target, ignored);
-  else
-    fs::remove(temporary, ignored);
+  const Header header{key.size(), content.size(), tag_of(secret_, key, content)};
+  std::string entry(kMagic);
+  entry.append(reinterpret_cast<const char*>(&header), sizeof(header));
+  entry += key;
+  entry += content;
+  const Descriptor file(::openat(folder, temporary.c_str(),
+                                 O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.ok()) return;
+  if (!write_all(file, entry).ok() ||
+      ::renameat(folder, temporary.c_str(), folder, target.c_str()) != 0)
+    ::unlinkat(folder, temporary.c_str(), 0);
 }
 
 // To three quarters of what may be, so that the folder is seldom looked through.
-void ContentCache::make_room() const {
-  std::vector<Entry> entries = entries_of(folder_);
-  std::ranges::sort(entries, std::ranges::greater{}, &Entry::wanted);
+void ContentCache::make_room(int folder) const {
+  std::vector<Entry> entries = entries_of(folder);
+  std::sort(entries.begin(), entries.end(), more_wanted);
   const uint64_t most = most_bytes_ / 4 * 3;
   uint64_t kept = 0;
   for (const Entry& entry : entries) {
-    std::error_code ignored;
     if (kept + entry.bytes > most)
-      fs::remove(entry.path, ignored);
+      ::unlinkat(folder, entry.name.c_str(), 0);
     else
       kept += entry.bytes;
   }

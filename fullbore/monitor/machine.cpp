@@ -160,8 +160,6 @@ void save(const Machine& machine) {
       {"busy", machine.busy},
       {"native_bf16", machine.native_bf16},
   };
-  std::error_code error;
-  std::filesystem::create_directories(cache_directory(), error);
   // A read-only cache is no failure of the run; `fullbore doctor` tells of it.
   (void)write_file_atomically(cache_path(machine.processor, machine.workers), json.dump(2) + '\n');
 }

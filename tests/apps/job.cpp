@@ -43,6 +43,7 @@ class SharedCache : public ::testing::Environment {
     folder_ = fmt::format("{}fullbore_apps_cache.{}", ::testing::TempDir(), getpid());
     fs::create_directories(folder_);
     setenv("FULLBORE_CACHE", folder_.c_str(), 1);
+    setenv("XDG_STATE_HOME", (folder_ + "/state").c_str(), 1);  // the key of the cache
     setenv("LC_ALL", "C", 1);
     run_command(folder_, {"doctor"});
   }

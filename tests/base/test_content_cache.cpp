@@ -2,6 +2,7 @@
 #include "fullbore/base/content_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "fullbore/base/build_id.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/hash.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -58,6 +60,71 @@ TEST_F(ContentCacheTest, EveryFlippedBitAndEveryCutIsFoundOut) {
   found_after("torn");
   cache.put("the key", "the content");
   EXPECT_EQ(read_file(path).take_or_throw(), intact);
+}
+
+// By whoever can write there but has not the key.
+TEST_F(ContentCacheTest, WhatAnotherKeySignedIsNotFound) {
+  const ContentCache ours(folder_ / "cache", 1 << 20, SipKey{1});
+  const ContentCache theirs(folder_ / "cache", 1 << 20, SipKey{2});
+  theirs.put("key", "code of theirs");
+  EXPECT_EQ(theirs.find("key"), "code of theirs");
+  EXPECT_EQ(ours.find("key"), std::nullopt);
+  ours.put("key", "code of ours");
+  EXPECT_EQ(ours.find("key"), "code of ours");
+}
+
+// As versions before wrote them: a hash without a key, which anybody can make.
+TEST_F(ContentCacheTest, AHashWithoutAKeyIsNotTaken) {
+  const ContentCache cache(folder_ / "cache");
+  cache.put("key", "content");
+  const uint64_t header[] = {3, 7, hash_text("content", hash_text("key"))};
+  std::string entry = "fullbore object 1\n";
+  entry.append(reinterpret_cast<const char*>(header), sizeof header);
+  std::ofstream(cache.path("key"), std::ios::binary) << entry + "keycontent";
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+}
+
+// The tag covers where the key ends and the content begins.
+TEST_F(ContentCacheTest, KeyAndContentDoNotRunIntoEachOther) {
+  const ContentCache cache(folder_ / "cache");
+  cache.put("key", "content");
+  std::string entry = read_file(cache.path("key")).take_or_throw();
+  entry[18] = 4;
+  entry[26] = 6;
+  std::ofstream(cache.path("keyc"), std::ios::binary) << entry;
+  ASSERT_EQ(::chmod(cache.path("keyc").c_str(), 0600), 0);
+  EXPECT_EQ(cache.find("keyc"), std::nullopt);
+}
+
+TEST_F(ContentCacheTest, AFolderThatOthersCanWriteToIsNotUsed) {
+  const ContentCache cache(folder_ / "cache");
+  cache.put("key", "content");
+  ASSERT_TRUE(cache.find("key"));
+  ASSERT_EQ(::chmod((folder_ / "cache").c_str(), 0777), 0);
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  cache.put("other", "content");
+  EXPECT_FALSE(fs::exists(cache.path("other")));
+  ASSERT_EQ(::chmod((folder_ / "cache").c_str(), 0700), 0);
+  EXPECT_TRUE(cache.find("key"));
+  fs::rename(folder_ / "cache", folder_ / "elsewhere");
+  fs::create_directory_symlink("elsewhere", folder_ / "cache");
+  EXPECT_EQ(cache.find("key"), std::nullopt) << "a link";
+}
+
+TEST_F(ContentCacheTest, AnEntryThatIsALinkOrOpenToOthersIsNotTaken) {
+  const ContentCache cache(folder_ / "cache");
+  cache.put("key", "content");
+  ASSERT_EQ(::chmod(cache.path("key").c_str(), 0602), 0);
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  ASSERT_EQ(::chmod(cache.path("key").c_str(), 0600), 0);
+  ASSERT_TRUE(cache.find("key"));
+  fs::rename(cache.path("key"), folder_ / "entry");
+  fs::create_symlink(folder_ / "entry", cache.path("key"));
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+  cache.put("key", "again");
+  EXPECT_EQ(cache.find("key"), "again");
+  EXPECT_NE(read_file(folder_ / "entry").take_or_throw().find("content"), std::string::npos)
+      << "written through a link";
 }
 
 TEST_F(ContentCacheTest, WithoutAFolderNothingIsKept) {
