@@ -6,26 +6,29 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <cerrno>
+#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/control_group.h"
 
 namespace fullbore {
 namespace {
 
-// "max 100000" or "200000 100000": quota and period in microseconds; whole processors, at least 1.
-int cgroup_quota() {
-  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
-  if (!file) return 1 << 20;
-  long long quota = 0;
-  long long period = 0;
-  const int fields = std::fscanf(file, "%lld %lld", &quota, &period);
-  std::fclose(file);
-  if (fields != 2 || quota <= 0 || period <= 0) return 1 << 20;
-  return std::max<int>(1, static_cast<int>((quota + period - 1) / period));
+// Processors of the affinity mask, which is as long as the kernel's.
+int affine_processors() {
+  for (int bits = 1024; bits <= 1 << 20; bits *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(static_cast<size_t>(bits)), [](cpu_set_t* each) { CPU_FREE(each); });
+    if (!set) break;
+    const size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(bits));
+    if (sched_getaffinity(0, bytes, set.get()) == 0) return CPU_COUNT_S(bytes, set.get());
+    if (errno != EINVAL) break;  // EINVAL: the kernel's mask is longer
+  }
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 // Spinning wins when the others arrive within a microsecond or two and harms when cores are shared
@@ -61,13 +64,10 @@ void Barrier::wait() {
   }
 }
 
-int available_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = 0;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) count = CPU_COUNT(&set);
-  if (count <= 0) count = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  return std::max(1, std::min(count, cgroup_quota()));
+int available_processors(const std::string& root) {
+  const int count = std::max(1, affine_processors());
+  const double quota = control_group_limits(root).processors;
+  return quota < count ? std::max(1, static_cast<int>(std::ceil(quota))) : count;
 }
 
 struct Team::Implementation {

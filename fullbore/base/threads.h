@@ -2,11 +2,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace fullbore {
 
-/// Number of processors this process may use: the affinity mask, limited by the cgroup's quota.
-int available_processors();
+/// Number of processors this process may use, at least 1: those of its affinity mask, or fewer where the CPU
+/// quota of its control groups, rounded up, is less. `root`: see control_group.h.
+int available_processors(const std::string& root = "");
 
 /// Where so many threads meet, again and again: each waits until all have come, spinning for a few
 /// microseconds, then yielding, then blocking, so that shared cores are not starved. What was written before

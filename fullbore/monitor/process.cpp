@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "fullbore/base/control_group.h"
+
 namespace fullbore {
 namespace {
 
@@ -22,12 +24,6 @@ std::string proc_field(const char* path, std::string_view key) {
     return start == std::string::npos ? "" : line.substr(start);
   }
   return "";
-}
-
-int64_t limit_in(const char* path) {
-  std::ifstream file(path);
-  int64_t bytes = 0;
-  return file >> bytes ? bytes : INT64_MAX;  // "max" is no number: no limit
 }
 
 }  // namespace
@@ -74,10 +70,9 @@ int64_t free_disk_bytes(const std::string& folder) {
   return error ? -1 : static_cast<int64_t>(space.available);
 }
 
-int64_t memory_limit_bytes() {
+int64_t memory_limit_bytes(const std::string& root) {
   const int64_t machine = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-  return std::min({machine, limit_in("/sys/fs/cgroup/memory.max"),
-                   limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+  return std::min(machine, control_group_limits(root).memory_bytes);
 }
 
 }  // namespace fullbore
