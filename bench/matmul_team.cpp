@@ -89,7 +89,7 @@ void run_pairs(benchmark::State& state, const Contraction& c) {
 }
 
 void run_onednn(benchmark::State& state, const Contraction& c) {
-  run_on_team(state, c, *cpu::make_onednn_matmul(c, team().workers()));
+  run_on_team(state, c, *cpu::make_onednn_matmul(c));
 }
 
 // One call, on as many threads as OpenMP gives it; b where it lies.

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "comparison.h"
@@ -188,9 +191,52 @@ TEST_P(OneDnnProducts, AgreeWithTheReference) {
     GTEST_SKIP() << "oneDNN multiplies no bf16 below AVX-512";
   for_each_call([](const MatmulCase& call) {
     if (call.contraction().flops() == 0) return;
-    const auto kernel = cpu::make_onednn_matmul(call.contraction(), 3);
+    const auto kernel = cpu::make_onednn_matmul(call.contraction());
     EXPECT_EQ(call.check(*kernel), "") << kernel->description();
   });
+}
+
+// Each thread group of a parallel loop numbers its workers from 0 and has buffers of its own.
+TEST(OneDnnMatmul, ThreadGroupsRunOneKernelAtTheSameTime) {
+  const Contraction c{
+      .m = 150, .n = 300, .k = 40, .transpose_b = true};  // several tiles, b is packed
+  const auto kernel = cpu::make_onednn_matmul(c);
+  struct Group {
+    Group(const Contraction& contraction, const Kernel& kernel, uint64_t seed)
+        : a(static_cast<size_t>(contraction.m * contraction.k)),
+          b(static_cast<size_t>(contraction.n * contraction.k)),
+          y(static_cast<size_t>(contraction.m * contraction.n)),
+          scratch(static_cast<size_t>(kernel.scratch_bytes(1)) + 64) {
+      PhiloxStream draws(seed);
+      for (float& each : a) each = static_cast<float>(draws.normal());
+      for (float& each : b) each = static_cast<float>(draws.normal());
+      run(kernel);
+      expected = y;
+    }
+    void run(const Kernel& kernel) {
+      void* place = scratch.data();
+      size_t room = scratch.size();
+      void* const buffers[] = {a.data(), b.data(), y.data(), std::align(64, 1, place, room)};
+      kernel.run(buffers, 0, kernel.items(), 0);
+    }
+    std::vector<float> a, b, y, expected;
+    std::vector<char> scratch;
+  };
+  Group groups[] = {{c, *kernel, 1}, {c, *kernel, 2}};
+  std::atomic<int> ready{0}, wrong{0};
+  const auto replay = [&](Group& group) {
+    ++ready;
+    while (ready < 2) std::this_thread::yield();
+    for (int i = 0; i < 200; ++i) {
+      std::fill(group.y.begin(), group.y.end(), 0.0F);
+      group.run(*kernel);
+      if (group.y != group.expected) ++wrong;
+    }
+  };
+  std::thread other([&] { replay(groups[1]); });
+  replay(groups[0]);
+  other.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 std::string pair_name(const ::testing::TestParamInfo<Dtypes>& pair) {

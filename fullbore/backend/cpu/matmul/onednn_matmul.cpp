@@ -4,7 +4,6 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <array>
 
 #include "fullbore/backend/cpu/kernels/elements.h"
 #include "fullbore/base/processor.h"
@@ -63,6 +62,12 @@ dnnl_engine_t cpu_engine() {
   return engine;
 }
 
+Stream make_stream() {
+  dnnl_stream_t made = nullptr;
+  check(dnnl_stream_create(&made, cpu_engine(), dnnl_stream_default_flags), "stream_create");
+  return Stream(made);
+}
+
 dnnl_data_type_t data_type(DType dtype) {
   FB_CHECK(dtype == DType::bf16 || dtype == DType::f32, "oneDNN for {}", dtype_name(dtype));
   return dtype == DType::bf16 ? dnnl_bf16 : dnnl_f32;
@@ -79,9 +84,10 @@ dnnl_memory_desc_t matrix(DType dtype, int64_t batch, int64_t batch_stride, int6
   return desc;
 }
 
-Memory memory(const dnnl_memory_desc_t& desc) {
+/// An argument of one call: a description and where the data lie.
+Memory memory(const dnnl_memory_desc_t& desc, const char* data) {
   dnnl_memory_t made = nullptr;
-  check(dnnl_memory_create(&made, &desc, cpu_engine(), nullptr), "memory_create");
+  check(dnnl_memory_create(&made, &desc, cpu_engine(), const_cast<char*>(data)), "memory_create");
   return Memory(made);
 }
 
@@ -89,33 +95,26 @@ struct Extents {
   int64_t batch, rows, columns;
 };
 
-/// What one worker needs to make tiles of one size: memory objects that point anew for each call, and
-/// the array of them that a call takes.
-struct Arguments {
-  Memory a, b, y, scratch, plain_b;
-  std::array<dnnl_exec_arg_t, 4> multiply;
-  std::array<dnnl_exec_arg_t, 3> pack;
-};
-
-/// Tiles of one size: their product, and the copy of b into the layout that oneDNN prefers for it.
+/// Tiles of one size: their product, and the copy of b into the layout that oneDNN prefers for it. Immutable: a
+/// primitive whose scratchpad is the user's may run on any number of threads at once.
 class Tile {
  public:
   /// `like`: a tile with the same columns, whose layout of b this one shall read; null to choose.
-  Tile(const Contraction& c, const Extents& extents, bool pack, const Tile* like, int workers) {
+  Tile(const Contraction& c, const Extents& extents, bool pack, const Tile* like) {
     const auto [batch, rows, columns] = extents;
-    const auto a = matrix(c.in, batch, c.m * c.k, rows, c.k, c.a_stride(), c.transpose_a);
-    const auto b = matrix(c.in, batch, c.k * c.n, c.k, columns, c.b_stride(), c.transpose_b);
-    const auto y = matrix(c.out, batch, c.m * c.n, rows, columns, c.n, false);
+    a_ = matrix(c.in, batch, c.m * c.k, rows, c.k, c.a_stride(), c.transpose_a);
+    b_ = matrix(c.in, batch, c.k * c.n, c.k, columns, c.b_stride(), c.transpose_b);
+    y_ = matrix(c.out, batch, c.m * c.n, rows, columns, c.n, false);
     const dnnl_dims_t dims = {batch, c.k, columns};
     dnnl_memory_desc_t any;
     check(dnnl_memory_desc_init_by_tag(&any, 3, dims, data_type(c.in), dnnl_format_tag_any),
           "memory_desc_init_by_tag");
     dnnl_matmul_desc_t desc;
-    check(dnnl_matmul_desc_init(&desc, &a,
+    check(dnnl_matmul_desc_init(&desc, &a_,
                                 like   ? &like->b_layout_
                                 : pack ? &any
-                                       : &b,
-                                nullptr, &y),
+                                       : &b_,
+                                nullptr, &y_),
           "matmul_desc_init");
 
     dnnl_primitive_attr_t attributes = nullptr;
@@ -126,53 +125,42 @@ class Tile {
     check(dnnl_primitive_desc_create(&chosen, &desc, attributes, cpu_engine(), nullptr),
           "primitive_desc_create for a matmul");
     b_layout_ = *dnnl_primitive_desc_query_md(chosen, dnnl_query_weights_md, 0);
-    const dnnl_memory_desc_t scratch =
-        *dnnl_primitive_desc_query_md(chosen, dnnl_query_scratchpad_md, 0);
+    scratch_ = *dnnl_primitive_desc_query_md(chosen, dnnl_query_scratchpad_md, 0);
     multiply_ = create(chosen);
     if (pack) {
       dnnl_primitive_desc_t reorder = nullptr;
-      check(dnnl_reorder_primitive_desc_create(&reorder, &b, cpu_engine(), &b_layout_, cpu_engine(),
-                                               attributes),
+      check(dnnl_reorder_primitive_desc_create(&reorder, &b_, cpu_engine(), &b_layout_,
+                                               cpu_engine(), attributes),
             "reorder_primitive_desc_create");
+      pack_scratch_ = *dnnl_primitive_desc_query_md(reorder, dnnl_query_scratchpad_md, 0);
+      scratch_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&pack_scratch_));
       pack_ = create(reorder);
       packed_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&b_layout_));
     }
     check(dnnl_primitive_attr_destroy(attributes), "primitive_attr_destroy");
-    scratch_bytes_ = static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch));
-    for (int worker = 0; worker < workers; ++worker) {
-      Arguments& x = arguments_.emplace_back();
-      x.a = memory(a);
-      x.b = memory(b_layout_);
-      x.y = memory(y);
-      x.scratch = memory(scratch);
-      x.plain_b = memory(b);
-      x.multiply = {{{DNNL_ARG_SRC, x.a.get()},
-                     {DNNL_ARG_WEIGHTS, x.b.get()},
-                     {DNNL_ARG_DST, x.y.get()},
-                     {DNNL_ARG_SCRATCHPAD, x.scratch.get()}}};
-      x.pack = {{{DNNL_ARG_FROM, x.plain_b.get()},
-                 {DNNL_ARG_TO, x.b.get()},
-                 {DNNL_ARG_SCRATCHPAD, x.scratch.get()}}};
-    }
+    scratch_bytes_ =
+        std::max(scratch_bytes_, static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch_)));
   }
 
   int64_t packed_bytes() const { return packed_bytes_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  void pack(dnnl_stream_t stream, int worker, const char* b, char* packed) const {
-    const Arguments& x = arguments_[static_cast<size_t>(worker)];
-    point(x.plain_b, b);
-    point(x.b, packed);
-    check(dnnl_primitive_execute(pack_.get(), stream, 2, x.pack.data()), "a reorder");
+  /// Copies b to `packed`, in the layout that multiply() reads.
+  void pack(dnnl_stream_t stream, const char* b, char* packed, char* scratch) const {
+    const Memory from = memory(b_, b), to = memory(b_layout_, packed),
+                 own = memory(pack_scratch_, scratch);
+    const dnnl_exec_arg_t arguments[] = {
+        {DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, own.get()}};
+    check(dnnl_primitive_execute(pack_.get(), stream, 3, arguments), "a reorder");
   }
-  void multiply(dnnl_stream_t stream, int worker, const char* a, const char* b, char* y,
-                char* scratch) const {
-    const Arguments& x = arguments_[static_cast<size_t>(worker)];
-    point(x.a, a);
-    point(x.b, b);
-    point(x.y, y);
-    point(x.scratch, scratch);
-    check(dnnl_primitive_execute(multiply_.get(), stream, 4, x.multiply.data()), "a matmul");
+  void multiply(dnnl_stream_t stream, const char* a, const char* b, char* y, char* scratch) const {
+    const Memory left = memory(a_, a), right = memory(b_layout_, b), result = memory(y_, y),
+                 own = memory(scratch_, scratch);
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, left.get()},
+                                         {DNNL_ARG_WEIGHTS, right.get()},
+                                         {DNNL_ARG_DST, result.get()},
+                                         {DNNL_ARG_SCRATCHPAD, own.get()}};
+    check(dnnl_primitive_execute(multiply_.get(), stream, 4, arguments), "a matmul");
   }
 
  private:
@@ -182,22 +170,23 @@ class Tile {
     check(dnnl_primitive_desc_destroy(desc), "primitive_desc_destroy");
     return Primitive(made);
   }
-  static void point(const Memory& memory, const char* data) {
-    dnnl_memory_set_data_handle(memory.get(), const_cast<char*>(data));
-  }
 
-  dnnl_memory_desc_t b_layout_;
+  dnnl_memory_desc_t a_{}, b_{}, y_{}, b_layout_{};
+  dnnl_memory_desc_t scratch_{}, pack_scratch_{};
   Primitive multiply_;
   Primitive pack_;
   int64_t packed_bytes_ = 0;
   int64_t scratch_bytes_ = 0;
-  std::vector<Arguments> arguments_;  // per worker
 };
 
 /// Items are tiles of rows by columns of one product, rows fastest, or a few small products each.
+///
+/// Immutable, as every kernel: thread groups number their workers from 0 each, and run it at the same time. Streams
+/// and memory objects, which oneDNN changes while it works, belong to one call of run(); packed operands and
+/// scratchpads lie in the scratch of the plan, which each group has of its own.
 class OneDnnMatmul final : public Kernel {
  public:
-  OneDnnMatmul(const Contraction& c, int workers)
+  explicit OneDnnMatmul(const Contraction& c)
       : c_(c),
         small_(c.flops() / static_cast<double>(c.batch) < kSmallFlops && c.batch > 1),
         batch_{c.batch, small_ ? std::max<int64_t>(1, divide_up(c.batch, 16)) : 1},
@@ -205,12 +194,7 @@ class OneDnnMatmul final : public Kernel {
         columns_{c.n, small_ ? c.n : std::min(c.n, kTileColumns)},
         pack_(!small_ && rows_.parts() > 1) {
     const SingleThread single;
-    for (size_t i = 0; i < 8; ++i) tiles_.push_back(make_tile(i, workers));
-    for (int worker = 0; worker < workers; ++worker) {
-      dnnl_stream_t stream = nullptr;
-      check(dnnl_stream_create(&stream, cpu_engine(), dnnl_stream_default_flags), "stream_create");
-      streams_.emplace_back(stream);
-    }
+    for (size_t i = 0; i < 8; ++i) tiles_.push_back(make_tile(i));
     for (const auto& tile : tiles_) {
       packed_bytes_ = std::max(packed_bytes_, round_up(tile->packed_bytes(), 64));
       tile_scratch_bytes_ = std::max(tile_scratch_bytes_, round_up(tile->scratch_bytes(), 64));
@@ -229,7 +213,7 @@ class OneDnnMatmul final : public Kernel {
 
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     const SingleThread single;
-    dnnl_stream_t stream = streams_[static_cast<size_t>(worker)].get();
+    const Stream stream = make_stream();
     char* scratch = static_cast<char*>(buffers[3]) + scratch_bytes(1) * worker;
     int64_t packed_tile = -1;
     for (int64_t item = begin; item < end; ++item) {
@@ -245,15 +229,16 @@ class OneDnnMatmul final : public Kernel {
       const char* b =
           at(buffers[1], c_.in, batch * c_.k * c_.n + column * (c_.transpose_b ? c_.k : 1));
       auto* y = const_cast<char*>(at(buffers[2], c_.out, (batch * c_.m + row) * c_.n + column));
-      if (pack_ && item / rows_.parts() != packed_tile) tile.pack(stream, worker, b, scratch);
+      if (pack_ && item / rows_.parts() != packed_tile)
+        tile.pack(stream.get(), b, scratch, scratch + packed_bytes_);
       packed_tile = item / rows_.parts();
-      tile.multiply(stream, worker, a, pack_ ? scratch : b, y, scratch + packed_bytes_);
+      tile.multiply(stream.get(), a, pack_ ? scratch : b, y, scratch + packed_bytes_);
     }
   }
 
  private:
   // Tile `index`: bit 2 the last of the batch, bit 1 the last rows, bit 0 the last columns.
-  std::shared_ptr<const Tile> make_tile(size_t index, int workers) const {
+  std::shared_ptr<const Tile> make_tile(size_t index) const {
     for (const auto& [bit, chunks] : {std::pair{4U, &batch_}, {2U, &rows_}, {1U, &columns_}})
       if ((index & bit) && last(*chunks) == chunks->size) return tiles_[index - bit];
     const Tile* like = pack_ && (index & 2U) ? tiles_[index - 2].get() : nullptr;
@@ -261,7 +246,7 @@ class OneDnnMatmul final : public Kernel {
         c_,
         Extents{index & 4U ? last(batch_) : batch_.size, index & 2U ? last(rows_) : rows_.size,
                 index & 1U ? last(columns_) : columns_.size},
-        pack_, like, workers);
+        pack_, like);
   }
   static int64_t last(const Chunks& chunks) {
     return chunks.end(chunks.parts() - 1) - chunks.begin(chunks.parts() - 1);
@@ -285,13 +270,12 @@ class OneDnnMatmul final : public Kernel {
   int64_t packed_bytes_ = 0;
   int64_t tile_scratch_bytes_ = 0;
   std::vector<std::shared_ptr<const Tile>> tiles_;  // see make_tile; equal sizes share one
-  std::vector<Stream> streams_;                     // per worker
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_onednn_matmul(const Contraction& c, int workers) {
-  return std::make_unique<OneDnnMatmul>(c, workers);
+std::unique_ptr<Kernel> make_onednn_matmul(const Contraction& c) {
+  return std::make_unique<OneDnnMatmul>(c);
 }
 
 std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request) {
@@ -300,7 +284,7 @@ std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request) {
     return request.decline(fmt::format("the panels are as fast in {}", dtype_name(c.in)));
   if (!this_processor().bf16_tiles) return request.decline("this processor has no tiles for bf16");
   if (c.flops() == 0) return request.decline("nothing to multiply");
-  return make_onednn_matmul(c, request.workers());
+  return make_onednn_matmul(c);
 }
 
 }  // namespace fullbore::cpu
