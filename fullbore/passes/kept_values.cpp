@@ -1,6 +1,7 @@
 #include "fullbore/passes/kept_values.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fullbore/base/text.h"
 #include "fullbore/ir/loop.h"
@@ -22,32 +23,32 @@ bool passes_through(const Graph& graph, const Node& node, Value operand) {
 
 }  // namespace
 
-std::vector<bool> kept_values(const Graph& graph, const std::vector<bool>& outputs) {
-  std::vector<bool> kept(static_cast<size_t>(graph.value_count()), false);
+KeptValues::KeptValues(const Graph& graph)
+    : KeptValues(graph, std::vector<bool>(graph.outputs().size(), true), SoftmaxValues(graph)) {}
+
+KeptValues::KeptValues(const Graph& graph, const std::vector<bool>& outputs, SoftmaxValues softmax)
+    : softmax_(std::move(softmax)), kept_(static_cast<size_t>(graph.value_count()), false) {
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i]) kept[place(graph.outputs()[i].value)] = true;
+    if (outputs[i]) kept_[place(graph.outputs()[i].value)] = true;
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     if (std::none_of(node->outputs.begin(), node->outputs.end(),
-                     [&](Value output) { return kept[place(output)]; }))
+                     [&](Value output) { return kept_[place(output)]; }))
       continue;
     for (Value operand : node->inputs)
-      if (passes_through(graph, *node, operand)) kept[place(operand)] = true;
+      if (passes_through(graph, *node, operand)) kept_[place(operand)] = true;
   }
-  return kept;
+  for (size_t i = 0; i < kept_.size(); ++i)
+    if (softmax_.pinned[i]) kept_[i] = true;
 }
 
-std::vector<bool> kept_values(const Graph& graph) {
-  return kept_values(graph, std::vector<bool>(graph.outputs().size(), true));
-}
-
-std::vector<bool> kept_outputs(const Node& node, const std::vector<bool>& kept) {
+KeptValues KeptValues::of_body(const Node& node) const {
   std::vector<bool> outputs(node.body->outputs().size(), false);
-  if (!is_loop(node)) return outputs;
+  if (!is_loop(node)) return {*node.body, outputs, SoftmaxValues(*node.body)};
   const LoopShape shape(node);
   for (size_t i = 0; i < outputs.size(); ++i)
     outputs[i] =
-        i < static_cast<size_t>(shape.carried) || (shape.parallel && kept[place(node.outputs[i])]);
-  return outputs;
+        i < static_cast<size_t>(shape.carried) || (shape.parallel && (*this)[node.outputs[i]]);
+  return {*node.body, outputs, softmax_.of_body(node)};
 }
 
 bool stays_f32(const Node& node, const Target& target) {

@@ -14,8 +14,6 @@
 namespace fullbore {
 namespace {
 
-size_t place(Value value) { return static_cast<size_t>(value.id); }
-
 // Is it arithmetic of the kind that gets low operands: a contraction of f32, whatever its scope?
 bool contracts_f32(const Graph& graph, const Node& node) {
   return node.op->is(Tag::contraction) && graph.type(node.inputs[0]).dtype == DType::f32;
@@ -46,13 +44,13 @@ bool reads_more_than_it_multiplies(const Graph& graph, const Node& node) {
 }
 
 void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node, DType low,
-                       const std::vector<bool>& kept) {
+                       const KeptValues& kept) {
   const Origin origin(rewriter.builder(), node);
   std::vector<Tensor> operands = rewriter.tensors(node.inputs);
   for (size_t i = 0; i < std::min(operands.size(), node.op->factors); ++i)
     if (operands[i].dtype() == DType::f32) operands[i] = cast(operands[i], low, origin.loc());
   Attributes attributes = node.attributes;
-  if (attributes.has("wide")) attributes.set("wide", bool{kept[place(node.outputs[0])]});
+  if (attributes.has("wide")) attributes.set("wide", kept[node.outputs[0]]);
   std::vector<Tensor> results =
       rewriter.builder().emit(*node.op, operands, std::move(attributes), origin.loc());
   for (size_t i = 0; i < results.size(); ++i) {
@@ -62,7 +60,7 @@ void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node,
   rewriter.map(node, results);
 }
 
-Graph lower(const Graph& graph, const Target& target, const std::vector<bool>& kept) {
+Graph lower(const Graph& graph, const Target& target, const KeptValues& kept) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
     if (contracts_f32(graph, node) && !stays_f32(node, target) &&
@@ -70,7 +68,7 @@ Graph lower(const Graph& graph, const Target& target, const std::vector<bool>& k
       lower_contraction(rewriter, graph, node, target.precision, kept);
     else
       rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {
-                      return lower(body, target, kept_values(body, kept_outputs(node, kept)));
+                      return lower(body, target, kept.of_body(node));
                     }));
   }
   return rewriter.finish();
@@ -106,7 +104,7 @@ void check_scopes(const Graph& graph, const Target& target) {
 Graph lower_precision(const Graph& graph, const Target& target) {
   if (target.precision == DType::f32) return graph;
   check_scopes(graph, target);
-  return lower(graph, target, kept_values(graph));
+  return lower(graph, target, KeptValues(graph));
 }
 
 }  // namespace fullbore

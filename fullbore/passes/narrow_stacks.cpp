@@ -34,9 +34,10 @@ struct LowBorders {
 
 class StackNarrowing {
  public:
-  StackNarrowing(const Graph& graph, const Target& target, LowBorders borders = {})
+  StackNarrowing(const Graph& graph, const Target& target, KeptValues kept, LowBorders borders = {})
       : graph_(graph),
         target_(target),
+        kept_(std::move(kept)),
         borders_(std::move(borders)),
         narrow_(static_cast<size_t>(graph.value_count()), false) {
     borders_.inputs.resize(graph.inputs().size());
@@ -82,7 +83,8 @@ class StackNarrowing {
       const Node* const maker = body.producer_node(row(s));
       if (body.type(row(s)).dtype == DType::f32 &&
           body.type(row(s)).elements() * kFewerBy > longest &&
-          !stays_f32(maker ? *maker : loop, target_) && read_low_alone(stack))
+          !stays_f32(maker ? *maker : loop, target_) && !kept_.is_pinned(stack) &&
+          read_low_alone(stack))
         narrow_[place(stack)] = true;
     }
   }
@@ -109,7 +111,8 @@ class StackNarrowing {
   }
 
   void rewrite_loop(Rewriter& rewriter, const Node& loop) const {
-    const Graph inner = StackNarrowing(*loop.body, target_, borders_of(loop)).run();
+    const Graph inner =
+        StackNarrowing(*loop.body, target_, kept_.of_body(loop), borders_of(loop)).run();
     Node changed = loop;
     changed.body = std::make_shared<const Graph>(with_low_borders(loop, inner));
     const Origin origin(rewriter.builder(), loop);
@@ -179,6 +182,7 @@ class StackNarrowing {
 
   const Graph& graph_;
   const Target& target_;
+  KeptValues kept_;
   LowBorders borders_;
   std::vector<bool> narrow_;  ///< per value: a stack that becomes low, or an input that has
 };
@@ -187,7 +191,7 @@ class StackNarrowing {
 
 Graph narrow_stacks(const Graph& graph, const Target& target) {
   if (target.precision == DType::f32) return graph;
-  return StackNarrowing(graph, target).run();
+  return StackNarrowing(graph, target, KeptValues(graph)).run();
 }
 
 }  // namespace fullbore

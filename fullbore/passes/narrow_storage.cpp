@@ -38,7 +38,7 @@ int input_of(const Graph& body, Value value) {
 /// Finds the values to be stored low, and writes the graph in which they are.
 class Narrowing {
  public:
-  Narrowing(const Graph& graph, const Target& target, std::vector<bool> kept)
+  Narrowing(const Graph& graph, const Target& target, KeptValues kept)
       : graph_(graph),
         target_(target),
         kept_(std::move(kept)),
@@ -69,7 +69,7 @@ class Narrowing {
   std::shared_ptr<const Graph> inner_body(const Node& node) const {
     if (!is_loop(node)) return node.body;
     return rewritten_body(node, [&](const Graph& body) {
-      return Narrowing(body, target_, kept_values(body, kept_outputs(node, kept_))).run();
+      return Narrowing(body, target_, kept_.of_body(node)).run();
     });
   }
 
@@ -99,14 +99,14 @@ class Narrowing {
       const TensorType& type = graph_.type(result);
       // Numbers of a row each are few, and carry what a row's elements have in common.
       if (type.dtype != DType::f32 || type.elements() != space_elements(node)) continue;
-      if (type.elements() < target_.narrow_from || kept_[place(result)] || !may_be_narrow(result))
+      if (type.elements() < target_.narrow_from || kept_[result] || !may_be_narrow(result))
         continue;
       mark(result);
     }
   }
 
   bool may_be_narrow(Value value) const {
-    if (is_output_.contains(value)) return false;
+    if (is_output_.contains(value) || kept_.is_pinned(value)) return false;
     const std::vector<int>& readers = readers_[place(value)];
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int reader) {
       if (only_moves(node(reader))) return may_be_narrow(node(reader).outputs[0]);
@@ -174,7 +174,7 @@ class Narrowing {
 
   const Graph& graph_;
   const Target& target_;
-  std::vector<bool> kept_;
+  KeptValues kept_;
   std::vector<std::vector<int>> readers_;
   std::set<Value> is_output_;
   std::vector<bool> narrow_;
@@ -184,7 +184,7 @@ class Narrowing {
 
 Graph narrow_storage(const Graph& graph, const Target& target) {
   if (target.precision == DType::f32) return graph;
-  return Narrowing(graph, target, kept_values(graph)).run();
+  return Narrowing(graph, target, KeptValues(graph)).run();
 }
 
 }  // namespace fullbore
