@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
+#include "fullbore/base/json.h"
 #include "fullbore/data/text_file.h"
 
 namespace fullbore {
@@ -39,13 +39,15 @@ class Phases {
  public:
   void add(const std::string& path) {
     const std::string text = read_text(path).take_or_throw();
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Result<nlohmann::json> parsed = parse_json(text);
     const auto refuse = [&](const std::string& reason) {
       throw DataError(
           fmt::format("{}: {}; what a command of `fullbore longcontext` wrote by --json "
                       "was expected",
                       path, reason));
     };
+    if (!parsed.ok()) refuse(parsed.error());
+    const nlohmann::json& json = parsed.value();
     if (!json.is_object()) refuse("not a JSON object");
     for (const char* field : {"kind", "model"})
       if (!json.contains(field) || !json[field].is_string())

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/long_context.h"
 #include "apps/output.h"
+#include "fullbore/base/json.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
 
@@ -34,13 +34,15 @@ LengthAccuracy parse_measurement(const std::string& text) {
 
 std::vector<LengthAccuracy> read_measurements(const std::string& path) {
   const std::string text = read_text(path).take_or_throw();
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Result<nlohmann::json> parsed = parse_json(text);
   std::vector<LengthAccuracy> measured;
   const auto refuse = [&](const std::string& reason) {
     throw DataError(
         fmt::format("{}: {}; a file of `longcontext niah --json` was expected", path, reason));
   };
-  if (json.is_discarded() || !json.is_object()) refuse("not a JSON object");
+  if (!parsed.ok()) refuse(parsed.error());
+  const nlohmann::json& json = parsed.value();
+  if (!json.is_object()) refuse("not a JSON object");
   if (!json.contains("lengths")) {
     std::vector<std::string> keys;
     for (const auto& [key, value] : json.items()) keys.push_back(key);

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/excerpt.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/json.h"
 #include "models/huggingface_names.h"
 
 namespace fullbore {
@@ -20,25 +21,25 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr double kEpsilon = 1e-5;  // of nn::LayerNormOptions
-constexpr int64_t kMostOfAnything = int64_t{1} << 31;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
   throw DataError(fmt::format("{}: {}", path, reason));
 }
 
 json read_config(const std::string& path) {
-  const std::string text = read_file(path).take_or_throw();
-  json config = json::parse(text, nullptr, false);
-  if (!config.is_object()) refuse(path, "not a JSON object");
-  return config;
+  Result<json> config = parse_json(read_file(path).take_or_throw());
+  if (!config.ok()) refuse(path, config.error());
+  if (!config.value().is_object()) refuse(path, "not a JSON object");
+  return std::move(config).value();
 }
 
-int64_t size_of(const json& config, const char* key, const std::string& path) {
+/// `most` is that of the model's own setting: a list of names is made of these sizes before the file is looked at.
+int64_t size_of(const json& config, const char* key, int64_t most, const std::string& path) {
   const auto found = config.find(key);
   if (found == config.end()) refuse(path, fmt::format("'{}' is missing", key));
-  if (!found->is_number_integer() || *found < 1 || *found > kMostOfAnything)
-    refuse(path, fmt::format("'{}' is {}; a whole number of at least 1 was expected", key,
-                             found->dump(-1, ' ', false, json::error_handler_t::replace)));
+  if (!found->is_number_integer() || *found < 1 || *found > most)
+    refuse(path, fmt::format("'{}' is {}; a whole number from 1 to {} was expected", key,
+                             json_excerpt(*found), most));
   return *found;
 }
 
@@ -47,8 +48,7 @@ template <class T>
 void require(const json& config, const char* key, T value, const std::string& path) {
   const auto found = config.find(key);
   if (found == config.end() || found->is_null() || *found == json(value)) return;
-  refuse(path, fmt::format("'{}' is {}; only {} is known here", key,
-                           found->dump(-1, ' ', false, json::error_handler_t::replace),
+  refuse(path, fmt::format("'{}' is {}; only {} is known here", key, json_excerpt(*found),
                            json(value).dump()));
 }
 
@@ -57,7 +57,7 @@ bool tanh_gelu_of(const json& config, const std::string& path) {
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return true;
   if (name == "gelu") return false;
   refuse(path, fmt::format("'activation_function' is {}; gelu_new or gelu was expected",
-                           name.dump(-1, ' ', false, json::error_handler_t::replace)));
+                           json_excerpt(name)));
 }
 
 LanguageModelConfig parse_config_json(const json& config, const std::string& path) {
@@ -67,11 +67,11 @@ LanguageModelConfig parse_config_json(const json& config, const std::string& pat
   require(config, "scale_attn_by_inverse_layer_idx", false, path);
   require(config, "add_cross_attention", false, path);
   LanguageModelConfig model;
-  model.vocabulary = size_of(config, "vocab_size", path);
-  model.layers = size_of(config, "n_layer", path);
-  model.heads = size_of(config, "n_head", path);
-  model.width = size_of(config, "n_embd", path);
-  model.context = size_of(config, "n_positions", path);
+  model.vocabulary = size_of(config, "vocab_size", 1'000'000'000, path);
+  model.layers = size_of(config, "n_layer", 1000, path);
+  model.heads = size_of(config, "n_head", 1024, path);
+  model.width = size_of(config, "n_embd", 65536, path);
+  model.context = size_of(config, "n_positions", 1048576, path);
   require(config, "n_inner", 4 * model.width, path);
   const json tied = config.value("tie_word_embeddings", json(true));
   if (!tied.is_boolean()) refuse(path, "'tie_word_embeddings' is neither true nor false");
@@ -164,7 +164,7 @@ void HuggingFaceGpt2::check_tensors() const {
     if (std::any_of(names.begin(), names.end(), is_it) || is_huggingface_buffer(found) ||
         found == kHuggingFaceHead)
       continue;
-    refuse(tensor.file->path(), fmt::format("'{}' is no tensor of a GPT-2", found));
+    refuse(tensor.file->path(), fmt::format("'{}' is no tensor of a GPT-2", excerpt(found)));
   }
 }
 

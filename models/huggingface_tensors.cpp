@@ -4,12 +4,13 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/excerpt.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/json.h"
 
 namespace fullbore {
 namespace {
@@ -26,7 +27,9 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 
 /// The index: which file of the folder each tensor is in.
 std::map<std::string, std::string> read_index(const std::string& path) {
-  const json index = json::parse(read_file(path).take_or_throw(), nullptr, false);
+  const Result<json> parsed = parse_json(read_file(path).take_or_throw());
+  if (!parsed.ok()) refuse(path, parsed.error());
+  const json& index = parsed.value();
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (!index.is_object() || map == index.end() || !map->is_object() || map->empty())
     refuse(path, "a JSON object with a 'weight_map' from tensors to files was expected");
@@ -36,7 +39,7 @@ std::map<std::string, std::string> read_index(const std::string& path) {
     // Nothing outside of the folder is opened because a file says so.
     if (name.empty() || name.front() == '.' || name.find('/') != std::string::npos)
       refuse(path, fmt::format("the file of '{}' is {}; the name of a file beside it was expected",
-                               tensor, file.dump(-1, ' ', false, json::error_handler_t::replace)));
+                               excerpt(tensor), json_excerpt(file)));
     files[tensor] = name;
   }
   return files;
@@ -49,7 +52,7 @@ HuggingFaceTensors::HuggingFaceTensors(std::string path, std::vector<Checkpoint>
   std::set<std::string_view> names;
   for (const Tensor& tensor : all())
     if (!names.insert(tensor.stored->name).second)
-      refuse(path_, fmt::format("'{}' is in two of its files", tensor.stored->name));
+      refuse(path_, fmt::format("'{}' is in two of its files", excerpt(tensor.stored->name)));
 }
 
 HuggingFaceTensors HuggingFaceTensors::open(const std::string& folder) {
@@ -75,7 +78,8 @@ HuggingFaceTensors HuggingFaceTensors::open(const std::string& folder) {
     const auto [place, is_new] = opened.emplace(name, files.size());
     if (is_new) files.push_back(open_file(name));
     if (files[place->second].find(tensor) == nullptr)
-      refuse(path, fmt::format("'{}' is said to be in {}, which has no such tensor", tensor, name));
+      refuse(path, fmt::format("'{}' is said to be in {}, which has no such tensor",
+                               excerpt(tensor), name));
   }
   return {path, std::move(files)};
 }

@@ -35,17 +35,28 @@ Failure failure(const char* what, const std::string& path) {
 
 std::string system_reason() { return std::generic_category().message(errno); }
 
-Result<std::string> read_file(const std::string& path, FileSystem& files) {
+Result<std::string> read_file(const std::string& path, FileSystem& files, uint64_t most_bytes) {
   const OpenFile file(path, files);
   if (file.get() < 0) return failure("open", path);
+  FileStatus status;
+  if (files.status(file.get(), status) != 0) return failure("open", path);
+  if (status.is_folder) return Failure{fmt::format("{} is a folder, not a file", path)};
+  if (!status.is_file) return Failure{fmt::format("{} is not a regular file", path)};
+  const auto too_long = [&](std::string_view bytes) {
+    return Failure{
+        fmt::format("{} is {} bytes long; at most {} are read", path, bytes, most_bytes)};
+  };
+  if (status.bytes > most_bytes) return too_long(std::to_string(status.bytes));
   std::string contents;
-  char block[1 << 16];
+  contents.reserve(status.bytes);  // of files of the kernel 0, or more than there is
+  char block[1 << 14];
   for (;;) {
     const ssize_t count = files.read(file.get(), block, sizeof block, contents.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failure("read", path);
     if (count == 0) return contents;
     contents.append(block, static_cast<size_t>(count));
+    if (contents.size() > most_bytes) return too_long(fmt::format("over {}", most_bytes));
   }
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,8 +8,13 @@
 
 namespace fullbore {
 
-/// The whole file. Failure names the path and the system's reason.
-Result<std::string> read_file(const std::string& path, FileSystem& files = system_files());
+/// What read_file takes unless told otherwise: more than any file of settings, records or names has.
+inline constexpr uint64_t kMostFileBytes = uint64_t{64} << 20;
+
+/// The whole file. Failure names the path and the system's reason, what is there in place of a regular file (a device
+/// or a pipe may have no end), or the length of a file of more than `most_bytes`, of which nothing is read.
+Result<std::string> read_file(const std::string& path, FileSystem& files = system_files(),
+                              uint64_t most_bytes = kMostFileBytes);
 
 /// Writes beside the file, syncs, then renames over it: a reader, or a start after a crash, sees
 /// the old contents or the new, never a part. The folder must exist.

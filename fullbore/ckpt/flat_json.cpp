@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "fullbore/base/excerpt.h"
+#include "fullbore/base/json.h"
 
 namespace fullbore {
 namespace {
@@ -68,7 +70,7 @@ class FlatReader : public nlohmann::json_sax<nlohmann::json> {
     if (path_.empty()) return refuse("no object");
     if (lists_ > depth) return true;
     return values_.emplace(path_, std::move(value)).second ||
-           refuse(fmt::format("'{}' occurs twice", path_.back()));
+           refuse(fmt::format("'{}' occurs twice", excerpt(path_.back())));
   }
 
   FlatJson values_;
@@ -81,7 +83,8 @@ class FlatReader : public nlohmann::json_sax<nlohmann::json> {
 
 Result<FlatJson> parse_flat_json(std::string_view text) {
   FlatReader reader;
-  if (!nlohmann::json::sax_parse(text, &reader)) return Failure{reader.reason()};
+  if (const Status read = read_json_events(text, reader); !read.ok())
+    return Failure{reader.reason().empty() ? read.error() : reader.reason()};
   return std::move(reader).take();
 }
 

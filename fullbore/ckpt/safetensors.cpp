@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include "fullbore/base/excerpt.h"
+#include "fullbore/base/json.h"
 
 namespace fullbore {
 namespace {
@@ -30,16 +32,17 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     if (in_metadata_) {
       metadata_key_ = name;
       return header_.metadata.count(name) == 0 ||
-             refuse(fmt::format("metadata '{}' occurs twice", name));
+             refuse(fmt::format("metadata '{}' occurs twice", excerpt(name)));
     }
     if (name == "dtype") return start_field(Field::kDType, name);
     if (name == "shape") return start_field(Field::kShape, name);
     if (name == "data_offsets") return start_field(Field::kOffsets, name);
-    return refuse(fmt::format("tensor '{}' has an unknown field '{}'", entry_, name));
+    return refuse(
+        fmt::format("tensor '{}' has an unknown field '{}'", excerpt(entry_), excerpt(name)));
   }
 
   bool start_object(size_t) override {
-    if (depth_ >= 2) return refuse(fmt::format("'{}' is nested too deep", entry_));
+    if (depth_ >= 2) return refuse(fmt::format("'{}' is nested too deep", excerpt(entry_)));
     ++depth_;
     return true;
   }
@@ -73,7 +76,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     }
     if (depth_ != 2 || in_array_ || field_ != Field::kDType) return unexpected("a text");
     dtype_ = parse_safetensors_dtype(value);
-    return dtype_ || refuse(fmt::format("tensor '{}' has the unknown dtype '{}'", entry_, value));
+    return dtype_ || refuse(fmt::format("tensor '{}' has the unknown dtype '{}'", excerpt(entry_),
+                                        excerpt(value)));
   }
   bool number_integer(int64_t) override { return unexpected("a negative number"); }
   bool number_float(double, const std::string&) override { return unexpected("a fraction"); }
@@ -100,7 +104,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool unexpected(const char* what) {
     if (depth_ == 0) return refuse(fmt::format("the header is {}, not an object", what));
-    return refuse(fmt::format("{} where the header of '{}' has none", what, entry_));
+    return refuse(fmt::format("{} where the header of '{}' has none", what, excerpt(entry_)));
   }
 
   bool start_entry(const std::string& name) {
@@ -111,27 +115,29 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     dtype_.reset();
     shape_.clear();
     offsets_.clear();
-    return names_.insert(name).second || refuse(fmt::format("'{}' occurs twice", name));
+    return names_.insert(name).second || refuse(fmt::format("'{}' occurs twice", excerpt(name)));
   }
   bool start_field(Field field, const std::string& name) {
     field_ = field;
     return seen_fields_.insert(field).second ||
-           refuse(fmt::format("field '{}' of tensor '{}' occurs twice", name, entry_));
+           refuse(fmt::format("field '{}' of tensor '{}' occurs twice", excerpt(name),
+                              excerpt(entry_)));
   }
 
   bool end_tensor() {
     if (seen_fields_.size() != 3 || !dtype_)
-      return refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", entry_));
+      return refuse(fmt::format("tensor '{}' lacks dtype, shape or data_offsets", excerpt(entry_)));
     if (offsets_.size() != 2 || offsets_[0] > offsets_[1])
-      return refuse(fmt::format("data_offsets of tensor '{}' are no range", entry_));
+      return refuse(fmt::format("data_offsets of tensor '{}' are no range", excerpt(entry_)));
     int64_t bytes = dtype_bytes(*dtype_);
     for (const int64_t extent : shape_)
       if (__builtin_mul_overflow(bytes, extent, &bytes))
-        return refuse(fmt::format("the shape of tensor '{}' is too large to exist", entry_));
+        return refuse(
+            fmt::format("the shape of tensor '{}' is too large to exist", excerpt(entry_)));
     const TensorType type{*dtype_, Shape(shape_)};
     if (bytes != offsets_[1] - offsets_[0])
-      return refuse(fmt::format("tensor '{}' is {}, {} bytes, but its data_offsets span {}", entry_,
-                                type.text(), bytes, offsets_[1] - offsets_[0]));
+      return refuse(fmt::format("tensor '{}' is {}, {} bytes, but its data_offsets span {}",
+                                excerpt(entry_), type.text(), bytes, offsets_[1] - offsets_[0]));
     header_.tensors.push_back(
         {entry_, type, static_cast<uint64_t>(offsets_[0]), static_cast<uint64_t>(offsets_[1])});
     return true;
@@ -222,7 +228,11 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, uint64
     return Failure{
         fmt::format("byte {}: the header does not begin with '{{'", kSafetensorsLengthBytes)};
   HeaderReader reader;
-  if (!nlohmann::json::sax_parse(json, &reader)) return Failure{reader.reason()};
+  JsonLimits limits;
+  limits.bytes = kMostSafetensorsHeaderBytes;
+  limits.values = limits.bytes;  // nothing is built of them but what the reader keeps
+  if (const Status read = read_json_events(json, reader, limits); !read.ok())
+    return Failure{reader.reason().empty() ? read.error() : reader.reason()};
   SafetensorsHeader header = std::move(reader).take();
   if (const Status placed = check_places(header.tensors, data_bytes); !placed.ok())
     return Failure{placed.error()};

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "fullbore/base/json.h"
 #include "fullbore/data/unicode_classes.h"
 #include "fullbore/data/utf8.h"
 
@@ -67,12 +67,13 @@ Result<std::vector<char32_t>> parse_characters(std::string_view json, std::strin
   const auto refuse = [&](const std::string& reason) {
     return Failure{fmt::format("{}: not a tokenizer: {}", source, reason)};
   };
-  // The one object expected is flat: a bound on the depth keeps hostile nesting from being built.
-  const auto shallow = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    return depth <= 1;
-  };
-  const nlohmann::json object = nlohmann::json::parse(json, shallow, /*allow_exceptions=*/false);
-  if (object.is_discarded() || !object.is_object()) return refuse("it is no JSON object");
+  // The one object expected is flat.
+  JsonLimits limits;
+  limits.depth = 2;
+  const Result<nlohmann::json> parsed = parse_json(json, limits);
+  if (!parsed.ok()) return refuse(fmt::format("it is no JSON object: {}", parsed.error()));
+  const nlohmann::json& object = parsed.value();
+  if (!object.is_object()) return refuse("it is no JSON object");
   const auto text = [&](const char* key) -> const std::string* {
     const auto entry = object.find(key);
     return entry == object.end() ? nullptr : entry->get_ptr<const std::string*>();
@@ -84,7 +85,7 @@ Result<std::vector<char32_t>> parse_characters(std::string_view json, std::strin
   if (version == object.end() || !version->is_number_integer())
     return refuse("\"version\" is missing");
   if (*version != kVersion)
-    return refuse(fmt::format("version {} is not known; {} is", version->dump(), kVersion));
+    return refuse(fmt::format("version {} is not known; {} is", json_excerpt(*version), kVersion));
   const std::string* characters = text("characters");
   if (characters == nullptr || characters->empty()) return refuse("\"characters\" is missing");
 

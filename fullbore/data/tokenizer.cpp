@@ -19,7 +19,7 @@ namespace fullbore {
 namespace {
 
 /// The vocabularies of today have a few hundred thousand tokens: 20 MB.
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr uint64_t kMostBytes = uint64_t{64} << 20;
 
 /// Where the first special token at or after `from` begins and which it is: the longest there.
 struct SpecialPlace {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/json.h"
 #include "fullbore/base/text.h"
 
 namespace fullbore {
@@ -173,8 +174,10 @@ Json to_json(const ExperimentRecord& record, const ExperimentRecord* baseline) {
 Result<ExperimentRecord> read_experiment_record(const std::string& path) {
   const Result<std::string> text = read_file(path);
   if (!text.ok()) return Failure{text.error()};
-  const Json json = Json::parse(text.value(), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object())
+  const Result<Json> parsed = parse_ordered_json(text.value());
+  if (!parsed.ok()) return Failure{fmt::format("{}: {}", path, parsed.error())};
+  const Json& json = parsed.value();
+  if (!json.is_object())
     return Failure{
         fmt::format("{}: is no JSON object; a record of `fullbore record` was expected", path)};
   ExperimentRecord record;

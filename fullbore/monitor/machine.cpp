@@ -15,6 +15,7 @@
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
+#include "fullbore/base/json.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/monitor/peak_kernels.h"
 #include "fullbore/monitor/process.h"
@@ -126,8 +127,9 @@ std::string cache_path(const std::string& processor, int workers) {
 std::optional<Machine> load(const std::string& processor, int workers) {
   const Result<std::string> text = read_file(cache_path(processor, workers));
   if (!text) return std::nullopt;
-  const auto json = nlohmann::json::parse(text.value(), nullptr, false);
-  if (!json.is_object()) return std::nullopt;
+  const Result<nlohmann::json> parsed = parse_json(text.value());
+  if (!parsed.ok() || !parsed.value().is_object()) return std::nullopt;
+  const nlohmann::json& json = parsed.value();
   Machine machine;
   try {
     machine.processor = json.at("processor").get<std::string>();

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/json.h"
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/train/run_saver.h"
@@ -37,7 +37,9 @@ nlohmann::ordered_json report_of(const BadStep& step) {
 }
 
 Status parse_report(const std::string& text, const std::string& path, BadStep& step) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Result<nlohmann::json> parsed = parse_json(text);
+  if (!parsed.ok()) return Failure{fmt::format("{}/{}: {}", path, kReport, parsed.error())};
+  const nlohmann::json& json = parsed.value();
   try {
     step.step = json.at("step").get<int64_t>();
     step.compile.backend = json.at("backend").get<std::string>();

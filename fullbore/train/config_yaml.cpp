@@ -17,6 +17,7 @@ namespace fullbore {
 namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr std::ptrdiff_t kMostBrackets = 10000;
 
 [[noreturn]] void refuse(const std::string& source, int line, const std::string& reason) {
   throw UsageError(fmt::format("config: {}:{}: {}", source, line, reason));
@@ -178,6 +179,12 @@ void check_text(std::string_view yaml, const std::string& source) {
   if (yaml.size() > kMostBytes)
     throw UsageError(
         fmt::format("config: {}: more than {} bytes, too many for a config", source, kMostBytes));
+  // The parser looks ahead of them as far as their line goes, and keeps 300 bytes for each.
+  const auto brackets =
+      std::count_if(yaml.begin(), yaml.end(), [](char c) { return c == '[' || c == '{'; });
+  if (brackets > kMostBrackets)
+    throw UsageError(fmt::format("config: {}: {} opening brackets; a config has at most {}", source,
+                                 brackets, kMostBrackets));
   if (const size_t valid = decode_utf8(yaml, [](char32_t) {}); valid < yaml.size())
     refuse(source, line_at(yaml, valid), "not UTF-8 text: " + describe_utf8_error(yaml, valid));
   if (const size_t zero = yaml.find('\0'); zero != std::string_view::npos)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/excerpt.h"
 #include "fullbore/train/stream_states.h"
 
 namespace fullbore {
@@ -104,7 +105,8 @@ Result<StreamStates> load_streams(const std::string& path, const StreamStates& l
   const auto own = metadata.find(kModelKey);
   if (own == metadata.end() || own->second != model)
     return Failure{fmt::format("{}: states of another model: {}; {} was expected", path,
-                               own == metadata.end() ? "none is named" : own->second, model)};
+                               own == metadata.end() ? "none is named" : excerpt(own->second, 200),
+                               model)};
   // How many streams there are, the file itself says.
   const StoredTensor* const counts = file.value().find("text.tokens");
   if (counts == nullptr || counts->type.shape.rank() != 1 || counts->type.shape[0] < 1)

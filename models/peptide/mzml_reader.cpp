@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
 constexpr size_t kMostDepth = 100;
-constexpr size_t kMostToken = size_t{1} << 26;  // a tag that does not end
+// Of a tag with its attributes, or a comment: expat keeps it whole, and looks through all of it again at each piece.
+constexpr size_t kMostToken = size_t{1} << 20;
 constexpr size_t kMostGroups = 1000;
 constexpr size_t kMostGroupBytes = size_t{1} << 24;  // of all groups
 
@@ -119,7 +120,8 @@ void MzmlReader::read_piece() {
   if (!error_.empty()) return;
   if (status == XML_STATUS_ERROR) return fail(XML_ErrorString(XML_GetErrorCode(parser_)));
   const auto seen = static_cast<uint64_t>(std::max<XML_Index>(0, XML_GetCurrentByteIndex(parser_)));
-  if (fed_ > seen + kMostToken) fail("a tag does not end");
+  if (fed_ > seen + kMostToken)
+    fail(fmt::format("a tag or comment is longer than {} bytes", kMostToken));
 }
 
 void MzmlReader::fail(std::string_view message) {

@@ -6,14 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/input_file.h"
+#include "fullbore/base/json.h"
 #include "models/peptide/spectrum_cache_layout.h"
 
 namespace fullbore::peptide {
@@ -156,10 +155,9 @@ Status SpectrumCache::check_alphabet(const ResidueAlphabet& alphabet) const {
   CacheHeader header{};
   std::memcpy(&header, mapping_, sizeof header);
   if (header.alphabet_hash == alphabet_hash(alphabet)) return success();
-  const auto json = nlohmann::json::parse(description_, nullptr, /*allow_exceptions=*/false);
-  const auto text = [](const nlohmann::json& value) {
-    return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  };
+  const Result<nlohmann::json> parsed = parse_json(description_);
+  const nlohmann::json json = parsed.ok() ? parsed.value() : nlohmann::json();
+  const auto& text = json_excerpt;
   std::string made_for = "others";
   if (json.is_object() && json.contains("masses") && json.contains("modifications"))
     made_for = fmt::format("masses {} and modifications {}", text(json["masses"]),

@@ -1,8 +1,7 @@
-#include <nlohmann/json.hpp>
-
 #include <cstring>
 #include <utility>
 
+#include "fullbore/base/json.h"
 #include "models/peptide/spectrum_cache.h"
 #include "models/peptide/spectrum_cache_layout.h"
 
@@ -75,7 +74,7 @@ Status SpectrumCacheWriter::append(const PreparedSpectrum& spectrum) {
 }
 
 Status SpectrumCacheWriter::commit(const std::string& description) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(description);
+  nlohmann::ordered_json json = parse_ordered_json(description).value();
   json["masses"] = alphabet_.mass_table() == MassTable::full ? "full" : "reference";
   json["modifications"] = nlohmann::ordered_json::array();
   for (int32_t id = kFirstResidue + kResidues; id < alphabet_.size(); ++id)

@@ -11,7 +11,7 @@ namespace fullbore::peptide {
 /// Lines of a text file, without their ends (LF or CR LF) and without a byte order mark.
 class TextLines {
  public:
-  static constexpr size_t kMostBytes = size_t{1} << 26;  ///< of a line
+  static constexpr size_t kMostBytes = size_t{1} << 25;  ///< of a line
 
   explicit TextLines(InputBytes bytes);
 

@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "fullbore/base/file_lines.h"
 
 namespace fullbore {
 namespace {
@@ -56,6 +60,47 @@ TEST_F(Files, FoldersAreMadeAndRemovedWithAllThatIsInThem) {
   EXPECT_THAT(remove_folder_with_contents(folder_ + "/a").error(), HasSubstr("No such file"));
   EXPECT_THAT(make_folders(folder_ + "/kept/x").error(),
               HasSubstr("cannot create the folder " + folder_ + "/kept/x: Not a directory"));
+}
+
+TEST_F(Files, WhatIsNoRegularFileIsRefusedUnread) {
+  EXPECT_EQ(read_file(folder_).error(), folder_ + " is a folder, not a file");
+  std::filesystem::create_symlink("/dev/zero", folder_ + "/zero");
+  EXPECT_EQ(read_file(folder_ + "/zero").error(), folder_ + "/zero is not a regular file");
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_file(folder_ + "/pipe").error(), folder_ + "/pipe is not a regular file");
+  EXPECT_EQ(FileLines::open(folder_ + "/zero").error(), folder_ + "/zero is not a regular file");
+}
+
+TEST_F(Files, LongerThanTheLimitIsRefusedWithBothLengths) {
+  const std::string path = folder_ + "/a";
+  ASSERT_TRUE(write_file_atomically(path, std::string(100, 'x')).ok());
+  EXPECT_EQ(read_file(path, system_files(), 100).value().size(), 100U);
+  EXPECT_EQ(read_file(path, system_files(), 99).error(),
+            path + " is 100 bytes long; at most 99 are read");
+  std::filesystem::resize_file(path, uint64_t{1} << 40);  // sparse: read, it would fill the memory
+  EXPECT_EQ(read_file(path).error(),
+            path + " is 1099511627776 bytes long; at most 67108864 are read");
+  EXPECT_GT(read_file("/proc/self/status").value().size(), 0U) << "which tells no length";
+  EXPECT_THAT(read_file("/proc/self/status", system_files(), 10).error(),
+              HasSubstr("over 10 bytes"));
+}
+
+TEST_F(Files, LinesAreReadInMemoryOfOne) {
+  const std::string path = folder_ + "/lines";
+  const std::string long_line(300'000, 'x');
+  ASSERT_TRUE(write_file_atomically(path, "a\n\n" + long_line + "\ntorn").ok());
+  FileLines lines = FileLines::open(path).take_or_throw();
+  std::vector<std::string> all;
+  while (lines.next().value()) {
+    EXPECT_EQ(lines.is_ended(), all.size() < 3);
+    all.emplace_back(lines.line());
+    EXPECT_EQ(lines.number(), static_cast<int64_t>(all.size()));
+  }
+  EXPECT_EQ(all, (std::vector<std::string>{"a", "", long_line, "torn"}));
+  std::filesystem::resize_file(path, uint64_t{1} << 40);
+  FileLines endless = FileLines::open(path).take_or_throw();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(endless.next().value());
+  EXPECT_EQ(endless.next().error(), path + ":4: the line is longer than 1048576 bytes");
 }
 
 }  // namespace

@@ -348,7 +348,7 @@ TEST(HuggingFaceGpt2, OtherSettingsAreRefusedByName) {
   EXPECT_THAT(with("activation_function", "relu"), HasSubstr("gelu_new or gelu was expected"));
   EXPECT_THAT(with("n_layer", absent), HasSubstr("config.json: 'n_layer' is missing"));
   for (const json& value : {json("2"), json(0), json(-1), json(2.5), json(int64_t{1} << 40)})
-    EXPECT_THAT(with("n_layer", value), HasSubstr("a whole number of at least 1 was expected"));
+    EXPECT_THAT(with("n_layer", value), HasSubstr("a whole number from 1 to 1000 was expected"));
   EXPECT_THAT(with("tie_word_embeddings", 1), HasSubstr("neither true nor false"));
 }
 

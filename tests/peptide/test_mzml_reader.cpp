@@ -164,6 +164,15 @@ TEST(MzmlReader, AMissingChargeIsAnErrorUnlessThereIsADefault) {
   EXPECT_EQ(contents.spectra.at(0).precursor_charge, 2);
 }
 
+TEST(MzmlReader, ATagWithoutEndIsRefusedEarly) {
+  const std::string endless(size_t{40} << 20, 'x');
+  for (const std::string& tag : {"<run id=\"" + endless, "<!--" + endless, "<" + endless}) {
+    const FileContents contents = read_text_as("a.mzML", "<mzML>" + tag);
+    EXPECT_THAT(contents.error,
+                HasSubstr("a.mzML:1: a tag or comment is longer than 1048576 bytes"));
+  }
+}
+
 TEST(MzmlReader, RefusesWhatIsMalformed) {
   const auto with_arrays = [](const std::string& arrays) {
     SpectrumText spectrum;

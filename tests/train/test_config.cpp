@@ -305,6 +305,7 @@ TEST(ConfigFile, HostileFilesCostNoMoreThanTheyWeigh) {
   EXPECT_FALSE(refusal("run: {name: " + std::string(20'000, '[')).empty());
   EXPECT_FALSE(refusal("run: {name: " + std::string(20'000, '{')).empty());
   EXPECT_FALSE(refusal(std::string(20'000, '[')).empty());
+  EXPECT_THAT(refusal(std::string(500'000, '[')), HasSubstr("500000 opening brackets"));
   std::string indented;
   for (size_t depth = 0; depth < 500; ++depth) indented += std::string(depth, ' ') + "a:\n";
   EXPECT_FALSE(refusal(indented).empty());
