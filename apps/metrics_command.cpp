@@ -8,6 +8,7 @@
 #include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/csv.h"
+#include "fullbore/monitor/run_summary.h"
 
 namespace fullbore {
 namespace {
@@ -18,10 +19,51 @@ struct MetricsArguments {
   bool csv = false;
 };
 
+/// Lines that the run's summary tells of; -1: nobody knows.
+int64_t written_lines(const std::string& run) {
+  if (!std::filesystem::exists(run + "/summary.json")) return -1;
+  const Result<SummaryFile> summary = read_summary(run + "/summary.json");
+  if (!summary.ok()) {
+    fmt::print(stderr, "metrics: {}\n", summary.error());
+    return -1;
+  }
+  const auto lines = summary.value().json.find("metric_lines");
+  return lines == summary.value().json.end() || !lines->is_number_unsigned()
+             ? -1
+             : lines->get<int64_t>();
+}
+
+/// Tells what is wrong with the file; false if lines that were written are lost.
+bool tell_problems(const std::string& path, const JsonLinesFile& file, bool is_run,
+                   int64_t written) {
+  for (const std::string& problem : file.problems) fmt::print(stderr, "metrics: {}\n", problem);
+  if (const int64_t more = file.problem_count - std::ssize(file.problems); more > 0)
+    fmt::print(stderr, "metrics: {}: and {} more such lines\n", path, more);
+  if (file.is_torn)
+    fmt::print(stderr,
+               "metrics: {}: its last line has no end and is left out: it is being written, "
+               "or was cut off\n",
+               path);
+  if (file.lines < written)
+    fmt::print(stderr, "metrics: {}: it is cut off: {} of {} lines are there\n", path, file.lines,
+               written);
+  if (file.unchecked > 0 && is_run)
+    fmt::print(stderr, "metrics: {}: {} lines have no checksum: an older version wrote them\n",
+               path, file.unchecked);
+  return file.problem_count == 0 && file.lines >= written;
+}
+
 ExitCode run_metrics(const MetricsArguments& arguments) {
   std::string path = arguments.run;
-  if (std::filesystem::is_directory(path)) path += "/metrics.jsonl";
-  std::vector<nlohmann::ordered_json> records = read_json_lines(path).take_or_throw();
+  int64_t written = -1;
+  const bool is_run = std::filesystem::is_directory(path);
+  if (is_run) {
+    written = written_lines(path);
+    path += "/metrics.jsonl";
+  }
+  JsonLinesFile file = read_json_lines(path).take_or_throw();
+  const bool is_whole = tell_problems(path, file, is_run, written);
+  std::vector<nlohmann::ordered_json>& records = file.records;
   std::vector<std::string> kinds;
   for (const auto& record : records) {
     const std::string kind = record.value("kind", "");
@@ -43,7 +85,7 @@ ExitCode run_metrics(const MetricsArguments& arguments) {
       text += record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   }
   write_output(text);
-  return ExitCode::kOk;
+  return is_whole ? ExitCode::kOk : ExitCode::kData;
 }
 
 }  // namespace
@@ -55,6 +97,8 @@ void add_metrics_command(Command root) {
   command.add_option("--kind", arguments->kind, "Only these lines: train, evaluation");
   command.add_flag("--csv", arguments->csv, "Comma-separated values with a header line");
   command.footer(
+      "\nLines that were changed, are missing or are repeated are told, the others printed: exit "
+      "code 3.\n"
       "\nExample:\n"
       "  fullbore metrics runs/default-1 --csv --kind train > train.csv\n"
       "  fullbore metrics runs/default-1 --kind evaluation");

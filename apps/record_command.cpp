@@ -13,11 +13,11 @@
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "apps/version.h"
-#include "fullbore/base/files.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/monitor/csv.h"
 #include "fullbore/monitor/experiment_record.h"
 #include "fullbore/monitor/machine.h"
+#include "fullbore/monitor/run_summary.h"
 #include "fullbore/monitor/sample_statistics.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/run_directory.h"
@@ -56,7 +56,9 @@ std::string date_of(const std::string& path) {
 /// Milliseconds of a step by each line of metrics behind the warm-up.
 std::vector<double> step_times(const std::string& metrics, int64_t tokens_per_step) {
   std::vector<double> times;
-  for (const auto& line : read_json_lines(metrics).take_or_throw()) {
+  const JsonLinesFile file = read_json_lines(metrics).take_or_throw();
+  if (!file.problems.empty()) throw DataError(file.problems.front());
+  for (const auto& line : file.records) {
     const bool counts =
         line.value("kind", "") == "train" && line.value("step", int64_t{0}) > kWarmUp;
     const double rate = counts ? figure(line, "tokens_per_second") : ExperimentRecord::kUnknown;
@@ -71,9 +73,8 @@ ExperimentRecord record_of_run(const std::string& path) {
   if (config.model.name == "peptide")
     throw UsageError(
         fmt::format("record: {} is of a peptide model; its batches have no tokens", path));
-  const std::string text = read_file(run.summary()).take_or_throw();
-  const nlohmann::json summary = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!summary.is_object() || summary.value("status", "") != "completed")
+  const nlohmann::json summary = read_summary(run.summary()).take_or_throw().json;
+  if (summary.value("status", "") != "completed")
     throw DataError(fmt::format("{}: the run is not completed", run.summary()));
   ExperimentRecord record;
   record.name = config.run.name.empty() ? path : config.run.name;

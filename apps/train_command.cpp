@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "fullbore/monitor/run_log.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/interrupt.h"
+#include "fullbore/train/run_config.h"
 #include "fullbore/train/settled_config.h"
 
 namespace fullbore {
@@ -28,7 +30,8 @@ namespace fs = std::filesystem;
 struct FittedSettings {
   Config given;
   Config config;
-  std::vector<std::string> decisions;  ///< for people
+  std::vector<std::string> decisions;    ///< for people
+  std::optional<SettledConfig> settled;  ///< of the run to go on with
 };
 
 struct TrainArguments {
@@ -38,17 +41,15 @@ struct TrainArguments {
 };
 
 /// A run directory in place of a configuration means the run's own.
-Config load(const TrainArguments& arguments) {
+Config load(const TrainArguments& arguments, std::vector<std::string>& notes) {
   if (arguments.config.find('=') != std::string::npos && !fs::exists(arguments.config))
     throw UsageError(fmt::format(
         "train: the first argument is a configuration file, '{}' is a setting", arguments.config));
   std::vector<std::string> overrides = arguments.overrides;
-  std::string path = arguments.config;
-  if (fs::is_directory(path)) {
-    path += "/config.resolved.yaml";
-    overrides.insert(overrides.begin(), "run.dir=" + arguments.config);
-  }
-  Config config = load_config(path, overrides);
+  const bool is_run = fs::is_directory(arguments.config);
+  if (is_run) overrides.insert(overrides.begin(), "run.dir=" + arguments.config);
+  Config config = is_run ? load_run_config(arguments.config, overrides, notes)
+                         : load_config(arguments.config, overrides);
   for (std::string* named : {&config.data.path, &config.model.initialize_from})
     if (!named->empty() && *named != "-") *named = fs::absolute(*named).string();
   if (std::string& name = config.data.tokenizer; name.starts_with("bpe:"))
@@ -82,19 +83,17 @@ RunDirectory open_run(const Config& config, const std::string& resumed) {
 FittedSettings fit_settings(const Config& config, const std::string& resumed,
                             const Workload& workload) {
   ResumedConfig settings{config, config, {}};
-  if (!resumed.empty())
-    if (const std::optional<SettledConfig> settled = read_settled(resumed))
-      settings = keep_settled(config, *settled);
+  std::optional<SettledConfig> settled;
+  if (!resumed.empty()) settled = read_settled(resumed);
+  if (settled) settings = keep_settled(config, *settled);
   FittedConfig fitted = fit_memory(settings.config, workload);
   std::vector<std::string>& decisions = settings.decisions;
   decisions.insert(decisions.end(), fitted.decisions.begin(), fitted.decisions.end());
-  return {settings.given, fitted.config, decisions};
+  return {settings.given, fitted.config, decisions, settled};
 }
 
 /// What is set otherwise than when the run was started or last resumed.
-void tell_changes(const RunDirectory& run, Config now, Console& console) {
-  if (!fs::exists(run.config())) return;
-  Config before = load_config(run.config());
+void tell_changes(const Config& before, const Config& now, Console& console) {
   for (const ConfigField& field : config_fields()) {
     const std::string old_value = value_yaml(field, before);
     const std::string new_value = value_yaml(field, now);
@@ -119,7 +118,8 @@ void print_sample(const RunDirectory& run, int64_t characters, Console& console)
 ExitCode run_train(const TrainArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
   LeaveOnSignal leave(shell_command(command_line()));
-  Config config = load(arguments);
+  std::vector<std::string> notes;
+  Config config = load(arguments, notes);
   choose_processor(config);
   choose_caches(config);
   const std::string resumed = arguments.resume ? run_to_resume(config) : "";
@@ -145,7 +145,12 @@ ExitCode run_train(const TrainArguments& arguments) {
   console.line(workload.about(config));
   for (const std::string& decision : fitted.decisions)
     console.line(fmt::format("memory   {}", decision));
-  if (arguments.resume) tell_changes(run, config, console);
+  if (fitted.settled) {
+    for (const std::string& note : fitted.settled->notes)
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    tell_changes(fitted.settled->resolved, config, console);
+  }
+  for (const std::string& note : notes) console.line(fmt::format("settings {}", note));
   TrainingJob job = workload.job(config);
   job.options.resume_command = resume;
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);

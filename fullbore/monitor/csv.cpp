@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fullbore/base/files.h"
+#include "fullbore/monitor/json_line_reader.h"
 
 namespace fullbore {
 namespace {
@@ -25,22 +25,23 @@ std::string field(const nlohmann::ordered_json& value) {
 
 }  // namespace
 
-Result<std::vector<nlohmann::ordered_json>> read_json_lines(const std::string& path) {
-  const Result<std::string> text = read_file(path);
-  if (!text.ok()) return Failure{text.error()};
-  std::vector<nlohmann::ordered_json> records;
-  int line = 1;
-  for (size_t begin = 0; begin < text.value().size(); ++line) {
-    const size_t end = text.value().find('\n', begin);
-    if (end == std::string::npos) break;
-    auto record = nlohmann::ordered_json::parse(
-        text.value().begin() + static_cast<std::ptrdiff_t>(begin),
-        text.value().begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
-    if (!record.is_object()) return Failure{fmt::format("{}:{}: no JSON object", path, line)};
-    records.push_back(std::move(record));
-    begin = end + 1;
+Result<JsonLinesFile> read_json_lines(const std::string& path) {
+  Result<JsonLineReader> opened = JsonLineReader::open(path);
+  if (!opened.ok()) return Failure{opened.error()};
+  JsonLineReader& reader = opened.value();
+  JsonLinesFile file;
+  for (;;) {
+    const Result<bool> more = reader.next();
+    if (!more.ok()) return Failure{more.error()};
+    if (!more.value()) break;
+    file.records.push_back(reader.record());
   }
-  return records;
+  file.problems = reader.problems();
+  file.problem_count = reader.problem_count();
+  file.unchecked = reader.unchecked();
+  file.lines = reader.lines();
+  file.is_torn = reader.is_torn();
+  return file;
 }
 
 std::string to_csv(std::span<const nlohmann::ordered_json> records) {

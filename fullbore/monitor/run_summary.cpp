@@ -1,8 +1,16 @@
 #include "fullbore/monitor/run_summary.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "fullbore/base/excerpt.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/base/input_file.h"
+#include "fullbore/base/json.h"
+#include "fullbore/base/seal.h"
 
 namespace fullbore {
 
@@ -30,6 +38,11 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
       {"saves", summary.saves},
       {"save_stall_seconds", summary.save_stall_seconds},
   };
+  if (summary.metric_lines >= 0) json["metric_lines"] = summary.metric_lines;
+  if (summary.log_bytes >= 0) {
+    json["log_bytes"] = summary.log_bytes;
+    json["log_checksum"] = summary.log_checksum;
+  }
   if (!summary.error.empty()) json["error"] = summary.error;
   return json;
 }
@@ -37,7 +50,41 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
 Status write_summary(const std::string& path, const RunSummary& summary) {
   // An error's text may quote bytes of a file that are no UTF-8: those become U+FFFD.
   return write_file_atomically(
-      path, to_json(summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+      path,
+      seal_json(to_json(summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                '\n'));
+}
+
+Result<SummaryFile> read_summary(const std::string& path) {
+  const Result<std::string> text = read_file(path);
+  if (!text.ok()) return Failure{text.error()};
+  const SealedJson sealed = open_sealed_json(text.value());
+  Result<nlohmann::json> json = parse_json(sealed.text);
+  if (!json.ok()) return Failure{fmt::format("{}: it is damaged: {}", path, json.error())};
+  // Members of the versions that write a checksum: where they are, it was lost.
+  const bool promised = json.value().is_object() && (json.value().contains("metric_lines") ||
+                                                     json.value().contains("log_bytes"));
+  if (!json.value().is_object() || sealed.seal == Seal::kBroken ||
+      (sealed.seal == Seal::kNone && promised))
+    return Failure{
+        fmt::format("{}: it is damaged: its checksum is not '{}'", path, excerpt(sealed.checksum))};
+  return SummaryFile{std::move(json).value(), sealed.seal == Seal::kWhole};
+}
+
+Result<std::string> checksum_of_start(const std::string& path, int64_t bytes) {
+  const Result<InputFile> file = InputFile::open(path);
+  if (!file.ok()) return Failure{file.error()};
+  std::vector<char> piece(size_t{1} << 16);
+  uint64_t hash = 0;
+  for (int64_t at = 0; at < bytes;) {
+    const auto count = static_cast<size_t>(std::min<int64_t>(bytes - at, std::ssize(piece)));
+    if (Status s = file.value().read_exactly(static_cast<uint64_t>(at), piece.data(), count);
+        !s.ok())
+      return Failure{s.error()};
+    hash = hash_bytes(piece.data(), count, hash);
+    at += static_cast<int64_t>(count);
+  }
+  return hash_hex(hash);
 }
 
 }  // namespace fullbore

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -39,9 +39,25 @@ struct RunSummary {
   int64_t skipped_steps = 0;                ///< not finite; since step 0
   int64_t saves = 0;                        ///< checkpoints written since then
   double save_stall_seconds = 0;            ///< for which they held the loop up, all together
+  int64_t metric_lines = -1;  ///< of metrics.jsonl, by which a cut is told; -1: not known
+  int64_t log_bytes = -1;     ///< of log.txt that log_checksum is of; -1: not known
+  std::string log_checksum;   ///< checksum_of_start()
 };
 
 nlohmann::ordered_json to_json(const RunSummary& summary);
+/// With a checksum of its own, base/seal.h.
 Status write_summary(const std::string& path, const RunSummary& summary);
+
+/// A summary as it was written, without its checksum. Those of older versions have none: not is_checked.
+struct SummaryFile {
+  nlohmann::json json;
+  bool is_checked = false;
+};
+/// Failure: it cannot be read, or is not what was written.
+Result<SummaryFile> read_summary(const std::string& path);
+
+/// Of the first `bytes` of a file: xxHash64 of pieces of 64 KiB, each with the hash before it as its seed. Failure: it
+/// cannot be read, or is shorter.
+Result<std::string> checksum_of_start(const std::string& path, int64_t bytes);
 
 }  // namespace fullbore

@@ -13,6 +13,7 @@
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
 #include "fullbore/train/memory_fit.h"
+#include "fullbore/train/run_config.h"
 
 namespace fullbore {
 namespace {
@@ -267,6 +268,7 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
   const Result<size_t> count = file.value().read(0, yaml.data(), yaml.size());
   if (!count.ok()) throw UsageError("config: " + count.error());
   yaml.resize(count.value());
+  check_run_config(yaml, path);
   return parse_config(yaml, path, overrides);
 }
 

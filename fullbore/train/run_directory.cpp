@@ -14,6 +14,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/seal.h"
 
 namespace fullbore {
 namespace {
@@ -85,9 +86,9 @@ std::string RunDirectory::latest_numbered(const std::string& parent, const std::
 
 // The settings that count come first: with them alone a run can be resumed.
 void RunDirectory::keep_config(const std::string& resolved, const std::string& given) const {
-  write_file_atomically(config(), resolved).take_or_throw();
+  write_file_atomically(config(), seal_yaml(resolved)).take_or_throw();
   if (!given.empty())
-    write_file_atomically(given_config(), given).take_or_throw();
+    write_file_atomically(given_config(), seal_yaml(given)).take_or_throw();
   else if (std::remove(given_config().c_str()) != 0 && errno != ENOENT)
     throw DataError(fmt::format("cannot remove {}: {}", given_config(), system_reason()));
 }

@@ -33,7 +33,7 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string config() const { return path_ + '/' + kConfig; }
   std::string given_config() const { return path_ + '/' + kGivenConfig; }
-  /// Writes both; no given_config() where `given` is empty. DataError.
+  /// Writes both, with a checksum in comments; no given_config() where `given` is empty. DataError.
   void keep_config(const std::string& resolved, const std::string& given) const;
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
   std::string log() const { return path_ + "/log.txt"; }

@@ -1,11 +1,14 @@
 #include "fullbore/train/run_reporter.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/text.h"
+#include "fullbore/monitor/csv.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_log.h"
 
@@ -30,12 +33,54 @@ void RunReporter::stand_at(const RunScale& scale, const RunPosition& restored) {
 }
 
 void RunReporter::found_complete(const RunScale& scale, const RunPosition& restored) {
-  const Result<std::string> text = read_file(run_.summary());
-  const auto json =
-      nlohmann::json::parse(text.ok() ? text.value() : "", nullptr, /*allow_exceptions=*/false);
-  if (json.is_object() && json.contains("status") && json["status"] == "completed") return;
+  const nlohmann::json json = check_summary_and_log();
+  check_metrics(restored, json);
+  if (json.contains("status") && json["status"] == "completed") return;
   stand_at(scale, restored);
-  write_summary(run_.summary(), summary("completed", "")).take_or_throw();
+  write_summary(summary("completed", ""));
+}
+
+nlohmann::json RunReporter::check_summary_and_log() {
+  FileStatus status;
+  if (system_files().status(run_.summary(), status) != 0) return nlohmann::json::object();
+  Result<SummaryFile> found = read_summary(run_.summary());
+  if (!found.ok()) {
+    log_->warn("{}. It is written anew.", found.error());
+    return nlohmann::json::object();
+  }
+  nlohmann::json& json = found.value().json;
+  if (!found.value().is_checked)
+    log_->info("{} has no checksum: an older version wrote it", run_.summary());
+  const auto bytes = json.find("log_bytes");
+  const auto checksum = json.find("log_checksum");
+  if (bytes == json.end() || checksum == json.end() || !bytes->is_number_unsigned()) return json;
+  const Result<std::string> now = checksum_of_start(run_.log(), *bytes);
+  if (!now.ok())
+    log_->warn("{}: it was changed or cut off since the run wrote it: {}", run_.log(), now.error());
+  else if (now.value() != *checksum)
+    log_->warn("{}: it was changed since the run wrote it, within its first {} bytes", run_.log(),
+               bytes->get<int64_t>());
+  return json;
+}
+
+void RunReporter::check_metrics(const RunPosition& restored, const nlohmann::json& summary) {
+  const Result<JsonLinesFile> metrics = read_json_lines(run_.metrics());
+  if (!metrics.ok()) {
+    log_->warn("{}", metrics.error());
+    return;
+  }
+  const JsonLinesFile& file = metrics.value();
+  for (const std::string& problem : file.problems) log_->warn("{}", problem);
+  const auto lines = summary.find("metric_lines");
+  const int64_t written = lines != summary.end() && lines->is_number_unsigned()
+                              ? lines->get<int64_t>()
+                              : restored.metric_lines;
+  if (file.unchecked > 0)
+    log_->info("{}: {} lines have no checksum: an older version wrote them", run_.metrics(),
+               file.unchecked);
+  found_lines_ = std::max(file.lines, written);
+  if (file.is_torn || file.lines < written)
+    log_->warn("{}: it is cut off: {} of {} lines are there", run_.metrics(), file.lines, written);
 }
 
 void RunReporter::started(std::string_view part) {
@@ -44,23 +89,37 @@ void RunReporter::started(std::string_view part) {
   parts_seconds_ = now;
 }
 
-void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
-                        const MetricSinkOptions& sinks) {
-  stand_at(scale, restored);
-  const auto kept = [&](const nlohmann::json& record) {
+void RunReporter::trim_metrics(const RunPosition& restored) {
+  const auto kept = [&](const nlohmann::ordered_json& record) {
     const auto kind = record.find("kind");
     const auto at = record.find("step");
     if (kind == record.end() || at == record.end() || !at->is_number_integer()) return false;
     return at->get<int64_t>() <= (*kind == "evaluation" ? restored.evaluated_step : restored.step);
   };
-  const int64_t dropped = trim_json_lines(run_.metrics(), kept).take_or_throw();
-  if (dropped > 0)
-    log_->info("dropped {} lines of metrics that the checkpoint does not know of", dropped);
+  const TrimmedLines trimmed = trim_json_lines(run_.metrics(), kept).take_or_throw();
+  for (const std::string& problem : trimmed.problems) log_->warn("{}", problem);
+  if (!trimmed.copy.empty())
+    log_->warn("{} had damaged lines: as it was it is kept as {}", run_.metrics(), trimmed.copy);
+  if (trimmed.unchecked > 0)
+    log_->info("{}: {} lines have no checksum: an older version wrote them", run_.metrics(),
+               trimmed.unchecked);
+  if (trimmed.kept < restored.metric_lines)
+    log_->warn("{}: {} of the {} lines that the checkpoint knows of are there", run_.metrics(),
+               trimmed.kept, restored.metric_lines);
+  if (trimmed.dropped > 0)
+    log_->info("dropped {} lines of metrics that the checkpoint does not know of", trimmed.dropped);
+}
+
+void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
+                        const MetricSinkOptions& sinks) {
+  stand_at(scale, restored);
+  check_summary_and_log();
+  trim_metrics(restored);
   metrics_.emplace(JsonLines::open(run_.metrics()).take_or_throw());
   sinks_.open(sinks, run_.tensorboard(), run_.path(), restored.step).take_or_throw();
   if (sinks_.port() > 0)
     log_->info("metrics for Prometheus at http://127.0.0.1:{}/metrics", sinks_.port());
-  write_summary(run_.summary(), summary("running", "")).take_or_throw();
+  write_summary(summary("running", ""));
 }
 
 void RunReporter::step_done(int64_t step, double loss, const StepWork& work) {
@@ -143,14 +202,18 @@ void RunReporter::evaluated(const RunPosition& position, const StepResults& metr
 
 void RunReporter::finish(const std::string& status, const std::string& error) {
   console_.clear();
-  const RunSummary result = summary(status, error);
-  const Status written = write_summary(run_.summary(), result);
-  if (!written) log_->warn("{}", written.error());
+  ended_ = summary(status, error);
+  try {
+    write_summary(*ended_);
+  } catch (const DataError& failure) {
+    log_->warn("{}", failure.what());
+  }
   note_lost_console();
   if (!error.empty()) {
     log_->debug("{}: {}", status, error);  // the console gets it from whoever catches it
     return;
   }
+  const RunSummary& result = *ended_;
   std::string text = fmt::format("{} at step {}/{} after {}", status, result.steps,
                                  scale_.total_steps, duration_text(result.wall_seconds));
   if (meter_.steps() > 0)
@@ -166,6 +229,30 @@ void RunReporter::note_lost_console() {
   if (console_lost_ || console_.failure().empty()) return;
   console_lost_ = true;
   log_->warn("cannot write standard error: {}; the run goes on without it", console_.failure());
+}
+
+// What was said since the summary was written is part of the log that it is about.
+RunReporter::~RunReporter() {
+  if (!ended_) return;
+  try {
+    write_summary(*ended_);
+  } catch (const std::exception&) {
+    // There is one, of a shorter log, and whoever ends a run has been told why.
+  }
+}
+
+void RunReporter::write_summary(RunSummary summary) {
+  summary.metric_lines = metric_lines();
+  log_->flush();
+  FileStatus status;
+  if (system_files().status(run_.log(), status) == 0 && status.is_file) {
+    const auto bytes = static_cast<int64_t>(status.bytes);
+    if (Result<std::string> checksum = checksum_of_start(run_.log(), bytes); checksum.ok()) {
+      summary.log_bytes = bytes;
+      summary.log_checksum = std::move(checksum).value();
+    }
+  }
+  fullbore::write_summary(run_.summary(), summary).take_or_throw();
 }
 
 double RunReporter::seconds_since_start() const {

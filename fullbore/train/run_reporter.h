@@ -39,6 +39,9 @@ class RunReporter {
 
   /// `start`: when the command was given, for the times of the summary.
   RunReporter(const RunDirectory& run, Console& console, Clock::time_point start);
+  ~RunReporter();
+  RunReporter(const RunReporter&) = delete;
+  RunReporter& operator=(const RunReporter&) = delete;
 
   spdlog::logger& log() { return *log_; }
   Console& console() { return console_; }
@@ -47,7 +50,7 @@ class RunReporter {
   void started(std::string_view part);
 
   /// Before the first step after a start or a resume. Metrics that lie beyond what was restored are
-  /// cut off.
+  /// cut off. What is not as the run left it, of summary, log and metrics, is told.
   void begin(const RunScale& scale, const RunPosition& restored,
              const MetricSinkOptions& sinks = {});
 
@@ -67,6 +70,7 @@ class RunReporter {
 
   /// Metrics written so far reach the disk. From any thread.
   Status sync_metrics();
+  int64_t metric_lines() const { return metrics_ ? metrics_->lines() : found_lines_; }
   /// What saving has cost the loop, for the summary.
   void saved(int64_t saves, double stall_seconds);
 
@@ -80,6 +84,11 @@ class RunReporter {
   void update_rates();
   double seconds_left() const;
   void write_metrics(const nlohmann::ordered_json& record);
+  void trim_metrics(const RunPosition& restored);
+  void check_metrics(const RunPosition& restored, const nlohmann::json& summary);
+  /// The summary there is; an empty object where there is none, or it is damaged, which is told.
+  nlohmann::json check_summary_and_log();
+  void write_summary(RunSummary summary);
   RunSummary summary(const std::string& status, const std::string& error) const;
 
   const RunDirectory& run_;
@@ -100,7 +109,9 @@ class RunReporter {
   int64_t skipped_steps_ = 0;
   double seconds_to_first_step_ = RunSummary::kUnknown;
   std::vector<StartPart> start_parts_;
-  double parts_seconds_ = 0;  ///< of all parts so far
+  double parts_seconds_ = 0;         ///< of all parts so far
+  int64_t found_lines_ = 0;          ///< of metrics, in a run that is complete already
+  std::optional<RunSummary> ended_;  ///< the last summary
   bool console_lost_ = false;
 };
 

@@ -8,6 +8,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/train/config_schema.h"
+#include "fullbore/train/run_config.h"
 #include "fullbore/train/run_directory.h"
 
 namespace fullbore {
@@ -48,10 +49,30 @@ std::optional<SettledConfig> read_settled(const std::string& run) {
   const std::string resolved = run + '/' + RunDirectory::kConfig;
   const std::string given = run + '/' + RunDirectory::kGivenConfig;
   if (!fs::exists(resolved)) return std::nullopt;
-  Config config = load_config(resolved);
+  std::vector<std::string> notes;
+  Config config;
+  try {
+    config = load_run_config(run, {}, notes);
+  } catch (const Error&) {
+    const std::optional<Config> saved = checkpoint_config(run);
+    if (!saved) throw;
+    config = *saved;
+    notes = {
+        fmt::format("{} is damaged or not the run's: what the run had settled is taken from its "
+                    "last checkpoint",
+                    resolved)};
+  }
   // A run from before there were shards, which made its steps without.
   if (config.engine.shards == 0) config.engine.shards = 1;
-  return SettledConfig{fs::exists(given) ? load_config(given) : config, config};
+  SettledConfig settled{config, config, notes};
+  if (!fs::exists(given)) return settled;
+  try {
+    settled.given = load_config(given);
+  } catch (const Error& error) {
+    settled.notes.push_back(
+        fmt::format("{} What memory changed of the settings is not known any more.", error.what()));
+  }
+  return settled;
 }
 
 ResumedConfig keep_settled(const Config& config, const SettledConfig& run) {

@@ -10,10 +10,12 @@ namespace fullbore {
 /// A run's settings before and after memory was fitted (memory_fit.h).
 struct SettledConfig {
   Config given;
-  Config resolved;  ///< what the run is made with
+  Config resolved;                      ///< what the run is made with
+  std::vector<std::string> notes = {};  ///< what was damaged, for people
 };
 
-/// Out of a run directory; none if the run was stopped before it kept any. UsageError: damaged.
+/// Out of a run directory; none if the run was stopped before it kept any. Of what is damaged the last checkpoint has
+/// a copy, before memory was fitted and after being the same then. DataError: there is no checkpoint either.
 std::optional<SettledConfig> read_settled(const std::string& run);
 
 /// A configuration to go on with.

@@ -6,6 +6,7 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/base/seal.h"
 #include "fullbore/ckpt/checkpoint_store.h"
 #include "fullbore/monitor/json_lines.h"
 #include "tests/ckpt/checkpoint_fixture.h"
@@ -76,10 +77,10 @@ Result<LatestCheckpoint> start_again(MemoryDisk& disk) {
   Result<LatestCheckpoint> latest = find_latest(store, disk);
   if (!latest.ok()) return latest;
   const int64_t step = latest.value().found ? latest.value().found->record.step : 0;
-  const auto kept = [&](const nlohmann::json& line) {
+  const auto kept = [&](const nlohmann::ordered_json& line) {
     return line.value("step", step + 1) <= step;
   };
-  const Result<int64_t> dropped = trim_json_lines(kMetrics, kept, disk);
+  const Result<TrimmedLines> dropped = trim_json_lines(kMetrics, kept, disk);
   if (!dropped.ok()) return Failure{dropped.error()};
   return latest;
 }
@@ -87,9 +88,10 @@ Result<LatestCheckpoint> start_again(MemoryDisk& disk) {
 /// Every line of every step up to this one.
 std::string lines_until(int64_t step) {
   std::string text;
+  uint64_t number = 0;
   for (int64_t i = 1; i <= step; ++i)
     for (int line = 0; line < kLines; ++line)
-      text += fmt::format("{{\"step\":{},\"line\":{}}}\n", i, line);
+      text += seal_json(fmt::format("{{\"step\":{},\"line\":{}}}", i, line), ++number) + '\n';
   return text;
 }
 

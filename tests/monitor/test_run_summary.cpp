@@ -8,6 +8,7 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/monitor/step_meter.h"
+#include "tests/support/scratch_folder.h"
 
 namespace fullbore {
 namespace {
@@ -40,6 +41,34 @@ TEST(RunSummary, ErrorTextNeedNotBeUtf8) {
   const auto json = nlohmann::json::parse(read_file(path).value());
   std::filesystem::remove(path);
   EXPECT_EQ(json["error"], "bad \xef\xbf\xbd byte");
+}
+
+TEST(RunSummary, IsReadBackAndEveryDamageIsTold) {
+  const testing::ScratchFolder folder;
+  const std::string path = folder / "summary.json";
+  RunSummary summary;
+  summary.status = "completed";
+  summary.metric_lines = 12;
+  summary.log_bytes = 5;
+  summary.log_checksum = checksum_of_start(folder.put("log.txt", "a log, and more"), 5).value();
+  ASSERT_TRUE(write_summary(path, summary).ok());
+  const SummaryFile whole = read_summary(path).take_or_throw();
+  EXPECT_TRUE(whole.is_checked);
+  EXPECT_FALSE(whole.json.contains("xxhash64"));
+  EXPECT_EQ(whole.json["metric_lines"], 12);
+  const std::string text = read_file(path).value();
+  for (size_t at = 0; at < text.size(); ++at) {
+    for (const std::string& other :
+         {text.substr(0, at), std::string(text).erase(at, 1), std::string(text).insert(at, "1")}) {
+      folder.put("summary.json", other);
+      ASSERT_FALSE(read_summary(path).ok()) << other;
+    }
+  }
+  folder.put("summary.json", "{\"status\": \"completed\"}");
+  EXPECT_FALSE(read_summary(path).take_or_throw().is_checked) << "of an older version";
+  EXPECT_EQ(checksum_of_start(folder.put("log.txt", "a log"), 5).value(), summary.log_checksum);
+  EXPECT_NE(checksum_of_start(folder.put("log.txt", "a lag"), 5).value(), summary.log_checksum);
+  EXPECT_FALSE(checksum_of_start(folder.put("log.txt", "a lo"), 5).ok());
 }
 
 TEST(StepMeter, RatesAreOverallAndRecent) {

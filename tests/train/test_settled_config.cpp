@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/seal.h"
 #include "fullbore/train/run_directory.h"
 #include "tests/support/scratch_folder.h"
 
@@ -126,8 +127,15 @@ TEST(SettledConfig, IsReadFromARun) {
   folder.put(RunDirectory::kGivenConfig, config_yaml(config_of(0, 1)));
   EXPECT_EQ(read_settled(folder.path())->given, config_of(0, 1));
   EXPECT_EQ(read_settled(folder.path())->resolved, settled);
+  EXPECT_FALSE(read_settled(folder.path())->notes.empty()) << "they have no checksum";
+  folder.put(RunDirectory::kConfig, seal_yaml(config_yaml(settled)));
+  folder.put(RunDirectory::kGivenConfig, seal_yaml(config_yaml(config_of(0, 1))));
+  EXPECT_TRUE(read_settled(folder.path())->notes.empty());
   folder.put(RunDirectory::kGivenConfig, "train: {batch_size: many}\n");
-  EXPECT_THROW(read_settled(folder.path()), UsageError);
+  EXPECT_EQ(read_settled(folder.path())->given, settled) << "damaged: not known any more";
+  EXPECT_EQ(read_settled(folder.path())->notes.size(), 1U);
+  folder.put(RunDirectory::kConfig, seal_yaml(config_yaml(settled)) + "x");
+  EXPECT_THROW(read_settled(folder.path()), DataError) << "there is no checkpoint to tell";
 }
 
 }  // namespace
