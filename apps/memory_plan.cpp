@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "fullbore/base/text.h"
+#include "fullbore/train/least_memory.h"
 #include "fullbore/train/shard_count.h"
 #include "fullbore/train/step_function.h"
 
@@ -70,6 +71,7 @@ int64_t shards_for(const Config& config, const Workload& workload) {
 // Shards are decided last, for they depend on the batch and never make a run fit; first, where nothing else is open, for
 // that is one plan less.
 FittedConfig fit_memory(const Config& config, const Workload& workload) {
+  check_least_memory(config);
   const RunPlanner plan = [&](const Config& each) { return planned_run(each, workload); };
   if (config.engine.shards > 0) return fit_memory(config, plan);
   const int64_t budget = memory_budget_bytes(config);

@@ -71,6 +71,64 @@ TEST_F(JobTest, BadConfigurationFilesAreNamedWithTheirLine) {
               HasSubstr("the first argument is a configuration file"));
 }
 
+/// Every file that a user may have from a stranger, made to crash its reader or to fill its memory.
+TEST_F(JobTest, HostileFilesAreRefusedForWhatTheyAre) {
+  const std::string nested = std::string(80'000, '[') + std::string(80'000, ']');
+  const std::string deep = "nested deeper than 64";
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& message) {
+    const CommandResult result = command(arguments);
+    EXPECT_EQ(result.exit_code, 3) << arguments[0] << result.out;
+    EXPECT_THAT(result.err, HasSubstr(message)) << arguments[0];
+    EXPECT_LT(result.err.size(), 1000U);
+  };
+  const std::vector<std::string> gpt2 = {"train", "job.yaml", "data.path=text.txt",
+                                         "model.initialize_from=gpt2"};
+  fs::create_directories(folder_ / "gpt2");
+  folder_.put("gpt2/config.json", "{\"model_type\": " + nested + "}");
+  refused(gpt2, "config.json: line 1, byte 78: lists and objects are " + deep);
+  folder_.put("gpt2/config.json",
+              R"({"model_type": "gpt2", "vocab_size": 65, "n_layer": 1000000000})");
+  refused(gpt2, "'n_layer' is 1000000000; a whole number from 1 to 1000 was expected");
+  fs::remove(folder_ / "gpt2/config.json");
+  fs::create_symlink("/dev/zero", folder_ / "gpt2/config.json");
+  refused(gpt2, "gpt2/config.json is not a regular file");
+
+  folder_.put("deep.jsonl", nested + "\n");
+  refused({"metrics", "deep.jsonl"}, deep);
+  folder_.put("deep.json", nested);
+  refused({"longcontext", "phases", "deep.json"}, deep);
+  refused({"longcontext", "usable-length", "deep.json"}, deep);
+  refused({"record", "deep.json"}, deep);
+  fs::create_symlink("/dev/zero", folder_ / "zero");
+  refused({"metrics", "zero"}, "zero is not a regular file");
+  refused({"record", "zero"}, "zero is not a regular file");
+  folder_.put("deep.yaml", nested);
+  EXPECT_EQ(command({"train", "deep.yaml"}).exit_code, 2);
+}
+
+TEST_F(JobTest, SizesThatNoMemoryHoldsAreRefusedAtOnce) {
+  const auto refused = [&](const std::vector<std::string>& settings, const std::string& message) {
+    const CommandResult result = train(settings);
+    EXPECT_EQ(result.exit_code, 5) << result.err;
+    EXPECT_THAT(result.err, HasSubstr(message));
+    EXPECT_FALSE(fs::exists(folder_ / "runs"));
+  };
+  refused({"model.layers=1000", "model.width=65536"}, "model.layers=1000, model.width=65536");
+  refused({"model.vocabulary=1000000000", "model.width=1024"}, "model.vocabulary=1000000000");
+  refused({"train.batch_size=1048576", "model.context=1048576"}, "train.batch_size=1048576");
+  refused({"data.prefetch=1024", "train.batch_size=65536", "model.context=4096"},
+          "for batches that are kept ready");
+  folder_.put(
+      "peptide.yaml",
+      "model: {name: peptide, hidden_dim: 65536, num_heads: 4, num_encoder_layers: 1000}\n");
+  const CommandResult peptide = command({"train", "peptide.yaml"});
+  EXPECT_EQ(peptide.exit_code, 5) << peptide.err;
+  EXPECT_THAT(peptide.err, HasSubstr("model.hidden_dim=65536"));
+  folder_.put("hybrid.yaml", "model: {name: hybrid, width: 65536, layers: 1000, heads: 64}\n");
+  const CommandResult hybrid = command({"train", "hybrid.yaml", "data.path=text.txt"});
+  EXPECT_EQ(hybrid.exit_code, 5) << hybrid.err;
+}
+
 TEST_F(JobTest, CheckpointsOfOtherModelsAreRefusedAndTheRunIsIntact) {
   ASSERT_EQ(train({"run.dir=run"}).exit_code, 0);
   folder_.put("other.txt", read("text.txt") + "quite another ending.\n");
