@@ -59,10 +59,17 @@ class PredictionWriter {
   AtomicFile file_;
   PredictionFormat format_;
   ResidueAlphabet alphabet_;
-  std::string engine_;  ///< as a parameter of mzTab
-  std::string buffer_;
+  std::string engine_;     ///< as a parameter of mzTab
+  std::string buffer_;     ///< whole lines
+  uint64_t checksum_ = 0;  ///< of the lines written before
   int64_t written_ = 0;
 };
+
+/// mzTab of this engine ends with a comment that has the checksum of all lines before it: xxHash64 of each, with the
+/// hash of those before it as the seed. Another comment, above the predictions, says that it does.
+inline constexpr std::string_view kMztabAnnouncement =
+    "COM\tThe last line has the checksum of all others.";
+inline constexpr std::string_view kMztabChecksum = "COM\txxHash64 of the lines before: ";
 
 /// "[+42.011]-AM[+15.995]K": what ProForma 2.0 makes of names like "M+15.995".
 std::string proforma(const ResidueAlphabet& alphabet, std::span<const int32_t> ids);
@@ -91,7 +98,7 @@ struct PredictionFile {
 /// Reads mzTab (Casanovo and others) or a table with a line of names, separated by commas, tabs or
 /// semicolons: InstaNovo's, this engine's, or any with a spectrum, a sequence and, if need be, a score.
 /// Where a tool writes the sequence twice, that with modifications is taken. gzip is undone.
-/// Failure: "file:line: ", the field, and what was expected.
+/// Failure: "file:line: ", the field, and what was expected; or a checksum that does not hold.
 Result<PredictionFile> read_predictions(const std::string& path);
 
 /// The ids of a prediction. Failure: "file:line: column: " and what the alphabet does not know.

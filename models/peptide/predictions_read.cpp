@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
 #include "models/peptide/peptide_scores.h"
 #include "models/peptide/predictions.h"
@@ -50,6 +51,7 @@ class PredictionReader {
   };
 
   void settle_format(std::string_view first_line);
+  Status check_line(std::string_view line);
   Result<bool> next_row();
   Status read_header();
   Status read_mztab_row();
@@ -63,8 +65,11 @@ class PredictionReader {
   TableRows rows_;
   PredictionFile file_;
   bool is_settled_ = false;
-  Names header_;    ///< as written
-  Names searched_;  ///< in lower case
+  uint64_t checksum_ = 0;  ///< of the lines so far, kMztabChecksum
+  bool is_announced_ = false;
+  bool is_checked_ = false;  ///< the last line was the checksum, and right
+  Names header_;             ///< as written
+  Names searched_;           ///< in lower case
   Columns columns_;
 };
 
@@ -189,6 +194,23 @@ void PredictionReader::settle_format(std::string_view first_line) {
     }
 }
 
+Status PredictionReader::check_line(std::string_view line) {
+  if (is_checked_) return rows_.lines().failure("the file is damaged: a line behind its checksum");
+  if (line.starts_with(kMztabChecksum)) {
+    if (line.substr(kMztabChecksum.size()) != hash_hex(checksum_))
+      return rows_.lines().failure(
+          fmt::format("the file is damaged: the checksum of the lines before is {}, not {}. "
+                      "Without its lines COM it is "
+                      "read as it is",
+                      hash_hex(checksum_), quote_text(line.substr(kMztabChecksum.size()))));
+    is_checked_ = true;
+    return success();
+  }
+  is_announced_ = is_announced_ || line == kMztabAnnouncement;
+  checksum_ = hash_text(line, checksum_);
+  return success();
+}
+
 /// The next row that may hold anything; false at the end.
 Result<bool> PredictionReader::next_row() {
   TextLines& lines = rows_.lines();
@@ -196,6 +218,7 @@ Result<bool> PredictionReader::next_row() {
     Result<bool> more = lines.next();
     if (!more.ok() || !more.value()) return more;
     const std::string_view line = lines.line();
+    if (const Status checked = check_line(line); !checked.ok()) return Failure{checked.error()};
     if (trimmed(line).empty()) continue;
     if (!is_settled_) settle_format(line);
     // Metadata is free text, in which a quote is a quote.
@@ -219,6 +242,10 @@ Result<PredictionFile> PredictionReader::read() {
                                             : read_row();
     if (!status.ok()) return Failure{status.error()};
   }
+  if (is_announced_ && !is_checked_)
+    return rows_.lines().failure(
+        "the file is damaged: the line with its checksum is missing. "
+        "Without its lines COM it is read as it is");
   if (!file_.predictions.empty()) return std::move(file_);
   const char* const reason = !is_settled_      ? "the file is empty"
                              : header_.empty() ? "there is no line PSH"

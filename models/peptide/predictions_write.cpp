@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "fullbore/base/hash.h"
 #include "models/peptide/ions.h"
 #include "models/peptide/predictions.h"
 
@@ -152,7 +153,8 @@ PredictionWriter::PredictionWriter(AtomicFile file, PredictionFormat format,
   if (format_ == PredictionFormat::csv)
     buffer_ = kCsvHeader;
   else
-    buffer_ = metadata(alphabet, source, engine_) + std::string(kMztabHeader);
+    buffer_ = fmt::format("{}{}\n{}", metadata(alphabet, source, engine_), kMztabAnnouncement,
+                          kMztabHeader);
 }
 
 Result<PredictionWriter> PredictionWriter::create(const std::string& path, PredictionFormat format,
@@ -199,13 +201,20 @@ Status PredictionWriter::write(const PredictedPeptide& peptide) {
 }
 
 Status PredictionWriter::flush() {
+  for (std::string_view rest = buffer_; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    checksum_ = hash_text(rest.substr(0, end), checksum_);
+    rest.remove_prefix(end + 1);
+  }
   Status status = file_.write(buffer_);
   buffer_.clear();
   return status;
 }
 
 Status PredictionWriter::commit() {
-  const Status status = flush();
+  Status status = flush();
+  if (status.ok() && format_ == PredictionFormat::mztab)
+    status = file_.write(fmt::format("{}{}\n", kMztabChecksum, hash_hex(checksum_)));
   return status.ok() ? file_.commit() : status;
 }
 

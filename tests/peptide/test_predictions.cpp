@@ -73,7 +73,9 @@ TEST_F(Predictions, MztabHasWhatTheStandardAsksFor) {
     lines.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
-  ASSERT_EQ(lines.size(), 4U);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_TRUE(lines.back().starts_with(kMztabChecksum));
+  lines.pop_back();
   for (const std::string& line : lines)
     EXPECT_EQ(std::count(line.begin(), line.end(), '\t'), 20) << line;
   EXPECT_THAT(lines[1],
@@ -104,6 +106,39 @@ TEST_F(Predictions, WhatIsWrittenIsRead) {
     EXPECT_EQ(file.predictions[1].precursor_mz, 400.687240);
     EXPECT_EQ(file.predictions[2].precursor_charge, 3);
   }
+}
+
+TEST_F(Predictions, ChangedMztabIsRefused) {
+  const std::string path = write(PredictionFormat::mztab);
+  const std::string whole = read_file(path).take_or_throw();
+  const auto refusal = [&](const std::string& text) {
+    const Result<PredictionFile> read = read_predictions(folder_.put("changed.mztab", text));
+    return read.ok() ? std::string("read") : read.error();
+  };
+  EXPECT_EQ(refusal(whole), "read");
+  const size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+  for (size_t at = 0; at < last; at += 7) {
+    std::string changed = whole;
+    changed[at] ^= 1;
+    EXPECT_NE(refusal(changed), "read") << at;
+    EXPECT_NE(refusal(whole.substr(0, at)), "read") << at;
+  }
+  for (size_t begin = 0; begin < last;) {
+    const size_t end = whole.find('\n', begin) + 1;
+    EXPECT_NE(refusal(whole.substr(0, begin) + whole.substr(end)), "read") << begin;
+    EXPECT_NE(refusal(whole.substr(0, end) + whole.substr(begin)), "read") << begin;
+    begin = end;
+  }
+  EXPECT_THAT(refusal(whole.substr(0, last)), HasSubstr("the line with its checksum is missing"));
+  EXPECT_THAT(refusal(whole + "PSM\n"), HasSubstr("a line behind its checksum"));
+  // As its message says: without its comments it is as any other tool's.
+  std::string plain;
+  for (size_t begin = 0; begin < whole.size();) {
+    const size_t end = whole.find('\n', begin) + 1;
+    if (!whole.substr(begin).starts_with("COM")) plain += whole.substr(begin, end - begin);
+    begin = end;
+  }
+  EXPECT_EQ(refusal(plain), "read");
 }
 
 TEST_F(Predictions, CalculatedMassToCharge) {
