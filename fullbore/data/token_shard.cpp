@@ -142,13 +142,35 @@ Status TokenShard::check_blocks(uint64_t end) const {
     if (hash_bytes(bytes + begin, size) != block_hashes_[block])
       return refuse(fmt::format("the checksum of bytes {}-{} differs: they are damaged", begin,
                                 begin + size - 1));
+    forget(begin, begin + size);
   }
   return success();
 }
 
+// The pages stay in the system's cache, and come back as they are wanted: a corpus that is looked through once would be
+// counted as this process's memory, all of it.
+void TokenShard::forget(uint64_t begin, uint64_t end) const {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;
+  ::madvise(static_cast<char*>(mapping_) + begin, end - begin, MADV_DONTNEED);
+}
+
+uint64_t TokenShard::largest_token() const {
+  const uint64_t width = header_.token_bytes;
+  const uint64_t piece = kTokenBlockBytes / width;
+  uint64_t most = 0;
+  for (uint64_t begin = 0; begin < footer_.tokens; begin += piece) {
+    const uint64_t count = std::min(piece, footer_.tokens - begin);
+    const char* const at = tokens_ + begin * width;
+    most = std::max(most, width == 2 ? largest<uint16_t>(at, count) : largest<uint32_t>(at, count));
+    const auto offset = static_cast<uint64_t>(at - static_cast<const char*>(mapping_));
+    forget(offset, offset + count * width);
+  }
+  return most;
+}
+
 Status TokenShard::check_contents() const {
-  const uint64_t most = header_.token_bytes == 2 ? largest<uint16_t>(tokens_, footer_.tokens)
-                                                 : largest<uint32_t>(tokens_, footer_.tokens);
+  const uint64_t most = largest_token();
   if (footer_.tokens > 0 && most >= header_.vocabulary_size)
     return refuse(
         fmt::format("token {} is outside the vocabulary of {}", most, header_.vocabulary_size));

@@ -53,6 +53,8 @@ class TokenShard {
   Status check();
   Status check_structure();
   Status check_blocks(uint64_t end) const;
+  void forget(uint64_t begin, uint64_t end) const;
+  uint64_t largest_token() const;
   Status check_contents() const;
   Failure refuse(const std::string& reason) const;
 

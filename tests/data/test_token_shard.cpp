@@ -10,6 +10,7 @@
 #include "fullbore/data/byte_tokenizer.h"
 #include "fullbore/data/token_windows.h"
 #include "fullbore/data/tokenize.h"
+#include "fullbore/monitor/process.h"
 #include "tests/data/corpus.h"
 
 namespace fullbore {
@@ -61,6 +62,16 @@ TEST_F(TokenShardTest, HoldsTokensBoundariesAndTokenizer) {
   EXPECT_EQ(shard.tokenizer_json(), ByteTokenizer().to_json());
   EXPECT_TRUE(is_token_shard(shard.path()));
   EXPECT_FALSE(is_token_shard(folder_.put("t", "FBTOKEN")));
+}
+
+TEST_F(TokenShardTest, IsCheckedWithoutItsPagesStayingInMemory) {
+  const std::string path = write(std::vector<int32_t>(16'000'000, 5));
+  const int64_t before = resident_bytes();
+  const TokenShard shard = TokenShard::open(path).take_or_throw();
+  EXPECT_LT(resident_bytes() - before, 12'000'000) << "of a file of 32 MB";
+  int32_t last = 0;
+  shard.copy(shard.size() - 1, 1, &last);
+  EXPECT_EQ(last, 5);
 }
 
 TEST_F(TokenShardTest, DamageIsNamedByItsBytes) {
