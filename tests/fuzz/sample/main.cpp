@@ -2,9 +2,11 @@
 // it is, then mutations of it in an order that a seed decides. usage: fuzz_sample_<target> CORPUS_FOLDER
 //
 // FB_FUZZ_SECONDS (default 8) says for how long, FB_FUZZ_SEED (default 1) which mutations. What fails is
-// written to a file, whose name is printed. Afterwards memory must be within 64 MiB and twice the input.
+// written to a file, whose name is printed: also an input that wants more than 256 MiB of memory, or a second of the
+// processor. Afterwards memory must be within 64 MiB and twice the input.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +31,12 @@ using fullbore::PhiloxStream;
 using namespace std::string_view_literals;
 
 constexpr size_t kLongest = size_t{1} << 16;
+constexpr size_t kMostMemory = size_t{256} << 20;
+#ifdef FB_SANITIZED
+constexpr time_t kMostSeconds = 20;  // everything is slower there, and by how much nobody promises
+#else
+constexpr time_t kMostSeconds = 1;
+#endif
 std::string current;       // the input that is being tried
 std::string failure_path;  // where it goes if that ends badly
 
@@ -93,6 +101,26 @@ long peak_kib() {
   return usage.ru_maxrss;
 }
 
+/// Whoever wants more memory than this and what there is now gets none: std::bad_alloc ends the program. Sanitizers
+/// reserve what they like, and look after memory themselves.
+void limit_memory() {
+#ifndef FB_SANITIZED
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("VmData:")) continue;
+    const rlim_t now = std::strtoull(line.c_str() + 7, nullptr, 10) * 1024;
+    const rlimit limit{now + kMostMemory, now + kMostMemory};
+    ::setrlimit(RLIMIT_DATA, &limit);
+  }
+#endif
+}
+
+/// SIGPROF after so much time of the processor from now on, however busy the machine is; 0: never.
+void limit_time(time_t seconds) {
+  const itimerval limit{{0, 0}, {seconds, 0}};
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
 double from_environment(const char* name, double otherwise) {
   const char* value = std::getenv(name);
   return value == nullptr ? otherwise : std::atof(value);
@@ -113,10 +141,14 @@ int main(int argc, char** argv) {
   failure_path = (std::filesystem::temp_directory_path() /
                   (std::filesystem::path(argv[0]).filename().string() + ".failed"))
                      .string();
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) std::signal(signal, keep_input);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGPROF})
+    std::signal(signal, keep_input);
+  limit_memory();
   const auto attempt = [](const std::string& input) {
     current = input;
+    limit_time(kMostSeconds);
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(current.data()), current.size());
+    limit_time(0);
   };
   for (const std::string& input : corpus) attempt(input);
   const long before_kib = peak_kib();
