@@ -134,13 +134,10 @@ ExitCode run_train(const TrainArguments& arguments) {
   workload.job(config);  // every refusal of the data comes before anything is created
   const RunDirectory run = open_run(config, resumed);
   config.run.dir = fitted.given.run.dir = run.path();
-  const std::string resume =
-      shell_command({command_line().front(), "train", run.path(), "--resume"});
-  // Settings of a run that is resumed count only once they are in its folder.
-  if (!arguments.resume)
-    leave.run_is(run.config(), run.checkpoints() + "/last", resume);
-  else
-    leave.run_is("", run.checkpoints() + "/last", resume);
+  const std::string folder = run.path().starts_with('-') ? "./" + run.path() : run.path();
+  const std::string resume = shell_command({command_line().front(), "train", folder, "--resume"});
+  // What is given to a run that is resumed counts only once it stands in the run's folder.
+  leave.run_is(arguments.resume ? "" : run.config(), run.checkpoints() + "/last", resume);
   console.line(fmt::format("run      {}", run.path()));
   console.line(workload.about(config));
   for (const std::string& decision : fitted.decisions)

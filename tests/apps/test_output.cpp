@@ -1,6 +1,9 @@
 // Every command with a standard output, a standard error or files that cannot be written.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -12,6 +15,7 @@
 
 #include "apps/command_tree.h"
 #include "apps/commands.h"
+#include "fullbore/base/files.h"
 #include "tests/apps/job.h"
 
 namespace fullbore {
@@ -315,21 +319,42 @@ TEST_F(UnwritableOutput, OfAFullDiskIsExitCode3AndNamesTheFile) {
   }
 }
 
-TEST_F(UnwritableOutput, OfADeviceNamedAsAFileIsToldAndTheDeviceStays) {
+// Not /dev/full itself: a mistake would put a file in its place.
+TEST_F(UnwritableOutput, OfAPipeNamedAsAFileIsWrittenThroughIt) {
   const std::vector<std::string> niah = {"longcontext", "niah", "oracle",   "--lengths", "64",
                                          "--depths",    "50",   "--trials", "1",         "--json"};
-  std::vector<std::string> full = niah;
-  full.emplace_back("/dev/full");
-  const CommandResult result = command(full);
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("cannot write /dev/full: No space left on device"));
-  EXPECT_TRUE(fs::is_character_file("/dev/full")) << "a file took the place of the device";
+  ASSERT_EQ(mkfifo((folder_ / "pipe.json").c_str(), 0666), 0);
+  const int reader = open((folder_ / "pipe.json").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  std::vector<std::string> through_pipe = niah;
+  through_pipe.emplace_back("pipe.json");
+  EXPECT_EQ(command(through_pipe).exit_code, 0);
+  std::string text(1 << 16, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(reader, text.data(), text.size()))));
+  close(reader);
+  EXPECT_THAT(text, HasSubstr("\"cells\""));
+  EXPECT_TRUE(fs::is_fifo(folder_ / "pipe.json")) << "a file took the place of the pipe";
+
+  fs::create_symlink("/proc/self/fd/1", folder_ / "out.json");  // what /dev/stdout is
   std::vector<std::string> out = niah;
-  out.emplace_back("/dev/stdout");
+  out.emplace_back("out.json");
   const CommandResult piped = run_command_with({}, folder_.path(), out);
   EXPECT_EQ(piped.exit_code, 0) << piped.err;
   EXPECT_THAT(piped.out, HasSubstr("\"cells\""));
-  EXPECT_TRUE(fs::is_symlink("/dev/stdout"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "out.json"));
+  const CommandResult full = run_command_with({.out = Stream::full}, folder_.path(), out);
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_THAT(full.err, HasSubstr("cannot write out.json: No space left on device"));
+}
+
+TEST(OutputRows, NothingButOutputWritesToStandardStreams) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(FB_SOURCE_DIR "/apps")) {
+    if (entry.path().filename() == "output.cpp") continue;
+    const std::string source = read_file(entry.path().string()).value();
+    for (const char* word :
+         {"fmt::print(", "std::cout", "std::cerr", "printf(", "fputs(", "fwrite("})
+      EXPECT_EQ(source.find(word), std::string::npos)
+          << entry.path() << " has " << word << "; print_output() of apps/output.h was expected";
+  }
 }
 
 TEST_F(UnwritableOutput, OfALinkIsWrittenWhereItLeads) {

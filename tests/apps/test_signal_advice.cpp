@@ -81,6 +81,19 @@ TEST_F(SignalAdvice, AfterASaveGoesOnWithTheRun) {
   expect_completes(command);
 }
 
+// With an empty cache the first save is over long before the step is compiled.
+TEST_F(SignalAdvice, WhileTheStepIsCompiledGoesOnWithTheRun) {
+  const std::string shared = std::getenv("FULLBORE_CACHE");
+  setenv("FULLBORE_CACHE", (folder_ / "cache").c_str(), 1);
+  const CommandResult result =
+      stopped([&](pid_t) { return fs::exists(folder_ / "it's a run/checkpoints/last"); });
+  setenv("FULLBORE_CACHE", shared.c_str(), 1);
+  ASSERT_EQ(result.exit_code, 75) << result.err;
+  const std::string command = command_after(result.err, "nothing new to save; go on with: ");
+  EXPECT_EQ(command, FB_BINARY " train 'it'\\''s a run' --resume") << result.err;
+  expect_completes(command);
+}
+
 TEST_F(SignalAdvice, OfARunThatIsResumedKeepsTheSettingsGiven) {
   ASSERT_EQ(train({"run.dir=it's a run", "train.steps=2"}).exit_code, 0);
   const CommandResult result =

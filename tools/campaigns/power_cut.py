@@ -1,11 +1,11 @@
 """Power cuts below the system calls: a FUSE file system drops what was not synced.
 
-Four workloads run on tests/power_cut's disk, which remembers every operation: the library's writers (saving, the
+Five workloads run on tests/power_cut's disk, which remembers every operation: the library's writers (saving, the
 links, rotation, appending to metrics.jsonl, replacing a file), the conversion of a text to tokens, that of spectra to
-a cache, and a whole `fullbore train`. For each cut the disk takes a state that a power cut behind one of the
-operations may leave: unsynced sectors, sizes and names there or not, each by itself. Then everything that was promised
-before the cut must be there and verify, the next start leaves no temporary file, and a run that is resumed ends with
-the bits of one never disturbed.
+a cache, a whole `fullbore train`, and the start of one that was cut before. For each cut the disk takes a state that
+a power cut behind one of the operations may leave: unsynced sectors, sizes and names there or not, each by itself.
+Then everything that was promised before the cut must be there and verify, the next start leaves no temporary file,
+and a run that is resumed ends with the bits of one never disturbed.
 
 settings: cuts=N (1000)
 """
@@ -28,7 +28,7 @@ log: {interval: 1}
 SPECTRA = "".join(
     f"BEGIN IONS\nTITLE={n}\nPEPMASS=257.6290\nCHARGE=2+\nSEQ=PEPTA\n"
     + "".join(f"{80 + 3.1 * i + n:.3f} {1 + i % 7}\n" for i in range(40)) + "END IONS\n" for n in range(40))
-SHARES = {"store": 0.7, "tokens": 0.1, "spectra": 0.1, "train": 0.1}
+SHARES = {"store": 0.6, "tokens": 0.1, "spectra": 0.1, "train": 0.1, "restart": 0.1}
 
 
 class Disk:
@@ -95,6 +95,8 @@ class Campaign:
         """Records the workload once, then cuts it at random places."""
         folder = self.disk.folder / name
         folder.mkdir()
+        if prepare := getattr(self, f"prepare_{name}", None):
+            prepare(folder)
         self.disk.order("begin")
         getattr(self, f"live_{name}")(folder)
         self.disk.order("mark done")
@@ -200,6 +202,20 @@ class Campaign:
         if (folder / "run/checkpoints/last/weights.safetensors").read_bytes() != self.weights:
             return "other weights"
         return self.leftover(folder)
+
+    # A run that was cut starts again, and is cut once more.
+    def prepare_restart(self, folder):
+        self.disk.order("begin")
+        self.live_train(folder)
+        operations = int(self.disk.report().splitlines()[0].split()[1])
+        self.disk.order(f"cut {self.random.randrange(operations // 3, operations)} {self.random.getrandbits(32)}")
+
+    def live_restart(self, folder):
+        done = self.train(folder, "--resume")
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout)
+
+    check_restart = check_train
 
 
 def run(context):
