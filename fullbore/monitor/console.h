@@ -37,7 +37,7 @@ class Console {
   /// Takes the live line away.
   void clear();
   /// Why the first line that could not be written was lost, "Broken pipe"; "" if none was. Writing goes on,
-  /// and whoever owns the run decides what a lost line means. SIGPIPE is the caller's to ignore.
+  /// and whoever owns the run decides what a lost line means.
   const std::string& failure() const { return failure_; }
 
  private:

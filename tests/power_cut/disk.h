@@ -56,6 +56,9 @@ class Disk {
   void mark(const std::string& text);
   uint64_t next_number() { return ++numbers_; }
 
+  /// A careless disk says that it has synced and has not: whoever tests with it must see losses.
+  void set_careless(bool careless) { careless_ = careless; }
+
   /// What is there now is on the disk for certain; recording begins.
   void begin();
   /// Recording ends.
@@ -73,6 +76,7 @@ class Disk {
   NodePtr base_;  ///< a copy from begin()
   std::vector<Operation> journal_;
   bool recording_ = false;
+  bool careless_ = false;
   uint64_t ids_ = 0;
   uint64_t numbers_ = 0;
 };

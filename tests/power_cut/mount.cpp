@@ -2,6 +2,7 @@
 // Orders are written to FOLDER/.power, a line each, and its contents tell what is there:
 //   begin         all that is there is safe; from now on operations are remembered
 //   end           and no more
+//   careless      fsync does nothing from now on; careful: it does again
 //   mark TEXT     remember that TEXT was promised
 //   cut N SEED    the power goes behind the first N operations
 #define FUSE_USE_VERSION 31
@@ -35,6 +36,7 @@ void obey(std::istringstream orders) {
     words >> order;
     if (order == "begin") disk.begin();
     if (order == "end") disk.end();
+    if (order == "careless" || order == "careful") disk.set_careless(order == "careless");
     if (order == "mark") disk.mark(line.substr(std::min<size_t>(5, line.size())));
     size_t count = 0;
     uint64_t seed = 0;

@@ -109,6 +109,38 @@ TEST(ConfigFile, ParameterGroupsAreMapsOrTexts) {
   EXPECT_EQ(parse_config("", "x", overrides).optim.groups, expected);
 }
 
+TEST(ConfigFile, ListsOfMapsAreReadOnTheCommandLine) {
+  const auto groups = [](const std::string& text) {
+    const std::vector<std::string> overrides = {"optim.groups=" + text};
+    return parse_config("", "x", overrides).optim.groups;
+  };
+  const std::vector<std::string> expected = {"match=*.bias weight_decay=0", "match=head.*"};
+  EXPECT_EQ(groups("[{match: *.bias, weight_decay: 0}, {match: head.*}]"), expected);
+  EXPECT_EQ(groups("[{match: \"*.bias\",weight_decay: 0},{'match': head.*}]"), expected);
+  EXPECT_EQ(groups("[ match=*.bias weight_decay=0 , \"match=head.*\" ]"), expected);
+  EXPECT_TRUE(groups("[]").empty());
+  const std::vector<std::string> modules = {"engine.fp32_modules=[\"layers.0.*\", 'a,b', it's]"};
+  EXPECT_THAT(parse_config("", "x", modules).engine.fp32_modules,
+              ElementsAre("layers.0.*", "a,b", "it's"));
+
+  const auto refused = [&](const std::string& text) -> std::string {
+    try {
+      (void)groups(text);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refused("[{match: a, weight_decay: 0]"),
+              HasSubstr("command line: optim.groups: '{match: a, weight_decay: 0' misses its "
+                        "closing '}'"));
+  EXPECT_THAT(refused("[\"match=a]"), HasSubstr("misses its closing quote"));
+  EXPECT_THAT(refused("[{match a}]"), HasSubstr("'match a' in '{match a}': 'key: value'"));
+  EXPECT_THAT(refused("[{match: a b}]"), HasSubstr("without blanks"));
+  EXPECT_THAT(refused("[{matc: a}]"), HasSubstr("Did you mean 'match'?"));
+  EXPECT_THAT(refused("{match: a}"), HasSubstr("a list"));
+}
+
 TEST(ConfigFile, TheFirstExampleOfTheManual) {
   EXPECT_EQ(refusal("run:\n  seed: 1\n\n\ntrain:\n  steps: 3\n  batchsize: 2\n"),
             "config: configs/x.yaml:7: unknown key 'train.batchsize'. Did you mean "
