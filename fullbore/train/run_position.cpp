@@ -31,7 +31,6 @@ RunRecord to_record(const RunPosition& position) {
                     {"evaluations_since_best", number(position.evaluations_since_best)},
                     {"skipped_steps", number(position.skipped_steps)},
                     {"skipped_in_row", number(position.skipped_in_row)}};
-  if (position.metric_lines >= 0) record.metrics["metric_lines"] = number(position.metric_lines);
   return record;
 }
 
@@ -53,10 +52,6 @@ RunPosition to_position(const RunRecord& record) {
   position.evaluations_since_best = count("evaluations_since_best", 0);
   position.skipped_steps = count("skipped_steps", 0);
   position.skipped_in_row = count("skipped_in_row", 0);
-  // At most a line for each step and each evaluation.
-  if (const double lines = metric("metric_lines", -1);
-      lines >= 0 && lines <= 2 * static_cast<double>(record.step) + 2)
-    position.metric_lines = static_cast<int64_t>(lines);
   position.train_loss = metric("train_loss", RunPosition::kUnknown);
   position.validation_loss = metric("validation_loss", RunPosition::kUnknown);
   position.best_validation_loss = metric("best_validation_loss", RunPosition::kUnknown);

@@ -14,6 +14,16 @@
 
 namespace fullbore {
 
+namespace {
+
+/// -1: it does not tell.
+int64_t metric_lines_of(const nlohmann::json& summary) {
+  const auto lines = summary.find("metric_lines");
+  return lines != summary.end() && lines->is_number_unsigned() ? lines->get<int64_t>() : -1;
+}
+
+}  // namespace
+
 RunReporter::RunReporter(const RunDirectory& run, Console& console, Clock::time_point start)
     : run_(run),
       console_(console),
@@ -34,7 +44,7 @@ void RunReporter::stand_at(const RunScale& scale, const RunPosition& restored) {
 
 void RunReporter::found_complete(const RunScale& scale, const RunPosition& restored) {
   const nlohmann::json json = check_summary_and_log();
-  check_metrics(restored, json);
+  check_metrics(json);
   if (json.contains("status") && json["status"] == "completed") return;
   stand_at(scale, restored);
   write_summary(summary("completed", ""));
@@ -63,7 +73,7 @@ nlohmann::json RunReporter::check_summary_and_log() {
   return json;
 }
 
-void RunReporter::check_metrics(const RunPosition& restored, const nlohmann::json& summary) {
+void RunReporter::check_metrics(const nlohmann::json& summary) {
   const Result<JsonLinesFile> metrics = read_json_lines(run_.metrics());
   if (!metrics.ok()) {
     log_->warn("{}", metrics.error());
@@ -71,10 +81,7 @@ void RunReporter::check_metrics(const RunPosition& restored, const nlohmann::jso
   }
   const JsonLinesFile& file = metrics.value();
   for (const std::string& problem : file.problems) log_->warn("{}", problem);
-  const auto lines = summary.find("metric_lines");
-  const int64_t written = lines != summary.end() && lines->is_number_unsigned()
-                              ? lines->get<int64_t>()
-                              : restored.metric_lines;
+  const int64_t written = metric_lines_of(summary);
   if (file.unchecked > 0)
     log_->info("{}: {} lines have no checksum: an older version wrote them", run_.metrics(),
                file.unchecked);
@@ -89,7 +96,7 @@ void RunReporter::started(std::string_view part) {
   parts_seconds_ = now;
 }
 
-void RunReporter::trim_metrics(const RunPosition& restored) {
+void RunReporter::trim_metrics(const RunPosition& restored, const nlohmann::json& summary) {
   const auto kept = [&](const nlohmann::ordered_json& record) {
     const auto kind = record.find("kind");
     const auto at = record.find("step");
@@ -103,9 +110,10 @@ void RunReporter::trim_metrics(const RunPosition& restored) {
   if (trimmed.unchecked > 0)
     log_->info("{}: {} lines have no checksum: an older version wrote them", run_.metrics(),
                trimmed.unchecked);
-  if (trimmed.kept < restored.metric_lines)
-    log_->warn("{}: {} of the {} lines that the checkpoint knows of are there", run_.metrics(),
-               trimmed.kept, restored.metric_lines);
+  // A summary knows of lines that a checkpoint does not: those behind it, which are dropped here.
+  if (const int64_t written = metric_lines_of(summary); trimmed.kept + trimmed.dropped < written)
+    log_->warn("{}: {} of the {} lines that were written are there", run_.metrics(),
+               trimmed.kept + trimmed.dropped, written);
   if (trimmed.dropped > 0)
     log_->info("dropped {} lines of metrics that the checkpoint does not know of", trimmed.dropped);
 }
@@ -113,8 +121,7 @@ void RunReporter::trim_metrics(const RunPosition& restored) {
 void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
                         const MetricSinkOptions& sinks) {
   stand_at(scale, restored);
-  check_summary_and_log();
-  trim_metrics(restored);
+  trim_metrics(restored, check_summary_and_log());
   metrics_.emplace(JsonLines::open(run_.metrics()).take_or_throw());
   sinks_.open(sinks, run_.tensorboard(), run_.path(), restored.step).take_or_throw();
   if (sinks_.port() > 0)
@@ -242,7 +249,7 @@ RunReporter::~RunReporter() {
 }
 
 void RunReporter::write_summary(RunSummary summary) {
-  summary.metric_lines = metric_lines();
+  summary.metric_lines = metrics_ ? metrics_->lines() : found_lines_;
   log_->flush();
   FileStatus status;
   if (system_files().status(run_.log(), status) == 0 && status.is_file) {

@@ -70,7 +70,6 @@ class RunReporter {
 
   /// Metrics written so far reach the disk. From any thread.
   Status sync_metrics();
-  int64_t metric_lines() const { return metrics_ ? metrics_->lines() : found_lines_; }
   /// What saving has cost the loop, for the summary.
   void saved(int64_t saves, double stall_seconds);
 
@@ -84,8 +83,8 @@ class RunReporter {
   void update_rates();
   double seconds_left() const;
   void write_metrics(const nlohmann::ordered_json& record);
-  void trim_metrics(const RunPosition& restored);
-  void check_metrics(const RunPosition& restored, const nlohmann::json& summary);
+  void trim_metrics(const RunPosition& restored, const nlohmann::json& summary);
+  void check_metrics(const nlohmann::json& summary);
   /// The summary there is; an empty object where there is none, or it is damaged, which is told.
   nlohmann::json check_summary_and_log();
   void write_summary(RunSummary summary);

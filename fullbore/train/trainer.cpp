@@ -266,7 +266,6 @@ class Trainer {
   }
 
   void save(bool best) {
-    position_.metric_lines = reporter_.metric_lines();
     RunRecord record = to_record(position_);
     record.seed = options_.seed;
     record.identity = job_.identity;

@@ -120,7 +120,7 @@ TEST_F(DamagedText, AResumedRunKeepsSoundMetricsAndACopyOfTheDamagedFile) {
   const CommandResult resumed = command({"train", "run", "--resume"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(all(resumed), HasSubstr("run/metrics.jsonl:2: its checksum is not"));
-  EXPECT_THAT(all(resumed), HasSubstr("lines that the checkpoint knows of are there"));
+  EXPECT_THAT(all(resumed), HasSubstr("lines that were written are there"));
   EXPECT_EQ(read("run/metrics.jsonl.damaged-1"), damaged);
   EXPECT_EQ(command({"metrics", "run"}).exit_code, 0) << "it is whole again";
   EXPECT_EQ(metrics("run").size(), before.size() - 1) << "all but the damaged line";
