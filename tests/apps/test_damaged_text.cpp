@@ -94,7 +94,7 @@ TEST_F(DamagedText, LinesOfMetricsAreToldAndTheOthersPrinted) {
   folder_.put("run/metrics.jsonl", changed("run/metrics.jsonl", "\"step\":4,", "\"step\":3,"));
   CommandResult result = command({"metrics", "run"});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("run/metrics.jsonl:2: its checksum is not"));
+  EXPECT_THAT(result.err, HasSubstr("run/metrics.jsonl:3: its checksum is not"));
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), lines - 1);
   EXPECT_EQ(command({"record", "run"}).exit_code, 3);
 
@@ -119,7 +119,7 @@ TEST_F(DamagedText, AResumedRunKeepsSoundMetricsAndACopyOfTheDamagedFile) {
   folder_.put("run/metrics.jsonl", damaged);
   const CommandResult resumed = command({"train", "run", "--resume"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_THAT(all(resumed), HasSubstr("run/metrics.jsonl:2: its checksum is not"));
+  EXPECT_THAT(all(resumed), HasSubstr("run/metrics.jsonl:3: its checksum is not"));
   EXPECT_THAT(all(resumed), HasSubstr("lines that were written are there"));
   EXPECT_EQ(read("run/metrics.jsonl.damaged-1"), damaged);
   EXPECT_EQ(command({"metrics", "run"}).exit_code, 0) << "it is whole again";
