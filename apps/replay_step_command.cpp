@@ -69,7 +69,8 @@ ExitCode run_replay(const ReplayArguments& arguments) {
       });
   console.clear();
   if (parting.empty()) {
-    print_output("agreement  backend and interpreter agree on every node\n");
+    print_output("agreement  backend and interpreter agree on every node: {}\n",
+                 origin.empty() ? "this step is finite" : "the numbers are the model's own");
     return ExitCode::kOk;
   }
   print_output("parting    {}\n", parting);

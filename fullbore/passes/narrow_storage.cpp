@@ -167,8 +167,13 @@ class Narrowing {
     }
     std::vector<Tensor> results = node.op->name == "fused" ? inline_graph(body, *node.body, inputs)
                                                            : body.emit_like(node, inputs);
-    for (size_t i = 0; i < results.size(); ++i)
-      if (narrow_[place(node.outputs[i])]) results[i] = narrowed(results[i], target_.precision);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!narrow_[place(node.outputs[i])]) continue;
+      // In the name of the member that makes it, not of the kernel's first.
+      const Node* const maker = body.graph().producer_node(results[i].value());
+      const Origin of_maker(body, maker ? *maker : node);
+      results[i] = narrowed(results[i], target_.precision);
+    }
     return results;
   }
 

@@ -31,6 +31,9 @@ Graph with_all_values(const Graph& graph);
 /// a few times further from the exact one than the perturbed ones are (Parker 1997, "Monte Carlo
 /// arithmetic").
 ///
+/// Numbers that are finite in the reference alone for want of a dtype's limits are none: it overflows where the dtype
+/// does, and where both are not finite they agree.
+///
 /// Passes are those of `options`. `progress`, if set, is told the number of nodes done, of all.
 /// Returns "" or the first node where they part: element, values, bound, node.
 std::string first_difference(const Graph& graph, std::span<const Literal> inputs, Team& team,

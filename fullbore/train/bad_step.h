@@ -46,12 +46,15 @@ struct LoadedStep {
 /// DataError names what is missing, damaged, or does not fit the graph.
 LoadedStep load_bad_step(const std::string& path);
 
-/// Runs the graph on the backend with a probe behind every value, one sum each, so that memory stays
-/// that of a step, and describes the first input or node that was not finite: a value of the batch
-/// or of State; else the first node that made NaN out of operands without, or an infinity out of
-/// finite operands. Infinities that are constants (masks) are nobody's fault. Nodes are those of the
-/// graph with composites expanded and nothing fused, each with its module and line of model code.
-/// Of a loop only the loop itself is named. "" if everything is finite. State is not changed.
+/// Finds the first operation that made a number that is not finite. Runs the graph that `options` lead to, its fused
+/// kernels apart into their members, with a probe behind every value, one number each and within loops one for each
+/// iteration, so that memory stays near that of a step. From a loss or gradient norm that is not finite (or, if both
+/// are, from any result) it goes back along values that are not, through loops, to the nodes that made NaN out of
+/// operands without, or an infinity out of finite operands; to a value of the batch or of State that was not finite
+/// before the step; and names the one that comes first: op, module, line of model code, backward pass or not,
+/// microbatch, iteration of each loop. Infinities that are constants (masks), and those that no bad result follows
+/// from, are nobody's fault. Where the members apart are finite and their kernel is not, it names the kernel.
+/// "" if everything is finite. State is not changed.
 std::string first_non_finite(const Graph& graph, State& state, std::span<const void* const> batch,
                              Team& team, const CompileOptions& options);
 

@@ -170,6 +170,10 @@ Tensor contribution(const Loss& part, const std::vector<Tensor>& counts, Tensor 
 
 }  // namespace
 
+bool is_over_microbatches(const Node& loop) {
+  return loop.location.starts_with("train/batch_parts.cpp:");
+}
+
 Loss checked_loss(Loss loss) {
   if (loss.mean.rank() != 0 || !is_floating(loss.mean.dtype()))
     throw UsageError(fmt::format("a step's loss must be a floating scalar, this is {}",

@@ -26,6 +26,9 @@ OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
                                   const std::vector<BatchField>& fields, const BatchParts& parts,
                                   const OptimizerOptions& options, Loss& whole);
 
+/// Is the loop one of those that this writes around the microbatches of a step? Known by its location, which passes keep.
+bool is_over_microbatches(const Node& loop);
+
 /// Checks what a LossFunction has returned; UsageError.
 Loss checked_loss(Loss loss);
 
