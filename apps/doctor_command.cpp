@@ -12,6 +12,7 @@
 #include "apps/output.h"
 #include "apps/version.h"
 #include "fullbore/backend/libraries.h"
+#include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
@@ -110,10 +111,8 @@ void find_what_is_missing(Diagnosis& d) {
     d.findings.emplace_back(
         "bf16 products go through tiles (AMX), which no test has run on: compare a run with "
         "engine.processor=avx512-bf16");
-  if (!d.machine.native_bf16)
-    d.findings.emplace_back(
-        "no bf16 instructions (AVX512-BF16, AMX): engine.precision=bf16 saves memory here, not "
-        "time");
+  if (const std::string_view note = bf16_note(this_processor()); !note.empty())
+    d.findings.emplace_back(note);
   if (d.machine.busy)
     d.findings.emplace_back(
         "other processes were using this machine: the memory peak is too low; measure again when "

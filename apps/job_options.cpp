@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/private_folder.h"
 #include "fullbore/base/processor.h"
@@ -103,6 +104,11 @@ std::string data_cache_folder(const Config& config, std::string_view what) {
 int worker_count(const Config& config) {
   return config.engine.threads > 0 ? static_cast<int>(config.engine.threads)
                                    : available_processors();
+}
+
+std::string_view precision_note(const Config& config) {
+  const bool concerned = config.engine.precision == "bf16" && config.engine.backend == "cpu";
+  return concerned ? bf16_note(this_processor()) : "";
 }
 
 BatchParts batch_parts(const Config& config) {

@@ -16,6 +16,8 @@ CompileOptions compile_options(const Config& config);
 TrainingOptions training_options(const Config& config);
 /// engine.threads, or all processors there are.
 int worker_count(const Config& config);
+/// What people are told of engine.precision on this processor; mostly "".
+std::string_view precision_note(const Config& config);
 /// engine.processor becomes that of the process. UsageError if the machine has no such instructions.
 void choose_processor(const Config& config);
 /// engine.cache and engine.cache_dir become those of the process.

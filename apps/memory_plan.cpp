@@ -7,6 +7,7 @@
 #include <future>
 #include <numeric>
 
+#include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/least_memory.h"
 #include "fullbore/train/shard_count.h"
@@ -16,8 +17,11 @@ namespace fullbore {
 namespace {
 
 // For comparing one plan with another; no figure is shown in seconds.
-constexpr MachinePeaks kSomeMachine = {
-    .fp32_flops = 200e9, .bf16_flops = 400e9, .bytes_per_second = 30e9};
+MachinePeaks some_machine() {
+  return {.fp32_flops = 200e9,
+          .bf16_flops = this_processor().bf16_products ? 400e9 : 200e9,
+          .bytes_per_second = 30e9};
+}
 
 int64_t batch_elements(const std::vector<BatchField>& shape) {
   return shape.front().type.shape.elements();
@@ -47,7 +51,7 @@ PlannedRun planned_run(const Config& config, const Workload& workload) {
   PlannedRun run;
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
-  run.seconds = roofline_seconds(step, kSomeMachine);
+  run.seconds = roofline_seconds(step, some_machine());
   if (evaluation.valid()) {
     const Plan held_out = evaluation.get();
     run.bytes = shared_peak_bytes(std::array{&step, &held_out});
@@ -62,8 +66,7 @@ namespace {
 
 int64_t shards_for(const Config& config, const Workload& workload) {
   if (config.optim.noise_scale) return 1;
-  return shard_count(workload.loss(config), workload.shapes(config), config.engine.accumulate,
-                     worker_count(config));
+  return shard_count(workload.loss(config), workload.shapes(config), config.engine.accumulate);
 }
 
 }  // namespace

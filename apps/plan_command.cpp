@@ -161,6 +161,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
     print_output("{}\n", json.dump(2));
   } else {
     for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);
+    if (const std::string_view note = precision_note(config); !note.empty())
+      print_output("{}\n", note);
     print_text(config, workload.unit, parameters, machine, plans, step_report, evaluation_report);
   }
   return ExitCode::kOk;

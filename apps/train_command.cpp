@@ -142,6 +142,8 @@ ExitCode run_train(const TrainArguments& arguments) {
   console.line(workload.about(config));
   for (const std::string& decision : fitted.decisions)
     console.line(fmt::format("memory   {}", decision));
+  if (const std::string_view note = precision_note(config); !note.empty())
+    console.line(fmt::format("note     {}", note));
   if (fitted.settled) {
     for (const std::string& note : fitted.settled->notes)
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);

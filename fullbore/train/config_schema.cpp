@@ -238,8 +238,7 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(engine, shards),
        {1, 1024},
        {},
-       "equal parts that go side by side, each by a crew of workers; auto: one per worker if it "
-       "pays",
+       "equal microbatches side by side, each by a group of threads; auto: 4, 2 or 1 by the job",
        false,
        true},
       {FB_KEY(engine, loss_scale),

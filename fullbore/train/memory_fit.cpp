@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "fullbore/base/bf16_note.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/process.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr double kShareOfMemory = 0.9;
 constexpr int64_t kLargestBatch = 65536;
 constexpr size_t kMostRemedies = 3;
+constexpr const char* kLowPrecision = "engine.precision=bf16";
 
 std::string gigabytes(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
@@ -171,9 +173,13 @@ class Fitting {
     const auto per_sequence = [](const PlannedRun& run, int64_t batch) {
       return run.seconds / static_cast<double>(std::max<int64_t>(1, batch));
     };
-    for (Remedy& remedy : remedies)
+    for (Remedy& remedy : remedies) {
       remedy.cost = per_sequence(remedy.run, batches_[remedy.setting]) /
                     per_sequence(asked, config.train.batch_size);
+      // The bytes that it saves are not what widened products wait for.
+      if (remedy.setting == kLowPrecision && !bf16_note(this_processor()).empty())
+        remedy.cost = std::max(remedy.cost, 1.0);
+    }
     std::stable_sort(remedies.begin(), remedies.end(),
                      [](const Remedy& a, const Remedy& b) { return a.cost < b.cost; });
     std::string text = fmt::format("memory: {} (engine.memory_budget).", too_large(asked));
@@ -217,7 +223,7 @@ class Fitting {
     changed = config;
     if (config.engine.precision == "fp32") {
       changed.engine.precision = "bf16";
-      offer("engine.precision=bf16", changed, plan_(changed));
+      offer(kLowPrecision, changed, plan_(changed));
     }
     changed = config;
     const int64_t unit = batch_unit(config);

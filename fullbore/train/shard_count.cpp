@@ -13,6 +13,9 @@ namespace {
 // than shards gain. (GPT-2 124M at 1024 tokens a shard: 2 % slower than whole; 10.7 M parameters at 8192: 3 % faster;
 // 0.1 to 3.6 M at 128 to 2048: 3 to 58 %.)
 constexpr double kFewestFlops = 200, kFewestFarFlops = 4000;
+// Four shards write twice as many gradients as two: on two workers that costs 4 % at 190 tokens a shard and 3 % at 510, and
+// nothing on one (bench/results/2026-11-24-shards-by-job.txt). Four workers need four shards, so they are made where each is large.
+constexpr double kManyShards = 5;
 constexpr double kNearBytes = 32 << 20;
 
 // What the first axes of all fields have in common; 0: they are not the batch.
@@ -45,35 +48,44 @@ bool depends_on_parameters(const Graph& graph, Value value) {
   return false;
 }
 
-bool pays(const LossFunction& loss, const std::vector<BatchField>& fields, int64_t parts) {
+/// What the loss does in its forward pass with each of its parameters, in flops; less than 0: it cannot be cut.
+struct Work {
+  double flops = -1;
+  bool is_near = true;  ///< are gradients small enough for caches?
+};
+
+Work work_of(const LossFunction& loss, const std::vector<BatchField>& fields) {
   Trace trace("rehearsal", true);
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(trace.batch(field.name, field.type));
   const Loss found = loss(trace, batch);
-  if (trace.has_outputs() || !found.carried.empty()) return false;
+  if (trace.has_outputs() || !found.carried.empty()) return {};
   const Graph& graph = trace.builder().graph();
   for (const LossTerm& term : found.terms)
-    if (depends_on_parameters(graph, term.weight.value())) return false;
+    if (depends_on_parameters(graph, term.weight.value())) return {};
   double parameters = 0;
   for (const Graph::Input& input : graph.inputs())
     if (input.role == Role::parameter)
       parameters += static_cast<double>(graph.type(input.value).elements());
-  const double fewest = 4 * parameters <= kNearBytes ? kFewestFlops : kFewestFarFlops;
-  return graph_cost(graph).flops >= fewest * parameters * static_cast<double>(parts);
+  return {graph_cost(graph).flops / std::max(1.0, parameters), 4 * parameters <= kNearBytes};
 }
 
 }  // namespace
 
 int64_t shard_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
-                    int64_t accumulate, int workers) {
+                    int64_t accumulate) {
   const int64_t rows = rows_of(shapes);
-  if (rows % accumulate != 0) return 1;
-  const int64_t shards = std::gcd(rows / accumulate, int64_t{workers});
-  if (rows == 0 || shards < 2) return 1;
+  if (rows == 0 || rows % accumulate != 0 || rows / accumulate % 2 != 0) return 1;
   const std::vector<BatchField>& largest = *std::ranges::max_element(
       shapes, {},
       [](const std::vector<BatchField>& shape) { return shape.front().type.shape.elements(); });
-  return pays(loss, largest, accumulate * shards) ? shards : 1;
+  const Work work = work_of(loss, largest);
+  const double fewest = work.is_near ? kFewestFlops : kFewestFarFlops;
+  const auto of_shard = [&](int64_t shards) {
+    return work.flops / static_cast<double>(accumulate * shards);
+  };
+  if (rows / accumulate % 4 == 0 && of_shard(4) >= kManyShards * fewest) return 4;
+  return of_shard(2) >= fewest ? 2 : 1;
 }
 
 }  // namespace fullbore

@@ -6,16 +6,17 @@
 
 namespace fullbore {
 
-/// How many shards a step's batch should be cut into for so many workers (batch_parts.h): as many as divide the
-/// workers and the rows of every shape of batch, or of the parts of it that go one after another; 1 where
+/// How many shards a step's batch is cut into where nobody says (batch_parts.h). It follows from the job alone, the model
+/// and its batch, never from the workers: the same job has the same bits on any number of them. Four, or two, or one:
+/// as many as divide the rows of every shape of batch, or of the parts of it that go one after another, and each of which
+/// does enough with the parameters for one batch. For each shard has gradients of its own, whose bytes would else be a
+/// good part of all that the step moves. One where
 ///
 /// - the batch cannot be cut, for some field's first axis is another, or the model keeps State of its own;
-/// - the terms of the loss are counted by predictions, so that parts would be run forwards twice;
-/// - the model does little with its parameters for one batch: each shard has gradients of its own, whose bytes would
-///   be a good part of all that the step moves.
+/// - the terms of the loss are counted by predictions, so that parts would be run forwards twice.
 ///
 /// `shapes`: of all batches, first axes first. Traces the loss once.
 int64_t shard_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
-                    int64_t accumulate, int workers);
+                    int64_t accumulate);
 
 }  // namespace fullbore

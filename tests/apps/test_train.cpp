@@ -98,6 +98,20 @@ TEST_F(JobTest, LowPrecisionsLearnAlike) {
   EXPECT_NEAR(losses[2], losses[0], 0.1 * losses[0]) << "it made fewer steps";
 }
 
+TEST_F(JobTest, SaysWhereBf16IsNoFaster) {
+  const std::string words = "engine.precision=bf16 is no faster than fp32 here, and saves memory";
+  const auto told = [&](const std::string& precision) {
+    const CommandResult result =
+        train({"engine.processor=x86-64-v2", "engine.precision=" + precision, "train.steps=1"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.err;
+  };
+  const std::string of_bf16 = told("bf16");
+  EXPECT_THAT(of_bf16, HasSubstr(words));
+  EXPECT_EQ(of_bf16.find(words), of_bf16.rfind(words)) << "more than once";
+  EXPECT_THAT(told("fp32"), Not(HasSubstr(words)));
+}
+
 TEST_F(JobTest, ASecondStartFindsPlansAndKernelsUnlessToldOtherwise) {
   const auto losses = [&](const std::string& run) {
     std::vector<nlohmann::json> lines;

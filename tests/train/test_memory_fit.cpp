@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/monitor/process.h"
 
 namespace fullbore {
@@ -209,13 +210,22 @@ TEST(FitMemory, DegradesInTheOrderGiven) {
 TEST(FitMemory, RefusesWithTheCheapestRemedies) {
   const std::string text = refusal(config_of("300MiB", 18));
   EXPECT_NE(text.find("would take 380.0 MiB, 300.0 MiB are allowed"), std::string::npos) << text;
-  const size_t precision = text.find("engine.precision=bf16");
-  const size_t saves = text.find("train.background_saves=false");
-  const size_t batch = text.find("train.batch_size=9");
-  EXPECT_LT(precision, saves) << text;  // cheapest first
-  EXPECT_LT(saves, batch) << text;
-  EXPECT_NE(text.find("-40 % time per sequence"), std::string::npos) << text;
+  EXPECT_NE(text.find("engine.precision=bf16"), std::string::npos) << text;
+  EXPECT_LT(text.find("train.background_saves=false"), text.find("train.batch_size=9")) << text;
   EXPECT_EQ(text.find("engine.recompute"), std::string::npos) << text;  // the fourth
+}
+
+TEST(FitMemory, OffersBf16AsFasterOnlyWhereItIs) {
+  const auto offered = [] {
+    const std::string text = refusal(config_of("300MiB", 18));
+    const size_t line = text.find("engine.precision=bf16");
+    return text.substr(line, text.find('\n', line) - line);
+  };
+  limit_processor("x86-64-v2", "test");
+  EXPECT_NE(offered().find("+0 % time per sequence"), std::string::npos) << offered();
+  limit_processor("auto", "test");
+  const char* const expected = this_processor().bf16_products ? "-40 %" : "+0 %";
+  EXPECT_NE(offered().find(expected), std::string::npos) << offered();
 }
 
 TEST(FitMemory, RefusesWhatNothingMakesFit) {

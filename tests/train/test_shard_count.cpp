@@ -20,28 +20,27 @@ Loss squared_error(Trace& trace, std::span<const Tensor> batch) {
   return reduce_mean(error * error, {0});
 }
 
-int64_t count(const LossFunction& loss, const std::vector<BatchField>& fields, int64_t parts,
-              int workers) {
-  return shard_count(loss, {fields}, parts, workers);
+int64_t count(const LossFunction& loss, const std::vector<BatchField>& fields, int64_t parts) {
+  return shard_count(loss, {fields}, parts);
 }
 
-TEST(ShardCount, IsOneForEachWorkerIfTheRowsGoRound) {
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 1), 1);
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 2), 2);
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 8), 8);
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 36), 12) << "what divides both";
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 1, 7), 1);
-  EXPECT_EQ(count(squared_error, fields_of(kRows + 1), 1, 2), 1);
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 3, 16), 16) << "of 1600 rows each";
-  EXPECT_EQ(count(squared_error, fields_of(kRows), 7, 2), 1) << "is refused elsewhere";
+TEST(ShardCount, IsFourOrTwoIfTheRowsGoRound) {
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 1), 4);
+  EXPECT_EQ(count(squared_error, fields_of(kRows + 2), 1), 2);
+  EXPECT_EQ(count(squared_error, fields_of(kRows + 1), 1), 1);
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 2), 4) << "of 600 rows each";
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 800), 1) << "of 6 rows, too few";
+  EXPECT_EQ(count(squared_error, fields_of(kRows), 7), 1) << "is refused elsewhere";
   // Every shape of batch must be cut alike.
-  EXPECT_EQ(shard_count(squared_error, {fields_of(kRows), fields_of(1100)}, 1, 8), 4);
+  EXPECT_EQ(shard_count(squared_error, {fields_of(kRows), fields_of(1102)}, 1), 2);
 }
 
 TEST(ShardCount, LooksAtWhatAShardDoesWithTheParameters) {
-  EXPECT_EQ(count(squared_error, fields_of(400), 1, 2), 2);
-  EXPECT_EQ(count(squared_error, fields_of(100), 1, 2), 1) << "50 rows of two flops each";
-  EXPECT_EQ(count(squared_error, fields_of(400), 4, 2), 1) << "in parts, too";
+  EXPECT_EQ(count(squared_error, fields_of(2400), 1), 4);
+  EXPECT_EQ(count(squared_error, fields_of(1200), 1), 2) << "300 rows of two flops each";
+  EXPECT_EQ(count(squared_error, fields_of(400), 1), 2);
+  EXPECT_EQ(count(squared_error, fields_of(100), 1), 1) << "50 rows of two flops each";
+  EXPECT_EQ(count(squared_error, fields_of(400), 4), 1) << "in parts, too";
 }
 
 // Their gradients go through memory.
@@ -50,23 +49,23 @@ TEST(ShardCount, AsksForMoreOfLargeModels) {
     const Tensor table = trace.parameter("table", {kWidth, 2 << 20}, Initializer::zeros());
     return reduce_mean(matmul(batch[0], table), {0, 1});
   };
-  EXPECT_EQ(count(large, fields_of(1 << 11), 1, 2), 1);
-  EXPECT_EQ(count(large, fields_of(1 << 12), 1, 2), 2);
+  EXPECT_EQ(count(large, fields_of(1 << 11), 1), 1);
+  EXPECT_EQ(count(large, fields_of(1 << 12), 1), 2);
 }
 
 TEST(ShardCount, IsOneWhereABatchCannotBeCut) {
   std::vector<BatchField> fields = fields_of(kRows);
   fields.push_back({"temperature", {DType::f32, {}}});
-  EXPECT_EQ(count(squared_error, fields, 1, 2), 2) << "a number is every part's";
+  EXPECT_EQ(count(squared_error, fields, 1), 4) << "a number is every part's";
   fields.back() = {"names", {DType::f32, {3}}};
-  EXPECT_EQ(count(squared_error, fields, 1, 2), 1);
+  EXPECT_EQ(count(squared_error, fields, 1), 1);
   const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
     Loss loss = squared_error(trace, batch);
     loss.carried = {{sum, sum + loss.mean}};
     return loss;
   };
-  EXPECT_EQ(count(stream, fields_of(kRows), 1, 2), 1);
+  EXPECT_EQ(count(stream, fields_of(kRows), 1), 1);
 }
 
 TEST(ShardCount, IsOneWherePredictionsAreCounted) {
@@ -79,8 +78,8 @@ TEST(ShardCount, IsOneWherePredictionsAreCounted) {
       return loss;
     };
   };
-  EXPECT_EQ(count(counted(false), fields_of(kRows), 1, 2), 2);
-  EXPECT_EQ(count(counted(true), fields_of(kRows), 1, 2), 1);
+  EXPECT_EQ(count(counted(false), fields_of(kRows), 1), 4);
+  EXPECT_EQ(count(counted(true), fields_of(kRows), 1), 1);
 }
 
 }  // namespace

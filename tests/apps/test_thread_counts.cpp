@@ -1,0 +1,93 @@
+// The same seed gives the same run on any number of threads.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "fullbore/base/files.h"
+#include "fullbore/train/config.h"
+#include "tests/apps/job.h"
+
+namespace fullbore {
+namespace {
+
+/// A short training in folder `run`, of the text of JobTest where the model reads text.
+class ThreadCountTest : public JobTest {
+ protected:
+  struct Job {
+    std::string configuration;
+    std::vector<std::string> overrides;
+    int64_t microbatches;  ///< that it is to be cut into
+  };
+
+  void run(const Job& job, const std::string& name, int threads, int steps) {
+    std::vector<std::string> arguments = {"train",
+                                          job.configuration,
+                                          "run.dir=" + name,
+                                          fmt::format("engine.threads={}", threads),
+                                          fmt::format("train.steps={}", steps),
+                                          "train.eval_interval=0",
+                                          "train.sample_characters=0",
+                                          "optim.schedule=constant"};
+    if (job.configuration.find("peptide") != std::string::npos)
+      std::erase(arguments, "train.sample_characters=0");
+    else
+      arguments.emplace_back("data.path=text.txt");
+    arguments.insert(arguments.end(), job.overrides.begin(), job.overrides.end());
+    if (std::filesystem::exists(folder_ / name)) arguments.emplace_back("--resume");
+    const CommandResult result = command(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(load_config(folder_ / (name + "/config.resolved.yaml")).engine.shards,
+              job.microbatches);
+  }
+  /// Weights, and the state of the optimizer.
+  std::string last(const std::string& name) const {
+    std::string bytes;
+    for (const char* group : {"weights", "optimizer"})
+      bytes += read(name + "/checkpoints/last/" + group + ".safetensors");
+    return bytes;
+  }
+
+  void expect_same_bits(const Job& job, int steps) {
+    run(job, "one", 1, steps);
+    for (const int threads : {2, 3, 4}) {
+      const std::string name = fmt::format("threads-{}", threads);
+      run(job, name, threads, steps);
+      EXPECT_TRUE(last("one") == last(name)) << job.configuration << ", threads " << threads;
+    }
+    run(job, "resumed", 1, steps / 2);
+    run(job, "resumed", 4, steps);
+    EXPECT_TRUE(last("one") == last("resumed")) << job.configuration << ", resumed";
+  }
+};
+
+std::string configuration(const char* name) {
+  return std::string(FB_SOURCE_DIR) + "/configs/" + name;
+}
+
+TEST_F(ThreadCountTest, ChangesNoBitOfAGpt) {
+  expect_same_bits({"job.yaml", {"train.batch_size=30", "model.context=16"}, 2}, 10);
+}
+
+TEST_F(ThreadCountTest, ChangesNoBitOfAGptInBf16) {
+  expect_same_bits(
+      {"job.yaml",
+       {"train.batch_size=128", "model.context=16", "engine.precision=bf16", "model.width=32"},
+       4},
+      4);
+}
+
+TEST_F(ThreadCountTest, ChangesNoBitOfAHybrid) {
+  expect_same_bits({configuration("hybrid-p2.yaml"),
+                    {"data.tokenizer=character", "train.batch_size=4", "model.context=64",
+                     "model.layers=1", "optim.groups=[]"},
+                    2},
+                   4);
+}
+
+TEST_F(ThreadCountTest, ChangesNoBitOfARecursion) {
+  expect_same_bits({configuration("peptide-cpu.yaml"), {"train.batch_size=8"}, 2}, 2);
+}
+
+}  // namespace
+}  // namespace fullbore
