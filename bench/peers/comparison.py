@@ -18,6 +18,16 @@ ROOT = HERE.parents[1]
 # numbers have 8 bits.
 TOLERANCE = {"fp32": 1e-4, "bf16": 1e-2}
 DROPOUT_TOLERANCE = 0.03  # masks are other ones on every side
+# What keeps each engine to a level of instructions, as their documentation has it: PyTorch's own kernels and those that
+# torch.compile makes, oneDNN, MKL, and XLA. The levels are those of engine.processor.
+PROCESSORS = {
+    "x86-64-v2": {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41",
+                  "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "XLA_FLAGS": "--xla_cpu_max_isa=SSE4_2"},
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+             "MKL_ENABLE_INSTRUCTIONS": "AVX2", "XLA_FLAGS": "--xla_cpu_max_isa=AVX2"},
+    "avx512": {"ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+               "MKL_ENABLE_INSTRUCTIONS": "AVX512", "XLA_FLAGS": "--xla_cpu_max_isa=AVX512"},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +51,7 @@ def arguments(job, document):
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--start-limit", type=float, default=1800)
     parser.add_argument("--passive", action="store_true")
+    parser.add_argument("--processor", choices=["auto", *PROCESSORS], default="auto")
     parser.add_argument("--binary", default=str(ROOT / "build/release/bin" / job.binary))
     parser.add_argument("--python")
     parser.add_argument("--output")
@@ -56,6 +67,8 @@ def arguments(job, document):
     for key, value in job.settings:
         if not any(word.startswith(key + "=") for word in options.job):
             options.job.append(f"{key}={value}")
+    if options.processor != "auto":
+        options.job.append(f"engine.processor={options.processor}")
     options.peers = [] if options.peers == "none" else options.peers.split(",")
     options.precisions = options.precisions.split(",")
     for given, known in ((options.peers, job.peers), (options.precisions, TOLERANCE)):
@@ -91,6 +104,7 @@ class Comparison:
         variables = {"FULLBORE_CACHE": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder)}
         if self.options.passive:
             variables["OMP_WAIT_POLICY"] = "passive"
+        variables.update(PROCESSORS.get(self.options.processor, {}))
         return {**os.environ, **variables}
 
     def start(self, name, command):

@@ -69,6 +69,7 @@ def result(measured, unavailable, options, what="gpt-step"):
             "machine": {**first.get("machine", {}), "system": platform.platform(), "processors": os.cpu_count(),
                         "load_average_at_end": os.getloadavg()},
             "job": first.get("job", {}), "parameters": first["parameters"], "passive_peers": options.passive,
+            "processor": options.processor,
             "rounds": options.rounds, "seconds_per_block": options.block_seconds,
             "warm_up_seconds": options.warm_up_seconds,
             "sides": [summary(side, ours) for side in measured],
@@ -146,7 +147,8 @@ def markdown(record):
 {record['parameters']} parameters, {work(job)}; settings: {settings}.
 {machine.get('processor', 'unknown processor')}, {machine['processors']} processors; measured peaks: {peaks}; load {machine['load_average_at_end'][0]:.1f}.
 {record['rounds']} interleaved rounds, blocks of about {record['seconds_per_block']:g} s, after {record['warm_up_seconds']:g} s of warm-up; \
-{'peers told not to spin; ' if record['passive_peers'] else ''}every side from the same parameters and first batch.
+{'peers told not to spin; ' if record['passive_peers'] else ''}\
+{f"every side kept to {record['processor']}; " if record['processor'] != 'auto' else ''}every side from the same parameters and first batch.
 
 {table(record)}
 

@@ -4,6 +4,7 @@ import itertools
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 import types
 import unittest
@@ -11,6 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench/peers"))
 sys.dont_write_bytecode = True
+import comparison  # noqa: E402
 import record  # noqa: E402
 import sides  # noqa: E402
 
@@ -70,7 +72,8 @@ class RecordTest(unittest.TestCase):
             side.blocks = [{**side.run(2), "round": i} for i in (1, 2, 3)]
             side.close()
         job = ["configs/gpt-x.yaml", "engine.threads=2", "data.path=/home/me/play.txt"]
-        options = types.SimpleNamespace(job=job, passive=False, rounds=3, block_seconds=1, warm_up_seconds=3)
+        options = types.SimpleNamespace(job=job, passive=False, rounds=3, block_seconds=1, warm_up_seconds=3,
+                                        processor="avx2")
         self.record = record.result([self.ours, self.peer], [("jax-fp32", "no module named jax")], options)
 
     def test_ratios_are_of_the_same_rounds(self):
@@ -81,7 +84,8 @@ class RecordTest(unittest.TestCase):
     def test_the_table_names_every_side(self):
         text = record.markdown(self.record)
         for part in ("| torch-eager-fp32 | 500.00 | 16 | 2.00 (2.00 to 2.00) | 0.8 | 0.2 | 5 |", "| fullbore-fp32 | 250.00",
-                     "not available: no module named jax", "at 0 % of the roofline", "2 GFLOP/s fp32"):
+                     "not available: no module named jax", "at 0 % of the roofline", "2 GFLOP/s fp32",
+                     "; every side kept to avx2; every side from"):
             self.assertIn(part, text)
         lines = [line for line in text.splitlines() if line.startswith("| ")]
         self.assertEqual(len({line.count(" |") for line in lines}), 1, "rows of one length")
@@ -101,6 +105,18 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(record.shown_word("/home/me/play.txt"), "play.txt")
         self.assertEqual(record.shown_word("data.path=texts/play.txt"), "data.path=texts/play.txt")
         self.assertEqual(self.record["settings"], ["engine.threads=2", "data.path=play.txt"])
+
+
+class EnvironmentTest(unittest.TestCase):
+    def test_peers_are_kept_to_the_level_of_ours(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            def variables(processor):
+                options = types.SimpleNamespace(passive=False, processor=processor)
+                return comparison.Comparison(None, options, pathlib.Path(scratch)).environment("a")
+            level = variables("avx2")
+            self.assertEqual([level[name] for name in ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "XLA_FLAGS")],
+                             ["avx2", "AVX2", "--xla_cpu_max_isa=AVX2"])
+            self.assertNotIn("ONEDNN_MAX_CPU_ISA", variables("auto"))
 
 
 class CommandLineTest(unittest.TestCase):
