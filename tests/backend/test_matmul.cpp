@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "fullbore/backend/cpu/matmul/onednn_matmul.h"
 #include "fullbore/backend/cpu/matmul/panel_matmul.h"
 #include "fullbore/backend/cpu/matmul/panel_tiling.h"
+#include "fullbore/backend/cpu/matmul/panel_unit.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -287,6 +289,47 @@ TEST(PanelTiling, IsLevelAndSharesSmallProducts) {
     }
     EXPECT_EQ(tiling.columns.size % 64, 0);
     EXPECT_EQ(tiling.packed_depth % tiling.depth, 0);
+  }
+}
+
+// Rows of a are read again for each tile of columns: narrow panels make no narrow tiles.
+TEST(PanelTiling, IsAsWideOfNarrowPanels) {
+  const auto columns = [](const cpu::Contraction& c, int64_t panel, bool copied_rows) {
+    return cpu::panel_tiling({.contraction = c,
+                              .depth = c.k,
+                              .panel = panel,
+                              .copied_columns = c.transpose_a,
+                              .copied_rows = copied_rows,
+                              .direct = true})
+        .columns.size;
+  };
+  const cpu::Contraction product{.m = 768, .n = 512, .k = 128, .workers = 1};
+  const cpu::Contraction gradient{.m = 128, .n = 512, .k = 768, .transpose_a = true, .workers = 1};
+  for (const int64_t panel : {8, 16, 64}) {
+    EXPECT_EQ(columns(product, panel, false), 128) << panel;
+    EXPECT_EQ(columns(product, panel, true), 512) << panel;
+    EXPECT_EQ(columns(gradient, panel, false), 256) << panel;
+  }
+}
+
+// All upper halves of f32, infinities and NaN among them, with what is above, at and below the half.
+TEST(PanelUnits, RoundToBf16AsScalarsDo) {
+  std::vector<float> numbers;
+  for (uint32_t upper = 0; upper <= 0xffff; ++upper)
+    for (const uint32_t lower : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+      numbers.push_back(std::bit_cast<float>(upper << 16 | lower));
+  numbers.resize(numbers.size() - 3);  // no whole vectors
+  const auto count = static_cast<int64_t>(numbers.size());
+  for (const VectorUnit unit : units_of_this_processor()) {
+    std::vector<uint16_t> rounded(numbers.size());
+    cpu::panel_unit<float>(unit)->round(numbers.data(), count, rounded.data(), count, DType::bf16,
+                                        1, count);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (rounded[i] != f32_to_bf16(numbers[i]) && wrong++ == 0)
+        ADD_FAILURE() << vector_unit_name(unit) << ": " << std::bit_cast<uint32_t>(numbers[i])
+                      << " to " << rounded[i] << ", not " << f32_to_bf16(numbers[i]);
+    EXPECT_EQ(wrong, 0);
   }
 }
 

@@ -69,4 +69,15 @@ llvm::Value* VectorBuilder::look_up(const std::array<float, 16>& table, Value in
   return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {values, index});
 }
 
+bool VectorBuilder::fills_avx2() const {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+  return !is_double_ && vector != nullptr && vector->getNumElements() == 8;
+}
+
+llvm::Value* VectorBuilder::look_up(const std::array<float, 8>& table, Value index) const {
+  FB_CHECK(fills_avx2());
+  Value values = llvm::ConstantDataVector::get(b_.getContext(), llvm::ArrayRef<float>(table));
+  return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {}, {values, index});
+}
+
 }  // namespace fullbore::jit

@@ -8,7 +8,7 @@ namespace {
 using Value = llvm::Value*;
 
 // Coefficients c0 to c5 of erf((i + f) / 4) for 0 <= f < 1, i = 0 to 15, by tools/golden/erf_table.py.
-constexpr std::array<std::array<float, 16>, 6> kErfPieces{{
+constexpr std::array<std::array<float, 16>, 6> kErfQuarters{{
     {0.0F, 0.276326388F, 0.520499885F, 0.711155653F, 0.842700779F, 0.92290014F, 0.966105163F,
      0.986671686F, 0.995322287F, 0.998537302F, 0.999593019F, 0.999899387F, 0.999977887F,
      0.999995708F, 0.999999285F, 0.999999881F},
@@ -33,16 +33,40 @@ constexpr std::array<std::array<float, 16>, 6> kErfPieces{{
      2.67631299e-06F},
 }};
 
-// Sixteen pieces of |x| < 4, whose coefficients are looked up in a register each. The linear term comes
-// last: near zero, where c0 is 0, it is nearly all there is.
-Value erf_f32_by_pieces(const VectorBuilder& v, Value x) {
-  Value t = v.mul(v.abs(x), v.real(4));
-  t = v.select(v.greater(t, v.real(0x1.fffffep3)), v.real(0x1.fffffep3), t);  // 1 from there on
+// Coefficients c0 to c7 of erf((i + f) / 2), i = 0 to 7, by the same.
+constexpr std::array<std::array<float, 8>, 8> kErfHalves{{
+    {0.0F, 0.520499885F, 0.842700779F, 0.966105163F, 0.995322287F, 0.999593019F, 0.999977887F,
+     0.999999285F},
+    {0.564189613F, 0.43939057F, 0.207555026F, 0.0594635643F, 0.0103314109F, 0.001091838F,
+     7.17854491e-05F, 6.55462813e-08F},
+    {-2.18715331e-06F, -0.109836102F, -0.103796862F, -0.0445737131F, -0.0103005497F,
+     -0.00140422373F, -0.000138704971F, 3.70972994e-05F},
+    {-0.0469884761F, -0.0183781814F, 0.0174125098F, 0.0171934813F, 0.00583175337F, 0.0012996014F,
+     0.000303428242F, -0.000244769006F},
+    {-0.000126981409F, 0.0116365673F, 0.00400714017F, -0.00235782447F, -0.00159713789F,
+     -0.00126828579F, -0.000648893591F, 0.000708795385F},
+    {0.00380008225F, -2.85720107e-05F, -0.00173596328F, -0.00109536911F, -0.000396212155F,
+     0.00125943345F, 0.000885871297F, -0.00104191643F},
+    {-0.000285683578F, -0.000649180671F, -0.000181311188F, 0.000765163917F, 0.000579202897F,
+     -0.000820173766F, -0.00063103484F, 0.000757873291F},
+    {-8.64636313e-05F, 6.57952987e-05F, 0.000143842539F, -0.000178217146F, -0.000177727488F,
+     0.000226727381F, 0.000178940201F, -0.000216472545F},
+}};
+
+// As many pieces of |x| < 4 as a register has lanes: each coefficient is looked up in one. The linear term
+// comes last: near zero, where c0 is 0, it is nearly all there is.
+template <size_t kPieces, size_t kTerms>
+Value erf_f32_by_pieces(const VectorBuilder& v, Value x,
+                        const std::array<std::array<float, kPieces>, kTerms>& table) {
+  constexpr double kLargest = kPieces * (1 - 0x1p-24);  // erf is 1 from there on
+  Value t = v.mul(v.abs(x), v.real(kPieces / 4.0));
+  t = v.select(v.greater(t, v.real(kLargest)), v.real(kLargest), t);
   Value piece = v.ir().CreateUnaryIntrinsic(llvm::Intrinsic::floor, t);
   Value f = v.sub(t, piece);
   Value index = v.bits(v.add(piece, v.real(0x1p23)));  // low bits: the integer
-  const auto c = [&](size_t degree) { return v.look_up(kErfPieces[degree], index); };
-  Value high = v.fma(v.fma(v.fma(c(5), f, c(4)), f, c(3)), f, c(2));
+  const auto c = [&](size_t degree) { return v.look_up(table[degree], index); };
+  Value high = c(kTerms - 1);
+  for (size_t degree = kTerms - 2; degree >= 2; --degree) high = v.fma(high, f, c(degree));
   return v.copysign(v.fma(c(1), f, v.fma(v.mul(f, f), high, c(0))), x);
 }
 
@@ -90,7 +114,8 @@ Value erf_f64(const VectorBuilder& v, Value x) {
 llvm::Value* emit_erf(llvm::IRBuilder<>& builder, llvm::Value* x, bool avx512) {
   const VectorBuilder v(builder, x->getType(), avx512);
   if (v.is_double()) return erf_f64(v, x);
-  return v.fills_avx512() ? erf_f32_by_pieces(v, x) : erf_f32(v, x);
+  if (v.fills_avx512()) return erf_f32_by_pieces(v, x, kErfQuarters);
+  return v.fills_avx2() ? erf_f32_by_pieces(v, x, kErfHalves) : erf_f32(v, x);
 }
 
 }  // namespace fullbore::jit

@@ -23,6 +23,8 @@ struct Avx2F32 {
   using Mask = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kPanelVectors = 2;
+  static constexpr int kDepthSteps = 2;
+  static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 60;
   static constexpr int rows_of(int vectors) { return rows_beside(vectors); }
@@ -52,7 +54,22 @@ struct Avx2F32 {
   FB_INLINE Register load_as(const F16* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  FB_INLINE void store_as(Bf16* p, Register x);
+  // Half to even by adding just under a half, or a half where the last kept bit is odd; NaN would
+  // overflow into infinity, so it is set apart.
+  FB_INLINE void store_as(Bf16* p, Register x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    const Register nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    const __m256i kept = _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan));
+    const __m256i upper = _mm256_srli_epi32(kept, 16);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)));
+  }
   FB_INLINE void store_as(F16* p, Register x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -89,6 +106,8 @@ struct Avx2F64 {
   using Mask = __m256i;
   static constexpr int kLanes = 4;
   static constexpr int kPanelVectors = 2;
+  static constexpr int kDepthSteps = 2;
+  static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 30;
   static constexpr int rows_of(int vectors) { return rows_beside(vectors); }
@@ -114,7 +133,6 @@ struct Avx2F64 {
 
 #include "fullbore/backend/cpu/matmul/panel_unit.inc"
 
-void Avx2F32::store_as(Bf16* p, Register x) { store_one_by_one<Avx2F32>(p, x); }
 void Avx2F64::transpose(Register (&x)[4]) { transpose_through_memory<Avx2F64>(x); }
 
 }  // namespace

@@ -58,6 +58,7 @@ class PanelMatmul final : public Kernel {
                               .depth = k_,
                               .panel = c.panel > 0 ? c.panel : loops.panel,
                               .copied_columns = copy_a_ && c.transpose_a,
+                              .copied_rows = copy_a_ && !c.transpose_a,
                               .direct = direct_,
                               .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
                               .wide = epilogue_ != nullptr})),

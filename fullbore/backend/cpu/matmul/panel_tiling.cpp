@@ -8,17 +8,19 @@ namespace {
 // Depth of one pass over registers; a panel of it (64 columns of f32) takes 192 KiB.
 constexpr int64_t kDepth = 768;
 constexpr int64_t kPackedDepth = 4096;
-// Where rows abound, or are read again, wider tiles: a's rows are read and neighbouring elements of the result written
-// fewer times, as long as b's columns stay in the second cache.
+// Where rows abound, are copied, or are read again, wider tiles: a's rows are read and neighbouring elements of the
+// result written fewer times, as long as b's columns stay in the second cache.
 constexpr int64_t kManyRowTiles = 32;
 constexpr int64_t kPanelElements = 128 << 10;
-constexpr int64_t kMostPanels = 12;
+// Columns of other tiles, however wide a panel is.
+constexpr int64_t kTileColumns = 128;
+constexpr int64_t kMostColumns = 768;
 // Fewest tiles into which a product is cut, if it is large enough and several workers share it.
 constexpr int64_t kFewestTiles = 8;
 // A transposed a is copied, row of depth by row of depth: taller tiles read longer pieces of them, wider
 // ones read them fewer times, and a lesser depth leaves room for both in the second cache.
 constexpr int64_t kTransposedTileRows = 192;
-constexpr int64_t kTransposedPanels = 4;
+constexpr int64_t kTransposedColumns = 256;
 constexpr int64_t kTransposedDepth = 128;
 // Register tiles have this many rows at most; a tile of rows is made of whole ones.
 constexpr int64_t kRegisterRows = 6;
@@ -78,17 +80,17 @@ PanelTiling panel_tiling(const PanelWork& work) {
     return tiling;
   }
   int64_t height = kPanelTileRows;
-  int64_t panels = 2;
+  int64_t panels = divide_up(kTileColumns, work.panel);
   if (work.copied_columns) {
     height = kTransposedTileRows;
-    panels = kTransposedPanels;
+    panels = divide_up(kTransposedColumns, work.panel);
   } else if (!work.direct && work.depth > tiling.packed_depth) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each.
     height = 4 * kPanelTileRows;
   }
-  if (c.m / height >= kManyRowTiles || work.wide)
+  if (c.m / height >= kManyRowTiles || work.wide || work.copied_rows)
     panels = std::clamp(kPanelElements / (std::max<int64_t>(1, work.depth) * work.panel), panels,
-                        kMostPanels);
+                        divide_up(kMostColumns, work.panel));
   const int64_t all_panels = std::max<int64_t>(1, divide_up(c.n, work.panel));
   if (work.tiles == TileShape::rows) {
     cut(work, kPanelTileRows, all_panels, tiling);

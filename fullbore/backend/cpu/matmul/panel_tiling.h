@@ -22,6 +22,7 @@ struct PanelWork {
   int64_t depth = 0;            ///< in operands, of one element or of two
   int64_t panel = 1;            ///< columns of the widest panel
   bool copied_columns = false;  ///< is a copied, and transposed?
+  bool copied_rows = false;     ///< or copied as it lies?
   bool direct = true;           ///< are sums made where the result goes?
   TileShape tiles = TileShape::any;
   bool wide = false;  ///< does something read the tiles row by row?
