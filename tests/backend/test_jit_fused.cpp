@@ -268,6 +268,18 @@ TEST(JitFused, CountsWithinSpreadPads) {
         0);
 }
 
+// Vectors lie inside a row, outside of it, and across its ends.
+TEST(JitFused, ReadsNarrowRowsThatAreCutAndPadded) {
+  for (const DType dtype : {DType::bf16, DType::f16})
+    expect_same(
+        {{dtype, {3, 100}}, {dtype, {3, 41}}},
+        [](GraphBuilder&, const Operands& x) {
+          const Tensor both = pad(x[0], 1, 0, 41) + pad(x[1], 1, 100, 0);
+          return Operands{both, pad(slice(x[0], 1, 3, 90), 1, 37, 17)};
+        },
+        0);
+}
+
 TEST(JitFused, SaysWhatItCannotDo) {
   const Graph body = body_of({f32({4, 4})}, [](GraphBuilder&, const Operands& x) {
     return Operands{reduce_sum(x[0], {0}), reduce_sum(x[0], {1})};

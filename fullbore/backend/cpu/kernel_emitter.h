@@ -69,6 +69,8 @@ class KernelEmitter {
   // --- memory (kernel_emitter_memory.cpp)
   Value load(const Access& access, DType dtype, int copy);
   Value reaches(const std::vector<Predicate>& predicates, int copy);  // i1, or null
+  Value covers(const std::vector<Predicate>& predicates, int copy);   // i1, or null
+  Value load_by_mask(llvm::Type* type, Value at, llvm::Align align, Value mask, Value whole);
   void prefetch(Value at);
   Value holds(const Predicate& predicate);
   Value load_strided(const Access& access, llvm::Type* storage, int copy, Value mask);

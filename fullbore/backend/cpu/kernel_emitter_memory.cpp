@@ -126,6 +126,48 @@ llvm::Value* KernelEmitter::reaches(const std::vector<Predicate>& predicates, in
   return result;
 }
 
+// Are all lanes of the vector inside? Null: who knows.
+llvm::Value* KernelEmitter::covers(const std::vector<Predicate>& predicates, int copy) {
+  Value result = nullptr;
+  for (const Predicate& predicate : predicates) {
+    const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
+    if (lane_step == 0) continue;
+    if (lane_step != 1 || predicate.divisor != 1) return nullptr;
+    const FormState& s = state(predicate.form);
+    Value first = b_.CreateAdd(s.current, number(int64_t{copy} * lanes_));
+    Value last = b_.CreateAdd(first, number(lanes_ - 1));
+    result = merge_masks(
+        result, b_.CreateAnd(b_.CreateICmpSGE(first, number(0)), b_.CreateICmpSLT(last, s.limit)));
+  }
+  return result;
+}
+
+// Where no instruction loads some lanes of such elements, it is done lane by lane, with a branch for each. Of rows that are
+// cut and padded most vectors lie inside as a whole, or outside, where `at` is a place of zeros: `whole` says so.
+llvm::Value* KernelEmitter::load_by_mask(llvm::Type* type, Value at, llvm::Align align, Value mask,
+                                         Value whole) {
+  Value zeros = llvm::Constant::getNullValue(type);
+  const bool has_instruction =
+      target_.avx512 || (target_.vector_bytes >= 32 && type->getScalarSizeInBits() >= 32);
+  if (whole == nullptr || has_instruction) return b_.CreateMaskedLoad(type, at, align, mask, zeros);
+  llvm::LLVMContext& context = module_.getContext();
+  auto* at_once = llvm::BasicBlock::Create(context, "whole", function_);
+  auto* by_lane = llvm::BasicBlock::Create(context, "some", function_);
+  auto* after = llvm::BasicBlock::Create(context, "loaded", function_);
+  b_.CreateCondBr(whole, at_once, by_lane);
+  b_.SetInsertPoint(at_once);
+  Value all = b_.CreateAlignedLoad(type, at, align);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(by_lane);
+  Value some = b_.CreateMaskedLoad(type, at, align, mask, zeros);
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  llvm::PHINode* result = b_.CreatePHI(type, 2);
+  result->addIncoming(all, at_once);
+  result->addIncoming(some, by_lane);
+  return result;
+}
+
 // What the lanes reach half a page on: the processor's own prefetching stops at the end of a page, and begins anew in the
 // next one only behind the first misses. Kernels of a few streams are 10 % slower without, those of erf 25 %. (Not for
 // columns, whose lanes read down.)
@@ -162,13 +204,16 @@ llvm::Value* KernelEmitter::load(const Access& access, DType dtype, int copy) {
           mask = merge_masks(mask, inside(predicate, copy));
       Value at = pointer(access, b_.CreateAdd(s.current, number(int64_t{copy} * lanes_)));
       llvm::Type* type = llvm::FixedVectorType::get(storage, static_cast<unsigned>(lanes_));
-      if (Value some = reaches(access.predicates, copy); some != nullptr)
+      Value whole = mask_ == nullptr ? covers(access.predicates, copy) : nullptr;
+      if (Value some = reaches(access.predicates, copy); some != nullptr) {
         at = b_.CreateSelect(some, at, zero_slot_);
+        if (whole != nullptr) whole = b_.CreateOr(whole, b_.CreateNot(some));
+      }
       if (!kernel_.columns()) prefetch(at);
       if (mask == nullptr)
         result = b_.CreateAlignedLoad(type, at, align);
       else
-        result = b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type));
+        result = load_by_mask(type, at, align, mask, whole);
     } else {
       result =
           load_strided(access, storage, copy, merge_masks(mask_, inside(access.predicates, copy)));

@@ -56,19 +56,26 @@ struct Avx2F32 {
   }
   // Half to even by adding just under a half, or a half where the last kept bit is odd; NaN would
   // overflow into infinity, so it is set apart.
-  FB_INLINE void store_as(Bf16* p, Register x) {
+  FB_INLINE __m256i rounded(Register x) {
     const __m256i bits = _mm256_castps_si256(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i rounded =
-        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
     const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
     const Register nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-    const __m256i kept = _mm256_castps_si256(
-        _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan));
-    const __m256i upper = _mm256_srli_epi32(kept, 16);
+    const Register kept =
+        _mm256_blendv_ps(_mm256_castsi256_ps(sum), _mm256_castsi256_ps(quiet), nan);
+    return _mm256_srli_epi32(_mm256_castps_si256(kept), 16);
+  }
+  FB_INLINE void store_as(Bf16* p, Register x) {
+    const __m256i upper = rounded(x);
     _mm_storeu_si128(
         reinterpret_cast<__m128i*>(p),
         _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)));
+  }
+  // Vectors are packed within their halves.
+  FB_INLINE void store_both_as(Bf16* p, Register low, Register high) {
+    const __m256i halves = _mm256_packus_epi32(rounded(low), rounded(high));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(halves, 0xd8));
   }
   FB_INLINE void store_as(F16* p, Register x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
