@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "apps/commands.h"
 #include "apps/hybrid_diagnostics.h"
@@ -26,7 +27,15 @@ struct EvalArguments {
   std::string initial_state;
   bool json = false;
   bool diagnostics = false;
+  std::string ablate;
 };
+
+/// The loss without one branch of the blocks, whose other branch and fusion stay as they are.
+LossFunction loss_without(const Config& config, int64_t tokens, const std::string& branch) {
+  HybridConfig sizes = hybrid_config(config, tokens);
+  sizes.ablation = branch == "rwkv" ? HybridAblation::rwkv : HybridAblation::mamba;
+  return hybrid_loss_function(config, sizes);
+}
 
 /// Segments may be begun otherwise than in training.
 void begin_segments(const EvalArguments& arguments, Config& config) {
@@ -63,6 +72,8 @@ ExitCode run_eval(const EvalArguments& arguments) {
   if (is_peptide_subject(arguments.model)) {
     if (arguments.diagnostics)
       throw UsageError("eval: --diagnostics examine a hybrid language model");
+    if (!arguments.ablate.empty())
+      throw UsageError("eval: --ablate leaves out a branch of a hybrid language model");
     if (arguments.batches > 0)
       throw UsageError(
           "eval: --batches is for language models; peptides are measured on all spectra");
@@ -74,6 +85,11 @@ ExitCode run_eval(const EvalArguments& arguments) {
     throw UsageError(fmt::format(
         "eval: {} learned from made-up examples; measure it by `fullbore longcontext {} {}`",
         model.path, model.config.data.batching == "mqar" ? "mqar" : "niah", arguments.model));
+  if (!arguments.ablate.empty() && model.config.model.name != "hybrid")
+    throw UsageError("eval: --ablate leaves out a branch of a hybrid model; model.name is " +
+                     model.config.model.name);
+  if (!arguments.ablate.empty() && arguments.diagnostics)
+    throw UsageError("eval: --diagnostics leave out both branches already; drop --ablate");
   begin_segments(arguments, model.config);
   const std::string path = arguments.data.empty() ? model.config.data.path : arguments.data;
   Console console;
@@ -83,14 +99,22 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const ValidationSet set = evaluation_set(model.config, text, whole, arguments.batches);
   const std::string split = whole ? "all of it" : split_text_about(model.config);
   Team team(worker_count(model.config));
-  Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
-                      model.state, team, compile_options(model.config));
-  Progress progress;
-  const Evaluation result = *evaluator.evaluate([&](uint64_t done) {
-    progress.phase = fmt::format("evaluating {}/{}", done, evaluator.batches());
-    console.live(progress);
-    return true;
-  });
+  const auto evaluate = [&](const LossFunction& loss, const std::string& what) {
+    Evaluator evaluator(loss, set, model.state, team, compile_options(model.config));
+    Progress progress;
+    return *evaluator.evaluate([&](uint64_t done) {
+      progress.phase = fmt::format("evaluating{} {}/{}", what, done, evaluator.batches());
+      console.live(progress);
+      return true;
+    });
+  };
+  const int64_t tokens = model.tokenizer->vocabulary_size();
+  const Evaluation result = evaluate(model_loss(model.config, tokens), "");
+  std::optional<double> ablated;
+  if (!arguments.ablate.empty())
+    ablated = evaluate(loss_without(model.config, tokens, arguments.ablate),
+                       " without " + arguments.ablate)
+                  .loss;
   console.clear();
   const double loss = result.loss;
   const auto predictions = static_cast<int64_t>(result.predictions);
@@ -111,6 +135,12 @@ ExitCode run_eval(const EvalArguments& arguments) {
                                    {"bits_per_byte", bits_per_byte}};
     if (const std::string state = evaluated_state(model.config); !state.empty())
       json["initial_state"] = state;
+    if (ablated)
+      json["without_" + arguments.ablate] = {
+          {"loss", *ablated},
+          {"perplexity", std::exp(*ablated)},
+          {"loss_difference", *ablated - loss},
+          {"perplexity_difference", std::exp(*ablated) - std::exp(loss)}};
     print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     print_output("checkpoint          {} (step {})\n", model.path, model.step);
@@ -122,7 +152,14 @@ ExitCode run_eval(const EvalArguments& arguments) {
     print_output("perplexity          {:.4f}\n", std::exp(loss));
     print_output("{:<20}{:.4f}\n", "bits per " + unit, loss / std::log(2.0));
     print_output("bits per byte       {:.4f}\n", bits_per_byte);
+    if (ablated)
+      print_output("{:<20}loss {:.6f} ({:+.6f}), perplexity {:.4f} ({:+.4f})\n",
+                   "without " + arguments.ablate, *ablated, *ablated - loss, std::exp(*ablated),
+                   std::exp(*ablated) - std::exp(loss));
   }
+  if (ablated && !std::isfinite(*ablated))
+    throw NumericalError(
+        fmt::format("eval: the loss without {} is {}", arguments.ablate, *ablated));
   if (!std::isfinite(loss)) throw NumericalError(fmt::format("eval: the loss is {}", loss));
   return ExitCode::kOk;
 }
@@ -150,6 +187,10 @@ void add_eval_command(Command root) {
   command.add_flag("--diagnostics", arguments->diagnostics,
                    "Of a hybrid model: how its branches and their states fare, with bands");
   command
+      .add_option("--ablate", arguments->ablate,
+                  "Of a hybrid model: measure it again with this branch of every block at zero")
+      .one_of({"rwkv", "mamba"});
+  command
       .add_option("--initial-state", arguments->initial_state,
                   "What a recurrent model begins each segment with; by default as its run says")
       .one_of({"zero", "carry"});
@@ -159,6 +200,7 @@ void add_eval_command(Command root) {
       "  fullbore eval runs/default-1\n"
       "  fullbore eval runs/default-1/checkpoints/last --data other.txt\n"
       "  fullbore eval runs/hybrid-p2-1 --diagnostics --batches 5\n"
+      "  fullbore eval runs/hybrid-p2-1 --ablate mamba\n"
       "  fullbore eval runs/peptide-1 --data annotated.mgf\n"
       "  fullbore eval casanovo.mztab --data annotated.mgf --against runs/peptide-1");
   command.runs([arguments] { return run_eval(*arguments); });

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "apps/hybrid_language.h"
 #include "apps/language_batches.h"
+#include "apps/language_examples.h"
 #include "apps/trained_state.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
@@ -16,7 +18,7 @@
 #include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/token_cache.h"
 #include "fullbore/train/run_checkpoints.h"
-#include "models/huggingface_gpt2.h"
+#include "models/hybrid/bands.h"
 
 namespace fullbore {
 namespace {
@@ -78,17 +80,6 @@ std::string model_identity(const Config& config) {
       "vocabulary={}",
       model.name, model.layers, model.heads, model.width, model.context, model.dropout, model.bias,
       model.tie_head, model.activation, model.vocabulary);
-}
-
-/// Fills the parameters from model.initialize_from; empty if there is none. DataError at once if that
-/// is no such model.
-std::function<void(State&)> initial_parameters(const Config& config, int64_t tokens) {
-  if (config.model.initialize_from.empty()) return {};
-  const LanguageModelConfig model = model_config(config, tokens);
-  const auto source =
-      std::make_shared<const HuggingFaceGpt2>(HuggingFaceGpt2::open(config.model.initialize_from));
-  source->check(model);
-  return [source, model](State& state) { source->fill(model, state); };
 }
 
 }  // namespace
@@ -164,14 +155,35 @@ DecodeFunction model_decode(const Config& config, int64_t tokens) {
   };
 }
 
+StepFigures step_figures(const Config& config) {
+  // What is added to the loss while training is in no perplexity.
+  const bool plain = config.train.label_smoothing == 0 && config.train.z_loss == 0;
+  const bool answers = makes_examples(config);
+  return [plain, answers](const StepResults& results, double validation_loss) {
+    std::string text;
+    const auto add = [&](const std::string& more) { text += (text.empty() ? "" : "  ") + more; };
+    const std::string validation = std::isfinite(validation_loss)
+                                       ? fmt::format("/{:.4g}", std::exp(validation_loss))
+                                       : std::string();
+    for (const auto& [name, value] : results) {
+      if (name == "loss" && !answers)
+        add("ppl " + (plain ? fmt::format("{:.4g}", std::exp(value)) : "-") + validation);
+      if (name == "accuracy" && answers) add(fmt::format("accuracy {:.1f} %", 100 * value));
+      if (name == "rwkv_to_mamba_gradient")
+        add(fmt::format("R/M {:.3g} [{}]", value, band_name(gradient_ratio_band(value))));
+    }
+    return text;
+  };
+}
+
 TrainingJob training_job(const Config& config, const TextData& text) {
   TrainingJob job;
   job.loss = model_loss(config, text.tokenizer->vocabulary_size());
-  job.initialize = initial_parameters(config, text.tokenizer->vocabulary_size());
   job.training = training_batches(config, text);
   if (config.data.validation_fraction > 0)
     job.validation = validation_set(config, text, config.train.eval_batches);
   job.tokens_per_step = job.training->fields().front().type.elements();
+  job.figures = step_figures(config);
   job.options = training_options(config);
   job.tokenizer = text.tokenizer->to_json();
   job.identity = {{"data", text.identity}, {"model", model_identity(config)}};

@@ -49,6 +49,10 @@ int64_t table_rows(const Config& config, int64_t tokens);
 /// Sizes of the gpt model that `tokens` distinct tokens need.
 LanguageModelConfig model_config(const Config& config, int64_t tokens);
 
+/// Perplexity of the step and of the last validation; of made-up examples their accuracy; of the hybrid the ratio of
+/// its branches' gradient norms with its band (models/hybrid/bands.h).
+StepFigures step_figures(const Config& config);
+
 /// The whole job. `config` is what the run keeps: with run.dir and absolute paths.
 TrainingJob training_job(const Config& config, const TextData& text);
 

@@ -8,6 +8,7 @@
 
 #include "apps/commands.h"
 #include "apps/generate_text.h"
+#include "apps/initial_weights.h"
 #include "apps/invocation.h"
 #include "apps/language_model.h"
 #include "apps/memory_plan.h"
@@ -92,6 +93,14 @@ FittedSettings fit_settings(const Config& config, const std::string& resumed,
   return {settings.given, fitted.config, decisions, settled};
 }
 
+/// A run that was saved has its weights, and asks for those that it started from no more.
+bool has_checkpoint(const std::string& run) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run + "/checkpoints", error))
+    if (entry.path().filename().string().starts_with("step-")) return true;
+  return false;
+}
+
 /// What is set otherwise than when the run was started or last resumed.
 void tell_changes(const Config& before, const Config& now, Console& console) {
   for (const ConfigField& field : config_fields()) {
@@ -132,6 +141,8 @@ ExitCode run_train(const TrainArguments& arguments) {
   FittedSettings fitted = fit_settings(config, resumed, workload);
   config = fitted.config;
   workload.job(config);  // every refusal of the data comes before anything is created
+  InitialWeights initial;
+  if (resumed.empty() || !has_checkpoint(resumed)) initial = initial_weights(config, workload);
   const RunDirectory run = open_run(config, resumed);
   config.run.dir = fitted.given.run.dir = run.path();
   const std::string folder = run.path().starts_with('-') ? "./" + run.path() : run.path();
@@ -152,6 +163,8 @@ ExitCode run_train(const TrainArguments& arguments) {
   for (const std::string& note : notes) console.line(fmt::format("settings {}", note));
   TrainingJob job = workload.job(config);
   job.options.resume_command = resume;
+  job.initialize = initial.fill;
+  job.initialized = initial.lines;
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
   if (code == ExitCode::kOk && config.model.name != "peptide" &&
@@ -184,6 +197,10 @@ without run.dir means the newest of them.
 data.batching=packed or buckets learns from documents (files, or lines of *.jsonl) one by one. What is
 longer than model.context, or the largest of data.buckets, is cut into pieces; nothing is left out.
 
+model.initialize_from=RUN (or a checkpoint, or a GPT-2 of Hugging Face) starts from its weights; step,
+moments, curriculum and data begin anew, and the log lists what was taken and what was not. All must
+fit, unless model.initialize_partial=true.
+
 What is auto (train.batch_size, engine.accumulate, engine.shards) or changed by engine.degrade is
 settled once: --resume goes on with what config.resolved.yaml says, unless another value is given.
 
@@ -196,6 +213,7 @@ Example:
   fullbore train configs/default.yaml data.path=novel.txt train.steps=5000
   fullbore train configs/default.yaml data.path=novel.txt train.steps=9000 --resume
   fullbore train runs/default-1 --resume
+  fullbore train configs/hybrid-p2.yaml data.path=poems.txt model.initialize_from=runs/hybrid-p2-1
 
 Exit codes: 0 done, 2 configuration, 3 data, checkpoint, full disk or lost terminal, 4 loss not finite,
 5 does not fit in memory, 75 interrupted and saved, 128 + N ended by signal N with nothing saved.)");

@@ -8,6 +8,15 @@
 
 namespace fullbore {
 
+class WeightSource;
+struct RowOrigins;
+
+/// What a new run starts from in place of random weights.
+struct InitialWeights {
+  std::function<void(State&)> fill;  ///< empty: nothing
+  std::vector<std::string> lines;    ///< for the log: what was taken, renamed and left
+};
+
 /// A kind of model and its data, as the commands see them: here the trainer, the models and the data meet. A
 /// configuration may be changed between the calls, by what memory allows.
 struct Workload {
@@ -21,6 +30,12 @@ struct Workload {
   std::string unit;     ///< what a batch has in its first two axes: "tokens"
   std::string batches;  ///< for people: what they are made of
   std::function<std::string(const Config&)> about;  ///< a line for people about the data
+  // What apps/initial_weights.h asks; all may be empty.
+  std::vector<std::string> weight_keys = {};  ///< settings that change what weights of a shape mean
+  /// Tables of the model whose rows stand for other things in that checkpoint, such as other tokens.
+  std::function<std::vector<RowOrigins>(const Config&, const WeightSource&)> weight_rows = {};
+  /// Weights of a folder that is neither run nor checkpoint. UsageError or DataError as initial_weights().
+  std::function<InitialWeights(const Config&)> foreign_weights = {};
 };
 
 /// What stands in for data.

@@ -187,6 +187,19 @@ void HuggingFaceGpt2::check(const LanguageModelConfig& model) const {
        config_.tanh_gelu ? "gelu_new" : "gelu", model.tanh_gelu == config_.tanh_gelu);
 }
 
+std::vector<std::pair<std::string, std::string>> HuggingFaceGpt2::renamed(
+    const LanguageModelConfig& model) const {
+  LanguageModelConfig with_head = config_;
+  with_head.tie_head = model.tie_head;
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const HuggingFaceName& name : huggingface_gpt2_names(with_head, prefix_)) {
+    if (!model.bias && name.ours.ends_with(".bias")) continue;
+    names.emplace_back(name.ours,
+                       tensors_.find(name.theirs) ? name.theirs : prefix_ + "wte.weight");
+  }
+  return names;
+}
+
 void HuggingFaceGpt2::fill(const LanguageModelConfig& model, State& state) const {
   LanguageModelConfig with_all = config_;
   with_all.tie_head = model.tie_head;

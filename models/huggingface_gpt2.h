@@ -1,5 +1,7 @@
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fullbore/runtime/state.h"
 #include "models/huggingface_tensors.h"
@@ -24,6 +26,9 @@ class HuggingFaceGpt2 {
   /// a shorter context (the first positions are taken), dropout, or an output head of its own that is
   /// to start as the token table.
   void check(const LanguageModelConfig& model) const;
+
+  /// The parameters that fill() takes: our name, then theirs.
+  std::vector<std::pair<std::string, std::string>> renamed(const LanguageModelConfig& model) const;
 
   /// Fills every parameter of a model that check() has accepted. DataError: what cannot be read, a
   /// bias that is not zero for a model without biases, a head that is no token table for one that

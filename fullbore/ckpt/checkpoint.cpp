@@ -30,6 +30,15 @@ Status Checkpoint::read(const StoredTensor& tensor, void* data) const {
                                static_cast<size_t>(tensor.bytes()));
 }
 
+Status Checkpoint::read_part(const StoredTensor& tensor, uint64_t offset, size_t bytes,
+                             void* data) const {
+  FB_CHECK(offset <= tensor.bytes() && bytes <= tensor.bytes() - offset,
+           "bytes {} to {} of '{}', which has {}", offset, offset + bytes, tensor.name,
+           tensor.bytes());
+  if (bytes == 0) return success();
+  return source_->read_exactly(data_offset_ + tensor.begin + offset, data, bytes);
+}
+
 /// The steps of read_checkpoint(), each of which may be the one that fails.
 class CheckpointReader {
  public:

@@ -56,6 +56,8 @@ class Checkpoint {
   const StoredTensor* find(std::string_view name) const;  ///< nullptr: there is none
   /// The tensor's bytes to `data`, which has room for tensor.bytes().
   Status read(const StoredTensor& tensor, void* data) const;
+  /// `bytes` of the tensor from its byte `offset` on; the part must lie within the tensor.
+  Status read_part(const StoredTensor& tensor, uint64_t offset, size_t bytes, void* data) const;
 
  private:
   friend class CheckpointReader;

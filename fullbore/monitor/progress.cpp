@@ -41,6 +41,7 @@ std::vector<Field> fields(const Progress& progress) {
     list.push_back({fmt::format("loss {:.4f}", progress.train_loss), 9, kBold});
   if (!std::isnan(progress.validation_loss))
     list.push_back({fmt::format("val {:.4f}", progress.validation_loss), 8, kBold});
+  if (!progress.figures.empty()) list.push_back({progress.figures, 7, ""});
   if (progress.tokens_per_second >= 0)
     list.push_back({fmt::format("{} tok/s", count_text(progress.tokens_per_second)), 5, ""});
   if (progress.utilisation >= 0)

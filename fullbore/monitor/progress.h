@@ -13,6 +13,7 @@ struct Progress {
   int64_t total_steps = 0;
   double train_loss = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
+  std::string figures;  ///< of the workload's own: "ppl 4.21/4.75  R/M 0.45 [OK]"
   double tokens_per_second = -1;
   double utilisation = -1;      ///< share of the machine's measured peak, in [0, 1]
   int64_t resident_bytes = -1;  ///< of the process

@@ -46,6 +46,7 @@ struct Config {
     std::string activation = "gelu";
     int64_t vocabulary = 0;
     std::string initialize_from = {};
+    bool initialize_partial = false;
     bool operator==(const Model&) const = default;
   } model;
   /// Keys of model.name=peptide, of the sections that they are grouped by here.

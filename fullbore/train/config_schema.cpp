@@ -109,11 +109,15 @@ std::vector<ConfigField> common_fields() {
                     {0, 1e9},
                     {},
                     "rows of the token table; 0: as many as tokens"}),
-      for_gpt(
-          {FB_KEY(model, initialize_from),
-           {},
-           {},
-           "folder with a GPT-2 in the Hugging Face layout to start from; empty: random weights"}),
+      {FB_KEY(model, initialize_from),
+       {},
+       {},
+       "run or checkpoint to start from, or a GPT-2 in the Hugging Face layout; empty: random "
+       "weights"},
+      {FB_KEY(model, initialize_partial),
+       {},
+       {},
+       "take the weights that fit and start the others at random; false: all must fit"},
 
       {FB_KEY(optim, name),
        {},

@@ -129,7 +129,8 @@ void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
   write_summary(summary("running", ""));
 }
 
-void RunReporter::step_done(int64_t step, double loss, const StepWork& work) {
+void RunReporter::step_done(int64_t step, double loss, const StepWork& work,
+                            const std::function<StepResults()>& results) {
   if (meter_.steps() == 0) {
     started("step");
     seconds_to_first_step_ = parts_seconds_;
@@ -146,12 +147,14 @@ void RunReporter::step_done(int64_t step, double loss, const StepWork& work) {
   progress_.train_loss = loss;
   if (console_.live_due()) {
     update_rates();
+    if (figures_ && results) progress_.figures = figures_(results(), progress_.validation_loss);
     console_.live(progress_);
   }
 }
 
 void RunReporter::log_step(const StepResults& results) {
   update_rates();
+  if (figures_) progress_.figures = figures_(results, progress_.validation_loss);
   nlohmann::ordered_json record = {{"kind", "train"}, {"step", progress_.step}};
   for (const auto& [name, value] : results) record[name] = value;
   record["tokens_per_second"] = progress_.tokens_per_second;

@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fullbore/monitor/console.h"
@@ -58,8 +60,11 @@ class RunReporter {
   /// it was killed between its last checkpoint and its last words.
   void found_complete(const RunScale& scale, const RunPosition& restored);
 
-  /// Step number `step` was made.
-  void step_done(int64_t step, double loss, const StepWork& work);
+  /// What lines about steps tell beside the loss; empty: nothing.
+  void tell(StepFigures figures) { figures_ = std::move(figures); }
+  /// Step number `step` was made. `results` is asked only where a line is drawn.
+  void step_done(int64_t step, double loss, const StepWork& work,
+                 const std::function<StepResults()>& results = {});
   /// One line of metrics about the step just made and, where there is no live line, of the log.
   void log_step(const StepResults& results);
 
@@ -98,6 +103,7 @@ class RunReporter {
   MetricSinks sinks_;
   RunScale scale_;
   Progress progress_;
+  StepFigures figures_;
   StepMeter meter_;
   double best_loss_ = RunSummary::kUnknown;
   int64_t best_step_ = -1;

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,9 @@ namespace fullbore {
 
 /// What a step returned, by the names of the graph's results.
 using StepResults = std::vector<std::pair<std::string, double>>;
+
+/// Figures of the workload for the line about a step, from its results and the last validation loss (NaN: none yet).
+using StepFigures = std::function<std::string(const StepResults& results, double validation_loss)>;
 
 /// How much a step tells: what is not wanted is no output any more, and so dead code that the passes
 /// remove. `loss` and `skipped`, by which a run is steered, and `predictions`, of which rates are made,

@@ -41,6 +41,7 @@ class Trainer {
         team_(options_.workers > 0 ? options_.workers : available_processors()) {}
 
   ExitCode run(bool resume) {
+    reporter_.tell(job_.figures);
     try {
       store_.remove_stale();
       reporter_.started("data");
@@ -51,6 +52,7 @@ class Trainer {
       if (job_.initialize && position_.step == 0) {
         job_.initialize(state_);
         start_averages(state_);
+        for (const std::string& line : job_.initialized) reporter_.log().info("{}", line);
       }
       reporter_.started("state");
       prepare();
@@ -196,7 +198,8 @@ class Trainer {
                         {.step_seconds = seconds_between(ready, done),
                          .wait_seconds = seconds_between(start, ready),
                          .tokens = step.predictions(static_cast<double>(job_.tokens_per_step)),
-                         .flops = step.plan().flops});
+                         .flops = step.plan().flops},
+                        [&] { return step.results(); });
     if (step.is_bad()) {
       skip(step, batch);
       return;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/monitor/metric_sinks.h"
@@ -44,10 +45,13 @@ struct TrainingJob {
   /// Fills parameters before the first step, in place of their random values; may be empty. Throws
   /// DataError.
   std::function<void(State& state)> initialize;
+  /// What initialize() takes and what it leaves, for the log: a line each.
+  std::vector<std::string> initialized;
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
   std::optional<ValidationSet> validation;
   int64_t tokens_per_step =
-      0;  ///< at most; for rates, where the loss does not tell its predictions
+      0;                     ///< at most; for rates, where the loss does not tell its predictions
+  StepFigures figures = {};  ///< for the lines about steps
   TrainingOptions options;
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;
