@@ -8,7 +8,9 @@
 #include "apps/hybrid_language.h"
 #include "apps/language_examples.h"
 #include "fullbore/data/document_batches.h"
+#include "fullbore/data/staged_batches.h"
 #include "fullbore/data/token_tracks.h"
+#include "fullbore/train/context_curriculum.h"
 
 namespace fullbore {
 namespace {
@@ -53,10 +55,52 @@ DocumentBuckets document_buckets(const Config& config) {
   return buckets;
 }
 
+/// The configuration of a stage alone.
+Config staged_config(const Config& config, const ContextStage& stage) {
+  Config own = config;
+  own.data.context_curriculum = {};
+  own.model.context = stage.length;
+  // A batch of windows has as many tokens in every stage; tracks are as many rows as they are.
+  if (config.data.batching == "windows")
+    own.train.batch_size = config.train.batch_size * config.model.context / stage.length;
+  return own;
+}
+
+/// Each once, that of model.context first.
+std::vector<std::vector<BatchField>> curriculum_shapes(const Config& config) {
+  std::vector<ContextStage> stages = context_stages(config);
+  std::ranges::reverse(stages);
+  std::vector<std::vector<BatchField>> shapes;
+  std::set<int64_t> lengths;
+  for (const ContextStage& stage : stages)
+    if (lengths.insert(stage.length).second)
+      shapes.push_back(batch_shapes(staged_config(config, stage)).front());
+  return shapes;
+}
+
+std::shared_ptr<const BatchSource> curriculum_batches(const Config& config, const TextData& text) {
+  std::vector<StagedBatches::Stage> stages;
+  uint64_t read = 0;  // tokens of a track, by the stages before
+  const std::vector<ContextStage> all = context_stages(config);
+  for (size_t i = 0; i < all.size(); ++i) {
+    StagedBatches::Stage stage{all[i].first_step, all[i].first_step,
+                               training_batches(staged_config(config, all[i]), text)};
+    if (config.data.batching == "tracks") {
+      const auto span =
+          static_cast<uint64_t>(all[i].length) * static_cast<uint64_t>(config.hybrid.data.segments);
+      stage.begin = read / span;
+      if (i + 1 < all.size()) read += (all[i + 1].first_step - all[i].first_step) * span;
+    }
+    stages.push_back(std::move(stage));
+  }
+  return std::make_shared<StagedBatches>(std::move(stages));
+}
+
 }  // namespace
 
 std::vector<std::vector<BatchField>> batch_shapes(const Config& config) {
   if (makes_examples(config)) return example_shapes(config);
+  if (!config.data.context_curriculum.empty()) return curriculum_shapes(config);
   const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
   if (config.data.batching == "windows") return {{{"inputs", type}, {"targets", type}}};
   if (config.data.batching == "tracks")
@@ -81,6 +125,7 @@ std::vector<BatchField> batch_fields(const Config& config) {
 
 std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text) {
   if (makes_examples(config)) return training_examples(config, text);
+  if (!config.data.context_curriculum.empty()) return curriculum_batches(config, text);
   if (config.data.batching == "tracks")
     return TokenTracks::create(text.tokens, split_by_tracks(config, text).training,
                                track_options(config))

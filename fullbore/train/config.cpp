@@ -12,6 +12,7 @@
 #include "fullbore/train/config_override.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
+#include "fullbore/train/context_curriculum.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/run_config.h"
 
@@ -212,6 +213,15 @@ class ConfigBuilder {
     const bool made_up = data.batching == "mqar" || data.batching == "passkey";
     check_together(!made_up || data.path.empty(), "data.path", "means nothing with",
                    "data.batching");
+    check_together(
+        data.context_curriculum.empty() || data.batching == "windows" || data.batching == "tracks",
+        "data.context_curriculum", "means nothing with", "data.batching");
+    try {
+      context_stages(config_);
+    } catch (const UsageError& error) {
+      throw UsageError(
+          fmt::format("config: {}: {}", origins_.at("data.context_curriculum"), error.what()));
+    }
     check_together(data.batching == "windows" || !config_.optim.noise_scale, "optim.noise_scale",
                    "needs halves of a batch that count alike, not", "data.batching");
     if (!std::ranges::is_sorted(data.buckets, std::less_equal<>()))

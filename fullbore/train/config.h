@@ -30,6 +30,7 @@ struct Config {
     std::vector<std::string> mqar_sizes = {};
     int64_t mqar_vocabulary = 0;  ///< 0: 256
     std::vector<int64_t> passkey_lengths = {};
+    std::vector<std::string> context_curriculum = {};
     int64_t workers = 1;
     int64_t prefetch = 4;
     bool operator==(const Data&) const = default;

@@ -77,6 +77,12 @@ std::vector<ConfigField> common_fields() {
                     {},
                     "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
                     "model.context"}),
+      for_language(
+          {FB_KEY(data, context_curriculum),
+           {},
+           {},
+           "{until_step, length} each: tokens of sequences up to that step, then model.context",
+           true}),
       for_language({FB_KEY(data, tokens_per_batch),
                     kInterval,
                     {},

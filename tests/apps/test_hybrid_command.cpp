@@ -186,6 +186,7 @@ TEST(HybridConfigs, AreTheRecordedModels) {
   };
   EXPECT_EQ(parameters_of(config("hybrid-p2.yaml"), 97), 3130720);
   EXPECT_EQ(parameters_of(config("hybrid-p1.yaml"), 97), 3585376);
+  EXPECT_EQ(parameters_of(config("hybrid-8m.yaml"), 97), 7931416);
   EXPECT_EQ(parameters_of(config("hybrid-p1.yaml"), 97, ".rwkv"), 1581056);
   EXPECT_EQ(parameters_of(config("hybrid-p1.yaml"), 97, ".mamba"), 941152);
 }
