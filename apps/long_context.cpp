@@ -131,6 +131,7 @@ void add_longcontext_command(Command root) {
   group.require_subcommand();
   add_niah_command(group);
   add_mqar_command(group);
+  add_made_commands(group);
   add_benchmark_commands(group);
   add_usable_length_command(group);
   add_phases_command(group);
@@ -142,6 +143,8 @@ LongBench at 100K; who has an F1 above 0.6 there, to InfiniteBench.
 Example:
   fullbore longcontext niah runs/gpt-1 --lengths 64,128,256 --svg niah.svg
   fullbore longcontext mqar runs/recall-1
+  fullbore longcontext ruler runs/gpt-1 --lengths 2K,4K
+  fullbore longcontext babilong runs/gpt-1 --background novel.txt
   fullbore longcontext longbench runs/gpt-1 longbench/*.jsonl
   fullbore longcontext infinitebench runs/gpt-1 passkey.jsonl --limit 8K
   fullbore longcontext usable-length niah.json

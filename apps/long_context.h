@@ -15,7 +15,8 @@ namespace fullbore {
 /// What the commands of `fullbore longcontext` share; each adds itself.
 void add_niah_command(Command group);
 void add_mqar_command(Command group);
-void add_benchmark_commands(Command group);  ///< longbench and infinitebench
+void add_benchmark_commands(Command group);  ///< longbench, mrcr and infinitebench
+void add_made_commands(Command group);       ///< ruler and babilong
 void add_usable_length_command(Command group);
 void add_phases_command(Command group);
 

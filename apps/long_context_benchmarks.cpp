@@ -178,7 +178,10 @@ ExitCode run_benchmark(const BenchmarkArguments& arguments) {
           gate_name(gate));
   }
   if (!arguments.json.empty()) {
-    nlohmann::ordered_json json = {{"kind", is_longbench ? "longbench" : "infinitebench"}};
+    nlohmann::ordered_json json = {{"kind", is_longbench ? "longbench"
+                                            : arguments.benchmark == Benchmark::mrcr
+                                                ? "mrcr"
+                                                : "infinitebench"}};
     json.update(model_json(model));
     json.update({{"files", arguments.files},
                  {"limit", arguments.limit},
@@ -236,6 +239,15 @@ instruction tuning can continue. Characters that it has no token for are left ou
 Example:
   fullbore longcontext longbench runs/gpt-1 hotpotqa.jsonl trec.jsonl --json longbench.json
   fullbore longcontext longbench runs/gpt-1 data.json --limit 8K --items 20 --answers answers.jsonl)");
+  Command mrcr = group.add_subcommand("mrcr", "MRCR, of files that you have");
+  add_benchmark(mrcr, Benchmark::mrcr);
+  mrcr.footer(R"(
+Reads OpenAI's records: prompt (a conversation), answer, random_string_to_prepend. Its score: 0 for an
+answer that does not begin with that string, else how alike the rest is to the right answer, as
+Python's difflib.SequenceMatcher tells it.
+
+Example:
+  fullbore longcontext mrcr runs/gpt-1 mrcr.jsonl --limit 8K --items 50)");
   Command infinitebench =
       group.add_subcommand("infinitebench", "InfiniteBench, of files that you have");
   const auto more = add_benchmark(infinitebench, Benchmark::infinitebench);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
 #include "models/long_context/heat_map.h"
+#include "models/long_context/json_records.h"
 #include "models/long_context/needle_grid.h"
 
 namespace fullbore {
@@ -37,6 +39,8 @@ struct NiahArguments {
   std::string json;
   std::string csv;
   std::string svg;
+  std::string export_file;
+  std::string score;
 };
 
 NeedleGridOptions grid_options(const NiahArguments& arguments, std::string_view haystack) {
@@ -68,6 +72,7 @@ struct NiahReport {
   const ContextModel& model;
   const NeedleGrid& grid;
   double seconds = 0;
+  std::vector<std::string> notes = {};  ///< further warnings
 
   std::vector<LengthAccuracy> lengths() const { return accuracy_by_length(grid); }
   std::vector<std::string> warnings() const;
@@ -79,8 +84,8 @@ struct NiahReport {
 };
 
 std::vector<std::string> NiahReport::warnings() const {
-  std::vector<std::string> warnings;
-  const int64_t sight = model.reader->context();
+  std::vector<std::string> warnings = notes;
+  const int64_t sight = arguments.score.empty() ? model.reader->context() : 0;
   if (sight > 0 && sight < options.lengths.back())
     warnings.push_back(fmt::format(
         "the model sees {} tokens at once; what is further back it cannot find", sight));
@@ -193,26 +198,90 @@ std::string NiahReport::text() const {
                         gate_name(needle_gate(lengths())));
   for (const std::string& warning : warnings())
     text += fmt::format("{:<16}{}\n", "warning", warning);
-  text += fmt::format("{:<16}{} tokens in {}, {}/s\n", "read",
-                      count_text(static_cast<double>(grid.tokens)), duration_text(seconds),
-                      count_text(static_cast<double>(grid.tokens) / std::max(seconds, 1e-9)));
+  if (arguments.score.empty())
+    text += fmt::format("{:<16}{} tokens in {}, {}/s\n", "read",
+                        count_text(static_cast<double>(grid.tokens)), duration_text(seconds),
+                        count_text(static_cast<double>(grid.tokens) / std::max(seconds, 1e-9)));
   return text;
 }
 
+/// The prompts as JSON lines.
+ExitCode export_prompts(const NiahArguments& arguments, const NeedleGridOptions& options,
+                        const Tokenizer& tokenizer) {
+  std::string lines;
+  int64_t count = 0;
+  for_each_needle_prompt(tokenizer, options, [&](const NeedlePrompt& prompt) {
+    const nlohmann::ordered_json line = {
+        {"id", prompt.id},         {"task", needle_task_name(options.task)},
+        {"length", prompt.length}, {"depth", prompt.depth},
+        {"prompt", prompt.prompt}, {"answer_characters", prompt.question.room}};
+    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    ++count;
+  });
+  write_output_file(arguments.export_file, lines);
+  if (arguments.export_file != "-")
+    print_output("{}: {} prompts; score the answers by the same options and --score FILE\n",
+                 arguments.export_file, count);
+  return ExitCode::kOk;
+}
+
+/// Of JSON lines {"id": ..., "answer": ...}.
+std::map<std::string, std::string> read_answers(const std::string& path) {
+  JsonRecords records = JsonRecords::open(path).take_or_throw();
+  std::map<std::string, std::string> answers;
+  for (std::string_view json; records.next(json).take_or_throw();) {
+    JsonRecord record(json);
+    std::string id, answer;
+    record.read("id", id);
+    record.read("answer", answer);
+    if (record.ok() && !answers.emplace(id, answer).second)
+      record.fail(fmt::format("a second answer to '{}'", id.substr(0, 80)));
+    if (!record.ok()) throw DataError(records.failure(record.error()).message);
+  }
+  return answers;
+}
+
+/// Refuses answers to other prompts; tells how many have none.
+NeedleGrid scored_grid(const NiahArguments& arguments, const NeedleGridOptions& options,
+                       const Tokenizer& tokenizer, std::vector<std::string>& notes) {
+  ScoredAnswers scored = score_needle_answers(tokenizer, options, read_answers(arguments.score));
+  if (!scored.unknown.empty())
+    throw DataError(fmt::format(
+        "{}: {} answers are to no prompt of these options, such as '{}': score by the options and "
+        "the MODEL that --export had",
+        arguments.score, scored.unknown.size(), scored.unknown.front().substr(0, 80)));
+  if (scored.missing > 0)
+    notes.push_back(
+        fmt::format("{} prompts have no answer; they count as not found", scored.missing));
+  return std::move(scored.grid);
+}
+
 ExitCode run_niah(const NiahArguments& arguments) {
-  for (const std::string* path : {&arguments.json, &arguments.csv, &arguments.svg})
+  for (const std::string* path :
+       {&arguments.json, &arguments.csv, &arguments.svg, &arguments.export_file})
     check_output_file(*path);
+  if (!arguments.export_file.empty() && !arguments.score.empty())
+    throw UsageError("niah: --export writes prompts, --score reads answers to them: one at a time");
   std::string haystack;
   if (!arguments.haystack.empty()) haystack = read_text(arguments.haystack).take_or_throw();
   const NeedleGridOptions options = grid_options(arguments, haystack);
-  const ContextModel model = open_context_model(arguments.model, arguments.seed);
+  ContextModel model = open_context_model(arguments.model, arguments.seed);
+  if (!arguments.export_file.empty()) return export_prompts(arguments, options, *model.tokenizer);
   Console console;
   const auto start = std::chrono::steady_clock::now();
-  const NeedleGrid grid = run_needle_grid(*model.reader, *model.tokenizer, options,
-                                          token_progress(console, "asking for needles"));
+  std::vector<std::string> notes;
+  NeedleGrid grid;
+  if (arguments.score.empty()) {
+    grid = run_needle_grid(*model.reader, *model.tokenizer, options,
+                           token_progress(console, "asking for needles"));
+  } else {
+    grid = scored_grid(arguments, options, *model.tokenizer, notes);
+    model.name = arguments.score;
+    model.step = -1;
+  }
   console.clear();
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-  const NiahReport report{arguments, options, model, grid, passed.count()};
+  const NiahReport report{arguments, options, model, grid, passed.count(), notes};
   if (arguments.json != "-" && arguments.csv != "-" && arguments.svg != "-")
     print_output("{}{}", heat_map_text(report.heat_map(), Console(1).style()), report.text());
   if (!arguments.json.empty()) write_json(arguments.json, report.json());
@@ -266,6 +335,11 @@ void add_niah_command(Command group) {
   command.add_option("--json", arguments->json, "File to write all figures to; -: stdout");
   command.add_option("--csv", arguments->csv, "File to write the cells to; -: stdout");
   command.add_option("--svg", arguments->svg, "File to draw the heat map in; -: stdout");
+  command.add_option("--export", arguments->export_file,
+                     "File to write the prompts to, JSON lines, for models of others; -: stdout");
+  command.add_option(
+      "--score", arguments->score,
+      "Answers to such prompts, JSON lines of id and answer, in place of MODEL's own");
   command.footer(R"(
 A needle is a line "NAME: VALUE." of four and five capital letters; behind the text stands "NAME: ",
 and the model writes on, always its likeliest token. An answer is right if it is the value, letter
@@ -279,8 +353,12 @@ Intervals are Wilson's, of 95 %. A model that sees less than a text has the newe
   multi-query        several names at once
   variable-tracking  needles whose values are names: all that lead to a value
 
+--export counts lengths in MODEL's tokens (oracle: characters), and asks several questions of a text
+each by itself. An answer may begin with white space or quotes; what is missing is not found.
+
 Example:
   fullbore longcontext niah runs/gpt-1 --lengths 64,128,256 --svg niah.svg
+  fullbore longcontext niah oracle --lengths 4K --export prompts.jsonl   # then --score answers.jsonl
   fullbore longcontext niah runs/gpt-1 --control --json control.json
   fullbore longcontext niah oracle --task variable-tracking)");
   command.runs([arguments] { return run_niah(*arguments); });

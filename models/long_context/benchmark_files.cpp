@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/json.h"
 #include "fullbore/base/text.h"
 
 namespace fullbore::long_context {
@@ -158,6 +159,44 @@ void read_longbench_v2(JsonRecord& record, BenchmarkItem& item) {
                   question, lettered(item.options));
 }
 
+/// "user: ...\nassistant: ..." of a conversation; what is none stands as it is.
+std::string conversation_text(const std::string& prompt) {
+  const Result<nlohmann::json> parsed = parse_json(prompt);
+  if (!parsed.ok() || !parsed.value().is_array()) return prompt;
+  const nlohmann::json& messages = parsed.value();
+  std::string text;
+  for (const nlohmann::json& message : messages) {
+    if (!message.is_object()) return prompt;
+    const auto role = message.find("role"), content = message.find("content");
+    if (role == message.end() || content == message.end() || !role->is_string() ||
+        !content->is_string())
+      return prompt;
+    text += fmt::format("{}: {}\n", role->get_ref<const std::string&>(),
+                        content->get_ref<const std::string&>());
+  }
+  return text;
+}
+
+void read_mrcr(JsonRecord& record, BenchmarkItem& item) {
+  constexpr int64_t kAnswerRoom = 1024;
+  std::string prompt, answer, marker;
+  std::vector<std::string> needles;
+  record.read("prompt", prompt);
+  record.read("answer", answer);
+  record.read("random_string_to_prepend", marker);
+  record.read_if_any("n_needles", needles);
+  if (!record.ok()) return;
+  if (answer.empty()) return record.fail("the field 'answer' is empty");
+  item.task = "mrcr";
+  if (!needles.empty()) item.groups = {{"needles", needles.front()}};
+  item.context = conversation_text(prompt);
+  item.question = "assistant: ";
+  item.references = {answer};
+  item.options = {marker};
+  item.metric = marked_sequence;
+  item.room = kAnswerRoom;
+}
+
 void read_infinitebench(JsonRecord& record, const std::string& task, BenchmarkItem& item) {
   const TaskRow& row = *find_row(kInfiniteBench, task);
   std::string input;
@@ -222,6 +261,8 @@ Result<bool> BenchmarkReader::next(BenchmarkItem& item) {
   JsonRecord record(json);
   if (benchmark_ == Benchmark::infinitebench)
     read_infinitebench(record, task_, item);
+  else if (benchmark_ == Benchmark::mrcr)
+    read_mrcr(record, item);
   else if (record.has("choice_A"))
     read_longbench_v2(record, item);
   else

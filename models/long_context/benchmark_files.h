@@ -12,6 +12,7 @@ namespace fullbore::long_context {
 enum class Benchmark : uint8_t {
   longbench,  ///< Bai et al. 2023, arXiv:2308.14508: 21 tasks; and its second version, four choices
               ///< a question, Bai et al. 2024, arXiv:2412.15204. Which of them, a record shows.
+  mrcr,  ///< OpenAI's multi-round co-reference resolution: one of several alike answers of a long conversation
   infinitebench  ///< Zhang et al. 2024, arXiv:2402.13718: 12 tasks, a file each
 };
 
@@ -23,6 +24,8 @@ std::vector<std::string> longbench_tasks();
 /// Reads the items of a benchmark from JSON lines or a JSON list, gzipped or not, one at a time:
 ///   LongBench     input, context, answers, dataset; all_classes, language, _id
 ///   LongBench v2  _id, domain, difficulty, length, question, choice_A ... choice_D, answer, context
+///   MRCR          prompt (a conversation: a list of {role, content}, or its text), answer, random_string_to_prepend;
+///                 n_needles
 ///   InfiniteBench context, input, answer; options, id
 /// Fields beyond these are ignored. A Failure names file, line and field.
 class BenchmarkReader {

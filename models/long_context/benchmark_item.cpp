@@ -5,6 +5,7 @@
 
 #include "models/long_context/answer_scores.h"
 #include "models/long_context/answer_words.h"
+#include "models/long_context/sequence_ratio.h"
 
 namespace fullbore::long_context {
 namespace {
@@ -77,6 +78,15 @@ double prefix_score(const BenchmarkItem& item, std::string_view answer) {
   return static_cast<double>(end - wanted.begin()) / static_cast<double>(wanted.size());
 }
 
+/// What follows the marker here and there, compared; an answer that does not begin with it is worth nothing.
+double marked_sequence_score(const BenchmarkItem& item, std::string_view answer) {
+  const std::string& marker = item.options.front();
+  if (!answer.starts_with(marker)) return 0;
+  std::string_view reference = item.references.front();
+  if (reference.starts_with(marker)) reference.remove_prefix(marker.size());
+  return sequence_ratio(answer.substr(marker.size()), reference);
+}
+
 /// Equal as integers to one of the references.
 double integer_score(const BenchmarkItem& item, const std::vector<std::string>& said, bool last) {
   if (said.empty()) return 0;
@@ -102,6 +112,7 @@ std::string_view answer_metric_name(AnswerMetric metric) {
     case AnswerMetric::retrieval_chinese:
     case AnswerMetric::count: return "retrieval";
     case AnswerMetric::correct_prefix: return "correct prefix";
+    case AnswerMetric::marked_sequence: return "sequence match";
     default: return "accuracy";
   }
 }
@@ -130,6 +141,7 @@ double answer_score(const BenchmarkItem& item, std::string_view answer, bool gue
     case AnswerMetric::first_number: return same_number(answer, item.references.front()) ? 1 : 0;
     case AnswerMetric::word: return word_score(item, answer);
     case AnswerMetric::correct_prefix: return prefix_score(item, answer);
+    case AnswerMetric::marked_sequence: return marked_sequence_score(item, answer);
   }
   return 0;
 }

@@ -25,8 +25,9 @@ enum class AnswerMetric : uint8_t {
   first_integer,
   last_integer,
   first_number,
-  word,           ///< a reference stands in the answer as a word
-  correct_prefix  ///< share of the reference's integers that are right from the first one on
+  word,             ///< a reference stands in the answer as a word
+  marked_sequence,  ///< behind the marker that options hold, by sequence_ratio.h; without it 0
+  correct_prefix    ///< share of the reference's integers that are right from the first one on
 };
 std::string_view answer_metric_name(AnswerMetric metric);  ///< "F1", "ROUGE-L", "accuracy"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "fullbore/base/check.h"
+#include "models/long_context/svg_text.h"
 
 namespace fullbore::long_context {
 namespace {
@@ -38,20 +39,6 @@ bool is_light(const Colour& colour) {
 }
 
 std::string percent(double share) { return share < 0 ? "-" : fmt::format("{:.0f}", 100 * share); }
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      default: result += c;
-    }
-  }
-  return result;
-}
 
 size_t widest(const std::vector<std::string>& names) {
   size_t most = 0;
@@ -107,7 +94,7 @@ std::string heat_map_svg(const HeatMap& map) {
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
       "<text x=\"16\" y=\"28\" font-size=\"17\" font-weight=\"600\">{2}</text>\n"
       "<text x=\"16\" y=\"50\" fill=\"#666\">{3}</text>\n",
-      width, height, escaped(map.title), escaped(map.subtitle));
+      width, height, svg_text(map.title), svg_text(map.subtitle));
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#666\">depth</text>\n",
                      left - 10, kTop - 10);
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"#666\">tokens</text>\n",
@@ -115,11 +102,11 @@ std::string heat_map_svg(const HeatMap& map) {
   for (size_t column = 0; column < map.columns.size(); ++column)
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                        left + column * kCellWidth + kCellWidth / 2, kTop - 10,
-                       escaped(map.columns[column]));
+                       svg_text(map.columns[column]));
   for (size_t row = 0; row < map.rows.size(); ++row) {
     const size_t y = kTop + row * kCellHeight;
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", left - 10,
-                       y + kCellHeight / 2 + 5, escaped(map.rows[row]));
+                       y + kCellHeight / 2 + 5, svg_text(map.rows[row]));
     for (size_t column = 0; column < map.columns.size(); ++column) {
       const HeatMap::Cell& cell = map.cells[row * map.columns.size() + column];
       const size_t x = left + column * kCellWidth;
@@ -129,7 +116,7 @@ std::string heat_map_svg(const HeatMap& map) {
           "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" "
           "fill=\"#{:02x}{:02x}{:02x}\" stroke=\"#fff\"/>"
           "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"{}\">{}</text></g>\n",
-          escaped(cell.note), x, y, kCellWidth, kCellHeight, colour.red, colour.green, colour.blue,
+          svg_text(cell.note), x, y, kCellWidth, kCellHeight, colour.red, colour.green, colour.blue,
           x + kCellWidth / 2, y + kCellHeight / 2 + 5, is_light(colour) ? "#111" : "#fff",
           percent(cell.share));
     }

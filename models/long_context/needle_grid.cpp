@@ -7,6 +7,7 @@
 #include <map>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/hash.h"
 #include "models/long_context/split_mix.h"
 
 namespace fullbore::long_context {
@@ -27,31 +28,16 @@ struct Prompt {
   std::vector<int32_t> tokens;  ///< of the text and the first question
 };
 
-class GridRun {
+/// Makes the examples of a grid and counts what is found in them.
+class GridExamples {
  public:
-  GridRun(ContextReader& reader, const Tokenizer& tokenizer, const NeedleGridOptions& options)
-      : reader_(reader), tokenizer_(tokenizer), options_(options) {}
+  GridExamples(const Tokenizer& tokenizer, const NeedleGridOptions& options)
+      : tokenizer_(tokenizer), options_(options) {}
 
-  NeedleGrid run(const std::function<bool(int64_t, int64_t)>& progress) {
-    const std::vector<double> depths =
-        has_depth(options_.task) ? options_.depths : std::vector<double>{0};
-    int64_t all = 0;
-    for (const int64_t length : options_.lengths)
-      all += length * options_.trials * static_cast<int64_t>(depths.size());
-    int64_t done = 0;
-    bool go_on = progress(0, all);
-    for (const int64_t length : options_.lengths)
-      for (const double depth : depths)
-        for (int64_t trial = 0; trial < options_.trials && go_on; ++trial) {
-          examine(make(length, depth, trial), length);
-          done += length;
-          go_on = progress(done, all);
-        }
-    for (const auto& [place, cell] : cells_) grid_.cells.push_back(cell);
-    return std::move(grid_);
+  std::vector<double> depths() const {
+    return has_depth(options_.task) ? options_.depths : std::vector<double>{0};
   }
 
- private:
   Prompt of_characters(uint64_t key, double depth, int64_t characters) const {
     Prompt prompt;
     prompt.example = make_needle_example(key, {.task = options_.task,
@@ -95,6 +81,53 @@ class GridRun {
     return best;
   }
 
+  void count(int64_t length, const NeedleQuestion& question, const std::string& answer) {
+    const std::vector<bool> found = found_answers(question, answer);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double depth = question.answers[i].depth;
+      NeedleCell& cell = cells_[{length, millionths(depth)}];
+      cell.length = length;
+      cell.depth = depth;
+      ++cell.asked;
+      cell.found += found[i] ? 1 : 0;
+    }
+  }
+
+  NeedleGrid take() {
+    for (const auto& [place, cell] : cells_) grid_.cells.push_back(cell);
+    return std::move(grid_);
+  }
+
+ protected:
+  const Tokenizer& tokenizer_;
+  const NeedleGridOptions& options_;
+  std::map<std::pair<int64_t, int64_t>, NeedleCell> cells_;
+  NeedleGrid grid_;
+};
+
+class GridRun : public GridExamples {
+ public:
+  GridRun(ContextReader& reader, const Tokenizer& tokenizer, const NeedleGridOptions& options)
+      : GridExamples(tokenizer, options), reader_(reader) {}
+
+  NeedleGrid run(const std::function<bool(int64_t, int64_t)>& progress) {
+    const std::vector<double> depths = this->depths();
+    int64_t all = 0;
+    for (const int64_t length : options_.lengths)
+      all += length * options_.trials * static_cast<int64_t>(depths.size());
+    int64_t done = 0;
+    bool go_on = progress(0, all);
+    for (const int64_t length : options_.lengths)
+      for (const double depth : depths)
+        for (int64_t trial = 0; trial < options_.trials && go_on; ++trial) {
+          examine(make(length, depth, trial), length);
+          done += length;
+          go_on = progress(done, all);
+        }
+    return take();
+  }
+
+ private:
   void examine(const Prompt& prompt, int64_t length) {
     // Behind the prompt: every answer but for its last letter, and the questions between them.
     int64_t room = -1;
@@ -121,24 +154,35 @@ class GridRun {
     }
   }
 
-  void count(int64_t length, const NeedleQuestion& question, const std::string& answer) {
-    const std::vector<bool> found = found_answers(question, answer);
-    for (size_t i = 0; i < found.size(); ++i) {
-      const double depth = question.answers[i].depth;
-      NeedleCell& cell = cells_[{length, millionths(depth)}];
-      cell.length = length;
-      cell.depth = depth;
-      ++cell.asked;
-      cell.found += found[i] ? 1 : 0;
-    }
-  }
-
   ContextReader& reader_;
-  const Tokenizer& tokenizer_;
-  const NeedleGridOptions& options_;
-  std::map<std::pair<int64_t, int64_t>, NeedleCell> cells_;
-  NeedleGrid grid_;
 };
+
+/// Each prompt of the grid; `examples` makes them.
+void each_prompt(const GridExamples& examples, const NeedleGridOptions& options,
+                 const std::function<void(const NeedlePrompt&)>& use) {
+  for (const int64_t length : options.lengths)
+    for (const double depth : examples.depths())
+      for (int64_t trial = 0; trial < options.trials; ++trial) {
+        const NeedleExample example = examples.make(length, depth, trial).example;
+        for (size_t i = 0; i < example.questions.size(); ++i) {
+          NeedlePrompt prompt{"",
+                              length,
+                              depth,
+                              trial,
+                              example.text + example.questions[i].text,
+                              example.questions[i]};
+          prompt.id = fmt::format("{}-{}-{:.6g}-{}-{}-{}", needle_task_name(options.task), length,
+                                  depth, trial, i, hash_hex(hash_text(prompt.prompt)));
+          use(prompt);
+        }
+      }
+}
+
+/// What people's models put before an answer.
+std::string_view without_lead(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n\"'`*");
+  return first == std::string_view::npos ? std::string_view() : text.substr(first);
+}
 
 }  // namespace
 
@@ -151,6 +195,28 @@ NeedleGrid run_needle_grid(ContextReader& reader, const Tokenizer& tokenizer,
                            const NeedleGridOptions& options,
                            const std::function<bool(int64_t, int64_t)>& progress) {
   return GridRun(reader, tokenizer, options).run(progress);
+}
+
+void for_each_needle_prompt(const Tokenizer& tokenizer, const NeedleGridOptions& options,
+                            const std::function<void(const NeedlePrompt&)>& use) {
+  each_prompt(GridExamples(tokenizer, options), options, use);
+}
+
+ScoredAnswers score_needle_answers(const Tokenizer& tokenizer, const NeedleGridOptions& options,
+                                   const std::map<std::string, std::string>& answers) {
+  GridExamples examples(tokenizer, options);
+  ScoredAnswers scored;
+  std::map<std::string, std::string> left = answers;
+  each_prompt(examples, options, [&](const NeedlePrompt& prompt) {
+    const auto answer = left.find(prompt.id);
+    if (answer == left.end()) ++scored.missing;
+    examples.count(prompt.length, prompt.question,
+                   std::string(answer == left.end() ? "" : without_lead(answer->second)));
+    if (answer != left.end()) left.erase(answer);
+  });
+  for (const auto& [id, answer] : left) scored.unknown.push_back(id);
+  scored.grid = examples.take();
+  return scored;
 }
 
 std::vector<LengthAccuracy> accuracy_by_length(const NeedleGrid& grid) {

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "models/long_context/accuracy.h"
@@ -52,6 +54,29 @@ uint64_t needle_key(uint64_t seed, int64_t length, double depth, int64_t trial);
 NeedleGrid run_needle_grid(ContextReader& reader, const Tokenizer& tokenizer,
                            const NeedleGridOptions& options,
                            const std::function<bool(int64_t done, int64_t all)>& progress);
+
+/// A prompt of the grid for a model that is elsewhere: the text and one question, of several each by itself.
+struct NeedlePrompt {
+  std::string
+      id;  ///< "single-1024-0.5-3-0-<hash>": task, length, depth, trial, question, and a hash of the prompt
+  int64_t length = 0;
+  double depth = 0;
+  int64_t trial = 0;
+  std::string prompt;
+  NeedleQuestion question;
+};
+/// All prompts of the grid, in order. UsageError as run_needle_grid().
+void for_each_needle_prompt(const Tokenizer& tokenizer, const NeedleGridOptions& options,
+                            const std::function<void(const NeedlePrompt&)>& use);
+/// What answers by id come to, by the rule of found_answers() behind leading white space and quotes. Prompts without
+/// an answer found nothing; `missing` counts them. `unknown` names the ids of answers to no prompt of the grid.
+struct ScoredAnswers {
+  NeedleGrid grid;
+  int64_t missing = 0;
+  std::vector<std::string> unknown;
+};
+ScoredAnswers score_needle_answers(const Tokenizer& tokenizer, const NeedleGridOptions& options,
+                                   const std::map<std::string, std::string>& answers);
 
 /// The mean over the depths of each length.
 std::vector<LengthAccuracy> accuracy_by_length(const NeedleGrid& grid);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/apps/job.h"
 
@@ -86,6 +87,115 @@ TEST_F(LongContext, PhasesOpenOneAfterAnother) {
   expect_refusal({"phases", "niah.json", "other.json"}, 2, "other.json is of other");
   folder_.put("control.json", R"({"kind": "niah", "model": "m"})");
   expect_refusal({"phases", "control.json"}, 3, "which no phase has");
+}
+
+TEST_F(LongContext, SeveralModelsAreDrawnWithTheThreshold) {
+  folder_.put("a.json", R"({"model": "runs/a", "lengths": [{"length": 1024, "accuracy": 0.9},
+    {"length": 2048, "accuracy": 0.5}]})");
+  folder_.put("b.json", R"({"model": "runs/b", "lengths": [{"length": 1024, "accuracy": 0.95}]})");
+  const CommandResult both = longcontext({"usable-length", "a.json", "b.json", "c=1K:0.5",
+                                          "c=2K:0.4", "--threshold", "0.7", "--svg", "all.svg"});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("  runs/a: 1448; 1536 by linear interpolation\n"));
+  EXPECT_THAT(both.out, HasSubstr("  runs/b: at least 1024\n"));
+  EXPECT_THAT(both.out, HasSubstr("  c: 0: below it at the shortest\n"));
+  EXPECT_THAT(read("all.svg"), HasSubstr("threshold 70 %"));
+  EXPECT_THAT(read("all.svg"), HasSubstr("runs/b: at least 1024 tokens"));
+  const CommandResult printed = longcontext({"usable-length", "a.json", "b.json", "--json"});
+  const nlohmann::json json = nlohmann::json::parse(printed.out);
+  EXPECT_EQ(json[1]["model"], "runs/b");
+  expect_refusal({"usable-length", "a.json", "b.json", "4K:0.2"}, 2, "are of no model");
+  expect_refusal({"usable-length", "a.json", "a.json"}, 2, "1024 is measured twice");
+}
+
+// Every prompt answered by what stands in it, as another program would.
+TEST_F(LongContext, AnswersOfOtherModelsAreScoredByTheirPrompts) {
+  const std::vector<std::string> options = {"niah",     "oracle", "--lengths", "256",
+                                            "--depths", "0,100",  "--trials",  "3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), options.begin(), options.end());
+    return more;
+  };
+  ASSERT_EQ(longcontext(with({"--export", "prompts.jsonl"})).exit_code, 0);
+  std::istringstream lines(read("prompts.jsonl"));
+  std::string right, half;
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const nlohmann::json prompt = nlohmann::json::parse(line);
+    const std::string text = prompt["prompt"];
+    EXPECT_EQ(text.size(), 256U);
+    const std::string question = text.substr(text.rfind('\n') + 1);
+    const std::string value = text.substr(text.find(question) + question.size(), 5);
+    const nlohmann::json answer = {{"id", prompt["id"]}, {"answer", "\n \"" + value + ".\""}};
+    right += answer.dump() + "\n";
+    if (count % 2 == 0) half += answer.dump() + "\n";
+  }
+  EXPECT_EQ(count, 6);
+  folder_.put("right.jsonl", right);
+  folder_.put("half.jsonl", half);
+  const nlohmann::json all = json(with({"--score", "right.jsonl"}));
+  EXPECT_EQ(all["lengths"][0]["accuracy"], 1);
+  EXPECT_EQ(all["model"], "right.jsonl");
+  const nlohmann::json some = json(with({"--score", "half.jsonl"}));
+  EXPECT_EQ(some["lengths"][0]["accuracy"], 0.5);
+  EXPECT_EQ(some["warnings"][0], "3 prompts have no answer; they count as not found");
+  expect_refusal(with({"--score", "right.jsonl", "--seed", "1"}), 3,
+                 "are to no prompt of these options");
+  folder_.put("twice.jsonl", half + half);
+  expect_refusal(with({"--score", "twice.jsonl"}), 3, "twice.jsonl:4: a second answer");
+  expect_refusal(with({"--score", "right.jsonl", "--export", "x"}), 2, "one at a time");
+}
+
+TEST_F(LongContext, MadeUpSuitesAskTrainedModelsAndWriteTheirPrompts) {
+  folder_.put("play.txt", "A sea. It is calm, tonight. " + std::string("Who is there? It is I. ") +
+                              R"(ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz,.:;-?!)"
+                              "\n" +
+                              read("text.txt"));
+  ASSERT_EQ(train({"data.path=play.txt", "train.steps=1", "model.context=64"}).exit_code, 0);
+  const nlohmann::json ruler = json({"ruler", "runs/tiny-1", "--lengths", "1K", "--tasks",
+                                     "niah_single_1,vt,qa_2", "--examples", "1"});
+  EXPECT_EQ(ruler["kind"], "ruler");
+  ASSERT_EQ(ruler["cells"].size(), 3U);
+  EXPECT_EQ(ruler["cells"][2]["task"], "qa_2");
+  EXPECT_EQ(ruler["usable_length"]["threshold"], 0.856);
+  EXPECT_THAT(ruler["warnings"][0].get<std::string>(), HasSubstr("the model sees 64 tokens"));
+  const CommandResult babilong =
+      longcontext({"babilong", "random", "--background", "play.txt", "--lengths", "1K,2K",
+                   "--examples", "2", "--answers", "answers.jsonl"});
+  ASSERT_EQ(babilong.exit_code, 0) << babilong.err;
+  EXPECT_THAT(babilong.out, HasSubstr("qa5 "));
+  EXPECT_THAT(read("answers.jsonl"), HasSubstr(R"("id":"qa3-2048-1")"));
+  ASSERT_EQ(longcontext({"ruler", "oracle", "--lengths", "2K", "--examples", "1", "--export", "a"})
+                .exit_code,
+            0);
+  ASSERT_EQ(longcontext({"ruler", "oracle", "--lengths", "2K", "--examples", "1", "--export", "b"})
+                .exit_code,
+            0);
+  EXPECT_EQ(read("a"), read("b"));
+  EXPECT_THAT(read("a"), HasSubstr(R"("task":"niah_multivalue")"));
+  expect_refusal({"ruler", "oracle", "--tasks", "niah_singel_1"}, 2,
+                 "Did you mean 'niah_single_1'?");
+  expect_refusal({"ruler", "oracle", "--lengths", "64"}, 2,
+                 "tokens of this model, the length is 64");
+  expect_refusal({"babilong", "oracle", "--background", "absent.txt"}, 3, "absent.txt");
+}
+
+TEST_F(LongContext, ConversationsAreReadAndScored) {
+  ASSERT_EQ(train({"train.steps=1"}).exit_code, 0);
+  folder_.put(
+      "mrcr.jsonl",
+      R"({"prompt": "[{\"role\": \"user\", \"content\": \"the sea\"}]", "answer": "Xy12the sea", )"
+      R"("random_string_to_prepend": "Xy12", "n_needles": 2})"
+      "\n");
+  const nlohmann::json result =
+      json({"mrcr", "runs/tiny-1", "mrcr.jsonl", "--room", "3", "--answers", "answers.jsonl"});
+  EXPECT_EQ(result["kind"], "mrcr");
+  EXPECT_EQ(result["tasks"][0]["measure"], "sequence match");
+  EXPECT_EQ(result["parts"][0]["name"], "needles 2");
+  EXPECT_EQ(result["score"], 0) << "it does not begin with the marker";
+  folder_.put("torn.jsonl", R"({"prompt": "x", "answer": "y"})"
+                            "\n");
+  expect_refusal({"mrcr", "runs/tiny-1", "torn.jsonl"}, 3, "random_string_to_prepend");
 }
 
 TEST_F(LongContext, BadArgumentsAreNamed) {
