@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "apps/language_batches.h"
+#include "fullbore/data/staged_batches.h"
 #include "fullbore/train/context_curriculum.h"
 #include "tests/apps/job.h"
 
@@ -76,6 +80,42 @@ TEST(ContextStages, WhatMakesNoCurriculumIsRefused) {
     EXPECT_THAT(refusal(item), HasSubstr("is no {until_step: STEPS, length: TOKENS}")) << item;
   EXPECT_THAT(refusal("until_step=5 length=128", "data.batching=packed"),
               HasSubstr("data.context_curriculum"));
+}
+
+/// Batches that tell their number, of so many tokens.
+class NumberedBatches : public BatchSource {
+ public:
+  explicit NumberedBatches(int64_t length)
+      : fields_{{"inputs", {DType::i32, {1, length}}}, {"resets", {DType::boolean, {2, 1}}}} {}
+  const std::vector<BatchField>& fields() const override { return fields_; }
+  void fill(uint64_t position, std::span<void* const> buffers) const override {
+    static_cast<int32_t*>(buffers[0])[0] = static_cast<int32_t>(position);
+    std::fill_n(static_cast<bool*>(buffers[1]), 2, false);
+  }
+
+ private:
+  std::vector<BatchField> fields_;
+};
+
+TEST(StagedBatches, EachStageReadsOnFromItsOwnPlaceAndForgets) {
+  const StagedBatches batches({{0, 0, std::make_shared<NumberedBatches>(8)},
+                               {3, 20, std::make_shared<NumberedBatches>(16)},
+                               {5, 7, std::make_shared<NumberedBatches>(8)}});
+  ASSERT_EQ(batches.shapes().size(), 2U) << "each once, that of the last stage first";
+  EXPECT_EQ(batches.fields()[0].type.shape[1], 8);
+  const std::vector<std::pair<int32_t, bool>> expected = {
+      {0, true}, {1, false}, {2, false}, {20, true}, {21, false}, {7, true}, {8, false}};
+  for (size_t position = expected.size(); position-- > 0;) {
+    std::vector<int32_t> inputs(16);
+    std::array<bool, 2> resets{};
+    void* const buffers[] = {inputs.data(), resets.data()};
+    batches.fill(position, buffers);
+    EXPECT_EQ(inputs[0], expected[position].first) << position;
+    EXPECT_EQ(resets[0], expected[position].second) << position;
+    EXPECT_EQ(resets[1], expected[position].second) << position;
+    const bool middle = position == 3 || position == 4;
+    EXPECT_EQ(batches.shape_at(position), middle ? 1U : 0U) << position;
+  }
 }
 
 TEST_F(ContextCurriculum, ResumesToTheSameBitsAcrossItsStages) {
