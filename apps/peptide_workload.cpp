@@ -16,6 +16,8 @@ namespace {
 
 using namespace peptide;
 
+constexpr const char* kSample = "spectra";
+
 /// All that decides what the parameters mean.
 std::string model_identity(const Config& config) {
   const ModelSizes sizes = peptide_sizes(config);
@@ -52,6 +54,8 @@ TrainingJob synthetic_job(const Config& config) {
                                                     peptide_curriculum(config));
   if (validates(config)) job.validation = validation(config);
   job.tokens_per_step = config.train.batch_size * config.peptide.model.max_seq_len;
+  job.sample_unit = kSample;
+  job.shown = {{"token_accuracy", "token accuracy"}, {"sequence_accuracy", "peptide accuracy"}};
   job.options = training_options(config);
   job.identity = {{"data", "synthetic spectra"}, {"model", model_identity(config)}};
   job.config = config_yaml(config);
@@ -164,6 +168,7 @@ Workload peptide_workload(const Config& config, Console& console) {
   check_corruption(config);
   Workload workload;
   workload.unit = "peaks";
+  workload.sample = kSample;
   workload.loss = peptide_loss;
   if (!config.data.path.empty()) {
     const auto data =

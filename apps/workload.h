@@ -27,8 +27,10 @@ struct Workload {
   /// The whole job. `config` is what the run keeps: with run.dir and absolute paths. UsageError or DataError for
   /// data that do not go with it.
   std::function<TrainingJob(const Config&)> job;
-  std::string unit;     ///< what a batch has in its first two axes: "tokens"
-  std::string batches;  ///< for people: what they are made of
+  std::string
+      sample;        ///< what a row of a batch is, for rates: "spectra"; empty: rates are of tokens
+  std::string unit;  ///< what a batch has in its first two axes: "tokens"
+  std::string batches;                              ///< for people: what they are made of
   std::function<std::string(const Config&)> about;  ///< a line for people about the data
   // What apps/initial_weights.h asks; all may be empty.
   std::vector<std::string> weight_keys = {};  ///< settings that change what weights of a shape mean

@@ -42,7 +42,13 @@ std::vector<Field> fields(const Progress& progress) {
   if (!std::isnan(progress.validation_loss))
     list.push_back({fmt::format("val {:.4f}", progress.validation_loss), 8, kBold});
   if (!progress.figures.empty()) list.push_back({progress.figures, 7, ""});
-  if (progress.tokens_per_second >= 0)
+  for (const auto& [name, share] : progress.shares)
+    if (!std::isnan(share)) list.push_back({fmt::format("{} {:.1f}%", name, share * 100), 7, ""});
+  if (!progress.sample_unit.empty() && progress.samples_per_second >= 0)
+    list.push_back(
+        {fmt::format("{} {}/s", count_text(progress.samples_per_second), progress.sample_unit), 5,
+         ""});
+  if (progress.sample_unit.empty() && progress.tokens_per_second >= 0)
     list.push_back({fmt::format("{} tok/s", count_text(progress.tokens_per_second)), 5, ""});
   if (progress.utilisation >= 0)
     list.push_back({fmt::format("{:.1f}% of peak", progress.utilisation * 100), 4, ""});

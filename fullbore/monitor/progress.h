@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace fullbore {
 
@@ -14,7 +16,12 @@ struct Progress {
   double train_loss = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
   std::string figures;  ///< of the workload's own: "ppl 4.21/4.75  R/M 0.45 [OK]"
-  double tokens_per_second = -1;
+  double tokens_per_second = -1;  ///< not shown where samples have a unit
+  double samples_per_second = -1;
+  std::string sample_unit =
+      {};  ///< what a row of a batch is: "spectra"; empty: rates are of tokens
+  std::vector<std::pair<std::string, double>> shares =
+      {};                       ///< such as "peptide accuracy", in [0, 1]
   double utilisation = -1;      ///< share of the machine's measured peak, in [0, 1]
   int64_t resident_bytes = -1;  ///< of the process
   int64_t planned_bytes = -1;   ///< of the compiled programs

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "fullbore/base/excerpt.h"
@@ -43,6 +44,8 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
     json["log_bytes"] = summary.log_bytes;
     json["log_checksum"] = summary.log_checksum;
   }
+  if (!std::isnan(summary.samples_per_second))
+    json["samples_per_second"] = summary.samples_per_second;
   if (!summary.error.empty()) json["error"] = summary.error;
   return json;
 }

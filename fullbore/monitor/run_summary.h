@@ -26,11 +26,12 @@ struct RunSummary {
   double final_validation_loss = kUnknown;
   double best_validation_loss = kUnknown;
   int64_t best_step = -1;
-  double tokens_per_second = kUnknown;  ///< since the last start or resume, evaluation left out
-  double utilisation = kUnknown;        ///< of the measured peak of the machine, likewise
-  double data_wait_share = kUnknown;    ///< of the steps' time
-  int64_t peak_bytes = 0;               ///< largest resident set of the process
-  int64_t planned_peak_bytes = 0;       ///< State, batches, results and arenas of all programs
+  double tokens_per_second = kUnknown;   ///< since the last start or resume, evaluation left out
+  double samples_per_second = kUnknown;  ///< likewise, where samples have a unit
+  double utilisation = kUnknown;         ///< of the measured peak of the machine, likewise
+  double data_wait_share = kUnknown;     ///< of the steps' time
+  int64_t peak_bytes = 0;                ///< largest resident set of the process
+  int64_t planned_peak_bytes = 0;        ///< State, batches, results and arenas of all programs
   int64_t parameters = 0;
   double flops_per_step = kUnknown;
   double seconds_to_first_step = kUnknown;  ///< from the start of the command

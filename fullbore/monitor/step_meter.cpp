@@ -13,6 +13,7 @@ void accumulate(StepSums& sums, const StepWork& work, double keep) {
   sums.seconds = sums.seconds * keep + work.step_seconds + work.wait_seconds;
   sums.wait_seconds = sums.wait_seconds * keep + work.wait_seconds;
   sums.tokens = sums.tokens * keep + work.tokens;
+  sums.samples = sums.samples * keep + work.samples;
   sums.flops = sums.flops * keep + work.flops;
 }
 

@@ -8,6 +8,7 @@ struct StepWork {
   double step_seconds = 0;
   double wait_seconds = 0;  ///< for its batch, before that
   double tokens = 0;        ///< learned from, padding left out
+  double samples = 0;       ///< rows of the batch
   double flops = 0;
 };
 
@@ -17,10 +18,12 @@ struct StepSums {
   double seconds = 0;  ///< waiting included
   double wait_seconds = 0;
   double tokens = 0;
+  double samples = 0;
   double flops = 0;
 
   double steps_per_second() const { return per_second(steps); }
   double tokens_per_second() const { return per_second(tokens); }
+  double samples_per_second() const { return per_second(samples); }
   double flops_per_second() const { return per_second(flops); }
   double wait_share() const { return per_second(wait_seconds); }
 

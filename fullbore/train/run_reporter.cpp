@@ -40,6 +40,7 @@ void RunReporter::stand_at(const RunScale& scale, const RunPosition& restored) {
   progress_.validation_loss = restored.validation_loss;
   progress_.total_steps = scale.total_steps;
   progress_.planned_bytes = scale.planned_bytes;
+  progress_.sample_unit = scale.sample_unit;
 }
 
 void RunReporter::found_complete(const RunScale& scale, const RunPosition& restored) {
@@ -156,8 +157,14 @@ void RunReporter::log_step(const StepResults& results) {
   update_rates();
   if (figures_) progress_.figures = figures_(results, progress_.validation_loss);
   nlohmann::ordered_json record = {{"kind", "train"}, {"step", progress_.step}};
-  for (const auto& [name, value] : results) record[name] = value;
+  progress_.shares.clear();
+  for (const auto& [name, value] : results) {
+    record[name] = value;
+    for (const ShownMetric& shown : scale_.shown)
+      if (shown.name == name) progress_.shares.emplace_back(shown.label, value);
+  }
   record["tokens_per_second"] = progress_.tokens_per_second;
+  if (!scale_.sample_unit.empty()) record["samples_per_second"] = progress_.samples_per_second;
   record["utilisation"] = progress_.utilisation;
   record["data_wait_share"] = progress_.data_wait_share;
   record["seconds"] = seconds_since_start();
@@ -201,7 +208,10 @@ void RunReporter::evaluated(const RunPosition& position, const StepResults& metr
   std::string words;
   for (const auto& [name, value] : metrics) {
     record["validation_" + name] = value;
-    if (name == scale_.judge) words = fmt::format("  {} {:.4f}", name, value);
+    if (name == scale_.judge) words += fmt::format("  {} {:.4f}", name, value);
+    for (const ShownMetric& shown : scale_.shown)
+      if (shown.name == name && name != scale_.judge)
+        words += fmt::format("  {} {:.1f}%", shown.label, value * 100);
   }
   record["seconds"] = seconds_since_start();
   write_metrics(record);
@@ -227,9 +237,12 @@ void RunReporter::finish(const std::string& status, const std::string& error) {
   std::string text = fmt::format("{} at step {}/{} after {}", status, result.steps,
                                  scale_.total_steps, duration_text(result.wall_seconds));
   if (meter_.steps() > 0)
-    text += fmt::format("  {} tok/s  {:.1f}% of peak  {} resident at most",
-                        count_text(result.tokens_per_second), result.utilisation * 100,
-                        bytes_text(static_cast<double>(result.peak_bytes)));
+    text += fmt::format(
+        "  {}  {:.1f}% of peak  {} resident at most",
+        scale_.sample_unit.empty()
+            ? count_text(result.tokens_per_second) + " tok/s"
+            : fmt::format("{} {}/s", count_text(result.samples_per_second), scale_.sample_unit),
+        result.utilisation * 100, bytes_text(static_cast<double>(result.peak_bytes)));
   log_->info("{}", text);
   note_lost_console();
 }
@@ -271,6 +284,7 @@ double RunReporter::seconds_since_start() const {
 
 void RunReporter::update_rates() {
   progress_.tokens_per_second = meter_.recent().tokens_per_second();
+  progress_.samples_per_second = meter_.recent().samples_per_second();
   progress_.utilisation = meter_.recent().flops_per_second() / scale_.peak_flops;
   progress_.data_wait_share = meter_.recent().wait_share();
   progress_.resident_bytes = resident_bytes();
@@ -312,6 +326,8 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.save_stall_seconds = save_stall_seconds_;
   if (meter_.steps() > 0) {
     result.tokens_per_second = meter_.whole().tokens_per_second();
+    if (!scale_.sample_unit.empty())
+      result.samples_per_second = meter_.whole().samples_per_second();
     result.utilisation = meter_.whole().flops_per_second() / scale_.peak_flops;
     result.data_wait_share = meter_.whole().wait_share();
   }

@@ -31,6 +31,8 @@ struct RunScale {
   int64_t planned_bytes = 0;
   int64_t evaluation_interval = 0;  ///< 0: none
   std::string judge = {};           ///< the metric that tells the best; empty: the loss
+  std::string sample_unit = {};     ///< TrainingJob::sample_unit
+  std::vector<ShownMetric> shown = {};
 };
 
 /// Tells people and files how a run goes: the live line, log.txt, metrics.jsonl, summary.json.

@@ -9,6 +9,12 @@
 
 namespace fullbore {
 
+/// A metric that log lines tell as a share: "peptide accuracy 58.0%".
+struct ShownMetric {
+  std::string name;   ///< of the loss
+  std::string label;  ///< for people
+};
+
 /// What a step returned, by the names of the graph's results.
 using StepResults = std::vector<std::pair<std::string, double>>;
 

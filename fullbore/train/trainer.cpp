@@ -89,6 +89,10 @@ class Trainer {
   /// One step for every shape of batch, and the State that they all ask for.
   void trace() {
     traced_ = trace_steps(job_);
+    for (const std::vector<BatchField>& fields : job_.training->shapes()) {
+      const Shape& rows = fields.front().type.shape;
+      samples_.push_back(rows.rank() == 0 ? 1 : static_cast<double>(rows[0]));
+    }
     reporter_.started("trace");
     state_ = initial_state(traced_.front(), options_.seed, &team_);
   }
@@ -132,7 +136,9 @@ class Trainer {
   }
 
   void begin(double compile_seconds) {
-    const RunScale scale = programs_->scale(job_.options, state_, machine_);
+    RunScale scale = programs_->scale(job_.options, state_, machine_);
+    scale.sample_unit = job_.sample_unit;
+    scale.shown = job_.shown;
     const char* const which = programs_->shapes() > 1 ? " of the largest shape" : "";
     reporter_.log().info("{} parameters  {}FLOP per step{}  {} planned  {} programs compiled in {}",
                          count_text(static_cast<double>(scale.parameters)),
@@ -187,7 +193,8 @@ class Trainer {
 
   void run_step() {
     const Clock::time_point start = Clock::now();
-    CompiledStep& step = programs_->step(job_.training->shape_at(loader_->position()));
+    const size_t shape = job_.training->shape_at(loader_->position());
+    CompiledStep& step = programs_->step(shape);
     const std::span<const void* const> batch = loader_->next();
     const Clock::time_point ready = Clock::now();
     step.run(batch);
@@ -198,6 +205,7 @@ class Trainer {
                         {.step_seconds = seconds_between(ready, done),
                          .wait_seconds = seconds_between(start, ready),
                          .tokens = step.predictions(static_cast<double>(job_.tokens_per_step)),
+                         .samples = samples_[shape],
                          .flops = step.plan().flops},
                         [&] { return step.results(); });
     if (step.is_bad()) {
@@ -290,6 +298,7 @@ class Trainer {
   Machine machine_;
   State state_;
   std::vector<TracedStep> traced_;  ///< until they are compiled
+  std::vector<double> samples_;     ///< of a step, by shape of batch
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<Loader> loader_;

@@ -50,8 +50,11 @@ struct TrainingJob {
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
   std::optional<ValidationSet> validation;
   int64_t tokens_per_step =
-      0;                     ///< at most; for rates, where the loss does not tell its predictions
+      0;  ///< at most; for rates, where the loss does not tell its predictions
   StepFigures figures = {};  ///< for the lines about steps
+  /// What a row of a batch is, for rates: "spectra". Empty: rates are of tokens.
+  std::string sample_unit = {};
+  std::vector<ShownMetric> shown = {};  ///< metrics of the loss that log lines tell
   TrainingOptions options;
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;
