@@ -28,6 +28,9 @@ struct EvalArguments {
   bool json = false;
   bool diagnostics = false;
   std::string ablate;
+  std::vector<std::string> overrides;
+  SpectrumArguments reading;
+  std::string unscorable = "wrong";
 };
 
 /// The loss without one branch of the blocks, whose other branch and fusion stay as they are.
@@ -77,9 +80,17 @@ ExitCode run_eval(const EvalArguments& arguments) {
     if (arguments.batches > 0)
       throw UsageError(
           "eval: --batches is for language models; peptides are measured on all spectra");
-    return eval_peptides({arguments.model, arguments.data, arguments.against, arguments.json});
+    return eval_peptides({.subject = arguments.model,
+                          .data = arguments.data,
+                          .against = arguments.against,
+                          .json = arguments.json,
+                          .overrides = arguments.overrides,
+                          .reading = arguments.reading,
+                          .unscorable = arguments.unscorable});
   }
   if (!arguments.against.empty()) throw UsageError("eval: --against compares models of peptides");
+  if (!arguments.overrides.empty())
+    throw UsageError(fmt::format("eval: '{}' is for models of peptides", arguments.overrides[0]));
   TrainedModel model = load_model(arguments.model);
   if (makes_examples(model.config))
     throw UsageError(fmt::format(
@@ -194,6 +205,16 @@ void add_eval_command(Command root) {
       .add_option("--initial-state", arguments->initial_state,
                   "What a recurrent model begins each segment with; by default as its run says")
       .one_of({"zero", "carry"});
+  command
+      .add_option(
+          "--unscorable", arguments->unscorable,
+          "Of peptides: a true sequence with residues that cannot be read counts as wrong, or is "
+          "left out")
+      .one_of({"wrong", "leave-out"})
+      .shows_default();
+  add_spectrum_arguments(command, arguments->reading);
+  command.add_option("key=value", arguments->overrides,
+                     "Of peptides: data.default_charge or data.min_peaks");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(
       "\nExample:\n"

@@ -82,6 +82,13 @@ void check_output_file(const std::string& path) {
     throw DataError(fmt::format("{}: is a folder; a file was expected", path));
 }
 
+void refuse_existing(const std::string& path, bool force) {
+  std::error_code error;
+  // A device or a pipe takes text without losing any.
+  if (!force && std::filesystem::is_regular_file(path, error))
+    throw UsageError(fmt::format("{} is there already; --force replaces it", path));
+}
+
 void write_output_file(const std::string& path, const std::string& text) {
   if (path == "-") {
     write_output(text);

@@ -40,6 +40,8 @@ std::string job_text(const Config& config, const std::string& batch, int64_t par
 /// Refuses a file that could not be written, before time is spent on what is to stand in it.
 /// DataError names the folder that is missing.
 void check_output_file(const std::string& path);
+/// Where an output is there already: UsageError, unless it is to be replaced.
+void refuse_existing(const std::string& path, bool force);
 /// Writes the text; "-" is standard output. DataError.
 void write_output_file(const std::string& path, const std::string& text);
 

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/measured_job.h"
 #include "apps/output.h"
 #include "apps/peptide_report.h"
+#include "apps/spectrum_arguments.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
 #include "models/peptide/convert_spectra.h"
@@ -23,14 +25,7 @@ struct AlphabetArguments {
   std::vector<std::string> modifications;
 
   ResidueAlphabet alphabet() const {
-    std::vector<std::string> all;
-    for (const std::string& modification : modifications) {
-      if (modification == "massivekb")
-        all.insert(all.end(), massive_kb_modifications().begin(), massive_kb_modifications().end());
-      else if (modification != "none")
-        all.push_back(modification);
-    }
-    return ResidueAlphabet(*parse_mass_table(masses), all);
+    return ResidueAlphabet(*parse_mass_table(masses), expand_modifications(modifications));
   }
 };
 
@@ -121,7 +116,7 @@ struct ConvertArguments : AlphabetArguments {
   std::vector<std::string> files;
   std::string output;
   std::string format = "auto";
-  int default_charge = 0;
+  SpectrumArguments reading;
   PreparationOptions preparation;
   bool force = false;
   bool json = false;
@@ -136,17 +131,21 @@ std::optional<SpectrumFormat> format_of(const std::string& name) {
 
 ExitCode run_convert(const ConvertArguments& arguments) {
   const auto start = std::chrono::steady_clock::now();
-  if (!arguments.force && std::filesystem::exists(arguments.output))
-    throw UsageError(fmt::format("{} is there already; --force replaces it", arguments.output));
+  check_output_file(arguments.output);
+  refuse_existing(arguments.output, arguments.force);
   Console console;
   ConvertOptions options;
-  options.reading = {arguments.default_charge, format_of(arguments.format)};
+  options.reading = reading_options(arguments.reading, Config());
+  options.reading.format = format_of(arguments.format);
+  options.left_out_path = arguments.reading.left_out.empty() ? arguments.output + ".left_out.tsv"
+                                                             : arguments.reading.left_out;
+  refuse_existing(options.left_out_path, arguments.force);
   options.preparation = arguments.preparation;
   options.progress = [&](uint64_t spectra) {
     if (console.live_due())
       console.live(fmt::format("converting {} spectra", count_text(static_cast<double>(spectra))));
   };
-  Conversion conversion{arguments.output, {}, arguments.preparation};
+  Conversion conversion{arguments.output, options.left_out_path, {}, arguments.preparation};
   conversion.counts =
       convert_spectra(arguments.files, arguments.output, arguments.alphabet(), options)
           .take_or_throw();
@@ -212,18 +211,18 @@ void add_convert(Command peptide) {
   command.add_option("--format", arguments->format, "Of all files; auto: as contents and name say")
       .one_of({"auto", "MGF", "MSP", "mzML", "table"})
       .shows_default();
-  command
-      .add_option("--default-charge", arguments->default_charge,
-                  "Of spectra without one; 0: they are errors")
-      .between(0, 100);
+  arguments->reading.on_bad = "skip";
+  add_spectrum_arguments(command, arguments->reading);
   add_alphabet(command, *arguments);
   add_preparation(command, arguments->preparation);
   command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(R"(
-What is malformed ends the conversion with file, line and field (exit code 3) and leaves no cache.
-What cannot be used is dropped, and counted by reason. A cache is of one alphabet: the modifications
-of the configuration that trains on it must be the same.
+What cannot be used is dropped, counted by reason, and listed in OUTPUT.left_out.tsv. A malformed spectrum is
+one of these, or, with --on-bad-spectrum fail, the end of the conversion with file, line and field (exit
+code 3), which leaves no cache. --on-bad-spectrum try-charges finds a charge that the file does not state by
+the mass of the sequence. A cache is of one alphabet: the modifications of the configuration that trains on
+it must be the same.
 
 Example:
   fullbore peptide convert spectra.mgf -o spectra.cache --modifications massivekb

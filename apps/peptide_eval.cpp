@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "apps/output.h"
 #include "apps/peptide_job.h"
@@ -12,6 +13,8 @@
 #include "apps/workload.h"
 #include "fullbore/train/evaluator.h"
 #include "models/peptide/assign_predictions.h"
+#include "models/peptide/ions.h"
+#include "models/peptide/left_out.h"
 #include "models/peptide/paired.h"
 #include "models/peptide/peptide_scores.h"
 #include "models/peptide/predictions.h"
@@ -32,66 +35,109 @@ void print(const Json& json) {
   print_output("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-/// An annotated spectrum that can be scored.
-struct Annotated {
+/// What is known of an annotated spectrum.
+struct Truth {
   SpectrumName name;
   std::vector<int32_t> ids;
-  double precursor_mass = 0;
+  int32_t unreadable = 0;  ///< residues of a sequence that cannot be read; 0: it is in `ids`
+  double precursor_mass = kNoValue;
 };
 
-/// What every subject is measured on: the annotated spectra of a file that a model could learn from.
-std::vector<std::optional<Annotated>> annotated_spectra(const std::string& path,
-                                                        const Config& config,
-                                                        const ResidueAlphabet& alphabet) {
-  const auto reader =
-      open_spectra(path, {.default_charge = static_cast<int>(config.peptide.data.default_charge)})
-          .take_or_throw();
-  PreparationOptions options = peptide_preparation(config, true);
-  // Other tools read what this one does not: only the sequence matters here.
-  options.min_peaks = 1;
-  options.min_length = 1;
-  options.max_length = 1000;
-  options.max_charge = kMostCharge;
-  options.precursor_ppm = 0;
-  SpectrumPreparation preparation(options, alphabet);
-  std::vector<std::optional<Annotated>> all;
-  Spectrum spectrum;
-  PreparedSpectrum prepared;
-  while (reader->next(spectrum).take_or_throw()) {
-    const bool dropped = preparation.prepare(spectrum, prepared).has_value();
-    all.push_back(
-        dropped ? std::nullopt
-                : std::optional(Annotated{
-                      {spectrum.scan, spectrum.title}, prepared.ids, prepared.precursor_mass}));
+/// What every subject is measured on: all annotated spectra of a file.
+struct Truths {
+  std::vector<Truth> spectra;
+  std::unordered_map<uint64_t, size_t> place;  ///< of an index in the file
+  uint64_t unannotated = 0;
+  uint64_t unscorable = 0;  ///< of `spectra`
+  SpectrumReadCounts counts;
+};
+
+/// Residues of a text as written: capital letters out of brackets.
+int32_t residues_written(const std::string& sequence) {
+  int32_t residues = 0;
+  int depth = 0;
+  for (const char c : sequence) {
+    if (c == '[' || c == '(') ++depth;
+    if (c == ']' || c == ')') --depth;
+    if (depth <= 0 && c >= 'A' && c <= 'Z') ++residues;
   }
-  if (preparation.counts().kept == 0)
-    throw DataError(fmt::format("{}: no annotated spectrum: {}", path,
-                                dropped_text(preparation.counts(), options)));
-  return all;
+  return std::max(1, residues);
+}
+
+/// By the charge that fits the sequence best, where the file states several.
+double measured_mass(const Spectrum& spectrum, const Truth& truth,
+                     const ResidueAlphabet& alphabet) {
+  if (std::isnan(spectrum.precursor_mz) || spectrum.precursor_charge == 0) return kNoValue;
+  const auto mass = [&](int charge) {
+    return mass_of_precursor(spectrum.precursor_mz, charge, alphabet.constants());
+  };
+  if (spectrum.charges.size() < 2 || truth.ids.empty()) return mass(spectrum.precursor_charge);
+  const double expected = neutral_mass(alphabet, truth.ids);
+  return mass(*std::ranges::min_element(
+      spectrum.charges, {}, [&](int charge) { return std::abs(mass(charge) - expected); }));
+}
+
+Truths read_truths(const PeptideEvalArguments& arguments, const Config& config,
+                   const ResidueAlphabet& alphabet) {
+  Truths truths;
+  LeftOutList left_out(arguments.reading.left_out);
+  const auto add = [&](const Spectrum& spectrum) {
+    if (spectrum.sequence.empty()) {
+      truths.unannotated += spectrum.problem.empty() ? 1 : 0;
+      return;
+    }
+    Truth truth{{spectrum.scan, spectrum.title, spectrum.index}, {}, 0, kNoValue};
+    PeptideText text = alphabet.read(spectrum.sequence);
+    if (text.problem == PeptideText::Problem::none) {
+      truth.ids = std::move(text.ids);
+    } else {
+      truth.unreadable = residues_written(spectrum.sequence);
+      ++truths.unscorable;
+      left_out.add(arguments.data, spectrum,
+                   fmt::format("its sequence cannot be scored: {}", text.message));
+    }
+    truth.precursor_mass = measured_mass(spectrum, truth, alphabet);
+    truths.place.emplace(spectrum.index, truths.spectra.size());
+    truths.spectra.push_back(std::move(truth));
+  };
+  SpectrumReadOptions reading = reading_options(arguments.reading, config);
+  // A spectrum that cannot be read may have a sequence all the same: whatever a model says of it, is nothing.
+  reading.left_out = [&](const Spectrum& bad) {
+    left_out.add(arguments.data, bad, bad.problem);
+    add(bad);
+  };
+  const auto reader = open_spectra(arguments.data, reading).take_or_throw();
+  Spectrum spectrum;
+  while (reader->next(spectrum).take_or_throw()) add(spectrum);
+  truths.counts = reader->counts();
+  left_out.commit().take_or_throw();
+  if (truths.spectra.empty())
+    throw DataError(fmt::format("{}: no annotated spectrum among {}{}", arguments.data,
+                                truths.counts.spectra,
+                                left_out.first_bad().empty() ? "" : "; " + left_out.first_bad()));
+  return truths;
 }
 
 /// One subject's answers to the spectra of a file.
 struct Answered {
-  std::vector<std::vector<int32_t>> ids;  ///< by spectrum; empty: none
+  std::vector<std::vector<int32_t>> ids;  ///< by truth; empty: none
   std::vector<double> scores;
   std::string about;
 };
 
-Answered from_file(const std::string& path, const std::vector<std::optional<Annotated>>& spectra,
-                   const ResidueAlphabet& alphabet) {
+Answered from_file(const std::string& path, const Truths& truths, const ResidueAlphabet& alphabet) {
   const PredictionFile file = read_predictions(path).take_or_throw();
   std::vector<SpectrumName> names;
-  for (const std::optional<Annotated>& spectrum : spectra)
-    names.push_back(spectrum ? spectrum->name : SpectrumName{});
+  for (const Truth& truth : truths.spectra) names.push_back(truth.name);
   const AssignedPredictions assigned = assign_predictions(file, names);
-  Answered answers{{}, std::vector<double>(spectra.size(), kNoValue), ""};
-  answers.ids.resize(spectra.size());
+  Answered answers{{}, std::vector<double>(names.size(), kNoValue), ""};
+  answers.ids.resize(names.size());
   size_t unknown = 0;
-  for (size_t i = 0; i < spectra.size(); ++i) {
+  for (size_t i = 0; i < names.size(); ++i) {
     const Prediction* const prediction = assigned.of_spectrum[i];
     if (prediction == nullptr || prediction->sequence.empty()) continue;
     Result<std::vector<int32_t>> ids = prediction_ids(file, *prediction, alphabet);
-    if (!ids.ok() && spectra[i]) ++unknown;
+    if (!ids.ok()) ++unknown;
     if (!ids.ok()) continue;
     answers.ids[i] = std::move(ids.value());
     answers.scores[i] = prediction->score;
@@ -106,27 +152,76 @@ Answered from_file(const std::string& path, const std::vector<std::optional<Anno
   return answers;
 }
 
-Answered from_model(TrainedPeptideModel& model, const std::string& data, size_t spectra,
-                    Console& console) {
-  Answered answers{{}, std::vector<double>(spectra, kNoValue), ""};
-  answers.ids.resize(spectra);
-  const PreparationCounts counts = predict_file(model, data, kBatch, /*needs_sequence=*/false,
-                                                console, [&](const PredictedSpectrum& found) {
-                                                  answers.ids[found.index] = found.ids;
-                                                  answers.scores[found.index] = found.score;
-                                                });
+/// As `predict` has it, so that a model and the file of its predictions score alike.
+Answered from_model(TrainedPeptideModel& model, const PeptideEvalArguments& arguments,
+                    const Truths& truths, const ResidueAlphabet& alphabet, Console& console) {
+  std::vector<int32_t> translated;  // the model's ids as those of the common alphabet
+  for (int32_t id = 0; id < model.alphabet.size(); ++id) {
+    const PeptideText text = alphabet.read(model.alphabet.name(id));
+    translated.push_back(id >= kFirstResidue && text.ids.size() == 1 ? text.ids[0] : id);
+  }
+  Answered answers{{}, std::vector<double>(truths.spectra.size(), kNoValue), ""};
+  answers.ids.resize(truths.spectra.size());
+  const PreparationCounts counts =
+      predict_file(model, arguments.data,
+                   {.batch = kBatch, .reading = reading_options(arguments.reading, model.config)},
+                   console, [&](const PredictedSpectrum& found) {
+                     const auto place = truths.place.find(found.spectrum.index);
+                     if (place == truths.place.end()) return;
+                     for (const int32_t id : found.ids)
+                       answers.ids[place->second].push_back(translated[static_cast<size_t>(id)]);
+                     answers.scores[place->second] = found.score;
+                   });
+  const auto is_beyond = [&](const Truth& truth) {
+    return std::ranges::any_of(truth.ids, [&](int32_t id) {
+      return std::ranges::find(translated, id) == translated.end();
+    });
+  };
+  const auto beyond = std::ranges::count_if(truths.spectra, is_beyond);
   answers.about = fmt::format("{} (step {}): {} of {} spectra read", model.path, model.step,
                               counts.kept, counts.read);
+  if (beyond > 0)
+    answers.about +=
+        fmt::format(", {} with modifications that the model lacks (data.modifications)", beyond);
   return answers;
 }
 
-PeptideScorer score(const Answered& answers, const std::vector<std::optional<Annotated>>& spectra,
-                    const ResidueAlphabet& alphabet) {
+PeptideScorer score(const Answered& answers, const Truths& truths, const ResidueAlphabet& alphabet,
+                    bool leaves_out) {
   PeptideScorer scorer(alphabet);
-  for (size_t i = 0; i < spectra.size(); ++i)
-    if (spectra[i])
-      scorer.add({answers.ids[i], spectra[i]->ids, answers.scores[i], spectra[i]->precursor_mass});
+  for (size_t i = 0; i < truths.spectra.size(); ++i) {
+    const Truth& truth = truths.spectra[i];
+    if (leaves_out && truth.unreadable > 0) continue;
+    scorer.add(
+        {answers.ids[i], truth.ids, answers.scores[i], truth.precursor_mass, truth.unreadable});
+  }
   return scorer;
+}
+
+constexpr const char* kLeaveOut = "leave-out";
+
+std::string truths_text(const Truths& truths, const std::string& rule) {
+  std::string text = fmt::format("{:<36}{} spectra, {} of them with a sequence", "read",
+                                 truths.counts.spectra, truths.spectra.size());
+  if (truths.counts.bad > 0)
+    text += fmt::format(", {} malformed or without a charge", truths.counts.bad);
+  if (truths.counts.ambiguous > 0)
+    text += fmt::format(", {} with several charges", truths.counts.ambiguous);
+  if (truths.counts.profiles > 0)
+    text += fmt::format(", {} profiles centroided", truths.counts.profiles);
+  return fmt::format("{}\n{:<36}{} sequences, {}\n", text, "unscorable", truths.unscorable,
+                     rule == kLeaveOut ? "left out" : "counted as wrong");
+}
+
+Json truths_json(const Truths& truths, const std::string& rule) {
+  return {{"read", truths.counts.spectra},
+          {"annotated", truths.spectra.size()},
+          {"unannotated", truths.unannotated},
+          {"bad", truths.counts.bad},
+          {"several_charges", truths.counts.ambiguous},
+          {"centroided", truths.counts.profiles},
+          {"unscorable", truths.unscorable},
+          {"unscorable_rule", rule}};
 }
 
 /// The held-out part of the run itself: loss and metrics as training has them.
@@ -161,20 +256,32 @@ ExitCode eval_held_out(TrainedPeptideModel& model, bool json) {
 /// A subject, and what of it the reading of the data follows.
 class Subject {
  public:
-  explicit Subject(const std::string& path) : path_(path) {
-    if (!is_prediction_file(path)) model_.emplace(load_peptide_model(path));
+  Subject(const std::string& path, const std::vector<std::string>& overrides) : path_(path) {
+    if (!is_prediction_file(path)) model_.emplace(load_peptide_model(path, overrides));
   }
   TrainedPeptideModel* model() { return model_ ? &*model_ : nullptr; }
-  Answered answer(const std::string& data, const std::vector<std::optional<Annotated>>& spectra,
+  Answered answer(const PeptideEvalArguments& arguments, const Truths& truths,
                   const ResidueAlphabet& alphabet, Console& console) {
-    return model_ ? from_model(*model_, data, spectra.size(), console)
-                  : from_file(path_, spectra, alphabet);
+    return model_ ? from_model(*model_, arguments, truths, alphabet, console)
+                  : from_file(path_, truths, alphabet);
   }
 
  private:
   std::string path_;
   std::optional<TrainedPeptideModel> model_;
 };
+
+/// The residues that any subject knows, and every modification that the field's data sets have: what is measured does
+/// not depend on who is.
+ResidueAlphabet common_alphabet(std::initializer_list<TrainedPeptideModel*> models) {
+  std::optional<ResidueAlphabet> alphabet;
+  for (const TrainedPeptideModel* model : models) {
+    if (model == nullptr) continue;
+    if (!alphabet) alphabet = model->alphabet;
+    alphabet = alphabet->extended(expand_modifications(model->config.peptide.data.modifications));
+  }
+  return (alphabet ? *alphabet : ResidueAlphabet()).extended(massive_kb_modifications());
+}
 
 }  // namespace
 
@@ -185,45 +292,50 @@ bool is_peptide_subject(const std::string& subject) {
 }
 
 ExitCode eval_peptides(const PeptideEvalArguments& arguments) {
-  Subject subject(arguments.subject);
+  check_spectrum_overrides(arguments.overrides);
+  Subject subject(arguments.subject, arguments.overrides);
   std::optional<Subject> against;
-  if (!arguments.against.empty()) against.emplace(arguments.against);
+  if (!arguments.against.empty()) against.emplace(arguments.against, arguments.overrides);
   if (arguments.data.empty()) {
     if (against || !subject.model())
       throw UsageError(
           "eval: name the annotated spectra that the predictions are of by --data FILE");
     return eval_held_out(*subject.model(), arguments.json);
   }
-  TrainedPeptideModel* const model =
-      subject.model() ? subject.model() : (against ? against->model() : nullptr);
-  // Without a model every modification that the field knows is read.
-  Config config = model ? model->config : Config();
-  if (!model) config.peptide.data.modifications = {"massivekb"};
-  const ResidueAlphabet alphabet = peptide_alphabet(config);
-  const std::vector<std::optional<Annotated>> spectra =
-      annotated_spectra(arguments.data, config, alphabet);
+  TrainedPeptideModel* const other_model = against ? against->model() : nullptr;
+  TrainedPeptideModel* const model = subject.model() ? subject.model() : other_model;
+  const ResidueAlphabet alphabet = common_alphabet({subject.model(), other_model});
+  const Truths truths = read_truths(arguments, model ? model->config : Config(), alphabet);
+  const bool leaves_out = arguments.unscorable == kLeaveOut;
   Console console;
-  const Answered first = subject.answer(arguments.data, spectra, alphabet, console);
-  const PeptideScorer scorer = score(first, spectra, alphabet);
+  const Answered first = subject.answer(arguments, truths, alphabet, console);
+  const PeptideScorer scorer = score(first, truths, alphabet, leaves_out);
   if (!against) {
     if (arguments.json) {
-      Json json = {{"subject", arguments.subject}, {"data", arguments.data}};
+      Json json = {{"subject", arguments.subject},
+                   {"data", arguments.data},
+                   {"truth", truths_json(truths, arguments.unscorable)}};
       json.update(to_json(scorer.report()));
       print(json);
     } else {
-      print_output("{}\n{}", first.about, text(scorer.report()));
+      print_output("{}\n{}{}", first.about, truths_text(truths, arguments.unscorable),
+                   text(scorer.report()));
     }
     return ExitCode::kOk;
   }
-  const Answered second = against->answer(arguments.data, spectra, alphabet, console);
-  const PeptideScorer other = score(second, spectra, alphabet);
+  const Answered second = against->answer(arguments, truths, alphabet, console);
+  const PeptideScorer other = score(second, truths, alphabet, leaves_out);
   const PairedReport report = compare_peptides(scorer.outcomes(), other.outcomes());
   if (arguments.json) {
-    Json json = {{"a", arguments.subject}, {"b", arguments.against}, {"data", arguments.data}};
+    Json json = {{"a", arguments.subject},
+                 {"b", arguments.against},
+                 {"data", arguments.data},
+                 {"truth", truths_json(truths, arguments.unscorable)}};
     json.update(to_json(report));
     print(json);
   } else {
-    print_output("A  {}\nB  {}\n{}", first.about, second.about, text(report));
+    print_output("A  {}\nB  {}\n{}{}", first.about, second.about,
+                 truths_text(truths, arguments.unscorable), text(report));
   }
   return ExitCode::kOk;
 }

@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
+#include <vector>
 
+#include "apps/spectrum_arguments.h"
 #include "fullbore/base/error.h"
 
 namespace fullbore {
@@ -11,6 +13,9 @@ struct PeptideEvalArguments {
   std::string data;     ///< annotated spectra; empty: what the run held out
   std::string against;  ///< a second subject to compare with; empty: none
   bool json = false;
+  std::vector<std::string> overrides = {};  ///< of the models' data: check_spectrum_overrides()
+  SpectrumArguments reading = {};
+  std::string unscorable = "wrong";  ///< what a truth that cannot be read counts as; or "leave-out"
 };
 
 /// Is it a file of predictions, or a run or checkpoint of model.name=peptide?

@@ -130,10 +130,8 @@ bool any_stage(const Curriculum& curriculum, double CurriculumStage::*weight) {
 }  // namespace
 
 ResidueAlphabet peptide_alphabet(const Config& config) {
-  std::vector<std::string> modifications = config.peptide.data.modifications;
-  if (modifications == std::vector<std::string>{"massivekb"})
-    modifications = massive_kb_modifications();
-  return ResidueAlphabet(*parse_mass_table(config.peptide.data.masses), modifications);
+  return ResidueAlphabet(*parse_mass_table(config.peptide.data.masses),
+                         expand_modifications(config.peptide.data.modifications));
 }
 
 ModelSizes peptide_sizes(const Config& config) {

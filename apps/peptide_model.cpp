@@ -53,10 +53,11 @@ Graph trace_prediction(const Config& config, int64_t batch, int64_t peaks) {
 
 }  // namespace
 
-TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint) {
+TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint,
+                                       const std::vector<std::string>& overrides) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
-  Config config = parse_config(checkpoint.record.config, path + "/config.json");
+  Config config = parse_config(checkpoint.record.config, path + "/config.json", overrides);
   if (config.model.name != "peptide")
     throw UsageError(
         fmt::format("{} is of a {} model, not of model.name=peptide", path, config.model.name));

@@ -20,8 +20,9 @@ struct TrainedPeptideModel {
   peptide::ResidueAlphabet alphabet;
   State state;  ///< the parameters
 };
-/// DataError if it is damaged, UsageError if it is of another model.
-TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint);
+/// DataError if it is damaged, UsageError if it is of another model. `overrides` go before its configuration.
+TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint,
+                                       const std::vector<std::string>& overrides = {});
 
 /// What the model makes of one spectrum. Spans are good during the call they are given to.
 struct PredictedSlots {

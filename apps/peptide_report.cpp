@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/spectrum_arguments.h"
 #include "fullbore/base/text.h"
 
 namespace fullbore {
@@ -111,6 +112,9 @@ std::string conversion_report(const Conversion& conversion) {
     text += fmt::format("{:>12} dropped: {}\n", counts.dropped[i],
                         drop_reason_text(static_cast<DropReason>(i), conversion.options));
   }
+  if (counts.kept < counts.read)
+    text += fmt::format("{:>12} {}\n", "listed in", conversion.left_out);
+  for (const std::string& note : reading_notes(counts, conversion.options)) text += note + "\n";
   return text;
 }
 
@@ -119,9 +123,15 @@ std::string conversion_json(const Conversion& conversion) {
   nlohmann::ordered_json dropped;
   for (size_t i = 0; i < kDropReasons; ++i)
     dropped[std::string(drop_reason_name(static_cast<DropReason>(i)))] = counts.dropped[i];
-  return nlohmann::ordered_json{{"cache", conversion.cache}, {"bytes", conversion.cache_bytes},
-                                {"read", counts.read},       {"kept", counts.kept},
-                                {"dropped", dropped},        {"seconds", conversion.seconds}}
+  return nlohmann::ordered_json{{"cache", conversion.cache},
+                                {"bytes", conversion.cache_bytes},
+                                {"read", counts.read},
+                                {"kept", counts.kept},
+                                {"dropped", dropped},
+                                {"centroided", counts.profiles},
+                                {"without_single_charge", counts.ambiguous},
+                                {"left_out", conversion.left_out},
+                                {"seconds", conversion.seconds}}
              .dump(2) +
          "\n";
 }

@@ -22,6 +22,7 @@ std::string ions_json(const IonTable& table);
 /// What a conversion read, kept and dropped.
 struct Conversion {
   std::string cache;
+  std::string left_out;  ///< the list of what was dropped
   peptide::PreparationCounts counts;
   peptide::PreparationOptions options;
   uint64_t cache_bytes = 0;

@@ -6,6 +6,7 @@
 
 #include "apps/peptide_model.h"
 #include "fullbore/monitor/console.h"
+#include "models/peptide/left_out.h"
 #include "models/peptide/spectrum_cache.h"
 #include "models/peptide/spectrum_reader.h"
 
@@ -22,21 +23,30 @@ std::shared_ptr<const peptide::SpectrumCache> open_measured_spectra(const Config
 /// What becomes of one spectrum of a file.
 struct PredictedSpectrum {
   const peptide::Spectrum& spectrum;
-  uint64_t index = 0;  ///< in its file
-  const peptide::PreparedSpectrum& prepared;
+  int charge = 0;  ///< that of spectrum.charges with the highest score, of equal ones the first
   std::vector<int32_t> ids;    ///< decoded: residues and terminal modifications
   std::vector<double> scores;  ///< of each id: its probability
-  double score = 0;            ///< their mean; 0 of none
-  PredictedSlots slots;
+  bool is_possible = false;    ///< the peptide has the precursor's mass
+  double score = 0;  ///< their mean, 0 of none; 1 less where it is not possible, as Casanovo has it
 };
 
-/// Reads a file of spectra and predicts all that can be, in the file's order; -> what was read and dropped. `total`
-/// spectra, if it is known, is for the progress shown.
+struct PredictOptions {
+  int64_t batch = 64;  ///< spectra at a time
+  double precursor_ppm =
+      50;  ///< a peptide further from its precursor's mass is impossible; 0: none is
+  peptide::SpectrumReadOptions reading = {};
+  peptide::LeftOutList* left_out = nullptr;
+  /// Is called once, before the first spectrum is taken.
+  std::function<void(const peptide::SpectrumFileTerms&)> opened = {};
+};
+
+/// Reads a file of spectra and predicts all that can be, in the file's order; -> what was read and dropped. DataError:
+/// the file, or it has no spectra of MS level 2, or all are bad.
 peptide::PreparationCounts predict_file(TrainedPeptideModel& model, const std::string& path,
-                                        int64_t batch, bool needs_sequence, Console& console,
+                                        const PredictOptions& options, Console& console,
                                         const std::function<void(const PredictedSpectrum&)>& take);
 
-/// "12 spectra left out: 9 fewer than 10 peaks, 3 ...", or "" where none was.
+/// "12 of 100 left out: 9 fewer than 10 peaks, 3 ...", or "" where none was.
 std::string dropped_text(const peptide::PreparationCounts& counts,
                          const peptide::PreparationOptions& options);
 

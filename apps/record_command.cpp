@@ -30,6 +30,7 @@ struct RecordArguments {
   std::string name;
   std::string baseline;
   std::string output;
+  bool force = false;
 };
 
 /// Steps of a run whose times are not looked at: caches fill, pages are met.
@@ -117,6 +118,7 @@ ExperimentRecord record_of(const std::string& subject) {
 
 ExitCode run_record(const RecordArguments& arguments) {
   check_output_file(arguments.output);
+  refuse_existing(arguments.output, arguments.force);
   std::vector<ExperimentRecord> records;
   for (const std::string& subject : arguments.subjects) records.push_back(record_of(subject));
   for (const ExperimentRecord& each : records)
@@ -150,6 +152,7 @@ void add_record_command(Command root) {
       "--baseline", arguments->baseline,
       "Run directory or record to compare with: speedup, difference of the losses, gate");
   command.add_option("-o,--output", arguments->output, "File; by default standard output");
+  command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.footer(R"(
 Change one thing at a time, run each setting three times or more in turns, and compare records, not
 numbers copied by hand. Figures of several runs are averaged. A record whose throughput times its time

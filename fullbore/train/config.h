@@ -73,6 +73,7 @@ struct Config {
       bool trim_peaks = true;
       bool corrupt = false;
       int64_t default_charge = 0;
+      std::string on_bad_spectrum = "skip";
       int64_t min_peaks = 10;
       int64_t validation_spectra = 640;
       std::string validation_settings = "first_stage";

@@ -33,6 +33,7 @@ struct ConfigField {
   bool automatic = false;                ///< whole numbers only: may be `auto`, which is kept as 0
   std::vector<std::string> models = {};  ///< values of model.name that it is for; empty: all
   std::string example = {};              ///< of lists of maps: a value as on the command line
+  bool one_without_brackets = false;     ///< lists of texts only: a single item may go without
 
   std::string_view section() const;
   std::string_view name() const;  ///< without the section

@@ -75,6 +75,11 @@ struct Assigner {
       return is_storable(item) &&
              (choices.empty() || std::find(choices.begin(), choices.end(), item) != choices.end());
     };
+    if (!value.is_list && field.one_without_brackets && !value.text.empty() &&
+        allowed(value.text)) {
+      *place = {value.text};
+      return true;
+    }
     if (!value.is_list || !std::all_of(value.items.begin(), value.items.end(), allowed))
       return false;
     *place = value.items;

@@ -96,9 +96,12 @@ AssignedPredictions assign_predictions(const PredictionFile& file,
   AssignedPredictions assigned;
   std::vector<bool> is_used(file.predictions.size(), false);
   for (size_t i = 0; i < spectra.size(); ++i) {
-    const std::string index = std::to_string(i);
+    const std::string index = std::to_string(spectra[i].index);
     const std::string_view scan = scan_number(spectra[i].scan);
     const Prediction* found = names.index.find(index);
+    // A native id says more than its scan, which several controllers may have.
+    if (found == nullptr && spectra[i].title.find("scan=") != std::string::npos)
+      found = names.name.find(spectra[i].title);
     if (found == nullptr) found = names.scan.find(scan);
     if (found == nullptr) found = names.by_name(spectra[i]);
     if (found == nullptr && !has_names) found = names.number.find(scan.empty() ? index : scan);

@@ -7,10 +7,11 @@
 
 namespace fullbore::peptide {
 
-/// How a spectrum may be called, besides by its index in its file.
+/// How a spectrum may be called.
 struct SpectrumName {
-  std::string scan;  ///< "17", a native id that ends in "scan=17", or ""
-  std::string title;
+  std::string scan;    ///< "17", a native id that ends in "scan=17", or ""
+  std::string title;   ///< or its native id
+  uint64_t index = 0;  ///< among all spectra of its file, from 0
 };
 
 struct AssignedPredictions {

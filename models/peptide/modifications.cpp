@@ -39,6 +39,8 @@ constexpr Known kKnown[] = {
 // Carbamyl and Ammonia-loss of the same N-terminus, one token of MassIVE-KB.
 constexpr double kCarbamylWithoutAmmonia = kC + kO - 2 * kH;
 
+constexpr int kGlutamineRing = 28;
+
 constexpr double kRounding = 0.001;
 
 bool same_letters(std::string_view a, std::string_view b) {
@@ -74,6 +76,17 @@ double exact_modification_mass(double difference) {
     if (std::abs(known.mass - difference) <= kRounding) return known.mass;
   if (std::abs(kCarbamylWithoutAmmonia - difference) <= kRounding) return kCarbamylWithoutAmmonia;
   return difference;
+}
+
+std::optional<UnimodRecord> unimod_record(double difference, char letter, bool terminal) {
+  // Q that begins a peptide closes its ring without ammonia; other residues only lose it. Both weigh the same.
+  const bool closes_ring = terminal && letter == 'Q';
+  for (const Known& known : kKnown) {
+    if (std::abs(known.mass - difference) > kRounding) continue;
+    if (known.record == kGlutamineRing && !closes_ring) continue;
+    return UnimodRecord{known.record, known.name};
+  }
+  return {};
 }
 
 std::optional<double> parse_mass_difference(std::string_view text, bool needs_sign) {

@@ -41,7 +41,10 @@ class MzmlReader : public SpectrumReader {
   ~MzmlReader() override { XML_ParserFree(parser_); }
   MzmlReader(const MzmlReader&) = delete;
   MzmlReader& operator=(const MzmlReader&) = delete;
-  Result<bool> next(Spectrum& spectrum) override;
+  SpectrumFileTerms terms() const override;
+
+ protected:
+  Result<bool> read(Spectrum& spectrum) override;
 
  private:
   void read_piece();
@@ -52,12 +55,14 @@ class MzmlReader : public SpectrumReader {
   void apply(const MzmlTerm& term);
   void apply_group(std::string_view id);
   void fail(std::string_view message);
-  void fail_if(const MzmlSpectrum::Problem& problem) {
-    if (problem) fail(*problem);
+  void bad(std::string_view what) {
+    spectrum_.spectrum().add_problem(XML_GetCurrentLineNumber(parser_), what);
+  }
+  void bad_if(const MzmlSpectrum::Problem& problem) {
+    if (problem) bad(*problem);
   }
 
   InputBytes bytes_;
-  SpectrumReadOptions options_;
   XML_Parser parser_;
   std::vector<char> piece_;
   uint64_t fed_ = 0;
@@ -71,11 +76,13 @@ class MzmlReader : public SpectrumReader {
   size_t group_bytes_ = 0;
   MzmlSpectrum spectrum_;
   bool in_spectrum_ = false;
+  uint64_t spectra_ = 0;   // of all levels
+  std::string id_format_;  // as a parameter of mzTab
 };
 
 MzmlReader::MzmlReader(InputBytes bytes, const SpectrumReadOptions& options)
-    : bytes_(std::move(bytes)),
-      options_(options),
+    : SpectrumReader(bytes.path(), options),
+      bytes_(std::move(bytes)),
       parser_(XML_ParserCreate(nullptr)),
       piece_(kPieceBytes) {
   FB_CHECK(parser_ != nullptr, "expat has no memory");
@@ -96,7 +103,12 @@ MzmlReader::MzmlReader(InputBytes bytes, const SpectrumReadOptions& options)
   });
 }
 
-Result<bool> MzmlReader::next(Spectrum& spectrum) {
+SpectrumFileTerms MzmlReader::terms() const {
+  return {"[MS, MS:1000584, mzML format, ]",
+          id_format_.empty() ? "[MS, MS:1000824, no nativeID format, ]" : id_format_};
+}
+
+Result<bool> MzmlReader::read(Spectrum& spectrum) {
   while (ready_.empty() && error_.empty() && !ended_) read_piece();
   if (!ready_.empty()) {
     spectrum = std::move(ready_.front());
@@ -126,9 +138,10 @@ void MzmlReader::read_piece() {
 
 void MzmlReader::fail(std::string_view message) {
   if (!error_.empty()) return;
-  error_ = fmt::format("{}:{}: {}{}", bytes_.path(), XML_GetCurrentLineNumber(parser_),
-                       in_spectrum_ ? fmt::format("spectrum {}: ", quote_text(spectrum_.id())) : "",
-                       message);
+  error_ = fmt::format(
+      "{}:{}: {}{}", bytes_.path(), XML_GetCurrentLineNumber(parser_),
+      in_spectrum_ ? fmt::format("spectrum {}: ", quote_text(spectrum_.spectrum().native_id)) : "",
+      message);
   XML_StopParser(parser_, XML_FALSE);
 }
 
@@ -151,7 +164,7 @@ void MzmlReader::begin(std::string_view name, const char** attributes) {
     group_ = &groups_[std::string(attribute(attributes, "id"))];
     context = Context::group;
   } else if (name == "spectrum") {
-    spectrum_.begin(attribute(attributes, "id"),
+    spectrum_.begin(attribute(attributes, "id"), spectra_++,
                     length_of(attribute(attributes, "defaultArrayLength")),
                     XML_GetCurrentLineNumber(parser_));
     in_spectrum_ = true;
@@ -171,7 +184,7 @@ Context MzmlReader::begin_in_spectrum(std::string_view name, const char** attrib
     return Context::ion;
   }
   if (name == "binaryDataArray") {
-    if (context == Context::array) fail("an array within an array");
+    if (context == Context::array) bad("an array within an array");
     spectrum_.begin_array(length_of(attribute(attributes, "arrayLength")));
     return Context::array;
   }
@@ -186,22 +199,27 @@ void MzmlReader::end() {
   // An element that only passed its parent's context on ends nothing.
   if (!contexts_.empty() && contexts_.back() == context) return;
   if (context == Context::group) group_ = nullptr;
-  if (context == Context::array) fail_if(spectrum_.end_array());
+  if (context == Context::array) bad_if(spectrum_.end_array());
   if (context != Context::spectrum) return;
-  fail_if(spectrum_.end(options_.default_charge));
-  if (error_.empty() && spectrum_.is_wanted()) ready_.push_back(std::move(spectrum_.spectrum()));
+  bad_if(spectrum_.end());
+  if (spectrum_.is_wanted())
+    ready_.push_back(std::move(spectrum_.spectrum()));
+  else
+    ++counts_.others;
   in_spectrum_ = false;
 }
 
 void MzmlReader::text(std::string_view piece) {
   if (error_.empty() && !contexts_.empty() && contexts_.back() == Context::binary)
-    fail_if(spectrum_.add_text(piece));
+    bad_if(spectrum_.add_text(piece));
 }
 
 void MzmlReader::apply_group(std::string_view id) {
   const auto group = groups_.find(id);
-  if (group == groups_.end())
-    return fail(fmt::format("no group of parameters has the id {}", quote_text(id)));
+  if (group == groups_.end()) {
+    const std::string what = fmt::format("no group of parameters has the id {}", quote_text(id));
+    return in_spectrum_ ? bad(what) : fail(what);
+  }
   if (contexts_.empty() || contexts_.back() == Context::group) return;
   for (const MzmlTerm& term : group->second) apply(term);
 }
@@ -214,12 +232,18 @@ void MzmlReader::apply(const MzmlTerm& term) {
                       term.unit.size();
       if (group_bytes_ > kMostGroupBytes) return fail("too many parameters in groups");
       return group_->push_back(term);
-    case Context::spectrum: return fail_if(spectrum_.describe_spectrum(term));
-    case Context::scan: return fail_if(spectrum_.describe_scan(term));
-    case Context::isolation: return fail_if(spectrum_.describe_isolation(term));
-    case Context::ion: return fail_if(spectrum_.describe_ion(term));
+    case Context::spectrum: return bad_if(spectrum_.describe_spectrum(term));
+    case Context::scan: return bad_if(spectrum_.describe_scan(term));
+    case Context::isolation: return bad_if(spectrum_.describe_isolation(term));
+    case Context::ion: return bad_if(spectrum_.describe_ion(term));
     case Context::array: return spectrum_.describe_array(term);
     case Context::other:
+      // Among the source files: how the instrument's own file names its spectra.
+      if (id_format_.empty() && term.name.ends_with("nativeID format") &&
+          term.accession.starts_with("MS:") && term.accession.size() <= 12 &&
+          term.name.size() <= 80)
+        id_format_ = fmt::format("[MS, {}, {}, ]", term.accession, term.name);
+      return;
     case Context::binary: return;
   }
 }

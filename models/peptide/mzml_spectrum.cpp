@@ -47,11 +47,13 @@ MzmlSpectrum::Problem read_number(const MzmlTerm& term, double& number) {
 
 }  // namespace
 
-void MzmlSpectrum::begin(std::string_view id, int64_t length, uint64_t line) {
+void MzmlSpectrum::begin(std::string_view id, uint64_t index, int64_t length, uint64_t line) {
   spectrum_ = Spectrum();
   spectrum_.line = line;
   spectrum_.title = id;
   spectrum_.scan = id;
+  spectrum_.native_id = id;
+  spectrum_.index = index;
   constexpr std::string_view kScan = "scan=";
   if (const size_t scan = id.rfind(kScan); scan != std::string_view::npos) {
     const std::string_view number = id.substr(scan + kScan.size());
@@ -66,9 +68,13 @@ void MzmlSpectrum::begin(std::string_view id, int64_t length, uint64_t line) {
 }
 
 MzmlSpectrum::Problem MzmlSpectrum::describe_spectrum(const MzmlTerm& term) {
-  if (term.accession != "MS:1000511") return {};  // ms level
+  if (term.accession == "MS:1000128") spectrum_.is_profile = true;  // profile spectrum
+  if (term.accession != "MS:1000511") return {};                    // ms level
   double level = 0;
-  if (auto problem = read_number(term, level)) return problem;
+  if (auto problem = read_number(term, level)) {
+    level_ = 2;  // it may be, and is told of
+    return problem;
+  }
   level_ = level == 2 ? 2 : 1;
   return {};
 }
@@ -93,11 +99,13 @@ MzmlSpectrum::Problem MzmlSpectrum::describe_ion(const MzmlTerm& term) {
   if (!is_wanted() || ions_ != 1) return {};
   if (term.accession == "MS:1000744") return read_number(term, spectrum_.precursor_mz);
   if (term.accession == "MS:1000042") return read_number(term, spectrum_.precursor_intensity);
-  if (term.accession != "MS:1000041" || trimmed(term.value) == "0") return {};  // charge state
-  const std::optional<int> charge = parse_charge(trimmed(term.value));
-  if (!charge)
+  // charge state, possible charge state
+  if (term.accession != "MS:1000041" && term.accession != "MS:1000633") return {};
+  const std::optional<std::vector<int>> charges = parse_charges(term.value);
+  if (!charges)
     return fmt::format("charge state is {}, expected a positive charge", quote_text(term.value));
-  spectrum_.precursor_charge = *charge;
+  if (spectrum_.charges.size() + charges->size() > kMostCharge) return "it has too many charges";
+  spectrum_.charges.insert(spectrum_.charges.end(), charges->begin(), charges->end());
   return {};
 }
 
@@ -155,8 +163,9 @@ MzmlSpectrum::Problem MzmlSpectrum::end_array() {
   return {};
 }
 
-MzmlSpectrum::Problem MzmlSpectrum::end(int default_charge) {
+MzmlSpectrum::Problem MzmlSpectrum::end() {
   if (!is_wanted()) return {};
+  if (length_ == 0 && !mz_ && !intensity_) mz_ = intensity_ = std::vector<double>();
   if (!mz_) return "it has no m/z array";
   if (!intensity_) return "it has no intensity array";
   if (mz_->size() != intensity_->size())
@@ -166,8 +175,6 @@ MzmlSpectrum::Problem MzmlSpectrum::end(int default_charge) {
       return fmt::format("peak {}: {}", i + 1, *problem);
   if (std::isnan(spectrum_.precursor_mz)) spectrum_.precursor_mz = isolation_mz_;
   if (!(spectrum_.precursor_mz > 0)) return "it has no selected ion m/z";
-  if (spectrum_.precursor_charge == 0) spectrum_.precursor_charge = default_charge;
-  if (spectrum_.precursor_charge == 0) return "it has no charge state, and no default is given";
   return {};
 }
 

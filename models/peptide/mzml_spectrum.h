@@ -25,16 +25,15 @@ class MzmlSpectrum {
   using Problem = std::optional<std::string>;
 
   /// length: defaultArrayLength, -1 if it is not said.
-  void begin(std::string_view id, int64_t length, uint64_t line);
+  void begin(std::string_view id, uint64_t index, int64_t length, uint64_t line);
   void begin_ion() { ++ions_; }
   void begin_array(int64_t length);
   Problem add_text(std::string_view piece);  ///< base64 of the array
   Problem end_array();
   /// Is this of level 2? Then spectrum() is complete, or there is a problem.
   bool is_wanted() const { return level_ == 2; }
-  Problem end(int default_charge);
+  Problem end();
   Spectrum& spectrum() { return spectrum_; }
-  const std::string& id() const { return spectrum_.title; }
 
   Problem describe_spectrum(const MzmlTerm& term);
   Problem describe_scan(const MzmlTerm& term);

@@ -59,6 +59,7 @@ size_t length_bucket(int64_t residues) {
 
 void PeptideCounts::add(const PeptideOutcome& outcome) {
   ++spectra;
+  unscorable += outcome.is_unscorable ? 1 : 0;
   predicted += outcome.is_predicted ? 1 : 0;
   predicted_residues += outcome.predicted_residues;
   true_residues += outcome.true_residues;
@@ -77,18 +78,21 @@ double PeptideCounts::peptide_precision() const { return share(matched, spectra)
 PeptideOutcome score_peptide(const ScoredPeptide& pair, const ResidueAlphabet& alphabet,
                              const PeptideScoreOptions& options) {
   PeptideOutcome outcome;
-  outcome.true_residues = count(pair.truth);
+  outcome.is_unscorable = pair.unreadable_truth > 0;
+  outcome.true_residues = outcome.is_unscorable ? pair.unreadable_truth : count(pair.truth);
   outcome.predicted_residues = count(pair.predicted);
   outcome.is_predicted = !pair.predicted.empty();
   if (!outcome.is_predicted) return outcome;
-  const std::vector<bool> matches =
-      match_residues(residue_masses(pair.predicted, alphabet), residue_masses(pair.truth, alphabet),
-                     options.match);
-  const auto matched = std::count(matches.begin(), matches.end(), true);
-  outcome.matched_residues = static_cast<int32_t>(matched);
-  outcome.is_matched = outcome.matched_residues == static_cast<int32_t>(matches.size());
-  outcome.is_equal = are_equal(pair.predicted, pair.truth, false);
-  outcome.is_equal_but_leucine = are_equal(pair.predicted, pair.truth, true);
+  if (!outcome.is_unscorable) {
+    const std::vector<bool> matches =
+        match_residues(residue_masses(pair.predicted, alphabet),
+                       residue_masses(pair.truth, alphabet), options.match);
+    const auto matched = std::count(matches.begin(), matches.end(), true);
+    outcome.matched_residues = static_cast<int32_t>(matched);
+    outcome.is_matched = outcome.matched_residues == static_cast<int32_t>(matches.size());
+    outcome.is_equal = are_equal(pair.predicted, pair.truth, false);
+    outcome.is_equal_but_leucine = are_equal(pair.predicted, pair.truth, true);
+  }
   outcome.confidence = pair.confidence;
   if (std::isnan(pair.precursor_mass)) return outcome;
   const double mass = neutral_mass(alphabet, pair.predicted);

@@ -21,6 +21,9 @@ struct ScoredPeptide {
   std::span<const int32_t> truth;      ///< the same, at least one residue
   double confidence = kNoValue;        ///< any scale, the highest first; NaN: not known
   double precursor_mass = kNoValue;    ///< measured, neutral, Da; NaN: not known
+  /// Residues of a truth that cannot be read, of which `truth` has nothing: whatever is predicted is wrong. 0: the
+  /// truth can be read.
+  int32_t unreadable_truth = 0;
 };
 
 /// What was found of one spectrum.
@@ -29,8 +32,9 @@ struct PeptideOutcome {
   int32_t true_residues = 0;
   int32_t matched_residues = 0;
   bool is_predicted = false;
-  bool is_matched = false;  ///< all residues of both, by mass
-  bool is_equal = false;    ///< the same ids
+  bool is_matched = false;     ///< all residues of both, by mass
+  bool is_unscorable = false;  ///< the truth cannot be read; nothing matches it
+  bool is_equal = false;       ///< the same ids
   bool is_equal_but_leucine = false;
   double confidence = kNoValue;
   double mass_error_ppm = kNoValue;  ///< signed, against the measured precursor; NaN: not known
@@ -51,6 +55,7 @@ struct PeptideScoreOptions {
 /// Counts over spectra, of which all shares follow; shares of nothing are 0.
 struct PeptideCounts {
   int64_t spectra = 0;
+  int64_t unscorable = 0;  ///< of `spectra`, all of them wrong
   int64_t predicted = 0;
   int64_t predicted_residues = 0;
   int64_t true_residues = 0;

@@ -18,6 +18,7 @@ ordered_json number(double value) {
 
 ordered_json to_json(const PeptideCounts& counts) {
   return {{"spectra", counts.spectra},
+          {"unscorable", counts.unscorable},
           {"predicted", counts.predicted},
           {"aa_precision", counts.residue_precision()},
           {"aa_recall", counts.residue_recall()},

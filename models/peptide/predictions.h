@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,18 +11,23 @@
 #include "fullbore/base/atomic_file.h"
 #include "fullbore/base/result.h"
 #include "models/peptide/residues.h"
+#include "models/peptide/spectrum_reader.h"
 
 namespace fullbore::peptide {
 
 /// A predicted peptide on its way to a file.
 struct PredictedPeptide {
-  std::string_view spectrum;     ///< "index=3", from 0 in its file, or "scan=17"
-  std::string_view title;        ///< "": none
+  std::string_view
+      spectrum;            ///< spectrum_reference(): a native id, or "index=3", from 0 in its file
+  std::string_view title;  ///< "": none
   std::span<const int32_t> ids;  ///< residues and terminal modifications; empty: none was predicted
   double score = 0;              ///< of the peptide, the higher the surer
   std::span<const double> residue_scores;  ///< one of each id, or none
   int precursor_charge = 0;
   double precursor_mz = 0;
+  double retention_seconds = std::numeric_limits<double>::quiet_NaN();
+  /// Of which precursor_charge had the best score; one or none: not tried.
+  std::span<const int> tried_charges = {};
 };
 
 enum class PredictionFormat : uint8_t { mztab, csv };
@@ -37,7 +43,8 @@ struct PredictionSource {
 };
 
 /// Writes predictions as they come: mzTab 1.0 with the columns that Casanovo has (scores of residues in
-/// opt_ms_run[1]_aa_scores, modifications also as ProForma 2.0), or CSV. The file appears, or replaces an
+/// opt_ms_run[1]_aa_scores, modifications also as ProForma 2.0), or CSV. Modifications have their Unimod accessions, or
+/// CHEMMOD with the mass where Unimod has none. Charges that were tried are in opt_ms_run[1]_tried_charges. The file appears, or replaces an
 /// older one, when it is whole: until commit() there is a temporary beside it.
 class PredictionWriter {
  public:
@@ -45,6 +52,8 @@ class PredictionWriter {
                                          const ResidueAlphabet& alphabet,
                                          const PredictionSource& source,
                                          FileSystem& files = system_files());
+  /// What the file of spectra is: before the first write().
+  void describe_run(const SpectrumFileTerms& terms);
   Status write(const PredictedPeptide& peptide);
   Status commit();
   int64_t written() const { return written_; }
@@ -54,14 +63,18 @@ class PredictionWriter {
                    const PredictionSource& source);
   void append_mztab(const PredictedPeptide& peptide, double calculated_mz);
   void append_csv(const PredictedPeptide& peptide, double calculated_mz);
+  void begin();
   Status flush();
 
   AtomicFile file_;
   PredictionFormat format_;
   ResidueAlphabet alphabet_;
-  std::string engine_;     ///< as a parameter of mzTab
+  std::string engine_;  ///< as a parameter of mzTab
+  PredictionSource source_;
+  SpectrumFileTerms terms_;
   std::string buffer_;     ///< whole lines
   uint64_t checksum_ = 0;  ///< of the lines written before
+  bool is_begun_ = false;
   int64_t written_ = 0;
 };
 

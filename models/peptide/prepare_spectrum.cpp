@@ -42,7 +42,7 @@ std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasons> kNames = {
       "few_peaks",       "high_charge",          "no_sequence",   "malformed_sequence",
       "unknown_residue", "unknown_modification", "short_peptide", "long_peptide",
-      "other_mass",      "unclear_mass"};
+      "other_mass",      "unclear_mass",         "bad_spectrum"};
   return kNames[static_cast<size_t>(reason)];
 }
 
@@ -62,8 +62,15 @@ std::string drop_reason_text(DropReason reason, const PreparationOptions& option
                          options.precursor_ppm);
     case DropReason::unclear_mass:
       return "MW without Parent or PrecursorMZ, and no sequence to compare";
+    case DropReason::bad_spectrum: return "malformed, or no single charge";
   }
   return "";
+}
+
+std::string nothing_read_text(const PreparationCounts& counts) {
+  if (counts.others == 0) return "there is no spectrum in it";
+  return fmt::format("there is no spectrum of MS level 2 in it ({} of other levels)",
+                     counts.others);
 }
 
 SpectrumPreparation::SpectrumPreparation(const PreparationOptions& options,
@@ -84,8 +91,27 @@ SpectrumPreparation::SpectrumPreparation(const PreparationOptions& options,
 
 std::optional<DropReason> SpectrumPreparation::prepare(const Spectrum& spectrum,
                                                        PreparedSpectrum& prepared) {
+  return count(judge(spectrum, prepared));
+}
+
+std::optional<DropReason> SpectrumPreparation::prepare_each(
+    const Spectrum& spectrum, std::vector<PreparedSpectrum>& prepared) {
+  prepared.clear();
+  std::optional<DropReason> reason;
+  const std::vector<int> stated = {spectrum.precursor_charge};
+  for (const int charge : spectrum.charges.empty() ? stated : spectrum.charges) {
+    PreparedSpectrum one;
+    const std::optional<DropReason> own = judge_at(spectrum, charge, one);
+    if (!own)
+      prepared.push_back(std::move(one));
+    else if (!reason)
+      reason = own;
+  }
+  return count(prepared.empty() ? reason : std::nullopt);
+}
+
+std::optional<DropReason> SpectrumPreparation::count(std::optional<DropReason> reason) {
   ++counts_.read;
-  const std::optional<DropReason> reason = judge(spectrum, prepared);
   ++(reason ? counts_.dropped[static_cast<size_t>(*reason)] : counts_.kept);
   return reason;
 }
@@ -93,13 +119,32 @@ std::optional<DropReason> SpectrumPreparation::prepare(const Spectrum& spectrum,
 std::optional<DropReason> SpectrumPreparation::judge(const Spectrum& spectrum,
                                                      PreparedSpectrum& prepared) {
   prepared.ids.clear();
-  prepared.precursor_charge = spectrum.precursor_charge;
-  if (spectrum.precursor_charge > options_.max_charge) return DropReason::high_charge;
+  if (spectrum.charges.size() < 2 && spectrum.precursor_charge > options_.max_charge)
+    return DropReason::high_charge;
   if (options_.needs_sequence)
     if (const auto reason = read_sequence(spectrum, prepared)) return reason;
+  return judge_at(spectrum, nearest_charge(spectrum, prepared), prepared);
+}
+
+std::optional<DropReason> SpectrumPreparation::judge_at(const Spectrum& spectrum, int charge,
+                                                        PreparedSpectrum& prepared) {
+  prepared.precursor_charge = charge;
+  if (charge > options_.max_charge) return DropReason::high_charge;
   if (const auto reason = find_mass(spectrum, prepared)) return reason;
   if (!has_enough_peaks(spectrum, prepared)) return DropReason::few_peaks;
   return {};
+}
+
+int SpectrumPreparation::nearest_charge(const Spectrum& spectrum,
+                                        const PreparedSpectrum& prepared) const {
+  if (spectrum.charges.size() < 2 || prepared.ids.empty() || std::isnan(spectrum.precursor_mz))
+    return spectrum.precursor_charge;
+  const double expected = neutral_mass(alphabet_, prepared.ids);
+  const auto error = [&](int charge) {
+    return std::abs(mass_of_precursor(spectrum.precursor_mz, charge, alphabet_.constants()) -
+                    expected);
+  };
+  return *std::ranges::min_element(spectrum.charges, {}, error);
 }
 
 std::optional<DropReason> SpectrumPreparation::read_sequence(const Spectrum& spectrum,
@@ -125,7 +170,7 @@ std::optional<DropReason> SpectrumPreparation::read_sequence(const Spectrum& spe
 
 std::optional<DropReason> SpectrumPreparation::find_mass(const Spectrum& spectrum,
                                                          PreparedSpectrum& prepared) const {
-  const int charge = spectrum.precursor_charge;
+  const int charge = prepared.precursor_charge;
   const double proton = alphabet_.constants().proton;
   const double expected = prepared.ids.empty() ? 0 : neutral_mass(alphabet_, prepared.ids);
   if (!std::isnan(spectrum.precursor_mz)) {

@@ -42,10 +42,11 @@ enum class DropReason : uint8_t {
   unknown_modification,
   short_peptide,
   long_peptide,
-  other_mass,   ///< the sequence's is not the precursor's
-  unclear_mass  ///< the file states one without saying of what
+  other_mass,    ///< the sequence's is not the precursor's
+  unclear_mass,  ///< the file states one without saying of what
+  bad_spectrum   ///< malformed, or without a charge: SpectrumReadOptions::on_bad
 };
-inline constexpr size_t kDropReasons = 10;
+inline constexpr size_t kDropReasons = 11;
 /// "fewer than 10 peaks", for reports.
 std::string drop_reason_text(DropReason reason, const PreparationOptions& options);
 std::string_view drop_reason_name(DropReason reason);  ///< "few_peaks"
@@ -54,7 +55,13 @@ struct PreparationCounts {
   uint64_t read = 0;
   uint64_t kept = 0;
   std::array<uint64_t, kDropReasons> dropped{};
+  // Of the reader.
+  uint64_t profiles = 0;   ///< centroided
+  uint64_t ambiguous = 0;  ///< with several charges that they may have
+  uint64_t others = 0;     ///< spectra of other MS levels, not among `read`
 };
+/// "no spectrum of MS level 2 (12 of other levels)": why nothing was read.
+std::string nothing_read_text(const PreparationCounts& counts);
 
 struct PreparedSpectrum {
   std::vector<uint64_t> peaks;  ///< as peak_runs.h packs them, by m/z, the most intense is 1
@@ -69,14 +76,25 @@ class SpectrumPreparation {
   /// UsageError: options that cannot be, or a fixed modification that the alphabet lacks.
   SpectrumPreparation(const PreparationOptions& options, const ResidueAlphabet& alphabet);
 
-  /// Why the spectrum is of no use; nothing if it is in `prepared`.
+  /// Why the spectrum is of no use; nothing if it is in `prepared`. Of several charges that it may have, the one by
+  /// which its precursor's mass is nearest to its sequence's is taken, or the first where no sequence is looked at.
   std::optional<DropReason> prepare(const Spectrum& spectrum, PreparedSpectrum& prepared);
+  /// One for each charge that the spectrum may have and the model can be told, without a sequence. Counts once.
+  std::optional<DropReason> prepare_each(const Spectrum& spectrum,
+                                         std::vector<PreparedSpectrum>& prepared);
+
+  /// A spectrum that its reader left out.
+  void add_bad() { count(DropReason::bad_spectrum); }
 
   const PreparationCounts& counts() const { return counts_; }
   const PreparationOptions& options() const { return options_; }
 
  private:
+  std::optional<DropReason> count(std::optional<DropReason> reason);
   std::optional<DropReason> judge(const Spectrum& spectrum, PreparedSpectrum& prepared);
+  std::optional<DropReason> judge_at(const Spectrum& spectrum, int charge,
+                                     PreparedSpectrum& prepared);
+  int nearest_charge(const Spectrum& spectrum, const PreparedSpectrum& prepared) const;
   std::optional<DropReason> read_sequence(const Spectrum& spectrum,
                                           PreparedSpectrum& prepared) const;
   std::optional<DropReason> find_mass(const Spectrum& spectrum, PreparedSpectrum& prepared) const;

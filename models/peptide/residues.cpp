@@ -61,6 +61,24 @@ const std::vector<std::string>& massive_kb_modifications() {
   return modifications;
 }
 
+std::vector<std::string> expand_modifications(const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (const std::string& name : names) {
+    if (name == "massivekb")
+      all.insert(all.end(), massive_kb_modifications().begin(), massive_kb_modifications().end());
+    else if (name != "none")
+      all.push_back(name);
+  }
+  return all;
+}
+
+ResidueAlphabet ResidueAlphabet::extended(const std::vector<std::string>& modifications) const {
+  ResidueAlphabet result = *this;
+  for (const std::string& modification : modifications)
+    result.add_modification(modification, /*may_be_there=*/true);
+  return result;
+}
+
 int32_t residue_id(char letter) {
   const size_t place = kResidueLetters.find(letter);
   return place == std::string_view::npos ? -1 : kFirstResidue + static_cast<int32_t>(place);
@@ -82,7 +100,7 @@ ResidueAlphabet::ResidueAlphabet(MassTable table, const std::vector<std::string>
   for (const std::string& modification : modifications) add_modification(modification);
 }
 
-void ResidueAlphabet::add_modification(const std::string& modification) {
+void ResidueAlphabet::add_modification(const std::string& modification, bool may_be_there) {
   std::string_view difference = modification;
   char letter = 0;
   if (!difference.empty() && std::isalpha(static_cast<unsigned char>(difference[0])) != 0) {
@@ -98,7 +116,9 @@ void ResidueAlphabet::add_modification(const std::string& modification) {
         "modification '{}': expected a residue and what is added to its mass, such as M+15.995, or "
         "+42.011 for the N-terminus",
         modification));
-  if (const int32_t same = modified(letter, *mass); same >= 0)
+  const int32_t same = modified(letter, *mass);
+  if (same >= 0 && may_be_there) return;
+  if (same >= 0)
     throw UsageError(
         fmt::format("modification '{}' is the same as '{}'", modification, name(same)));
   double exact = exact_modification_mass(*mass);

@@ -77,12 +77,15 @@ class ResidueAlphabet {
   /// Names one after the other; ends at kEnd, and leaves out kPad and kStart. kUnknown is "X".
   std::string text(std::span<const int32_t> ids) const;
 
+  /// The same ids, and behind them those of `modifications` that are not among them.
+  ResidueAlphabet extended(const std::vector<std::string>& modifications) const;
+
   bool operator==(const ResidueAlphabet& other) const {
     return table_ == other.table_ && names_ == other.names_;
   }
 
  private:
-  void add_modification(const std::string& modification);
+  void add_modification(const std::string& modification, bool may_be_there = false);
   /// The id of a letter (0: the N-terminus) whose mass is changed by `difference`; -1: there is none.
   int32_t modified(char letter, double difference) const;
 
@@ -99,6 +102,8 @@ class ResidueAlphabet {
 /// alphabet is made: C+57.021, M+15.995, N+0.984, Q+0.984; N-terminal +42.011, +43.006, -17.027,
 /// +43.006-17.027.
 const std::vector<std::string>& massive_kb_modifications();
+/// The same list with "massivekb" replaced by those eight, and without "none".
+std::vector<std::string> expand_modifications(const std::vector<std::string>& names);
 
 /// The id of an unmodified residue, or -1.
 int32_t residue_id(char letter);

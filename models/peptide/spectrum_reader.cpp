@@ -1,11 +1,14 @@
 #include "models/peptide/spectrum_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 
+#include "models/peptide/centroid.h"
 #include "models/peptide/mgf_reader.h"
 #include "models/peptide/msp_reader.h"
 #include "models/peptide/mzml_reader.h"
@@ -71,6 +74,63 @@ Result<std::optional<SpectrumFormat>> detect(const std::string& path) {
 std::string_view spectrum_format_name(SpectrumFormat format) {
   constexpr std::string_view kNames[] = {"MGF", "MSP", "mzML", "table"};
   return kNames[static_cast<size_t>(format)];
+}
+
+std::optional<BadSpectrum> parse_bad_spectrum(std::string_view name) {
+  for (size_t i = 0; i < std::size(kBadSpectrumNames); ++i)
+    if (name == kBadSpectrumNames[i]) return static_cast<BadSpectrum>(i);
+  return {};
+}
+
+std::string spectrum_reference(const Spectrum& spectrum) {
+  return spectrum.native_id.empty() ? fmt::format("index={}", spectrum.index) : spectrum.native_id;
+}
+
+void SpectrumReader::settle(Spectrum& spectrum) const {
+  std::vector<int>& charges = spectrum.charges;
+  std::sort(charges.begin(), charges.end());
+  charges.erase(std::unique(charges.begin(), charges.end()), charges.end());
+  if (charges.size() != 1) {
+    const bool tries = options_.on_bad == BadSpectrum::try_charges;
+    if (options_.default_charge > 0 && (charges.empty() || !tries))
+      charges = {options_.default_charge};
+    else if (tries && charges.empty())
+      charges.assign(std::begin(kTriedCharges), std::end(kTriedCharges));
+    else if (!tries)
+      spectrum.add_problem(spectrum.line,
+                           charges.empty()
+                               ? "the spectrum has no charge, and no default is given"
+                               : fmt::format("the spectrum has charges {}, and no default is given",
+                                             fmt::join(charges, " and ")));
+  }
+  if (!charges.empty()) spectrum.precursor_charge = charges.front();
+  if (!spectrum.is_profile || !spectrum.problem.empty()) return;
+  if (options_.on_bad == BadSpectrum::fail)
+    spectrum.add_problem(spectrum.line, "the spectrum is a profile, expected centroids");
+  else
+    centroid(spectrum.mz, spectrum.intensity);
+}
+
+Result<bool> SpectrumReader::next(Spectrum& spectrum) {
+  for (;;) {
+    Result<bool> more = read(spectrum);
+    if (!more.ok() || !more.value()) return more;
+    if (spectrum.problem.empty()) settle(spectrum);
+    ++counts_.spectra;
+    if (spectrum.problem.empty()) {
+      counts_.profiles += spectrum.is_profile ? 1 : 0;
+      counts_.ambiguous += spectrum.charges.size() > 1 ? 1 : 0;
+      return true;
+    }
+    if (options_.on_bad == BadSpectrum::fail)
+      return Failure{fmt::format("{}:{}: {}{}", path_, spectrum.problem_line,
+                                 spectrum.native_id.empty()
+                                     ? ""
+                                     : fmt::format("spectrum {}: ", quote_text(spectrum.native_id)),
+                                 spectrum.problem)};
+    ++counts_.bad;
+    if (options_.left_out) options_.left_out(spectrum);
+  }
 }
 
 Result<std::unique_ptr<SpectrumReader>> open_spectra(const std::string& path,

@@ -33,28 +33,34 @@ constexpr std::array<std::string_view, kColumns> kNames = {
 class TableReader : public SpectrumReader {
  public:
   TableReader(TextLines lines, const SpectrumReadOptions& options)
-      : rows_(std::move(lines), ','), options_(options) {
+      : SpectrumReader(lines.path(), options), rows_(std::move(lines), ',') {
     places_.fill(-1);
   }
   Status read_header();
-  Result<bool> next(Spectrum& spectrum) override;
+  SpectrumFileTerms terms() const override {
+    return {"", "[MS, MS:1000774, multiple peak list nativeID format, ]"};
+  }
+
+ protected:
+  Result<bool> read(Spectrum& spectrum) override;
 
  private:
   /// The next line that is not empty as a row; false at the end.
   Result<bool> read_row();
-  Status read_spectrum(Spectrum& spectrum);
-  Status read_charge(Spectrum& spectrum);
-  Status read_array(Column column, std::vector<double>& values);
+  /// What is wrong with the row; nothing: it is a spectrum.
+  using Problem = std::optional<std::string>;
+  Problem read_spectrum(Spectrum& spectrum);
+  Problem read_array(Column column, std::vector<double>& values);
   std::string_view cell(Column column) const {
     return places_[column] < 0 ? std::string_view()
                                : trimmed(rows_.cells()[static_cast<size_t>(places_[column])]);
   }
-  Failure failure(Column column, std::string_view message) const {
-    return rows_.failure(fmt::format("{} {}", kNames[column], message));
+  static std::string problem(Column column, std::string_view what) {
+    return fmt::format("{} {}", kNames[column], what);
   }
 
   TableRows rows_;
-  SpectrumReadOptions options_;
+  uint64_t spectra_ = 0;
   size_t width_ = 0;
   std::array<int, kColumns> places_{};
   std::vector<double> mz_;
@@ -95,9 +101,10 @@ Status TableReader::read_header() {
       places_[column] = static_cast<int>(i);
     }
   }
+  const bool needs_charge =
+      options().default_charge == 0 && options().on_bad != BadSpectrum::try_charges;
   for (const Column column : {kPrecursorMz, kPrecursorCharge, kMzArray, kIntensityArray}) {
-    if (places_[column] >= 0 || (column == kPrecursorCharge && options_.default_charge > 0))
-      continue;
+    if (places_[column] >= 0 || (column == kPrecursorCharge && !needs_charge)) continue;
     const std::string nearest = nearest_name(kNames[column], names);
     return rows_.failure(fmt::format(
         "no column is {}{}", kNames[column],
@@ -106,76 +113,65 @@ Status TableReader::read_header() {
   return success();
 }
 
-Result<bool> TableReader::next(Spectrum& spectrum) {
+Result<bool> TableReader::read(Spectrum& spectrum) {
   Result<bool> more = read_row();
   if (!more.ok() || !more.value()) return more;
-  if (rows_.cells().size() != width_)
-    return rows_.failure(fmt::format("the row has {} cells, and {} columns are named",
-                                     rows_.cells().size(), width_));
   spectrum.clear();
   spectrum.line = rows_.line();
-  const Status status = read_spectrum(spectrum);
-  if (!status.ok()) return Failure{status.error()};
+  spectrum.index = spectra_++;
+  const Problem problem = rows_.cells().size() == width_
+                              ? read_spectrum(spectrum)
+                              : fmt::format("the row has {} cells, and {} columns are named",
+                                            rows_.cells().size(), width_);
+  if (problem) spectrum.add_problem(rows_.line(), *problem);
   return true;
 }
 
-Status TableReader::read_spectrum(Spectrum& spectrum) {
+TableReader::Problem TableReader::read_spectrum(Spectrum& spectrum) {
   spectrum.sequence = cell(cell(kModifiedSequence).empty() ? kSequence : kModifiedSequence);
   spectrum.scan = cell(kScan);
   spectrum.title = cell(kTitle);
   const std::optional<double> precursor = parse_number(cell(kPrecursorMz));
   if (!precursor || !(*precursor > 0))
-    return failure(kPrecursorMz, fmt::format("is {}, expected a number of more than 0",
+    return problem(kPrecursorMz, fmt::format("is {}, expected a number of more than 0",
                                              quote_text(cell(kPrecursorMz))));
   spectrum.precursor_mz = *precursor;
   if (const std::string_view retention = cell(kRetention); !retention.empty()) {
     const std::optional<double> seconds = parse_number(retention);
     if (!seconds)
-      return failure(kRetention, fmt::format("is {}, expected seconds", quote_text(retention)));
+      return problem(kRetention, fmt::format("is {}, expected seconds", quote_text(retention)));
     spectrum.retention_seconds = *seconds;
   }
-  Status status = read_charge(spectrum);
-  if (status.ok()) status = read_array(kMzArray, mz_);
-  if (status.ok()) status = read_array(kIntensityArray, intensity_);
-  if (!status.ok()) return status;
+  const std::string_view charge = cell(kPrecursorCharge);
+  std::optional<std::vector<int>> charges = parse_charges(charge);
+  if (!charges)
+    return problem(kPrecursorCharge,
+                   fmt::format("is {}, expected a positive charge", quote_text(charge)));
+  spectrum.charges = std::move(*charges);
+  if (auto wrong = read_array(kMzArray, mz_)) return wrong;
+  if (auto wrong = read_array(kIntensityArray, intensity_)) return wrong;
   if (mz_.size() != intensity_.size())
-    return failure(kIntensityArray,
+    return problem(kIntensityArray,
                    fmt::format("has {} numbers, and mz_array {}", intensity_.size(), mz_.size()));
   for (size_t i = 0; i < mz_.size(); ++i)
-    if (const auto problem = add_peak(mz_[i], intensity_[i], spectrum))
-      return rows_.failure(fmt::format("peak {}: {}", i + 1, *problem));
-  return success();
+    if (const auto wrong = add_peak(mz_[i], intensity_[i], spectrum))
+      return fmt::format("peak {}: {}", i + 1, *wrong);
+  return {};
 }
 
-Status TableReader::read_charge(Spectrum& spectrum) {
-  const std::string_view text = cell(kPrecursorCharge);
-  if (text.empty() || text == "0") {
-    if (options_.default_charge == 0)
-      return failure(kPrecursorCharge, "is missing, and no default is given");
-    spectrum.precursor_charge = options_.default_charge;
-    return success();
-  }
-  const std::optional<int> charge = parse_charge(text);
-  if (!charge)
-    return failure(kPrecursorCharge,
-                   fmt::format("is {}, expected a positive charge", quote_text(text)));
-  spectrum.precursor_charge = *charge;
-  return success();
-}
-
-Status TableReader::read_array(Column column, std::vector<double>& values) {
+TableReader::Problem TableReader::read_array(Column column, std::vector<double>& values) {
   constexpr std::string_view kBetween = "[](){},; \t\n\r";
   std::string_view text = cell(column);
   values.clear();
   for (;;) {
     text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
-    if (text.empty()) return success();
+    if (text.empty()) return {};
     const std::string_view word = text.substr(0, text.find_first_of(kBetween));
     text.remove_prefix(word.size());
     const std::optional<double> value = parse_number(word);
-    if (!value) return failure(column, fmt::format("has {}, expected numbers", quote_text(word)));
+    if (!value) return problem(column, fmt::format("has {}, expected numbers", quote_text(word)));
     if (values.size() == kMostPeaksOfSpectrum)
-      return failure(column, fmt::format("has more than {} numbers", kMostPeaksOfSpectrum));
+      return problem(column, fmt::format("has more than {} numbers", kMostPeaksOfSpectrum));
     values.push_back(*value);
   }
 }

@@ -113,4 +113,20 @@ std::optional<int> parse_charge(std::string_view text) {
   return value;
 }
 
+std::optional<std::vector<int>> parse_charges(std::string_view text) {
+  constexpr std::string_view kBetween = " \t,;&";
+  std::vector<int> charges;
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBetween), text.size()));
+    if (text.empty()) return charges;
+    const std::string_view word = text.substr(0, text.find_first_of(kBetween));
+    text.remove_prefix(word.size());
+    if (same_ignoring_case(word, "and") || same_ignoring_case(word, "or")) continue;
+    if (word == "0" || word == "0+") continue;
+    const std::optional<int> charge = parse_charge(word);
+    if (!charge || charges.size() == kMostCharge) return {};
+    charges.push_back(*charge);
+  }
+}
+
 }  // namespace fullbore::peptide

@@ -93,7 +93,10 @@ TEST_F(PeptideCommand, ConvertsTheSample) {
 TEST_F(PeptideCommand, WhatCannotBeConvertedIsNamed) {
   const std::string bad = folder_.put("bad.mgf", "BEGIN IONS\nPEPMASS=400\nEND IONS\n");
   EXPECT_THAT(refused({"convert", "bad.mgf", "-o", "a.cache"}, 3),
-              HasSubstr("bad.mgf:1: the spectrum has no CHARGE, and no default is given"));
+              HasSubstr("none of the 1 spectra of bad.mgf is of use: 1: malformed, or no single "
+                        "charge (bad.mgf:1: the spectrum has no charge, and no default is given)"));
+  EXPECT_THAT(refused({"convert", "bad.mgf", "-o", "a.cache", "--on-bad-spectrum", "fail"}, 3),
+              HasSubstr("fullbore: bad.mgf:1: the spectrum has no charge"));
   EXPECT_THAT(refused({"convert", "bad.mgf", "-o", "a.cache", "--default-charge", "2"}, 3),
               HasSubstr("none of the 1 spectra of bad.mgf is of use: 1: no sequence"));
   EXPECT_THAT(refused({"convert", "bad.mgf", "-o", "a.cache", "--format", "mzML"}, 3),

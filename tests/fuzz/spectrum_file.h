@@ -18,8 +18,17 @@ inline void check_spectrum_file(const uint8_t* data, size_t size, peptide::Spect
   SpectrumPreparation preparation({.min_peaks = 0, .min_length = 1}, alphabet);
   PreparedSpectrum prepared;
   Spectrum spectrum;
-  for (const int default_charge : {0, 2}) {
-    auto reader = open_spectra(file.path(), {.default_charge = default_charge, .format = format});
+  for (const auto [default_charge, on_bad] :
+       {std::pair(0, BadSpectrum::fail), std::pair(2, BadSpectrum::skip),
+        std::pair(0, BadSpectrum::try_charges)}) {
+    uint64_t bad = 0;
+    auto reader = open_spectra(file.path(), {.default_charge = default_charge,
+                                             .format = format,
+                                             .on_bad = on_bad,
+                                             .left_out = [&](const Spectrum& each) {
+                                               require(!each.problem.empty());
+                                               ++bad;
+                                             }});
     if (!reader.ok()) {
       require(reader.error().starts_with(file.path()));
       continue;
@@ -32,12 +41,15 @@ inline void check_spectrum_file(const uint8_t* data, size_t size, peptide::Spect
       for (const double mz : spectrum.mz) require(mz > 0 && std::isfinite(mz));
       for (const float intensity : spectrum.intensity) require(intensity >= 0);
       require(spectrum.precursor_charge >= 1 && spectrum.precursor_charge <= kMostCharge);
+      require(spectrum.problem.empty() && spectrum.charges.front() == spectrum.precursor_charge);
+      require(on_bad == BadSpectrum::try_charges || spectrum.charges.size() == 1);
       if (preparation.prepare(spectrum, prepared)) continue;
       require(prepared.precursor_mass > 0 && !prepared.peaks.empty());
       require(std::is_sorted(prepared.peaks.begin(), prepared.peaks.end()));
       for (const uint64_t peak : prepared.peaks)
         require(peak_intensity(peak) > 0 && peak_intensity(peak) <= 1);
     }
+    require(bad == reader.value()->counts().bad);
   }
 }
 

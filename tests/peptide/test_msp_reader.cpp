@@ -127,7 +127,7 @@ TEST(MspReader, RefusesWhatIsMalformedByLineAndField) {
   EXPECT_EQ(error("Name: PEPTIDE/2\nNum peaks: 0\n"),
             "a.msp:1: the record has neither Parent nor PrecursorMZ nor MW");
   EXPECT_EQ(error("Name: PEPTIDE\nMW: 4\nNum peaks: 0\n"),
-            "a.msp:1: the record has no charge, and no default is given");
+            "a.msp:1: the spectrum has no charge, and no default is given");
   EXPECT_EQ(error(kLibrary + "\nMW: 3\n"),
             "a.msp:16: 'MW: 3', expected a record that begins with Name:");
 }

@@ -156,9 +156,10 @@ TEST(MzmlReader, AnIonWithoutMassTakesTheWindows) {
 TEST(MzmlReader, AMissingChargeIsAnErrorUnlessThereIsADefault) {
   SpectrumText spectrum;
   spectrum.ion = term("MS:1000744", "400.5");
-  EXPECT_EQ(error_of(spectrum),
-            "a.mzML:3: spectrum 'controllerType=0 scan=17': it has no charge state, and no default "
-            "is given");
+  EXPECT_EQ(
+      error_of(spectrum),
+      "a.mzML:3: spectrum 'controllerType=0 scan=17': the spectrum has no charge, and no default "
+      "is given");
   const FileContents contents =
       read_text_as("a.mzML", document(spectrum.text()), {.default_charge = 2});
   EXPECT_EQ(contents.spectra.at(0).precursor_charge, 2);

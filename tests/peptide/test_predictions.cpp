@@ -9,6 +9,7 @@
 
 #include "fullbore/base/files.h"
 #include "models/peptide/assign_predictions.h"
+#include "models/peptide/modifications.h"
 #include "tests/support/faulty_files.h"
 #include "tests/support/scratch_folder.h"
 
@@ -17,6 +18,12 @@ namespace {
 
 using fullbore::testing::FaultyFiles;
 using ::testing::HasSubstr;
+
+std::vector<SpectrumName> named_by_index(size_t count) {
+  std::vector<SpectrumName> names(count);
+  for (size_t i = 0; i < count; ++i) names[i].index = i;
+  return names;
+}
 
 class Predictions : public ::testing::Test {
  protected:
@@ -44,7 +51,11 @@ class Predictions : public ::testing::Test {
     const std::vector<int32_t> modified = alphabet_.ids("+42.011AM+15.995K").take_or_throw();
     const std::vector<int32_t> plain = alphabet_.ids("PEPTIDE").take_or_throw();
     const double scores[] = {0.9, 0.8, 0.7, 0.6};
-    Status status = writer.write({"index=0", "a \"b\", c", modified, 0.75, scores, 2, 210.5});
+    const int tried[] = {2, 3};
+    writer.describe_run(
+        {"[MS, MS:1000584, mzML format, ]", "[MS, MS:1000768, Thermo nativeID format, ]"});
+    Status status =
+        writer.write({"index=0", "a \"b\", c", modified, 0.75, scores, 2, 210.5, 61.5, tried});
     if (status.ok()) status = writer.write({"index=1", "", plain, -1.5, {}, 2, 400.687240});
     if (status.ok()) status = writer.write({"index=2", "", {}, std::nan(""), {}, 3, 500});
     return status.ok() ? writer.commit() : status;
@@ -63,7 +74,10 @@ TEST_F(Predictions, MztabHasWhatTheStandardAsksFor) {
         "MTD\tsoftware[1]-setting[1]\trun = x y\n",
         "MTD\tpsm_search_engine_score[1]\t[MS, MS:1001143, search engine specific score for PSMs, "
         "]\n",
-        "MTD\tvariable_mod[1]-site\tC\n", "CHEMMOD:+15.9949", "/spectra/my%20file.mgf\n"})
+        "MTD\tvariable_mod[1]-site\tC\n", "[UNIMOD, UNIMOD:35, Oxidation, ]",
+        "[CHEMMOD, CHEMMOD:+25.9793, , ]", "ms_run[1]-format\t[MS, MS:1000584, mzML format, ]\n",
+        "ms_run[1]-id_format\t[MS, MS:1000768, Thermo nativeID format, ]\n",
+        "/spectra/my%20file.mgf\n"})
     EXPECT_THAT(text, HasSubstr(line));
   const size_t header = text.find("\nPSH\t");
   ASSERT_NE(header, std::string::npos);
@@ -77,12 +91,13 @@ TEST_F(Predictions, MztabHasWhatTheStandardAsksFor) {
   EXPECT_TRUE(lines.back().starts_with(kMztabChecksum));
   lines.pop_back();
   for (const std::string& line : lines)
-    EXPECT_EQ(std::count(line.begin(), line.end(), '\t'), 20) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\t'), 21) << line;
   EXPECT_THAT(lines[1],
               HasSubstr("PSM\tAMK\t1\tnull\tnull\tnull\tnull\t[, , Fullbore, 0.1.0]\t0.75\t"
-                        "0-CHEMMOD:+42.0106,2-CHEMMOD:+15.9949\tnull\t2\t210.5\t"));
+                        "0-UNIMOD:1,2-UNIMOD:35\t61.5\t2\t210.5\t"));
   EXPECT_THAT(lines[1], HasSubstr("\tms_run[1]:index=0\tnull\tnull\tnull\tnull\t"
-                                  "0.90000,0.80000,0.70000,0.60000\t[+42.0106]-AM[+15.9949]K"));
+                                  "0.90000,0.80000,0.70000,0.60000\t[+42.0106]-AM[+15.9949]K\t"
+                                  "2|3"));
   EXPECT_THAT(lines[3], HasSubstr("PSM\tnull\t3\t"));
 }
 
@@ -91,7 +106,7 @@ TEST_F(Predictions, WhatIsWrittenIsRead) {
     const PredictionFile file = read_predictions(write(format)).take_or_throw();
     EXPECT_EQ(file.format, format);
     ASSERT_EQ(file.predictions.size(), 3U);
-    const std::vector<SpectrumName> spectra(3);
+    const std::vector<SpectrumName> spectra = named_by_index(3);
     const AssignedPredictions assigned = assign_predictions(file, spectra);
     for (size_t i = 0; i < 3; ++i) ASSERT_EQ(assigned.of_spectrum[i], &file.predictions[i]);
     const auto ids = [&](size_t i) {
@@ -139,6 +154,37 @@ TEST_F(Predictions, ChangedMztabIsRefused) {
     begin = end;
   }
   EXPECT_EQ(refusal(plain), "read");
+}
+
+// mzTab names spectra by the ids of the file itself; of two controllers' scan 17, each is its own.
+TEST_F(Predictions, NativeIdsAndIndexesAreThoseOfTheFile) {
+  const PredictionFile file = read(
+                                  "spectrum_id,sequence,score\n"
+                                  "controllerType=0 controllerNumber=1 scan=17,GAG,0.5\n"
+                                  "controllerType=5 controllerNumber=1 scan=17,AAA,0.6\n"
+                                  "index=4,KKK,0.7\n")
+                                  .take_or_throw();
+  const std::vector<SpectrumName> spectra{{"17", "controllerType=5 controllerNumber=1 scan=17", 1},
+                                          {"17", "controllerType=0 controllerNumber=1 scan=17", 2},
+                                          {"19", "controllerType=0 controllerNumber=1 scan=19", 4}};
+  const AssignedPredictions assigned = assign_predictions(file, spectra);
+  EXPECT_EQ(assigned.of_spectrum[0], &file.predictions[1]);
+  EXPECT_EQ(assigned.of_spectrum[1], &file.predictions[0]);
+  EXPECT_EQ(assigned.of_spectrum[2], &file.predictions[2]);
+}
+
+TEST_F(Predictions, ModificationsHaveTheRecordsOfUnimod) {
+  const auto record = [](double mass, char letter, bool terminal) {
+    const auto found = unimod_record(mass, letter, terminal);
+    return found ? found->record : 0;
+  };
+  EXPECT_EQ(record(57.021464, 'C', false), 4);
+  EXPECT_EQ(record(0.984016, 'N', false), 7);
+  EXPECT_EQ(record(42.010565, 'A', true), 1);
+  EXPECT_EQ(record(43.005814, 'A', true), 5);
+  EXPECT_EQ(record(-17.026549, 'Q', true), 28);
+  EXPECT_EQ(record(-17.026549, 'C', true), 385);
+  EXPECT_EQ(record(25.979265, 'Q', true), 0) << "two modifications in one";
 }
 
 TEST_F(Predictions, CalculatedMassToCharge) {
@@ -201,8 +247,8 @@ TEST_F(Predictions, Casanovo) {
     EXPECT_EQ(
         alphabet_.text(prediction_ids(*file, file->predictions[0], alphabet_).take_or_throw()),
         "LLC+57.021K");
-  const std::vector<SpectrumName> spectra{{"3", ""},
-                                          {"controllerType=0 controllerNumber=1 scan=17", ""}};
+  const std::vector<SpectrumName> spectra{{"3", "", 0},
+                                          {"controllerType=0 controllerNumber=1 scan=17", "", 1}};
   EXPECT_EQ(assign_predictions(five, spectra).of_spectrum[1], &five.predictions[0]);
   EXPECT_EQ(assign_predictions(four, spectra).of_spectrum[1], &four.predictions[0]);
 }
@@ -220,9 +266,9 @@ TEST_F(Predictions, InstaNovo) {
   EXPECT_EQ(alphabet_.text(prediction_ids(file, file.predictions[0], alphabet_).take_or_throw()),
             "MC+57.021K");
   EXPECT_TRUE(std::isinf(file.predictions[1].score));
-  const std::vector<SpectrumName> scans{{"18", "x"}, {"17", "y"}};
+  const std::vector<SpectrumName> scans{{"18", "x", 0}, {"17", "y", 1}};
   EXPECT_EQ(assign_predictions(file, scans).of_spectrum[1], &file.predictions[0]);
-  std::vector<SpectrumName> indices(19);  // no scans: InstaNovo counted spectra
+  std::vector<SpectrumName> indices = named_by_index(19);  // no scans: InstaNovo counted spectra
   const AssignedPredictions assigned = assign_predictions(file, indices);
   EXPECT_EQ(assigned.of_spectrum[18], &file.predictions[1]);
   EXPECT_EQ(assigned.unused, 0U);
@@ -249,7 +295,7 @@ TEST_F(Predictions, AnyTable) {
 TEST_F(Predictions, TheBestOfASpectrumCounts) {
   const PredictionFile file =
       read("index,sequence,score\n1,GAG,0.2\n1,GGG,0.4\n1,AAA,0.4\n0,KKK,\n").take_or_throw();
-  const AssignedPredictions assigned = assign_predictions(file, std::vector<SpectrumName>(3));
+  const AssignedPredictions assigned = assign_predictions(file, named_by_index(3));
   EXPECT_EQ(assigned.of_spectrum[1], &file.predictions[1]);
   EXPECT_EQ(assigned.of_spectrum[0], &file.predictions[3]);
   EXPECT_EQ(assigned.of_spectrum[2], nullptr);

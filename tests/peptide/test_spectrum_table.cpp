@@ -48,7 +48,7 @@ TEST(SpectrumTable, ReadsRowsOfAnyNotation) {
 TEST(SpectrumTable, MissingChargesNeedADefault) {
   const std::string text = kHeader + "AMK,,400.5,,1 2,3 4\n";
   EXPECT_EQ(read_text_as("a.csv", text).error,
-            "a.csv:2: precursor_charge is missing, and no default is given");
+            "a.csv:2: the spectrum has no charge, and no default is given");
   EXPECT_EQ(read_text_as("a.csv", text, {.default_charge = 3}).spectra.at(0).precursor_charge, 3);
   const std::string none = "precursor_mz,mz_array,intensity_array\n400.5,1,3\n";
   EXPECT_EQ(read_text_as("a.csv", none, {.default_charge = 3}).spectra.at(0).precursor_charge, 3);
