@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
+#include "apps/peptide_generate.h"
 #include "apps/peptide_report.h"
 #include "apps/spectrum_arguments.h"
 #include "fullbore/base/text.h"
@@ -238,10 +239,12 @@ void add_peptide_command(Command root) {
   peptide.require_subcommand();
   add_ions(peptide);
   add_convert(peptide);
+  add_peptide_generate(peptide);
   peptide.footer(R"(
 Example:
   fullbore peptide ions PEPTIDE --charge 2
-  fullbore peptide convert spectra.mgf -o spectra.cache --modifications massivekb)");
+  fullbore peptide convert spectra.mgf -o spectra.cache --modifications massivekb
+  fullbore peptide generate configs/peptide.yaml -o synthetic.mgf --count 1000)");
 }
 
 }  // namespace fullbore
