@@ -85,9 +85,8 @@ std::vector<ConfigField> data_fields() {
       {FB_KEY(data, on_bad_spectrum),
        {},
        {"fail", "skip", "try-charges"},
-       "malformed spectra of data.path, or without a charge: an error, left out, or the charge "
-       "found "
-       "by the sequence's mass"},
+       "spectra that are malformed or state no charge: an error, left out, or each charge is "
+       "tried"},
       {FB_KEY(data, min_peaks), {1, 1e6}, {}, "measured spectra with fewer peaks are left out"},
       {FB_KEY(data, validation_spectra),
        {0, 1e9},
