@@ -71,7 +71,6 @@ Failure AtomicFile::failure() const {
 Status AtomicFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = files_->write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
     if (written == 0) errno = ENOSPC;  // or this would never end
     if (written <= 0) return failure();
     bytes.remove_prefix(static_cast<size_t>(written));

@@ -52,7 +52,6 @@ Result<std::string> read_file(const std::string& path, FileSystem& files, uint64
   char block[1 << 14];
   for (;;) {
     const ssize_t count = files.read(file.get(), block, sizeof block, contents.size());
-    if (count < 0 && errno == EINTR) continue;
     if (count < 0) return failure("read", path);
     if (count == 0) return contents;
     contents.append(block, static_cast<size_t>(count));

@@ -50,7 +50,6 @@ Result<size_t> InputFile::read(uint64_t offset, void* data, size_t bytes) const 
   while (done < bytes) {
     const ssize_t count = files_->read(file_, static_cast<char*>(data) + done,
                                        std::min(bytes - done, kMost), offset + done);
-    if (count < 0 && errno == EINTR) continue;
     if (count < 0)
       return Failure{
           fmt::format("cannot read {} at byte {}: {}", path_, offset + done, system_reason())};

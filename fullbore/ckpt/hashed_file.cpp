@@ -101,7 +101,6 @@ Status HashedFile::put_piece(std::string_view bytes) {
   bytes_ += bytes.size();
   while (!bytes.empty()) {
     const ssize_t written = files_.write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
     // A file system that does not write directly after all, or that has left a part of a block.
     const bool misfit =
         written < 0 ? errno == EINVAL : past_page(static_cast<uint64_t>(written)) != 0;

@@ -116,7 +116,6 @@ Status EventFile::write_record(std::string_view event) {
   std::string_view rest = record;
   while (!rest.empty()) {
     const ssize_t written = files_->write(file_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
     if (written == 0) errno = ENOSPC;  // or this would never end
     if (written <= 0) return Failure{fmt::format("cannot write {}: {}", path_, system_reason())};
     rest.remove_prefix(static_cast<size_t>(written));

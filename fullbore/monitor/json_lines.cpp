@@ -57,7 +57,6 @@ Status JsonLines::write(const nlohmann::ordered_json& record) {
   std::string_view rest = line;
   while (!rest.empty()) {
     const ssize_t written = files_->write(file_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
     if (written == 0) errno = ENOSPC;  // or this would never end
     if (written <= 0) return failure();
     rest.remove_prefix(static_cast<size_t>(written));
