@@ -8,12 +8,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
-#include <string>
-#include <thread>
-#include <vector>
+#include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/control_group.h"
+#include "fullbore/base/start_thread.h"
 
 namespace fullbore {
 namespace {
@@ -71,10 +70,13 @@ int available_processors(const std::string& root) {
 }
 
 struct Team::Implementation {
-  explicit Implementation(int count) : workers(count), barrier(count) {
-    threads.reserve(static_cast<size_t>(count));
-    for (int worker = 1; worker < count; ++worker)
-      threads.emplace_back([this, worker] { serve(worker); });
+  explicit Implementation(int count) : workers(count), barrier(count) {}
+
+  // Not in the constructor: the destructor waits for those that were made before one was refused.
+  void start() {
+    threads.reserve(static_cast<size_t>(workers));
+    for (int worker = 1; worker < workers; ++worker)
+      threads.push_back(start_thread("a worker of the step", [this, worker] { serve(worker); }));
   }
 
   ~Implementation() {
@@ -109,6 +111,7 @@ struct Team::Implementation {
 Team::Team(int workers) {
   FB_CHECK(workers >= 1, "{} workers", workers);
   implementation_ = std::make_unique<Implementation>(workers);
+  implementation_->start();
 }
 
 Team::~Team() = default;

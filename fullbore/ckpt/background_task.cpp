@@ -6,6 +6,9 @@
 
 #include <csignal>
 #include <utility>
+#include <vector>
+
+#include "fullbore/base/start_thread.h"
 
 namespace fullbore {
 namespace {
@@ -39,22 +42,31 @@ void BackgroundTask::start(std::function<Status()> work) {
   outcome_ = success();
   thrown_ = nullptr;
   running_ = true;
-  const SignalsBlocked blocked;  // a thread inherits the mask
-  thread_ = std::thread([this, work = std::move(work)] {
-    // On Linux priorities are a thread's. Where it is refused the work is done all the same.
-    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
+  const auto run = [this, work = std::move(work)] {
     try {
       outcome_ = work();
     } catch (...) {
       thrown_ = std::current_exception();
     }
     running_ = false;
+  };
+  const SignalsBlocked blocked;  // a thread inherits the mask
+  std::vector<std::jthread> started = start_helpers(1, [run] {
+    // On Linux priorities are a thread's. Where it is refused the work is done all the same.
+    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNiceness);
+    run();
   });
+  if (started.empty())
+    run();  // the system has no thread for it
+  else
+    thread_ = std::move(started.front());
+  pending_ = true;
 }
 
 Status BackgroundTask::wait() {
   if (!pending()) return success();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
+  pending_ = false;
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   return std::exchange(outcome_, success());
 }

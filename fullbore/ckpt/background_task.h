@@ -17,16 +17,17 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Nothing may be under way.
+  /// Nothing may be under way. Where the system refuses a thread the work is done before start() returns.
   void start(std::function<Status()> work);
   /// Started, and not yet waited for.
-  bool pending() const { return thread_.joinable(); }
+  bool pending() const { return pending_; }
   bool running() const { return running_; }
   /// Waits for the work under way, if any, and tells how it ended; rethrows what it threw.
   Status wait();
 
  private:
-  std::thread thread_;
+  std::jthread thread_;
+  bool pending_ = false;
   std::atomic<bool> running_{false};
   Status outcome_ = success();
   std::exception_ptr thrown_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/start_thread.h"
 
 namespace fullbore {
 namespace {
@@ -75,7 +76,12 @@ class Loader::Ring {
     const int slots = options.workers == 0 ? 1 : options.prefetch + 1;
     const std::vector<size_t> bytes = largest_field_bytes(*source_);
     for (int i = 0; i < slots; ++i) slots_.emplace_back(bytes);
-    for (int i = 0; i < options.workers; ++i) workers_.emplace_back([this] { work(); });
+  }
+
+  // Not in the constructor: the destructor waits for those that were made before one was refused.
+  void start(int workers) {
+    for (int i = 0; i < workers; ++i)
+      workers_.push_back(start_thread("a loader of batches", [this] { work(); }));
   }
 
   ~Ring() {
@@ -178,7 +184,9 @@ class Loader::Ring {
 };
 
 Loader::Loader(std::shared_ptr<const BatchSource> source, LoaderOptions options)
-    : ring_(std::make_unique<Ring>(std::move(source), options)) {}
+    : ring_(std::make_unique<Ring>(std::move(source), options)) {
+  ring_->start(options.workers);
+}
 
 Loader::~Loader() = default;
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/start_thread.h"
 
 namespace fullbore {
 namespace {
@@ -88,23 +89,33 @@ Result<std::unique_ptr<PrometheusEndpoint>> PrometheusEndpoint::open(int port,
   if (::bind(socket, any, size) != 0 || ::listen(socket, 8) != 0 ||
       ::getsockname(socket, any, &size) != 0)
     return failure(socket);
-  return std::unique_ptr<PrometheusEndpoint>(
+  std::unique_ptr<PrometheusEndpoint> endpoint(
       new PrometheusEndpoint(socket, ntohs(address.sin_port), run));
+  if (Status started = endpoint->start(); !started.ok()) return Failure{started.error()};
+  return endpoint;
 }
 
 PrometheusEndpoint::PrometheusEndpoint(int socket, int port, std::string run)
-    : socket_(socket), port_(port), run_(std::move(run)) {
+    : socket_(socket), port_(port), run_(std::move(run)) {}
+
+Status PrometheusEndpoint::start() {
   sigset_t all;
   sigset_t old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);  // signals are for the threads that were there before
-  thread_ = std::thread([this] { serve(); });
+  Status status = success();
+  try {
+    thread_ = start_thread("log.prometheus_port", [this] { serve(); });
+  } catch (const DataError& error) {
+    status = Failure{error.what()};
+  }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return status;
 }
 
 PrometheusEndpoint::~PrometheusEndpoint() {
   stopping_ = true;
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   ::close(socket_);
 }
 

@@ -14,7 +14,8 @@ namespace fullbore {
 /// over HTTP at http://127.0.0.1:<port>/metrics and nowhere else: no other machine can reach it.
 class PrometheusEndpoint {
  public:
-  /// Port 0: any that is free. Failure: the port is taken.
+  /// Port 0: any that is free. Failure: the port is taken, or the system refuses a
+  /// thread.
   static Result<std::unique_ptr<PrometheusEndpoint>> open(int port, const std::string& run);
   ~PrometheusEndpoint();
   PrometheusEndpoint(const PrometheusEndpoint&) = delete;
@@ -28,6 +29,7 @@ class PrometheusEndpoint {
 
  private:
   PrometheusEndpoint(int socket, int port, std::string run);
+  Status start();
   void serve();
   void answer(int connection) const;
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "fullbore/base/start_thread.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/passes/weight_copy.h"
 
@@ -56,12 +57,10 @@ std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> grap
                              ? 1
                              : std::min(static_cast<size_t>(available_processors()), graphs.size());
   {
-    std::vector<std::jthread> helpers;
-    for (size_t i = 1; i < threads; ++i)
-      helpers.emplace_back([&] {
-        while (prepare_next()) {
-        }
-      });
+    const std::vector<std::jthread> helpers = start_helpers(std::max<size_t>(threads, 1) - 1, [&] {
+      while (prepare_next()) {
+      }
+    });
     try {
       do {
         if (progress) progress(done);

@@ -1,14 +1,20 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <string>
 #include <vector>
 
+#include "fullbore/base/error.h"
+#include "fullbore/base/start_thread.h"
 #include "fullbore/base/threads.h"
+#include "tests/support/refused_threads.h"
 
 namespace fullbore {
 namespace {
 
-class TeamOf : public testing::TestWithParam<int> {};
+class TeamOf : public ::testing::TestWithParam<int> {};
 
 TEST_P(TeamOf, EveryWorkerRunsOnce) {
   Team team(GetParam());
@@ -65,7 +71,49 @@ TEST_P(TeamOf, ParallelForCoversTheRangeOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, TeamOf, testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Workers, TeamOf, ::testing::Values(1, 2, 3, 5));
+
+std::string refusal_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(RefusedThread, OfATeamIsAnErrorThatSaysWhy) {
+  for (const int allowed : {0, 1, 3}) {
+    const fullbore::testing::RefusedThreads refused(allowed);
+    EXPECT_EQ(Team(allowed + 1).workers(), allowed + 1);
+  }
+  for (const int allowed : {0, 2}) {
+    const fullbore::testing::RefusedThreads refused(allowed);
+    const std::string error = refusal_of([] { Team team(4); });
+    EXPECT_NE(error.find("cannot start a thread for a worker of the step: Resource temporarily "
+                         "unavailable; fewer engine.threads"),
+              std::string::npos)
+        << error;
+    EXPECT_EQ(refused.refused(), 1);
+  }
+  EXPECT_EQ(Team(4).workers(), 4) << "the next one is whole";
+}
+
+TEST(RefusedThread, OfHelpersLeavesTheWorkToTheOthers) {
+  for (const int allowed : {0, 1, 3, 8}) {
+    const fullbore::testing::RefusedThreads refused(allowed);
+    std::atomic<int> next{0}, done{0};
+    const auto work = [&] {
+      while (next++ < 100) ++done;
+    };
+    {
+      const auto helpers = start_helpers(4, work);
+      EXPECT_EQ(helpers.size(), static_cast<size_t>(std::min(allowed, 4)));
+      work();
+    }
+    EXPECT_EQ(done, 100);
+  }
+}
 
 TEST(Processors, AtLeastOne) { EXPECT_GE(available_processors(), 1); }
 

@@ -14,6 +14,7 @@
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/content_cache.h"
+#include "fullbore/base/start_thread.h"
 #include "fullbore/base/threads.h"
 
 #pragma GCC diagnostic push
@@ -103,10 +104,10 @@ struct CodeStore::Implementation {
         objects[order[i]] = generator.compile(*requests[order[i]]->kernel);
     };
     const auto threads = std::min(static_cast<size_t>(available_processors()), requests.size());
-    std::vector<std::thread> helpers;
-    for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
-    work();
-    for (std::thread& helper : helpers) helper.join();
+    {
+      const std::vector<std::jthread> helpers = start_helpers(threads - 1, work);
+      work();
+    }
     return objects;
   }
 };

@@ -1,0 +1,36 @@
+#include "fullbore/base/start_thread.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "fullbore/base/error.h"
+
+namespace fullbore {
+
+std::thread start_thread(const char* purpose, std::function<void()> work) {
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    throw DataError(
+        fmt::format("cannot start a thread for {}: {}; fewer engine.threads and data.workers, or a "
+                    "higher limit "
+                    "of processes (ulimit -u, pids.max of the control group), are needed",
+                    purpose, error.code().message()));
+  }
+}
+
+std::vector<std::jthread> start_helpers(size_t count, const std::function<void()>& work) {
+  std::vector<std::jthread> helpers;
+  helpers.reserve(count);
+  try {
+    while (helpers.size() < count) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // Those that there are, and the caller, do the work: later, and to the same result.
+    return helpers;
+  }
+  return helpers;
+}
+
+}  // namespace fullbore
