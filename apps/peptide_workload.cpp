@@ -151,8 +151,8 @@ class MeasuredData {
     uint64_t hash = 0;
     for (uint64_t i = 0; i < cache_->size(); ++i) {
       const CachedSpectrum spectrum = cache_->get(i);
-      hash = hash_bytes(spectrum.peaks.data(), spectrum.peaks.size_bytes(), hash);
-      hash = hash_bytes(spectrum.ids.data(), spectrum.ids.size_bytes(), hash);
+      hash = hash_bytes(spectrum.peaks.data(), spectrum.peaks.size() * 8, hash);
+      hash = hash_bytes(spectrum.ids.data(), spectrum.ids.size() * 4, hash);
     }
     return fmt::format("{} spectra, xxHash64 {}, {} held out", cache_->size(), hash_hex(hash),
                        config.data.validation_fraction);

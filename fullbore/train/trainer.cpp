@@ -157,7 +157,7 @@ class Trainer {
     while (!interrupt_->requested()) {
       saver_->check();
       if (evaluation_due()) {
-        evaluate();
+        reading_data([&] { evaluate(); });
         continue;  // an evaluation may have been cut short by a signal
       }
       if (checkpoint_due()) save(false);
@@ -165,6 +165,19 @@ class Trainer {
       run_step();
     }
     if (unsaved_) save(false);
+  }
+
+  /// Data that can no longer be read end the run between two steps: what was learned since the last checkpoint is
+  /// saved first.
+  template <class Read>
+  void reading_data(const Read& read) {
+    try {
+      read();
+    } catch (const DataError&) {
+      if (std::exchange(unsaved_, false)) save(false);
+      saver_->finish();
+      throw;
+    }
   }
 
   bool evaluation_due() const {
@@ -195,7 +208,8 @@ class Trainer {
     const Clock::time_point start = Clock::now();
     const size_t shape = job_.training->shape_at(loader_->position());
     CompiledStep& step = programs_->step(shape);
-    const std::span<const void* const> batch = loader_->next();
+    std::span<const void* const> batch;
+    reading_data([&] { batch = loader_->next(); });
     const Clock::time_point ready = Clock::now();
     step.run(batch);
     const Clock::time_point done = Clock::now();

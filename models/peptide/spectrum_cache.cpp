@@ -1,73 +1,40 @@
 #include "models/peptide/spectrum_cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "fullbore/base/files.h"
-#include "fullbore/base/input_file.h"
+#include "fullbore/base/error.h"
 #include "fullbore/base/json.h"
 #include "models/peptide/spectrum_cache_layout.h"
 
 namespace fullbore::peptide {
 
-SpectrumCache::SpectrumCache(std::string path, void* mapping, size_t mapped_bytes)
-    : path_(std::move(path)), mapping_(mapping), mapped_bytes_(mapped_bytes) {}
-
-SpectrumCache::SpectrumCache(SpectrumCache&& other) noexcept { *this = std::move(other); }
-
-SpectrumCache& SpectrumCache::operator=(SpectrumCache&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(mapping_, other.mapping_);
-  std::swap(mapped_bytes_, other.mapped_bytes_);
-  std::swap(places_, other.places_);
-  std::swap(description_, other.description_);
-  std::swap(most_peaks_, other.most_peaks_);
-  std::swap(most_residues_, other.most_residues_);
-  return *this;
-}
-
-SpectrumCache::~SpectrumCache() {
-  if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
-}
-
 Result<SpectrumCache> SpectrumCache::open(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return Failure{fmt::format("cannot open {}: {}", path, system_reason())};
-  struct stat status {};
-  const bool regular = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
-  const size_t bytes = regular ? static_cast<size_t>(status.st_size) : 0;
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok()) return Failure{file.error()};
   constexpr size_t kLeast = sizeof(CacheHeader) + sizeof(CacheFooter);
-  if (bytes < kLeast) {
-    ::close(file);
+  if (file.value().bytes() < kLeast)
     return Failure{fmt::format("{}: no cache of spectra: {} bytes, at least {} were expected", path,
-                               bytes, kLeast)};
-  }
-  void* const mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
-  const Failure unmapped{fmt::format("cannot map {}: {}", path, system_reason())};
-  ::close(file);
-  if (mapping == MAP_FAILED) return unmapped;
-  SpectrumCache cache(path, mapping, bytes);
+                               file.value().bytes(), kLeast)};
+  SpectrumCache cache(std::move(file).value());
   if (const Status valid = cache.check(); !valid.ok()) return Failure{valid.error()};
   return cache;
 }
 
 Failure SpectrumCache::refuse(const std::string& reason) const {
-  return {fmt::format("{}: {}", path_, reason)};
+  return {fmt::format("{}: {}", path(), reason)};
 }
 
 Status SpectrumCache::check() {
-  const char* const bytes = static_cast<const char*>(mapping_);
+  const uint64_t whole = file_.bytes();
   CacheHeader header{};
   CacheFooter footer{};
-  std::memcpy(&header, bytes, sizeof header);
-  std::memcpy(&footer, bytes + mapped_bytes_ - sizeof footer, sizeof footer);
+  if (Status s = file_.read_exactly(0, &header, sizeof header); !s.ok()) return s;
+  if (Status s = file_.read_exactly(whole - sizeof footer, &footer, sizeof footer); !s.ok())
+    return s;
   if (std::memcmp(header.magic, kCacheMagic, sizeof kCacheMagic) != 0)
     return refuse("no cache of spectra");
   if (header.version != kCacheVersion)
@@ -78,9 +45,8 @@ Status SpectrumCache::check() {
     return refuse("the header, bytes 0-63, is damaged");
   if (footer.footer_hash != cache_footer_hash(footer))
     return refuse(fmt::format("the footer, bytes {}-{}, is damaged or cut off",
-                              mapped_bytes_ - sizeof footer, mapped_bytes_ - 1));
+                              whole - sizeof footer, whole - 1));
   // Each number is bounded by the file's length before it is multiplied.
-  const uint64_t whole = mapped_bytes_;
   const bool sane = footer.spectra <= whole && footer.record_bytes <= whole &&
                     footer.record_bytes % 8 == 0 && footer.description_bytes <= whole;
   const uint64_t payload = sane ? footer.record_bytes + footer.spectra * sizeof(Place) +
@@ -91,70 +57,109 @@ Status SpectrumCache::check() {
   if (!sane || expected != whole)
     return refuse(fmt::format("{} bytes long, its footer asks for {}", whole,
                               sane ? std::to_string(expected) : "more"));
-  const char* const places = bytes + sizeof header + footer.record_bytes;
-  places_ = {reinterpret_cast<const Place*>(places), footer.spectra};
-  description_ = {places + footer.spectra * sizeof(Place), footer.description_bytes};
-  const std::span hashes(reinterpret_cast<const uint64_t*>(bytes + sizeof header + payload),
-                         blocks);
-  if (footer.blocks_hash != hash_bytes(hashes.data(), hashes.size_bytes()))
+  std::vector<uint64_t> hashes(blocks);
+  if (Status s = file_.read_exactly(sizeof header + payload, hashes.data(), blocks * 8); !s.ok())
+    return s;
+  if (footer.blocks_hash != hash_bytes(hashes.data(), blocks * 8))
     return refuse(fmt::format("the block hashes, bytes {}-{}, are damaged", sizeof header + payload,
                               whole - sizeof footer - 1));
-  if (Status s = check_blocks(hashes, sizeof header + payload); !s.ok()) return s;
-  return check_records(sizeof header + footer.record_bytes, header.symbols);
+  alphabet_hash_ = header.alphabet_hash;
+  symbols_ = header.symbols;
+  records_end_ = sizeof header + footer.record_bytes;
+  places_.resize(footer.spectra);
+  description_.resize(footer.description_bytes);
+  if (Status s = read_tables(footer.record_bytes, payload, hashes); !s.ok()) return s;
+  return check_records();
 }
 
-Status SpectrumCache::check_blocks(std::span<const uint64_t> hashes, uint64_t end) const {
-  const char* const bytes = static_cast<const char*>(mapping_);
+// One pass over the file: checksums, and what lies behind the records, which is kept.
+Status SpectrumCache::read_tables(uint64_t record_bytes, uint64_t payload,
+                                  std::span<const uint64_t> hashes) {
+  std::string tables;
+  tables.reserve(payload - record_bytes);
+  std::vector<char> bytes(std::min(kCacheBlockBytes, payload));
   for (uint64_t block = 0; block < hashes.size(); ++block) {
-    const uint64_t begin = sizeof(CacheHeader) + block * kCacheBlockBytes;
-    const uint64_t size = std::min(kCacheBlockBytes, end - begin);
-    if (hash_bytes(bytes + begin, size) != hashes[block])
-      return refuse(fmt::format("the checksum of bytes {}-{} differs: they are damaged", begin,
-                                begin + size - 1));
+    const uint64_t begin = block * kCacheBlockBytes;
+    const uint64_t size = std::min(kCacheBlockBytes, payload - begin);
+    const uint64_t place = sizeof(CacheHeader) + begin;
+    if (Status s = file_.read_exactly(place, bytes.data(), size); !s.ok()) return s;
+    if (hash_bytes(bytes.data(), size) != hashes[block])
+      return refuse(fmt::format("the checksum of bytes {}-{} differs: they are damaged", place,
+                                place + size - 1));
+    if (begin + size <= record_bytes) continue;
+    const uint64_t skipped = record_bytes > begin ? record_bytes - begin : 0;
+    tables.append(bytes.data() + skipped, size - skipped);
   }
+  const size_t place_bytes = places_.size() * sizeof(Place);
+  if (place_bytes > 0) std::memcpy(places_.data(), tables.data(), place_bytes);
+  description_.assign(tables, place_bytes, description_.size());
   return success();
 }
 
-Status SpectrumCache::check_records(uint64_t end, uint64_t symbols) {
+Status SpectrumCache::check_records() {
   const auto contradiction = [&](uint64_t index) {
     return refuse(fmt::format("spectrum {} contradicts itself", index));
   };
   uint64_t at = sizeof(CacheHeader);
   for (uint64_t index = 0; index < size(); ++index) {
-    if (places_[index].begin != at || end - at < sizeof(CacheRecord)) return contradiction(index);
-    CacheRecord record{};
-    std::memcpy(&record, static_cast<const char*>(mapping_) + at, sizeof record);
-    const uint64_t bytes = cache_record_bytes(record.peaks, record.ids);
-    if (bytes > end - at || record.precursor_charge < 1 || !(record.precursor_mass > 0))
-      return contradiction(index);
-    const CachedSpectrum spectrum = get(index);
-    for (const int32_t id : spectrum.ids)
-      if (id < kFirstResidue || static_cast<uint64_t>(id) >= symbols) return contradiction(index);
-    for (const uint64_t peak : spectrum.peaks)
-      if (!(peak_mz(peak) > 0) || !(peak_intensity(peak) > 0)) return contradiction(index);
-    most_peaks_ = std::max(most_peaks_, spectrum.peaks.size());
-    most_residues_ = std::max(most_residues_, spectrum.ids.size());
-    at += bytes;
+    const uint64_t end = index + 1 < size() ? places_[index + 1].begin : records_end_;
+    if (places_[index].begin != at || end < at || end > records_end_) return contradiction(index);
+    at = end;
   }
-  if (at != end) return refuse("there are bytes behind the last spectrum");
+  if (at != records_end_) return refuse("there are bytes behind the last spectrum");
+  for (uint64_t index = 0; index < size(); ++index) {
+    const Result<CachedSpectrum> spectrum = read(index);
+    if (!spectrum.ok()) return Failure{spectrum.error()};
+    if (spectrum.value().precursor_charge < 1 || !(spectrum.value().precursor_mass > 0))
+      return contradiction(index);
+    for (const uint64_t peak : spectrum.value().peaks)
+      if (!(peak_mz(peak) > 0) || !(peak_intensity(peak) > 0)) return contradiction(index);
+    most_peaks_ = std::max(most_peaks_, spectrum.value().peaks.size());
+    most_residues_ = std::max(most_residues_, spectrum.value().ids.size());
+  }
   return success();
 }
 
-CachedSpectrum SpectrumCache::get(uint64_t index) const {
-  const char* const at = static_cast<const char*>(mapping_) + places_[index].begin;
+Result<CachedSpectrum> SpectrumCache::read(uint64_t index) const {
+  const uint64_t begin = places_[index].begin;
+  const uint64_t bytes = (index + 1 < size() ? places_[index + 1].begin : records_end_) - begin;
+  const auto contradiction = [&] {
+    return refuse(fmt::format("spectrum {} contradicts itself", index));
+  };
+  if (bytes < sizeof(CacheRecord)) return contradiction();
+  std::vector<char> buffer(bytes);
+  if (Status s = file_.read_exactly(begin, buffer.data(), bytes); !s.ok())
+    return Failure{s.error()};
   CacheRecord record{};
-  std::memcpy(&record, at, sizeof record);
-  const char* const peaks = at + sizeof record;
-  return {{reinterpret_cast<const uint64_t*>(peaks), record.peaks},
-          {reinterpret_cast<const int32_t*>(peaks + 8 * size_t{record.peaks}), record.ids},
-          record.precursor_mass,
-          record.precursor_charge};
+  std::memcpy(&record, buffer.data(), sizeof record);
+  if (cache_record_bytes(record.peaks, record.ids) != bytes) return contradiction();
+  CachedSpectrum spectrum;
+  spectrum.precursor_mass = record.precursor_mass;
+  spectrum.precursor_charge = record.precursor_charge;
+  spectrum.peaks.resize(record.peaks);
+  spectrum.ids.resize(record.ids);
+  const char* at = buffer.data() + sizeof record;
+  if (record.peaks > 0) std::memcpy(spectrum.peaks.data(), at, 8 * size_t{record.peaks});
+  at += 8 * size_t{record.peaks};
+  if (record.ids > 0) std::memcpy(spectrum.ids.data(), at, 4 * size_t{record.ids});
+  for (const int32_t id : spectrum.ids)
+    if (id < kFirstResidue || static_cast<uint64_t>(id) >= symbols_) return contradiction();
+  return spectrum;
+}
+
+CachedSpectrum SpectrumCache::get(uint64_t index) const {
+  Result<CachedSpectrum> spectrum = read(index);
+  // Whoever reads has room for the largest that there was.
+  if (spectrum.ok() &&
+      (spectrum.value().peaks.size() > most_peaks_ || spectrum.value().ids.size() > most_residues_))
+    spectrum = refuse(fmt::format("spectrum {} contradicts itself", index));
+  if (!spectrum.ok())
+    throw DataError(spectrum.error() + ": the file was changed while it was in use");
+  return std::move(spectrum).value();
 }
 
 Status SpectrumCache::check_alphabet(const ResidueAlphabet& alphabet) const {
-  CacheHeader header{};
-  std::memcpy(&header, mapping_, sizeof header);
-  if (header.alphabet_hash == alphabet_hash(alphabet)) return success();
+  if (alphabet_hash_ == alphabet_hash(alphabet)) return success();
   const Result<nlohmann::json> parsed = parse_json(description_);
   const nlohmann::json json = parsed.ok() ? parsed.value() : nlohmann::json();
   const auto& text = json_excerpt;

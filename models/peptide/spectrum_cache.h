@@ -4,24 +4,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fullbore/base/atomic_file.h"
+#include "fullbore/base/input_file.h"
 #include "fullbore/base/result.h"
 #include "models/peptide/prepare_spectrum.h"
 
 namespace fullbore::peptide {
 
-/// One spectrum of a cache, in the file's memory.
+/// One spectrum of a cache.
 struct CachedSpectrum {
-  std::span<const uint64_t> peaks;  ///< as peak_runs.h packs them, by m/z
-  std::span<const int32_t> ids;
+  std::vector<uint64_t> peaks;  ///< as peak_runs.h packs them, by m/z
+  std::vector<int32_t> ids;
   double precursor_mass = 0;
   int precursor_charge = 0;
 };
 
-/// Prepared spectra in a file that is mapped into memory, with the alphabet and the settings that made
-/// them. Little endian:
+/// Prepared spectra in a file, with the alphabet and the settings that made them. Spectra are read when they are
+/// asked for (pread), not mapped: a file that is cut short or fails while it is in use is then a DataError with its
+/// name and not a SIGBUS, and resident memory does not grow with their peaks. Little endian:
 ///
 ///   0           header, 64 bytes
 ///   64          records: 32 bytes of numbers, peaks u64 each, ids i32 each, zero-padded to 8 bytes
@@ -34,13 +37,11 @@ class SpectrumCache {
   /// Checks everything: header, length, checksums, every record. Failure names the path, and the bytes
   /// that are damaged.
   static Result<SpectrumCache> open(const std::string& path);
-  SpectrumCache(SpectrumCache&& other) noexcept;
-  SpectrumCache& operator=(SpectrumCache&& other) noexcept;
-  ~SpectrumCache();
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   uint64_t size() const { return places_.size(); }
-  CachedSpectrum get(uint64_t index) const;  ///< index < size(); safe from any thread
+  /// index < size(); safe from any thread. DataError if the file was changed since it was opened.
+  CachedSpectrum get(uint64_t index) const;
   /// The same for spectra of one peptide, whatever its modifications; I and L are one.
   uint64_t peptide_hash(uint64_t index) const { return places_[index].peptide; }
   size_t most_peaks() const { return most_peaks_; }
@@ -55,17 +56,20 @@ class SpectrumCache {
   };
 
  private:
-  SpectrumCache(std::string path, void* mapping, size_t mapped_bytes);
+  explicit SpectrumCache(InputFile file) : file_(std::move(file)) {}
   Status check();
-  Status check_blocks(std::span<const uint64_t> hashes, uint64_t end) const;
-  Status check_records(uint64_t end, uint64_t symbols);
+  Status read_tables(uint64_t record_bytes, uint64_t payload, std::span<const uint64_t> hashes);
+  Status check_records();
+  /// Failure if the file cannot be read, or the record does not fill its place with peaks and known ids.
+  Result<CachedSpectrum> read(uint64_t index) const;
   Failure refuse(const std::string& reason) const;
 
-  std::string path_;
-  void* mapping_ = nullptr;
-  size_t mapped_bytes_ = 0;
-  std::span<const Place> places_;
-  std::string_view description_;
+  InputFile file_;
+  uint64_t alphabet_hash_ = 0;
+  uint64_t symbols_ = 0;
+  uint64_t records_end_ = 0;
+  std::vector<Place> places_;
+  std::string description_;
   size_t most_peaks_ = 0;
   size_t most_residues_ = 0;
 };

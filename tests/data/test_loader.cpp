@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <thread>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/data/token_windows.h"
 #include "tests/data/corpus.h"
+#include "tests/support/refused_threads.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -292,6 +296,46 @@ TEST(LoaderRing, WaitingIsMeasured) {
   Loader direct(std::make_shared<CountingSource>(500), {0, 1});
   direct.next();
   EXPECT_GE(direct.wait_seconds(), 0.002) << "four sleeps of half a millisecond at the least";
+}
+
+TEST_F(Loaders, ARefusedThreadIsAnError) {
+  const std::shared_ptr<const BatchSource> source =
+      RandomWindows::create(corpus(500), {"t", "training", 0, 500}, options_, 9).take_or_throw();
+  const testing::RefusedThreads refused(2);
+  EXPECT_THROW(Loader(source, {.workers = 4}), DataError);
+  EXPECT_EQ(refused.refused(), 1);
+}
+
+// A mapped file would end the process with SIGBUS.
+TEST_F(Loaders, AShardThatIsCutShortIsNamed) {
+  const auto tokens = corpus(50000);
+  const std::shared_ptr<const BatchSource> source =
+      RandomWindows::create(tokens, {"t", "training", 0, 50000}, options_, 9).take_or_throw();
+  const std::string path = tokens->shards().front().path();
+  for (const int workers : {0, 2}) {
+    const std::string whole = read_file(path).take_or_throw();
+    Loader loader(source, {.workers = workers, .prefetch = 1});
+    loader.next();
+    std::filesystem::resize_file(path, 4096);
+    std::string error;
+    try {
+      for (int i = 0; i < 100; ++i) loader.next();
+    } catch (const DataError& thrown) {
+      error = thrown.what();
+    }
+    EXPECT_THAT(error, HasSubstr(path + " ends at byte "));
+    EXPECT_THAT(error, HasSubstr("changed while it was in use"));
+    std::ofstream(path, std::ios::binary | std::ios::in) << whole;  // the same file again
+  }
+}
+
+TEST_F(Loaders, TokensThatBecomeOthersAreNoTokens) {
+  const auto tokens = corpus(500);
+  const std::string path = tokens->shards().front().path();
+  const std::string bytes(500, '\xff');
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(64) << bytes;
+  int32_t value = 0;
+  EXPECT_THROW(tokens->copy(7, 1, &value), DataError);
 }
 
 }  // namespace

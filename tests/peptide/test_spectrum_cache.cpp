@@ -123,6 +123,37 @@ TEST(SpectrumCache, DamageAnywhereIsFound) {
               HasSubstr("no cache of spectra"));
 }
 
+// A mapped file would end the process with SIGBUS.
+TEST(SpectrumCache, AFileThatChangesInUseIsNamed) {
+  const ScratchFolder folder;
+  const std::string path = folder / "a.spectra";
+  convert_spectra({folder.put("a.mgf", block("LESLIEK") + block("PEPTIDEK"))}, path, alphabet())
+      .take_or_throw();
+  const SpectrumCache cache = SpectrumCache::open(path).take_or_throw();
+  const auto error = [&](uint64_t index) -> std::string {
+    try {
+      cache.get(index);
+    } catch (const DataError& thrown) {
+      return thrown.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(error(1), "");
+  const std::string whole = read_bytes(path);
+  // Its first record begins at byte 64, and its numbers of peaks and ids at bytes 12 and 16 of it.
+  for (const size_t place : {64 + 12, 64 + 16}) {
+    std::fstream(path, std::ios::binary | std::ios::in | std::ios::out)
+        .seekp(static_cast<std::streamoff>(place))
+        .write("\xff\xff\xff\x7f", 4);
+    EXPECT_THAT(error(0),
+                HasSubstr(path + ": spectrum 0 contradicts itself: the file was changed"));
+    std::fstream(path, std::ios::binary | std::ios::in | std::ios::out) << whole;
+  }
+  std::filesystem::resize_file(path, 100);
+  EXPECT_THAT(error(1), HasSubstr(path + " ends at byte "));
+  EXPECT_THAT(error(1), HasSubstr("changed while it was in use"));
+}
+
 TEST(ConvertSpectra, AMistakeLeavesNoCache) {
   const ScratchFolder folder;
   const std::string path = folder / "a.spectra";
