@@ -55,6 +55,21 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   return subject;
 }
 
+/// Peaks that its times do not exceed (settle_peaks), and the plans' reports by them.
+void settle(Subject& subject) {
+  BenchContender& contender = subject.contender;
+  const StepRunner& runner = *subject.runner;
+  const auto report = [&](const MachinePeaks& peaks) {
+    contender.machine.peaks = peaks;
+    for (size_t shape = 0; shape < runner.shapes(); ++shape)
+      contender.shapes[shape].plan = report_plan(runner.plan(shape), peaks);
+    return roofline_share(contender);
+  };
+  contender.machine = settle_peaks(contender.machine, report,
+                                   [&] { return refresh_machine(subject.runner->team()); });
+  report(contender.machine.peaks);
+}
+
 ExitCode run_bench(const BenchArguments& arguments) {
   check_output_file(arguments.json);
   Console console;
@@ -66,15 +81,16 @@ ExitCode run_bench(const BenchArguments& arguments) {
   for (Subject& subject : subjects) runners.push_back(subject.runner.get());
   std::vector<BenchmarkTimes> times = measure_steps(
       runners, arguments.options, [&](const std::string& doing) { console.live(doing); });
-  console.clear();
   BenchReport report;
   report.config = arguments.job.config;
   report.peak_resident_bytes = peak_resident_bytes();
   for (size_t i = 0; i < subjects.size(); ++i) {
     subjects[i].contender.times = std::move(times[i]);
+    settle(subjects[i]);
     subjects[i].contender.seconds_to_first_step = subjects[i].runner->seconds_to_first_step();
     report.contenders.push_back(std::move(subjects[i].contender));
   }
+  console.clear();
   // With JSON on standard output there is nothing else on it.
   if (arguments.json != "-") print_output("{}", text(report));
   if (!arguments.json.empty())

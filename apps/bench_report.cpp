@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -49,7 +50,6 @@ double flops_share(const BenchContender& c) {
 double bandwidth_share(const BenchContender& c) {
   return bytes_moved(c) / step_seconds(c) / c.machine.peaks.bytes_per_second;
 }
-double roofline_share(const BenchContender& c) { return roofline_seconds(c) / step_seconds(c); }
 double wait_share(const BenchContender& c) { return c.times.wait_seconds / c.times.seconds(); }
 double tokens_per_second(const BenchContender& c) {
   return c.times.tokens_per_step() / step_seconds(c);
@@ -193,6 +193,9 @@ std::string limit_rows(const BenchReport& report) {
     return fmt::format("{} ms, {:.1f} % reached", milliseconds(roofline_seconds(c)),
                        100 * roofline_share(c));
   });
+  if (std::ranges::any_of(report.contenders,
+                          [](const BenchContender& c) { return roofline_share(c) > 1; }))
+    text += kAboveRoofline;
   text += row(report, "memory", [](const BenchContender& c) {
     return bytes_text(static_cast<double>(c.planned_peak_bytes)) + " planned";
   });
@@ -226,6 +229,8 @@ std::string shape_table(const BenchContender& c) {
 }
 
 }  // namespace
+
+double roofline_share(const BenchContender& c) { return roofline_seconds(c) / step_seconds(c); }
 
 ThroughputRatio ratio_of(const BenchReport& report) {
   const BenchmarkTimes& a = report.contenders.at(0).times;

@@ -40,6 +40,9 @@ struct BenchReport {
   int64_t peak_resident_bytes = 0;         ///< of the process: of all contenders together
 };
 
+/// The part of its roofline that a step reached.
+double roofline_share(const BenchContender& contender);
+
 /// Throughput of the second contender in units of the first's.
 ThroughputRatio ratio_of(const BenchReport& report);
 

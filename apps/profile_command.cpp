@@ -105,10 +105,17 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   console.live("compiling");
   StepRunner runner(job.job);
   const int workers = runner.team().workers();
-  const Machine machine = known_machine(runner.team());
+  Machine machine = known_machine(runner.team());
   StepProfile profile(profiled_shapes(runner), machine.peaks);
   ChromeTrace trace = make_trace(arguments, runner, workers);
   run_schedule(arguments, runner, profile, trace, console);
+  machine = settle_peaks(
+      machine,
+      [&](const MachinePeaks& peaks) {
+        profile.set_peaks(peaks);
+        return profile.roofline_seconds() / profile.step_seconds();
+      },
+      [&] { return refresh_machine(runner.team()); });
   console.clear();
 
   const std::string about =

@@ -23,8 +23,13 @@
 namespace fullbore {
 namespace {
 
-constexpr int kRepeats = 12;
-constexpr double kSecondsPerRepeat = 0.01;
+constexpr double kSecondsPerRound = 0.01;
+// A peak has been met when so many rounds in a row, a pause between each, have not beaten it: what other processes
+// do changes meanwhile. On a machine that never rests, the last round is the last.
+constexpr int kRoundsWithoutRise = 8;
+constexpr int kMostRounds = 60;
+constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 2'000'000};
+constexpr double kRise = 1.002;  ///< less is noise of the clock
 
 double now(clockid_t clock) {
   timespec time{};
@@ -59,8 +64,22 @@ Timing time_team(Team& team, const Work& work) {
   return context.timing;
 }
 
-/// Flops per second of all workers together. By processor time, not the clock: what other processes
-/// take of a core is no limit of the core.
+/// The largest of what `round()` measures, over as many rounds as it takes until it rises no more.
+template <class Round>
+double highest(const Round& round) {
+  double best = 0;
+  int without_rise = 0;
+  for (int i = 0; i < kMostRounds && without_rise < kRoundsWithoutRise; ++i) {
+    if (i > 0) nanosleep(&kPause, nullptr);
+    const double measured = round();
+    without_rise = measured > best * kRise ? 0 : without_rise + 1;
+    best = std::max(best, measured);
+  }
+  return best;
+}
+
+/// Flops per second of all workers together. By processor time: what other processes take of a core is no limit of
+/// the core. By the clock too, if that is more: processor time is no clock, and a step is measured by one.
 double measure_arithmetic(Team& team, const PeakKernel& kernel) {
   int64_t iterations = 1000;
   std::atomic<float> sink{0};
@@ -68,28 +87,30 @@ double measure_arithmetic(Team& team, const PeakKernel& kernel) {
     return time_team(team, [&](int) { sink.store(kernel.run(iterations)); });
   };
   // Longer and longer until one run dwarfs the cost of reading the clock.
-  while (run().processor_seconds[0] < kSecondsPerRepeat) iterations *= 2;
-  double best = 0;
-  for (int i = 0; i < kRepeats; ++i) {
+  while (run().processor_seconds[0] < kSecondsPerRound) iterations *= 2;
+  return highest([&] {
+    const Timing timing = run();
+    const double flops = kernel.flops_per_iteration * static_cast<double>(iterations);
     double rate = 0;
-    for (const double seconds : run().processor_seconds)
-      rate += kernel.flops_per_iteration * static_cast<double>(iterations) / seconds;
-    best = std::max(best, rate);
-  }
-  return best;
+    for (const double seconds : timing.processor_seconds) rate += flops / seconds;
+    return std::max(rate, flops * team.workers() / timing.seconds);
+  });
 }
 
 struct Bandwidth {
   double bytes_per_second = 0;
-  bool busy = false;  ///< other processes took a good part of the time of every repeat
+  bool busy = false;   ///< other processes took a good part of the time of every round
+  bool small = false;  ///< there was no memory for arrays larger than the caches
 };
 
-/// The triad. By the clock: memory is shared, and one worker alone would see more than its part.
-Bandwidth measure_bandwidth(Team& team) {
+/// The triad. By the clock: memory is shared, and one worker alone would see more than its part. Its arrays take
+/// `most_bytes` at most.
+Bandwidth measure_bandwidth(Team& team, int64_t most_bytes) {
   // Twice the last cache per array, for it may belong to many more processors than ours; within
   // bounds, for a small machine must not be filled.
   const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
-  const int64_t bytes = std::clamp<int64_t>(2 * cache, 32 << 20, 96 << 20);
+  const int64_t wanted = std::clamp<int64_t>(2 * cache, 32 << 20, 96 << 20);
+  const int64_t bytes = std::clamp<int64_t>(most_bytes / 3, 1 << 20, wanted);
   const auto elements = static_cast<size_t>(bytes) / sizeof(double);
   const auto workers = static_cast<size_t>(team.workers());
   std::vector<double> a(elements), b(elements, 1.0), c(elements, 2.0);
@@ -102,20 +123,22 @@ Bandwidth measure_bandwidth(Team& team) {
   };
   run();  // touches the pages
   Timing best;
-  for (int i = 0; i < kRepeats / 2; ++i) {
+  const double rate = highest([&] {
     Timing timing = run();
-    if (i == 0 || timing.seconds < best.seconds) best = std::move(timing);
-  }
+    const double seconds = timing.seconds;
+    if (best.seconds == 0 || seconds < best.seconds) best = std::move(timing);
+    return 3.0 * static_cast<double>(bytes) / seconds;
+  });
   const double longest =
       *std::max_element(best.processor_seconds.begin(), best.processor_seconds.end());
-  return {3.0 * static_cast<double>(bytes) / best.seconds, longest < 0.8 * best.seconds};
+  return {rate, longest < 0.8 * best.seconds, bytes < wanted};
 }
 
 // What was measured while the machine was busy serves the runs of so long: each would meet the same.
 constexpr std::chrono::hours kBusyFor{1};
 
 // Counts up when peaks are measured in another way: what is kept of the old way is not read.
-constexpr int kMethod = 2;
+constexpr int kMethod = 3;
 
 std::string cache_path(const std::string& processor, int workers) {
   const std::string_view level = processor_level_name(this_processor().level);
@@ -174,7 +197,7 @@ bool is_recent(const std::string& path) {
 
 }  // namespace
 
-Machine measure_machine(Team& team) {
+Machine measure_machine(Team& team, int64_t memory_bytes) {
   const PeakKernel fp32 = fp32_peak_kernel();
   const PeakKernel bf16 = bf16_peak_kernel();
   Machine machine;
@@ -186,24 +209,47 @@ Machine measure_machine(Team& team) {
   machine.peaks.fp32_flops = measure_arithmetic(team, fp32);
   machine.peaks.bf16_flops =
       machine.native_bf16 ? measure_arithmetic(team, bf16) : machine.peaks.fp32_flops;
-  const Bandwidth bandwidth = measure_bandwidth(team);
+  const Bandwidth bandwidth = measure_bandwidth(team, memory_bytes);
   machine.peaks.bytes_per_second = bandwidth.bytes_per_second;
   machine.busy = bandwidth.busy;
+  machine.in_caches = bandwidth.small;
   return machine;
 }
 
-Machine known_machine(Team& team) {
+Machine higher_peaks(Machine machine, const Machine& other) {
+  MachinePeaks& peaks = machine.peaks;
+  peaks.fp32_flops = std::max(peaks.fp32_flops, other.peaks.fp32_flops);
+  peaks.bf16_flops = std::max(peaks.bf16_flops, other.peaks.bf16_flops);
+  if (!other.in_caches)
+    peaks.bytes_per_second = machine.in_caches
+                                 ? other.peaks.bytes_per_second
+                                 : std::max(peaks.bytes_per_second, other.peaks.bytes_per_second);
+  machine.in_caches = machine.in_caches && other.in_caches;
+  machine.busy = machine.busy && other.busy;
+  return machine;
+}
+
+Machine known_machine(Team& team, int64_t memory_bytes) {
   const std::string processor = processor_name();
   const std::optional<Machine> kept = load(processor, team.workers());
   if (kept && (!kept->busy || is_recent(cache_path(processor, team.workers())))) return *kept;
-  return refresh_machine(team);
+  return refresh_machine(team, memory_bytes);
 }
 
-Machine refresh_machine(Team& team) {
-  const Machine measured = measure_machine(team);
-  const std::optional<Machine> kept = load(measured.processor, measured.workers);
-  if (!measured.busy || !kept || kept->busy) save(measured);
-  return measured;
+Machine refresh_machine(Team& team, int64_t memory_bytes) {
+  Machine machine = measure_machine(team, memory_bytes);
+  if (const std::optional<Machine> kept = load(machine.processor, machine.workers))
+    machine = higher_peaks(machine, *kept);
+  if (!machine.in_caches) save(machine);  // a bandwidth of caches is nobody else's
+  return machine;
+}
+
+Machine settle_peaks(Machine machine, const std::function<double(const MachinePeaks&)>& share,
+                     const std::function<Machine()>& measure) {
+  constexpr int kMostTries = 3;
+  for (int i = 0; i < kMostTries && share(machine.peaks) > 1; ++i)
+    machine = higher_peaks(machine, measure());
+  return machine;
 }
 
 }  // namespace fullbore

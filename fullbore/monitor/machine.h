@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "fullbore/base/threads.h"
@@ -15,20 +17,40 @@ struct Machine {
   std::string fp32_method;   ///< "avx512f fma"
   std::string bf16_method;   ///< "avx512 bf16 dot", or why it is not native
   bool native_bf16 = false;  ///< else the bf16 peak is the fp32 one: products are widened
-  bool busy = false;         ///< other processes were in the way: the bandwidth is too low
+  bool busy = false;         ///< other processes were in the way: the bandwidth may be too low
+  bool in_caches =
+      false;  ///< too little memory for the triad's arrays: the bandwidth may be too high
 };
 
-/// Measures for about half a second, on all workers at once: multiply-adds out of registers, and
-/// the triad a = b + s c over arrays larger than the caches, counting three streams (McCalpin 1995,
-/// STREAM). The best of several repeats counts, since other processes can only slow it down.
-Machine measure_machine(Team& team);
+/// No bound of the memory that measuring takes: 288 MiB at most.
+inline constexpr int64_t kAnyMemory = int64_t{1} << 62;
+
+/// Measures on all workers at once: multiply-adds out of registers, and the triad a = b + s c over arrays larger
+/// than the caches, counting three streams (McCalpin 1995, STREAM). Each in rounds with pauses, until eight in a row
+/// have not raised the best: other processes can only slow it down. About a second on a machine at rest.
+/// `memory_bytes`: what the arrays may take.
+Machine measure_machine(Team& team, int64_t memory_bytes = kAnyMemory);
+
+/// The highest of both: what has been reached once can be reached.
+Machine higher_peaks(Machine machine, const Machine& other);
 
 /// The figures kept in the cache folder for this processor and number of workers, or a measurement
 /// that is then kept: for an hour, if the machine was busy. A cache that cannot be read or written
 /// costs the measurement and nothing else.
-Machine known_machine(Team& team);
+Machine known_machine(Team& team, int64_t memory_bytes = kAnyMemory);
 
-/// Measures afresh and keeps the result, unless the machine was busy and something better is kept.
-Machine refresh_machine(Team& team);
+/// Measures afresh. The cache keeps, and this returns, the highest peaks ever seen.
+Machine refresh_machine(Team& team, int64_t memory_bytes = kAnyMemory);
+
+/// Peaks that a report may be made with. `share(peaks)` is the part of them that something measured has reached: where
+/// it is above 1 the peaks were measured too low, and are measured again by `measure`, three times at most, the
+/// highest kept. If it is above 1 even then, reports say so (kAboveRoofline).
+Machine settle_peaks(Machine machine, const std::function<double(const MachinePeaks&)>& share,
+                     const std::function<Machine()>& measure);
+
+/// What reports add where a step is faster than its roofline.
+inline constexpr const char* kAboveRoofline =
+    "More than 100 % is an error of the measurement: peaks were measured too low, or\n"
+    "operands came from caches, which the roofline counts as memory.\n";
 
 }  // namespace fullbore

@@ -9,6 +9,7 @@
 
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/launch_times.h"
+#include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/sample_statistics.h"
 
 namespace fullbore {
@@ -96,6 +97,12 @@ void StepProfile::add(std::span<const WorkerEvents> workers, double step_seconds
     profile.times[i].launches += times[i].launches;
   }
   profile.step_seconds.push_back(step_seconds);
+}
+
+void StepProfile::set_peaks(const MachinePeaks& peaks) {
+  peaks_ = peaks;
+  for (ShapeProfile& shape : shapes_)
+    shape.roofline_seconds = fullbore::roofline_seconds(*shape.plan, peaks);
 }
 
 double StepProfile::ShapeProfile::median_step() const {
@@ -245,6 +252,13 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
   };
   if (kernels.size() > most) remainder(rest, fmt::format("{} kernels more", kernels.size() - most));
   remainder(profile.idle_seconds(), "between launches");
+  if (profile.roofline_seconds() > step) {
+    out += kAboveRoofline;
+  } else if (std::ranges::any_of(kernels, [](const KernelProfile& kernel) {
+               return kernel.roofline_seconds > 1.005 * kernel.seconds;
+             })) {
+    out += "peak above 100 %: operands came from caches; the roofline counts memory\n";
+  }
   if (profile.dropped() > 0)
     out += fmt::format("{} launches were not recorded: loops of more than a million launches\n",
                        profile.dropped());

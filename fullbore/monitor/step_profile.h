@@ -46,6 +46,9 @@ class StepProfile {
   /// What Program::events() tells of a step of `step_seconds`; `shape`: of its batch.
   void add(std::span<const WorkerEvents> workers, double step_seconds, size_t shape = 0);
 
+  /// Rooflines by these peaks from now on.
+  void set_peaks(const MachinePeaks& peaks);
+
   int64_t steps() const;
   /// A step, and the part of it in which no launch ran: barriers, the walk along the list.
   double step_seconds() const;

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "fullbore/base/files.h"
 #include "fullbore/monitor/peak_kernels.h"
@@ -56,7 +57,7 @@ TEST_F(MachineCache, WhatIsKeptIsNotMeasuredAgain) {
   EXPECT_EQ(known.peaks.fp32_flops, 9e18);
   EXPECT_EQ(known.processor, processor_name());
   EXPECT_FALSE(known.fp32_method.empty());
-  EXPECT_LT(refresh_machine(team).peaks.fp32_flops, 9e18) << "not measured";
+  EXPECT_LT(measure_machine(team, 3 << 20).peaks.fp32_flops, 9e18) << "not measured";
 }
 
 TEST_F(MachineCache, OfABusyMachineIsKeptForAnHour) {
@@ -64,13 +65,64 @@ TEST_F(MachineCache, OfABusyMachineIsKeptForAnHour) {
   refresh_machine(team);
   const std::string path = only_file();
   put(path, "busy", "true");
-  put(path, "fp32_flops", "9e18");
-  EXPECT_EQ(known_machine(team).peaks.fp32_flops, 9e18);
+  put(path, "fp32_flops", "17");
+  EXPECT_EQ(known_machine(team).peaks.fp32_flops, 17);
   EXPECT_TRUE(known_machine(team).busy);
   namespace fs = std::filesystem;
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(61));
-  EXPECT_LT(known_machine(team).peaks.fp32_flops, 9e18);
-  EXPECT_LT(known_machine(team).peaks.fp32_flops, 9e18) << "not kept";
+  EXPECT_GT(known_machine(team).peaks.fp32_flops, 1e8);
+  EXPECT_GT(known_machine(team).peaks.fp32_flops, 1e8) << "not kept";
+}
+
+// What has been reached once can be reached: load lowers measurements, and nothing raises them.
+TEST_F(MachineCache, KeepsTheHighestPeaksEverSeen) {
+  Team team(1);
+  refresh_machine(team);
+  const std::string path = only_file();
+  put(path, "fp32_flops", "17");
+  put(path, "bytes_per_second", "9e18");
+  const Machine machine = refresh_machine(team);
+  EXPECT_GT(machine.peaks.fp32_flops, 1e8);
+  EXPECT_EQ(machine.peaks.bytes_per_second, 9e18);
+  const Machine kept = known_machine(team);
+  EXPECT_EQ(kept.peaks.fp32_flops, machine.peaks.fp32_flops);
+  EXPECT_EQ(kept.peaks.bytes_per_second, 9e18);
+}
+
+// Arrays that fit into caches tell nothing of memory.
+TEST_F(MachineCache, ABandwidthOfCachesIsNotKept) {
+  Team team(1);
+  const Machine machine = known_machine(team, 6 << 20);
+  EXPECT_TRUE(machine.in_caches);
+  EXPECT_GT(machine.peaks.bytes_per_second, 1e7);
+  EXPECT_FALSE(std::filesystem::exists(folder_) && !std::filesystem::is_empty(folder_));
+  Machine memory = machine;
+  memory.in_caches = false;
+  memory.peaks = {1, 2, 3};
+  EXPECT_EQ(higher_peaks(memory, machine).peaks.bytes_per_second, 3);
+  EXPECT_EQ(higher_peaks(machine, memory).peaks.bytes_per_second, 3);
+  EXPECT_FALSE(higher_peaks(machine, memory).in_caches);
+}
+
+// A step of 2 ms at 1 GFLOP: a peak of 400 GFLOP/s says 2.5 ms, and is wrong.
+TEST(SettledPeaks, AreMeasuredAgainWhileAStepExceedsThem) {
+  const auto share = [](const MachinePeaks& peaks) { return 1e9 / peaks.fp32_flops / 2e-3; };
+  const auto machine_of = [](double flops) {
+    Machine machine;
+    machine.peaks.fp32_flops = flops;
+    return machine;
+  };
+  std::vector<double> measured = {300e9, 450e9, 600e9, 700e9};
+  size_t next = 0;
+  const auto measure = [&] { return machine_of(measured[next++]); };
+  EXPECT_EQ(settle_peaks(machine_of(400e9), share, measure).peaks.fp32_flops, 600e9);
+  EXPECT_EQ(next, 3U);
+  next = 0;
+  EXPECT_EQ(settle_peaks(machine_of(800e9), share, measure).peaks.fp32_flops, 800e9);
+  EXPECT_EQ(next, 0U) << "nothing exceeds it";
+  measured = {300e9, 200e9, 410e9, 700e9};
+  EXPECT_EQ(settle_peaks(machine_of(400e9), share, measure).peaks.fp32_flops, 410e9);
+  EXPECT_EQ(next, 3U) << "and no further";
 }
 
 TEST_F(MachineCache, BrokenCacheIsMeasuredAgain) {

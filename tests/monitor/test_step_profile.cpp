@@ -12,6 +12,7 @@ namespace fullbore {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
 
@@ -109,6 +110,20 @@ TEST_F(StepProfileTest, TextAndJsonTellTheSame) {
   EXPECT_THAT(words, HasSubstr("between launches"));
   std::istringstream lines(words);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+// Measured peaks that something exceeds are wrong, or the bytes were not memory's.
+TEST_F(StepProfileTest, MoreThanTheRooflineIsNamedAsAnError) {
+  StepProfile profile(plan_, {1e15, 1e15, 1e15});
+  add_step(profile, 1500, 4e-6);
+  EXPECT_THAT(text(profile, 10, 0), Not(HasSubstr("100 %")));
+  const double before = profile.roofline_seconds();
+  profile.set_peaks({1e8, 1e8, 1e8});
+  EXPECT_GT(profile.roofline_seconds(), 1e6 * before);
+  EXPECT_THAT(text(profile, 10, 0), HasSubstr("More than 100 % is an error of the measurement"));
+  StepProfile slow(plan_, {1e8, 1e8, 1e8});
+  add_step(slow, 1500, 1);
+  EXPECT_THAT(text(slow, 10, 0), HasSubstr("peak above 100 %: operands came from caches"));
 }
 
 TEST_F(StepProfileTest, OfSeveralShapesMediansAreWeighedBySteps) {
