@@ -68,8 +68,7 @@ CompileOptions compile_options(const Config& config) {
   if (config.engine.attention == "decomposed")
     options.decomposed = {"attention", "attention_gradient", "packed_attention",
                           "packed_attention_gradient"};
-  // A step leaves a little to what the evaluation beside it has of its own: its batch and its results.
-  options.memory_bytes = memory_budget_bytes(config) / 64 * 63;
+  options.memory_bytes = plan_memory_bytes(config, {});
   options.keeps_snapshot = config.train.background_saves;
   options.plan_folder = compile_cache_directory("plans");
   std::vector<std::string> known;

@@ -4,8 +4,9 @@
 
 namespace fullbore {
 
-/// What a run would take: its largest step and evaluation.
-PlannedRun planned_run(const Config& config, const Workload& workload);
+/// What a run would take: its largest step and evaluation, and the process beside them. `data_bytes`: heap_bytes()
+/// after the data were opened.
+PlannedRun planned_run(const Config& config, const Workload& workload, int64_t data_bytes);
 
 /// fit_memory() by such plans, and engine.shards=auto: shard_count() of them if those fit, else one. `decisions` are
 /// for the console: none where the configuration leaves nothing of memory open and the run fits.

@@ -77,8 +77,8 @@ void print_shapes(const RunPlans& plans, const Machine& machine) {
 }
 
 void print_text(const Config& config, const std::string& unit, int64_t parameters,
-                const Machine& machine, const RunPlans& plans, const PlanReport& step,
-                const PlanReport& evaluation) {
+                const ProcessMemory& process, const Machine& machine, const RunPlans& plans,
+                const PlanReport& step, const PlanReport& evaluation) {
   const int64_t total_bytes = plans.bytes(config.train.background_saves);
   const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
   const auto tokens = static_cast<double>(batch.elements());
@@ -86,6 +86,10 @@ void print_text(const Config& config, const std::string& unit, int64_t parameter
   print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
                total_bytes, bytes_text(static_cast<double>(total_bytes)),
                plans.steps.size() + plans.evaluations.size());
+  print_output("and at most {} ({} in all, of {} allowed)\n",
+               "for the process beside it, " + text(process),
+               bytes_text(static_cast<double>(total_bytes + process.bytes())),
+               bytes_text(static_cast<double>(memory_budget_bytes(config))));
   print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
                static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
                static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
@@ -116,7 +120,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
     return ExitCode::kOk;
   }
   const int workers = worker_count(config);
-  const CompileOptions options = compile_options(config);
+  CompileOptions options = compile_options(config);
+  options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
   RunPlans plans{workload.shapes(config), {}, {}};
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.steps.push_back(plan_of(
@@ -156,6 +161,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
         {"decisions", fitted.decisions},
         {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
+        {"process_bytes", fitted.run.process.bytes()},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
     print_output("{}\n", json.dump(2));
@@ -163,7 +169,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
     for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);
     if (const std::string_view note = precision_note(config); !note.empty())
       print_output("{}\n", note);
-    print_text(config, workload.unit, parameters, machine, plans, step_report, evaluation_report);
+    print_text(config, workload.unit, parameters, fitted.run.process, machine, plans, step_report,
+               evaluation_report);
   }
   return ExitCode::kOk;
 }

@@ -33,6 +33,7 @@ struct FittedSettings {
   Config config;
   std::vector<std::string> decisions;    ///< for people
   std::optional<SettledConfig> settled;  ///< of the run to go on with
+  ProcessMemory process;
 };
 
 struct TrainArguments {
@@ -90,7 +91,7 @@ FittedSettings fit_settings(const Config& config, const std::string& resumed,
   FittedConfig fitted = fit_memory(settings.config, workload);
   std::vector<std::string>& decisions = settings.decisions;
   decisions.insert(decisions.end(), fitted.decisions.begin(), fitted.decisions.end());
-  return {settings.given, fitted.config, decisions, settled};
+  return {settings.given, fitted.config, decisions, settled, fitted.run.process};
 }
 
 /// A run that was saved has its weights, and asks for those that it started from no more.
@@ -165,6 +166,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   job.options.resume_command = resume;
   job.initialize = initial.fill;
   job.initialized = initial.lines;
+  job.options.compile.memory_bytes = plan_memory_bytes(config, fitted.process);
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
   if (code == ExitCode::kOk && config.model.name != "peptide" &&

@@ -286,7 +286,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(engine, memory_budget),
        {},
        {},
-       "of the run: bytes as in 6GiB, or a share as in 0.5; empty: all that the process may use"},
+       "of the run, its process included, resident: bytes as in 6GiB, or a share as in 0.5; empty: "
+       "nine tenths of what the process may use"},
       {FB_KEY(engine, degrade),
        {},
        {"recompute", "accumulate"},

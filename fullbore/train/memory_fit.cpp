@@ -17,7 +17,7 @@
 namespace fullbore {
 namespace {
 
-// What is left to the process itself, its libraries and the page cache, where no budget is given.
+// Where no budget is given, the rest is left to others, and to the page cache.
 constexpr double kShareOfMemory = 0.9;
 constexpr int64_t kLargestBatch = 65536;
 constexpr size_t kMostRemedies = 3;
@@ -54,7 +54,7 @@ class Fitting {
   }
 
  private:
-  bool fits(const PlannedRun& run) const { return run.bytes <= budget_; }
+  bool fits(const PlannedRun& run) const { return run.resident_bytes() <= budget_; }
   std::string within() const { return fmt::format("within {}", gigabytes(budget_)); }
 
   // Bytes grow with the batch almost linearly: where the line through two plans meets the budget is the
@@ -78,11 +78,13 @@ class Fitting {
     }
     if (!fits(one)) refuse(config, one);
     const PlannedRun two = planned(2);
-    const double slope = std::max(1.0, static_cast<double>(two.bytes - one.bytes));
+    const double slope =
+        std::max(1.0, static_cast<double>(two.resident_bytes() - one.resident_bytes()));
     const int64_t most = kLargestBatch / unit;
     int64_t low = 1;          // fits
     int64_t high = most + 1;  // does not, or is not allowed
-    auto guess = 1 + static_cast<int64_t>(static_cast<double>(budget_ - one.bytes) / slope);
+    auto guess =
+        1 + static_cast<int64_t>(static_cast<double>(budget_ - one.resident_bytes()) / slope);
     for (int64_t step = 1; high - low > 1; step *= 2) {
       guess = std::clamp(guess, low + 1, high - 1);
       const bool good = fits(planned(guess));
@@ -158,8 +160,9 @@ class Fitting {
   }
 
   std::string too_large(const PlannedRun& run) const {
-    return fmt::format("the run would take {}, {} are allowed", gigabytes(run.bytes),
-                       gigabytes(budget_));
+    return fmt::format("the run would take {} ({} planned, {} for the process), {} are allowed",
+                       gigabytes(run.resident_bytes()), gigabytes(run.bytes),
+                       gigabytes(run.process.bytes()), gigabytes(budget_));
   }
 
   struct Remedy {
@@ -183,14 +186,17 @@ class Fitting {
     std::stable_sort(remedies.begin(), remedies.end(),
                      [](const Remedy& a, const Remedy& b) { return a.cost < b.cost; });
     std::string text = fmt::format("memory: {} (engine.memory_budget).", too_large(asked));
-    text +=
-        remedies.empty()
-            ? " No setting of the engine makes it fit: the model or its context must be smaller."
-            : " What would fit, cheapest first:";
+    text += remedies.empty()
+                ? asked.process.bytes() >= budget_
+                      ? " The process alone takes more than that."
+                      : " No setting of the engine makes it fit: the model or its context must be "
+                        "smaller."
+                : " What would fit, cheapest first:";
     for (size_t i = 0; i < std::min(kMostRemedies, remedies.size()); ++i)
-      text += fmt::format("\n  {:<48} {:>10}  {:+.0f} % time per sequence", remedies[i].setting,
-                          gigabytes(remedies[i].run.bytes), 100 * (remedies[i].cost - 1));
-    throw UsageError(text);
+      text +=
+          fmt::format("\n  {:<48} {:>10}  {:+.0f} % time per sequence", remedies[i].setting,
+                      gigabytes(remedies[i].run.resident_bytes()), 100 * (remedies[i].cost - 1));
+    throw MemoryError(text);
   }
 
   std::vector<Remedy> find_remedies(const Config& config, int64_t rows) {
@@ -269,6 +275,10 @@ int64_t memory_budget_bytes(const Config& config) {
         text));
   const bool share = unit.empty() && number <= 1;
   return static_cast<int64_t>(share ? number * available : number * *bytes);
+}
+
+int64_t plan_memory_bytes(const Config& config, const ProcessMemory& process) {
+  return std::max<int64_t>(64, memory_budget_bytes(config) - process.bytes()) / 64 * 63;
 }
 
 FittedConfig fit_memory(const Config& config, const RunPlanner& plan) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fullbore/train/config.h"
+#include "fullbore/train/process_memory.h"
 
 namespace fullbore {
 
@@ -14,12 +15,19 @@ struct PlannedRun {
   double seconds = 0;  ///< roofline time of a training step
   int64_t rows =
       0;  ///< sequences that every shape of batch has a multiple of: parts must divide them
+  ProcessMemory process = {};  ///< what the process takes beside that, at most
+
+  /// The bound of what is resident: this, and not the plan alone, is held against the budget.
+  int64_t resident_bytes() const { return bytes + process.bytes(); }
 };
 using RunPlanner = std::function<PlannedRun(const Config&)>;
 
-/// Bytes that a run may plan for: engine.memory_budget, "6GiB", "1500MB" or a share of what the process may
+/// Bytes that a run may have resident, its process included: engine.memory_budget, "6GiB", "1500MB" or a share of what the process may
 /// use such as "0.5"; nine tenths of that where it is empty. UsageError for anything else.
 int64_t memory_budget_bytes(const Config& config);
+/// What of the budget is left to plans beside such a process: CompileOptions::memory_bytes. A step leaves a little to
+/// what the evaluation beside it has of its own: its batch and its results.
+int64_t plan_memory_bytes(const Config& config, const ProcessMemory& process);
 
 /// The settings with which the run keeps to its budget.
 struct FittedConfig {
@@ -31,7 +39,7 @@ struct FittedConfig {
 
 /// Solves what is `auto`: train.batch_size, the largest that divides as engine.accumulate and
 /// optim.noise_scale ask, by bisection over plans; engine.accumulate, the fewest parts. A run that does not fit is changed in the ways that engine.degrade names, in that
-/// order, or refused: UsageError with the three cheapest changes that would make it fit, and their cost.
+/// order, or refused: MemoryError with the three cheapest changes that would make it fit, and their cost.
 /// engine.recompute=auto may recompute as much as it takes.
 FittedConfig fit_memory(const Config& config, const RunPlanner& plan);
 

@@ -82,7 +82,9 @@ class Trainer {
 
   void measure_machine() {
     reporter_.console().live("measuring the machine");
-    machine_ = known_machine(team_);
+    // Before State and arena are there: what they will take is free for it.
+    machine_ = known_machine(
+        team_, options_.compile.memory_bytes > 0 ? options_.compile.memory_bytes : kAnyMemory);
     forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
   }
 

@@ -131,10 +131,12 @@ TEST_F(MeasureTest, WhatMemoryChangesIsTold) {
   const CommandResult plan =
       command({"plan", "job.yaml", "--vocabulary", "20", "train.batch_size=64", "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
-  const auto bytes = Json::parse(plan.out)["planned_peak_bytes"].get<int64_t>();
+  const Json planned = Json::parse(plan.out);
+  const auto bytes = planned["planned_peak_bytes"].get<int64_t>();
   const std::vector<std::string> tight = {
       "--vocabulary", "20", "train.batch_size=64", "engine.degrade=[recompute]",
-      fmt::format("engine.memory_budget={}", bytes - bytes / 10)};
+      fmt::format("engine.memory_budget={}",
+                  planned["process_bytes"].get<int64_t>() + bytes - bytes / 10)};
   const std::string decision = "engine.recompute=auto: the run would take";
 
   std::vector<std::string> arguments = tight;

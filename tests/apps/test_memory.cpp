@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "fullbore/train/config.h"
 #include "tests/apps/job.h"
@@ -23,22 +26,63 @@ class MemoryTest : public JobTest {
     settings.insert(settings.begin(), {"plan", "job.yaml", "--json", "data.path=text.txt"});
     return command(settings);
   }
+  /// Of the large batch: bytes of its plan and of the process beside it.
+  std::pair<int64_t, int64_t> bytes(const std::vector<std::string>& settings) const {
+    const auto json = nlohmann::json::parse(plan(settings).out);
+    return {json["planned_peak_bytes"].get<int64_t>(), json["process_bytes"].get<int64_t>()};
+  }
+  /// For the process, and for such a share of the large batch's plan.
   std::string budget(double share) const {
-    const auto bytes =
-        nlohmann::json::parse(plan({kLargeBatch}).out)["planned_peak_bytes"].get<int64_t>();
+    const auto [planned, process] = bytes({kLargeBatch});
     return "engine.memory_budget=" +
-           std::to_string(static_cast<int64_t>(share * static_cast<double>(bytes)));
+           std::to_string(process + static_cast<int64_t>(share * static_cast<double>(planned)));
   }
 };
 
 TEST_F(MemoryTest, WhatDoesNotFitIsRefusedBeforeAnythingIsCreated) {
   const auto before = folder_contents(folder_.path());
   const CommandResult result = train({kLargeBatch, budget(0.8)});
-  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.exit_code, 5);
   EXPECT_THAT(result.err,
               HasSubstr("are allowed (engine.memory_budget). What would fit, cheapest"));
   EXPECT_THAT(result.err, HasSubstr("% time per sequence"));
   EXPECT_EQ(folder_contents(folder_.path()), before);
+}
+
+// With the process's own memory and nothing for the plan.
+TEST_F(MemoryTest, ABudgetThatTheProcessTakesAloneIsRefusedWithTheNumbers) {
+  const CommandResult result = train({"engine.memory_budget=60MiB"});
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_THAT(result.err,
+              HasSubstr("60.0 MiB are allowed (engine.memory_budget). The process alone "
+                        "takes more than that."));
+}
+
+// A sample of tools/campaigns/resident_memory.py.
+TEST_F(MemoryTest, ResidentMemoryStaysBelowTheBudget) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a sanitizer's own memory is resident too";
+#endif
+  const std::vector<std::string> settings[] = {
+      {kLargeBatch, "model.width=64", "model.context=64", "train.checkpoint_interval=1"},
+      {"engine.precision=bf16", "engine.accumulate=2", "engine.recompute=full"}};
+  for (std::vector<std::string> job : settings) {
+    const auto [planned, process] = bytes(job);
+    const int64_t allowed = planned + planned / 63 + process + (1 << 18);
+    job.insert(job.end(), {"run.dir=run", "train.steps=3", "engine.cache=false",
+                           "engine.memory_budget=" + std::to_string(allowed)});
+    int64_t resident = 0;
+    const CommandResult result = train(job, [&](pid_t process_id) {
+      std::ifstream status("/proc/" + std::to_string(process_id) + "/status");
+      for (std::string word; status >> word;)
+        if (int64_t kibibytes = 0; word == "VmHWM:" && status >> kibibytes)
+          resident = std::max(resident, kibibytes * 1024);
+    });
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_GT(resident, planned);
+    EXPECT_LE(resident, allowed) << planned << " planned, " << process << " for the process";
+    std::filesystem::remove_all(folder_ / "run");
+  }
 }
 
 TEST_F(MemoryTest, ABatchIsFoundAndKept) {
@@ -135,11 +179,11 @@ TEST_F(MemoryTest, ShardsFollowFromTheJobAndAreSettledOnce) {
 TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
   const std::vector<std::string> job = {"train.batch_size=24", "model.context=16",
                                         "model.width=64"};
-  const auto bytes = [&](const char* shards) {
-    return nlohmann::json::parse(plan({job[0], job[1], job[2], shards}).out)["planned_peak_bytes"]
-        .get<int64_t>();
+  const auto resident = [&](const char* shards) {
+    const auto [planned, process] = bytes({job[0], job[1], job[2], shards});
+    return planned + process;
   };
-  const int64_t one = bytes("engine.shards=1"), two = bytes("engine.shards=2");
+  const int64_t one = resident("engine.shards=1"), two = resident("engine.shards=2");
   ASSERT_LT(one, two);
   const CommandResult tight =
       train({job[0], job[1], job[2], "engine.threads=2", "train.steps=3", "run.dir=tight",

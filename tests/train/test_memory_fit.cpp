@@ -49,7 +49,8 @@ std::string refusal(const Config& config) {
   MadeUpRuns runs;
   try {
     fit(config, runs);
-  } catch (const UsageError& error) {
+  } catch (const MemoryError& error) {
+    EXPECT_EQ(error.code(), ExitCode::kMemory);
     return error.what();
   }
   return "fits";
@@ -75,6 +76,48 @@ TEST(MemoryBudget, IsBytesOrAShare) {
     config.engine.memory_budget = wrong;
     EXPECT_THROW(memory_budget_bytes(config), UsageError) << wrong;
   }
+}
+
+// The process counts: what it takes is not left to the plan.
+TEST(FitMemory, HoldsPlanAndProcessAgainstTheBudget) {
+  ProcessMemory process;
+  process.program_bytes = 60 * kMiB;
+  process.compile_bytes = 20 * kMiB;
+  const auto planned = [&](const Config& config) {
+    return PlannedRun{config.train.batch_size * kMiB, 1, config.train.batch_size, process};
+  };
+  EXPECT_EQ(fit_memory(config_of("100MiB", 0), planned).config.train.batch_size, 20);
+  EXPECT_EQ(fit_memory(config_of("100MiB", 20), planned).config.train.batch_size, 20);
+  EXPECT_THROW(fit_memory(config_of("100MiB", 21), planned), MemoryError);
+  try {
+    fit_memory(config_of("79MiB", 1), planned);
+    ADD_FAILURE() << "the process alone takes 80 MiB";
+  } catch (const MemoryError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("would take 81.0 MiB (1.00 MiB planned, 80.0 MiB for the process), 79.0 MiB "
+                        "are allowed"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("The process alone takes more than that."), std::string::npos) << text;
+  }
+  EXPECT_EQ(plan_memory_bytes(config_of("100MiB", 1), process), 20 * kMiB / 64 * 63);
+}
+
+TEST(ProcessMemory, GrowsWithAllThatTheProcessKeeps) {
+  const ProcessShape shape{.nodes = 100, .workers = 2, .processors = 2, .loaders = 2};
+  const int64_t least = process_memory(shape).bytes();
+  const auto with = [&](auto change) {
+    ProcessShape larger = shape;
+    change(larger);
+    return process_memory(larger).bytes() - least;
+  };
+  EXPECT_GT(with([](ProcessShape& s) { s.nodes += 100; }), 0);
+  EXPECT_GT(with([](ProcessShape& s) { ++s.workers; }), 0);
+  EXPECT_GT(with([](ProcessShape& s) { ++s.processors; }), 0);
+  EXPECT_GT(with([](ProcessShape& s) { ++s.loaders; }), 0);
+  EXPECT_GT(with([](ProcessShape& s) { s.saves_in_background = true; }), 0);
+  EXPECT_EQ(with([](ProcessShape& s) { s.batch_bytes += 12345; }), 12345);
+  EXPECT_GE(with([](ProcessShape& s) { s.data_bytes += 12345; }), 12345);
 }
 
 TEST(FitMemory, LeavesAloneWhatFits) {
@@ -209,7 +252,11 @@ TEST(FitMemory, DegradesInTheOrderGiven) {
 
 TEST(FitMemory, RefusesWithTheCheapestRemedies) {
   const std::string text = refusal(config_of("300MiB", 18));
-  EXPECT_NE(text.find("would take 380.0 MiB, 300.0 MiB are allowed"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          "would take 380.0 MiB (380.0 MiB planned, 0 B for the process), 300.0 MiB are allowed"),
+      std::string::npos)
+      << text;
   EXPECT_NE(text.find("engine.precision=bf16"), std::string::npos) << text;
   EXPECT_LT(text.find("train.background_saves=false"), text.find("train.batch_size=9")) << text;
   EXPECT_EQ(text.find("engine.recompute"), std::string::npos) << text;  // the fourth
