@@ -233,7 +233,7 @@ void add_doctor_command(Command root) {
       "\nThe measured peaks are kept in the cache folder; `train` and `plan` compare with them.\n"
       "FULLBORE_PROCESSOR=LEVEL (or engine.processor in a configuration) keeps to the instructions "
       "of a level:\n"
-      "x86-64-v2, avx2, avx512, avx512-bf16 or amx; it only lowers.\n"
+      "x86-64-v2, avx2, avx512, avx512-bf16 or amx (on ARM: arm64); it only lowers.\n"
       "Exit code 1 if the backend does not compute what it should.\n"
       "\nExample:\n  fullbore doctor");
   command.runs([json] {

@@ -1,9 +1,12 @@
 #include "fullbore/base/draw_unit.h"
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <numbers>
 
@@ -50,16 +53,22 @@ namespace baseline {
 constexpr size_t kLanes = 2;
 using Words __attribute__((vector_size(16))) = uint64_t;
 using Reals __attribute__((vector_size(16))) = double;
+#if defined(__x86_64__)
 FB_INLINE Words product(Words a, Words b) {
   return reinterpret_cast<Words>(
       _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
 }
 FB_INLINE Reals root(Reals x) { return _mm_sqrt_pd(x); }
+#else
+FB_INLINE Words product(Words a, Words b) { return (a & 0xFFFFFFFFU) * (b & 0xFFFFFFFFU); }
+FB_INLINE Reals root(Reals x) { return Reals{std::sqrt(x[0]), std::sqrt(x[1])}; }
+#endif
 #include "fullbore/base/draw_unit.inc"
 #undef FB_TARGET
 #undef FB_INLINE
 }  // namespace baseline
 
+#if defined(__x86_64__)
 namespace avx2 {
 #define FB_TARGET __attribute__((target("avx2")))
 #define FB_INLINE FB_TARGET __attribute__((always_inline)) static inline
@@ -91,21 +100,20 @@ FB_INLINE Reals root(Reals x) { return _mm512_sqrt_pd(x); }
 #undef FB_TARGET
 #undef FB_INLINE
 }  // namespace avx512
+#endif
 
 }  // namespace
 
 std::span<const DrawUnit> draw_units() {
   static constexpr DrawUnit kUnits[] = {
-      {"avx512", avx512::bits, avx512::compare, avx512::normals},
-      {"avx2", avx2::bits, avx2::compare, avx2::normals},
-      {"sse2", baseline::bits, baseline::compare, baseline::normals},
+#if defined(__x86_64__)
+    {vector_unit_name(VectorUnit::avx512), avx512::bits, avx512::compare, avx512::normals},
+    {vector_unit_name(VectorUnit::avx2), avx2::bits, avx2::compare, avx2::normals},
+#endif
+    {vector_unit_name(VectorUnit::baseline), baseline::bits, baseline::compare, baseline::normals},
   };
-  switch (this_processor().vector_unit) {
-    case VectorUnit::avx512: return kUnits;
-    case VectorUnit::avx2: return std::span(kUnits).subspan(1);
-    case VectorUnit::baseline: break;
-  }
-  return std::span(kUnits).subspan(2);
+  // The best first, and those below it.
+  return std::span(kUnits).last(static_cast<size_t>(this_processor().vector_unit) + 1);
 }
 
 }  // namespace fullbore

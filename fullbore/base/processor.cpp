@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
-#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
@@ -20,10 +19,21 @@
 namespace fullbore {
 namespace {
 
-constexpr std::array kLevels = {ProcessorLevel::x86_64_v2, ProcessorLevel::avx2,
+#if defined(__x86_64__)
+constexpr std::array kLevels = {ProcessorLevel::baseline, ProcessorLevel::avx2,
                                 ProcessorLevel::avx512, ProcessorLevel::avx512_bf16,
                                 ProcessorLevel::amx};
+#else
+constexpr std::array kLevels = {ProcessorLevel::baseline};
+#endif
 constexpr const char* kVariable = "FULLBORE_PROCESSOR";
+#if defined(__x86_64__)
+constexpr std::string_view kBaselineLevel = "x86-64-v2";
+#elif defined(__aarch64__)
+constexpr std::string_view kBaselineLevel = "arm64";
+#else
+constexpr std::string_view kBaselineLevel = "portable";
+#endif
 
 #if defined(__x86_64__)
 /// Leaf 7 of CPUID, for what GCC 12's builtin does not know. (Intel 64 Software Developer's Manual, volume 2A.)
@@ -82,8 +92,7 @@ Processor of_level(ProcessorLevel level) {
 }
 
 ProcessorLevel checked_level(std::string_view name, std::string_view key) {
-  std::vector<std::string> names = {"auto"};
-  for (const ProcessorLevel level : kLevels) names.emplace_back(processor_level_name(level));
+  const std::vector<std::string> names = processor_names();
   if (name == "auto") return machine_processor().level;
   const std::optional<ProcessorLevel> level = processor_level_of(name);
   if (!level)
@@ -111,7 +120,7 @@ std::atomic<ProcessorLevel>& current_level() {
 
 std::string_view processor_level_name(ProcessorLevel level) {
   switch (level) {
-    case ProcessorLevel::x86_64_v2: return "x86-64-v2";
+    case ProcessorLevel::baseline: return kBaselineLevel;
     case ProcessorLevel::avx2: return "avx2";
     case ProcessorLevel::avx512: return "avx512";
     case ProcessorLevel::avx512_bf16: return "avx512-bf16";
@@ -122,18 +131,15 @@ std::string_view processor_level_name(ProcessorLevel level) {
 
 std::span<const ProcessorLevel> processor_levels() { return kLevels; }
 
+std::vector<std::string> processor_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const ProcessorLevel level : kLevels) names.emplace_back(processor_level_name(level));
+  return names;
+}
+
 std::optional<ProcessorLevel> processor_level_of(std::string_view name) {
   const auto found = std::ranges::find(kLevels, name, processor_level_name);
   return found == kLevels.end() ? std::nullopt : std::optional(*found);
-}
-
-std::string_view vector_unit_name(VectorUnit unit) {
-  switch (unit) {
-    case VectorUnit::baseline: return "sse2";
-    case VectorUnit::avx2: return "avx2";
-    case VectorUnit::avx512: return "avx512";
-  }
-  return "";
 }
 
 const Processor& machine_processor() {

@@ -1,7 +1,9 @@
 #include "fullbore/base/tensor_memory.h"
 
-#include <immintrin.h>
 #include <sys/mman.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
@@ -58,6 +60,7 @@ bool is_zero(const char* memory, int64_t bytes) {
          (memory[0] == 0 && std::memcmp(memory, memory + 1, static_cast<size_t>(bytes) - 1) == 0);
 }
 
+#if defined(__x86_64__)
 void copy_past_caches(char* to, const char* from, int64_t bytes) {
   constexpr int64_t kLine = 64;
   const auto past_line = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
@@ -74,5 +77,11 @@ void copy_past_caches(char* to, const char* from, int64_t bytes) {
   std::memcpy(to + at, from + at, static_cast<size_t>(bytes - at));
   _mm_sfence();  // such stores are ordered by nothing else
 }
+#else
+// C++ has no stores past the caches; the C library's copy chooses what suits the size.
+void copy_past_caches(char* to, const char* from, int64_t bytes) {
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+#endif
 
 }  // namespace fullbore

@@ -1,6 +1,8 @@
 #include "fullbore/base/threads.h"
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 #include <sched.h>
 #include <unistd.h>
 
@@ -36,11 +38,20 @@ int affine_processors() {
 constexpr int kSpins = 2000;
 constexpr int kYields = 50;
 
+// Tells the processor that this is a spinning wait.
+void pause_processor() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
 // Returns once `word` no longer holds `old`.
 void wait_while(const std::atomic<uint32_t>& word, uint32_t old) {
   for (int i = 0; i < kSpins; ++i) {
     if (word.load(std::memory_order_acquire) != old) return;
-    _mm_pause();
+    pause_processor();
   }
   for (int i = 0; i < kYields; ++i) {
     if (word.load(std::memory_order_acquire) != old) return;

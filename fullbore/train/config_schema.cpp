@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fullbore/base/processor.h"
 #include "fullbore/optim/optimizer.h"
 
 namespace fullbore {
@@ -272,7 +273,7 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(engine, threads), {0, 1024}, {}, "threads of a step; 0: all processors there are"},
       {FB_KEY(engine, processor),
        {},
-       {"auto", "x86-64-v2", "avx2", "avx512", "avx512-bf16", "amx"},
+       processor_names(),
        "highest instructions that are used; auto: all that the machine has"},
       {FB_KEY(engine, attention),
        {},

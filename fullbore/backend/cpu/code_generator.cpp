@@ -69,10 +69,10 @@ int llvm_version() { return LLVM_VERSION_MAJOR; }
 
 namespace {
 
-/// Names of LLVM that stand for exactly one level's instructions.
+/// Names of LLVM that stand for exactly one level's instructions. Only x86-64 has more than one level.
 CodegenTarget level_target(ProcessorLevel level) {
   switch (level) {
-    case ProcessorLevel::x86_64_v2: return {.cpu = "x86-64-v2", .features = ""};
+    case ProcessorLevel::baseline: return {.cpu = "x86-64-v2", .features = ""};
     case ProcessorLevel::avx2: return {.cpu = "x86-64-v3", .features = "", .vector_bytes = 32};
     case ProcessorLevel::avx512:
       return {.cpu = "x86-64-v4", .features = "", .vector_bytes = 64, .avx512 = true};

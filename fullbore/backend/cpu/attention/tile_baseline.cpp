@@ -16,12 +16,11 @@ namespace {
 
 const TileUnit kTileBaseline = make_tile_unit<Baseline>();
 
-const TileUnit& tile_unit(VectorUnit unit) {
-  switch (unit) {
-    case VectorUnit::avx512: return kTileAvx512;
-    case VectorUnit::avx2: return kTileAvx2;
-    case VectorUnit::baseline: break;
-  }
+const TileUnit& tile_unit([[maybe_unused]] VectorUnit unit) {
+#if defined(__x86_64__)
+  if (unit == VectorUnit::avx512) return kTileAvx512;
+  if (unit == VectorUnit::avx2) return kTileAvx2;
+#endif
   return kTileBaseline;
 }
 

@@ -16,12 +16,24 @@ TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch) {
   if (problem.shape.dropout > 0) factors = scratch.take<float>(kTile);
 }
 
+namespace {
+
+/// `pairs`: the processor has products of bf16 pairs.
+const TileUnit& tile_loops(VectorUnit unit, [[maybe_unused]] bool pairs) {
+#if defined(__x86_64__)
+  if (pairs) return kTileAvx512Bf16;
+#endif
+  return tile_unit(unit);
+}
+
+}  // namespace
+
 template <class E>
 AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const ProductUnits& units)
     : problem(p),
       panels(*panel_unit<float>(units.vector_unit)),
       products(*panel_unit<E>(units.vector_unit)),
-      loops(kPairs ? kTileAvx512Bf16 : tile_unit(units.vector_unit)),
+      loops(tile_loops(units.vector_unit, kPairs)),
       vector_unit_(units.vector_unit) {}
 
 template <class E>

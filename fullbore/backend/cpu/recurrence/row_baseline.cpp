@@ -15,12 +15,11 @@ namespace {
 
 const RowUnit kRowBaseline = make_row_unit<Baseline>();
 
-const RowUnit& row_unit(VectorUnit unit) {
-  switch (unit) {
-    case VectorUnit::avx512: return kRowAvx512;
-    case VectorUnit::avx2: return kRowAvx2;
-    case VectorUnit::baseline: break;
-  }
+const RowUnit& row_unit([[maybe_unused]] VectorUnit unit) {
+#if defined(__x86_64__)
+  if (unit == VectorUnit::avx512) return kRowAvx512;
+  if (unit == VectorUnit::avx2) return kRowAvx2;
+#endif
   return kRowBaseline;
 }
 
