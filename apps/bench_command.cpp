@@ -6,6 +6,7 @@
 
 #include "apps/bench_report.h"
 #include "apps/commands.h"
+#include "apps/job_options.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "fullbore/monitor/process.h"
@@ -33,7 +34,7 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   settings.insert(settings.end(), versus.begin(), versus.end());
   Subject subject;
   subject.job =
-      measured_job(load_config(arguments.job.config, settings), arguments.job.vocabulary, console);
+      measured_job(named_config(arguments.job.config, settings), arguments.job.vocabulary, console);
   console.live("compiling");
   subject.runner = std::make_unique<StepRunner>(subject.job.job);
   const StepRunner& runner = *subject.runner;

@@ -11,6 +11,7 @@
 #include "apps/invocation.h"
 #include "apps/output.h"
 #include "apps/version.h"
+#include "fullbore/base/printable.h"
 
 namespace fullbore {
 namespace {
@@ -40,7 +41,7 @@ void flush_what_goes() {
 
 int exit_with(ExitCode code, const std::string& message) {
   flush_what_goes();
-  print_message("fullbore: {}\n", message);
+  print_message("fullbore: {}\n", printable(message));
   return static_cast<int>(code);
 }
 

@@ -1,9 +1,11 @@
 #include "apps/generate_text.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/language_model.h"
 #include "apps/output.h"
+#include "fullbore/base/printable.h"
 #include "fullbore/train/text_stream.h"
 
 namespace fullbore {
@@ -28,9 +30,11 @@ int decode_workers(const Config& config, const State& state) {
   return config.engine.threads > 0 || state.bytes() >= kWorthSharing ? worker_count(config) : 1;
 }
 
-/// Shows it at once.
+/// Shows it at once. A vocabulary may hold anything: what steers a terminal is shown to one, and written as it is to a
+/// file.
 void print(const std::string& text) {
-  write_output(text);
+  static const bool terminal = isatty(STDOUT_FILENO) == 1;
+  write_output(terminal ? printable(text) : text);
   flush_output();
 }
 
@@ -67,7 +71,7 @@ void begin(Generator& generator, const std::vector<int32_t>& prompt, const Train
 }  // namespace
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
-  TrainedModel model = load_model(run_or_checkpoint, options.samples);
+  TrainedModel model = load_model(run_or_checkpoint, options.samples, options.tells);
   const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
   const int64_t tokens = model.tokenizer->vocabulary_size();
   const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);

@@ -18,6 +18,7 @@ struct GenerateOptions {
   /// "": none. Texts that go on keep their own draws.
   std::string state_in;
   std::string state_out;
+  bool tells = true;  ///< what is ignored of the model's configuration
 };
 
 /// Continues the prompt with the model of a run or checkpoint, on stdout. A single text is shown as

@@ -10,6 +10,7 @@
 #include "fullbore/base/private_folder.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
+#include "fullbore/monitor/console.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/memory_fit.h"
 
@@ -81,6 +82,16 @@ CompileOptions compile_options(const Config& config) {
   options.passes.disabled = {config.engine.disabled_passes.begin(),
                              config.engine.disabled_passes.end()};
   return options;
+}
+
+Config named_config(const std::string& path, std::span<const std::string> overrides) {
+  return told_config(load_named_config(path, overrides));
+}
+
+Config told_config(StoredConfig stored) {
+  Console console;
+  for (const std::string& notice : stored.notices) console.line("fullbore: notice: " + notice);
+  return std::move(stored.config);
 }
 
 void choose_processor(const Config& config) {

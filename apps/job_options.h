@@ -1,8 +1,9 @@
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "fullbore/train/config.h"
+#include "fullbore/train/stored_config.h"
 #include "fullbore/train/trainer.h"
 
 namespace fullbore {
@@ -14,6 +15,10 @@ BatchParts batch_parts(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
 TrainingOptions training_options(const Config& config);
+/// The configuration that the command names (load_named_config()); what a stored one may not set is told.
+Config named_config(const std::string& path, std::span<const std::string> overrides);
+/// Tells on stderr what was ignored, and returns the rest.
+Config told_config(StoredConfig stored);
 /// engine.threads, or all processors there are.
 int worker_count(const Config& config);
 /// What people are told of engine.precision on this processor; mostly "".

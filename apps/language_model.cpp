@@ -210,10 +210,10 @@ Graph model_graph(const Config& config, int64_t tokens, int64_t samples) {
 
 }  // namespace
 
-TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples) {
+TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, bool tells) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
-  Config config = parse_config(checkpoint.record.config, path + "/config.json");
+  Config config = stored_config(checkpoint, tells);
   if (config.model.name == "peptide")
     throw UsageError(
         fmt::format("{} is of a {} model, not of a language model", path, config.model.name));

@@ -12,6 +12,7 @@
 #include "apps/peptide_spectra.h"
 #include "apps/workload.h"
 #include "fullbore/train/evaluator.h"
+#include "fullbore/train/stored_config.h"
 #include "models/peptide/assign_predictions.h"
 #include "models/peptide/ions.h"
 #include "models/peptide/left_out.h"
@@ -288,7 +289,7 @@ ResidueAlphabet common_alphabet(std::initializer_list<TrainedPeptideModel*> mode
 bool is_peptide_subject(const std::string& subject) {
   if (is_prediction_file(subject)) return true;
   const OpenedCheckpoint checkpoint = open_checkpoint(subject);
-  return parse_config(checkpoint.record.config, subject).model.name == "peptide";
+  return parse_stored_config(checkpoint.record.config, subject).config.model.name == "peptide";
 }
 
 ExitCode eval_peptides(const PeptideEvalArguments& arguments) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "apps/job_options.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "apps/peptide_job.h"
@@ -45,7 +46,7 @@ size_t find_stage(const Curriculum& curriculum, const std::string& wanted) {
 ExitCode run_generate(const GenerateArguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
   if (arguments.seed) overrides.push_back("run.seed=" + *arguments.seed);
-  const Config config = load_config(arguments.config, overrides);
+  const Config config = named_config(arguments.config, overrides);
   if (config.model.name != "peptide")
     throw UsageError(fmt::format("peptide generate: {} is of model.name={}, not of peptide",
                                  arguments.config, config.model.name));

@@ -57,7 +57,8 @@ TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint,
                                        const std::vector<std::string>& overrides) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
-  Config config = parse_config(checkpoint.record.config, path + "/config.json", overrides);
+  Config config =
+      told_config(parse_stored_config(checkpoint.record.config, path + "/config.json", overrides));
   if (config.model.name != "peptide")
     throw UsageError(
         fmt::format("{} is of a {} model, not of model.name=peptide", path, config.model.name));

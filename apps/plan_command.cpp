@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/job_options.h"
 #include "apps/memory_plan.h"
 #include "apps/output.h"
 #include "apps/parameter_report.h"
@@ -103,7 +104,7 @@ void print_text(const Config& config, const std::string& unit, int64_t parameter
 }
 
 ExitCode run_plan(const PlanArguments& arguments) {
-  Config config = load_config(arguments.config, arguments.overrides);
+  Config config = named_config(arguments.config, arguments.overrides);
   choose_processor(config);
   choose_caches(config);
   Console console;

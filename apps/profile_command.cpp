@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "apps/commands.h"
+#include "apps/job_options.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "apps/version.h"
@@ -100,7 +101,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   check_output_file(arguments.json);
   check_output_file(trace_path);
   Console console;
-  const MeasuredJob job = measured_job(load_config(arguments.job.config, arguments.job.overrides),
+  const MeasuredJob job = measured_job(named_config(arguments.job.config, arguments.job.overrides),
                                        arguments.job.vocabulary, console);
   console.live("compiling");
   StepRunner runner(job.job);

@@ -21,6 +21,7 @@
 #include "fullbore/monitor/sample_statistics.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/run_directory.h"
+#include "fullbore/train/stored_config.h"
 
 namespace fullbore {
 namespace {
@@ -70,7 +71,7 @@ std::vector<double> step_times(const std::string& metrics, int64_t tokens_per_st
 
 ExperimentRecord record_of_run(const std::string& path) {
   const RunDirectory run = RunDirectory::open(path);
-  const Config config = load_config(run.config());
+  const Config config = load_stored_config(run.config()).config;
   if (config.model.name == "peptide")
     throw UsageError(
         fmt::format("record: {} is of a peptide model; its batches have no tokens", path));

@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/output.h"
+#include "fullbore/base/printable.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/runtime/compare_nodes.h"
@@ -54,12 +55,14 @@ ExitCode run_replay(const ReplayArguments& arguments) {
   Team team(arguments.threads > 0 ? arguments.threads : available_processors());
   Console console;
   print_output("step {} of {} nodes, backend {}\n", step.step, step.graph.nodes().size(),
-               step.compile.backend);
-  for (const auto& [name, value] : step.results) print_output("recorded   {} {:g}\n", name, value);
+               printable_name(step.compile.backend));
+  for (const auto& [name, value] : step.results)
+    print_output("recorded   {} {:g}\n", printable_name(name), value);
   StepMemory memory(loaded);
   const std::string origin =
       first_non_finite(step.graph, memory.state(), memory.batch(), team, step.compile);
-  print_output("origin     {}\n", origin.empty() ? "every value is finite on the backend" : origin);
+  print_output("origin     {}\n",
+               origin.empty() ? "every value is finite on the backend" : printable(origin));
   if (arguments.fast) return ExitCode::kOk;
   Progress progress;
   const std::string parting = first_difference(
@@ -73,7 +76,7 @@ ExitCode run_replay(const ReplayArguments& arguments) {
                  origin.empty() ? "this step is finite" : "the numbers are the model's own");
     return ExitCode::kOk;
   }
-  print_output("parting    {}\n", parting);
+  print_output("parting    {}\n", printable(parting));
   return ExitCode::kNumerical;
 }
 

@@ -10,6 +10,7 @@
 #include "apps/generate_text.h"
 #include "apps/initial_weights.h"
 #include "apps/invocation.h"
+#include "apps/job_options.h"
 #include "apps/language_model.h"
 #include "apps/memory_plan.h"
 #include "apps/output.h"
@@ -51,7 +52,7 @@ Config load(const TrainArguments& arguments, std::vector<std::string>& notes) {
   const bool is_run = fs::is_directory(arguments.config);
   if (is_run) overrides.insert(overrides.begin(), "run.dir=" + arguments.config);
   Config config = is_run ? load_run_config(arguments.config, overrides, notes)
-                         : load_config(arguments.config, overrides);
+                         : named_config(arguments.config, overrides);
   for (std::string* named : {&config.data.path, &config.model.initialize_from})
     if (!named->empty() && *named != "-") *named = fs::absolute(*named).string();
   if (std::string& name = config.data.tokenizer; name.starts_with("bpe:"))
@@ -107,7 +108,7 @@ void tell_changes(const Config& before, const Config& now, Console& console) {
   for (const ConfigField& field : config_fields()) {
     const std::string old_value = value_yaml(field, before);
     const std::string new_value = value_yaml(field, now);
-    if (old_value != new_value && field.key != "run.dir")
+    if (old_value != new_value && stored_key(field) != StoredKey::ignored)
       console.line(fmt::format("changed  {}: {} -> {}", field.key, old_value, new_value));
   }
 }
@@ -117,11 +118,25 @@ void print_sample(const RunDirectory& run, int64_t characters, Console& console)
   console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
   GenerateOptions options;
   options.characters = characters;
+  options.tells = false;  // the settings are this command's own
   try {
     generate_text(run.path(), options);
   } catch (const OutputError& error) {
     make_run_log(console, run.log()).take_or_throw()->debug("{}", error.what());
     throw DataError(error.what());
+  }
+}
+
+/// Files that a run's own configuration has named: a stranger's may name any.
+void tell_stored_paths(const Config& config, const std::vector<std::string>& overrides,
+                       Console& console) {
+  for (const ConfigField& field : config_fields()) {
+    if (stored_key(field) != StoredKey::path || !field.is_for(config)) continue;
+    const bool named = std::ranges::any_of(
+        overrides, [&](const std::string& text) { return text.starts_with(field.key + "="); });
+    const std::string value = value_yaml(field, config);
+    if (!named && value.find('/') != value.npos)
+      console.line(fmt::format("reads    {}={}, as the run says", field.key, value));
   }
 }
 
@@ -134,6 +149,8 @@ ExitCode run_train(const TrainArguments& arguments) {
   choose_caches(config);
   const std::string resumed = arguments.resume ? run_to_resume(config) : "";
   Console console;
+  if (fs::is_directory(arguments.config) || is_stored_config(arguments.config))
+    tell_stored_paths(config, arguments.overrides, console);
   // Standard input is kept as a file, so that the run can be resumed.
   if (config.data.path == "-")
     config.data.path =
@@ -202,6 +219,9 @@ longer than model.context, or the largest of data.buckets, is cut into pieces; n
 model.initialize_from=RUN (or a checkpoint, or a GPT-2 of Hugging Face) starts from its weights; step,
 moments, curriculum and data begin anew, and the log lists what was taken and what was not. All must
 fit, unless model.initialize_partial=true.
+
+What a run's folder may set is listed in docs/security.md. run.dir, data.cache_dir, engine.cache_dir and
+log.prometheus_port are not taken from it: repeat them on the command line.
 
 What is auto (train.batch_size, engine.accumulate, engine.shards) or changed by engine.degrade is
 settled once: --resume goes on with what config.resolved.yaml says, unless another value is given.

@@ -1,5 +1,7 @@
 #include "apps/trained_state.h"
 
+#include "apps/job_options.h"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -25,6 +27,12 @@ std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder) {
 }
 
 }  // namespace
+
+Config stored_config(const OpenedCheckpoint& checkpoint, bool tells) {
+  StoredConfig stored =
+      parse_stored_config(checkpoint.record.config, checkpoint.folder.path() + "/config.json");
+  return tells ? told_config(std::move(stored)) : std::move(stored.config);
+}
 
 std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph) {
   const std::set<std::string> names = parameters_in_8_bits(checkpoint.folder);

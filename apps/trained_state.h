@@ -7,6 +7,10 @@
 
 namespace fullbore {
 
+/// The configuration that a checkpoint was made with, as far as a stored one is taken (stored_config.h); what is
+/// ignored is told on stderr if it `tells`.
+Config stored_config(const OpenedCheckpoint& checkpoint, bool tells = true);
+
 /// The State that a graph of the model needs to run on this checkpoint: where that has a parameter in 8 bits, as
 /// `export --int8` writes them, its weights and scales instead. DataError names one that no product of the model reads.
 std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph);

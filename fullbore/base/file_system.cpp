@@ -21,6 +21,18 @@ FileStatus to_status(const struct stat& found) {
   return {S_ISREG(found.st_mode), S_ISDIR(found.st_mode), static_cast<uint64_t>(found.st_size)};
 }
 
+bool is_regular(int file) {
+  struct stat found {};
+  return file < 0 || (::fstat(file, &found) == 0 && S_ISREG(found.st_mode));
+}
+
+/// -1 and this errno.
+int close_as(int file, int reason) {
+  ::close(file);
+  errno = reason;
+  return -1;
+}
+
 /// A call, made again as long as signals interrupt it: no caller needs to. (close() is not made again: on Linux the
 /// descriptor is gone whatever it returns.)
 class SystemFiles : public FileSystem {
@@ -61,9 +73,12 @@ class SystemFiles : public FileSystem {
   }
 
   int append(const std::string& path) override {
-    return retried("open", [&] {
-      return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    // Of a pipe without a reader, O_NONBLOCK does not wait for one.
+    const int file = retried("open", [&] {
+      return ::open(path.c_str(),
+                    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     });
+    return is_regular(file) ? file : close_as(file, EINVAL);
   }
   ssize_t write(int file, const void* data, size_t bytes) override {
     return retried("write", [&] { return ::write(file, data, bytes); });
@@ -73,7 +88,13 @@ class SystemFiles : public FileSystem {
     return flags >= 0 && ::fcntl(file, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
   }
   int truncate(const std::string& path, uint64_t bytes) override {
-    return retried("truncate", [&] { return ::truncate(path.c_str(), static_cast<off_t>(bytes)); });
+    const int file = retried("open", [&] {
+      return ::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    });
+    if (file < 0) return -1;
+    const int status =
+        retried("truncate", [&] { return ::ftruncate(file, static_cast<off_t>(bytes)); });
+    return status == 0 ? ::close(file) : close_as(file, errno);
   }
   int sync(int file) override {
     return retried("fsync", [&] { return ::fsync(file); });

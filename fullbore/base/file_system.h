@@ -24,7 +24,8 @@ class FileSystem {
 
   /// A new file, opened for writing and locked by this process until closed; EEXIST if it exists.
   virtual int create(const std::string& path) = 0;
-  /// Opened for writing at its end, whoever else writes there; created if it is missing.
+  /// Opened for writing at its end, whoever else writes there; created if it is missing. ELOOP: the name is
+  /// a symbolic link, which is not followed; EINVAL: no regular file.
   virtual int append(const std::string& path) = 0;
   virtual ssize_t write(int file, const void* data, size_t bytes) = 0;
   /// From now on writes go past the page cache (O_DIRECT), or no more: sizes, offsets and addresses
@@ -34,7 +35,7 @@ class FileSystem {
     (void)on;
     return false;
   }
-  virtual int truncate(const std::string& path, uint64_t bytes) = 0;
+  virtual int truncate(const std::string& path, uint64_t bytes) = 0;  ///< ELOOP: a symbolic link
   virtual int sync(int file) = 0;  ///< fsync: the contents are on the disk when it returns
   virtual int close(int file) = 0;
 

@@ -59,7 +59,28 @@ Result<std::string> read_file(const std::string& path, FileSystem& files, uint64
   }
 }
 
+Failure cannot_write(const std::string& path, FileSystem& files) {
+  Failure failed = failure("open", path);
+  if (!files.link_target(path).empty())
+    return {fmt::format("{} is a symbolic link: what a run writes stays in its folder", path)};
+  FileStatus status;
+  if (files.status(path, status) == 0 && !status.is_file)
+    return {fmt::format("{} is not a regular file", path)};
+  return failed;
+}
+
+Status make_own_folder(const std::string& path, FileSystem& files) {
+  if (!files.link_target(path).empty())
+    return Failure{fmt::format(
+        "{} is a symbolic link: what a run writes stays in its folder. Link the folder of the run "
+        "instead",
+        path)};
+  return make_folders(path, files);
+}
+
 Status remove_folder_with_contents(const std::string& path, FileSystem& files) {
+  if (!files.link_target(path).empty())
+    return files.remove(path) == 0 ? success() : Status(failure("remove", path));
   for (const std::string& name : files.list(path)) {
     const std::string inner = path + "/" + name;
     FileStatus status;

@@ -21,12 +21,19 @@ Result<std::string> read_file(const std::string& path, FileSystem& files = syste
 Status write_file_atomically(const std::string& path, std::string_view contents,
                              FileSystem& files = system_files());
 
-/// Removes a folder with all that is in it; links are not followed.
+/// Removes a folder with all that is in it; links are not followed, be they in it or the folder itself.
 Status remove_folder_with_contents(const std::string& path, FileSystem& files = system_files());
 
 /// Makes the folder and those above it that are missing, and syncs every name it made: after a power
 /// cut the folder is still there.
 Status make_folders(const std::string& path, FileSystem& files = system_files());
+
+/// Why a file of a run's folder cannot be opened for writing, after a call that said so by errno: a link that
+/// somebody has planted there is named as one.
+Failure cannot_write(const std::string& path, FileSystem& files = system_files());
+
+/// As make_folders(), but the folder itself is no link: what is written and removed in it would be elsewhere.
+Status make_own_folder(const std::string& path, FileSystem& files = system_files());
 
 /// "No space left on device": the text of the current errno.
 std::string system_reason();

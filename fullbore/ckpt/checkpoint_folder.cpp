@@ -66,6 +66,13 @@ Status write_checkpoint_folder(const std::string& path, const CheckpointContents
   return success();
 }
 
+Result<std::string> CheckpointFolder::own_file(const std::string& name) const {
+  std::string path = path_ + "/" + name;
+  if (!files_->link_target(path).empty())
+    return Failure{fmt::format("{} is a symbolic link: a checkpoint's files are its own", path)};
+  return path;
+}
+
 std::string CheckpointFolder::file_of(const std::string& group) const {
   std::string name = group + std::string(kTensorSuffix);
   if (manifest_.count(name) > 0) return name;
@@ -90,7 +97,9 @@ Result<std::string> CheckpointFolder::text(const std::string& name) const {
   const auto entry = manifest_.find(name);
   if (entry == manifest_.end())
     return Failure{fmt::format("{}: the manifest knows no {}", path_, name)};
-  Result<std::string> text = read_file(path_ + "/" + name, *files_);
+  const Result<std::string> own = own_file(name);
+  if (!own.ok()) return Failure{own.error()};
+  Result<std::string> text = read_file(own.value(), *files_);
   if (!text.ok()) return text;
   if (text.value().size() != entry->second.bytes || hash_text(text.value()) != entry->second.hash)
     return Failure{
@@ -105,11 +114,15 @@ Result<Checkpoint> CheckpointFolder::group(const std::string& name) const {
   const std::string file = file_of(name);
   if (file.empty())
     return Failure{fmt::format("{}: the manifest knows no {}{}", path_, name, kTensorSuffix)};
-  return read_checkpoint(path_ + "/" + file, Verify::kStructure, *files_);
+  const Result<std::string> own = own_file(file);
+  if (!own.ok()) return Failure{own.error()};
+  return read_checkpoint(own.value(), Verify::kStructure, *files_);
 }
 
 Status CheckpointFolder::verify_file(const std::string& name, const ManifestEntry& entry) const {
-  const Result<InputFile> file = InputFile::open(path_ + "/" + name, *files_);
+  const Result<std::string> own = own_file(name);
+  if (!own.ok()) return Failure{own.error()};
+  const Result<InputFile> file = InputFile::open(own.value(), *files_);
   if (!file.ok()) return Failure{file.error()};
   const std::string& path = file.value().path();
   if (file.value().bytes() != entry.bytes)
@@ -149,6 +162,8 @@ Status restore(const CheckpointFolder& checkpoint, std::span<const TensorSlot> s
 
 Result<CheckpointFolder> open_checkpoint_folder(const std::string& path, FileSystem& files) {
   const std::string name = path + "/" + kManifestName;
+  if (!files.link_target(name).empty())
+    return Failure{fmt::format("{} is a symbolic link: a checkpoint's files are its own", name)};
   const Result<std::string> text = read_file(name, files);
   if (!text.ok()) return Failure{text.error()};
   Result<Manifest> manifest = parse_manifest(text.value());

@@ -49,6 +49,8 @@ class CheckpointFolder {
   CheckpointFolder(std::string path, Manifest manifest, FileSystem& files)
       : path_(std::move(path)), manifest_(std::move(manifest)), files_(&files) {}
   Status verify_file(const std::string& name, const ManifestEntry& entry) const;
+  /// The path of a file, which is no link: a stranger's would lead anywhere.
+  Result<std::string> own_file(const std::string& name) const;
   std::string file_of(const std::string& group) const;  ///< "" if there is none
 
   std::string path_;

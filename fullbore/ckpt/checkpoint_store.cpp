@@ -59,6 +59,8 @@ Result<std::vector<std::string>> checkpoint_names(const std::string& folder, Fil
 
 /// What of a checkpoint is cheap to know: the manifest and the record.
 Result<LatestCheckpoint::Found> look_at(const std::string& path, FileSystem& files) {
+  if (!files.link_target(path).empty())
+    return Failure{fmt::format("{} is a symbolic link: a run's checkpoints are its own", path)};
   Result<CheckpointFolder> checkpoint = open_checkpoint_folder(path, files);
   if (!checkpoint.ok()) return Failure{checkpoint.error()};
   Result<RunRecord> record = read_run_record(checkpoint.value());

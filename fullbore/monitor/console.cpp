@@ -8,6 +8,8 @@
 
 #include "fullbore/base/write_stream.h"
 
+#include "fullbore/base/printable.h"
+
 namespace fullbore {
 namespace {
 
@@ -53,7 +55,7 @@ int Console::width() const {
 void Console::line(std::string_view text) {
   const std::string live = drawn_;
   clear();
-  write(std::string(text) + '\n');
+  write(printable(text) + '\n');
   if (!live.empty()) draw(live);
 }
 
@@ -69,7 +71,7 @@ void Console::live(const Progress& progress, Clock::time_point now) {
 }
 
 void Console::live(std::string_view text) {
-  if (terminal_) draw(first_columns(text, width() - 1));
+  if (terminal_) draw(first_columns(printable_name(text), width() - 1));
 }
 
 void Console::clear() {

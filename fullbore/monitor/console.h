@@ -26,7 +26,8 @@ class Console {
   TextStyle style() const { return style_; }
   int width() const;  ///< columns of the terminal now; 80 where there is none
 
-  /// Writes a line that stays.
+  /// Writes a line that stays. Control characters are written as text here and in live(): names of files,
+  /// tensors and spectra are anybody's.
   void line(std::string_view text);
   /// Would live() draw? Not on a screen that is none, nor within 0.1 s of the last time.
   bool live_due(Clock::time_point now = Clock::now()) const;

@@ -79,11 +79,11 @@ EventFile::~EventFile() {
 }
 
 Result<EventFile> EventFile::create(const std::string& folder, double seconds, FileSystem& files) {
-  if (Status made = make_folders(folder, files); !made.ok()) return Failure{made.error()};
+  if (Status made = make_own_folder(folder, files); !made.ok()) return Failure{made.error()};
   std::string path = fmt::format("{}/events.out.tfevents.{:010}.{}.{}", folder,
                                  static_cast<int64_t>(seconds), host_name(), ::getpid());
   const int file = files.append(path);
-  if (file < 0) return Failure{fmt::format("cannot open {}: {}", path, system_reason())};
+  if (file < 0) return cannot_write(path, files);
   EventFile events(std::move(path), file, files);
   std::string version = begin_event(seconds);
   append_bytes(version, 3, "brain.Event:2");  // the format's own name of itself

@@ -18,7 +18,7 @@ namespace fullbore {
 
 Result<JsonLines> JsonLines::open(const std::string& path, FileSystem& files) {
   const int file = files.append(path);
-  if (file < 0) return Failure{fmt::format("cannot open {}: {}", path, system_reason())};
+  if (file < 0) return cannot_write(path, files);
   JsonLines lines(file, 0, path, files);
   Result<FileLines> old = FileLines::open(path, files);
   for (;;) {
@@ -138,6 +138,7 @@ Result<TrimmedLines> trim_json_lines(const std::string& path,
                                      const std::function<bool(const nlohmann::ordered_json&)>& keep,
                                      FileSystem& files) {
   FileStatus status;
+  if (!files.link_target(path).empty()) return cannot_write(path, files);
   if (files.status(path, status) != 0 && errno == ENOENT) return TrimmedLines{};
   Result<Survey> found = survey(path, keep, files);
   if (!found.ok()) return Failure{found.error()};

@@ -10,6 +10,7 @@
 #include "fullbore/base/json.h"
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/ir/print.h"
+#include "fullbore/ir/verify.h"
 #include "fullbore/train/run_saver.h"
 
 namespace fullbore {
@@ -96,7 +97,7 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
   contents.groups.push_back(std::move(fields));
   contents.texts = {{kGraph, print(step.graph)}, {kReport, report_of(step).dump(2) + '\n'}};
 
-  make_folders(folder).take_or_throw();
+  make_own_folder(folder).take_or_throw();
   std::string path = fmt::format("{}/step-{:08}", folder, step.step);
   FileStatus status;
   // Made already before a run was resumed: the same step has the same bits.
@@ -130,6 +131,9 @@ LoadedStep load_bad_step(const std::string& path) {
   folder.verify().take_or_throw();
   LoadedStep loaded;
   loaded.step.graph = parse_graph(folder.text(kGraph).take_or_throw()).take_or_throw();
+  // A stranger's may be any text: what is run is a graph by all rules.
+  if (const std::string fault = verify(loaded.step.graph); !fault.empty())
+    throw DataError(fmt::format("{}/{}: {}", path, kGraph, fault));
   parse_report(folder.text(kReport).take_or_throw(), path, loaded.step).take_or_throw();
   std::vector<Checkpoint> state;
   std::vector<Checkpoint> batch;

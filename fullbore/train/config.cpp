@@ -7,7 +7,10 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/input_file.h"
+#include "fullbore/base/printable.h"
 #include "fullbore/base/text.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/monitor/process.h"
 #include "fullbore/optim/parameter_groups.h"
 #include "fullbore/train/config_override.h"
 #include "fullbore/train/config_schema.h"
@@ -15,6 +18,7 @@
 #include "fullbore/train/context_curriculum.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/run_config.h"
+#include "fullbore/train/stored_config.h"
 
 namespace fullbore {
 namespace {
@@ -22,6 +26,9 @@ namespace {
 /// A config under construction, which remembers where each key was set.
 class ConfigBuilder {
  public:
+  /// With `ignored`, what is read was found (stored_config.h): what it may not set is described there.
+  explicit ConfigBuilder(std::vector<std::string>* ignored = nullptr) : ignored_(ignored) {}
+
   void read(std::string_view yaml, const std::string& source) {
     const ConfigDocument document = read_config_yaml(yaml, source);
     std::map<std::string, int> section_lines;
@@ -35,6 +42,7 @@ class ConfigBuilder {
     for (const ConfigEntry& entry : document.entries) {
       const std::string key = entry.section + "." + entry.name;
       const std::string where = fmt::format("{}:{}", source, entry.line);
+      if (ignored_ != nullptr && is_ignored(key, entry.value, where)) continue;
       set(key, entry.value, where);
       const auto [first, is_new] = lines.emplace(key, entry.line);
       if (!is_new) refuse_twice(where, "'" + key + "'", first->second);
@@ -61,6 +69,7 @@ class ConfigBuilder {
 
   Config finish() {
     check_keys_of_model();
+    check_name();
     check_together(
         config_.model.name == "peptide" || config_.model.width % config_.model.heads == 0,
         "model.width", "is not a multiple of", "model.heads");
@@ -131,6 +140,48 @@ class ConfigBuilder {
                                    field->expectation(), did_you_mean(value.text, field->choices)));
     }
     origins_[key] = where;
+  }
+
+  /// Of a stored configuration; the reader is told where that makes a difference.
+  bool is_ignored(const std::string& key, const ConfigText& value, const std::string& where) {
+    const ConfigField* const field = find_config_field(key);
+    if (field == nullptr) return false;  // set() says so
+    Config changed;
+    const bool valid = assign(*field, changed, value);
+    if (stored_key(*field) != StoredKey::ignored && !(valid && asks_too_much(key, changed)))
+      return false;
+    if (key != "run.dir" && valid && !(changed == Config()))
+      ignored_->push_back(
+          fmt::format("{}: {}={} is ignored: a stored configuration may not set it. Repeat it on "
+                      "the command line if it is yours",
+                      where, key, value_yaml(*field, changed)));
+    return true;
+  }
+
+  /// More than the machine has, which only the user may ask for.
+  static bool asks_too_much(const std::string& key, const Config& config) {
+    if (key == "engine.threads")
+      return config.engine.threads > std::max<int64_t>(64, available_processors());
+    if (key != "engine.memory_budget") return false;
+    try {
+      return memory_budget_bytes(config) > memory_limit_bytes();
+    } catch (const UsageError&) {
+      return false;  // no budget at all: finish() says so
+    }
+  }
+
+  void check_name() const {
+    const std::string& name = config_.run.name;
+    constexpr size_t kMost = 100;
+    const char* const wrong = name.find('/') != name.npos    ? "holds a '/'"
+                              : name.starts_with('.')        ? "begins with a dot"
+                              : name.size() > kMost          ? "is longer than 100 bytes"
+                              : printable_name(name) != name ? "holds control characters"
+                                                             : nullptr;
+    if (wrong != nullptr)
+      throw UsageError(
+          fmt::format("config: {} {}; a name of one folder in runs/ was expected, such as small-2",
+                      with_origin("run.name"), wrong));
   }
 
   std::string with_origin(const std::string& key) const {
@@ -257,7 +308,21 @@ class ConfigBuilder {
 
   Config config_;
   std::map<std::string, std::string> origins_;
+  std::vector<std::string>* ignored_;
 };
+
+std::string read_config_file(const std::string& path) {
+  // A config that cannot be read is a slip of the command line, hence of the user.
+  constexpr size_t kMost = (size_t{1} << 20) + 1;
+  const Result<InputFile> file = InputFile::open(path);
+  if (!file.ok()) throw UsageError("config: " + file.error());
+  std::string yaml(kMost, '\0');
+  const Result<size_t> count = file.value().read(0, yaml.data(), yaml.size());
+  if (!count.ok()) throw UsageError("config: " + count.error());
+  yaml.resize(count.value());
+  check_run_config(yaml, path);
+  return yaml;
+}
 
 }  // namespace
 
@@ -270,16 +335,21 @@ Config parse_config(std::string_view yaml, const std::string& source,
 }
 
 Config load_config(const std::string& path, std::span<const std::string> overrides) {
-  // A config that cannot be read is a slip of the command line, hence of the user.
-  constexpr size_t kMost = (size_t{1} << 20) + 1;
-  const Result<InputFile> file = InputFile::open(path);
-  if (!file.ok()) throw UsageError("config: " + file.error());
-  std::string yaml(kMost, '\0');
-  const Result<size_t> count = file.value().read(0, yaml.data(), yaml.size());
-  if (!count.ok()) throw UsageError("config: " + count.error());
-  yaml.resize(count.value());
-  check_run_config(yaml, path);
-  return parse_config(yaml, path, overrides);
+  return parse_config(read_config_file(path), path, overrides);
+}
+
+StoredConfig parse_stored_config(std::string_view yaml, const std::string& source,
+                                 std::span<const std::string> overrides) {
+  StoredConfig stored;
+  ConfigBuilder builder(&stored.notices);
+  builder.read(yaml, source);
+  for (const std::string& text : overrides) builder.override_with(text);
+  stored.config = builder.finish();
+  return stored;
+}
+
+StoredConfig load_stored_config(const std::string& path, std::span<const std::string> overrides) {
+  return parse_stored_config(read_config_file(path), path, overrides);
 }
 
 std::string config_yaml(const Config& config) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/file_system.h"
 #include "fullbore/train/run_position.h"
 
 namespace fullbore {
@@ -60,7 +61,15 @@ std::string checkpoint_of(const std::string& path) {
   if (is_checkpoint(path)) return path;
   for (const char* name : {"best", "last"}) {
     const fs::path folder = fs::path(path) / "checkpoints" / name;
-    if (fs::exists(folder, error)) return folder.string();
+    if (!fs::exists(folder, error)) continue;
+    // A name beside the link, as CheckpointStore makes them: a stranger's may lead anywhere.
+    const std::string target = system_files().link_target(folder.string());
+    const std::string inner = target.empty() ? "" : (folder.parent_path() / target).string();
+    if (target.find('/') != target.npos || target == ".." || target == "." ||
+        (!inner.empty() && !system_files().link_target(inner).empty()))
+      throw DataError(fmt::format("{} leads to {}: a checkpoint beside it was expected",
+                                  folder.string(), target));
+    return folder.string();
   }
   // weights.safetensors and its like: what is meant is the checkpoint around it.
   const fs::path around = fs::path(path).parent_path();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
@@ -11,6 +12,7 @@
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/run_directory.h"
+#include "fullbore/train/stored_config.h"
 
 namespace fullbore {
 namespace {
@@ -26,7 +28,8 @@ Seal seal_of(std::string_view yaml) {
 /// What is wrong with settings that have no checksum that holds, beside the checkpoint's; empty: nothing.
 std::string disagreement(std::string_view yaml, const std::string& path, const Config& saved) {
   try {
-    std::vector<std::string> differing = differing_settings(parse_config(yaml, path), saved);
+    std::vector<std::string> differing =
+        differing_settings(parse_stored_config(yaml, path).config, saved);
     constexpr size_t kMost = 8;
     const size_t more = differing.size() - std::min(differing.size(), kMost);
     differing.resize(differing.size() - more);
@@ -58,7 +61,7 @@ std::optional<Config> checkpoint_config(const std::string& run) {
   const Result<std::string> json = last.value().text("config.json");
   if (!json.ok()) return std::nullopt;
   try {
-    return parse_config(json.value(), run + '/' + kSaved);
+    return parse_stored_config(json.value(), run + '/' + kSaved).config;
   } catch (const UsageError&) {
     return std::nullopt;  // of a version with other settings
   }
@@ -80,12 +83,16 @@ Config load_run_config(const std::string& run, std::span<const std::string> over
   const std::string path = run + '/' + RunDirectory::kConfig;
   const Result<std::string> yaml = read_file(path);
   const Seal seal = yaml.ok() ? seal_of(yaml.value()) : Seal::kWhole;
-  if (seal == Seal::kWhole) return load_config(path, overrides);
+  const auto taken = [&](StoredConfig stored) {
+    notes.insert(notes.end(), stored.notices.begin(), stored.notices.end());
+    return std::move(stored.config);
+  };
+  if (seal == Seal::kWhole) return taken(load_stored_config(path, overrides));
   const std::optional<Config> saved = checkpoint_config(run);
   if (!saved) {
     check_run_config(yaml.value(), path);
     notes.push_back(fmt::format("{} has no checksum: an older version wrote it", path));
-    return load_config(path, overrides);
+    return taken(load_stored_config(path, overrides));
   }
   const std::string wrong = disagreement(yaml.value(), path, *saved);
   if (!wrong.empty())
@@ -96,7 +103,7 @@ Config load_run_config(const std::string& run, std::span<const std::string> over
         kSaved, run));
   notes.push_back(fmt::format("{} {}; its settings are those of {}", path,
                               seal == Seal::kBroken ? "is damaged" : "has no checksum", kSaved));
-  return parse_config(yaml.value(), path, overrides);
+  return taken(parse_stored_config(yaml.value(), path, overrides));
 }
 
 }  // namespace fullbore

@@ -24,6 +24,25 @@ namespace fs = std::filesystem;
 // A checkpoint outlives a power cut only if the folders around it do.
 void create_folder(const std::string& path) { make_folders(path).take_or_throw(); }
 
+/// What the run reads and writes by name is its own: a link would lead out of the folder, a pipe wait.
+void check_entries(const RunDirectory& run) {
+  for (const std::string& path :
+       {run.config(), run.given_config(), run.metrics(), run.log(), run.summary(),
+        run.checkpoints(), run.bad_steps(), run.tensorboard()}) {
+    const bool is_folder =
+        path == run.checkpoints() || path == run.bad_steps() || path == run.tensorboard();
+    std::error_code error;
+    const fs::file_status status = fs::symlink_status(path, error);
+    if (!fs::exists(status)) continue;
+    if (fs::is_symlink(status))
+      throw DataError(
+          fmt::format("{} is a symbolic link: what a run reads and writes stays in its folder{}",
+                      path, is_folder ? ". Link the folder of the run instead" : ""));
+    if (is_folder ? !fs::is_directory(status) : !fs::is_regular_file(status))
+      throw DataError(fmt::format("{} is not a {}", path, is_folder ? "folder" : "regular file"));
+  }
+}
+
 bool holds_a_run(const fs::path& path) {
   std::error_code error;
   return fs::exists(path / RunDirectory::kConfig, error);
@@ -100,7 +119,13 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
     ::close(lock_);
     throw DataError(fmt::format("{} is in use by another fullbore process", path_));
   }
-  create_folder(checkpoints());
+  try {
+    check_entries(*this);
+    create_folder(checkpoints());
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
 }
 
 RunDirectory::RunDirectory(RunDirectory&& other) noexcept

@@ -10,6 +10,7 @@
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/run_config.h"
 #include "fullbore/train/run_directory.h"
+#include "fullbore/train/stored_config.h"
 
 namespace fullbore {
 namespace {
@@ -67,7 +68,7 @@ std::optional<SettledConfig> read_settled(const std::string& run) {
   SettledConfig settled{config, config, notes};
   if (!fs::exists(given)) return settled;
   try {
-    settled.given = load_config(given);
+    settled.given = load_stored_config(given).config;
   } catch (const Error& error) {
     settled.notes.push_back(
         fmt::format("{} What memory changed of the settings is not known any more.", error.what()));

@@ -11,6 +11,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/passes/quantize_linears.h"
+#include "fullbore/train/stored_config.h"
 
 namespace fullbore {
 namespace {
@@ -142,7 +143,9 @@ WeightSource::WeightSource(OpenedCheckpoint checkpoint, Config config,
 
 WeightSource WeightSource::open(const std::string& run_or_checkpoint) {
   OpenedCheckpoint checkpoint = open_within(run_or_checkpoint);
-  Config config = parse_config(checkpoint.record.config, checkpoint.folder.path() + "/config.json");
+  Config config =
+      parse_stored_config(checkpoint.record.config, checkpoint.folder.path() + "/config.json")
+          .config;
   const bool averages = config.train.evaluate == "ema";
   std::vector<Checkpoint> files;
   for (const char* group : {"weights", "averages"}) {

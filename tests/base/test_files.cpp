@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -45,6 +46,33 @@ TEST_F(Files, FailureNamesPathAndReasonAndLeavesTheTargetAlone) {
   EXPECT_THAT(write_file_atomically(target, "x").error(), HasSubstr("cannot write " + target));
   EXPECT_TRUE(std::filesystem::is_directory(target));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, AFolderThatIsALinkIsRemovedAsALink) {
+  ASSERT_TRUE(make_folders(folder_ + "/victim").ok());
+  ASSERT_TRUE(write_file_atomically(folder_ + "/victim/file", "x").ok());
+  std::filesystem::create_directory_symlink("victim", folder_ + "/link");
+  EXPECT_THAT(make_own_folder(folder_ + "/link").error(), HasSubstr("link is a symbolic link"));
+  ASSERT_TRUE(remove_folder_with_contents(folder_ + "/link").ok());
+  EXPECT_EQ(read_file(folder_ + "/victim/file").value(), "x");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder_ + "/link"));
+  EXPECT_TRUE(make_own_folder(folder_ + "/link/new").ok());
+}
+
+TEST_F(Files, NothingIsAppendedToOrCutThroughALink) {
+  ASSERT_TRUE(write_file_atomically(folder_ + "/victim", "1234").ok());
+  const std::string link = folder_ + "/link";
+  std::filesystem::create_symlink("victim", link);
+  EXPECT_EQ(system_files().append(link), -1);
+  EXPECT_EQ(errno, ELOOP);
+  EXPECT_THAT(cannot_write(link).message, HasSubstr("link is a symbolic link"));
+  EXPECT_EQ(system_files().truncate(link, 1), -1);
+  EXPECT_EQ(read_file(folder_ + "/victim").value(), "1234");
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(system_files().append(folder_ + "/pipe"), -1) << "nobody reads: it would wait";
+  EXPECT_THAT(cannot_write(folder_ + "/pipe").message, HasSubstr("is not a regular file"));
+  EXPECT_EQ(system_files().truncate(folder_ + "/victim", 1), 0);
+  EXPECT_EQ(read_file(folder_ + "/victim").value(), "1");
 }
 
 TEST_F(Files, FoldersAreMadeAndRemovedWithAllThatIsInThem) {

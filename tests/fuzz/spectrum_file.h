@@ -18,7 +18,7 @@ inline void check_spectrum_file(const uint8_t* data, size_t size, peptide::Spect
   SpectrumPreparation preparation({.min_peaks = 0, .min_length = 1}, alphabet);
   PreparedSpectrum prepared;
   Spectrum spectrum;
-  for (const auto [default_charge, on_bad] :
+  for (const auto& [default_charge, on_bad] :
        {std::pair(0, BadSpectrum::fail), std::pair(2, BadSpectrum::skip),
         std::pair(0, BadSpectrum::try_charges)}) {
     uint64_t bad = 0;

@@ -54,6 +54,30 @@ TEST_F(RunDirectoryTest, ARunIsNotOverwritten) {
   EXPECT_EQ(RunDirectory::open(path).path(), path);
 }
 
+// A folder of a stranger's: what is written there must not arrive elsewhere.
+TEST_F(RunDirectoryTest, WhatIsPlantedInItIsRefusedByName) {
+  const std::string path = folder_ + "/gift";
+  { const RunDirectory run = RunDirectory::create(path); }
+  fs::create_directory(folder_ + "/victim");
+  for (const char* name : {"config.resolved.yaml", "config.given.yaml", "metrics.jsonl", "log.txt",
+                           "summary.json", "checkpoints", "bad_steps", "tensorboard"}) {
+    const fs::path planted = fs::path(path) / name;
+    fs::remove(planted);
+    fs::create_directory_symlink(folder_ + "/victim", planted);
+    EXPECT_THAT(error_of([&] { RunDirectory::open(path); }),
+                HasSubstr(planted.string() + " is a symbolic link"));
+    EXPECT_EQ(error_of([&] { RunDirectory::open(folder_ + "/victim"); }), "") << "no lock is left";
+    fs::remove(planted);
+    fs::remove(folder_ + "/victim/checkpoints");
+  }
+  fs::create_directory(path + "/log.txt");
+  EXPECT_THAT(error_of([&] { RunDirectory::open(path); }),
+              HasSubstr("log.txt is not a regular file"));
+  fs::remove(path + "/log.txt");
+  std::ofstream(path + "/bad_steps") << "x";
+  EXPECT_THAT(error_of([&] { RunDirectory::open(path); }), HasSubstr("bad_steps is not a folder"));
+}
+
 TEST_F(RunDirectoryTest, OneProcessAtATime) {
   const RunDirectory first = RunDirectory::create(folder_ + "/a");
   EXPECT_THAT(error_of([&] { RunDirectory::open(folder_ + "/a"); }),

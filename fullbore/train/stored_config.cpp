@@ -1,0 +1,85 @@
+#include "fullbore/train/stored_config.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "fullbore/train/run_directory.h"
+
+namespace fullbore {
+namespace {
+
+/// Sections whose numbers, truth values and choices from a list do nothing but decide what is computed.
+constexpr std::array<std::string_view, 5> kSections = {"data", "model", "loss", "optim", "train"};
+
+/// All else that is taken, key by key.
+constexpr std::array<std::string_view, 31> kTaken = {
+    "run.name",
+    "run.seed",
+    "data.context_curriculum",
+    "data.field",
+    "data.mqar_sizes",
+    "data.charge_distribution",
+    "data.modifications",
+    "optim.groups",
+    "train.curriculum_stages",
+    "engine.backend",
+    "engine.precision",
+    "engine.fp32_modules",
+    "engine.accumulate",
+    "engine.shards",
+    "engine.loss_scale",
+    "engine.loss_scale_growth",
+    "engine.loss_scale_backoff",
+    "engine.loss_scale_interval",
+    "engine.fused_head",
+    "engine.threads",
+    "engine.processor",
+    "engine.attention",
+    "engine.recompute",
+    "engine.memory_budget",
+    "engine.degrade",
+    "engine.disabled_passes",
+    "engine.cache",  // may switch it off
+    "log.interval",
+    "log.level",
+    "log.metrics",
+    "log.tensorboard",  // in the run's own folder
+};
+
+constexpr std::array<std::string_view, 3> kPaths = {"data.path", "data.tokenizer",
+                                                    "model.initialize_from"};
+
+bool contains(const auto& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// Can its value be anything but a number, a truth value or one of a few words?
+bool is_free_text(const ConfigField& field) {
+  Config config;
+  const ConfigPlace place = field.place(config);
+  return field.choices.empty() && (std::holds_alternative<std::string*>(place) ||
+                                   std::holds_alternative<std::vector<std::string>*>(place));
+}
+
+}  // namespace
+
+StoredKey stored_key(const ConfigField& field) {
+  if (contains(kPaths, field.key)) return StoredKey::path;
+  const bool taken =
+      contains(kTaken, field.key) || (contains(kSections, field.section()) && !is_free_text(field));
+  return taken ? StoredKey::taken : StoredKey::ignored;
+}
+
+bool is_stored_config(std::string_view path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return name == RunDirectory::kConfig || name == RunDirectory::kGivenConfig ||
+         name == "config.json";
+}
+
+StoredConfig load_named_config(const std::string& path, std::span<const std::string> overrides) {
+  if (is_stored_config(path)) return load_stored_config(path, overrides);
+  return {load_config(path, overrides), {}};
+}
+
+}  // namespace fullbore

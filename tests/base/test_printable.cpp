@@ -1,0 +1,33 @@
+// What reaches a terminal: text, and of control characters their names.
+#include "fullbore/base/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace fullbore {
+namespace {
+
+TEST(Printable, TextStaysAsItIs) {
+  const char* const text = "a b~\n\tsee caf\u00e9, \u4e2d\u6587 and \U0001F600";
+  EXPECT_EQ(printable(text), text);
+  EXPECT_EQ(printable(""), "");
+}
+
+TEST(Printable, ControlCharactersBecomeText) {
+  EXPECT_EQ(printable("\x1b[31mred\x1b]0;title\a"), "\\x1b[31mred\\x1b]0;title\\x07");
+  EXPECT_EQ(printable(std::string_view("a\0b\r\x7f", 5)), "a\\x00b\\x0d\\x7f");
+  EXPECT_EQ(printable("\u0080\u009b31m"), "\\x80\\x9b31m") << "C1: CSI in one character";
+  EXPECT_EQ(printable("\u202egpj.exe\u2066"), "\\u202egpj.exe\\u2066") << "from right to left";
+}
+
+TEST(Printable, WhatIsNoUtf8IsNamed) {
+  EXPECT_EQ(printable("\x9b\x33"), "\\x9b3");
+  EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b") << "overlong";
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "a surrogate";
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "beyond U+10FFFF";
+  EXPECT_EQ(printable("\xe4\xb8"), "\\xe4\\xb8") << "cut";
+}
+
+TEST(Printable, ANameStaysInItsLine) { EXPECT_EQ(printable_name("a\tb\nc"), "a\\tb\\nc"); }
+
+}  // namespace
+}  // namespace fullbore
