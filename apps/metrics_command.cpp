@@ -24,7 +24,7 @@ int64_t written_lines(const std::string& run) {
   if (!std::filesystem::exists(run + "/summary.json")) return -1;
   const Result<SummaryFile> summary = read_summary(run + "/summary.json");
   if (!summary.ok()) {
-    fmt::print(stderr, "metrics: {}\n", summary.error());
+    print_message("metrics: {}\n", summary.error());
     return -1;
   }
   const auto lines = summary.value().json.find("metric_lines");
@@ -36,20 +36,20 @@ int64_t written_lines(const std::string& run) {
 /// Tells what is wrong with the file; false if lines that were written are lost.
 bool tell_problems(const std::string& path, const JsonLinesFile& file, bool is_run,
                    int64_t written) {
-  for (const std::string& problem : file.problems) fmt::print(stderr, "metrics: {}\n", problem);
+  for (const std::string& problem : file.problems) print_message("metrics: {}\n", problem);
   if (const int64_t more = file.problem_count - std::ssize(file.problems); more > 0)
-    fmt::print(stderr, "metrics: {}: and {} more such lines\n", path, more);
+    print_message("metrics: {}: and {} more such lines\n", path, more);
   if (file.is_torn)
-    fmt::print(stderr,
-               "metrics: {}: its last line has no end and is left out: it is being written, "
-               "or was cut off\n",
-               path);
+    print_message(
+        "metrics: {}: its last line has no end and is left out: it is being written, "
+        "or was cut off\n",
+        path);
   if (file.lines < written)
-    fmt::print(stderr, "metrics: {}: it is cut off: {} of {} lines are there\n", path, file.lines,
-               written);
+    print_message("metrics: {}: it is cut off: {} of {} lines are there\n", path, file.lines,
+                  written);
   if (file.unchecked > 0 && is_run)
-    fmt::print(stderr, "metrics: {}: {} lines have no checksum: an older version wrote them\n",
-               path, file.unchecked);
+    print_message("metrics: {}: {} lines have no checksum: an older version wrote them\n", path,
+                  file.unchecked);
   return file.problem_count == 0 && file.lines >= written;
 }
 

@@ -11,10 +11,12 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
+#include "fullbore/base/seal.h"
 #include "fullbore/base/siphash.h"
 #include "fullbore/ckpt/manifest.h"
 
@@ -164,6 +166,14 @@ void HostileTest::replace(const std::string& path, const std::string& from,
   const size_t at = text.find(from);
   ASSERT_NE(at, text.npos) << from << " in " << path;
   write(path, text.replace(at, from.size(), to));
+}
+
+void HostileTest::write_settings(const std::string& yaml) const {
+  std::istringstream lines(yaml);
+  std::string settings;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with('#')) settings += line + '\n';
+  write(gift("config.resolved.yaml"), seal_yaml(settings));
 }
 
 void HostileTest::link(const std::string& path, const std::string& target) const {

@@ -135,7 +135,9 @@ TEST_F(JobTest, MetricsGoWhereTheyAreWanted) {
   ASSERT_EQ(csv.exit_code, 0) << csv.err;
   EXPECT_THAT(csv.out, StartsWith("kind,step,loss,predictions,tokens_per_second,"));
   EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 11);
-  EXPECT_EQ(command({"metrics", "runs/tiny-1"}).out, read("runs/tiny-1/metrics.jsonl"));
+  const std::string all = command({"metrics", "runs/tiny-1"}).out;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 15);
+  EXPECT_THAT(all, Not(HasSubstr("xxhash64"))) << "the checksums are the file's own";
   const CommandResult other = command({"metrics", "runs/tiny-1", "--kind", "trian"});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("Did you mean 'train'? It holds evaluation, train."));

@@ -64,6 +64,7 @@ void set(Hostile& h, const std::string& from, const std::string& to) {
 /// The same of the run's.
 void set_in_run(Hostile& h, const std::string& from, const std::string& to) {
   h.replace(h.gift("config.resolved.yaml"), from, to);
+  h.write_settings(read_file(h.gift("config.resolved.yaml")).value());
 }
 
 std::string manifest_with(const std::string& name, const std::string& entry) {
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                  [](Hostile& h) { set(h, "\"threads\": 2", "\"threads\": 1000"); }},
             Kind{"all_memory", kResume, 0, "engine.memory_budget",
                  [](Hostile& h) {
-                   set_in_run(h, "memory_budget: \"\"", "memory_budget: 900000TB");
+                   set_in_run(h, "memory_budget: \"\"", "memory_budget: 900000GiB");
                  }},
             Kind{"a_name_that_leads_out", kResume, 2, "run.name",
                  [](Hostile& h) { set_in_run(h, "name: tiny", "name: ../../victim/x"); }},
@@ -135,8 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
                  [](Hostile& h) {
                    const std::string yaml = read_file(h.gift("config.resolved.yaml")).value();
                    const size_t at = yaml.find("path: ");
-                   h.write(h.gift("config.resolved.yaml"), yaml.substr(0, at) + "path: /dev/zero" +
-                                                               yaml.substr(yaml.find('\n', at)));
+                   h.write_settings(yaml.substr(0, at) + "path: /dev/zero" +
+                                    yaml.substr(yaml.find('\n', at)));
                  }},
             Kind{"text_of_a_device_to_eval", kEval, 3, "/dev/zero is not a regular file",
                  [](Hostile& h) {
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
                  [](Hostile& h) {
                    set(h, "\"layers\": 1,", "\"\\u001b]0;x\\u0007\": 1,\n\"layers\": 1,");
                  }},
-            Kind{"configuration_cut", kResume, 2, "config",
+            Kind{"configuration_cut", kResume, 3, "config",
                  [](Hostile&
                         h) { h.write(h.gift("config.resolved.yaml"), "run: {name: tiny, seed"); }},
             Kind{"configuration_of_the_checkpoint_of_a_tensor", kGenerate, 2, "config",

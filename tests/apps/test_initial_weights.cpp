@@ -129,10 +129,10 @@ TEST_F(InitialWeightsTest, LinksLeadNowhere) {
   ASSERT_EQ(from("gift", "copied").exit_code, 0);
   fs::remove(folder_ / "gift/config.json");
   fs::create_symlink(best / "config.json", folder_ / "gift/config.json");
-  expect_refusal(from("gift", "linked"), 3, "is a link that leads out of ");
+  expect_refusal(from("gift", "linked"), 3, "link");
   fs::remove(folder_ / "gift/config.json");
   fs::create_symlink("/dev/zero", folder_ / "gift/config.json");
-  expect_refusal(from("gift", "device"), 3, "is a link that leads out of ");
+  expect_refusal(from("gift", "device"), 3, "link");
   // A run whose checkpoint lies elsewhere.
   fs::create_directories(folder_ / "run/checkpoints");
   fs::create_symlink(best, folder_ / "run/checkpoints/best");

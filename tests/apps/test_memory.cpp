@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// Activations, not State, are most of what the job takes.
-const std::string kLargeBatch = "train.batch_size=64";
+const std::string kLargeBatch = "train.batch_size=1024";
 
 class MemoryTest : public JobTest {
  protected:

@@ -63,6 +63,11 @@ const std::map<std::string, Row>& rows() {
        {{"peptide", "convert", "spectra.mgf", "--min-length", "5", "-o", "out.cache"},
         true,
         {"out.cache"}}},
+      {"peptide generate",
+       {{"peptide", "generate", FB_SOURCE_DIR "/configs/peptide-cpu.yaml", "--count", "2", "-o",
+         "made.mgf"},
+        true,
+        {"made.mgf"}}},
       {"longcontext niah",
        {{"longcontext", "niah", "oracle", "--lengths", "64", "--depths", "50", "--trials", "1",
          "--json", "niah.json", "--csv", "niah.csv", "--svg", "niah.svg"},
@@ -83,7 +88,26 @@ const std::map<std::string, Row>& rows() {
          "bench.json", "--answers", "answers.jsonl"},
         true,
         {"bench.json", "answers.jsonl"}}},
-      {"longcontext usable-length", {{"longcontext", "usable-length", "1K:0.9", "2K:0.5"}}},
+      {"longcontext usable-length",
+       {{"longcontext", "usable-length", "1K:0.9", "2K:0.5", "--svg", "usable.svg"},
+        true,
+        {"usable.svg"}}},
+      {"longcontext ruler",
+       {{"longcontext", "ruler", "random", "--lengths", "2K", "--examples", "1", "--tasks",
+         "niah_single_1", "--json", "ruler.json", "--answers", "answers.jsonl"},
+        true,
+        {"ruler.json", "answers.jsonl"}}},
+      {"longcontext babilong",
+       {{"longcontext", "babilong", "random", "--background", "play.txt", "--lengths", "2K",
+         "--examples", "1", "--tasks", "qa1", "--json", "babilong.json", "--answers",
+         "answers.jsonl"},
+        true,
+        {"babilong.json", "answers.jsonl"}}},
+      {"longcontext mrcr",
+       {{"longcontext", "mrcr", "runs/tiny-1", "mrcr.jsonl", "--room", "2", "--json", "mrcr.json",
+         "--answers", "answers.jsonl"},
+        true,
+        {"mrcr.json", "answers.jsonl"}}},
       {"longcontext phases", {{"longcontext", "phases", "niah-report.json"}}},
       {"metrics", {{"metrics", "runs/tiny-1"}}},
       {"record", {{"record", "runs/tiny-1"}}},
@@ -185,6 +209,13 @@ class UnwritableOutput : public JobTest {
     folder_.put("spectra.mgf", kSpectra);
     folder_.put("items.jsonl", R"({"input": "the", "context": "the sea is", "answers": ["calm"], )"
                                R"("dataset": "hotpotqa", "language": "en", "_id": "1"})");
+    folder_.put("play.txt",
+                "A sea. It is calm, tonight. Who is there? It is I, and nobody else.\n");
+    folder_.put(
+        "mrcr.jsonl",
+        R"({"prompt": "[{\"role\": \"user\", \"content\": \"the sea\"}]", "answer": "Xy12the sea", )"
+        R"("random_string_to_prepend": "Xy12", "n_needles": 2})"
+        "\n");
     folder_.put("passkey.jsonl", R"({"context": "the sea", "input": "is", "answer": "1"})");
     folder_.put("niah-report.json", R"({"kind": "niah", "model": "m", "gate_16k": "passed"})");
   }
@@ -360,7 +391,7 @@ TEST(OutputRows, NothingButOutputWritesToStandardStreams) {
 TEST_F(UnwritableOutput, OfALinkIsWrittenWhereItLeads) {
   folder_.put("real.json", "old");
   fs::create_symlink("real.json", folder_ / "link.json");
-  ASSERT_EQ(command({"record", "nowhere", "-o", "link.json"}).exit_code, 3);
+  ASSERT_EQ(command({"record", "nowhere", "-o", "link.json", "--force"}).exit_code, 3);
   EXPECT_EQ(read("real.json"), "old");
   ASSERT_EQ(command({"longcontext", "niah", "oracle", "--lengths", "64", "--depths", "50",
                      "--trials", "1", "--json", "link.json"})

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/seal.h"
 #include "fullbore/ckpt/checkpoint_store.h"
 #include "fullbore/monitor/json_lines.h"
 #include "tests/ckpt/checkpoint_fixture.h"
@@ -67,7 +68,9 @@ struct Run {
     std::string text;
     for (int64_t i = 1; i <= step; ++i)
       for (int line = 0; line < kLines; ++line)
-        text += fmt::format("{{\"step\":{},\"line\":{}}}\n", i, line);
+        text += seal_json(fmt::format("{{\"step\":{},\"line\":{}}}", i, line),
+                          static_cast<uint64_t>((i - 1) * kLines + line + 1)) +
+                '\n';
     return text;
   }
 

@@ -85,9 +85,9 @@ def is_temporary(path):
 
 
 def is_watched(path):
-    """Kernels and plans carry a hash and are made again; log.txt is for people."""
-    parts = pathlib.PurePath(path).parts
-    return not {"plans", "kernels"} & set(parts) and parts[-1] not in ("log.txt", "clear_refs")
+    """Entries of caches (*.fbo, and *.fbo.N on their way) carry a hash and are made again; log.txt is for people."""
+    name = pathlib.PurePath(path).name
+    return ".fbo" not in name and name not in ("plans", "kernels", "log.txt", "clear_refs")
 
 
 class Rules:
