@@ -60,7 +60,7 @@ Result<std::string> read_file(const std::string& path, FileSystem& files, uint64
 }
 
 Failure cannot_write(const std::string& path, FileSystem& files) {
-  Failure failed = failure("open", path);
+  Failure failed = failure("write", path);
   if (!files.link_target(path).empty())
     return {fmt::format("{} is a symbolic link: what a run writes stays in its folder", path)};
   FileStatus status;

@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "fullbore/base/write_stream.h"
-
 #include "fullbore/base/printable.h"
+#include "fullbore/base/write_stream.h"
 
 namespace fullbore {
 namespace {

@@ -67,8 +67,10 @@ std::string checkpoint_of(const std::string& path) {
     const std::string inner = target.empty() ? "" : (folder.parent_path() / target).string();
     if (target.find('/') != target.npos || target == ".." || target == "." ||
         (!inner.empty() && !system_files().link_target(inner).empty()))
-      throw DataError(fmt::format("{} leads to {}: a checkpoint beside it was expected",
-                                  folder.string(), target));
+      throw DataError(
+          fmt::format("{} is a link that leads out of {}, to {}: the name of a checkpoint beside "
+                      "it was expected",
+                      folder.string(), folder.parent_path().string(), target));
     return folder.string();
   }
   // weights.safetensors and its like: what is meant is the checkpoint around it.

@@ -13,12 +13,12 @@ namespace {
 constexpr std::array<std::string_view, 5> kSections = {"data", "model", "loss", "optim", "train"};
 
 /// All else that is taken, key by key.
-constexpr std::array<std::string_view, 31> kTaken = {
+constexpr std::array<std::string_view, 32> kTaken = {
     "run.name",
     "run.seed",
-    "data.context_curriculum",
     "data.field",
     "data.mqar_sizes",
+    "data.context_curriculum",
     "data.charge_distribution",
     "data.modifications",
     "optim.groups",
@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, 31> kTaken = {
     "log.interval",
     "log.level",
     "log.metrics",
+    "log.diagnostics",
     "log.tensorboard",  // in the run's own folder
 };
 

@@ -38,8 +38,6 @@ class HostileTest : public JobTest {
   void write(const std::string& path, const std::string& contents) const;
   /// Replaces text in a file; it is there.
   void replace(const std::string& path, const std::string& from, const std::string& to) const;
-  /// The run's settings, with the checksum that goes with them: the stranger knows how.
-  void write_settings(const std::string& yaml) const;
   /// In place of whatever is there.
   void link(const std::string& path, const std::string& target) const;
   void pipe(const std::string& path) const;

@@ -194,7 +194,7 @@ TEST_F(ConsoleToFile, UnwritableLogIsAFailure) {
   Console console(fd_);
   const auto log = make_run_log(console, "/proc/no/log.txt");
   ASSERT_FALSE(log.ok());
-  EXPECT_THAT(log.error(), HasSubstr("cannot open /proc/no/log.txt"));
+  EXPECT_THAT(log.error(), HasSubstr("cannot write /proc/no/log.txt"));
 }
 
 }  // namespace

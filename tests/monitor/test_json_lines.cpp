@@ -54,7 +54,7 @@ TEST_F(MetricsFile, HasOneObjectPerLineWithItsChecksum) {
 TEST_F(MetricsFile, UnopenableFileIsNamed) {
   const auto lines = JsonLines::open("/no/such/folder/metrics.jsonl");
   ASSERT_FALSE(lines.ok());
-  EXPECT_EQ(lines.error(), "cannot open /no/such/folder/metrics.jsonl: No such file or directory");
+  EXPECT_EQ(lines.error(), "cannot write /no/such/folder/metrics.jsonl: No such file or directory");
 }
 
 TEST_F(MetricsFile, TrimKeepsASoundFile) {

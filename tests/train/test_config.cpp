@@ -360,7 +360,7 @@ TEST(ConfigFile, TheResolvedConfigReproducesItself) {
       return result;
     };
     config.data.path = text();
-    config.run.name = text();
+    config.data.field = text();  // not run.name, which is that of a folder
     for (uint64_t n = random.below(3); n > 0; --n) config.engine.disabled_passes.push_back(text());
     config.optim.epsilon = std::exp(random.uniform(-700, 10));
     config.model.dropout = random.uniform();

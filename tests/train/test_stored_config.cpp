@@ -62,7 +62,7 @@ TEST(StoredConfigTest, WhatIsThereButSaysNothingIsNotMentioned) {
 
 TEST(StoredConfigTest, MoreThanTheMachineHasIsIgnored) {
   const StoredConfig greedy =
-      parse_stored_config("engine: {threads: 1000, memory_budget: 900000TB}\n", "gift");
+      parse_stored_config("engine: {threads: 1000, memory_budget: 900000GiB}\n", "gift");
   EXPECT_EQ(greedy.config, Config());
   EXPECT_EQ(greedy.notices.size(), 2U);
   const StoredConfig modest =
