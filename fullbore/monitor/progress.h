@@ -15,7 +15,7 @@ struct Progress {
   int64_t total_steps = 0;
   double train_loss = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
-  std::string figures = {};  ///< of the workload's own: "ppl 4.21/4.75  R/M 0.45 [OK]"
+  std::string figures = {};       ///< of the workload's own: "ppl 4.21/4.75  R/M 0.45 [OK]"
   double tokens_per_second = -1;  ///< not shown where samples have a unit
   double samples_per_second = -1;
   std::string sample_unit =

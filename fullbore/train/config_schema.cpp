@@ -86,7 +86,7 @@ std::vector<ConfigField> common_fields() {
            true,
            false,
            {},
-           "[{until_step: 1000, length: 128}, {until_step: 5000, length: 512}]"}),
+           "[{until_step: 500, length: 16}, {until_step: 1000, length: 32}]"}),
       for_language({FB_KEY(data, tokens_per_batch),
                     kInterval,
                     {},
@@ -290,8 +290,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(engine, memory_budget),
        {},
        {},
-       "of the run, its process included, resident: bytes as in 6GiB, or a share as in 0.5; empty: "
-       "nine tenths of what the process may use"},
+       "memory of the whole process: bytes as in 6GiB, or a share as in 0.5; empty: nine tenths "
+       "of all"},
       {FB_KEY(engine, degrade),
        {},
        {"recompute", "accumulate"},

@@ -50,7 +50,7 @@ struct TrainingJob {
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
   std::optional<ValidationSet> validation;
   int64_t tokens_per_step =
-      0;  ///< at most; for rates, where the loss does not tell its predictions
+      0;                     ///< at most; for rates, where the loss does not tell its predictions
   StepFigures figures = {};  ///< for the lines about steps
   /// What a row of a batch is, for rates: "spectra". Empty: rates are of tokens.
   std::string sample_unit = {};

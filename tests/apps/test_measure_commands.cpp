@@ -128,13 +128,17 @@ TEST_F(MeasureTest, JsonOnStandardOutputStandsAlone) {
 
 // What is measured is then another job than the configuration's.
 TEST_F(MeasureTest, WhatMemoryChangesIsTold) {
-  const CommandResult plan =
-      command({"plan", "job.yaml", "--vocabulary", "20", "train.batch_size=1024", "--json"});
+  const CommandResult plan = command({"plan", "job.yaml", "--vocabulary", "20",
+                                      "train.batch_size=1024", "engine.shards=1", "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const Json planned = Json::parse(plan.out);
   const auto bytes = planned["planned_peak_bytes"].get<int64_t>();
   const std::vector<std::string> tight = {
-      "--vocabulary", "20", "train.batch_size=1024", "engine.degrade=[recompute]",
+      "--vocabulary",
+      "20",
+      "train.batch_size=1024",
+      "engine.shards=1",
+      "engine.degrade=[recompute]",
       fmt::format("engine.memory_budget={}",
                   planned["process_bytes"].get<int64_t>() + bytes - bytes / 10)};
   const std::string decision = "engine.recompute=auto: the run would take";

@@ -94,9 +94,10 @@ TEST(FitMemory, HoldsPlanAndProcessAgainstTheBudget) {
     ADD_FAILURE() << "the process alone takes 80 MiB";
   } catch (const MemoryError& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("would take 81.0 MiB (1.00 MiB planned, 80.0 MiB for the process), 79.0 MiB "
-                        "are allowed"),
-              std::string::npos)
+    EXPECT_NE(
+        text.find("would take 81.0 MiB (1.00 MiB planned, 80.0 MiB for the process), 79.0 MiB "
+                  "are allowed"),
+        std::string::npos)
         << text;
     EXPECT_NE(text.find("The process alone takes more than that."), std::string::npos) << text;
   }
