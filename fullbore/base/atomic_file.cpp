@@ -28,14 +28,6 @@ bool is_temporary_of(std::string_view candidate, const std::string& name) {
   return candidate.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-void remove_stale_temporaries(const std::string& path, FileSystem& files) {
-  const std::string folder = folder_of(path);
-  const std::string name = std::filesystem::path(path).filename().string();
-  for (const std::string& candidate : files.list(folder)) {
-    if (is_temporary_of(candidate, name)) files.remove_unused(folder + "/" + candidate);
-  }
-}
-
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path, std::string temporary, int file, FileSystem& files)
@@ -52,8 +44,16 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) files_->remove(temporary_);
 }
 
+void AtomicFile::remove_stale(const std::string& path, FileSystem& files) {
+  const std::string folder = folder_of(path);
+  const std::string name = std::filesystem::path(path).filename().string();
+  for (const std::string& candidate : files.list(folder)) {
+    if (is_temporary_of(candidate, name)) files.remove_unused(folder + "/" + candidate);
+  }
+}
+
 Result<AtomicFile> AtomicFile::create(const std::string& path, FileSystem& files) {
-  remove_stale_temporaries(path, files);
+  remove_stale(path, files);
   for (int attempt = 0;; ++attempt) {
     std::string temporary = attempt == 0 ? fmt::format("{}.{}.tmp", path, ::getpid())
                                          : fmt::format("{}.{}.{}.tmp", path, ::getpid(), attempt);

@@ -16,6 +16,8 @@ class AtomicFile {
  public:
   /// The folder must exist. Failure names the path and the system's reason.
   static Result<AtomicFile> create(const std::string& path, FileSystem& files = system_files());
+  /// Only that: removes what crashed processes left beside `path`, where nothing may be written there again.
+  static void remove_stale(const std::string& path, FileSystem& files = system_files());
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   ~AtomicFile();  ///< without commit(): removes the temporary, the target stays as it was

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "fullbore/base/atomic_file.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/seal.h"
@@ -122,6 +123,9 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   try {
     check_entries(*this);
     create_folder(checkpoints());
+    // A run that is complete writes none of these again.
+    for (const std::string& file : {config(), given_config(), summary()})
+      AtomicFile::remove_stale(file);
   } catch (...) {
     ::close(lock_);
     throw;

@@ -85,6 +85,20 @@ TEST_F(RunDirectoryTest, OneProcessAtATime) {
   EXPECT_NO_THROW(RunDirectory::create(folder_ + "/b"));
 }
 
+TEST_F(RunDirectoryTest, WhatACrashLeftBehindGoesWhenTheRunIsOpened) {
+  const std::string path = folder_ + "/a";
+  { const RunDirectory run = RunDirectory::create(path); }
+  std::ofstream(path + "/summary.json") << "{}";
+  std::ofstream(path + "/summary.json.123.tmp") << "{";
+  std::ofstream(path + "/config.resolved.yaml.123.4.tmp") << "x";
+  std::ofstream(path + "/mine.tmp") << "x";
+  { const RunDirectory run = RunDirectory::open(path); }
+  EXPECT_TRUE(fs::exists(path + "/summary.json"));
+  EXPECT_FALSE(fs::exists(path + "/summary.json.123.tmp"));
+  EXPECT_FALSE(fs::exists(path + "/config.resolved.yaml.123.4.tmp"));
+  EXPECT_TRUE(fs::exists(path + "/mine.tmp")) << "no file of ours";
+}
+
 TEST_F(RunDirectoryTest, ImpossibleFoldersAreNamed) {
   EXPECT_THAT(error_of([&] { RunDirectory::open(folder_ + "/none"); }),
               HasSubstr("there is no run " + folder_ + "/none"));
