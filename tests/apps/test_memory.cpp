@@ -43,7 +43,7 @@ class MemoryTest : public JobTest {
 
 TEST_F(MemoryTest, WhatDoesNotFitIsRefusedBeforeAnythingIsCreated) {
   const auto before = folder_contents(folder_.path());
-  const CommandResult result = train({kLargeBatch, budget(0.8)});
+  const CommandResult result = train({kLargeBatch, kOneShard, budget(0.8)});
   EXPECT_EQ(result.exit_code, 5);
   EXPECT_THAT(result.err,
               HasSubstr("are allowed (engine.memory_budget). What would fit, cheapest"));
