@@ -47,9 +47,10 @@ InitialWeights initial_weights(const Config& config, const Workload& workload) {
   const std::vector<std::string> settings = differing_settings(config, source->config(), workload);
   const std::vector<StateEntry> entries =
       state_entries(trace_evaluation(workload.loss(config), workload.shapes(config).front()).graph);
-  const std::vector<RowOrigins> rows =
-      workload.weight_rows ? workload.weight_rows(config, *source) : std::vector<RowOrigins>();
-  const WeightTransfer transfer = source->plan(entries, rows);
+  const std::vector<TableOrigins> tables = workload.weight_tables
+                                               ? workload.weight_tables(config, *source)
+                                               : std::vector<TableOrigins>();
+  const WeightTransfer transfer = source->plan(entries, tables);
   const bool partial = config.model.initialize_partial;
   if (!partial && !(settings.empty() && transfer.is_whole())) {
     std::vector<std::string> reasons = settings;
@@ -66,8 +67,8 @@ InitialWeights initial_weights(const Config& config, const Workload& workload) {
   InitialWeights weights;
   weights.lines = transfer_lines(*source, transfer);
   for (const std::string& setting : settings) weights.lines.push_back("differs  " + setting);
-  weights.fill = [source, entries, rows](State& state) {
-    source->fill(source->plan(state.entries(), rows), state);
+  weights.fill = [source, entries, tables](State& state) {
+    source->fill(source->plan(state.entries(), tables), state);
   };
   return weights;
 }

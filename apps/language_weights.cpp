@@ -66,13 +66,13 @@ std::vector<std::string> language_weight_keys(const Config& config) {
   return {"model.heads", "model.mamba_heads", "model.states"};
 }
 
-std::vector<RowOrigins> language_weight_rows(const Config& config, const Tokenizer& tokenizer,
-                                             const WeightSource& source) {
+std::vector<TableOrigins> language_weight_tables(const Config& config, const Tokenizer& tokenizer,
+                                                 const WeightSource& source) {
   if (source.config().model.name == "peptide") return {};
   const std::shared_ptr<const Tokenizer> theirs =
       parse_tokenizer(source.record().tokenizer, source.path()).take_or_throw();
   const int64_t table = table_rows(config, tokenizer.vocabulary_size());
-  std::vector<RowOrigins> origins;
+  std::vector<TableOrigins> origins;
   const std::string their_table = token_table(source.config());
   // Tables of the same tokens are taken whole, rows beyond them included.
   if (tokenizer.hash() != theirs->hash() || table != rows_of(source, their_table)) {

@@ -12,8 +12,8 @@ std::vector<std::string> language_weight_keys(const Config& config);
 /// Rows of the token table, and of an output head of its own, by the tokens that both tokenizers have; rows of the
 /// position table where the contexts differ. Beyond the checkpoint's positions there are none, so that a longer
 /// context is no whole transfer.
-std::vector<RowOrigins> language_weight_rows(const Config& config, const Tokenizer& tokenizer,
-                                             const WeightSource& source);
+std::vector<TableOrigins> language_weight_tables(const Config& config, const Tokenizer& tokenizer,
+                                                 const WeightSource& source);
 /// A GPT-2 in the Hugging Face layout. UsageError for model.name=hybrid, DataError as HuggingFaceGpt2 has it.
 InitialWeights huggingface_weights(const Config& config, const Tokenizer& tokenizer);
 

@@ -79,8 +79,8 @@ Workload language_workload(const Config& config, Console& console, const StandIn
   workload.job = [text](const Config& each) { return training_job(each, *text); };
   workload.about = [text](const Config& each) { return about_text(each, *text); };
   workload.weight_keys = language_weight_keys(config);
-  workload.weight_rows = [text](const Config& each, const WeightSource& source) {
-    return language_weight_rows(each, *text->tokenizer, source);
+  workload.weight_tables = [text](const Config& each, const WeightSource& source) {
+    return language_weight_tables(each, *text->tokenizer, source);
   };
   workload.foreign_weights = [text](const Config& each) {
     return huggingface_weights(each, *text->tokenizer);

@@ -134,6 +134,20 @@ ResidueAlphabet peptide_alphabet(const Config& config) {
                          expand_modifications(config.peptide.data.modifications));
 }
 
+std::vector<int32_t> ids_among(const ResidueAlphabet& others, const ResidueAlphabet& alphabet) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < alphabet.size(); ++id) {
+    if (id < kFirstResidue) {
+      ids.push_back(id);
+      continue;
+    }
+    const PeptideText text = others.read(alphabet.name(id));
+    const bool is_there = text.problem == PeptideText::Problem::none && text.ids.size() == 1;
+    ids.push_back(is_there ? text.ids.front() : -1);
+  }
+  return ids;
+}
+
 ModelSizes peptide_sizes(const Config& config) {
   const Config::Peptide::Model& model = config.peptide.model;
   return {.width = model.hidden_dim,

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "fullbore/train/config.h"
 #include "fullbore/train/step_function.h"
@@ -12,6 +14,9 @@ namespace fullbore {
 /// A configuration of model.name=peptide as the model, its loss and its data want it.
 
 peptide::ResidueAlphabet peptide_alphabet(const Config& config);
+/// For each symbol of an alphabet the id of the one among the others that means the same, whatever its name; or -1.
+std::vector<int32_t> ids_among(const peptide::ResidueAlphabet& others,
+                               const peptide::ResidueAlphabet& alphabet);
 peptide::ModelSizes peptide_sizes(const Config& config);
 peptide::ObjectiveOptions peptide_objective(const Config& config);
 /// UsageError that names key and item, where a list holds something else than it should.

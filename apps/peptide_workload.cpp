@@ -4,6 +4,7 @@
 
 #include "apps/peptide_job.h"
 #include "apps/peptide_spectra.h"
+#include "apps/peptide_weights.h"
 #include "apps/workload.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
@@ -170,6 +171,8 @@ Workload peptide_workload(const Config& config, Console& console) {
   workload.unit = "peaks";
   workload.sample = kSample;
   workload.loss = peptide_loss;
+  workload.weight_keys = peptide_weight_keys();
+  workload.weight_tables = peptide_weight_tables;
   if (!config.data.path.empty()) {
     const auto data =
         std::make_shared<const MeasuredData>(config, open_measured_spectra(config, console));

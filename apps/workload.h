@@ -9,7 +9,7 @@
 namespace fullbore {
 
 class WeightSource;
-struct RowOrigins;
+struct TableOrigins;
 
 /// What a new run starts from in place of random weights.
 struct InitialWeights {
@@ -34,8 +34,8 @@ struct Workload {
   std::function<std::string(const Config&)> about;  ///< a line for people about the data
   // What apps/initial_weights.h asks; all may be empty.
   std::vector<std::string> weight_keys = {};  ///< settings that change what weights of a shape mean
-  /// Tables of the model whose rows stand for other things in that checkpoint, such as other tokens.
-  std::function<std::vector<RowOrigins>(const Config&, const WeightSource&)> weight_rows = {};
+  /// Tables of the model whose rows or columns stand for other things in that checkpoint, such as other tokens.
+  std::function<std::vector<TableOrigins>(const Config&, const WeightSource&)> weight_tables = {};
   /// Weights of a folder that is neither run nor checkpoint. UsageError or DataError as initial_weights().
   std::function<InitialWeights(const Config&)> foreign_weights = {};
 };

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -62,27 +63,47 @@ void refuse_8_bits(const std::string& path, const Checkpoint& file) {
           path, tensor.name));
 }
 
+/// A tensor as a table: its first axis, and all others as columns.
+int64_t row_count(const TensorType& type) { return type.shape.rank() == 0 ? 0 : type.shape[0]; }
 uint64_t row_bytes(const TensorType& type) {
-  const int64_t rows = type.shape.rank() == 0 ? 0 : type.shape[0];
-  return rows == 0 ? 0 : static_cast<uint64_t>(type.bytes() / rows);
+  return row_count(type) == 0 ? 0 : static_cast<uint64_t>(type.bytes() / row_count(type));
 }
 
-/// May the rows of the one become rows of the other?
-bool rows_go_together(const TensorType& here, const TensorType& there) {
+/// May rows and columns of the one become those of the other?
+bool goes_by_origins(const TableOrigins& origins, const TensorType& here, const TensorType& there) {
   const Shape &a = here.shape, &b = there.shape;
   if (here.dtype != there.dtype || a.rank() == 0 || a.rank() != b.rank()) return false;
+  if (origins.rows.empty() && a[0] != b[0]) return false;
+  if (!origins.columns.empty()) return a.rank() == 2;
   for (int axis = 1; axis < a.rank(); ++axis)
     if (a[axis] != b[axis]) return false;
   return true;
 }
 
 /// A tokenizer of more tokens than the table has rows is no reason to read beyond it.
-void check_rows(const RowOrigins& origins, const TensorType& there) {
-  const int64_t rows = there.shape.rank() == 0 ? 0 : there.shape[0];
-  for (const int64_t row : origins.rows)
-    if (row >= rows)
-      throw DataError(fmt::format("row {} of '{}' is asked for, which is {}", row, origins.source,
-                                  there.text()));
+void check_origins(const TableOrigins& origins, const TensorType& there) {
+  const auto check = [&](const char* what, const std::vector<int64_t>& wanted, int axis) {
+    const int64_t count = there.shape.rank() > axis ? there.shape[axis] : 0;
+    for (const int64_t each : wanted)
+      if (each >= count)
+        throw DataError(fmt::format("{} {} of '{}' is asked for, which is {}", what, each,
+                                    origins.source, there.text()));
+  };
+  check("row", origins.rows, 0);
+  check("column", origins.columns, 1);
+}
+
+/// ": 24 of 25 rows and 9 of 9 columns".
+std::string parts_text(const TakenTensor& taken) {
+  std::vector<std::string> texts;
+  const auto add = [&](const char* what, const std::vector<int64_t>& origins) {
+    if (origins.empty()) return;
+    const auto known = std::ranges::count_if(origins, [](int64_t each) { return each >= 0; });
+    texts.push_back(fmt::format("{} of {} {}", known, origins.size(), what));
+  };
+  add("rows", taken.rows);
+  add("columns", taken.columns);
+  return fmt::format("{}", fmt::join(texts, " and "));
 }
 
 /// "layers.*.norm.weight": parts that are numbers become stars.
@@ -168,23 +189,23 @@ const TensorType* WeightSource::find(const std::string& parameter) const {
 }
 
 WeightTransfer WeightSource::plan(const std::vector<StateEntry>& entries,
-                                  const std::vector<RowOrigins>& rows) const {
-  std::map<std::string, const RowOrigins*> by_rows;
-  for (const RowOrigins& each : rows) by_rows.emplace(each.parameter, &each);
+                                  const std::vector<TableOrigins>& tables) const {
+  std::map<std::string, const TableOrigins*> by_name;
+  for (const TableOrigins& each : tables) by_name.emplace(each.parameter, &each);
   WeightTransfer transfer;
   std::set<std::string> used;
   for (const StateEntry& entry : entries) {
     if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
-    const auto origin = by_rows.find(entry.name);
-    const bool rowwise = origin != by_rows.end();
-    const std::string& source = rowwise ? origin->second->source : entry.name;
+    const auto origin = by_name.find(entry.name);
+    const TableOrigins* const table = origin == by_name.end() ? nullptr : origin->second;
+    const std::string& source = table != nullptr ? table->source : entry.name;
     const TensorType* const there = find(source);
-    if (rowwise && there != nullptr) check_rows(*origin->second, *there);
+    if (table != nullptr && there != nullptr) check_origins(*table, *there);
     if (there == nullptr) {
       transfer.left.push_back({entry.name, "the checkpoint has none"});
-    } else if (rowwise && rows_go_together(entry.type, *there)) {
+    } else if (table != nullptr && goes_by_origins(*table, entry.type, *there)) {
       used.insert(source);
-      transfer.taken.push_back({entry.name, source, origin->second->rows});
+      transfer.taken.push_back({entry.name, source, table->rows, table->columns});
     } else if (*there == entry.type) {
       used.insert(source);
       transfer.taken.push_back({entry.name, source});
@@ -208,18 +229,35 @@ void WeightSource::fill(const WeightTransfer& transfer, State& state) const {
     const int entry = state.find(each.parameter);
     FB_CHECK(entry >= 0, "no State '{}'", each.parameter);
     auto* to = static_cast<char*>(state.mutable_data(entry));
-    if (each.rows.empty()) {
+    if (each.rows.empty() && each.columns.empty())
       file.read(there, to).take_or_throw();
-      continue;
-    }
-    const TensorType& type = state.entries()[static_cast<size_t>(entry)].type;
-    const uint64_t bytes = row_bytes(type);
-    FB_CHECK(static_cast<int64_t>(each.rows.size()) == type.shape[0], "rows of '{}'", type.text());
-    for (const int64_t row : each.rows) {
-      if (row >= 0)
-        file.read_part(there, static_cast<uint64_t>(row) * bytes, bytes, to).take_or_throw();
-      to += bytes;
-    }
+    else
+      fill_table(each, state.entries()[static_cast<size_t>(entry)].type, to);
+  }
+}
+
+void WeightSource::fill_table(const TakenTensor& taken, const TensorType& here, char* to) const {
+  const Stored& from = *stored(taken.source);
+  const TensorType& there = tensor(from).type;
+  const uint64_t bytes = row_bytes(here), bytes_there = row_bytes(there);
+  const auto rows = static_cast<size_t>(row_count(here));
+  FB_CHECK(taken.rows.empty() || taken.rows.size() == rows, "rows of '{}'", here.text());
+  FB_CHECK(taken.columns.empty() || static_cast<int64_t>(taken.columns.size()) == here.shape[1],
+           "columns of '{}'", here.text());
+  const size_t element = taken.columns.empty() ? 0 : bytes / taken.columns.size();
+  std::vector<char> row_there(bytes_there);
+  for (size_t row = 0; row < rows; ++row, to += bytes) {
+    const int64_t origin = taken.rows.empty() ? static_cast<int64_t>(row) : taken.rows[row];
+    if (origin < 0) continue;
+    files_[from.file]
+        .read_part(tensor(from), static_cast<uint64_t>(origin) * bytes_there, bytes_there,
+                   row_there.data())
+        .take_or_throw();
+    if (taken.columns.empty()) std::memcpy(to, row_there.data(), bytes);
+    for (size_t column = 0; column < taken.columns.size(); ++column)
+      if (const int64_t at = taken.columns[column]; at >= 0)
+        std::memcpy(to + column * element, row_there.data() + static_cast<size_t>(at) * element,
+                    element);
   }
 }
 
@@ -240,23 +278,22 @@ std::vector<std::string> listed_lines(const std::string& word,
 
 std::vector<std::string> transfer_lines(const WeightSource& source,
                                         const WeightTransfer& transfer) {
-  std::vector<std::string> names, rows;
+  std::vector<std::string> names, parts;
   for (const TakenTensor& each : transfer.taken) {
-    if (each.rows.empty()) {
+    if (each.rows.empty() && each.columns.empty()) {
       names.push_back(each.parameter);
       continue;
     }
-    const auto taken = std::ranges::count_if(each.rows, [](int64_t row) { return row >= 0; });
-    std::string text = fmt::format("{}: {} of {} rows", each.parameter, taken, each.rows.size());
+    std::string text = fmt::format("{}: {}", each.parameter, parts_text(each));
     if (each.source != each.parameter) text += " of " + each.source;
-    rows.push_back(text);
+    parts.push_back(text);
   }
   std::vector<std::string> lines = {fmt::format(
       "weights  {} (step {}){}: {} of {} tensors taken; moments, step and data begin anew",
       source.path(), source.record().step, source.averages() ? ", moving averages" : "",
       transfer.taken.size(), transfer.taken.size() + transfer.left.size())};
   for (std::string& line : listed_lines("taken", names)) lines.push_back(std::move(line));
-  for (const std::string& text : rows) lines.push_back("by rows  " + text);
+  for (const std::string& text : parts) lines.push_back("in part  " + text);
   for (const std::string& text : left_texts(transfer.left)) lines.push_back("random   " + text);
   for (const std::string& text : left_texts(transfer.unused)) lines.push_back("unused   " + text);
   return lines;

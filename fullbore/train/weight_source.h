@@ -10,18 +10,21 @@
 
 namespace fullbore {
 
-/// A table whose rows stand for other things in a checkpoint: each is taken from a row of its own.
-struct RowOrigins {
-  std::string parameter;      ///< here
-  std::string source;         ///< there
-  std::vector<int64_t> rows;  ///< for each row here its row there, or -1: there is none
+/// A table whose rows or columns stand for other things in a checkpoint: each is taken from one of its own.
+struct TableOrigins {
+  std::string parameter;  ///< here
+  std::string source;     ///< there
+  /// For each row here its row there, or -1: there is none; empty: all, in order.
+  std::vector<int64_t> rows = {};
+  std::vector<int64_t> columns = {};  ///< the same of columns, for matrices
 };
 
 /// A parameter and the tensor of a checkpoint that fills it.
 struct TakenTensor {
   std::string parameter;
   std::string source;
-  std::vector<int64_t> rows = {};  ///< as RowOrigins has them; empty: all, in order
+  std::vector<int64_t> rows = {};  ///< as TableOrigins has them
+  std::vector<int64_t> columns = {};
 };
 
 /// A parameter that keeps its initial values, or a tensor that nothing takes, and why.
@@ -35,7 +38,7 @@ struct WeightTransfer {
   std::vector<TakenTensor> taken;
   std::vector<LeftTensor> left;    ///< parameters here
   std::vector<LeftTensor> unused;  ///< tensors there
-  /// Parameters and tensors have one another's names and types; rows may be missing.
+  /// Parameters and tensors have one another's names and types; rows and columns may be missing.
   bool is_whole() const { return left.empty() && unused.empty(); }
 };
 
@@ -55,9 +58,10 @@ class WeightSource {
   /// Its tensor of a parameter: shape and dtype; nullptr: it has none.
   const TensorType* find(const std::string& parameter) const;
 
-  /// What `entries` of role parameter or frozen take: the tensor of the same name and type, or rows as `rows` say.
+  /// What `entries` of role parameter or frozen take: the tensor of the same name and type, or what
+  /// `tables` say of it.
   WeightTransfer plan(const std::vector<StateEntry>& entries,
-                      const std::vector<RowOrigins>& rows) const;
+                      const std::vector<TableOrigins>& tables) const;
   /// Fills what the transfer takes. DataError if a file cannot be read.
   void fill(const WeightTransfer& transfer, State& state) const;
 
@@ -69,6 +73,7 @@ class WeightSource {
   };
   WeightSource(OpenedCheckpoint checkpoint, Config config, std::vector<Checkpoint> files);
   const Stored* stored(const std::string& parameter) const;
+  void fill_table(const TakenTensor& taken, const TensorType& here, char* to) const;
   const StoredTensor& tensor(const Stored& stored) const {
     return files_[stored.file].tensors()[stored.tensor];
   }
@@ -83,7 +88,7 @@ class WeightSource {
 /// "taken    a, b.*.c (8)": names in lines of about 100 columns; those that differ in numbers alone are one.
 std::vector<std::string> listed_lines(const std::string& word,
                                       const std::vector<std::string>& names);
-/// For people, a line each: what was taken, by rows, left and unused. Names that differ in numbers alone are one.
+/// For people, a line each: what was taken, in part, left and unused. Names that differ in numbers alone are one.
 std::vector<std::string> transfer_lines(const WeightSource& source, const WeightTransfer& transfer);
 /// What a transfer that is not whole lacks, in one sentence.
 std::string transfer_differences(const WeightTransfer& transfer);

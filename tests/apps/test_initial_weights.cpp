@@ -75,7 +75,7 @@ TEST_F(InitialWeightsTest, TokensKeepTheirRowsInAnotherVocabulary) {
   ASSERT_EQ(hybrid("first").exit_code, 0);
   const CommandResult second = from("first", "second", {"data.path=other.txt"});
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr("by rows  embed.weight: "));
+  EXPECT_THAT(second.err, HasSubstr("in part  embed.weight: "));
   // Two tokens are new, X and m: as a whole the table would begin with X.
   const CommandResult back = from("second", "third");
   ASSERT_EQ(back.exit_code, 0) << back.err;
