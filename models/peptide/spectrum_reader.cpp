@@ -26,6 +26,7 @@ std::string lower(std::string text) {
 // The first line that says something; false where the file has none.
 std::optional<SpectrumFormat> format_of_contents(std::string_view head) {
   if (head.starts_with("\xEF\xBB\xBF")) head.remove_prefix(3);
+  if (head.starts_with("\xFF\xFE") || head.starts_with("\xFE\xFF")) return {};  // UTF-16
   while (!head.empty()) {
     const size_t end = std::min(head.find('\n'), head.size());
     std::string_view line = head.substr(0, end);

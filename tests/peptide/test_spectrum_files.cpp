@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/files.h"
@@ -234,6 +235,120 @@ std::vector<Oddity> msp_oddities() {
        second,
        {"0:1: Mods names position 5 of a peptide of 3 residues"}},
       {"gzip", "a.msp.gz", gzipped(good), one},
+      {"byte order mark", "a.msp", "\xEF\xBB\xBF" + good, one},
+      {"no last line end", "a.msp", good.substr(0, good.size() - 2), one},
+      {"tabs", "a.msp",
+       "Name:\tPEPTIDE/2\nComment:\tParent=400.5\tNCE=30\nNum peaks:\t2\n100\t1\n"
+       "200\t2\t\"y2\"\t1\n\n",
+       one},
+      {"comments and blank lines", "a.msp", "# library\n\n\n" + good + "\n# end\n", one},
+      {"several peaks on each line",
+       "a.msp",
+       msp(name, "Num peaks: 5\n100 1; 101 2;102 3\n103\t4;\t104 5;\n"),
+       {"0 2+ 400.5 x5 PEPTIDE"}},
+      {"two peaks and nothing between them",
+       "a.msp",
+       msp(name, "Num peaks: 2\n100 1 200 2\n") + good,
+       second,
+       {"0:6: Num peaks is 2, and 1 are there"}},
+      {"scientific notation", "a.msp", msp(name, "Num peaks: 2\n1.0e2 1E+3\n2E2 5e-05\n"), one},
+      {"no peaks", "a.msp", msp(name, "Num peaks: 0\n"), {"0 2+ 400.5 x0 PEPTIDE"}},
+      {"modifications of NIST",
+       "a.msp",
+       "Name: CEPTMDE/2_2(0,C,CAM)(4,M,Oxidation)_35eV\nMW: 799\nComment: Single Pep=Tryptic "
+       "Mods=2(0,C,CAM)(4,M,Oxidation) Fullname=R.CEPTMDE.K Charge=2 Parent=400.5 "
+       "Nreps=3/5 Naa=7 Inst=it \"Protein=sp|P1|X (a;b)\"\nNum peaks: 2\n"
+       "100\t1\t\"b1-18/0.1,a2 3/5\"\n200\t2\t\"?;x\" 2/2\n\n",
+       {"0 2+ 400.5 x2 C[Carbamidomethyl]EPTM[Oxidation]DE"}},
+      {"modifications of SpectraST",
+       "a.msp",
+       msp("Name: n[43]CEPTM[147]DE/2\n", "NumPeaks: 2\n100 1\n200 2\n"),
+       {"0 2+ 400.5 x2 n[43]CEPTM[147]DE"}},
+      {"modifications of Prosit",
+       "a.msp",
+       "Name: PEPTMDE/2\nMW: 800.9\nComment: Parent=400.5 Collision_energy=35.0 "
+       "Mods=1/4,M,Oxidation ModString=PEPTMDE//Oxidation@M5/2 iRT=-11.3\nNum peaks: 2\n"
+       "100.0757\t0.32\t\"y1/0.0ppm\"\n200.1\t1.0\t\"b3^2/0.0ppm\"\n\n",
+       {"0 2+ 400.5 x2 PEPTM[Oxidation]DE"}},
+      {"a modified N-terminus",
+       "a.msp",
+       "Name: PEPTIDE/2\nComment: Parent=400.5 Mods=1/-1,P,Acetyl\nNum peaks: 1\n100 1\n\n",
+       {"0 2+ 400.5 x1 [Acetyl]-PEPTIDE"}},
+      {"a prediction without its zeros", "a.msp",
+       "Name: PEPTIDE/2\nComment: \"MS2PIP_ID=7\" Parent=400.5\nNum peaks: 12\n100 1\n200 2\n\n",
+       one},
+      {"Charge as 2+", "a.msp",
+       "Name: PEPTIDE\nPRECURSORMZ: 400.5\nCHARGE: 2+\nNum peaks: 2\n100 1\n200 2\n\n", one},
+      {"a negative ion",
+       "a.msp",
+       "Name: PEPTIDE\nPrecursorMZ: 400.5\nCharge: -2\nNum peaks: 0\n\n" + good,
+       second,
+       {"0:3: the charge of Charge is '-2', expected a positive one such as 2"}},
+      {"two charges",
+       "a.msp",
+       "Name: PEPTIDE/2\nPrecursorMZ: 400.5\nCharge: 3\nNum peaks: 0\n\n" + good,
+       second,
+       {"0:3: Charge says charge 3, which was 2 before"}},
+      {"percentages",
+       "a.msp",
+       msp(name, "Num peaks: 2\n100 50%\n200 100%\n") + good,
+       second,
+       {"0:5: intensity is '50%', expected a number"}},
+      {"decimal commas",
+       "a.msp",
+       msp(name, "Num peaks: 1\n100,5 7\n") + good,
+       second,
+       {"0:5: m/z is '100,5', expected a number"}},
+      {"no intensity",
+       "a.msp",
+       msp(name, "Num peaks: 1\n100\n") + good,
+       second,
+       {"0:5: the peak '100' has no intensity"}},
+      {"a count that is none",
+       "a.msp",
+       msp(name, "Num peaks: two\n") + good,
+       second,
+       {"0:4: Num peaks is 'two', expected a count"}},
+      {"a negative count",
+       "a.msp",
+       msp(name, "Num peaks: -1\n") + good,
+       second,
+       {"0:4: Num peaks is '-1', expected a count"}},
+      {"the file ends among the peaks",
+       "a.msp",
+       good + "Name: AK/2\nMW: 3\nNum peaks: 2\n1 1",
+       one,
+       {"1:8: Num peaks is 2, and 1 are there"}},
+      {"the file ends before the peaks",
+       "a.msp",
+       good + "Name: AK/2\nMW: 3\n",
+       one,
+       {"1:8: the file ends before the Num peaks of this record"}},
+      {"no mass",
+       "a.msp",
+       "Name: AK/2\nNum peaks: 1\n100 1\n\n" + good,
+       second,
+       {"0:1: the record has neither Parent nor PrecursorMZ nor MW"}},
+      {"a mass that is none",
+       "a.msp",
+       "Name: AK/2\nComment: Parent=heavy\nNum peaks: 1\n100 1\n\n" + good,
+       second,
+       {"0:2: Parent is 'heavy', expected a number of more than 0"}},
+      {"an empty name",
+       "a.msp",
+       "Name:\nMW: 3\nNum peaks: 1\n100 1\n\n" + good,
+       second,
+       {"0:1: Name is empty"}},
+      {"a line that is no field",
+       "a.msp",
+       "Name: AK/2\nMW 3\nNum peaks: 1\n100 1\n\n" + good,
+       second,
+       {"0:2: 'MW 3' is no 'Field: value'"}},
+      {"modifications that cannot be counted",
+       "a.msp",
+       "Name: AK/2\nComment: Parent=3 Mods=2/0,A,Acetyl\nNum peaks: 1\n100 1\n\n" + good,
+       second,
+       {"0:2: Mods is '2/0,A,Acetyl', expected a count and as many 'position,residue,name'"}},
       {"words between records",
        "a.msp",
        good + "hello\nworld\n" + good,
@@ -247,6 +362,21 @@ std::vector<Oddity> mzml_oddities() {
   const Texts one = {"0 2+ 400.5 x2"};
   const Texts second = {"1 2+ 400.5 x2"};
   const std::string survey = spectrum(term("MS:1000511", "1"), "0");
+  const std::string mz = term("MS:1000514"), intensity = term("MS:1000515"), wide = term(kWide);
+  const std::string two = array(intensity + wide, {1, 2});
+  const std::vector<double> heights = {1, 2};
+  const auto text_array = [](const std::string& terms, const std::string& text) {
+    return "<binaryDataArray>" + terms + "<binary>" + text + "</binary></binaryDataArray>";
+  };
+  const std::vector<float> narrow = {100, 200};
+  const std::string narrow_text =
+      testing::base64({reinterpret_cast<const char*>(narrow.data()), 2 * sizeof(float)});
+  std::string wrapped = doubles({100, 200});
+  wrapped.insert(7, "\n  ").insert(0, "\n\t");
+  std::string utf16 = "\xFF\xFE";
+  for (const char c : document(good)) utf16 += {c, '\0'};
+  std::string crlf;
+  for (const char c : document(good)) crlf += c == '\n' ? "\r\n" : std::string(1, c);
   return {
       {"levels are counted",
        "a.mzML",
@@ -290,6 +420,125 @@ std::vector<Oddity> mzml_oddities() {
        document(spectrum(kMs2 + kIon + kTwoArrays, "3") + good),
        second,
        {"0:2: the m/z array has 2 numbers, expected 3"}},
+      {"byte order mark", "a.mzML", "\xEF\xBB\xBF" + document(good), one},
+      {"UTF-16", "a.mzML", utf16, one},
+      {"CRLF", "a.mzML", crlf, one},
+      {"a declaration, a style and comments", "a.mzML",
+       "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><?xml-stylesheet href=\"x\"?><!-- "
+       "<spectrum> -->" +
+           document("<!-- a & b -->" + good),
+       one},
+      {"32 bits", "a.mzML",
+       document(spectrum(kMs2 + kIon + text_array(mz + term("MS:1000521"), narrow_text) + two)),
+       one},
+      {"zlib", "a.mzML",
+       document(spectrum(kMs2 + kIon +
+                         text_array(mz + wide + term("MS:1000574"),
+                                    testing::base64(testing::deflated(
+                                        {reinterpret_cast<const char*>(heights.data()), 16}, false))) +
+                         two)),
+       one},
+      {"damaged zlib",
+       "a.mzML",
+       document(
+           spectrum(kMs2 + kIon + text_array(mz + wide + term("MS:1000574"), "AAAAAAAA") + two) +
+           good),
+       second,
+       {"0:2: the m/z array: its zlib data are damaged or end early"}},
+      {"line breaks in base64", "a.mzML",
+       document(spectrum(kMs2 + kIon + text_array(mz + wide, wrapped) + two)), one},
+      {"damaged base64",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + text_array(mz + wide, "AA*A") + two) + good),
+       second,
+       {"0:2: the m/z array: character 3 of the base64 text is none of base64's"}},
+      {"base64 cut short",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + text_array(mz + wide, "AAA") + two) + good),
+       second,
+       {"0:2: the m/z array: the base64 text ends within a group of four"}},
+      {"intensities first", "a.mzML",
+       document(spectrum(kMs2 + kIon + two + array(mz + wide, {100, 200}))), one},
+      {"arrays of other things", "a.mzML",
+       document(spectrum(kMs2 + kIon + array(term("MS:1000516") + wide, {7, 8, 9}) + kTwoArrays)),
+       one},
+      {"a length of its own", "a.mzML",
+       document(spectrum(kMs2 + kIon + "<binaryDataArray arrayLength=\"2\">" + mz + wide +
+                             "<binary>" + doubles({100, 200}) + "</binary></binaryDataArray>" +
+                             "<binaryDataArray arrayLength=\"2\">" + intensity + wide + "<binary>" +
+                             doubles({1, 2}) + "</binary></binaryDataArray>",
+                         "9")),
+       one},
+      {"empty arrays",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + "<binaryDataArray>" + mz + wide +
+                             "<binary/></binaryDataArray>" + text_array(intensity + wide, ""),
+                         "0")),
+       {"0 2+ 400.5 x0"}},
+      {"two m/z arrays",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + array(mz + wide, {100, 200}) + kTwoArrays) + good),
+       second,
+       {"0:2: a second m/z array"}},
+      {"no precision",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + array(mz, {100, 200}) + two) + good),
+       second,
+       {"0:2: the m/z array does not say its precision"}},
+      {"integers",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + array(mz + term("MS:1000522"), {100, 200}) + two) + good),
+       second,
+       {"0:2: the m/z array is 'n', expected floats of 32 or 64 bits or MS-Numpress, plain or in "
+        "zlib or zstd"}},
+      {"a peak that is no number",
+       "a.mzML",
+       document(spectrum(kMs2 + kIon + array(mz + wide, {100, std::nan("")}) + two) + good),
+       second,
+       {"0:2: peak 2: m/z is nan, expected more than 0"}},
+      {"the isolation window alone", "a.mzML",
+       document(spectrum(
+           kMs2 + "<precursorList><precursor><isolationWindow>" + term("MS:1000827", "400.5") +
+           "</isolationWindow><selectedIonList><selectedIon>" + term("MS:1000041", "2") +
+           "</selectedIon></selectedIonList></precursor></precursorList>" + kTwoArrays)),
+       one},
+      {"two selected ions", "a.mzML",
+       document(spectrum(
+           kMs2 + "<precursorList><precursor><selectedIonList><selectedIon>" +
+           term("MS:1000744", "400.5") + term("MS:1000041", "2") + "</selectedIon><selectedIon>" +
+           term("MS:1000744", "700") + term("MS:1000041", "3") +
+           "</selectedIon></selectedIonList></precursor></precursorList>" + kTwoArrays)),
+       one},
+      {"two precursors", "a.mzML",
+       document(spectrum(kMs2 + kIon + ion(term("MS:1000744", "700") + term("MS:1000041", "3")) +
+                         kTwoArrays)),
+       one},
+      {"charge 0",
+       "a.mzML",
+       document(spectrum(kMs2 + ion(term("MS:1000744", "400.5") + term("MS:1000041", "0")) +
+                         kTwoArrays)),
+       {"0 2|3|4+ 400.5 x2"}},
+      {"a negative ion",
+       "a.mzML",
+       document(spectrum(kMs2 + ion(term("MS:1000744", "400.5") + term("MS:1000041", "-2")) +
+                         kTwoArrays) +
+                good),
+       second,
+       {"0:2: charge state is '-2', expected a positive charge"}},
+      {"a level that is none",
+       "a.mzML",
+       document(spectrum(term("MS:1000511", "two") + kIon + kTwoArrays) + good),
+       second,
+       {"0:2: n is 'two', expected a number"}},
+      {"no level and the third",
+       "a.mzML",
+       document(spectrum(kIon + kTwoArrays) +
+                spectrum(term("MS:1000511", "3") + kIon + kTwoArrays) + good),
+       {"2 2+ 400.5 x2"}},
+      {"chromatograms", "a.mzML",
+       document(good + "<chromatogramList><chromatogram id=\"TIC\">" + kTwoArrays +
+                "</chromatogram></chromatogramList>"),
+       one},
       {"negative intensity",
        "a.mzML",
        document(spectrum(kMs2 + kIon + array(term("MS:1000514") + term(kWide), {100, 200}) +
@@ -320,12 +569,15 @@ void expect_read(const Oddity& oddity) {
 }
 
 TEST(SpectrumFiles, OdditiesOfMgfAreReadOrLeftOutOneByOne) {
+  EXPECT_GE(mgf_oddities().size(), 30U);
   for (const Oddity& oddity : mgf_oddities()) expect_read(oddity);
 }
 TEST(SpectrumFiles, OdditiesOfMspAreReadOrLeftOutOneByOne) {
+  EXPECT_GE(msp_oddities().size(), 30U);
   for (const Oddity& oddity : msp_oddities()) expect_read(oddity);
 }
 TEST(SpectrumFiles, OdditiesOfMzmlAreReadOrLeftOutOneByOne) {
+  EXPECT_GE(mzml_oddities().size(), 30U);
   for (const Oddity& oddity : mzml_oddities()) expect_read(oddity);
 }
 
