@@ -13,8 +13,10 @@
 namespace fullbore {
 namespace {
 
-/// A document that may be cut nowhere is held whole; longer ones are refused.
-constexpr size_t kMostUncutBytes = size_t{1} << 30;
+// What can be cut nowhere is held whole; what is longer is refused. A byte-level BPE takes some 30 bytes for each of a
+// word, a line of JSON about 6.
+constexpr size_t kMostWordBytes = size_t{4} << 20;
+constexpr size_t kMostLineBytes = size_t{64} << 20;
 
 uint64_t count_lines(std::string_view text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
@@ -66,7 +68,7 @@ class DocumentStream::FileStream {
     chunk.lines = {line_};
     chunk.text = std::move(rest_);
     rest_.clear();
-    for (size_t wanted = chunk_bytes;; wanted = 2 * chunk.text.size()) {
+    for (size_t wanted = chunk_bytes;; wanted = std::min(2 * chunk.text.size(), kMostWordBytes)) {
       while (chunk.text.size() < wanted) {
         const Result<bool> more = read_piece(chunk.text, chunk);
         if (!more.ok()) return Failure{more.error()};
@@ -81,11 +83,11 @@ class DocumentStream::FileStream {
         line_ += count_lines(chunk.text);
         return success();
       }
-      if (wanted > kMostUncutBytes)
+      if (chunk.text.size() >= kMostWordBytes)
         return Failure{
             fmt::format("{}: from line {} on {} without white space between words: a "
                         "byte-level BPE cannot cut it",
-                        file_.path, line_, bytes_text(static_cast<double>(kMostUncutBytes)))};
+                        file_.path, line_, bytes_text(static_cast<double>(kMostWordBytes)))};
     }
   }
 
@@ -98,9 +100,9 @@ class DocumentStream::FileStream {
         rest_.erase(0, taken_);
         searched_ -= taken_;
         taken_ = 0;
-        if (rest_.size() > kMostUncutBytes)
+        if (rest_.size() > kMostLineBytes)
           return Failure{fmt::format("{}:{}: the line is longer than {}", file_.path, line_,
-                                     bytes_text(static_cast<double>(kMostUncutBytes)))};
+                                     bytes_text(static_cast<double>(kMostLineBytes)))};
         const Result<bool> more = read_piece(rest_, chunk);
         if (!more.ok()) return Failure{more.error()};
         if (more.value()) continue;

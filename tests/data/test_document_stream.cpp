@@ -169,6 +169,22 @@ TEST_F(DocumentStreamTest, ATextThatMayNotBeCutIsReadWhole) {
   EXPECT_EQ(all.documents, std::vector{text});
 }
 
+// Whoever reads holds a word or a line whole: from standard input they may have any length.
+TEST_F(DocumentStreamTest, WhatCannotBeCutIsBounded) {
+  const std::string words = std::string(3 << 20, 'a') + " " + std::string(3 << 20, 'b');
+  const TextSources cut = find_text(folder_.put("cut.txt", words)).take_or_throw();
+  EXPECT_EQ(read(cut, DocumentStream::kChunkBytes, Words()).documents.at(0).size(), words.size());
+  const std::string word = folder_.put("word.txt", "one\ntwo " + std::string(5 << 20, 'a'));
+  EXPECT_EQ(read(find_text(word).take_or_throw(), DocumentStream::kChunkBytes, Words()).error,
+            word +
+                ": from line 2 on 4.00 MiB without white space between words: a byte-level BPE "
+                "cannot cut it");
+  EXPECT_EQ(read(word).error, "") << "bytes may be cut anywhere";
+  const std::string line = folder_.put(
+      "a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"" + std::string(65 << 20, 'a') + "\"}");
+  EXPECT_EQ(read(line).error, line + ":2: the line is longer than 64.0 MiB");
+}
+
 TEST_F(DocumentStreamTest, FaultsAreNamedWhereverChunksEnd) {
   const std::string lines = folder_.put(
       "bad.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n{\"text\": 5}\n{\"text\": \"c\"}\n");
