@@ -7,6 +7,7 @@
 #include "apps/bench_report.h"
 #include "apps/commands.h"
 #include "apps/job_options.h"
+#include "apps/json_text.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "fullbore/monitor/process.h"
@@ -94,10 +95,7 @@ ExitCode run_bench(const BenchArguments& arguments) {
   console.clear();
   // With JSON on standard output there is nothing else on it.
   if (arguments.json != "-") print_output("{}", text(report));
-  if (!arguments.json.empty())
-    write_output_file(
-        arguments.json,
-        to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  if (!arguments.json.empty()) write_output_file(arguments.json, json_text(to_json(report)));
   return ExitCode::kOk;
 }
 

@@ -11,7 +11,6 @@
 #include "apps/invocation.h"
 #include "apps/output.h"
 #include "apps/version.h"
-#include "fullbore/base/printable.h"
 
 namespace fullbore {
 namespace {
@@ -41,7 +40,7 @@ void flush_what_goes() {
 
 int exit_with(ExitCode code, const std::string& message) {
   flush_what_goes();
-  print_message("fullbore: {}\n", printable(message));
+  print_message("fullbore: {}\n", message);
   return static_cast<int>(code);
 }
 

@@ -155,7 +155,9 @@ ExitCode run_inspect(const InspectArguments& arguments) {
   if (arguments.document >= corpus.documents())
     throw UsageError(fmt::format("inspect: there is no document {}; there are {}, from 0 on",
                                  arguments.document, corpus.documents()));
-  if (arguments.document >= 0)
+  if (arguments.document >= 0 && arguments.tokens == 0)
+    write_text(document_report(corpus, *tokenizer, arguments.document, 0));
+  else if (arguments.document >= 0)
     print_output("{}", document_report(corpus, *tokenizer, arguments.document, arguments.tokens));
   else
     print_output(

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "apps/json_text.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/utf8.h"
 
@@ -65,10 +66,6 @@ nlohmann::ordered_json shard_json(const TokenShard& shard, const Tokenizer& toke
           {"content_hash", hash_hex(shard.key().content_hash)}};
 }
 
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::string shards_report(const TokenCorpus& corpus, const Tokenizer& tokenizer) {
@@ -95,7 +92,7 @@ std::string shards_report(const TokenCorpus& corpus, const Tokenizer& tokenizer)
 std::string shards_json(const TokenCorpus& corpus, const Tokenizer& tokenizer) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const TokenShard& shard : corpus.shards()) json.push_back(shard_json(shard, tokenizer));
-  return dump(json);
+  return json_text(json);
 }
 
 std::string document_report(const TokenCorpus& corpus, const Tokenizer& tokenizer, int64_t document,
@@ -168,22 +165,22 @@ std::string statistics_json(const TextData& text, const TokenStatistics& statist
     frequent.push_back({{"id", id},
                         {"token", shown(*text.tokenizer, id)},
                         {"count", statistics.counts[static_cast<size_t>(id)]}});
-  return dump({{"text", text.path},
-               {"text_bytes", corpus.text_bytes()},
-               {"documents", corpus.documents()},
-               {"files", corpus.files()},
-               {"tokenizer", text.tokenizer->kind()},
-               {"vocabulary_size", corpus.vocabulary_size()},
-               {"unused_tokens", statistics.unused},
-               {"tokens", corpus.size()},
-               {"bytes_per_token", bytes_per_token(corpus)},
-               {"document_tokens",
-                {{"shortest", lengths.front()},
-                 {"median", quantile(lengths, 0.5)},
-                 {"percentile_90", quantile(lengths, 0.9)},
-                 {"longest", lengths.back()}}},
-               {"entropy_bits", statistics.entropy_bits},
-               {"most_frequent", frequent}});
+  return json_text(nlohmann::ordered_json{{"text", text.path},
+                                          {"text_bytes", corpus.text_bytes()},
+                                          {"documents", corpus.documents()},
+                                          {"files", corpus.files()},
+                                          {"tokenizer", text.tokenizer->kind()},
+                                          {"vocabulary_size", corpus.vocabulary_size()},
+                                          {"unused_tokens", statistics.unused},
+                                          {"tokens", corpus.size()},
+                                          {"bytes_per_token", bytes_per_token(corpus)},
+                                          {"document_tokens",
+                                           {{"shortest", lengths.front()},
+                                            {"median", quantile(lengths, 0.5)},
+                                            {"percentile_90", quantile(lengths, 0.9)},
+                                            {"longest", lengths.back()}}},
+                                          {"entropy_bits", statistics.entropy_bits},
+                                          {"most_frequent", frequent}});
 }
 
 }  // namespace fullbore

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_text.h"
 #include "apps/output.h"
 #include "apps/version.h"
 #include "fullbore/backend/libraries.h"
@@ -220,7 +221,7 @@ void print_json(const Diagnosis& d) {
       {"run_free_bytes", d.run_free_bytes},
       {"findings", d.findings},
   };
-  print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  write_output(json_text(json));
 }
 
 }  // namespace

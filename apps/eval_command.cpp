@@ -9,6 +9,7 @@
 #include "apps/commands.h"
 #include "apps/hybrid_diagnostics.h"
 #include "apps/hybrid_language.h"
+#include "apps/json_text.h"
 #include "apps/language_batches.h"
 #include "apps/language_examples.h"
 #include "apps/output.h"
@@ -67,7 +68,7 @@ ExitCode run_diagnostics(const EvalArguments& arguments, TrainedModel& model, co
     json["diagnostics"][each.name]["value"] = each.value;
     if (each.band) json["diagnostics"][each.name]["band"] = band_name(*each.band);
   }
-  print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  write_output(json_text(json));
   return ExitCode::kOk;
 }
 
@@ -152,7 +153,7 @@ ExitCode run_eval(const EvalArguments& arguments) {
           {"perplexity", std::exp(*ablated)},
           {"loss_difference", *ablated - loss},
           {"perplexity_difference", std::exp(*ablated) - std::exp(loss)}};
-    print_output("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    write_output(json_text(json));
   } else {
     print_output("checkpoint          {} (step {})\n", model.path, model.step);
     print_output("text                {}: {}\n", path, split);

@@ -1,11 +1,9 @@
 #include "apps/generate_text.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "apps/language_model.h"
 #include "apps/output.h"
-#include "fullbore/base/printable.h"
 #include "fullbore/train/text_stream.h"
 
 namespace fullbore {
@@ -30,11 +28,9 @@ int decode_workers(const Config& config, const State& state) {
   return config.engine.threads > 0 || state.bytes() >= kWorthSharing ? worker_count(config) : 1;
 }
 
-/// Shows it at once. A vocabulary may hold anything: what steers a terminal is shown to one, and written as it is to a
-/// file.
+/// Shows it at once.
 void print(const std::string& text) {
-  static const bool terminal = isatty(STDOUT_FILENO) == 1;
-  write_output(terminal ? printable(text) : text);
+  write_text(text);
   flush_output();
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_text.h"
 #include "apps/measured_job.h"
 #include "fullbore/base/text.h"
 
@@ -122,8 +123,7 @@ nlohmann::ordered_json usable_length_json(const std::vector<LengthAccuracy>& acc
 }
 
 void write_json(const std::string& path, const nlohmann::ordered_json& json) {
-  write_output_file(path,
-                    json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  write_output_file(path, json_text(json));
 }
 
 void add_longcontext_command(Command root) {

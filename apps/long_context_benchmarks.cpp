@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/json_text.h"
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
@@ -92,7 +93,7 @@ void ask(const BenchmarkArguments& arguments, const ContextModel& model, const B
   const nlohmann::ordered_json line = {
       {"id", item.id},        {"task", item.task},          {"tokens", length},
       {"prediction", answer}, {"answers", item.references}, {"score", score}};
-  run.answers += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  run.answers += json_text(line, -1);
 }
 
 BenchmarkRun run_items(const BenchmarkArguments& arguments, const ContextModel& model,

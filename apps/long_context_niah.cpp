@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "apps/json_text.h"
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
@@ -215,7 +216,7 @@ ExitCode export_prompts(const NiahArguments& arguments, const NeedleGridOptions&
         {"id", prompt.id},         {"task", needle_task_name(options.task)},
         {"length", prompt.length}, {"depth", prompt.depth},
         {"prompt", prompt.prompt}, {"answer_characters", prompt.question.room}};
-    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    lines += json_text(line, -1);
     ++count;
   });
   write_output_file(arguments.export_file, lines);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "apps/json_text.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "fullbore/base/hash.h"
@@ -133,9 +134,7 @@ class SuiteRun {
   }
 
  private:
-  static std::string line(const nlohmann::ordered_json& json) {
-    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
-  }
+  static std::string line(const nlohmann::ordered_json& json) { return json_text(json, -1); }
   static std::string id(const std::string& task, int64_t length, int64_t number) {
     return fmt::format("{}-{}-{}", task, length, number);
   }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "apps/commands.h"
+#include "apps/json_text.h"
 #include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/csv.h"
@@ -81,10 +82,9 @@ ExitCode run_metrics(const MetricsArguments& arguments) {
   if (arguments.csv) {
     text = to_csv(records);
   } else {
-    for (const auto& record : records)
-      text += record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    for (const auto& record : records) text += json_text(record, -1);
   }
-  write_output(text);
+  print_output("{}", text);
   return is_whole ? ExitCode::kOk : ExitCode::kData;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_text.h"
 #include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/op_def.h"
@@ -116,7 +117,7 @@ ExitCode run_ops(const OpsArguments& arguments) {
   if (arguments.json) {
     auto list = nlohmann::ordered_json::array();
     for (const OpDef* op : ops) list.push_back(to_json(*op));
-    print_output("{}\n", list.dump(2));
+    write_output(json_text(list));
   } else if (arguments.name.empty()) {
     print_table(ops);
   } else {

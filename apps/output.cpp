@@ -48,6 +48,13 @@ void write_output(std::string_view text) {
   if (line_ended || out.pending.size() >= kBlockBytes) out.hand_over();
 }
 
+void write_text(std::string_view text) {
+  if (output().by_line)
+    write_output(printable(text));
+  else
+    write_output(text);
+}
+
 void flush_output() {
   Output& out = output();
   const bool any = !out.pending.empty();
@@ -59,7 +66,7 @@ void flush_output() {
   if (out.failure != 0 && !std::exchange(out.reported, true)) throw OutputError(out.failure);
 }
 
-void write_message(std::string_view text) { (void)write_stream(STDERR_FILENO, text); }
+void write_message(std::string_view text) { (void)write_stream(STDERR_FILENO, printable(text)); }
 
 void prepare_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/printable.h"
 
 namespace fullbore {
 
@@ -26,16 +27,21 @@ class OutputError : public DataError {
   bool pipe_closed_;
 };
 
-/// Appends to standard output. Never fails.
+/// Appends to standard output, as it is. Never fails.
 void write_output(std::string_view text);
+/// Text that is the output itself, of a model or a document: as it is to a file, and to a terminal without what would
+/// steer it.
+void write_text(std::string_view text);
+/// For people. Names and texts in it come from files of strangers: what would steer a terminal is escaped, as
+/// printable() has it.
 template <typename... Values>
 void print_output(fmt::format_string<Values...> format, Values&&... values) {
-  write_output(fmt::format(format, std::forward<Values>(values)...));
+  write_output(printable(fmt::format(format, std::forward<Values>(values)...)));
 }
 /// Hands over what was written so far. OutputError, once, if this or an earlier part could not be written.
 void flush_output();
 
-/// Writes to standard error at once. A message that cannot be written is dropped.
+/// Writes to standard error at once, escaped likewise. A message that cannot be written is dropped.
 void write_message(std::string_view text);
 template <typename... Values>
 void print_message(fmt::format_string<Values...> format, Values&&... values) {

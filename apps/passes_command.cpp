@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/json_text.h"
 #include "apps/output.h"
 #include "fullbore/passes/pass.h"
 
@@ -17,7 +18,7 @@ void print_json() {
                     {"summary", pass.summary},
                     {"because", pass.because},
                     {"optional", pass.optional}});
-  print_output("{}\n", list.dump(2));
+  write_output(json_text(list));
 }
 
 void print_list() {

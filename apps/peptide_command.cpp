@@ -202,7 +202,7 @@ void add_preparation(Command command, PreparationOptions& options) {
 
 void add_convert(Command peptide) {
   Command command =
-      peptide.add_subcommand("convert", "Write annotated spectra to a file that training maps");
+      peptide.add_subcommand("convert", "Write annotated spectra to a file that training reads");
   auto arguments = std::make_shared<ConvertArguments>();
   command
       .add_option("FILE", arguments->files,

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "apps/json_text.h"
 #include "apps/output.h"
 #include "apps/peptide_job.h"
 #include "apps/peptide_spectra.h"
@@ -32,9 +33,7 @@ bool is_prediction_file(const std::string& path) {
   return prediction_format(path).has_value() && std::filesystem::is_regular_file(path);
 }
 
-void print(const Json& json) {
-  print_output("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
+void print(const Json& json) { write_output(json_text(json)); }
 
 /// What is known of an annotated spectrum.
 struct Truth {
@@ -156,11 +155,8 @@ Answered from_file(const std::string& path, const Truths& truths, const ResidueA
 /// As `predict` has it, so that a model and the file of its predictions score alike.
 Answered from_model(TrainedPeptideModel& model, const PeptideEvalArguments& arguments,
                     const Truths& truths, const ResidueAlphabet& alphabet, Console& console) {
-  std::vector<int32_t> translated;  // the model's ids as those of the common alphabet
-  for (int32_t id = 0; id < model.alphabet.size(); ++id) {
-    const PeptideText text = alphabet.read(model.alphabet.name(id));
-    translated.push_back(id >= kFirstResidue && text.ids.size() == 1 ? text.ids[0] : id);
-  }
+  // The common alphabet has all that the model has.
+  const std::vector<int32_t> translated = ids_among(alphabet, model.alphabet);
   Answered answers{{}, std::vector<double>(truths.spectra.size(), kNoValue), ""};
   answers.ids.resize(truths.spectra.size());
   const PreparationCounts counts =

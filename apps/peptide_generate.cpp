@@ -85,7 +85,7 @@ void add_peptide_generate(Command peptide) {
   command.add_option("key=value", arguments->overrides, "Settings that override the file's");
   command
       .add_option("-o,--output", arguments->output,
-                  "*.mgf: MGF with SEQ=; any other name: the file that training maps")
+                  "*.mgf: MGF with SEQ=; any other name: the file that training reads")
       .required();
   command.add_option("--count", arguments->count, "Spectra to write")
       .between(int64_t{1}, int64_t{1} << 40)

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/json_text.h"
 #include "apps/spectrum_arguments.h"
 #include "fullbore/base/text.h"
 
@@ -98,7 +99,7 @@ std::string ions_json(const IonTable& table) {
     if (ion.loss != NeutralLoss::none) one["loss"] = loss_text(ion.loss).substr(1);
     json["ions"].push_back(std::move(one));
   }
-  return json.dump(2) + "\n";
+  return json_text(json);
 }
 
 std::string conversion_report(const Conversion& conversion) {
@@ -123,17 +124,15 @@ std::string conversion_json(const Conversion& conversion) {
   nlohmann::ordered_json dropped;
   for (size_t i = 0; i < kDropReasons; ++i)
     dropped[std::string(drop_reason_name(static_cast<DropReason>(i)))] = counts.dropped[i];
-  return nlohmann::ordered_json{{"cache", conversion.cache},
-                                {"bytes", conversion.cache_bytes},
-                                {"read", counts.read},
-                                {"kept", counts.kept},
-                                {"dropped", dropped},
-                                {"centroided", counts.profiles},
-                                {"without_single_charge", counts.ambiguous},
-                                {"left_out", conversion.left_out},
-                                {"seconds", conversion.seconds}}
-             .dump(2) +
-         "\n";
+  return json_text(nlohmann::ordered_json{{"cache", conversion.cache},
+                                          {"bytes", conversion.cache_bytes},
+                                          {"read", counts.read},
+                                          {"kept", counts.kept},
+                                          {"dropped", dropped},
+                                          {"centroided", counts.profiles},
+                                          {"without_single_charge", counts.ambiguous},
+                                          {"left_out", conversion.left_out},
+                                          {"seconds", conversion.seconds}});
 }
 
 }  // namespace fullbore

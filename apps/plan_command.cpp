@@ -7,6 +7,7 @@
 
 #include "apps/commands.h"
 #include "apps/job_options.h"
+#include "apps/json_text.h"
 #include "apps/memory_plan.h"
 #include "apps/output.h"
 #include "apps/parameter_report.h"
@@ -165,7 +166,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
         {"process_bytes", fitted.run.process.bytes()},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
-    print_output("{}\n", json.dump(2));
+    write_output(json_text(json));
   } else {
     for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);
     if (const std::string_view note = precision_note(config); !note.empty())

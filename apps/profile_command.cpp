@@ -8,6 +8,7 @@
 
 #include "apps/commands.h"
 #include "apps/job_options.h"
+#include "apps/json_text.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "apps/version.h"
@@ -136,8 +137,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
                                    {"job", about},
                                    {"decisions", job.decisions}};
     json.update(to_json(profile));
-    write_output_file(arguments.json,
-                      json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+    write_output_file(arguments.json, json_text(json));
   }
   if (trace_path.empty()) return ExitCode::kOk;
   write_output_file(trace_path, trace.finish({{"job", about}, {"version", version()}}));

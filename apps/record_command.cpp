@@ -10,6 +10,7 @@
 
 #include "apps/commands.h"
 #include "apps/job_options.h"
+#include "apps/json_text.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "apps/version.h"
@@ -131,8 +132,7 @@ ExitCode run_record(const RecordArguments& arguments) {
   std::optional<ExperimentRecord> baseline;
   if (!arguments.baseline.empty()) baseline = record_of(arguments.baseline);
   const nlohmann::ordered_json json = to_json(record, baseline ? &*baseline : nullptr);
-  write_output_file(arguments.output.empty() ? "-" : arguments.output,
-                    json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  write_output_file(arguments.output.empty() ? "-" : arguments.output, json_text(json));
   if (const std::optional<std::string> wrong = inconsistency(record))
     print_message("{}: not consistent: {}\n", record.name, *wrong);
   return ExitCode::kOk;

@@ -61,8 +61,7 @@ ExitCode run_replay(const ReplayArguments& arguments) {
   StepMemory memory(loaded);
   const std::string origin =
       first_non_finite(step.graph, memory.state(), memory.batch(), team, step.compile);
-  print_output("origin     {}\n",
-               origin.empty() ? "every value is finite on the backend" : printable(origin));
+  print_output("origin     {}\n", origin.empty() ? "every value is finite on the backend" : origin);
   if (arguments.fast) return ExitCode::kOk;
   Progress progress;
   const std::string parting = first_difference(
@@ -76,7 +75,7 @@ ExitCode run_replay(const ReplayArguments& arguments) {
                  origin.empty() ? "this step is finite" : "the numbers are the model's own");
     return ExitCode::kOk;
   }
-  print_output("parting    {}\n", printable(parting));
+  print_output("parting    {}\n", parting);
   return ExitCode::kNumerical;
 }
 

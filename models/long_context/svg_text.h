@@ -4,7 +4,8 @@
 
 namespace fullbore::long_context {
 
-/// The text as it stands in SVG, within elements and quoted attributes; control characters become spaces.
+/// The text as it stands in SVG, within elements and quoted attributes; control characters and bytes that are not UTF-8
+/// stand in escapes.
 std::string svg_text(std::string_view text);
 
 }  // namespace fullbore::long_context
