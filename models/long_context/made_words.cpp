@@ -32,7 +32,7 @@ std::string WordMaker::word() {
 }
 
 std::string WordMaker::name() {
-  std::string made = word();
+  std::string made = word();  // seen in lower case: a word and a name may not be alike either
   made[0] = static_cast<char>(made[0] - 'a' + 'A');
   return made;
 }

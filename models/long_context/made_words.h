@@ -14,6 +14,8 @@ namespace fullbore::long_context {
 class WordMaker {
  public:
   explicit WordMaker(uint64_t key) : draws_(key) {}
+  /// From here on draws nothing that the other has drawn.
+  void avoid(const WordMaker& other) { seen_.insert(other.seen_.begin(), other.seen_.end()); }
   std::string word();                 ///< "lomabe"
   std::string name();                 ///< "Lomabe"
   std::string key_word();             ///< "lomabe-ritusa"

@@ -205,12 +205,8 @@ class Maker {
     std::vector<std::string> words;
     for (int i = 0; i < 10; ++i) made_.answers.push_back(asked_.word());
     for (const std::string& word : made_.answers) words.insert(words.end(), brief ? 6 : 30, word);
-    for (size_t i = 0; i < units_;) {
-      const std::string word = hay_.word();
-      if (std::ranges::find(made_.answers, word) != made_.answers.end()) continue;
-      words.insert(words.end(), brief ? 1 : 3, word);
-      ++i;
-    }
+    hay_.avoid(asked_);
+    for (size_t i = 0; i < units_; ++i) words.insert(words.end(), brief ? 1 : 3, hay_.word());
     shuffle(words);
     std::string list;
     for (size_t i = 0; i < words.size(); ++i)
@@ -266,6 +262,7 @@ class Maker {
     std::vector<std::pair<double, std::string>> wanted;
     wanted.emplace_back(asked_.share(), person(asked_, name, birth, company));
     if (two) wanted.emplace_back(asked_.share(), seat(asked_, company, town));
+    hay_.avoid(asked_);  // another person or company of the same name would be another answer
     std::vector<std::string> others;
     for (size_t i = 0; i < units_; ++i) {
       const std::string other = hay_.name();

@@ -58,9 +58,9 @@ std::string mgf_block(uint64_t index, const std::string& stage, const PreparedSp
 
 }  // namespace
 
-void draw_synthetic(const SyntheticOptions& options, const Curriculum& curriculum,
-                    const SyntheticRange& range,
-                    const std::function<void(uint64_t index, const PreparedSpectrum&)>& take) {
+Status draw_synthetic(const SyntheticOptions& options, const Curriculum& curriculum,
+                      const SyntheticRange& range,
+                      const std::function<Status(uint64_t index, const PreparedSpectrum&)>& take) {
   const SyntheticBatches batches(options, curriculum);
   const auto rows = static_cast<uint64_t>(options.batch_size);
   if (range.first % rows != 0)
@@ -76,9 +76,10 @@ void draw_synthetic(const SyntheticOptions& options, const Curriculum& curriculu
       take_row(
           spectrum_row(memory.buffers(), static_cast<int64_t>(row), peaks, options.max_sequence),
           spectrum);
-      take(range.first + done + row, spectrum);
+      if (Status taken = take(range.first + done + row, spectrum); !taken.ok()) return taken;
     }
   }
+  return success();
 }
 
 Status write_synthetic_mgf(const std::string& path, const SyntheticOptions& options,
@@ -89,14 +90,15 @@ Status write_synthetic_mgf(const std::string& path, const SyntheticOptions& opti
   const auto rows = static_cast<uint64_t>(options.batch_size);
   std::string text = fmt::format("# {} synthetic spectra, the first {}, seed {}\n", range.count,
                                  range.first, options.seed);
-  Status status = success();
-  draw_synthetic(options, curriculum, range, [&](uint64_t index, const PreparedSpectrum& spectrum) {
-    text +=
-        mgf_block(index, curriculum[stage_at(curriculum, index / rows)].name, spectrum, alphabet);
-    if (text.size() < kPieceBytes || !status.ok()) return;
-    status = file.value().write(text);
-    text.clear();
-  });
+  Status status = draw_synthetic(
+      options, curriculum, range, [&](uint64_t index, const PreparedSpectrum& spectrum) {
+        text += mgf_block(index, curriculum[stage_at(curriculum, index / rows)].name, spectrum,
+                          alphabet);
+        if (text.size() < kPieceBytes) return success();
+        Status written = file.value().write(text);
+        text.clear();
+        return written;
+      });
   if (status.ok()) status = file.value().write(text);
   return status.ok() ? file.value().commit() : status;
 }
@@ -106,10 +108,9 @@ Status write_synthetic_cache(const std::string& path, const ResidueAlphabet& alp
                              const SyntheticRange& range) {
   Result<SpectrumCacheWriter> writer = SpectrumCacheWriter::create(path, alphabet);
   if (!writer.ok()) return Failure{writer.error()};
-  Status status = success();
-  draw_synthetic(options, curriculum, range, [&](uint64_t, const PreparedSpectrum& spectrum) {
-    if (status.ok()) status = writer.value().append(spectrum);
-  });
+  const Status status = draw_synthetic(
+      options, curriculum, range,
+      [&](uint64_t, const PreparedSpectrum& spectrum) { return writer.value().append(spectrum); });
   if (!status.ok()) return status;
   const nlohmann::ordered_json description = {{"sources", {"synthetic spectra"}},
                                               {"first", range.first},

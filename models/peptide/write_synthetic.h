@@ -18,11 +18,11 @@ struct SyntheticRange {
 };
 
 /// Calls `take` with the spectra of the range as training draws them at their steps, bit for bit: peaks, precursor
-/// (float, as the model is told it) and peptide. UsageError: options, curriculum, or a first spectrum that begins no
-/// batch.
-void draw_synthetic(const SyntheticOptions& options, const Curriculum& curriculum,
-                    const SyntheticRange& range,
-                    const std::function<void(uint64_t index, const PreparedSpectrum&)>& take);
+/// (float, as the model is told it) and peptide. Ends at the first failure of `take`, which is its own. UsageError:
+/// options, curriculum, or a first spectrum that begins no batch.
+Status draw_synthetic(const SyntheticOptions& options, const Curriculum& curriculum,
+                      const SyntheticRange& range,
+                      const std::function<Status(uint64_t index, const PreparedSpectrum&)>& take);
 
 /// The same as an MGF file, annotated with SEQ=, which appears when it is whole. Masses are written with as many digits
 /// as read back to the same bits; the precursor is the m/z of its neutral mass.

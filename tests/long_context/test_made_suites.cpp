@@ -52,6 +52,15 @@ TEST(Ruler, EveryTaskFillsItsLengthAndIsSolvedByItsAnswers) {
     }
 }
 
+// Of one key both would draw the same.
+TEST(MadeWords, WhatAnotherHasDrawnIsAvoided) {
+  WordMaker asked(5), hay(5);
+  std::set<std::string> drawn;
+  for (int i = 0; i < 20; ++i) drawn.insert(lower_case(i % 2 == 0 ? asked.word() : asked.name()));
+  hay.avoid(asked);
+  for (int i = 0; i < 40; ++i) EXPECT_TRUE(drawn.insert(lower_case(hay.name())).second);
+}
+
 TEST(Ruler, NeedlesAreThoseOfItsTable) {
   const std::map<std::string, std::pair<size_t, size_t>> needles_and_answers = {
       {"niah_single_1", {1, 1}},   {"niah_single_2", {1, 1}},   {"niah_single_3", {1, 1}},

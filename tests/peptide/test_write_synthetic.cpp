@@ -91,5 +91,17 @@ TEST(WriteSynthetic, FilesHoldTheBitsOfTraining) {
   }
 }
 
+// A full disk ends it at once, not behind the spectra that would have come.
+TEST(WriteSynthetic, DrawingEndsAtTheFirstFailure) {
+  int taken = 0;
+  const Status status =
+      draw_synthetic(SyntheticOptions{}, Curriculum(1), {0, uint64_t{1} << 40},
+                     [&](uint64_t, const PreparedSpectrum&) -> Status {
+                       return ++taken < 70 ? success() : Failure{"the disk is full"};
+                     });
+  EXPECT_EQ(taken, 70);
+  EXPECT_EQ(status.error(), "the disk is full");
+}
+
 }  // namespace
 }  // namespace fullbore::peptide
