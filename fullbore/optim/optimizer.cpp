@@ -17,6 +17,9 @@
 namespace fullbore {
 namespace {
 
+// Of a loss: its inverse is a normal number still.
+constexpr double kLargestScale = 0x1p100;
+
 const std::vector<std::string> kNorms = {"off", "groups", "parameters"};
 
 void check_choice(const char* what, const std::string& given,
@@ -137,7 +140,8 @@ class Update {
     const Tensor finite_steps = count_state(trace_, "finite_steps");
     const Tensor next = finite_steps + 1.0;
     const Tensor grows = less_equal(static_cast<double>(scaling.interval), next);
-    const Tensor grown = select(grows, scale_ * scaling.growth, scale_);
+    // Gradients that are zero let it grow for ever, and what is infinite falls no more.
+    const Tensor grown = select(grows, minimum(scale_ * scaling.growth, kLargestScale), scale_);
     trace_.update(scale_, maximum(select(finite_, grown, scale_ * scaling.backoff), 1.0));
     trace_.update(finite_steps, select(logical_and(finite_, logical_not(grows)), next, 0.0));
   }

@@ -168,6 +168,18 @@ Tensor contribution(const Loss& part, const std::vector<Tensor>& counts, Tensor 
   return sum;
 }
 
+// Of what a part adds. What is scaled is differentiated in few bits: the mean, whose gradients are as large in a part as
+// in the whole batch, and not the sum, whose are as many times larger as there are predictions.
+std::vector<Tensor> gradients_of(const Loss& part, Tensor sum, Tensor weight, Tensor scale,
+                                 const std::vector<Tensor>& counts,
+                                 const std::vector<Tensor>& parameters) {
+  if (!scale.valid()) return gradient(sum, parameters);
+  if (!counts.empty()) return gradient(sum * scale, parameters);
+  std::vector<Tensor> gradients = gradient(cast(part.mean, DType::f32) * scale, parameters);
+  for (Tensor& each : gradients) each = each * weight;
+  return gradients;
+}
+
 }  // namespace
 
 bool is_over_microbatches(const Node& loop) {
@@ -212,7 +224,7 @@ OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
           const Loss part = checked_loss(loss(trace, rows));
           const Tensor weight = rehearsal.counted ? cast(part.predictions, DType::f32) : one;
           const Tensor sum = contribution(part, counts, weight);
-          std::vector<Tensor> values = gradient(scale.valid() ? sum * scale : sum, parameters);
+          std::vector<Tensor> values = gradients_of(part, sum, weight, scale, counts, parameters);
           values.insert(values.end(), {sum, weight});
           for (const Metric& metric : part.metrics) {
             const Tensor own = metric.weight.valid() ? cast(metric.weight, DType::f32) : weight;

@@ -1,6 +1,7 @@
 // The scale of the loss: how it moves, and that it leaves the update alone.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "fullbore/optim/optimizer.h"
@@ -60,6 +61,22 @@ TEST(LossScaling, NeverFallsBelowOne) {
   const LossScaling scaling{.initial = 2, .backoff = 0.5};
   const auto replayed = compiled(step_of(scaling), start(2));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(replayed->step(batch(kInfinity)).at("loss_scale").at(0), 1);
+}
+
+// Of a loss that no parameter changes any more every step is finite.
+TEST(LossScaling, StaysFinite) {
+  const LossScaling scaling{.initial = 65536, .growth = 65536, .backoff = 0.5, .interval = 1};
+  const auto replayed = compiled(step_of(scaling), start(65536));
+  Literals nothing;
+  nothing["gradient.w"] = Literal({DType::f32, {2, 3}});
+  for (int i = 0; i < 10; ++i) {
+    const Literals found = replayed->step(nothing);
+    EXPECT_EQ(found.at("skipped").at(0), 0);
+    EXPECT_TRUE(std::isfinite(found.at("loss_scale").at(0)));
+  }
+  const double highest = replayed->step(nothing).at("loss_scale").at(0);
+  EXPECT_EQ(highest, 0x1p100);
+  EXPECT_EQ(replayed->step(batch(kInfinity)).at("loss_scale").at(0), highest / 2);
 }
 
 TEST(LossScaling, ByPowersOfTwoChangesNoBit) {
