@@ -88,11 +88,12 @@ class SoftmaxPrecision : public ::testing::TestWithParam<DType> {
     return run_on_backend(graph, inputs_of(graph), team_, options);
   }
   /// The gradients are those of the reference but for a few roundings of weights and cotangents to the low dtype.
-  void expect_near_reference(const Graph& graph, const CompileOptions& options) {
+  void expect_near_reference(const Graph& graph, const CompileOptions& options,
+                             double roundings = 4) {
     const std::vector<Literal> expected = interpret(graph, inputs_of(graph));
     const std::vector<Literal> found = run(graph, options);
     ASSERT_GT(norm(expected), 0);
-    EXPECT_LT(distance(found, expected), 4 * dtype_epsilon(GetParam()) * norm(expected))
+    EXPECT_LT(distance(found, expected), roundings * dtype_epsilon(GetParam()) * norm(expected))
         << norm(found) << " for " << norm(expected);
   }
   Team team_{2};
@@ -129,6 +130,41 @@ TEST_P(SoftmaxPrecision, DifferencesInItsGradientCancel) {
   expect_near_reference(graph, options);
   options.decomposed = {"attention", "attention_gradient"};
   expect_near_reference(graph, options);
+}
+
+// Keys that may not be seen, and queries that see none: by true and false, or by an infinity that is added. Rows
+// without a key add nothing, to no gradient.
+TEST_P(SoftmaxPrecision, RowsThatAreMaskedAreExactToo) {
+  const Shape shape{1, kHeads, kPlaces, kWidth};
+  const std::vector<std::pair<std::string, Shape>> shapes = {
+      {"large queries", shape}, {"large keys", shape}, {"large equal values", shape}, {"w", shape}};
+  for (const bool added : {false, true}) {
+    const auto masked_attention = [&](const std::vector<Tensor>& in) {
+      const Shape rows{kPlaces, kPlaces};
+      const Tensor query = iota(in[0].builder(), {DType::f32, rows}, 0);
+      const Tensor key = iota(in[0].builder(), {DType::f32, rows}, 1);
+      // Pairs of keys of which one or none is masked, and every fifth query sees none.
+      const Tensor seen = logical_and(less_equal(key, query + 4.0),
+                                      less(0.5, abs(query - 5.0 * floor(query * 0.2))));
+      Tensor mask = reshape(seen, {1, 1, kPlaces, kPlaces});
+      if (added) {
+        const Tensor zero = full(in[0].builder(), {DType::f32, mask.shape()}, 0);
+        mask = select(mask, zero, -INFINITY);
+      }
+      return sum_of_all(attention(in[0], in[1], in[2], {.mask = mask}) * in[3]);
+    };
+    const Graph graph = gradients_of(shapes, masked_attention);
+    const std::vector<Literal> expected = interpret(graph, inputs_of(graph));
+    for (int64_t i = 0; i < kWidth; ++i)
+      ASSERT_EQ(expected[0].at(5 * kWidth + i), 0) << "a query that sees no key";
+    // What is masked takes from the norm of the gradients, not from what is rounded.
+    CompileOptions options = in(GetParam());
+    expect_near_reference(graph, options, 8);
+    options.decomposed = {"attention", "attention_gradient"};
+    expect_near_reference(graph, options, 8);
+    const std::vector<Literal> found = run(graph, options);
+    for (int64_t i = 0; i < kWidth; ++i) EXPECT_EQ(found[0].at(5 * kWidth + i), 0);
+  }
 }
 
 const std::vector<std::pair<std::string, Shape>> kOperands = {{"large queries", {kRows, kWidth}},
