@@ -164,9 +164,9 @@ ExitCode run_train(const TrainArguments& arguments) {
   const RunDirectory run = open_run(config, resumed);
   config.run.dir = fitted.given.run.dir = run.path();
   const std::string folder = run.path().starts_with('-') ? "./" + run.path() : run.path();
-  const std::string resume = shell_command({command_line().front(), "train", folder, "--resume"});
   // What is given to a run that is resumed counts only once it stands in the run's folder.
-  leave.run_is(arguments.resume ? "" : run.config(), run.checkpoints() + "/last", resume);
+  leave.run_is(arguments.resume ? "" : run.config(), run.checkpoints() + "/last",
+               shell_command({command_line().front(), "train", folder, "--resume"}));
   console.line(fmt::format("run      {}", run.path()));
   console.line(workload.about(config));
   for (const std::string& decision : fitted.decisions)
@@ -180,7 +180,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   }
   for (const std::string& note : notes) console.line(fmt::format("settings {}", note));
   TrainingJob job = workload.job(config);
-  job.options.resume_command = resume;
+  job.options.resume_command = leave.resume();
   job.initialize = initial.fill;
   job.initialized = initial.lines;
   job.options.compile.memory_bytes = plan_memory_bytes(config, fitted.process);

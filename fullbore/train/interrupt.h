@@ -27,6 +27,8 @@ class LeaveOnSignal {
   /// The run has a folder from now on. `resume`: what goes on with it, right from when `config` exists.
   /// `checkpoint` exists from the first save on.
   void run_is(std::string config, std::string checkpoint, std::string resume);
+  /// What run_is() was told: whoever sees to signals next advises the same. Empty before.
+  const std::string& resume() const { return advice_.back()->resume; }
   /// All is done and saved: to the end of the process no signal may make it look otherwise.
   void done();
 

@@ -50,6 +50,7 @@ TEST(InterruptDeathTest, WhatIsAdvisedDependsOnWhatIsThereWhenTheSignalComes) {
   const ::fullbore::testing::ScratchFolder folder;
   const auto leave_by_signal = [&] {
     LeaveOnSignal leave("begin");
+    EXPECT_EQ(leave.resume(), "");
     leave.run_is(folder / "config", folder / "last", "resume");
     raise(SIGTERM);
     _exit(0);
