@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -54,6 +55,15 @@ std::string is_finite(const std::string& text) {
   const double value = std::strtod(text.c_str(), &end);
   if (end == text.c_str() || std::isfinite(value)) return "";
   return fmt::format("'{}' is no finite number", text);
+}
+
+/// The parser takes -1 for the largest unsigned number, and the largest for what is larger.
+std::string is_unsigned(const std::string& text) {
+  uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && stop == end) return "";
+  return fmt::format("'{}' is no whole number from 0 to {}", text, UINT64_MAX);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -149,6 +159,8 @@ Option Command::add_option(const std::string& names, Value& place, const std::st
   CLI::Option& option = *app_->add_option(names, place, description);
   if constexpr (std::is_floating_point_v<Value>)
     option.check(std::function<std::string(const std::string&)>(is_finite));
+  if constexpr (std::is_unsigned_v<Value> && !std::is_same_v<Value, bool>)
+    option.check(std::function<std::string(const std::string&)>(is_unsigned));
   return Option(option);
 }
 template Option Command::add_option(const std::string&, int&, const std::string&);

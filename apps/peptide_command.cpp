@@ -175,19 +175,25 @@ void add_preparation(Command command, PreparationOptions& options) {
   command.add_option("--max-charge", options.max_charge, "Drop precursors of a higher charge")
       .between(1, 100)
       .shows_default();
-  command.add_option("--min-mz", options.min_mz, "Leave out peaks below").shows_default();
-  command.add_option("--max-mz", options.max_mz, "Leave out peaks above");
+  constexpr double kLargest = 1e6;  // of masses in Da and of deviations in ppm
+  command.add_option("--min-mz", options.min_mz, "Leave out peaks below")
+      .between(0.0, kLargest)
+      .shows_default();
+  command.add_option("--max-mz", options.max_mz, "Leave out peaks above").between(0.0, kLargest);
   command
       .add_option("--min-intensity", options.min_intensity,
                   "Leave out peaks below this share of the most intense")
+      .between(0.0, 1.0)
       .shows_default();
   command
       .add_option("--remove-precursor", options.remove_precursor,
                   "Leave out peaks within so many Da of the precursor's m/z; 0: none")
+      .between(0.0, kLargest)
       .shows_default();
   command
       .add_option("--precursor-ppm", options.precursor_ppm,
                   "Drop spectra whose sequence has another mass than the precursor; 0: none")
+      .between(0.0, kLargest)
       .shows_default();
   command
       .add_option("--isotopes", options.isotopes,

@@ -3,8 +3,8 @@
 namespace fullbore {
 namespace {
 
-constexpr ConfigRange kNotNegative{.low = 0};
-constexpr ConfigRange kPositive{.low = 0, .low_open = true};
+constexpr ConfigRange kNotNegative{.low = 0, .high = 1e9};
+constexpr ConfigRange kMassWidth{.low = 1e-6, .high = 1e6};
 constexpr ConfigRange kShare{.low = 0, .high = 1};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
 constexpr ConfigRange kDepth{.low = 1, .high = 1000};
@@ -137,7 +137,7 @@ std::vector<ConfigField> loss_fields() {
        kNotNegative,
        {},
        "of that term, where train.curriculum is none; a curriculum has its own"},
-      {FB_KEY(loss, coverage_sigma), kPositive, {}, "width in Da of a peak in the coverage term"},
+      {FB_KEY(loss, coverage_sigma), kMassWidth, {}, "width in Da of a peak in the coverage term"},
       {FB_KEY(loss, precursor),
        {},
        {"smooth_l1", "log_ppm"},

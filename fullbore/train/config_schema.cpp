@@ -11,8 +11,9 @@
 namespace fullbore {
 namespace {
 
-constexpr ConfigRange kNotNegative{.low = 0};
-constexpr ConfigRange kPositive{.low = 0, .low_open = true};
+// Products of two such factors are finite f32 numbers, and so is the inverse of what is divided by.
+constexpr ConfigRange kNotNegative{.low = 0, .high = 1e9};
+constexpr ConfigRange kPositive{.low = 1e-30, .high = 1e9};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
 // Bounds of counts keep products of them within 64 bits, and a slip of the keyboard from the planner.
 constexpr ConfigRange kSteps{.low = 1, .high = 1e9};
@@ -346,8 +347,6 @@ std::string ConfigRange::text() const {
     return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
                                                                      : fmt::format("{}", value);
   };
-  const bool bounded = high < std::numeric_limits<double>::infinity();
-  if (!bounded) return fmt::format("{} {}", low_open ? "above" : "of at least", bound(low));
   return fmt::format("in {}{}, {}{}", low_open ? '(' : '[', bound(low), bound(high),
                      high_open ? ')' : ']');
 }

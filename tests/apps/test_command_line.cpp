@@ -54,13 +54,15 @@ class CommandLine : public ::testing::Test {
   }
 };
 
-TEST_F(CommandLine, NumbersAreFinite) {
+// None is below zero, and none is so large that what is computed of it would not be finite.
+TEST_F(CommandLine, NumbersAreFiniteAndWithinBounds) {
   int options = 0;
   for_each_command(description(), {}, [&](const CommandDescription& command, const Words& names) {
     for (const OptionDescription& option : command.options) {
       if (!option.takes_number) continue;
       ++options;
-      for (const char* value : {"nan", "-nan", "NAN", "inf", "-inf", "infinity", "1e999", "x"}) {
+      for (const char* value : {"nan", "-nan", "NAN", "inf", "-inf", "infinity", "1e999", "x", "-1",
+                                "-1e-9", "1e300", "99999999999999999999", ""}) {
         Words words = names;
         words.push_back(option.name() + "=" + value);
         EXPECT_THAT(complaint(words), HasSubstr(option.name()))
@@ -71,16 +73,31 @@ TEST_F(CommandLine, NumbersAreFinite) {
   EXPECT_GT(options, 40);
 }
 
-TEST_F(CommandLine, NumbersOfAConfigurationAreFinite) {
+TEST_F(CommandLine, NumbersOfAConfigurationAreFiniteAndWithinBounds) {
+  const auto refused = [](const std::string& override) {
+    const Words overrides = {override};
+    EXPECT_THROW((void)parse_config("", "x", overrides), UsageError) << override;
+  };
   Config defaults;
+  int keys = 0;
   for (const ConfigField& field : config_fields()) {
     const ConfigPlace place = field.place(defaults);
     if (!std::holds_alternative<double*>(place) && !std::holds_alternative<int64_t*>(place))
       continue;
-    for (const char* value : {"nan", "-nan", "inf", "-inf", "1e999"}) {
-      const Words overrides = {field.key + "=" + value};
-      EXPECT_THROW((void)parse_config("", "x", overrides), UsageError) << overrides.front();
-    }
+    ++keys;
+    for (const char* value : {"nan", "-nan", "inf", "-inf", "1e999", "1e300", "-1e300", "-2", "",
+                              "99999999999999999999", "0x10", "[1]"})
+      refused(field.key + "=" + value);
+  }
+  EXPECT_GT(keys, 70);
+  // Numbers within texts and lists.
+  for (const char* value : {"nan", "inf", "-1", "1e999", "1e300", ""}) {
+    for (const char* key : {"weight_decay", "learning_rate_multiplier"})
+      refused(fmt::format("optim.groups=[{{match: '*.bias', {}: {}}}]", key, value));
+    refused(fmt::format("data.buckets=[4, {}]", value));
+    refused(fmt::format("data.context_curriculum=[{{until_step: {}, length: 4}}]", value));
+    refused(fmt::format("data.context_curriculum=[{{until_step: 4, length: {}}}]", value));
+    if (*value != '\0') refused(fmt::format("engine.memory_budget={}", value));
   }
 }
 
