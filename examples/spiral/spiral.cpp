@@ -1,5 +1,5 @@
 // A model of one's own in about a hundred lines: two spirals, wound into one another, are told apart
-// by a small residual network. docs/tutorial.md walks through it.
+// by a small residual network. docs/guide/own-model.md walks through it.
 //
 // usage: spiral [STEPS]      prints the loss as it falls, and the share of new points it gets right
 #include <array>

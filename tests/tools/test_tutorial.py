@@ -1,4 +1,4 @@
-"""The code of docs/tutorial.md is that of the example, which installed_example.py builds and runs."""
+"""The code of docs/guide/own-model.md is that of the example, which installed_example.py builds and runs."""
 
 import pathlib
 import re
@@ -11,12 +11,12 @@ class Tutorial(unittest.TestCase):
     def test_every_block_is_in_the_example(self):
         source = (ROOT / "examples/spiral/spiral.cpp").read_text()
         regions = dict(re.findall(r"// \[(\w+)\]\n(.*?)// \[end\]", source, re.S))
-        text = (ROOT / "docs/tutorial.md").read_text()
+        text = (ROOT / "docs/guide/own-model.md").read_text()
         blocks = re.findall(r"```cpp\n(.*?)```", text, re.S)
         self.assertTrue(regions)
         for block in blocks:
             self.assertIn(block, regions.values())
-        self.assertEqual(len(blocks), len(regions), "regions that the tutorial leaves out")
+        self.assertEqual(len(blocks), len(regions), "regions that the page leaves out")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,76 @@
+"""tests/tools/guide.py must find a command, option, key, link or printed line that is not there, and run the rest."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+import guide
+
+FULLBORE = """#!/bin/sh
+case "$*" in
+  --help) printf 'Subcommands:\\n  train   Trains\\n  data    Texts\\n\\n\\nExample:\\n  fullbore stats\\n' ;;
+  "data --help") printf 'Subcommands:\\n  stats   Counts\\n' ;;
+  "train --help") printf 'Options:\\n  --resume   Go on\\n' ;;
+  "data stats --help") printf 'Options:\\n  --json   Print JSON\\n' ;;
+  config) printf 'data.path\\n    a text\\ntrain.steps\\n    a number\\n' ;;
+  train*) echo "completed at step 20/20 after 12 ms" ;;
+  *) exit 2 ;;
+esac
+"""
+
+
+class Guide(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        binary = self.folder / "fullbore"
+        binary.write_text(FULLBORE)
+        binary.chmod(0o755)
+        self.command = guide.Command(binary)
+        self.page = self.folder / "page.md"
+
+    def examine(self, text):
+        self.page.write_text(text)
+        return guide.examine(self.page, self.command)
+
+    def run_page(self, text):
+        self.page.write_text(text)
+        work = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+        return guide.run_page(self.page, os.environ | {"PATH": f"{self.folder}:{os.environ['PATH']}"}, work)
+
+    def test_what_is_there_passes(self):
+        self.assertEqual(self.examine(
+            "`train.steps=5` and `log.txt` in [this](page.md), [that](https://example.org)\n"
+            "```sh\nfullbore train configs/default.yaml \\\n  train.steps=5 --resume && fullbore data stats x --json | cat\n```\n"
+            "```console\nbuild/release/bin/fullbore train configs/default.yaml   # --no-option\n```\n"), [])
+
+    def test_what_is_not_there_is_named(self):
+        for text, complaint in [
+                ("```sh\nfullbore fly x\n```\n", "no command `fly`"),
+                ("```console\nfullbore stats x\n```\n", "no command `stats`"),
+                ("```console\nfullbore train c \\\n  --fast\n```\n", "no option --fast"),
+                ("```console\nfullbore train c --res\n```\n", "no option --res"),
+                ("```console\nfullbore data stats x --resume\n```\n", "`fullbore data stats` has no option --resume"),
+                ("```sh\ntrue && fullbore train c train.step=5\n```\n", "no key train.step"),
+                ("```sh\nfullbore train configs/none.yaml\n```\n", "no configs/none.yaml"),
+                ("set `train.step=5`\n", "no key train.step"),
+                ("set `data.paths`\n", "no key data.paths"),
+                ("[there](nowhere.md)\n", "nowhere.md leads nowhere")]:
+            with self.subTest(text):
+                found = self.examine(text)
+                self.assertEqual(len(found), 1, found)
+                self.assertIn(complaint, found[0])
+
+    def test_commands_run_and_must_keep_what_is_promised(self):
+        good = "```sh\nfullbore train x > log; cat log\n```\n\n```text\ncompleted at   step 20/20 ... ms\n```\n"
+        self.assertEqual(self.run_page(good + "```sh\ntest -e log\n```\n```console\nfalse\n```\n"), [])
+        self.assertIn("promised", self.run_page(good.replace("20/20", "20/21"))[0])
+        self.assertIn("promised", self.run_page(good.replace("...", "... s ..."))[0])
+        self.assertIn("ended with 2", self.run_page("```sh\nfullbore fly | cat\ntrue\n```\n")[0])
+        self.assertIn("ended with 1", self.run_page("```sh\nfalse\ntrue\n```\n")[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
