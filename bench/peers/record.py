@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 
@@ -57,6 +58,24 @@ def git(*words):
     return done.stdout.strip() if done.returncode == 0 else "unknown"
 
 
+def microarchitecture(cpuinfo):
+    """The kind of an AMD processor whose cores are called Zen, by /proc/cpuinfo; of others their vendor, family and model."""
+    fields = dict(re.findall(r"^(\S[^:]*?)\s*: (.*)$", cpuinfo.split("\n\n")[0], re.M))
+    try:
+        vendor, family, model = fields["vendor_id"], int(fields["cpu family"]), int(fields["model"])
+    except (KeyError, ValueError):
+        return None
+    if vendor == "AuthenticAMD" and family in (25, 26):
+        return "Zen 5" if family == 26 else "Zen 4" if "avx512f" in fields["flags"].split() else "Zen 3"
+    return f"{vendor} family {family} model {model}"
+
+
+def machine(reported):
+    kind = microarchitecture(pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    return {**reported, **({"microarchitecture": kind} if kind else {}), "system": platform.platform(),
+            "processors": os.cpu_count(), "load_average_at_end": os.getloadavg()}
+
+
 def result(measured, unavailable, options, what="gpt-step"):
     """`measured`: the sides with their blocks, Fullbore's first; `unavailable`: (name, reason) pairs."""
     ours = [side for side in measured if side.ready["side"] == "fullbore"]
@@ -66,8 +85,7 @@ def result(measured, unavailable, options, what="gpt-step"):
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": git("rev-parse", "HEAD"),
             "uncommitted_changes": bool(git("status", "--porcelain", "--untracked-files=no")),
-            "machine": {**first.get("machine", {}), "system": platform.platform(), "processors": os.cpu_count(),
-                        "load_average_at_end": os.getloadavg()},
+            "machine": machine(first.get("machine", {})),
             "job": first.get("job", {}), "parameters": first["parameters"], "passive_peers": options.passive,
             "processor": options.processor,
             "rounds": options.rounds, "seconds_per_block": options.block_seconds,

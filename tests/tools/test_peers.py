@@ -97,6 +97,16 @@ class RecordTest(unittest.TestCase):
         for part in ("batch 2 spectra of 19 peak slots, 8 supervision x 4 latent steps", "| spectra/s |"):
             self.assertIn(part, text)
 
+    def test_the_kind_of_processor_is_named(self):
+        def kind(vendor, family, flags="fpu"):
+            return record.microarchitecture(f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 17\n"
+                                            f"model name\t: x\nflags\t\t: {flags}\npower management:\n\nprocessor\t: 1\n")
+        self.assertEqual(kind("AuthenticAMD", 26), "Zen 5")
+        self.assertEqual(kind("AuthenticAMD", 25, "fpu avx512f sse"), "Zen 4")
+        self.assertEqual(kind("AuthenticAMD", 25), "Zen 3")
+        self.assertEqual(kind("GenuineIntel", 6), "GenuineIntel family 6 model 17")
+        self.assertIsNone(record.microarchitecture("Processor : ARMv8\n"))
+
     def test_paths_of_this_machine_stay_out(self):
         self.peer.command = ["/home/me/venv/bin/python", f"{ROOT}/bench/peers/gpt_torch.py", "share=/tmp/x/start.safetensors"]
         self.assertEqual(record.shown_command(self.peer),
