@@ -6,7 +6,7 @@ usage: guide.py FULLBORE [PAGE...]
 Of a page of docs/guide the ```sh blocks are run in their order, in an empty folder that has configs/, with FULLBORE on
 the PATH. Each must end with 0. A ```text block behind one holds lines that it must print, in any order; `...` stands for
 any text. ```console blocks are not run: they take minutes, a network or files of one's own. Their commands are held
-against --help and `config` like all others, and so are keys and links within sentences.
+against --help and `config` like all others, and so are keys, files and links within sentences.
 """
 
 import os
@@ -113,6 +113,9 @@ def examine(path, command):
         key = re.match(rf"((?:{SECTIONS})\.(?!{FILES})[a-z]\w*)(?:=|$)", code)
         if key and key[1] not in command.keys:
             found.append(f"there is no key {key[1]}")
+        if re.match(r"[\w-]+(?:/[\w.-]+)+\.(?:h|cpp|md|txt|json|yaml|py|svg)$", code) and not re.match("runs/|checkpoints/", code) \
+                and not any((base / code).exists() for base in (ROOT, ROOT / "fullbore")):
+            found.append(f"there is no file {code}")
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
         if not re.match(r"\w+:", target) and not (path.parent / target).exists():
             found.append(f"the link {target} leads nowhere")

@@ -57,6 +57,8 @@ class Guide(unittest.TestCase):
                 ("```sh\nfullbore train configs/none.yaml\n```\n", "no configs/none.yaml"),
                 ("set `train.step=5`\n", "no key train.step"),
                 ("set `data.paths`\n", "no key data.paths"),
+                ("see `bench/results/2020-01-01-none.txt`\n", "no file bench/results/2020-01-01-none.txt"),
+                ("see `ir/grap.h` and `ir/graph.h`\n", "no file ir/grap.h"),
                 ("[there](nowhere.md)\n", "nowhere.md leads nowhere")]:
             with self.subTest(text):
                 found = self.examine(text)
