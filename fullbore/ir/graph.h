@@ -21,7 +21,7 @@ struct Value {
   auto operator<=>(const Value&) const = default;
 };
 
-/// What a graph's input is to the step. All but `batch`, `copy` and `local` are State and persist.
+/// What a graph's input is to the step. All but `batch` and `local` persist from step to step; of these all but `copy` are saved.
 enum class Role : uint8_t {
   batch,      ///< handed over anew for each step
   parameter,  ///< trained
@@ -45,7 +45,7 @@ struct Node {
   std::vector<Value> inputs;
   std::vector<Value> outputs;
   Attributes attributes;
-  std::shared_ptr<const Graph> body;  ///< of a loop; null for every other op
+  std::shared_ptr<const Graph> body;  ///< of a `loop` or `fused` node; null for every other op
   std::string location;               ///< line of model code, "models/gpt.cpp:88"
   std::string scope;                  ///< module path, "layers.0.attention"
 };

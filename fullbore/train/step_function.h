@@ -44,9 +44,10 @@ struct Loss {
 };
 
 /// A model as the trainer knows it: writes into the trace how the loss follows from a batch.
-/// `batch` holds one tensor per field of the batch source, in its order. Called once per program, for
-/// every shape of batch: trace.training() tells which program. What State is asked for must not depend
-/// on the shape.
+/// `batch` holds one tensor per field of the batch source, in its order. Called for every program and every shape of
+/// batch, and more than once where a step takes microbatches or halves of a batch, or where a setting is decided by the
+/// traced loss: it must write the same nodes each time. trace.training() tells which program. What State is asked for
+/// must not depend on the shape.
 using LossFunction = std::function<Loss(Trace& trace, std::span<const Tensor> batch)>;
 
 /// A traced graph, and how the State that it declares begins.
@@ -67,7 +68,7 @@ struct BatchParts {
 /// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names, the loss's own
 /// among them. With `noise_scale` every field that is no scalar must have the batch for its first axis, and an
 /// even one, for the loss is traced on each half; both must have as many predictions.
-/// `parts`: see accumulation.h.
+/// `parts`: see batch_parts.h.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
                                const OptimizerOptions& optimizer, const BatchParts& parts = {});
 
