@@ -53,6 +53,20 @@ class MakeDocs(unittest.TestCase):
         self.assertEqual(self.run_tool("--check", "--binary", str(self.binary))[0], 1)
         self.assertEqual(self.run_tool("--check")[0], 0)  # without a binary the passes are not judged
 
+    def test_parts_may_stand_in_pages_of_their_own(self):
+        other = self.page.with_name("other.md")
+        floors, passes = self.page.read_text().split("between\n")
+        self.page.write_text(floors)
+        other.write_text(passes)
+        both = ("--page", str(other), "--binary", str(self.binary))
+        self.assertEqual(self.run_tool("--check", *both)[0], 1)
+        self.assertEqual(self.run_tool(*both)[0], 0)
+        self.assertIn("0 | base ", self.page.read_text())
+        self.assertIn("| 1 | `fold` |", other.read_text())
+        self.assertEqual(self.run_tool("--check", *both)[0], 0)
+        other.write_text(self.page.read_text() + other.read_text())
+        self.assertIn("it is in 2", self.run_tool(*both)[1])
+
     def test_a_broken_command_or_page_is_an_error(self):
         self.answer("[]", status=3)
         self.assertIn("failed", self.run_tool("--binary", str(self.binary))[1])
