@@ -6,13 +6,19 @@ usage: guide.py FULLBORE [PAGE...]
 Of a page of docs/guide the ```sh blocks are run in their order, in an empty folder that has configs/, with FULLBORE on
 the PATH. Each must end with 0. A ```text block behind one holds lines that it must print, in any order; `...` stands for
 any text. ```console blocks are not run: they take minutes, a network or files of one's own. Their commands are held
-against --help and `config` like all others, and so are keys, files and links within sentences.
+against --help and `config` like all others, and so are keys, files and links within sentences. Comparisons with peers,
+those of bench/peers/README.md too, are parsed by their scripts, and their jobs planned.
 """
 
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import os
 import pathlib
 import re
 import shlex
+import string
 import subprocess
 import sys
 import tempfile
@@ -122,6 +128,43 @@ def examine(path, command):
     return found
 
 
+def comparisons(page):
+    """(line, script, words) of each command of a page that calls a comparison with peers."""
+    for line in page.replace("\\\n", " ").splitlines():
+        match = re.match(r"\s*bench/peers/(compare_(?:gpt|peptide|hybrid))(\s.*)?$", line)
+        if match:
+            yield line.strip(), match[1], shlex.split(match[2] or "", comments=True)
+
+
+def examine_comparisons(page, binary, environment, text):
+    """What of a page's comparisons could not begin: their options are read by the scripts themselves, and their jobs planned,
+    with `text` for every text that is named."""
+    peers = str(ROOT / "bench" / "peers")
+    if peers not in sys.path:
+        sys.path.insert(0, peers)
+    import comparison
+    found = []
+    for line, script, words in comparisons(page):
+        loader = importlib.machinery.SourceFileLoader(script, f"{peers}/{script}")
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(script, loader))
+        loader.exec_module(module)
+        arguments, errors = sys.argv, io.StringIO()
+        sys.argv = [script, *words, "--binary", binary]
+        try:
+            with contextlib.redirect_stderr(errors):
+                job = comparison.arguments(module.JOB, module.__doc__).job
+        except SystemExit:
+            found.append(f"{errors.getvalue().strip().splitlines()[-1]}: {line}")
+            continue
+        finally:
+            sys.argv = arguments
+        job = [f"data.path={text}" if word.startswith("data.path=") else word for word in job]
+        done = subprocess.run([binary, "plan", *job], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            found.append(f"{done.stderr.strip()}: {line}")
+    return found
+
+
 def run_page(path, environment, folder):
     """Runs the sh blocks of a page in `folder`; what went wrong."""
     (folder / "configs").symlink_to(ROOT / "configs")
@@ -153,8 +196,11 @@ def main(arguments):
         command = Command(binary, environment)
         if not command.keys:
             sys.exit(f"{binary} config lists no keys")
-        for page in pages or documents():
+        text = home / "text.txt"
+        text.write_text(string.printable * 1000, encoding="utf-8")
+        for page in pages or [*documents(), ROOT / "bench" / "peers" / "README.md"]:
             found = examine(page, command)
+            found += examine_comparisons(page.read_text(encoding="utf-8"), str(binary), environment, text)
             if page.parent == ROOT / "docs" / "guide":
                 (home / page.stem).mkdir()
                 found += run_page(page, environment, home / page.stem)

@@ -65,6 +65,15 @@ class Guide(unittest.TestCase):
                 self.assertEqual(len(found), 1, found)
                 self.assertIn(complaint, found[0])
 
+    def test_comparisons_with_peers_can_begin(self):
+        text = ("    bench/peers/compare_hybrid --rounds 2   # --none\n    bench/peers/compare_hybrid --rounded 2\n"
+                "    bench/peers/compare_gpt configs/a.yaml --peers none,such\n    bench/peers/compare_gpt configs/refused.yaml \\\n  --rounds 2\n")
+        (self.folder / "fullbore").write_text("#!/bin/sh\ncase \"$*\" in *refused*) echo 'no such text' >&2; exit 2;; esac\n")
+        found = guide.examine_comparisons(text, str(self.folder / "fullbore"), None, "t")
+        self.assertEqual(len(found), 3, found)
+        for complaint, part in zip(found, ("--rounded", "none", "no such text")):
+            self.assertIn(part, complaint)
+
     def test_commands_run_and_must_keep_what_is_promised(self):
         good = "```sh\nfullbore train x > log; cat log\n```\n\n```text\ncompleted at   step 20/20 ... ms\n```\n"
         self.assertEqual(self.run_page(good + "```sh\ntest -e log\n```\n```console\nfalse\n```\n"), [])
