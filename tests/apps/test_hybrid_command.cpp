@@ -95,6 +95,14 @@ TEST_F(HybridCommand, IsExaminedOnHeldOutText) {
     EXPECT_TRUE(found[name]["value"].is_number()) << name;
   }
   EXPECT_GT(found["contribution/rwkv"]["value"], 0);
+  // One branch left out by its name is the one that the table tells of.
+  for (const std::string branch : {"rwkv", "mamba"}) {
+    const CommandResult without =
+        command({"eval", "run", "--ablate", branch, "--batches", "20", "--json"});
+    const nlohmann::json ablated = nlohmann::json::parse(without.out)["without_" + branch];
+    EXPECT_DOUBLE_EQ(ablated["loss_difference"], found["contribution/" + branch]["value"])
+        << branch;
+  }
   const CommandResult table = command({"eval", "run", "--diagnostics", "--batches", "20"});
   EXPECT_THAT(table.out, HasSubstr("information_flow"));
 }

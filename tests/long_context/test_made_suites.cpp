@@ -255,6 +255,9 @@ TEST(UsableChart, ShowsEveryModelItsFallAndTheThreshold) {
   EXPECT_THAT(svg, HasSubstr("flat: at least 8192 tokens"));
   EXPECT_THAT(svg, HasSubstr("none: 0: below it at the shortest"));
   EXPECT_THAT(svg, HasSubstr("threshold 80 %"));
+  // A fifth of the 280 below the top at 72; the fall lies at 1.25 of the two doublings that 560 have.
+  EXPECT_THAT(svg, HasSubstr("y1=\"128.0\" x2=\"624.0\" y2=\"128.0\" stroke=\"#222\""));
+  EXPECT_THAT(svg, HasSubstr("y1=\"128.0\" x2=\"297.3\" y2=\"352.0\""));
   EXPECT_EQ(occurrences(svg, "<polyline"), 3U);
   EXPECT_EQ(occurrences(svg, "<circle"), 6U);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));

@@ -109,6 +109,9 @@ TEST(UsableLengths, AreInterpolatedBothWays) {
   EXPECT_EQ(all.length, 64000);
   EXPECT_TRUE(all.at_least);
   EXPECT_EQ(usable_length(measured, 0.85).length, 8000) << "at the threshold is not below it";
+  EXPECT_TRUE(
+      usable_length(std::vector<LengthAccuracy>{{1000, 0.9}, {2000, 0.8}, {4000, 0.85}}, 0.8)
+          .at_least);
 }
 
 TEST(UsableLengths, EndAtTheFirstFall) {
