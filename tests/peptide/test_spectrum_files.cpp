@@ -432,11 +432,12 @@ std::vector<Oddity> mzml_oddities() {
        document(spectrum(kMs2 + kIon + text_array(mz + term("MS:1000521"), narrow_text) + two)),
        one},
       {"zlib", "a.mzML",
-       document(spectrum(kMs2 + kIon +
-                         text_array(mz + wide + term("MS:1000574"),
-                                    testing::base64(testing::deflated(
-                                        {reinterpret_cast<const char*>(heights.data()), 16}, false))) +
-                         two)),
+       document(
+           spectrum(kMs2 + kIon +
+                    text_array(mz + wide + term("MS:1000574"),
+                               testing::base64(testing::deflated(
+                                   {reinterpret_cast<const char*>(heights.data()), 16}, false))) +
+                    two)),
        one},
       {"damaged zlib",
        "a.mzML",
