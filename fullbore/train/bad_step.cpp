@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -112,10 +114,11 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
 }
 
 std::string keep_bad_step(const std::string& folder, int64_t number, const CompiledStep& step,
-                          State& state, std::span<const void* const> batch, Team& team,
+                          const StepResults& results, State& state,
+                          std::span<const void* const> batch, Team& team,
                           const CompileOptions& options) {
   BadStep bad{number, step.graph(), options, {}, ""};
-  for (const auto& [name, value] : step.results()) bad.results[name] = value;
+  for (const auto& [name, value] : results) bad.results[name] = value;
   // The step's counter alone went on; random draws depend on it.
   int64_t& counter = state.mutable_span<int64_t>("step")[0];
   --counter;
@@ -124,6 +127,21 @@ std::string keep_bad_step(const std::string& folder, int64_t number, const Compi
   const std::string path = save_bad_step(folder, bad, state, batch);
   return fmt::format("{}{}See `fullbore replay-step {}`.", bad.finding,
                      bad.finding.empty() ? "" : ". ", path);
+}
+
+std::string non_finite_parameter(const State& state, Team& team) {
+  for (size_t entry = 0; entry < state.entries().size(); ++entry) {
+    const auto& [name, role, type] = state.entries()[entry];
+    if (role != Role::parameter || type.dtype != DType::f32) continue;
+    const auto* const values = static_cast<const float*>(state.data(static_cast<int>(entry)));
+    std::atomic<bool> finite = true;
+    team.parallel_for(type.elements(), [&](int64_t begin, int64_t end) {
+      if (!std::all_of(values + begin, values + end, [](float x) { return std::isfinite(x); }))
+        finite = false;
+    });
+    if (!finite) return fmt::format("parameter '{}' {}", name, type.text());
+  }
+  return "";
 }
 
 LoadedStep load_bad_step(const std::string& path) {

@@ -32,11 +32,16 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
 
 /// The same for a step just made, looked into first. Returns what there is to say about it.
 ///
-/// number  the step's, from 1
-/// state   as it is after the step; unchanged in the end
+/// number   the step's, from 1
+/// results  what it returned
+/// state    as it is after the step, which has left it alone but for its counter; unchanged in the end
 std::string keep_bad_step(const std::string& folder, int64_t number, const CompiledStep& step,
-                          State& state, std::span<const void* const> batch, Team& team,
+                          const StepResults& results, State& state,
+                          std::span<const void* const> batch, Team& team,
                           const CompileOptions& options);
+
+/// The first parameter that is not finite, as "parameter 'head.weight' f32[8,8]"; "" if all are. It reads them all.
+std::string non_finite_parameter(const State& state, Team& team);
 
 /// A saved step, read back.
 struct LoadedStep {

@@ -255,14 +255,56 @@ class Trainer {
     if (!step.can_skip()) stop(words);
     ++position_.skipped_steps;
     ++position_.skipped_in_row;
+    if (const std::string bad = non_finite_parameter(state_, team_); !bad.empty())
+      stop_at_update(bad);
     if (bad_steps_++ < kMostBadSteps)
-      words += ' ' + keep_bad_step(run_.bad_steps(), position_.step, step, state_, batch, team_,
-                                   options_.compile);
+      words += ' ' + keep_bad_step(run_.bad_steps(), position_.step, step, step.results(), state_,
+                                   batch, team_, options_.compile);
     if (position_.skipped_in_row >= options_.max_skipped_steps)
       stop(fmt::format(
           "{} It is the last of {} in a row that were skipped (train.max_skipped_steps).", words,
           position_.skipped_in_row));
     reporter_.step_skipped(words + " It was skipped.");
+  }
+
+  /// Steps have been finite, and yet a parameter is not: the update of one of them overflowed. From the last
+  /// checkpoint, whose parameters are finite, the steps are made again until it is met, and up to it once more.
+  [[noreturn]] void stop_at_update(const std::string& bad) {
+    reporter_.log().info("{} is not finite; looking for the update that made it so", bad);
+    saver_->finish();
+    const int64_t most = position_.step;
+    StepResults results;
+    int64_t step = make_again(most, results);
+    const bool found = step <= most && !non_finite_parameter(state_, team_).empty();
+    std::string words = fmt::format("{} is not finite after step {}.", bad, most);
+    if (found && step > 0) {
+      StepResults before;
+      make_again(step - 1, before);
+      const CompiledStep& compiled = programs_->step(job_.training->shape_at(loader_->position()));
+      const std::span<const void* const> batch = loader_->next();
+      ++state_.mutable_span<int64_t>("step")[0];  // as if it had been made
+      words = fmt::format("step {} is finite, but its update is not: {}", step,
+                          keep_bad_step(run_.bad_steps(), step, compiled, results, state_, batch,
+                                        team_, options_.compile));
+    }
+    stop(words);
+  }
+
+  /// From the last checkpoint on, at most up to step `last`, until a parameter is not finite. Returns the step, whose
+  /// results are the last.
+  int64_t make_again(int64_t last, StepResults& results) {
+    const std::optional<RunPosition> from =
+        restore_last(job_, run_, store_, state_, reporter_.log());
+    if (!from) return 0;
+    int64_t made = from->step;
+    loader_->seek(static_cast<uint64_t>(made));
+    while (made < last && non_finite_parameter(state_, team_).empty()) {
+      CompiledStep& step = programs_->step(job_.training->shape_at(loader_->position()));
+      step.run(loader_->next());
+      results = step.results();
+      ++made;
+    }
+    return made;
   }
 
   [[noreturn]] void stop(const std::string& words) {
@@ -293,6 +335,10 @@ class Trainer {
   }
 
   void save(bool best) {
+    // What a run goes on from, and what "the last good state" is, must be finite.
+    if (position_.step > 0)
+      if (const std::string bad = non_finite_parameter(state_, team_); !bad.empty())
+        stop_at_update(bad);
     RunRecord record = to_record(position_);
     record.seed = options_.seed;
     record.identity = job_.identity;

@@ -74,7 +74,8 @@ struct TrainingJob {
 /// A step that is not finite is skipped: the State stays as it was, the run goes on with the next
 /// batch, and the first such steps are kept in bad_steps/. Throws NumericalError after
 /// `max_skipped_steps` of them in a row, or at once where the step's graph has no result `skipped`
-/// and so has updated the State; DataError when the checkpoint belongs to another run or a file
+/// and so has updated the State, or where the update of a finite step was not: the steps since the last
+/// checkpoint are made again to name the one, and nothing that is not finite is saved; DataError when the checkpoint belongs to another run or a file
 /// cannot be written. Whatever happens, summary.json says how it ended.
 ExitCode train(const TrainingJob& job, const RunDirectory& run, Console& console, bool resume,
                std::chrono::steady_clock::time_point start);

@@ -242,6 +242,39 @@ TEST_F(TrainerTest, StopsWhenTooManyInARowAreNotFinite) {
   ASSERT_EQ(train_in("run", true), ExitCode::kOk) << "with better data it goes on";
 }
 
+// A parameter grows by a factor of 1e9 from step to step: from 1 it leaves f32 in the fifth update. The loss of the next
+// step shows it, or nothing does before it would be saved.
+TEST_F(TrainerTest, AnUpdateThatOverflowsIsNamedInItsStep) {
+  job_.options.optimizer.weight_decay = 1e9;
+  job_.options.optimizer.schedule.learning_rate = 1;
+  job_.options.optimizer.schedule.minimum_learning_rate = 1;
+  job_.options.evaluation_interval = 0;
+  for (const bool loss_shows_it : {false, true}) {
+    job_.loss = [&](Trace& trace, std::span<const Tensor> batch) -> Loss {
+      const Tensor idle = trace.parameter("idle", {2, 2}, Initializer::ones());
+      const Tensor loss =
+          squared_error(trace, batch).mean + reduce_sum(minimum(abs(idle), 1.0), {0, 1});
+      return loss_shows_it ? loss + reduce_sum(stop_gradient(idle) * 0.0, {0, 1}) : loss;
+    };
+    const std::string run = loss_shows_it ? "shown" : "hidden";
+    try {
+      train_in(run);
+      FAIL() << "it went on";
+    } catch (const NumericalError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("step 5 is finite, but its update is not: "));
+      EXPECT_THAT(error.what(), HasSubstr(" in optimizer (optim/update_rules.cpp:"));
+      EXPECT_THAT(error.what(), HasSubstr("made an infinity first"));
+      EXPECT_THAT(error.what(), HasSubstr("The last good state is"));
+    }
+    // Nothing that is not finite was saved, and the step is kept as it began.
+    EXPECT_EQ(open_checkpoint(folder_ / (run + "/checkpoints/last")).record.step, 0);
+    const LoadedStep bad = load_bad_step(folder_ / (run + "/bad_steps/step-00000005"));
+    EXPECT_TRUE(std::isfinite(bad.step.results.at("loss")));
+    const int idle = bad.step.graph.find_input("idle");
+    EXPECT_NEAR(bad.inputs[static_cast<size_t>(idle)].at(0), 1e36, 1e33);
+  }
+}
+
 TEST_F(TrainerTest, ADamagedBadStepIsNamed) {
   job_.training = std::make_shared<Spoiled>(24, 24, INFINITY);
   ASSERT_EQ(train_in("run"), ExitCode::kOk);
