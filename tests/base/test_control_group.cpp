@@ -157,6 +157,7 @@ TEST_F(ControlGroup, AFolderThatIsNotThereLeavesThoseAboveIt) {
   put("/sys/fs/cgroup/memory.max", "200000000\n");
   EXPECT_EQ(memory(), 200000000);
   groups("0::/../sibling\n");
+  put("/sys/fs/sibling/memory.max", "1000\n");  // no group: above the mount point
   EXPECT_EQ(memory(), 200000000);
 }
 

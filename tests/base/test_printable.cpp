@@ -17,6 +17,11 @@ TEST(Printable, ControlCharactersBecomeText) {
   EXPECT_EQ(printable(std::string_view("a\0b\r\x7f", 5)), "a\\x00b\\x0d\\x7f");
   EXPECT_EQ(printable("\u0080\u009b31m"), "\\x80\\x9b31m") << "C1: CSI in one character";
   EXPECT_EQ(printable("\u202egpj.exe\u2066"), "\\u202egpj.exe\\u2066") << "from right to left";
+  // Each of its kind, the first and last of each range, and their neighbours, which are text.
+  for (const char* each : {"\u200e", "\u200f", "\u061c", "\u2028", "\u202e", "\u2066", "\u2069"})
+    EXPECT_EQ(printable(each).substr(0, 2), "\\u") << each;
+  for (const char* each : {"\u200d", "\u2010", "\u061b", "\u2027", "\u202f", "\u206a", "\u00a0"})
+    EXPECT_EQ(printable(each), each);
 }
 
 TEST(Printable, WhatIsNoUtf8IsNamed) {
