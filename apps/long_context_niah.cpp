@@ -15,7 +15,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
 #include "models/long_context/heat_map.h"
-#include "models/long_context/json_records.h"
+#include "models/long_context/measurements.h"
 #include "models/long_context/needle_grid.h"
 
 namespace fullbore {
@@ -226,26 +226,11 @@ ExitCode export_prompts(const NiahArguments& arguments, const NeedleGridOptions&
   return ExitCode::kOk;
 }
 
-/// Of JSON lines {"id": ..., "answer": ...}.
-std::map<std::string, std::string> read_answers(const std::string& path) {
-  JsonRecords records = JsonRecords::open(path).take_or_throw();
-  std::map<std::string, std::string> answers;
-  for (std::string_view json; records.next(json).take_or_throw();) {
-    JsonRecord record(json);
-    std::string id, answer;
-    record.read("id", id);
-    record.read("answer", answer);
-    if (record.ok() && !answers.emplace(id, answer).second)
-      record.fail(fmt::format("a second answer to '{}'", id.substr(0, 80)));
-    if (!record.ok()) throw DataError(records.failure(record.error()).message);
-  }
-  return answers;
-}
-
 /// Refuses answers to other prompts; tells how many have none.
 NeedleGrid scored_grid(const NiahArguments& arguments, const NeedleGridOptions& options,
                        const Tokenizer& tokenizer, std::vector<std::string>& notes) {
-  ScoredAnswers scored = score_needle_answers(tokenizer, options, read_answers(arguments.score));
+  ScoredAnswers scored = score_needle_answers(tokenizer, options,
+                                              read_needle_answers(arguments.score).take_or_throw());
   if (!scored.unknown.empty())
     throw DataError(fmt::format(
         "{}: {} answers are to no prompt of these options, such as '{}': score by the options and "

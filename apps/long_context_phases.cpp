@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <optional>
+#include <nlohmann/json.hpp>
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
-#include "fullbore/base/json.h"
-#include "fullbore/data/text_file.h"
+#include "models/long_context/measurements.h"
 
 namespace fullbore {
 namespace {
@@ -27,50 +26,19 @@ struct Phase {
   std::string figure;
 };
 
-std::optional<Gate> gate_of(const nlohmann::json& json, const char* field) {
-  const std::string name = json.value(field, "");
-  for (const Gate gate : {Gate::not_measured, Gate::failed, Gate::passed})
-    if (gate_name(gate) == name) return gate;
-  return {};
-}
-
 /// What is known of the three phases of one model.
 class Phases {
  public:
   void add(const std::string& path) {
-    const std::string text = read_text(path).take_or_throw();
-    const Result<nlohmann::json> parsed = parse_json(text);
-    const auto refuse = [&](const std::string& reason) {
-      throw DataError(
-          fmt::format("{}: {}; what a command of `fullbore longcontext` wrote by --json "
-                      "was expected",
-                      path, reason));
-    };
-    if (!parsed.ok()) refuse(parsed.error());
-    const nlohmann::json& json = parsed.value();
-    if (!json.is_object()) refuse("not a JSON object");
-    for (const char* field : {"kind", "model"})
-      if (!json.contains(field) || !json[field].is_string())
-        refuse(fmt::format("there is no text '{}'", field));
-    const std::string model = json["model"];
-    if (!model_.empty() && model != model_)
+    const long_context::PhaseMeasurement measured =
+        long_context::read_phase_measurement(path).take_or_throw();
+    if (!model_.empty() && measured.model != model_)
       throw UsageError(
-          fmt::format("phases: {} is of {}, the files before of {}", path, model, model_));
-    model_ = model;
-    const std::string kind = json["kind"];
-    try {
-      if (kind == "niah" && json.contains("gate_16k")) return add_gate(0, json, "gate_16k", refuse);
-      if (kind == "longbench") return add_gate(1, json, "gate_100k", refuse);
-      if (kind == "infinitebench") {
-        phases_[2].gate = Gate::passed;
-        phases_[2].figure = percent_text(json.at("score").get<double>());
-        return;
-      }
-    } catch (const nlohmann::json::exception& error) {
-      refuse(error.what());
-    }
-    refuse(fmt::format("of kind '{}', which no phase has (needles: --task single, no --control)",
-                       kind));
+          fmt::format("phases: {} is of {}, the files before of {}", path, measured.model, model_));
+    model_ = measured.model;
+    Phase& phase = phases_[measured.phase];
+    phase.gate = measured.gate;
+    if (measured.score) phase.figure = percent_text(*measured.score);
   }
 
   void print() const {
@@ -104,13 +72,6 @@ class Phases {
   }
 
  private:
-  template <class Refuse>
-  void add_gate(size_t phase, const nlohmann::json& json, const char* field, const Refuse& refuse) {
-    const std::optional<Gate> gate = gate_of(json, field);
-    if (!gate) refuse(fmt::format("'{}' is no state of a gate", field));
-    phases_[phase].gate = *gate;
-  }
-
   std::string model_;
   std::vector<Phase> phases_ = {
       {"needles, 1K to 16K", "above 80 % at 16K",

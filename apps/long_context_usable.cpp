@@ -4,13 +4,12 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
-#include "fullbore/base/json.h"
-#include "fullbore/base/text.h"
-#include "fullbore/data/text_file.h"
+#include "models/long_context/measurements.h"
 #include "models/long_context/usable_chart.h"
 
 namespace fullbore {
@@ -37,36 +36,6 @@ LengthAccuracy parse_measurement(const std::string& text) {
   return {length.front(), parse_numbers("usable-length", text.substr(colon + 1), 0, 1).front()};
 }
 
-AccuracyCurve read_measurements(const std::string& path) {
-  const std::string text = read_text(path).take_or_throw();
-  const Result<nlohmann::json> parsed = parse_json(text);
-  std::vector<LengthAccuracy> measured;
-  const auto refuse = [&](const std::string& reason) {
-    throw DataError(
-        fmt::format("{}: {}; a file of `longcontext niah --json` was expected", path, reason));
-  };
-  if (!parsed.ok()) refuse(parsed.error());
-  const nlohmann::json& json = parsed.value();
-  if (!json.is_object()) refuse("not a JSON object");
-  if (!json.contains("lengths")) {
-    std::vector<std::string> keys;
-    for (const auto& [key, value] : json.items()) keys.push_back(key);
-    refuse("there is no field 'lengths'." + did_you_mean("lengths", keys));
-  }
-  if (!json["lengths"].is_array() || json["lengths"].empty()) refuse("'lengths' is no list");
-  for (const nlohmann::json& each : json["lengths"]) {
-    if (!each.is_object() || !each.contains("length") || !each["length"].is_number_integer() ||
-        each["length"] < 1)
-      refuse("an element of 'lengths' has no whole number 'length'");
-    if (!each.contains("accuracy") || !each["accuracy"].is_number() || each["accuracy"] < 0 ||
-        each["accuracy"] > 1)
-      refuse("an element of 'lengths' has no 'accuracy' from 0 to 1");
-    measured.push_back({each["length"], each["accuracy"]});
-  }
-  const auto model = json.find("model");
-  return {model != json.end() && model->is_string() ? model->get<std::string>() : "", measured};
-}
-
 /// Puts the measurements to those of the model; of one that nobody named there may be one.
 void add(std::vector<AccuracyCurve>& curves, const AccuracyCurve& more) {
   auto curve = std::ranges::find(curves, more.name, &AccuracyCurve::name);
@@ -87,7 +56,8 @@ std::vector<AccuracyCurve> curves_of(const std::vector<std::string>& measurement
   std::vector<AccuracyCurve> unnamed;
   for (const std::string& each : measurements) {
     const bool is_text = each.find(':') != std::string::npos && !std::filesystem::exists(each);
-    const AccuracyCurve one = is_text ? parse_named(each) : read_measurements(each);
+    const AccuracyCurve one =
+        is_text ? parse_named(each) : long_context::read_accuracy_curve(each).take_or_throw();
     add(one.name.empty() ? unnamed : curves, one);
   }
   // Measurements without a name are of the only model.

@@ -83,10 +83,12 @@ TEST_F(LongContext, PhasesOpenOneAfterAnother) {
   const nlohmann::json both = json({"phases", "niah.json", "bench.json"});
   EXPECT_EQ(both["phases"][1]["open"], true);
   EXPECT_EQ(both["phases"][2]["open"], false);
-  folder_.put("other.json", R"({"kind": "longbench", "model": "other"})");
+  folder_.put("other.json", R"({"kind": "longbench", "model": "other", "gate_100k": "failed"})");
   expect_refusal({"phases", "niah.json", "other.json"}, 2, "other.json is of other");
   folder_.put("control.json", R"({"kind": "niah", "model": "m"})");
   expect_refusal({"phases", "control.json"}, 3, "which no phase has");
+  folder_.put("score.json", R"({"kind": "infinitebench", "model": "m", "score": 1.5})");
+  expect_refusal({"phases", "score.json"}, 3, "score.json: there is no 'score' from 0 to 1");
 }
 
 TEST_F(LongContext, SeveralModelsAreDrawnWithTheThreshold) {
