@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <span>
@@ -18,10 +19,12 @@ namespace {
 
 using namespace peptide;
 
+/// A finite one: whole numbers are made of it.
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 
@@ -33,7 +36,7 @@ std::vector<ChargeShare> charge_shares(const std::vector<std::string>& items) {
     const std::optional<double> share =
         colon == std::string::npos ? std::nullopt
                                    : parse_number(std::string_view(item).substr(colon + 1));
-    if (!charge || !share || *charge != static_cast<int>(*charge))
+    if (!charge || !share || *charge != std::trunc(*charge))
       throw UsageError(fmt::format(
           "config: data.charge_distribution: '{}' is no charge and its share, such as 2:0.7",
           item));

@@ -15,6 +15,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+/// Of what is counted: products of two and sums of many are whole numbers that fit.
+constexpr int64_t kMostCount = 1'000'000'000;
 double hundredths(double value) { return std::nearbyint(value * 100) / 100; }
 
 /// Reads fields of one object of a file; the first that is wrong stays.
@@ -35,6 +37,13 @@ class Fields {
   template <class Value>
   void read_if_any(const char* name, Value& value) {
     if (const Json* field = find(name, false); field != nullptr) take(*field, name, value);
+  }
+  /// A whole number that counts nothing.
+  void read_seed_if_any(const char* name, int64_t& value) {
+    const Json* const field = find(name, false);
+    if (field == nullptr) return;
+    field->is_number_integer() ? void(value = field->get<int64_t>())
+                               : refuse(name, "a whole number");
   }
   const std::optional<Failure>& failure() const { return failure_; }
 
@@ -57,7 +66,9 @@ class Fields {
     field.is_string() ? void(value = field.get<std::string>()) : refuse(name, "a text");
   }
   void take(const Json& field, const char* name, int64_t& value) {
-    field.is_number_integer() ? void(value = field.get<int64_t>()) : refuse(name, "a whole number");
+    if (!field.is_number_integer()) return refuse(name, "a whole number");
+    if (field < 0 || field > kMostCount) return refuse(name, "in [0, 1000000000]");
+    value = field.get<int64_t>();
   }
   void take(const Json& field, const char* name, double& value) {
     field.is_number() ? void(value = field.get<double>()) : refuse(name, "a number");
@@ -186,7 +197,7 @@ Result<ExperimentRecord> read_experiment_record(const std::string& path) {
   top.read_if_any("date", record.date);
   top.read_if_any("steps", record.steps);
   top.read_if_any("repeats", record.repeats);
-  top.read_if_any("rng_key", record.rng_key);
+  top.read_seed_if_any("rng_key", record.rng_key);
   top.read_if_any("split", record.split);
   top.read_if_any("hardware", record.hardware);
   top.read_if_any("build", record.build);

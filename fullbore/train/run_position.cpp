@@ -42,8 +42,9 @@ RunPosition to_position(const RunRecord& record) {
   // None of them can exceed the number of steps, save evaluations at step 0.
   const auto count = [&](const char* name, int64_t unknown) {
     const double value = metric(name, -1);
-    return value >= 0 && value <= static_cast<double>(record.step) + 1 ? static_cast<int64_t>(value)
-                                                                       : unknown;
+    const bool possible =
+        value >= 0 && value <= static_cast<double>(record.step) + 1 && value < 0x1p63;
+    return possible ? static_cast<int64_t>(value) : unknown;
   };
   RunPosition position;
   position.step = record.step;

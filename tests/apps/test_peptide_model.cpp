@@ -199,7 +199,12 @@ TEST_F(PeptideModelTest, WhatCannotBeIsRefusedBeforeAnythingIsMade) {
           "'noise_peaks'?");
   refused({"data.charge_distribution=[2:0.5, 7:0.5]"},
           "'7:0.5': a charge from 1 to 6 was expected");
+  refused({"data.charge_distribution=[nan:1]"},
+          "'nan:1' is no charge and its share, such as 2:0.7");
+  refused({"data.charge_distribution=[2:0.5, 1e300:0.5]"},
+          "'1e300:0.5': a charge from 1 to 6 was expected");
   refused({"train.curriculum_stages=[noise_peaks=3]"}, "does not say its steps");
+  refused({"train.curriculum_stages=[steps=nan]"}, "'steps=nan' in 'steps=nan' has no number");
   refused({"train.curriculum=default"}, "train.curriculum default (command line) does not go with");
   refused({"model.context=3"},
           "'model.context' is a key of model.name=gpt|hybrid, not of peptide.");

@@ -66,7 +66,7 @@ TEST(ExperimentRecord, IsReadAsItWasWritten) {
   made.time_per_step_ms = 63;
   made.precision = "bf16";
   made.fused = false;
-  made.rng_key = 7;
+  made.rng_key = int64_t{1} << 40;
   const ExperimentRecord baseline = record(33000, 1.37);
   const nlohmann::ordered_json json = to_json(made, &baseline);
   EXPECT_EQ(json["vs_baseline"]["speedup"], 1.97);
@@ -92,6 +92,11 @@ TEST(ExperimentRecord, SaysWhatIsMissing) {
               HasSubstr("config has no field 'batch_size'. Did you mean 'batchsize'?"));
   EXPECT_THAT(message(R"({"name": "x", "config": {"batch_size": 1.5}, "metrics": {}})"),
               HasSubstr("config 'batch_size' is not a whole number"));
+  // A product of two such numbers would be none.
+  EXPECT_THAT(message(R"({"name": "x", "config": {"batch_size": 4294967296}, "metrics": {}})"),
+              HasSubstr("config 'batch_size' is not in [0, 1000000000]"));
+  EXPECT_THAT(message(R"({"name": "x", "repeats": -1})"),
+              HasSubstr("'repeats' is not in [0, 1000000000]"));
 }
 
 }  // namespace
