@@ -20,8 +20,12 @@ uint64_t count_lines(std::string_view text) {
 
 }  // namespace
 
+// A small file takes a small buffer: clearing a mebibyte is most of the work of reading a kilobyte.
 TextReader::TextReader(InputFile file, size_t piece_bytes)
-    : file_(std::move(file)), buffer_(std::max(piece_bytes, kLongestCharacter)) {}
+    : file_(std::move(file)),
+      buffer_(
+          std::max(file_.bytes() > 0 ? std::min<uint64_t>(piece_bytes, file_.bytes()) : piece_bytes,
+                   kLongestCharacter)) {}
 
 Result<TextReader> TextReader::open(const std::string& path, size_t piece_bytes) {
   if (path.empty()) return Failure{"no text file is named: data.path is empty"};
