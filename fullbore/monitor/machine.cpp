@@ -150,27 +150,9 @@ std::string cache_path(const std::string& processor, int workers) {
 std::optional<Machine> load(const std::string& processor, int workers) {
   const Result<std::string> text = read_file(cache_path(processor, workers));
   if (!text) return std::nullopt;
-  const Result<nlohmann::json> parsed = parse_json(text.value());
-  if (!parsed.ok() || !parsed.value().is_object()) return std::nullopt;
-  const nlohmann::json& json = parsed.value();
-  Machine machine;
-  try {
-    machine.processor = json.at("processor").get<std::string>();
-    machine.workers = json.at("workers").get<int>();
-    machine.peaks.fp32_flops = json.at("fp32_flops").get<double>();
-    machine.peaks.bf16_flops = json.at("bf16_flops").get<double>();
-    machine.peaks.bytes_per_second = json.at("bytes_per_second").get<double>();
-    machine.fp32_method = json.at("fp32_method").get<std::string>();
-    machine.bf16_method = json.at("bf16_method").get<std::string>();
-    machine.native_bf16 = json.at("native_bf16").get<bool>();
-    machine.busy = json.value("busy", false);
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;  // written by another version: measured again
-  }
-  const bool sound = machine.processor == processor && machine.workers == workers &&
-                     machine.peaks.fp32_flops > 0 && machine.peaks.bf16_flops > 0 &&
-                     machine.peaks.bytes_per_second > 0;
-  return sound ? std::optional(machine) : std::nullopt;
+  std::optional<Machine> machine = parse_machine(text.value());
+  const bool ours = machine && machine->processor == processor && machine->workers == workers;
+  return ours ? machine : std::nullopt;
 }
 
 void save(const Machine& machine) {
@@ -214,6 +196,29 @@ Machine measure_machine(Team& team, int64_t memory_bytes) {
   machine.busy = bandwidth.busy;
   machine.in_caches = bandwidth.small;
   return machine;
+}
+
+std::optional<Machine> parse_machine(std::string_view text) {
+  const Result<nlohmann::json> parsed = parse_json(text);
+  if (!parsed.ok() || !parsed.value().is_object()) return std::nullopt;
+  const nlohmann::json& json = parsed.value();
+  Machine machine;
+  try {
+    machine.processor = json.at("processor").get<std::string>();
+    machine.workers = json.at("workers").get<int>();
+    machine.peaks.fp32_flops = json.at("fp32_flops").get<double>();
+    machine.peaks.bf16_flops = json.at("bf16_flops").get<double>();
+    machine.peaks.bytes_per_second = json.at("bytes_per_second").get<double>();
+    machine.fp32_method = json.at("fp32_method").get<std::string>();
+    machine.bf16_method = json.at("bf16_method").get<std::string>();
+    machine.native_bf16 = json.at("native_bf16").get<bool>();
+    machine.busy = json.value("busy", false);
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // written by another version: measured again
+  }
+  const bool sound = machine.peaks.fp32_flops > 0 && machine.peaks.bf16_flops > 0 &&
+                     machine.peaks.bytes_per_second > 0;
+  return sound ? std::optional(machine) : std::nullopt;
 }
 
 Machine higher_peaks(Machine machine, const Machine& other) {

@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "fullbore/base/threads.h"
 #include "fullbore/plan/plan.h"
@@ -38,6 +40,9 @@ Machine higher_peaks(Machine machine, const Machine& other);
 /// that is then kept: for an hour, if the machine was busy. A cache that cannot be read or written
 /// costs the measurement and nothing else.
 Machine known_machine(Team& team, int64_t memory_bytes = kAnyMemory);
+
+/// A machine as the cache keeps it, JSON. Nothing where a field is missing or of another type, or a peak is not positive.
+std::optional<Machine> parse_machine(std::string_view json);
 
 /// Measures afresh. The cache keeps, and this returns, the highest peaks ever seen.
 Machine refresh_machine(Team& team, int64_t memory_bytes = kAnyMemory);
