@@ -29,7 +29,7 @@ void for_each_word(const std::string& text, const Take& take) {
 template <class Number>
 void ascend(std::vector<Number>& numbers) {
   std::ranges::sort(numbers);
-  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
 std::string usable_text(const UsableLength& length) {

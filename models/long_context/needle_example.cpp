@@ -275,7 +275,7 @@ std::string needle_alphabet() {
   std::string characters = "\n ,.:?ABCDEFGHIJKLMNOPQRSTUVWXYZ";
   for (const std::string_view word : kWords) characters += word;
   std::ranges::sort(characters);
-  characters.erase(std::ranges::unique(characters).begin(), characters.end());
+  characters.erase(std::unique(characters.begin(), characters.end()), characters.end());
   return characters;
 }
 
