@@ -35,6 +35,7 @@ void check(const std::string& path, Benchmark benchmark, const std::string& task
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const MemoryFile file(data, size);
   check(file.path(), Benchmark::longbench, "");
+  check(file.path(), Benchmark::mrcr, "");
   const std::vector<std::string> tasks = infinitebench_tasks();
   check(file.path(), Benchmark::infinitebench, tasks[size % tasks.size()]);
   return 0;

@@ -1,7 +1,7 @@
 // A bounded sample of a fuzz target for ordinary builds, which know nothing of coverage: the kept corpus as
 // it is, then mutations of it in an order that a seed decides. usage: fuzz_sample_<target> CORPUS_FOLDER
 //
-// FB_FUZZ_SECONDS (default 8) says for how long, FB_FUZZ_SEED (default 1) which mutations. What fails is
+// FB_FUZZ_SECONDS (default 2) says for how long, FB_FUZZ_SEED (default 1) which mutations. What fails is
 // written to a file, whose name is printed: also an input that wants more than 256 MiB of memory, or a second of the
 // processor. Afterwards memory must be within 64 MiB and twice the input.
 #include <fcntl.h>
@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
   for (const std::string& input : corpus) attempt(input);
   const long before_kib = peak_kib();
   PhiloxStream random(static_cast<uint64_t>(from_environment("FB_FUZZ_SEED", 1)));
-  const std::chrono::duration<double> limit(from_environment("FB_FUZZ_SECONDS", 8));
+  const std::chrono::duration<double> limit(from_environment("FB_FUZZ_SECONDS", 2));
   const auto start = std::chrono::steady_clock::now();
   uint64_t count = 0;
   while (std::chrono::steady_clock::now() - start < limit) {

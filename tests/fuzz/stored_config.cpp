@@ -1,0 +1,65 @@
+// Any bytes as the configuration of a stranger's run: refused, or settings of which none says where files go, that print
+// and read back to themselves, and of which every text in them is refused or understood as a job would.
+#include "fullbore/train/stored_config.h"
+
+#include <string>
+#include <string_view>
+
+#include "apps/peptide_job.h"
+#include "fullbore/base/error.h"
+#include "fullbore/train/config_schema.h"
+#include "fullbore/train/context_curriculum.h"
+#include "fullbore/train/run_config.h"
+#include "models/peptide/curriculum.h"
+#include "tests/fuzz/memory_file.h"
+
+using namespace fullbore;
+using fullbore::testing::require;
+
+namespace {
+
+bool is_share(double value) { return value >= 0 && value <= 1; }
+
+void check_job(const Config& config) {
+  if (config.model.name != "peptide") {
+    const std::vector<ContextStage> stages = context_stages(config);
+    require(!stages.empty() && stages.back().length <= config.model.context);
+    return;
+  }
+  const peptide::SyntheticOptions options = peptide_synthetic_options(config);
+  for (const auto& [charge, share] : options.charges)
+    require(charge >= 1 && charge <= 6 && share >= 0);
+  uint64_t first = 0;
+  for (const peptide::CurriculumStage& stage : peptide_curriculum(config)) {
+    require(stage.first_step >= first && stage.spectra.min_length <= stage.spectra.max_length);
+    require(stage.spectra.noise_peaks >= 0 && is_share(stage.spectra.peak_dropout));
+    require(stage.spectrum_weight >= 0 && stage.precursor_weight >= 0);
+    first = stage.first_step + 1;
+  }
+  require(peptide_alphabet(config).size() > 0);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view yaml(reinterpret_cast<const char*>(data), size);
+  try {
+    const Config config = parse_stored_config(yaml, "run/config.resolved.yaml").config;
+    const Config untouched;
+    for (const ConfigField& field : config_fields())
+      if (stored_key(field) == StoredKey::ignored && field.key != "run.dir")
+        require(value_yaml(field, config) == value_yaml(field, untouched));
+    require(config.run.name.find('/') == std::string::npos);
+    require(differing_settings(config, config).empty());
+    require(parse_stored_config(config_yaml(config), "again.yaml").config == config);
+    check_job(config);
+  } catch (const UsageError& error) {
+    require(error.what()[0] != '\0');
+  }
+  try {
+    check_run_config(yaml, "run/config.resolved.yaml");
+  } catch (const DataError& error) {
+    require(std::string_view(error.what()).starts_with("run/config.resolved.yaml: "));
+  }
+  return 0;
+}
