@@ -79,6 +79,12 @@ Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options) {
   return plan;
 }
 
+int most_crews(const Plan& plan) {
+  int most = 1;
+  for (const Buffer& buffer : plan.buffers) most = std::max(most, buffer.crews);
+  return most;
+}
+
 int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   int64_t arena = 0;
   int64_t state = 0;

@@ -102,6 +102,8 @@ struct Plan {
 inline int crew_count(const Plan& plan, const LoopPlan& loop) {
   return loop.memory < 0 ? 1 : plan.buffers[static_cast<size_t>(loop.memory)].crews;
 }
+/// Of the loop with the most of them.
+int most_crews(const Plan& plan);
 /// Crews are of neighbouring workers, as equal as can be: which one a worker is of, and who is first in it.
 inline int crew_of(int worker, int crews, int workers) { return worker * crews / workers; }
 inline int first_worker(int crew, int crews, int workers) {
@@ -116,6 +118,9 @@ struct PlanOptions {
   int workers = 1;
   /// Give every value bytes of its own: the reference that reuse is tested against.
   bool reuse_memory = true;
+  /// Crews of a parallel loop, at most; 0: as many as there are workers. Fewer take less memory and longer, to the
+  /// same bits.
+  int crews = 0;
 };
 
 /// Chooses kernels, order and bytes for a graph that has been through the passes.

@@ -67,7 +67,9 @@ void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& l
 // Crews that make trips side by side; 1 if that is not to be, or all are at work in a loop around this one.
 int Planner::crew_count(const LoopShape& shape) const {
   if (!shape.parallel || memory_ >= 0) return 1;
-  return static_cast<int>(std::clamp<int64_t>(shape.trips, 1, options_.workers));
+  const int most =
+      options_.crews > 0 ? std::min(options_.crews, options_.workers) : options_.workers;
+  return static_cast<int>(std::clamp<int64_t>(shape.trips, 1, most));
 }
 
 void Planner::plan_loop(Level& level, int index) {

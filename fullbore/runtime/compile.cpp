@@ -36,6 +36,14 @@ class Compilation {
 
   Plan plan(Graph graph) const { return make_plan(std::move(graph), backend_, planning_); }
 
+  // Every crew of a parallel loop has memory of its own: fewer make its trips side by side, to the same bits.
+  void use_fewer_crews(Plan& plan) {
+    for (int crews = most_crews(plan); crews > 1 && exceeds(plan, options_);) {
+      planning_.crews = crews = (crews + 1) / 2;
+      plan = this->plan(plan.graph);
+    }
+  }
+
   // What gathering takes is given up before anything is computed a second time.
   void stop_gathering(const Graph& graph, Plan& plan, std::vector<PassRecord>& records) const {
     if (std::none_of(records.begin(), records.end(), [](const PassRecord& record) {
@@ -52,8 +60,9 @@ class Compilation {
   }
 
   // The estimate that recomputation works with knows no scratch memory and no gaps: what the plan takes
-  // beyond the limit is taken off it until the plan fits or nothing more can be given up.
-  void recompute(Plan& plan) const {
+  // beyond the limit is taken off it until the plan fits or nothing more can be given up. As many crews as fit then
+  // work on what it leaves, as they will where that graph is found in the plan folder.
+  void recompute(Plan& plan) {
     const Graph graph = plan.graph;
     Target target = target_;
     int64_t estimate = estimated_arena_bytes(graph);
@@ -68,6 +77,10 @@ class Compilation {
       if (reached > target.arena_bytes) break;
       estimate = reached;
     }
+    if (planning_.crews == 0) return;
+    planning_.crews = 0;
+    plan = this->plan(plan.graph);
+    use_fewer_crews(plan);
   }
 
  private:
@@ -77,7 +90,7 @@ class Compilation {
   Backend& backend_;
   const Target& target_;
   const CompileOptions& options_;
-  const PlanOptions planning_;
+  PlanOptions planning_;
 };
 
 }  // namespace
@@ -98,7 +111,7 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
   const Target target = compile_target(backend, options, workers);
   CompileReport own;
   CompileReport& record = report ? *report : own;
-  const Compilation compilation(backend, target, options, workers);
+  Compilation compilation(backend, target, options, workers);
   Clock::time_point start = Clock::now();
   const PlanStore store(options.passes.dump ? "" : options.plan_folder);
   const std::string key = store.key(graph, target, options);
@@ -107,6 +120,7 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
     record.passes_seconds = seconds_since(start);
     start = Clock::now();
     Plan plan = compilation.plan(std::move(*kept));
+    compilation.use_fewer_crews(plan);
     record.plan_seconds = seconds_since(start);
     return plan;
   }
@@ -115,6 +129,7 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
   start = Clock::now();
   Plan plan = compilation.plan(std::move(optimised));
   if (exceeds(plan, options)) compilation.stop_gathering(graph, plan, record.passes);
+  compilation.use_fewer_crews(plan);
   const bool may_recompute =
       options.recompute == Recompute::automatic && !options.passes.disabled.contains("recompute");
   if (may_recompute && exceeds(plan, options)) compilation.recompute(plan);

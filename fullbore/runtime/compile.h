@@ -18,8 +18,10 @@ struct CompileOptions {
   std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
   Recompute recompute = Recompute::off;       ///< passes/recompute.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
-  /// without gathered products, and then, under Recompute::automatic, with values made again.
+  /// without gathered products, then with fewer crews in parallel loops, and then, under Recompute::automatic, with
+  /// values made again.
   int64_t memory_bytes = 0;
+  bool must_fit = false;  ///< MemoryError from whoever prepares a program that exceeds memory_bytes
   bool keeps_snapshot = false;  ///< is there to be a second copy of the State within them?
   /// Folder of plans that earlier compilations of the same graph, for the same target, by the same
   /// build made: what they say is taken as it stands. "": none.

@@ -46,9 +46,9 @@ std::string text_of(const Target& target) {
 /// Likewise.
 std::string text_of(const CompileOptions& options) {
   const auto& [backend, passes, reuse_memory, precision, fp32_scopes, decomposed, recompute,
-               memory_bytes, keeps_snapshot, plan_folder] = options;
+               memory_bytes, must_fit, keeps_snapshot, plan_folder] = options;
   const auto& [disabled, dump] = passes;
-  (void)dump, (void)plan_folder;
+  (void)dump, (void)must_fit, (void)plan_folder;
   return fmt::format(
       "{} without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot "
       "{}",

@@ -41,7 +41,7 @@ TEST(PlanLoop, RowsOfRowsAreMadeInTheirPlace) {
 }
 
 // Five rows, each of which goes through a chain of three values and a loop of its own.
-Plan parallel_plan(int workers, bool parallel = true) {
+Plan parallel_plan(int workers, bool parallel = true, int crews = 0) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {5, 4, 16}});
   const LoopResult rows =
@@ -55,7 +55,7 @@ Plan parallel_plan(int workers, bool parallel = true) {
         return LoopStep{.carried = {}, .stacked = {inner.carried[0]}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
-  return make_plan(builder.take(), *make_null_backend(), {.workers = workers});
+  return make_plan(builder.take(), *make_null_backend(), {.workers = workers, .crews = crews});
 }
 
 const LoopPlan& loop_of(const Plan& plan) {
@@ -98,6 +98,16 @@ TEST(PlanLoop, OneWorkerNeedsNoCrews) {
   EXPECT_TRUE(std::ranges::none_of(alone.buffers, [](const Buffer& buffer) {
     return buffer.space == Space::crew || buffer.crews > 0;
   }));
+}
+
+TEST(PlanLoop, FewerCrewsTakeLessMemory) {
+  const auto bytes = [](int crews) {
+    const Plan plan = parallel_plan(8, true, crews);
+    EXPECT_EQ(most_crews(plan), crews == 0 ? 5 : crews);
+    return plan.arena_bytes;
+  };
+  EXPECT_LT(bytes(2), bytes(0));
+  EXPECT_LT(bytes(1), bytes(2));
 }
 
 // The workers of a crew have no others to make trips with.

@@ -9,6 +9,7 @@
 #include "fullbore/plan/launch_list.h"
 #include "fullbore/runtime/program.h"
 #include "tests/runtime/allocation_counter.h"
+#include "tests/support/scratch_folder.h"
 
 namespace fullbore {
 namespace {
@@ -62,10 +63,10 @@ struct Loops {
   Program program;
   std::vector<float> x;
 
-  Loops(const Graph& graph, int workers)
+  Loops(const Graph& graph, int workers, const CompileOptions& options = {})
       : team(workers),
         state(state_entries(graph)),
-        program(Program::compile(graph, state, team)),
+        program(Program::compile(graph, state, team, options)),
         x(static_cast<size_t>(2 * kTrips * kRows * kWidth)) {
     PhiloxStream draws(3);
     for (float& value : x) value = static_cast<float>(0.1 * draws.normal());
@@ -92,6 +93,29 @@ TEST(ParallelLoop, MakesTheBitsOfAnOrdinaryOneOnAnyNumberOfWorkers) {
     EXPECT_NE(expected.sums[0], expected.sums[1]);
     for (const int workers : {1, 2, 3, 5, 8, 11})
       EXPECT_EQ(Loops(graph_of(true, reverse), workers).made(3), expected) << workers;
+  }
+}
+
+// Each crew has memory of its own: where that exceeds the limit, fewer make the trips side by side.
+TEST(ParallelLoop, MakesTheSameBitsInAsManyCrewsAsMemoryAllows) {
+  const Graph graph = graph_of(true);
+  constexpr int kWorkers = 4;
+  Loops all(graph, kWorkers);
+  const int64_t bytes = all.program.plan().peak_bytes();
+  EXPECT_EQ(most_crews(all.program.plan()), kWorkers);
+  const Made expected = all.made(3);
+  const testing::ScratchFolder folder;
+  for (int again = 0; again < 2; ++again) {  // by passes, and by the graph that was kept of them
+    CompileOptions options{.memory_bytes = bytes - 1, .plan_folder = folder / "plans"};
+    Loops half(graph, kWorkers, options);
+    EXPECT_EQ(most_crews(half.program.plan()), 2);
+    EXPECT_LT(half.program.plan().peak_bytes(), bytes);
+    EXPECT_EQ(half.made(3), expected);
+    options.memory_bytes = half.program.plan().peak_bytes() - 1;
+    Loops one(graph, kWorkers, options);
+    EXPECT_EQ(most_crews(one.program.plan()), 1);
+    EXPECT_LT(one.program.plan().peak_bytes(), half.program.plan().peak_bytes());
+    EXPECT_EQ(one.made(3), expected);
   }
 }
 
