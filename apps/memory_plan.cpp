@@ -16,6 +16,10 @@
 namespace fullbore {
 namespace {
 
+// Of a step whose workers share launches instead of taking microbatches side by side, as a factor
+// (bench/results/2026-11-24-shards-by-job.txt: 1.12 and 1.25).
+constexpr double kFewerCrewsTime = 1.2;
+
 // For comparing one plan with another; no figure is shown in seconds.
 MachinePeaks some_machine() {
   return {.fp32_flops = 200e9,
@@ -51,11 +55,11 @@ int64_t largest_batch_bytes(const std::vector<std::vector<BatchField>>& shapes) 
 
 }  // namespace
 
-PlannedRun planned_run(const Config& config, const Workload& workload, int64_t data_bytes) {
+PlannedRun planned_run(const Config& config, const Workload& workload,
+                       const PlannedMachine& machine, int64_t data_bytes) {
   const LossFunction loss = workload.loss(config);
   const std::vector<std::vector<BatchField>> shapes = workload.shapes(config);
   const std::vector<BatchField> fields = *std::ranges::max_element(shapes, {}, batch_elements);
-  const int workers = worker_count(config);
   const bool validates = workload.validates(config);
   const TracedStep traced =
       trace_training_step(loss, fields, optimizer_options(config), batch_parts(config));
@@ -69,8 +73,8 @@ PlannedRun planned_run(const Config& config, const Workload& workload, int64_t d
   PlannedRun run;
   run.process = process_memory({.nodes = (node_count(traced.graph) + node_count(evaluated)) *
                                          static_cast<int64_t>(shapes.size()),
-                                .workers = workers,
-                                .processors = available_processors(),
+                                .workers = machine.workers,
+                                .processors = machine.processors,
                                 .loaders = programs * config.data.workers,
                                 .batch_bytes = programs * kept * largest_batch_bytes(shapes),
                                 .data_bytes = data_bytes,
@@ -78,7 +82,7 @@ PlannedRun planned_run(const Config& config, const Workload& workload, int64_t d
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, run.process);
   const auto plan_of = [&](const Graph& graph) {
-    return compile_plan(graph, *make_backend(options.backend), options, workers);
+    return compile_plan(graph, *make_backend(options.backend), options, machine.workers);
   };
   // Beside one another: a start waits for both. With the graphs that the run will have, whose plans are kept for it.
   std::future<Plan> evaluation;
@@ -89,7 +93,10 @@ PlannedRun planned_run(const Config& config, const Workload& workload, int64_t d
   const Plan step = plan_of(traced.graph);
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
+  run.crews = most_crews(step);
   run.seconds = roofline_seconds(step, some_machine());
+  if (run.crews < std::min<int64_t>(batch_parts(config).shards, machine.workers))
+    run.seconds *= kFewerCrewsTime;
   if (evaluation.valid()) {
     const Plan held_out = evaluation.get();
     run.bytes = shared_peak_bytes(std::array{&step, &held_out});
@@ -100,45 +107,27 @@ PlannedRun planned_run(const Config& config, const Workload& workload, int64_t d
   return run;
 }
 
-namespace {
-
-int64_t shards_for(const Config& config, const Workload& workload) {
-  if (config.optim.noise_scale) return 1;
-  return shard_count(workload.loss(config), workload.shapes(config), config.engine.accumulate);
-}
-
-}  // namespace
-
-// Shards are decided last, for they depend on the batch and never make a run fit; first, where nothing else is open, for
-// that is one plan less.
 FittedConfig fit_memory(const Config& config, const Workload& workload) {
   check_least_memory(config);
-  const int64_t data_bytes =
-      heap_bytes();  // before graphs and plans are made: of the data and their tokenizer
-  const RunPlanner plan = [&](const Config& each) {
-    return planned_run(each, workload, data_bytes);
+  // Before graphs and plans are made: of the data and their tokenizer.
+  const int64_t data_bytes = heap_bytes();
+  RunPlanning planning;
+  planning.here = [&](const Config& each) {
+    return planned_run(each, workload, {worker_count(each), available_processors()}, data_bytes);
   };
-  if (config.engine.shards > 0) return fit_memory(config, plan);
-  const int64_t budget = memory_budget_bytes(config);
-  const bool is_open = config.train.batch_size == 0 || config.engine.accumulate == 0;
-  Config sharded = config;
-  if (!is_open) {
-    sharded.engine.shards = shards_for(config, workload);
-    const PlannedRun run = plan(sharded);
-    if (run.resident_bytes() <= budget) return {sharded, run, {}};
-    if (sharded.engine.shards == 1) return fit_memory(sharded, plan);
-  }
-  sharded.engine.shards = 1;
-  FittedConfig fitted = fit_memory(sharded, plan);
-  sharded = fitted.config;
-  sharded.engine.shards = shards_for(sharded, workload);
-  if (sharded.engine.shards == 1) return fitted;
-  const PlannedRun run = plan(sharded);
-  if (run.resident_bytes() <= budget) return {sharded, run, fitted.decisions};
-  fitted.decisions.push_back(fmt::format("engine.shards=1: {} would take {}, {} are allowed",
-                                         sharded.engine.shards,
-                                         bytes_text(static_cast<double>(run.resident_bytes())),
-                                         bytes_text(static_cast<double>(budget))));
+  // Tables of the data are not counted either: how much was allocated for them depends on threads.
+  planning.least = [&](const Config& each) { return planned_run(each, workload, {}, 0); };
+  planning.shards = [&](const Config& each) -> std::vector<int64_t> {
+    if (each.optim.noise_scale) return {1};
+    return shard_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
+  };
+  FittedConfig fitted = fit_memory(config, planning);
+  const int64_t crews = std::min<int64_t>(fitted.config.engine.shards, worker_count(fitted.config));
+  if (fitted.run.crews < crews)
+    fitted.decisions.push_back(fmt::format(
+        "{} of {} microbatches at a time, not {}, to keep to {}: to the same bits, but slower",
+        fitted.run.crews, fitted.config.engine.shards, crews,
+        bytes_text(static_cast<double>(memory_budget_bytes(config)))));
   return fitted;
 }
 

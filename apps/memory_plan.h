@@ -4,12 +4,19 @@
 
 namespace fullbore {
 
+/// Of the machine that a run is planned for.
+struct PlannedMachine {
+  int workers = 1;     ///< threads of a step
+  int processors = 1;  ///< threads that compile
+};
+
 /// What a run would take: its largest step and evaluation, and the process beside them. `data_bytes`: heap_bytes()
 /// after the data were opened.
-PlannedRun planned_run(const Config& config, const Workload& workload, int64_t data_bytes);
+PlannedRun planned_run(const Config& config, const Workload& workload,
+                       const PlannedMachine& machine, int64_t data_bytes);
 
-/// fit_memory() by such plans, and engine.shards=auto: shard_count() of them if those fit, else one. `decisions` are
-/// for the console: none where the configuration leaves nothing of memory open and the run fits.
+/// fit_memory() by such plans, and by shard_counts() where engine.shards is auto. `decisions` are for the console: none
+/// where the configuration leaves nothing of memory open and the run fits.
 FittedConfig fit_memory(const Config& config, const Workload& workload);
 
 }  // namespace fullbore

@@ -253,7 +253,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(engine, shards),
        {1, 1024},
        {},
-       "equal microbatches side by side, each by a group of threads; auto: 4, 2 or 1 by the job",
+       "equal microbatches side by side, each by a group of threads; auto: 4, 2 or 1 by job and "
+       "budget",
        false,
        true},
       {FB_KEY(engine, loss_scale),

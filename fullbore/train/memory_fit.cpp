@@ -39,23 +39,87 @@ std::optional<double> unit_bytes(std::string_view unit) {
   return std::nullopt;
 }
 
+struct Budget {
+  double number = 0;  ///< of bytes, or a share
+  bool is_share = false;
+};
+
+Budget parse_budget(const std::string& text) {
+  if (text.empty()) return {kShareOfMemory, true};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const std::optional<double> bytes = unit_bytes(unit);
+  if (error != std::errc() || !bytes || !(number > 0) || number * *bytes > 0x1p60)
+    throw UsageError(fmt::format(
+        "engine.memory_budget is '{}'; bytes such as 6GiB or 1500MB were expected, or a "
+        "share of the memory such as 0.5",
+        text));
+  if (unit.empty() && number <= 1) return {number, true};
+  return {number * *bytes, false};
+}
+
 /// One run's search for settings that fit.
 class Fitting {
  public:
-  Fitting(const Config& config, const RunPlanner& plan)
-      : given_(config), plan_(plan), budget_(memory_budget_bytes(config)) {}
+  Fitting(const Config& config, const RunPlanning& planning)
+      : given_(config), planning_(planning), budget_(memory_budget_bytes(config)) {}
 
   FittedConfig run() {
+    FittedConfig fitted = search();
+    Config& config = fitted.config;
+    if (!has_open_shards(config)) return fitted;
+    config.engine.shards = fitted.run.shards;
+    if (!budget_is_of_the_job(given_)) return fitted;
+    const int64_t best = planning_.shards(config).front();
+    if (fitted.run.shards != best)
+      fitted.decisions.push_back(fmt::format("engine.shards={}: {} would not keep to {}",
+                                             fitted.run.shards, best, gigabytes(budget_)));
+    return fitted;
+  }
+
+ private:
+  FittedConfig search() {
     if (given_.train.batch_size == 0) return solve_batch();
     if (given_.engine.accumulate == 0) return solve_parts();
-    PlannedRun run = plan_(given_);
+    PlannedRun run = plan(given_);
     if (fits(run)) return {given_, run, {}};
     return degrade(run);
   }
 
- private:
+  bool has_open_shards(const Config& config) const {
+    return config.engine.shards == 0 && planning_.shards;
+  }
+
+  // With shards as the job and its budget decide, which the machine must not: where even one thread would exceed the
+  // budget, the next ones are taken; where only this machine's threads do, the run does not fit here.
+  PlannedRun plan(const Config& config) const {
+    if (!has_open_shards(config)) {
+      PlannedRun run = planning_.here(config);
+      run.shards = shards(config);
+      return run;
+    }
+    const std::vector<int64_t> counts = planning_.shards(config);
+    Config each = config;
+    const auto with = [&](int64_t count, const RunPlanner& planner) {
+      each.engine.shards = count;
+      PlannedRun run = planner(each);
+      run.shards = count;
+      return run;
+    };
+    const PlannedRun best = with(counts.front(), planning_.here);
+    if (fits(best) || !budget_is_of_the_job(given_)) return best;
+    for (const int64_t count : counts)
+      if (fits(with(count, planning_.least)))
+        return count == counts.front() ? best : with(count, planning_.here);
+    return best;
+  }
+
   bool fits(const PlannedRun& run) const { return run.resident_bytes() <= budget_; }
   std::string within() const { return fmt::format("within {}", gigabytes(budget_)); }
+
+  // Batches that go into shards are tried first, for those are faster.
+  static constexpr std::array<int64_t, 3> kGranularities = {4, 2, 1};
 
   // Bytes grow with the batch almost linearly: where the line through two plans meets the budget is the
   // first guess, and bisection needs few plans from there.
@@ -63,11 +127,18 @@ class Fitting {
     if (given_.engine.accumulate == 0)
       throw UsageError("train.batch_size and engine.accumulate are both auto; give one of them");
     Config config = given_;
-    const int64_t unit = batch_unit(given_);
+    int64_t unit = batch_unit(given_);
     const auto planned = [&](int64_t units) {
       config.train.batch_size = units * unit;
-      return plan_(config);
+      return plan(config);
     };
+    if (has_open_shards(given_) && !given_.optim.noise_scale) {
+      const int64_t whole = unit;
+      for (const int64_t rows : kGranularities) {
+        unit = whole * rows;
+        if (rows == 1 || fits(planned(1))) break;
+      }
+    }
     PlannedRun one = planned(1);
     std::vector<std::string> decisions;
     // Parts of a batch are whole rows, so of the ways to degrade only this makes the smallest one smaller.
@@ -115,7 +186,7 @@ class Fitting {
   FittedConfig solve_parts() {
     Config config = given_;
     config.engine.accumulate = 1;
-    const PlannedRun whole = plan_(config);
+    const PlannedRun whole = plan(config);
     if (fits(whole)) return {config, whole, {"engine.accumulate=1: the whole batch fits"}};
     const std::optional<PlannedRun> run = fewest_parts(config, whole.rows);
     if (!run) refuse(config, whole);
@@ -134,7 +205,7 @@ class Fitting {
     for (int64_t parts = before.engine.accumulate + 1; parts <= rows; ++parts) {
       if (rows % (parts * shards(config)) != 0) continue;
       config.engine.accumulate = parts;
-      const PlannedRun run = plan_(config);
+      const PlannedRun run = plan(config);
       if (fits(run)) return run;
     }
     config = before;
@@ -146,7 +217,7 @@ class Fitting {
     for (const std::string& way : given_.engine.degrade) {
       if (way == "recompute" && result.config.engine.recompute == "off") {
         result.config.engine.recompute = "auto";
-        result.run = plan_(result.config);
+        result.run = plan(result.config);
         result.decisions.push_back("engine.recompute=auto: " + too_large(asked));
       } else if (way == "accumulate") {
         if (const auto run = fewest_parts(result.config, result.run.rows)) {
@@ -172,7 +243,7 @@ class Fitting {
   };
 
   [[noreturn]] void refuse(const Config& config, const PlannedRun& asked) {
-    std::vector<Remedy> remedies = find_remedies(config, asked.rows);
+    std::vector<Remedy> remedies = find_remedies(config, asked);
     const auto per_sequence = [](const PlannedRun& run, int64_t batch) {
       return run.seconds / static_cast<double>(std::max<int64_t>(1, batch));
     };
@@ -196,10 +267,49 @@ class Fitting {
       text +=
           fmt::format("\n  {:<48} {:>10}  {:+.0f} % time per sequence", remedies[i].setting,
                       gigabytes(remedies[i].run.resident_bytes()), 100 * (remedies[i].cost - 1));
-    throw MemoryError(text);
+    throw MemoryError(text + budget_text(asked));
   }
 
-  std::vector<Remedy> find_remedies(const Config& config, int64_t rows) {
+  // Sets train.batch_size to the largest below it that fits, nearly: halves it, and then a few times what is left open.
+  std::optional<PlannedRun> largest_batch(Config& config) const {
+    constexpr int kMostSteps = 5;
+    const int64_t given = config.train.batch_size;
+    int64_t unit = batch_unit(config);
+    if (has_open_shards(config) && given >= 4 * unit * kGranularities[0]) unit *= kGranularities[0];
+    const auto planned = [&](int64_t units) {
+      config.train.batch_size = units * unit;
+      return plan(config);
+    };
+    int64_t high = (given + unit - 1) / unit;  // does not fit
+    int64_t low = high / 2;
+    std::optional<PlannedRun> found;
+    for (; low > 0; high = low, low /= 2) {
+      const PlannedRun run = planned(low);
+      if (!fits(run)) continue;
+      found = run;
+      break;
+    }
+    for (int step = 0; step < kMostSteps && low > 0 && high - low > 1; ++step) {
+      const int64_t middle = low + (high - low) / 2;
+      const PlannedRun run = planned(middle);
+      if (fits(run)) found = run;
+      (fits(run) ? low : high) = middle;
+    }
+    config.train.batch_size = low * unit;
+    return found;
+  }
+
+  // With which all could stay as it is, if there is as much; "" if not. The plan gets 63 of 64 parts of its share.
+  static std::string budget_text(const PlannedRun& asked) {
+    constexpr int64_t kMiB = 1 << 20;
+    const int64_t needed =
+        (asked.process.bytes() + asked.bytes + asked.bytes / 63 + 64 + kMiB - 1) / kMiB;
+    if (needed > memory_limit_bytes() / kMiB) return "";
+    return fmt::format("\n  engine.memory_budget={}MiB would do for all as it is", needed);
+  }
+
+  std::vector<Remedy> find_remedies(const Config& config, const PlannedRun& asked) {
+    const int64_t rows = asked.rows;
     std::vector<Remedy> remedies;
     const auto offer = [&](const std::string& setting, const Config& changed,
                            const std::optional<PlannedRun>& run) {
@@ -211,7 +321,7 @@ class Fitting {
     const bool keeps = config.engine.recompute == "off";
     if (keeps) {
       changed.engine.recompute = "auto";
-      offer("engine.recompute=auto", changed, plan_(changed));
+      offer("engine.recompute=auto", changed, plan(changed));
     }
     changed = config;
     if (const auto run = fewest_parts(changed, rows))
@@ -219,29 +329,30 @@ class Fitting {
     changed = config;
     if (config.engine.fused_head == "auto") {
       changed.engine.fused_head = "on";
-      offer("engine.fused_head=on", changed, plan_(changed));
+      offer("engine.fused_head=on", changed, plan(changed));
     }
     changed = config;
     if (config.train.background_saves) {
       changed.train.background_saves = false;
-      offer("train.background_saves=false", changed, plan_(changed));
+      offer("train.background_saves=false", changed, plan(changed));
     }
     changed = config;
     if (config.engine.precision == "fp32") {
       changed.engine.precision = "bf16";
-      offer(kLowPrecision, changed, plan_(changed));
+      offer(kLowPrecision, changed, plan(changed));
     }
+    if (planning_.shards)
+      for (const int64_t count : planning_.shards(config)) {
+        changed = config;
+        changed.engine.shards = count;
+        if (count != asked.shards)
+          offer(fmt::format("engine.shards={}", count), changed, plan(changed));
+      }
     changed = config;
-    const int64_t unit = batch_unit(config);
-    const auto half = [unit](int64_t batch) { return batch / 2 / unit * unit; };
-    for (int64_t batch = half(config.train.batch_size); batch > 0; batch = half(batch)) {
-      if (config.data.tokens_per_batch > 0) break;  // they settle the batch, not its number of rows
-      changed.train.batch_size = batch;
-      const PlannedRun run = plan_(changed);
-      if (!fits(run)) continue;
-      offer(fmt::format("train.batch_size={}", batch), changed, run);
-      break;
-    }
+    // Tokens settle the batch, not its number of rows.
+    if (config.data.tokens_per_batch == 0)
+      if (const auto run = largest_batch(changed))
+        offer(fmt::format("train.batch_size={}", changed.train.batch_size), changed, run);
     if (remedies.empty() && keeps) {  // together
       changed = config;
       changed.engine.recompute = "auto";
@@ -253,7 +364,7 @@ class Fitting {
   }
 
   const Config& given_;
-  const RunPlanner& plan_;
+  const RunPlanning& planning_;
   const int64_t budget_;
   std::map<std::string, int64_t> batches_;  // of the remedies, by setting
 };
@@ -261,28 +372,21 @@ class Fitting {
 }  // namespace
 
 int64_t memory_budget_bytes(const Config& config) {
-  const std::string& text = config.engine.memory_budget;
-  const auto available = static_cast<double>(memory_limit_bytes());
-  if (text.empty()) return static_cast<int64_t>(kShareOfMemory * available);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const std::optional<double> bytes = unit_bytes(unit);
-  if (error != std::errc() || !bytes || !(number > 0) || number * *bytes > 0x1p60)
-    throw UsageError(fmt::format(
-        "engine.memory_budget is '{}'; bytes such as 6GiB or 1500MB were expected, or a "
-        "share of the memory such as 0.5",
-        text));
-  const bool share = unit.empty() && number <= 1;
-  return static_cast<int64_t>(share ? number * available : number * *bytes);
+  const Budget budget = parse_budget(config.engine.memory_budget);
+  return static_cast<int64_t>(
+      budget.is_share ? budget.number * static_cast<double>(memory_limit_bytes()) : budget.number);
+}
+
+bool budget_is_of_the_job(const Config& config) {
+  return !parse_budget(config.engine.memory_budget).is_share;
 }
 
 int64_t plan_memory_bytes(const Config& config, const ProcessMemory& process) {
   return std::max<int64_t>(64, memory_budget_bytes(config) - process.bytes()) / 64 * 63;
 }
 
-FittedConfig fit_memory(const Config& config, const RunPlanner& plan) {
-  return Fitting(config, plan).run();
+FittedConfig fit_memory(const Config& config, const RunPlanning& planning) {
+  return Fitting(config, planning).run();
 }
 
 }  // namespace fullbore

@@ -16,31 +16,52 @@ struct PlannedRun {
   int64_t rows =
       0;  ///< sequences that every shape of batch has a multiple of: parts must divide them
   ProcessMemory process = {};  ///< what the process takes beside that, at most
+  int64_t shards = 1;          ///< microbatches side by side, where engine.shards is auto
+  /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which costs
+  /// time and changes no bits.
+  int64_t crews = 1;
 
   /// The bound of what is resident: this, and not the plan alone, is held against the budget.
   int64_t resident_bytes() const { return bytes + process.bytes(); }
 };
 using RunPlanner = std::function<PlannedRun(const Config&)>;
 
-/// Bytes that a run may have resident, its process included: engine.memory_budget, "6GiB", "1500MB" or a share of what the process may
-/// use such as "0.5"; nine tenths of that where it is empty. UsageError for anything else.
+/// How runs are planned.
+struct RunPlanning {
+  RunPlanner here;  ///< on this machine, as engine.threads says
+  /// As little as any machine takes: by one thread, on one processor. What is to be the same everywhere follows from it.
+  RunPlanner least = here;
+  /// Numbers of shards that a job can be made in, the best one first. Where there are none, shards are no matter.
+  std::function<std::vector<int64_t>(const Config&)> shards = {};
+};
+
+/// Bytes that a run may have resident, its process included: engine.memory_budget, "6GiB", "1500MB" or a share of what
+/// the process may use such as "0.5"; nine tenths of that where it is empty. UsageError for anything else.
 int64_t memory_budget_bytes(const Config& config);
+/// Is it a number of bytes, the same on every machine?
+bool budget_is_of_the_job(const Config& config);
 /// What of the budget is left to plans beside such a process: CompileOptions::memory_bytes. A step leaves a little to
 /// what the evaluation beside it has of its own: its batch and its results.
 int64_t plan_memory_bytes(const Config& config, const ProcessMemory& process);
 
 /// The settings with which the run keeps to its budget.
 struct FittedConfig {
-  Config config;  ///< has no `auto` for batch_size and accumulate any more
+  Config config;  ///< has no `auto` for batch_size, accumulate and shards any more
   PlannedRun run;
   /// What was decided, for people: "train.batch_size=96: the largest within 3.00 GiB".
   std::vector<std::string> decisions;
 };
 
-/// Solves what is `auto`: train.batch_size, the largest that divides as engine.accumulate and
-/// optim.noise_scale ask, by bisection over plans; engine.accumulate, the fewest parts. A run that does not fit is changed in the ways that engine.degrade names, in that
-/// order, or refused: MemoryError with the three cheapest changes that would make it fit, and their cost.
+/// Solves what is `auto`:
+///
+/// - engine.shards, the first of RunPlanning::shards, or where engine.memory_budget is a number of bytes that those cannot
+///   keep to on any machine, the first that can. So the job and its budget decide, and neither threads nor memory at hand;
+/// - train.batch_size, the largest that divides as engine.accumulate, engine.shards and optim.noise_scale ask, by bisection
+///   over plans; engine.accumulate, the fewest parts.
+///
+/// A run that does not fit is changed in the ways that engine.degrade names, in that order, or refused: MemoryError with
+/// the three cheapest changes that would make it fit, their cost, and the budget that would do.
 /// engine.recompute=auto may recompute as much as it takes.
-FittedConfig fit_memory(const Config& config, const RunPlanner& plan);
+FittedConfig fit_memory(const Config& config, const RunPlanning& planning);
 
 }  // namespace fullbore

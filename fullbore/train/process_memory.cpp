@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "fullbore/base/text.h"
 
 namespace fullbore {
@@ -21,6 +23,7 @@ constexpr int64_t kNodeBytes = 4 * kKiB;
 constexpr int64_t kCompilerBytes = 6 * kMiB;
 constexpr int64_t kThreadBytes = 256 * kKiB;
 constexpr int64_t kSaveBytes = 4 * kMiB;
+// What every run has allocated before its data are opened, which kCompileBytes counts already, is less than one.
 constexpr int64_t kHeapUnit = 4 * kMiB;
 
 }  // namespace
@@ -34,7 +37,7 @@ ProcessMemory process_memory(const ProcessShape& shape) {
       (shape.workers + shape.loaders + (shape.saves_in_background ? 1 : 0)) * kThreadBytes;
   memory.batch_bytes = shape.batch_bytes;
   memory.save_bytes = kSaveBytes;
-  memory.data_bytes = 2 * shape.data_bytes;
+  memory.data_bytes = 2 * std::max<int64_t>(0, shape.data_bytes - kHeapUnit);
   return memory;
 }
 

@@ -74,18 +74,27 @@ Work work_of(const LossFunction& loss, const std::vector<BatchField>& fields) {
 
 int64_t shard_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
                     int64_t accumulate) {
+  return shard_counts(loss, shapes, accumulate).front();
+}
+
+std::vector<int64_t> shard_counts(const LossFunction& loss,
+                                  const std::vector<std::vector<BatchField>>& shapes,
+                                  int64_t accumulate) {
   const int64_t rows = rows_of(shapes);
-  if (rows == 0 || rows % accumulate != 0 || rows / accumulate % 2 != 0) return 1;
+  if (rows == 0 || rows % accumulate != 0 || rows / accumulate % 2 != 0) return {1};
   const std::vector<BatchField>& largest = *std::ranges::max_element(
       shapes, {},
       [](const std::vector<BatchField>& shape) { return shape.front().type.shape.elements(); });
   const Work work = work_of(loss, largest);
+  if (work.flops < 0) return {1};
   const double fewest = work.is_near ? kFewestFlops : kFewestFarFlops;
   const auto of_shard = [&](int64_t shards) {
     return work.flops / static_cast<double>(accumulate * shards);
   };
-  if (rows / accumulate % 4 == 0 && of_shard(4) >= kManyShards * fewest) return 4;
-  return of_shard(2) >= fewest ? 2 : 1;
+  if (rows / accumulate % 4 != 0)
+    return of_shard(2) >= fewest ? std::vector<int64_t>{2, 1} : std::vector<int64_t>{1, 2};
+  if (of_shard(4) >= kManyShards * fewest) return {4, 2, 1};
+  return of_shard(2) >= fewest ? std::vector<int64_t>{2, 4, 1} : std::vector<int64_t>{1, 2, 4};
 }
 
 }  // namespace fullbore

@@ -19,4 +19,10 @@ namespace fullbore {
 int64_t shard_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
                     int64_t accumulate);
 
+/// That number, and then the others of 1, 2 and 4 that the batch can be cut in, for runs that memory limits: the nearest
+/// ones first, and more rather than fewer, because each then has fewer activations and shards may go one after another.
+std::vector<int64_t> shard_counts(const LossFunction& loss,
+                                  const std::vector<std::vector<BatchField>>& shapes,
+                                  int64_t accumulate);
+
 }  // namespace fullbore

@@ -128,8 +128,9 @@ TEST_F(MeasureTest, JsonOnStandardOutputStandsAlone) {
 
 // What is measured is then another job than the configuration's.
 TEST_F(MeasureTest, WhatMemoryChangesIsTold) {
-  const CommandResult plan = command({"plan", "job.yaml", "--vocabulary", "20",
-                                      "train.batch_size=1024", "engine.shards=1", "--json"});
+  const CommandResult plan =
+      command({"plan", "job.yaml", "--vocabulary", "20", "train.batch_size=1024", "model.layers=4",
+               "engine.threads=1", "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   const Json planned = Json::parse(plan.out);
   const auto bytes = planned["planned_peak_bytes"].get<int64_t>();
@@ -137,7 +138,7 @@ TEST_F(MeasureTest, WhatMemoryChangesIsTold) {
       "--vocabulary",
       "20",
       "train.batch_size=1024",
-      "engine.shards=1",
+      "model.layers=4",
       "engine.degrade=[recompute]",
       fmt::format("engine.memory_budget={}",
                   planned["process_bytes"].get<int64_t>() + bytes - bytes / 10)};

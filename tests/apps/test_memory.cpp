@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fullbore/train/config.h"
 #include "tests/apps/job.h"
@@ -19,35 +23,62 @@ using ::testing::Not;
 
 /// Activations, not State, are most of what the job takes.
 const std::string kLargeBatch = "train.batch_size=1024";
-/// Several would take less, and are not what memory decides on.
-const std::string kOneShard = "engine.shards=1";
+
+/// Two processors, or the only one, whatever the machine has: what a process takes grows with them.
+class FewProcessors {
+ public:
+  FewProcessors() {
+    sched_getaffinity(0, sizeof all_, &all_);
+    cpu_set_t few;
+    CPU_ZERO(&few);
+    for (size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(&few) < 2; ++i)
+      if (CPU_ISSET(i, &all_)) CPU_SET(i, &few);
+    EXPECT_EQ(sched_setaffinity(0, sizeof few, &few), 0);
+  }
+  ~FewProcessors() { sched_setaffinity(0, sizeof all_, &all_); }
+
+ private:
+  cpu_set_t all_{};
+};
 
 class MemoryTest : public JobTest {
  protected:
+  // Of one layer an evaluation takes as much as a step in microbatches.
+  MemoryTest() {
+    std::string config = read("job.yaml");
+    config.replace(config.find("layers: 1"), 9, "layers: 4");
+    folder_.put("job.yaml", config);
+  }
   CommandResult plan(std::vector<std::string> settings) const {
     settings.insert(settings.begin(), {"plan", "job.yaml", "--json", "data.path=text.txt"});
     return command(settings);
   }
-  /// Of the large batch: bytes of its plan and of the process beside it.
+  /// Bytes of its plan and of the process beside it.
   std::pair<int64_t, int64_t> bytes(const std::vector<std::string>& settings) const {
     const auto json = nlohmann::json::parse(plan(settings).out);
     return {json["planned_peak_bytes"].get<int64_t>(), json["process_bytes"].get<int64_t>()};
   }
-  /// For the process, and for such a share of the large batch's plan.
-  std::string budget(double share) const {
-    const auto [planned, process] = bytes({kLargeBatch, kOneShard});
-    return "engine.memory_budget=" +
-           std::to_string(process + static_cast<int64_t>(share * static_cast<double>(planned)));
+  static std::string budget_of(int64_t bytes) {
+    return "engine.memory_budget=" + std::to_string(bytes);
+  }
+  /// For the process, and for such a share of the large batch's plan in the shards that take least, one after another.
+  std::string budget(double share, const std::string& setting = "engine.threads=2") const {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const char* shards : {"engine.shards=1", "engine.shards=2", "engine.shards=4"})
+      least = std::min(least, bytes({kLargeBatch, setting, shards, "engine.threads=1"}).first);
+    return budget_of(bytes({kLargeBatch, setting}).second +
+                     static_cast<int64_t>(share * static_cast<double>(least)));
   }
 };
 
 TEST_F(MemoryTest, WhatDoesNotFitIsRefusedBeforeAnythingIsCreated) {
   const auto before = folder_contents(folder_.path());
-  const CommandResult result = train({kLargeBatch, kOneShard, budget(0.8)});
+  const CommandResult result = train({kLargeBatch, budget(0.8)});
   EXPECT_EQ(result.exit_code, 5);
   EXPECT_THAT(result.err,
               HasSubstr("are allowed (engine.memory_budget). What would fit, cheapest"));
   EXPECT_THAT(result.err, HasSubstr("% time per sequence"));
+  EXPECT_THAT(result.err, HasSubstr("MiB would do for all as it is"));
   EXPECT_EQ(folder_contents(folder_.path()), before);
 }
 
@@ -66,7 +97,8 @@ TEST_F(MemoryTest, ResidentMemoryStaysBelowTheBudget) {
   GTEST_SKIP() << "a sanitizer's own memory is resident too";
 #endif
   const std::vector<std::string> settings[] = {
-      {kLargeBatch, "model.width=64", "model.context=64", "train.checkpoint_interval=1"},
+      {kLargeBatch, "model.layers=1", "model.width=64", "model.context=64",
+       "train.checkpoint_interval=1"},
       {"engine.precision=bf16", "engine.accumulate=2", "engine.recompute=full"}};
   for (std::vector<std::string> job : settings) {
     const auto [planned, process] = bytes(job);
@@ -98,10 +130,10 @@ TEST_F(MemoryTest, ABatchIsFoundAndKept) {
 }
 
 TEST_F(MemoryTest, ARunDegradesToTheSameLosses) {
-  const CommandResult whole = train({"run.dir=whole", kLargeBatch, kOneShard});
+  const CommandResult whole = train({"run.dir=whole", kLargeBatch});
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
   const CommandResult less =
-      train({"run.dir=less", kLargeBatch, kOneShard, budget(0.9), "engine.degrade=[recompute]"});
+      train({"run.dir=less", kLargeBatch, budget(0.9), "engine.degrade=[recompute]"});
   ASSERT_EQ(less.exit_code, 0) << less.err;
   EXPECT_THAT(less.err, HasSubstr("memory   engine.recompute=auto"));
   EXPECT_LT(summary("less")["planned_peak_bytes"], summary("whole")["planned_peak_bytes"]);
@@ -135,16 +167,18 @@ TEST_F(MemoryTest, ResumingDecidesNothingAnew) {
 
 TEST_F(MemoryTest, ResumingKeepsWhatDegraded) {
   const std::string degrade = "engine.degrade=[recompute, accumulate]";
-  ASSERT_EQ(train({"run.dir=whole", kLargeBatch}).exit_code, 0);
-  const CommandResult started =
-      train({"run.dir=less", kLargeBatch, budget(0.5), degrade, "train.steps=10"});
+  // Which takes the batch whole.
+  const std::string no_validation = "data.validation_fraction=0";
+  const CommandResult started = train({"run.dir=less", kLargeBatch, no_validation,
+                                       budget(0.25, no_validation), degrade, "train.steps=10"});
   ASSERT_EQ(started.exit_code, 0) << started.err;
   const Config settled = load_config(folder_ / "less/config.resolved.yaml");
   EXPECT_EQ(settled.engine.recompute, "auto");
   EXPECT_GT(settled.engine.accumulate, 1);
 
   // All of the memory is there now.
-  const CommandResult resumed = train({"run.dir=less", kLargeBatch, degrade, "--resume"});
+  const CommandResult resumed =
+      train({"run.dir=less", kLargeBatch, no_validation, degrade, "--resume"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("memory   engine.recompute=auto: as the run has been so far"));
   const Config after = load_config(folder_ / "less/config.resolved.yaml");
@@ -177,22 +211,64 @@ TEST_F(MemoryTest, ShardsFollowFromTheJobAndAreSettledOnce) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "two/config.given.yaml"));
 }
 
-// Each shard has gradients of its own: where those do not fit there is one, and it is told.
+// Microbatches that the threads could take side by side go one after another where memory is short: whoever has more
+// threads makes the same steps.
+TEST_F(MemoryTest, ShardsGoOneAtATimeWhereMemoryIsShort) {
+  ASSERT_EQ(train({"run.dir=whole", kLargeBatch}).exit_code, 0);
+  const int64_t shards = load_config(folder_ / "whole/config.resolved.yaml").engine.shards;
+  EXPECT_EQ(shards, 4);
+  const std::string tight = budget(1.1);
+  for (const char* threads : {"1", "2", "3"}) {
+    const std::string run = std::string("tight") + threads;
+    const CommandResult result =
+        train({"run.dir=" + run, kLargeBatch, tight, std::string("engine.threads=") + threads});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    if (threads == std::string("1"))
+      EXPECT_THAT(result.err, Not(HasSubstr("memory   ")));
+    else
+      EXPECT_THAT(result.err,
+                  HasSubstr(std::string("memory   1 of 4 microbatches at a time, not ") + threads));
+    EXPECT_EQ(load_config(folder_ / (run + "/config.resolved.yaml")).engine.shards, shards);
+    EXPECT_EQ(summary(run)["final_train_loss"], summary("whole")["final_train_loss"]);
+    EXPECT_LT(summary(run)["planned_peak_bytes"], summary("whole")["planned_peak_bytes"]);
+  }
+}
+
+// Each shard has gradients of its own, and a batch that is cut has fewer activations at a time. What is taken for a
+// budget is told, is the same on any number of threads, and stays when the run goes on.
 TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
   const std::vector<std::string> job = {"train.batch_size=24", "model.context=16",
-                                        "model.width=64"};
+                                        "model.width=512", "model.layers=1", "train.steps=3"};
+  const FewProcessors few;
   const auto resident = [&](const char* shards) {
-    const auto [planned, process] = bytes({job[0], job[1], job[2], shards});
+    std::vector<std::string> settings = job;
+    settings.insert(settings.end(), {shards, "engine.threads=1"});
+    const auto [planned, process] = bytes(settings);
     return planned + process;
   };
   const int64_t one = resident("engine.shards=1"), two = resident("engine.shards=2");
   ASSERT_LT(one, two);
-  const CommandResult tight =
-      train({job[0], job[1], job[2], "engine.threads=2", "train.steps=3", "run.dir=tight",
-             "engine.memory_budget=" + std::to_string((one + two) / 2)});
-  ASSERT_EQ(tight.exit_code, 0) << tight.err;
-  EXPECT_THAT(tight.err, HasSubstr("engine.shards=1: 2 would take"));
-  EXPECT_EQ(load_config(folder_ / "tight/config.resolved.yaml").engine.shards, 1);
+  const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> settings = job;
+    settings.push_back("run.dir=" + name);
+    settings.insert(settings.end(), more.begin(), more.end());
+    const CommandResult result = train(settings);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(load_config(folder_ / (name + "/config.resolved.yaml")).engine.shards,
+              name == "whole" ? 2 : 1);
+    return result.err;
+  };
+  run("whole", {});
+  // What the second processor's compiler takes is not counted against two shards, nor there for one.
+  const std::string tight = budget_of(one + (two - one) / 4);
+  for (const char* threads : {"engine.threads=1", "engine.threads=2"}) {
+    const std::string name = std::string("tight") + threads;
+    EXPECT_THAT(run(name, {tight, threads}),
+                HasSubstr("memory   engine.shards=1: 2 would not keep to "));
+    EXPECT_THAT(run(name, {tight, threads, "train.steps=6", "--resume"}),
+                Not(HasSubstr("memory   ")));
+  }
+  run("tightengine.threads=1", {"train.steps=9", "--resume"});
 }
 
 TEST_F(MemoryTest, WrongBudgetsAreRefusedWithTheirPlace) {
@@ -214,7 +290,7 @@ TEST_F(MemoryTest, ABatchOfSoManyTokensIsNotSolved) {
   EXPECT_THAT(refused.err, HasSubstr("train.batch_size auto (command line) cannot be solved"));
   EXPECT_THAT(refused.err, HasSubstr("set data.tokens_per_batch=0"));
   std::vector<std::string> solved = buckets;
-  solved.push_back(budget(1.2));
+  solved.push_back(budget(4));  // every shape of batch has programs of its own
   EXPECT_EQ(command(solved).exit_code, 0);
 }
 

@@ -42,7 +42,7 @@ Config config_of(const std::string& budget, int64_t batch) {
 }
 
 FittedConfig fit(const Config& config, MadeUpRuns& runs) {
-  return fit_memory(config, [&](const Config& each) { return runs(each); });
+  return fit_memory(config, {[&](const Config& each) { return runs(each); }});
 }
 
 std::string refusal(const Config& config) {
@@ -86,11 +86,11 @@ TEST(FitMemory, HoldsPlanAndProcessAgainstTheBudget) {
   const auto planned = [&](const Config& config) {
     return PlannedRun{config.train.batch_size * kMiB, 1, config.train.batch_size, process};
   };
-  EXPECT_EQ(fit_memory(config_of("100MiB", 0), planned).config.train.batch_size, 20);
-  EXPECT_EQ(fit_memory(config_of("100MiB", 20), planned).config.train.batch_size, 20);
-  EXPECT_THROW(fit_memory(config_of("100MiB", 21), planned), MemoryError);
+  EXPECT_EQ(fit_memory(config_of("100MiB", 0), {planned}).config.train.batch_size, 20);
+  EXPECT_EQ(fit_memory(config_of("100MiB", 20), {planned}).config.train.batch_size, 20);
+  EXPECT_THROW(fit_memory(config_of("100MiB", 21), {planned}), MemoryError);
   try {
-    fit_memory(config_of("79MiB", 1), planned);
+    fit_memory(config_of("79MiB", 1), {planned});
     ADD_FAILURE() << "the process alone takes 80 MiB";
   } catch (const MemoryError& error) {
     const std::string text = error.what();
@@ -118,7 +118,8 @@ TEST(ProcessMemory, GrowsWithAllThatTheProcessKeeps) {
   EXPECT_GT(with([](ProcessShape& s) { ++s.loaders; }), 0);
   EXPECT_GT(with([](ProcessShape& s) { s.saves_in_background = true; }), 0);
   EXPECT_EQ(with([](ProcessShape& s) { s.batch_bytes += 12345; }), 12345);
-  EXPECT_GE(with([](ProcessShape& s) { s.data_bytes += 12345; }), 12345);
+  EXPECT_EQ(with([](ProcessShape& s) { s.data_bytes = 4 * kMiB; }), 0) << "of every run's own";
+  EXPECT_GE(with([](ProcessShape& s) { s.data_bytes = 12 * kMiB; }), 8 * kMiB);
 }
 
 TEST(FitMemory, LeavesAloneWhatFits) {
@@ -150,7 +151,7 @@ TEST(FitMemory, SolvesTheBatchWhereBytesAreNoLine) {
       const int64_t batch = config.train.batch_size;
       return PlannedRun{batch * kMiB + (batch > kink ? 60 * kMiB : 0), 1, batch};
     };
-    const FittedConfig fitted = fit_memory(config_of("100MiB", 0), planned);
+    const FittedConfig fitted = fit_memory(config_of("100MiB", 0), {planned});
     const int64_t expected = kink >= 100 ? 100 : std::max<int64_t>(40, kink);
     EXPECT_EQ(fitted.config.train.batch_size, expected) << kink;
   }
@@ -207,7 +208,7 @@ TEST(FitMemory, PartsDivideTheRowsThatBatchesHave) {
   };
   Config config = config_of("20MiB", 16);
   config.engine.accumulate = 0;
-  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
+  EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
 }
 
 TEST(FitMemory, PartsLeaveWholeShards) {
@@ -216,11 +217,11 @@ TEST(FitMemory, PartsLeaveWholeShards) {
   };
   Config config = config_of("16MiB", 60);
   config.engine.accumulate = 0;
-  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
+  EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
   config.engine.shards = 4;  // 60 rows in 3 parts of 4 shards
-  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 3);
+  EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
   config.engine.shards = 6;  // not in 3 or 4 parts of 6
-  EXPECT_EQ(fit_memory(config, planned).config.engine.accumulate, 5);
+  EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 5);
 }
 
 TEST(FitMemory, SolvesTheNumberOfParts) {
@@ -249,6 +250,124 @@ TEST(FitMemory, DegradesInTheOrderGiven) {
   EXPECT_EQ(fitted.config.engine.recompute, "auto");
   EXPECT_EQ(fitted.config.engine.accumulate, 2);
   EXPECT_EQ(fitted.decisions.size(), 2u);
+}
+
+/// Runs whose shards are open: each has gradients of its own, and activations of those that go side by side are there at
+/// once, on this machine two.
+struct ShardedRuns {
+  int64_t gradients = 10 * kMiB;
+  int64_t sequence = 10 * kMiB;
+  std::vector<int64_t> counts = {2, 4, 1};
+  int64_t here_side_by_side = 2;
+
+  RunPlanning planning() const {
+    const auto run = [*this](const Config& config, int64_t side_by_side) {
+      const int64_t shards = config.engine.shards;
+      EXPECT_GT(shards, 0);
+      const int64_t rows = config.train.batch_size / config.engine.accumulate / shards;
+      return PlannedRun{shards * gradients + std::min(shards, side_by_side) * rows * sequence, 1,
+                        config.train.batch_size};
+    };
+    return {.here = [=, side = here_side_by_side](const Config& c) { return run(c, side); },
+            .least = [=](const Config& c) { return run(c, 1); },
+            .shards =
+                [*this](const Config& config) {
+                  std::vector<int64_t> cut;
+                  for (const int64_t count : counts)
+                    if (config.train.batch_size % (count * config.engine.accumulate) == 0)
+                      cut.push_back(count);
+                  return cut;
+                }};
+  }
+};
+
+TEST(FitMemory, TakesTheBestShardsThatFit) {
+  const auto shards = [](const char* budget) {
+    const FittedConfig fitted = fit_memory(config_of(budget, 16), ShardedRuns().planning());
+    EXPECT_EQ(fitted.decisions.empty(), fitted.config.engine.shards == 2) << budget;
+    EXPECT_EQ(fitted.config.engine.shards, fitted.run.shards);
+    return fitted.config.engine.shards;
+  };
+  EXPECT_EQ(shards("180MiB"), 2);
+  EXPECT_EQ(shards("1GiB"), 2);
+  // 2 go one after another in 100 MiB elsewhere: the job is not to be another here.
+  EXPECT_THROW(shards("179MiB"), MemoryError);
+  ShardedRuns alone;
+  alone.here_side_by_side = 1;
+  const auto lone = [&](const char* budget) {
+    return fit_memory(config_of(budget, 16), alone.planning()).config.engine.shards;
+  };
+  EXPECT_EQ(lone("179MiB"), 2);
+  EXPECT_EQ(lone("100MiB"), 2);
+  EXPECT_EQ(lone("99MiB"), 4) << "of 4 sequences each: 80 MiB";
+  EXPECT_THROW(lone("79MiB"), MemoryError);
+  alone.gradients = 100 * kMiB;
+  EXPECT_EQ(lone("280MiB"), 2);
+  EXPECT_EQ(lone("270MiB"), 1) << "whole 260 MiB, in two 280, in four 440";
+}
+
+// Whoever has more threads, or less memory, gets the same bits or a refusal.
+TEST(FitMemory, ShardsAreTheJobsOwn) {
+  const auto shards = [](int64_t side_by_side, int64_t budget) -> int64_t {
+    ShardedRuns runs;
+    runs.here_side_by_side = side_by_side;
+    try {
+      return fit_memory(config_of(std::to_string(budget), 16), runs.planning())
+          .config.engine.shards;
+    } catch (const MemoryError&) {
+      return 0;
+    }
+  };
+  int differing = 0;
+  for (int64_t budget = 60 * kMiB; budget < 240 * kMiB; budget += kMiB) {
+    const int64_t alone = shards(1, budget);
+    for (const int64_t side_by_side : {2, 4}) {
+      const int64_t here = shards(side_by_side, budget);
+      EXPECT_TRUE(here == alone || here == 0) << budget / kMiB << ": " << here << ", " << alone;
+      differing += here != alone;
+    }
+  }
+  EXPECT_GT(differing, 0) << "no budget was between";
+  // A share of the machine's memory, or all of it, is nothing of the job's.
+  ShardedRuns large;
+  large.sequence = memory_limit_bytes() / 15;
+  for (const char* share : {"", "0.9"}) {
+    try {
+      fit_memory(config_of(share, 16), large.planning());
+      ADD_FAILURE() << "it does not fit in two, and was made in others";
+    } catch (const MemoryError& error) {
+      EXPECT_NE(std::string(error.what()).find("\n  engine.shards=4 "), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(FitMemory, SolvesTheBatchWithItsShards) {
+  const auto batch = [](const char* budget) {
+    const FittedConfig fitted = fit_memory(config_of(budget, 0), ShardedRuns().planning());
+    EXPECT_GT(fitted.config.engine.shards, 0);
+    EXPECT_EQ(fitted.config.train.batch_size % fitted.config.engine.shards, 0);
+    return fitted.config.train.batch_size;
+  };
+  EXPECT_EQ(batch("120MiB"), 8) << "a multiple of four: 2 x 4 sequences, and gradients";
+  EXPECT_EQ(batch("59MiB"), 2) << "four would be 60";
+  EXPECT_EQ(batch("30MiB"), 1);
+}
+
+TEST(FitMemory, TellsTheNearestBatchAndTheBudgetThatWouldDo) {
+  Config config = config_of("300MiB", 30);  // 10 sequences fit, beside 200
+  config.engine.recompute = "full";         // of 5 MiB each: 20
+  config.engine.precision = "bf16";         // of 2.5: 40
+  config.engine.memory_budget = "260MiB";   // 24
+  config.train.background_saves = true;
+  config.optim.noise_scale = true;  // in one part
+  const std::string text = refusal(config);
+  EXPECT_NE(text.find("train.batch_size=24 "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  engine.memory_budget=280MiB would do for all as it is"),
+            std::string::npos)
+      << text;
+  config.engine.memory_budget = "280MiB";
+  EXPECT_EQ(refusal(config), "fits");
 }
 
 TEST(FitMemory, RefusesWithTheCheapestRemedies) {

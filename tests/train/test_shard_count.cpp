@@ -43,6 +43,20 @@ TEST(ShardCount, LooksAtWhatAShardDoesWithTheParameters) {
   EXPECT_EQ(count(squared_error, fields_of(400), 4), 1) << "in parts, too";
 }
 
+TEST(ShardCount, KnowsTheOthersForRunsThatMemoryLimits) {
+  const auto counts = [](int64_t rows, int64_t parts = 1) {
+    return shard_counts(squared_error, {fields_of(rows)}, parts);
+  };
+  using Counts = std::vector<int64_t>;
+  EXPECT_EQ(counts(2400), (Counts{4, 2, 1}));
+  EXPECT_EQ(counts(400), (Counts{2, 4, 1}));
+  EXPECT_EQ(counts(100), (Counts{1, 2, 4}));
+  EXPECT_EQ(counts(402), (Counts{2, 1})) << "4 do not divide it";
+  EXPECT_EQ(counts(102), (Counts{1, 2}));
+  EXPECT_EQ(counts(101), (Counts{1}));
+  EXPECT_EQ(counts(400, 4), (Counts{1, 2, 4})) << "of 100 rows";
+}
+
 // Their gradients go through memory.
 TEST(ShardCount, AsksForMoreOfLargeModels) {
   const LossFunction large = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
