@@ -25,7 +25,7 @@ class TrainedReader : public ContextReader {
         team_(worker_count(model_.config)),
         sizes_(generator_sizes(model_.config, model_.tokenizer->vocabulary_size(), 1)),
         generator_(model_decode(model_.config, model_.tokenizer->vocabulary_size()), sizes_,
-                   model_.state, team_, compile_options(model_.config)) {}
+                   model_.state, team_, trained_options(model_.config)) {}
 
   int64_t context() const override { return sizes_.context; }
 

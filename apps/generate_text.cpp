@@ -81,7 +81,7 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
                   sizes.context);
   Team team(decode_workers(model.config, model.state));
   Generator generator(model_decode(model.config, tokens), sizes, model.state, team,
-                      compile_options(model.config));
+                      trained_options(model.config));
   std::vector<Sample> samples(static_cast<size_t>(options.samples),
                               Sample{TextStream(options.stops), "", false});
   samples.front().live = true;

@@ -63,7 +63,7 @@ class Examination {
 
   Evaluation evaluate(const char* what, const LossFunction& loss, ValidationSet set) {
     set.batches = std::min(set.batches, most_batches_);
-    Evaluator evaluator(loss, set, model_.state, team_, compile_options(model_.config));
+    Evaluator evaluator(loss, set, model_.state, team_, trained_options(model_.config));
     return *evaluator.evaluate([&](uint64_t done) {
       Progress progress;
       progress.phase = fmt::format("{}, {}/{}", what, done, set.batches);

@@ -27,7 +27,7 @@ class Reader {
       : tensors_(hybrid_state_tensors(config, texts)),
         tokens_(memory_of({DType::i32, {texts}})),
         program_(Program::compile(traced(config, texts), model.state, team,
-                                  compile_options(model.config))) {
+                                  trained_options(model.config))) {
     for (const HybridStateTensor& each : tensors_) states_.push_back(memory_of(each.type));
   }
 
@@ -180,7 +180,7 @@ double information_flow(const HybridConfig& config, TrainedModel& model, Team& t
   head.hidden = slice(head.hidden, 1, length - 1, length);
   trace.result("logits", language_model_logits(trace, head));
   Program program =
-      Program::compile(trace.finish(), model.state, team, compile_options(model.config));
+      Program::compile(trace.finish(), model.state, team, trained_options(model.config));
   const TensorMemory memory = memory_of(type);
   auto* tokens = static_cast<int32_t*>(static_cast<void*>(memory.get()));
   const auto vocabulary = static_cast<int32_t>(model.tokenizer->vocabulary_size());

@@ -105,7 +105,7 @@ Evaluation evaluate(TrainedModel& model, const ValidationSet& set, const char* w
                     Console& console) {
   Team team(worker_count(model.config));
   Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
-                      model.state, team, compile_options(model.config));
+                      model.state, team, trained_options(model.config));
   Progress progress;
   return *evaluator.evaluate([&](uint64_t done) {
     progress.phase = fmt::format("evaluating in {} {}/{}", what, done, evaluator.batches());

@@ -10,9 +10,11 @@
 #include "fullbore/base/private_folder.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/memory_fit.h"
+#include "fullbore/train/process_memory.h"
 
 namespace fullbore {
 
@@ -81,6 +83,22 @@ CompileOptions compile_options(const Config& config) {
                                    name, did_you_mean(name, known)));
   options.passes.disabled = {config.engine.disabled_passes.begin(),
                              config.engine.disabled_passes.end()};
+  return options;
+}
+
+int64_t trained_memory_bytes(const Config& config) {
+  constexpr int64_t kNodes = 1000;  // of graphs that only go forwards
+  ProcessMemory process = process_memory(
+      {.nodes = kNodes, .workers = worker_count(config), .processors = available_processors()});
+  process.save_bytes = 0;
+  return plan_memory_bytes(config, process);
+}
+
+CompileOptions trained_options(const Config& config) {
+  CompileOptions options = compile_options(config);
+  options.memory_bytes = trained_memory_bytes(config);
+  options.must_fit = true;
+  options.keeps_snapshot = false;
   return options;
 }
 

@@ -14,6 +14,10 @@ OptimizerOptions optimizer_options(const Config& config);
 BatchParts batch_parts(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
+/// What engine.memory_budget leaves to a trained model beside the process: its weights, and the programs that run it.
+int64_t trained_memory_bytes(const Config& config);
+/// compile_options() for those programs, which are refused beyond that.
+CompileOptions trained_options(const Config& config);
 TrainingOptions training_options(const Config& config);
 /// The configuration that the command names (load_named_config()); what a stored one may not set is told.
 Config named_config(const std::string& path, std::span<const std::string> overrides);

@@ -23,7 +23,7 @@ using namespace peptide;
 
 // A prediction has no module of losses, which training keeps in fp32; patterns that match nothing are refused.
 CompileOptions prediction_options(const Config& config) {
-  CompileOptions options = compile_options(config);
+  CompileOptions options = trained_options(config);
   std::erase(options.fp32_scopes, "loss");
   return options;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/passes/quantize_linears.h"
 
@@ -24,6 +25,19 @@ std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder) {
         names.insert(tensor.name.substr(0, tensor.name.size() - suffix.size()));
   }
   return names;
+}
+
+void check_fits(const Config& config, const std::vector<StateEntry>& entries) {
+  double weights = 0, others = 0;
+  for (const StateEntry& entry : entries)
+    (entry.role == Role::parameter || entry.role == Role::frozen ? weights : others) +=
+        static_cast<double>(entry.type.bytes());
+  const auto allowed = static_cast<double>(trained_memory_bytes(config));
+  if (weights + others <= allowed) return;
+  throw MemoryError(
+      fmt::format("memory: weights take {}, what texts leave behind {}; {} are allowed beside the "
+                  "process (engine.memory_budget)",
+                  bytes_text(weights), bytes_text(others), bytes_text(allowed)));
 }
 
 }  // namespace
@@ -49,15 +63,20 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
 
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
                     const std::vector<StateEntry>& entries) {
-  State state(entries);
   std::vector<TensorSlot> slots;
+  std::vector<int> filled;
   for (size_t i = 0; i < entries.size(); ++i) {
     const StateEntry& entry = entries[i];
     if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
     const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema";
-    slots.push_back({averaged ? average_name(entry.name) : entry.name, entry.type,
-                     state.mutable_data(static_cast<int>(i))});
+    slots.push_back({averaged ? average_name(entry.name) : entry.name, entry.type});
+    filled.push_back(static_cast<int>(i));
   }
+  // A configuration may say any sizes: what the checkpoint does not have takes no memory.
+  restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  check_fits(config, entries);
+  State state(entries);
+  for (size_t i = 0; i < slots.size(); ++i) slots[i].data = state.mutable_data(filled[i]);
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
   return state;
 }

@@ -183,7 +183,7 @@ Status restore(const std::string& path, std::span<const Checkpoint> files,
     if (type != slot.type)
       differences.push_back(
           fmt::format("'{}' is {} in it, {} here", slot.name, type.text(), slot.type.text()));
-    reads.emplace_back(found->second, slot.data);
+    if (slot.data != nullptr) reads.emplace_back(found->second, slot.data);
     stored.erase(found);
   }
   if (unknown == UnknownTensors::kRefuse)

@@ -21,7 +21,7 @@ struct NamedTensor {
   const void* data = nullptr;
 };
 
-/// A place to be filled from a checkpoint.
+/// A place to be filled from a checkpoint; without data its name and type are compared and nothing is read.
 struct TensorSlot {
   std::string name;
   TensorType type;

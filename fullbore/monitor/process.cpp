@@ -72,7 +72,13 @@ int64_t free_disk_bytes(const std::string& folder) {
 
 int64_t memory_limit_bytes(const std::string& root) {
   const int64_t machine = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-  return std::min(machine, control_group_limits(root).memory_bytes);
+  int64_t limit = std::min(machine, control_group_limits(root).memory_bytes);
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit own{};
+    if (getrlimit(resource, &own) == 0 && own.rlim_cur < static_cast<rlim_t>(limit))
+      limit = static_cast<int64_t>(own.rlim_cur);
+  }
+  return limit;
 }
 
 }  // namespace fullbore

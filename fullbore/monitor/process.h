@@ -25,7 +25,8 @@ int online_processors();
 /// Free bytes of the file system that holds `folder` (or its nearest existing parent); -1 unknown.
 int64_t free_disk_bytes(const std::string& folder);
 
-/// Bytes of memory that this process may use: the machine's, or the least limit of its control groups.
+/// Bytes of memory that this process may use: the machine's, or the least limit of its control groups and its own
+/// (ulimit -v and -d).
 /// `root`: see base/control_group.h.
 int64_t memory_limit_bytes(const std::string& root = "");
 

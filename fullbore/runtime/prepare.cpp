@@ -1,5 +1,7 @@
 #include "fullbore/runtime/prepare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -8,16 +10,35 @@
 #include <thread>
 #include <utility>
 
+#include "fullbore/base/error.h"
 #include "fullbore/base/start_thread.h"
+#include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/passes/weight_copy.h"
 
 namespace fullbore {
 
+namespace {
+
+void check_fits(const Plan& plan, int64_t allowed) {
+  if (plan.peak_bytes() <= allowed) return;
+  const auto size = [](int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+  throw MemoryError(
+      fmt::format("memory: '{}' would take {}, {} of it for what it computes and the rest for "
+                  "weights and States; {} are allowed "
+                  "beside the process (engine.memory_budget). Less at a time takes less: a smaller "
+                  "batch, shorter or fewer texts.",
+                  plan.graph.name(), size(plan.peak_bytes()),
+                  size(plan.peak_bytes() - plan.state_bytes - plan.copy_bytes), size(allowed)));
+}
+
+}  // namespace
+
 PreparedProgram prepare_program(const Graph& graph, const CompileOptions& options, int workers) {
   const auto backend = make_backend(options.backend);
   CompileReport report;
   Plan plan = compile_plan(graph, *backend, options, workers, &report);
+  if (options.must_fit) check_fits(plan, options.memory_bytes);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Plan> copies;
   if (const auto copying = copying_graph(plan.graph)) {

@@ -25,7 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr auto kLimit = std::chrono::seconds(60);
 /// Code, libraries and the stacks of threads are most of it; a few hundred MiB are for the file.
-constexpr rlim_t kAddressSpace = rlim_t{3} << 30;
 constexpr SipKey kStranger{'s', 't', 'r', 'a', 'n', 'g', 'e', 'r'};
 
 /// Address sanitizers reserve terabytes.
@@ -73,14 +72,14 @@ const auto* const prototype = ::testing::AddGlobalTestEnvironment(new Prototype)
 }  // namespace
 
 LimitedResult run_limited(const std::string& folder, const std::vector<std::string>& arguments,
-                          const std::vector<std::string>& environment) {
+                          const std::vector<std::string>& environment, uint64_t address_space) {
   const int out = open_output(folder + "/../.out"), err = open_output(folder + "/../.err");
   const pid_t child = fork();
   if (child == 0) {
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
     if (!sanitized()) {
-      const rlimit limit{kAddressSpace, kAddressSpace};
+      const rlimit limit{address_space, address_space};
       setrlimit(RLIMIT_AS, &limit);
     }
     const rlimit no_core{0, 0};

@@ -17,7 +17,8 @@ struct LimitedResult {
 /// Runs the binary in `folder` with `environment` ("NAME=value", or "NAME" to unset) beside what there is,
 /// with an address space and a time that end it where a hostile file would take more.
 LimitedResult run_limited(const std::string& folder, const std::vector<std::string>& arguments,
-                          const std::vector<std::string>& environment = {});
+                          const std::vector<std::string>& environment = {},
+                          uint64_t address_space = uint64_t{3} << 30);
 
 /// Every file, folder and link below a folder, with kind, mode and contents, one a line, but for those whose
 /// relative path begins with one of `except`.

@@ -433,6 +433,43 @@ INSTANTIATE_TEST_SUITE_P(BadStep, HostileGift,
                                   }}),
                          [](const auto& kind) { return kind.param.name; });
 
+// All within the ranges of their keys, and far beyond any memory; a configuration costs nothing to write.
+TEST_F(HostileTest, SizesAreRefusedBeforeTheirMemoryIsTaken) {
+  constexpr uint64_t kGiB = 1 << 30;
+  const struct {
+    std::string from, to;
+    Arguments arguments;
+    int exit_code;
+    const char* message;
+  } cases[] = {
+      {"\"layers\": 1,", "\"layers\": 1000,", kGenerate, 3, "a checkpoint of another model"},
+      {"\"width\": 16,", "\"width\": 65536,", kEval, 3, "a checkpoint of another model"},
+      {"\"vocabulary\": 0,", "\"vocabulary\": 1000000000,", kGenerate, 3,
+       "a checkpoint of another model"},
+      {"\"vocabulary\": 0,", "\"vocabulary\": 1000000000,", kEval, 3, "f32[1000000000,16] here"},
+      {"\"context\": 8,", "\"context\": 1048576,", kGenerate, 3, "a checkpoint of another model"},
+      {"\"batch_size\": 4,", "\"batch_size\": 1048576,", kEval, 5,
+       "are allowed beside the process (engine.memory_budget)"},
+  };
+  const LimitedResult steps = run_limited(
+      folder_ / "work",
+      {"plan", FB_SOURCE_DIR "/configs/peptide-cpu.yaml", "model.num_supervision_steps=1000000"},
+      {}, kGiB);
+  EXPECT_EQ(steps.exit_code, 2);
+  EXPECT_THAT(steps.err,
+              HasSubstr("model.num_supervision_steps is '1000000'; a whole number in [1, 256]"));
+  const std::string path = checkpoint("config.json");
+  const std::string sound = read_file(path).value();
+  EXPECT_EQ(run_limited(folder_ / "work", kGenerate, {}, kGiB).exit_code, 0) << "as it was";
+  for (const auto& each : cases) {
+    write(path, sound);
+    set(*this, each.from, each.to);
+    const LimitedResult result = run_limited(folder_ / "work", each.arguments, {}, kGiB);
+    EXPECT_EQ(result.exit_code, each.exit_code) << each.to << ": " << result.err;
+    EXPECT_THAT(result.err, HasSubstr(each.message)) << each.to;
+  }
+}
+
 // Caches that the environment names, planted by whoever can write there.
 class HostileCache : public HostileTest {
  protected:
