@@ -1,15 +1,19 @@
 """Resident memory against engine.memory_budget: never above.
 
-20 jobs: GPT, hybrid and peptide, small budgets and larger, with accumulation, recomputation, microbatches, bf16 and
-background saves. For each, `plan --json` tells the plan's bytes and those of the process beside it. The job is then
-trained with exactly that budget, first with an empty kernel cache (code is generated), then with a filled one, and the
-process's resident memory is watched: VmHWM of /proc/PID/status every 2 ms, so that what the command itself forgets
-(/proc/self/clear_refs) counts too. A job fails if it is ever above its budget, or does not end with exit code 0. With
-half of the budget's process bytes alone it must be refused with exit code 5.
+20 jobs: GPT, hybrid and peptide, small ones and GPT-2 124M, with accumulation, recomputation, microbatches, bf16, one
+thread and several, background saves, texts that a run ends with. For each, `plan --json` tells the plan's bytes and those
+of the process beside it. The job is trained with exactly that budget (all as it would be without one), and then with
+the smallest one that `plan` accepts, found by halving to 1 MiB: each with an empty kernel cache (code is generated), and
+resumed for two steps with the filled one. The process's resident memory is watched: VmHWM of /proc/PID/status every
+2 ms, so that what the command itself forgets (/proc/self/clear_refs) counts too, and what the kernel says of it at its
+end. A job fails if it is ever above its budget, does not end with exit code 0, or is resumed in other shards. With half of
+the budget's process bytes alone it must be refused with exit code 5. `generate` and `eval` of what was trained are watched
+too: they keep to the budget of their run.
 
-key=value arguments: jobs=N, the first N jobs only; steps=N, 4 by default.
+key=value arguments: jobs=N, the first N jobs only; steps=N, 4 by default; workers=N, jobs at a time, 1 by default.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -24,31 +28,34 @@ MEBIBYTE = 1 << 20
 GPT = ["configs/default.yaml"]
 HYBRID = ["configs/hybrid-p2.yaml"]
 PEPTIDE = ["configs/peptide-cpu.yaml"]
+SAMPLE = "train.sample_characters=40"
 
 # Name, configuration, settings.
 JOBS = [
-    ("gpt", GPT, []),
-    ("gpt saves often", GPT, ["train.checkpoint_interval=1"]),
-    ("gpt in the foreground", GPT, ["train.background_saves=false", "train.checkpoint_interval=1"]),
-    ("gpt accumulates", GPT, ["engine.accumulate=4"]),
+    ("gpt", GPT, [SAMPLE]),
+    ("gpt with one thread", GPT, ["engine.threads=1"]),
+    ("gpt saves in the foreground", GPT, ["train.background_saves=false", "train.checkpoint_interval=1"]),
+    ("gpt accumulates, saves often", GPT, ["engine.accumulate=4", "train.checkpoint_interval=1"]),
     ("gpt recomputes", GPT, ["engine.recompute=full"]),
+    ("gpt recomputes to fit", GPT, ["engine.recompute=auto", "train.batch_size=48"]),
     ("gpt in one microbatch", GPT, ["engine.shards=1"]),
-    ("gpt in two microbatches", GPT, ["engine.shards=2"]),
-    ("gpt bf16", GPT, ["engine.precision=bf16"]),
-    ("gpt small", GPT, ["train.batch_size=1", "model.width=32", "model.layers=1", "model.context=16"]),
+    ("gpt in four, by three threads", GPT, ["engine.shards=4", "engine.threads=3"]),
+    ("gpt bf16", GPT, ["engine.precision=bf16", SAMPLE]),
+    ("gpt small", GPT, ["train.batch_size=1", "model.width=32", "model.layers=1", "model.context=16", SAMPLE]),
     ("gpt deep", GPT, ["model.layers=12", "train.batch_size=2"]),
-    ("gpt wide", GPT, ["model.width=512", "model.layers=2", "train.batch_size=2"]),
     ("gpt with loaders", GPT, ["data.workers=4", "data.prefetch=16"]),
     ("gpt in buckets", GPT, ["data.batching=buckets"]),
-    ("hybrid", HYBRID, ["train.batch_size=2"]),
+    ("gpt-2 124m", GPT,
+     ["model.layers=12", "model.width=768", "model.heads=12", "model.context=256", "model.vocabulary=50257",
+      "train.batch_size=2", "train.background_saves=false", "engine.precision=bf16"]),
+    ("hybrid", HYBRID, ["train.batch_size=2", SAMPLE]),
     ("hybrid bf16", HYBRID, ["train.batch_size=2", "engine.precision=bf16"]),
     ("hybrid accumulates, recomputes", HYBRID,
      ["train.batch_size=4", "engine.accumulate=2", "engine.recompute=full"]),
     ("peptide", PEPTIDE, ["train.batch_size=8"]),
     ("peptide bf16", PEPTIDE, ["train.batch_size=8", "engine.precision=bf16"]),
-    ("peptide accumulates", PEPTIDE, ["train.batch_size=8", "engine.accumulate=2"]),
-    ("peptide saves in the foreground", PEPTIDE,
-     ["train.batch_size=4", "train.background_saves=false", "engine.shards=1"]),
+    ("peptide accumulates, saves in the foreground", PEPTIDE,
+     ["train.batch_size=8", "engine.accumulate=2", "train.background_saves=false"]),
 ]
 
 
@@ -59,16 +66,20 @@ def peak_resident(command, folder, environment):
                                    stderr=errors)
         status = pathlib.Path(f"/proc/{process.pid}/status")
         peak = 0
-        while process.poll() is None:
+        while True:
             try:
                 found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
             except OSError:
                 found = None
             if found:
                 peak = max(peak, int(found[1]) * 1024)
+            ended, how, usage = os.wait4(process.pid, os.WNOHANG)
+            if ended:
+                break
             time.sleep(0.002)
+        process.returncode = os.waitstatus_to_exitcode(how)
         errors.seek(0)
-        return process.returncode, peak, errors.read().decode(errors="replace")
+        return process.returncode, max(peak, usage.ru_maxrss * 1024), errors.read().decode(errors="replace")
 
 
 def make_text(folder):
@@ -85,59 +96,109 @@ def make_text(folder):
     (folder / "lines.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
 
 
-def run_job(context, binary, job, steps, folder):
-    name, config, settings = job
-    arguments = [str(context.root / config[0]), *settings]
-    if config is not PEPTIDE:
-        arguments.append("data.path=" + ("lines.jsonl" if "data.batching=buckets" in settings else "text.txt"))
-    environment = dict(os.environ, FULLBORE_CACHE=str(folder / "cache"))
+class Job:
+    def __init__(self, context, binary, job, steps, folder):
+        name, config, self.settings = job
+        self.binary, self.steps, self.folder = binary, steps, folder
+        self.arguments = [str(context.root / config[0]), *self.settings]
+        self.reads_text = config is not PEPTIDE
+        if self.reads_text:
+            self.arguments.append("data.path=" +
+                                  ("lines.jsonl" if "data.batching=buckets" in self.settings else "text.txt"))
+        self.environment = dict(os.environ, FULLBORE_CACHE=str(folder / "cache"))
+        self.result = {"job": name, "settings": self.settings}
 
-    def command(verb, *more):
-        return [binary, verb, *arguments, *more]
+    def command(self, verb, *more):
+        return [self.binary, verb, *self.arguments, *more]
 
-    planned = subprocess.run(command("plan", "--json"), cwd=folder, env=environment, capture_output=True,
-                             text=True)
-    if planned.returncode != 0:
-        return {"job": name, "error": planned.stderr.strip()}
-    plan = json.loads(planned.stdout)
-    budget = plan["planned_peak_bytes"] + plan["process_bytes"]
-    # The budget of plans leaves a 64th of them to evaluation.
-    budget += plan["planned_peak_bytes"] // 63 + MEBIBYTE // 4
-    result = {"job": name, "settings": settings, "planned_mib": round(plan["planned_peak_bytes"] / MEBIBYTE, 1),
-              "process_mib": round(plan["process_bytes"] / MEBIBYTE, 1),
-              "budget_mib": round(budget / MEBIBYTE, 1)}
-    for cache in ("empty", "filled"):
-        if cache == "empty":
-            shutil.rmtree(folder / "cache", ignore_errors=True)
-        shutil.rmtree(folder / "run", ignore_errors=True)
-        more = [f"engine.memory_budget={budget}", f"train.steps={steps}", "train.eval_interval=2",
-                "train.eval_batches=2", "run.dir=run"]
-        code, peak, errors = peak_resident(command("train", *more), folder, environment)
-        result[cache + "_mib"] = round(peak / MEBIBYTE, 1)
+    def plan(self, *more):
+        """Of `plan --json`; None if it is refused with exit code 5."""
+        done = subprocess.run(self.command("plan", "--json", *more), cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        if done.returncode != 5:
+            raise RuntimeError(f"plan {more}: exit code {done.returncode}: {done.stderr.strip()[-400:]}")
+        return None
+
+    def watch(self, what, budget, command):
+        code, peak, errors = peak_resident(command, self.folder, self.environment)
+        self.result[what + "_mib"] = round(peak / MEBIBYTE, 1)
         if code != 0:
-            result["error"] = f"{cache} cache: exit code {code}: {errors.strip()[-400:]}"
-        elif peak > budget:
-            result["error"] = f"{cache} cache: {result[cache + '_mib']} MiB resident, {result['budget_mib']} allowed"
-    shutil.rmtree(folder / "run", ignore_errors=True)
-    code, _, errors = peak_resident(
-        command("train", f"engine.memory_budget={plan['process_bytes'] // 2}", "run.dir=run"), folder, environment)
-    if code != 5 or "are allowed" not in errors:
-        result["error"] = f"half of the process's bytes: exit code {code}, not 5: {errors.strip()[-200:]}"
-    return result
+            raise RuntimeError(f"{what}: exit code {code}: {errors.strip()[-400:]}")
+        if peak > budget:
+            raise RuntimeError(f"{what}: {peak} bytes resident, {budget} allowed")
+
+    def shards(self):
+        return re.search(r"\n  shards: (\d+)", (self.folder / "run" / "config.resolved.yaml").read_text())[1]
+
+    def train(self, name, budget):
+        for part in ("cache", "run"):
+            shutil.rmtree(self.folder / part, ignore_errors=True)
+        more = [f"engine.memory_budget={budget}", "train.eval_interval=2", "train.eval_batches=2", "run.dir=run"]
+        self.watch(name, budget, self.command("train", *more, f"train.steps={self.steps}"))
+        shards = self.shards()
+        self.watch(name + "_resumed", budget,
+                   self.command("train", *more, f"train.steps={self.steps + 2}", "--resume"))
+        if self.shards() != shards:
+            raise RuntimeError(f"{name}: {shards} shards, resumed in {self.shards()}")
+        self.result[name + "_shards"] = int(shards)
+
+    def run(self):
+        plan = self.plan()
+        if plan is None:
+            raise RuntimeError("does not fit this machine")
+        planned, process = plan["planned_peak_bytes"], plan["process_bytes"]
+        # The budget of plans leaves a 64th of them to evaluation.
+        budget = planned + process + planned // 63 + MEBIBYTE // 4
+        self.result |= {"planned_mib": round(planned / MEBIBYTE, 1), "process_mib": round(process / MEBIBYTE, 1),
+                        "budget_mib": round(budget / MEBIBYTE, 1)}
+        self.train("peak", budget)
+        low, high = process // 2, budget  # refused, accepted
+        while high - low > MEBIBYTE:
+            middle = (low + high) // 2
+            if self.plan(f"engine.memory_budget={middle}"):
+                high = middle
+            else:
+                low = middle
+        self.result["least_budget_mib"] = round(high / MEBIBYTE, 1)
+        self.train("least_peak", high)
+        if self.reads_text:
+            self.watch("generate", high, [self.binary, "generate", "run", "--characters", "20"])
+            self.watch("eval", high, [self.binary, "eval", "run", "--batches", "2"])
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        code, _, errors = peak_resident(self.command("train", f"engine.memory_budget={process // 2}", "run.dir=run"),
+                                        self.folder, self.environment)
+        if code != 5 or "are allowed" not in errors:
+            raise RuntimeError(f"half of the process's bytes: exit code {code}, not 5: {errors.strip()[-200:]}")
+
+
+def run_job(*arguments):
+    job = Job(*arguments)
+    try:
+        job.run()
+    except RuntimeError as error:
+        job.result["error"] = str(error)
+    return job.result
 
 
 def run(context):
     jobs = JOBS[: context.setting("jobs", len(JOBS))]
     steps = context.setting("steps", 4)
+    workers = context.setting("workers", 1)
     binary = str(pathlib.Path(context.build).resolve() / "bin" / "fullbore")
     if not pathlib.Path(binary).is_file():
         raise context.skip(f"{binary} has not been built")
-    results = []
-    with tempfile.TemporaryDirectory(prefix="fullbore_resident_") as name:
-        folder = pathlib.Path(name)
-        make_text(folder)
-        for job in jobs:
-            results.append(run_job(context, binary, job, steps, folder))
-            context.progress(json.dumps(results[-1]))
+
+    def run_in_folder(job):
+        with tempfile.TemporaryDirectory(prefix="fullbore_resident_") as name:
+            folder = pathlib.Path(name)
+            make_text(folder)
+            result = run_job(context, binary, job, steps, folder)
+        context.progress(json.dumps(result))
+        return result
+
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        results = list(pool.map(run_in_folder, jobs))
     return {"tries": len(results), "jobs": results,
             "failures": [f"{r['job']}: {r['error']}" for r in results if "error" in r]}
