@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
 #include <set>
+#include <vector>
 
 #include "../support/samples.h"
 #include "fullbore/backend/interpreter/interpreter.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
+#include "fullbore/ops/ops.h"
 #include "jit_harness.h"
 
 namespace fullbore {
@@ -68,6 +72,33 @@ TEST_P(JitSamples, AgreeWithTheOracle) {
     const std::vector<Literal> again = run_kernel(*call.kernel, call.sample.inputs, types, 3);
     for (size_t o = 0; o < types.size(); ++o) EXPECT_EQ(found[o].bytes(), again[o].bytes());
   }
+}
+
+// All upper halves of f32, infinities and NaN among them, with what is above, at and below the half.
+TEST(JitCasts, RoundToBf16AsScalarsDo) {
+  std::vector<float> numbers;
+  for (uint32_t upper = 0; upper <= 0xffff; ++upper)
+    for (const uint32_t lower : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+      numbers.push_back(std::bit_cast<float>(upper << 16 | lower));
+  numbers.resize(numbers.size() - 3);  // no whole vectors
+  const TensorType type{DType::f32, Shape{static_cast<int64_t>(numbers.size())}};
+  GraphBuilder builder("step");
+  builder.output("y", cast(builder.input("x", Role::batch, type), DType::bf16));
+  const Graph graph = builder.take();
+  JitCompiler compiler;
+  const auto kernel = compiler.add(graph, graph.nodes().back(), 1);
+  ASSERT_NE(kernel, nullptr);
+  compiler.finish();
+  const Literal found = run_kernel(*kernel, {Literal::from_bytes(type, numbers.data())},
+                                   {TensorType{DType::bf16, type.shape}})[0];
+  int64_t wrong = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const float expected = bf16_to_f32(f32_to_bf16(numbers[i]));
+    const double got = found.at(static_cast<int64_t>(i));
+    if (std::isnan(expected) ? std::isnan(got) : got == static_cast<double>(expected)) continue;
+    if (wrong++ == 0) ADD_FAILURE() << numbers[i] << " to " << got << ", not " << expected;
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, JitSamples, ::testing::ValuesIn(generated_ops()),

@@ -33,6 +33,6 @@ class CodeGenerator {
 };
 
 /// Changes whenever the same kernel text may become other code.
-inline constexpr int kCodegenVersion = 13;
+inline constexpr int kCodegenVersion = 14;
 
 }  // namespace fullbore::jit

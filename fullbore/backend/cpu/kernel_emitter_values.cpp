@@ -24,6 +24,9 @@ int KernelEmitter::unroll_factor(int walk) const {
       weight += is_philox(instruction.op) ? 40 : std::max(1.0, scalar_op_flops(instruction.op));
   }
   if (lanes_ == target_.vector_bytes) return 2;  // bytes: one vector already is 64 elements
+  // Vectors of half the width are half as much work between a load and its store: a processor sees as far ahead as with wide
+  // ones if there are twice as many in a row.
+  if (target_.vector_bytes == 32) return weight <= 20 ? 4 : weight <= 60 ? 2 : 1;
   return weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
 }
 

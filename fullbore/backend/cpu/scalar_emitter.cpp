@@ -154,12 +154,20 @@ llvm::Value* ScalarEmitter::f32_to_bf16_bits(llvm::Value* x) {
   }
   llvm::Type* type = with_lanes(b_.getInt32Ty());
   const auto number = [&](uint64_t n) { return llvm::ConstantInt::get(type, n); };
+  // Half to even by adding just under a half, or a half where the last kept bit is odd; NaN would overflow into a number.
   llvm::Value* bits = b_.CreateBitCast(x, type);
   llvm::Value* upper = b_.CreateLShr(bits, 16);
-  llvm::Value* even = b_.CreateAnd(upper, number(1));
-  llvm::Value* rounded = b_.CreateLShr(b_.CreateAdd(b_.CreateAdd(bits, number(0x7fff)), even), 16);
-  llvm::Value* quiet = b_.CreateOr(upper, number(0x40));
-  llvm::Value* result = b_.CreateSelect(b_.CreateFCmpUNO(x, x), quiet, rounded);
+  llvm::Value* odd = b_.CreateAnd(upper, number(1));
+  llvm::Value* sum = b_.CreateAdd(b_.CreateAdd(bits, number(0x7fff)), odd);
+  llvm::Value* unordered = b_.CreateFCmpUNO(x, x);
+  llvm::Value* result;
+  if (avx512_) {
+    llvm::Value* quiet = b_.CreateOr(upper, number(0x40));
+    result = b_.CreateSelect(unordered, quiet, b_.CreateLShr(sum, 16));
+  } else {
+    // All ones are a NaN too, and need neither a blend nor a register for a constant.
+    result = b_.CreateLShr(b_.CreateOr(sum, b_.CreateSExt(unordered, type)), 16);
+  }
   return b_.CreateTrunc(result, with_lanes(b_.getInt16Ty()));
 }
 
