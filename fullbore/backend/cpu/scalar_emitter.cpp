@@ -159,14 +159,15 @@ llvm::Value* ScalarEmitter::f32_to_bf16_bits(llvm::Value* x) {
   llvm::Value* upper = b_.CreateLShr(bits, 16);
   llvm::Value* odd = b_.CreateAnd(upper, number(1));
   llvm::Value* sum = b_.CreateAdd(b_.CreateAdd(bits, number(0x7fff)), odd);
-  llvm::Value* unordered = b_.CreateFCmpUNO(x, x);
   llvm::Value* result;
   if (avx512_) {
+    llvm::Value* rounded = b_.CreateLShr(sum, 16);
     llvm::Value* quiet = b_.CreateOr(upper, number(0x40));
-    result = b_.CreateSelect(unordered, quiet, b_.CreateLShr(sum, 16));
+    result = b_.CreateSelect(b_.CreateFCmpUNO(x, x), quiet, rounded);
   } else {
     // All ones are a NaN too, and need neither a blend nor a register for a constant.
-    result = b_.CreateLShr(b_.CreateOr(sum, b_.CreateSExt(unordered, type)), 16);
+    llvm::Value* nan = b_.CreateSExt(b_.CreateFCmpUNO(x, x), type);
+    result = b_.CreateLShr(b_.CreateOr(sum, nan), 16);
   }
   return b_.CreateTrunc(result, with_lanes(b_.getInt16Ty()));
 }
