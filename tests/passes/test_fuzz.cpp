@@ -173,7 +173,7 @@ RandomGraph some_graph(uint64_t seed) {
 
 TEST(Fuzz, EveryPassAloneAndAllTogetherKeepTheValues) {
   std::string failure;
-  const int graphs = fuzz(45, [&](uint64_t seed) {
+  const int graphs = fuzz(1000, [&](uint64_t seed) {
     const RandomGraph random = some_graph(seed);
     failure = check(random);
     if (failure.empty()) return true;

@@ -133,7 +133,7 @@ TEST(Fuzz, ReachesFactorsInPanels) {
 TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
   Team team(2);
   std::string failure;
-  const int graphs = fuzz(15, [&](uint64_t seed) {
+  const int graphs = fuzz(400, [&](uint64_t seed) {
     const RandomGraph random = some_graph(seed);
     const DType precision = kPrecisions[seed / 7 % std::size(kPrecisions)];
     failure = check(random, team, precision);

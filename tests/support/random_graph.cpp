@@ -145,14 +145,14 @@ RandomGraph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   return Maker(seed, options).run();
 }
 
-int fuzz(double seconds, const std::function<bool(uint64_t)>& check) {
+int fuzz(int graphs, const std::function<bool(uint64_t)>& check) {
   const auto first = static_cast<uint64_t>(environment("FB_FUZZ_SEED", 1));
-  const auto most = static_cast<int>(environment("FB_FUZZ_GRAPHS", 0));
-  const double limit = environment("FB_FUZZ_SECONDS", seconds);
+  const auto most = static_cast<int>(environment("FB_FUZZ_GRAPHS", graphs));
+  const double limit = environment("FB_FUZZ_SECONDS", 0);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0;; ++i) {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    if (most > 0 ? i >= most : spent.count() >= limit) return i;
+    if (limit > 0 ? spent.count() >= limit : i >= most) return i;
     if (!check(first + static_cast<uint64_t>(i))) return i + 1;
   }
 }

@@ -37,9 +37,9 @@ RandomGraph shrink(RandomGraph failing, const std::function<bool(const RandomGra
 /// The seed, the graph and its inputs, for the report of a failure.
 std::string describe(uint64_t seed, const RandomGraph& failing);
 
-/// Calls check(seed) for seeds from $FB_FUZZ_SEED (default 1) on, until $FB_FUZZ_SECONDS (default
-/// `seconds`) have passed or it says that it failed. With FB_FUZZ_GRAPHS, for that many seeds.
+/// Calls check(seed) for `graphs` seeds from $FB_FUZZ_SEED (default 1) on, until it says that it failed: the same ones
+/// on a slow machine and on a fast one. FB_FUZZ_GRAPHS is another number, FB_FUZZ_SECONDS a time in its place.
 /// -> number of graphs checked
-int fuzz(double seconds, const std::function<bool(uint64_t)>& check);
+int fuzz(int graphs, const std::function<bool(uint64_t)>& check);
 
 }  // namespace fullbore
