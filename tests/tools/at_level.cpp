@@ -1,6 +1,6 @@
 // Runs a program at one processor level, for ctest: at_level LEVEL PROGRAM [ARGUMENT ...]
-// With exit code 77, which ctest lists as skipped, where there is nothing to run: the machine lacks the level, or has
-// no higher one, so that the program's own entry has run at it.
+// With exit code 77, which ctest lists as skipped, where there is nothing to run: the machine lacks the level, or it is
+// the one at which the program's own entry runs, the machine's own or that of FULLBORE_PROCESSOR.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,10 +20,12 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "at_level: there is no level '{}'\n", argv[1]);
     return 2;
   }
-  const ProcessorLevel machine = machine_processor().level;
-  if (*level >= machine) {
-    fmt::print("not run: this machine {} {}\n", *level > machine ? "lacks" : "runs all tests at",
-               argv[1]);
+  if (*level > machine_processor().level) {
+    fmt::print("not run: this machine lacks {}\n", argv[1]);
+    return 77;
+  }
+  if (*level == this_processor().level) {
+    fmt::print("not run again: the entry without a level runs at {} here\n", argv[1]);
     return 77;
   }
   setenv("FULLBORE_PROCESSOR", argv[1], 1);
