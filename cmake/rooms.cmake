@@ -142,7 +142,6 @@ function(fb_tests room)
   target_link_libraries(${target} PRIVATE
     fullbore $<TARGET_NAME_IF_EXISTS:fullbore_models> $<TARGET_NAME_IF_EXISTS:fb_test_support>
     ${tests_LIBRARIES} GTest::gmock GTest::gtest_main)
-  fb_test_paths(${target})
   fb_fast_to_compile(${target})
   target_precompile_headers(${target} REUSE_FROM fb_test_headers)
   if(TARGET fullbore_cli AND NOT CMAKE_CROSSCOMPILING)
@@ -185,15 +184,6 @@ function(fb_test_entries target suffix shards)
   endforeach()
 endfunction()
 
-# The paths a test may ask for. FB_SHARED_DIR holds optional data beside the checkout: a test that needs a
-# file from there skips with a message when it is absent.
-function(fb_test_paths target)
-  target_compile_definitions(${target} PRIVATE
-    FB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-    FB_SHARED_DIR="${PROJECT_SOURCE_DIR}/../shared"
-    FB_BINARY="${CMAKE_BINARY_DIR}/bin/fullbore")
-endfunction()
-
 # Tests spend their time in the library, so nobody gains by optimising or describing them. All of them have the same
 # flags, for a precompiled header serves no others: the compiler's own choice of position independence among them.
 function(fb_fast_to_compile target)
@@ -207,7 +197,6 @@ function(fb_test_headers)
   add_library(fb_test_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp")
   target_link_libraries(fb_test_headers PRIVATE fullbore GTest::gmock)
   fb_fast_to_compile(fb_test_headers)
-  fb_test_paths(fb_test_headers)
   target_precompile_headers(fb_test_headers PRIVATE
     <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <algorithm> <filesystem> <functional> <map> <span>)
 endfunction()

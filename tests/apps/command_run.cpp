@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "fullbore/base/files.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -26,10 +27,10 @@ constexpr auto kLimit = std::chrono::minutes(2);
 /// In the child: becomes the command, or ends with 127.
 [[noreturn]] void become_command(const std::string& folder, std::vector<std::string> arguments) {
   if (chdir(folder.c_str()) != 0) _exit(127);
-  std::vector<char*> words = {const_cast<char*>(FB_BINARY)};
+  std::vector<char*> words = {const_cast<char*>(testing::command_path().c_str())};
   for (std::string& argument : arguments) words.push_back(argument.data());
   words.push_back(nullptr);
-  execv(FB_BINARY, words.data());
+  execv(testing::command_path().c_str(), words.data());
   _exit(127);
 }
 

@@ -17,6 +17,7 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/siphash.h"
 #include "fullbore/ckpt/manifest.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -93,10 +94,10 @@ LimitedResult run_limited(const std::string& folder, const std::vector<std::stri
     }
     if (chdir(folder.c_str()) != 0) _exit(127);
     std::vector<std::string> copies = arguments;
-    std::vector<char*> words = {const_cast<char*>(FB_BINARY)};
+    std::vector<char*> words = {const_cast<char*>(testing::command_path().c_str())};
     for (std::string& argument : copies) words.push_back(argument.data());
     words.push_back(nullptr);
-    execv(FB_BINARY, words.data());
+    execv(testing::command_path().c_str(), words.data());
     _exit(127);
   }
   close(out);

@@ -14,6 +14,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -178,7 +179,7 @@ TEST_F(CommandLine, EveryExampleOfAHelpIsRight) {
 }
 
 TEST_F(CommandLine, EveryExampleOfTheReadmeIsRight) {
-  std::ifstream file(FB_SOURCE_DIR "/README.md");
+  std::ifstream file(testing::source_folder() + "/README.md");
   ASSERT_TRUE(file);
   int examples = 0;
   bool code = false;
@@ -206,7 +207,7 @@ TEST_F(CommandLine, EveryExampleOfAKeyIsRight) {
 }
 
 TEST_F(CommandLine, ExitCodesAreThoseOfTheReadme) {
-  std::ifstream file(FB_SOURCE_DIR "/README.md");
+  std::ifstream file(testing::source_folder() + "/README.md");
   std::stringstream readme;
   readme << file.rdbuf();
   EXPECT_THAT(description().footer, HasSubstr(exit_codes_text()));

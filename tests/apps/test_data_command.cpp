@@ -8,13 +8,14 @@
 #include "fullbore/data/token_corpus.h"
 #include "fullbore/data/tokenizer.h"
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kBpe = std::string("bpe:") + FB_SOURCE_DIR + "/tests/data/golden/tokenizer.json";
+const std::string kBpe = "bpe:" + testing::source_folder() + "/tests/data/golden/tokenizer.json";
 
 using DataCommand = JobTest;
 
@@ -77,8 +78,8 @@ TEST_F(DataCommand, TrainingIsTheSameFromTextShardsAndStandardInput) {
   const auto from_text = losses({"data.tokenizer=byte"}, "a");
   EXPECT_EQ(losses({"data.path=text.tokens"}, "b"), from_text);
   EXPECT_EQ(losses({"data.path=text*.txt", "data.tokenizer=byte"}, "c"), from_text);
-  const std::string piped = "cd '" + folder_.path() +
-                            "' && cat text.txt | " FB_BINARY
+  const std::string piped = "cd '" + folder_.path() + "' && cat text.txt | " +
+                            testing::command_path() +
                             " train job.yaml data.path=- data.tokenizer=byte run.dir=d "
                             ">/dev/null 2>&1";
   EXPECT_EQ(std::system(piped.c_str()), 0);

@@ -11,6 +11,7 @@
 #include "fullbore/train/bad_step.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -26,7 +27,7 @@ class WorkloadStep {
                const std::function<Tensor(Tensor loss)>& planted = {}) {
     overrides.insert(overrides.end(), {"engine.shards=2", "engine.threads=2"});
     const Config config =
-        load_config(std::string(FB_SOURCE_DIR) + "/configs/" + configuration, overrides);
+        load_config(testing::source_folder() + "/configs/" + configuration, overrides);
     Console console(-1);
     const MeasuredJob measured =
         measured_job(config, config.model.name == "peptide" ? 0 : 16, console);

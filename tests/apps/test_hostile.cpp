@@ -17,6 +17,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
 #include "tests/apps/hostile.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -451,10 +452,11 @@ TEST_F(HostileTest, SizesAreRefusedBeforeTheirMemoryIsTaken) {
       {"\"batch_size\": 4,", "\"batch_size\": 1048576,", kEval, 5,
        "are allowed beside the process (engine.memory_budget)"},
   };
-  const LimitedResult steps = run_limited(
-      folder_ / "work",
-      {"plan", FB_SOURCE_DIR "/configs/peptide-cpu.yaml", "model.num_supervision_steps=1000000"},
-      {}, kGiB);
+  const LimitedResult steps =
+      run_limited(folder_ / "work",
+                  {"plan", testing::source_folder() + "/configs/peptide-cpu.yaml",
+                   "model.num_supervision_steps=1000000"},
+                  {}, kGiB);
   EXPECT_EQ(steps.exit_code, 2);
   EXPECT_THAT(steps.err,
               HasSubstr("model.num_supervision_steps is '1000000'; a whole number in [1, 256]"));

@@ -8,6 +8,7 @@
 #include "apps/language_batches.h"
 #include "fullbore/ir/print.h"
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -176,7 +177,7 @@ int64_t parameters_of(const Config& config, int64_t tokens, const std::string& p
 
 TEST(HybridConfigs, LookingAtBranchesCostsTrainingNothing) {
   const auto graphs = [](bool diagnostics) {
-    Config config = load_config(std::string(FB_SOURCE_DIR) + "/configs/hybrid-p2.yaml");
+    Config config = load_config(testing::source_folder() + "/configs/hybrid-p2.yaml");
     config.hybrid.diagnostics = diagnostics;
     const LossFunction loss = model_loss(config, 97);
     const std::vector<BatchField> fields = batch_fields(config);
@@ -190,7 +191,7 @@ TEST(HybridConfigs, LookingAtBranchesCostsTrainingNothing) {
 
 TEST(HybridConfigs, AreTheRecordedModels) {
   const auto config = [](const char* name) {
-    return load_config(std::string(FB_SOURCE_DIR) + "/configs/" + name);
+    return load_config(testing::source_folder() + "/configs/" + name);
   };
   EXPECT_EQ(parameters_of(config("hybrid-p2.yaml"), 97), 3130720);
   EXPECT_EQ(parameters_of(config("hybrid-p1.yaml"), 97), 3585376);

@@ -5,6 +5,7 @@
 
 #include "fullbore/ir/print.h"
 #include "tests/support/evaluate.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -22,7 +23,7 @@ int64_t parameters_of(const Config& config, int64_t tokens) {
 
 // Counted in the traced step: nothing is allocated.
 TEST(LanguageModel, Gpt2124mHasAsManyParametersAsGpt2) {
-  const Config config = load_config(std::string(FB_SOURCE_DIR) + "/configs/gpt2-124m.yaml");
+  const Config config = load_config(testing::source_folder() + "/configs/gpt2-124m.yaml");
   EXPECT_EQ(parameters_of(config, config.model.vocabulary), 124'439'808);
   EXPECT_EQ(parameters_of(config, 50), 124'439'808) << "whatever the text has";
 }

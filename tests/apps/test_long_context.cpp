@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -282,7 +283,7 @@ TEST_F(LongContext, RecallIsLearnedAndMeasured) {
 TEST_F(LongContext, AHybridLearnsToRecallFourPairs) {
   if (std::getenv("FB_SLOW") == nullptr) GTEST_SKIP() << "set FB_SLOW=1 to train for minutes";
   const CommandResult result = command(
-      {"train", std::string(FB_SOURCE_DIR) + "/configs/mqar-hybrid.yaml", "run.dir=runs/recall"});
+      {"train", testing::source_folder() + "/configs/mqar-hybrid.yaml", "run.dir=runs/recall"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json measured =
       json({"mqar", "runs/recall", "--sizes", "64:4,128:8,256:16,256:32", "--examples", "500"});

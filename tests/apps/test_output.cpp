@@ -17,6 +17,7 @@
 #include "apps/commands.h"
 #include "fullbore/base/files.h"
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -64,8 +65,8 @@ const std::map<std::string, Row>& rows() {
         true,
         {"out.cache"}}},
       {"peptide generate",
-       {{"peptide", "generate", FB_SOURCE_DIR "/configs/peptide-cpu.yaml", "--count", "2", "-o",
-         "made.mgf"},
+       {{"peptide", "generate", testing::source_folder() + "/configs/peptide-cpu.yaml", "--count",
+         "2", "-o", "made.mgf"},
         true,
         {"made.mgf"}}},
       {"longcontext niah",
@@ -378,7 +379,8 @@ TEST_F(UnwritableOutput, OfAPipeNamedAsAFileIsWrittenThroughIt) {
 }
 
 TEST(OutputRows, NothingButOutputWritesToStandardStreams) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(FB_SOURCE_DIR "/apps")) {
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(testing::source_folder() + "/apps")) {
     if (entry.path().filename() == "output.cpp") continue;
     const std::string source = read_file(entry.path().string()).value();
     for (const char* word :

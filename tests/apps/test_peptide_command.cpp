@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -74,7 +75,7 @@ TEST_F(PeptideCommand, WhatIsNoPeptideIsExplained) {
 }
 
 TEST_F(PeptideCommand, ConvertsTheSample) {
-  const std::string sample = FB_SHARED_DIR "/data/casanovo-sample.mgf";
+  const std::string sample = testing::shared_folder() + "/data/casanovo-sample.mgf";
   if (!std::filesystem::exists(sample)) GTEST_SKIP() << sample << " is not there";
   const CommandResult text =
       command({"convert", sample, "-o", "a.cache", "--modifications", "massivekb"});

@@ -6,6 +6,7 @@
 #include "apps/job_options.h"
 #include "apps/peptide_job.h"
 #include "fullbore/train/step_runner.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -19,7 +20,7 @@ class PeptideLearning : public ::testing::Test {
 };
 
 Config config_of(const std::vector<std::string>& settings) {
-  return load_config(std::string(FB_SOURCE_DIR) + "/configs/peptide.yaml", settings);
+  return load_config(testing::source_folder() + "/configs/peptide.yaml", settings);
 }
 
 // Sixteen spectra, again and again: what cannot learn these learns nothing.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -122,7 +123,7 @@ TEST_F(PeptideSpectra, BadSpectraAreLeftOutOneByOneAndListed) {
 TEST_F(PeptideSpectra, MzmlIsNamedByItsOwnIds) {
   train_model();
   const auto copy = [&](const char* name) {
-    std::filesystem::copy_file(std::string(FB_SOURCE_DIR) + "/tests/peptide/data/" + name,
+    std::filesystem::copy_file(testing::source_folder() + "/tests/peptide/data/" + name,
                                folder_ / name);
   };
   copy("psims_indexed.mzML");

@@ -12,6 +12,7 @@
 
 #include "apps/invocation.h"
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -66,8 +67,9 @@ TEST_F(SignalAdvice, BeforeTheFirstSaveIsTheCommandThatWasGiven) {
   ASSERT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
   const std::string command =
       command_after(result.err, "before anything was saved; start again with: ");
-  EXPECT_THAT(command, StartsWith(FB_BINARY " train job.yaml data.path=text.txt "
-                                            "'run.dir=it'\\''s a run' train.steps=1000"));
+  EXPECT_THAT(command,
+              StartsWith(testing::command_path() + " train job.yaml data.path=text.txt "
+                                                   "'run.dir=it'\\''s a run' train.steps=1000"));
   expect_completes(command);
 }
 
@@ -77,7 +79,7 @@ TEST_F(SignalAdvice, AfterASaveGoesOnWithTheRun) {
   ASSERT_EQ(result.exit_code, 75) << result.err;
   EXPECT_TRUE(fs::exists(folder_ / "it's a run/checkpoints/last"));
   const std::string command = command_after(result.err, "go on with: ");
-  EXPECT_EQ(command, FB_BINARY " train 'it'\\''s a run' --resume");
+  EXPECT_EQ(command, testing::command_path() + " train 'it'\\''s a run' --resume");
   expect_completes(command);
 }
 
@@ -90,7 +92,7 @@ TEST_F(SignalAdvice, WhileTheStepIsCompiledGoesOnWithTheRun) {
   setenv("FULLBORE_CACHE", shared.c_str(), 1);
   ASSERT_EQ(result.exit_code, 75) << result.err;
   const std::string command = command_after(result.err, "go on with: ");
-  EXPECT_EQ(command, FB_BINARY " train 'it'\\''s a run' --resume") << result.err;
+  EXPECT_EQ(command, testing::command_path() + " train 'it'\\''s a run' --resume") << result.err;
   expect_completes(command);
 }
 

@@ -7,6 +7,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/train/config.h"
 #include "tests/apps/job.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -62,7 +63,7 @@ class ThreadCountTest : public JobTest {
 };
 
 std::string configuration(const char* name) {
-  return std::string(FB_SOURCE_DIR) + "/configs/" + name;
+  return testing::source_folder() + "/configs/" + name;
 }
 
 TEST_F(ThreadCountTest, ChangesNoBitOfAGpt) {

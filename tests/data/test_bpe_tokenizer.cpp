@@ -12,6 +12,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/data/bpe_files.h"
 #include "fullbore/data/bpe_trainer.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -21,8 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ids = std::vector<int32_t>;
 
-const std::string kGolden = FB_SOURCE_DIR "/tests/data/golden";
-const std::string kGpt2 = FB_SHARED_DIR "/data/gpt2-tokenizer";
+const std::string kGolden = testing::source_folder() + "/tests/data/golden";
+const std::string kGpt2 = testing::shared_folder() + "/data/gpt2-tokenizer";
 
 struct Encoding {
   std::string text;

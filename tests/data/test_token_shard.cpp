@@ -12,6 +12,7 @@
 #include "fullbore/data/tokenize.h"
 #include "fullbore/monitor/process.h"
 #include "tests/data/corpus.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::string kGolden = FB_SOURCE_DIR "/tests/data/golden";
+const std::string kGolden = testing::source_folder() + "/tests/data/golden";
 
 class TokenShardTest : public ::testing::Test {
  protected:

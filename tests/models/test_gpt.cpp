@@ -9,6 +9,7 @@
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/runtime/program.h"
 #include "models/models.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -108,13 +109,13 @@ TenSteps ten_steps(bool bias, const CompileOptions& options = {}, float gain = 1
   return result;
 }
 
-class GptGolden : public testing::TestWithParam<bool> {};
+class GptGolden : public ::testing::TestWithParam<bool> {};
 
 // Ten steps of the reference configuration against PyTorch (tools/golden/gpt_golden.py): losses and
 // gradient norms to 1e-5 relative.
 TEST_P(GptGolden, TenStepsEqualPyTorch) {
   const bool bias = GetParam();
-  std::ifstream file(std::string(FB_SOURCE_DIR) + "/tests/models/golden/gpt.json");
+  std::ifstream file(testing::source_folder() + "/tests/models/golden/gpt.json");
   ASSERT_TRUE(file.good());
   const auto golden = nlohmann::json::parse(file)[bias ? "bias" : "no_bias"]["f32"];
 
@@ -170,7 +171,7 @@ TEST(GptPrecision, AModuleThatDoesNotExistIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Bias, GptGolden, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Bias, GptGolden, ::testing::Bool());
 
 TEST(Gpt, ParameterCountIsTheFormula) {
   Trace trace("count", false);

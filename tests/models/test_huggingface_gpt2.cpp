@@ -15,6 +15,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/runtime/program.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -23,7 +24,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-const std::string kGolden = std::string(FB_SOURCE_DIR) + "/tests/models/golden/huggingface_gpt2";
+const std::string kGolden = testing::source_folder() + "/tests/models/golden/huggingface_gpt2";
 
 constexpr LanguageModelConfig kModel = {.vocabulary = 17,
                                         .layers = 2,

@@ -10,6 +10,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/monitor/crc32c.h"
 #include "fullbore/monitor/metric_sinks.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -35,7 +36,7 @@ std::string from_hex(const std::string& hex) {
 // tools/golden/event_file_golden.py: the same events written by TensorBoard's own writer.
 TEST(EventFile, HasTheBytesOfTensorBoardsWriter) {
   const auto golden = nlohmann::json::parse(
-      read_file(std::string(FB_SOURCE_DIR) + "/tests/monitor/golden/event_file.json").value());
+      read_file(testing::source_folder() + "/tests/monitor/golden/event_file.json").value());
   std::vector<std::pair<std::string, double>> scalars;
   for (const auto& pair : golden["scalars"])
     scalars.emplace_back(pair[0], std::stod(pair[1].get<std::string>()));

@@ -11,6 +11,7 @@
 
 #include "fullbore/runtime/program.h"
 #include "tests/support/interpret_by_name.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -85,7 +86,7 @@ std::unique_ptr<Replayed> compiled(const Graph& graph, const Literals& start) {
 }
 
 nlohmann::json read_golden(const std::string& name) {
-  std::ifstream file(std::string(FB_SOURCE_DIR) + "/tests/optim/golden/" + name);
+  std::ifstream file(testing::source_folder() + "/tests/optim/golden/" + name);
   return nlohmann::json::parse(file);
 }
 

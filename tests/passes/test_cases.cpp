@@ -13,6 +13,7 @@
 #include "fullbore/passes/pass.h"
 #include "tests/support/copies.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/paths.h"
 
 /// tests/passes/<pass>/<case>.ir: a line that says why the case exists, optionally what the target
 /// claims, the graph before and the graph expected after.
@@ -44,7 +45,7 @@ struct Case {
 std::vector<std::string> case_paths() {
   std::vector<std::string> paths;
   for (const auto& entry :
-       fs::recursive_directory_iterator(fs::path(FB_SOURCE_DIR) / "tests" / "passes"))
+       fs::recursive_directory_iterator(fs::path(testing::source_folder()) / "tests" / "passes"))
     if (entry.path().extension() == ".ir") paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
   return paths;

@@ -9,6 +9,7 @@
 #include "models/peptide/objective.h"
 #include "models/peptide/residues.h"
 #include "tests/support/interpret_by_name.h"
+#include "tests/support/paths.h"
 
 namespace fullbore::peptide {
 namespace {
@@ -25,7 +26,7 @@ double uniform(uint64_t state) {
 
 const Json& golden() {
   static const Json json = Json::parse(
-      read_file(std::string(FB_SOURCE_DIR) + "/tests/peptide/golden/model.json").value());
+      read_file(fullbore::testing::source_folder() + "/tests/peptide/golden/model.json").value());
   return json;
 }
 
@@ -185,7 +186,7 @@ class GoldenCase {
   std::map<std::string, Tensor> terms_;
 };
 
-class GoldenModel : public testing::TestWithParam<const char*> {};
+class GoldenModel : public ::testing::TestWithParam<const char*> {};
 
 // Both are evaluated in double; what is left is that our constants are f32.
 constexpr double kLogits = 1e-6;
@@ -224,7 +225,7 @@ TEST_P(GoldenModel, EqualsPyTorchInDoublePrecision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenModel,
-                         testing::Values("reference", "gated", "precursor_mz", "bare_targets"),
+                         ::testing::Values("reference", "gated", "precursor_mz", "bare_targets"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "models/peptide/ions.h"
 #include "models/peptide/prepare_spectrum.h"
 #include "tests/peptide/spectrum_files.h"
+#include "tests/support/paths.h"
 
 namespace fullbore::peptide {
 namespace {
@@ -175,7 +176,7 @@ TEST(SpectrumReader, SaysWhatItCannotOpen) {
 }
 
 TEST(MgfReader, ReadsAllOfTheSampleWithMassesThatAgree) {
-  const std::string path = FB_SHARED_DIR "/data/casanovo-sample.mgf";
+  const std::string path = fullbore::testing::shared_folder() + "/data/casanovo-sample.mgf";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there";
   const FileContents contents = read_file(path);
   EXPECT_EQ(contents.error, "");

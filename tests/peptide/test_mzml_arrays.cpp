@@ -10,6 +10,7 @@
 #include "models/peptide/binary_array.h"
 #include "models/peptide/shuffled_array.h"
 #include "tests/peptide/spectrum_files.h"
+#include "tests/support/paths.h"
 
 namespace fullbore::peptide {
 namespace {
@@ -62,7 +63,7 @@ std::string number_bytes(uint64_t value, size_t width) {
 }
 
 TEST(MzmlArrays, AreReadAsOtherProgramsReadThem) {
-  const std::string folder = std::string(FB_SOURCE_DIR) + "/tests/peptide/golden/";
+  const std::string folder = fullbore::testing::source_folder() + "/tests/peptide/golden/";
   const auto golden = nlohmann::json::parse(read_file(folder + "arrays.json").value());
   const testing::FileContents contents = testing::read_file(folder + "arrays.mzML");
   ASSERT_EQ(contents.error, "");

@@ -9,6 +9,7 @@
 
 #include "fullbore/base/files.h"
 #include "tests/peptide/spectrum_files.h"
+#include "tests/support/paths.h"
 
 namespace fullbore::peptide {
 namespace {
@@ -613,7 +614,7 @@ TEST(SpectrumFiles, SkippingLeavesOutWhatHasNoSingleCharge) {
 
 // tools/golden/spectrum_files.py: what pyteomics and psims write, and pyteomics reads.
 TEST(SpectrumFiles, WhatOtherToolsWriteIsReadAsTheyReadIt) {
-  const std::string folder = std::string(FB_SOURCE_DIR) + "/tests/peptide/data/";
+  const std::string folder = fullbore::testing::source_folder() + "/tests/peptide/data/";
   const json written = json::parse(fullbore::read_file(folder + "written.json").take_or_throw());
   ASSERT_EQ(written.size(), 4U);
   for (const auto& [name, expected] : written.items()) {

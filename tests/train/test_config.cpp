@@ -12,6 +12,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/train/config_schema.h"
+#include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -375,7 +376,7 @@ TEST(ConfigFile, TheResolvedConfigReproducesItself) {
 }
 
 TEST(ConfigFile, TruncationAndNoiseAreRefusedOrRead) {
-  const std::string yaml = read_file(std::string(FB_SOURCE_DIR) + "/configs/default.yaml").value();
+  const std::string yaml = read_file(testing::source_folder() + "/configs/default.yaml").value();
   int refused = 0;
   for (size_t size = 0; size < yaml.size(); ++size)
     refused += !refusal(yaml.substr(0, size)).empty();
@@ -430,7 +431,7 @@ TEST(ConfigSchema, EveryKeyIsComplete) {
 TEST(ConfigSchema, EveryShippedConfigIsRead) {
   int files = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(FB_SOURCE_DIR) + "/configs")) {
+       std::filesystem::directory_iterator(testing::source_folder() + "/configs")) {
     if (entry.path().extension() != ".yaml") continue;
     EXPECT_NO_THROW(load_config(entry.path().string())) << entry.path();
     ++files;
@@ -440,7 +441,7 @@ TEST(ConfigSchema, EveryShippedConfigIsRead) {
 
 TEST(ConfigSchema, ADefaultConfigOfEachModelShowsItsKeys) {
   for (const char* name : {"default", "peptide", "hybrid-p2"}) {
-    const std::string path = fmt::format("{}/configs/{}.yaml", FB_SOURCE_DIR, name);
+    const std::string path = fmt::format("{}/configs/{}.yaml", testing::source_folder(), name);
     const std::string yaml = read_file(path).value();
     const Config config = load_config(path);
     for (const ConfigField& field : config_fields())
@@ -470,7 +471,7 @@ TEST(ConfigSchema, KeysOfAnotherModelAreRefused) {
 
 // config/train_shakespeare_char.py of nanoGPT.
 TEST(ConfigSchema, TheLargerShakespeareConfigIsNanoGptsForAGpu) {
-  const Config config = load_config(std::string(FB_SOURCE_DIR) + "/configs/gpt-shakespeare.yaml");
+  const Config config = load_config(testing::source_folder() + "/configs/gpt-shakespeare.yaml");
   EXPECT_EQ(config.train.steps, 5000);
   EXPECT_EQ(config.train.batch_size, 64);
   EXPECT_EQ(config.model, (Config::Model{"gpt", 6, 6, 384, 256, 0.2, false, true}));
@@ -479,8 +480,7 @@ TEST(ConfigSchema, TheLargerShakespeareConfigIsNanoGptsForAGpu) {
 }
 
 TEST(ConfigSchema, TheShakespeareConfigIsNanoGpts) {
-  const Config config =
-      load_config(std::string(FB_SOURCE_DIR) + "/configs/gpt-shakespeare-cpu.yaml");
+  const Config config = load_config(testing::source_folder() + "/configs/gpt-shakespeare-cpu.yaml");
   EXPECT_EQ(config.train.steps, 2000);
   EXPECT_EQ(config.train.batch_size, 12);
   EXPECT_EQ(config.train.eval_interval, 250);

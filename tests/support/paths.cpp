@@ -1,0 +1,21 @@
+#include "tests/support/paths.h"
+
+namespace fullbore::testing {
+
+// As functions: constants of other sources are made of them before main() begins.
+const std::string& source_folder() {
+  static const std::string path = FB_SOURCE_DIR;
+  return path;
+}
+
+const std::string& shared_folder() {
+  static const std::string path = FB_SHARED_DIR;
+  return path;
+}
+
+const std::string& command_path() {
+  static const std::string path = FB_BINARY;
+  return path;
+}
+
+}  // namespace fullbore::testing

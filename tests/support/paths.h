@@ -1,0 +1,15 @@
+#pragma once
+#include <string>
+
+// Functions, not macros: a path on the command line of every test's compilation would make each of them another one in
+// another clone, and ccache would know none of them.
+namespace fullbore::testing {
+
+/// The root of the repository.
+const std::string& source_folder();
+/// Optional data beside it: a test that needs a file from there skips with a message when it is absent.
+const std::string& shared_folder();
+/// The command, of the same build.
+const std::string& command_path();
+
+}  // namespace fullbore::testing
