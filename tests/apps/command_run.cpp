@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -22,6 +23,7 @@ namespace fullbore {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 constexpr auto kLimit = std::chrono::minutes(2);
 
 /// In the child: becomes the command, or ends with 127.
@@ -37,19 +39,7 @@ constexpr auto kLimit = std::chrono::minutes(2);
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 int wait_for(pid_t child, const std::function<void(pid_t)>& while_running) {
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
-  for (;;) {
-    int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child) return code_of(status);
-    if (while_running) while_running(child);
-    if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "the command did not end";
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return code_of(status);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  return code_of(wait_at_most(child, kLimit, while_running));
 }
 
 /// The parent's side of a Stream. Its own descriptors close with the command's exec.
@@ -96,6 +86,27 @@ class Wire {
 };
 
 }  // namespace
+
+int wait_at_most(pid_t child, std::chrono::seconds limit,
+                 const std::function<void(pid_t)>& while_running) {
+  Clock::duration waited{};
+  Clock::time_point before = Clock::now();
+  for (;;) {
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == child) return status;
+    if (while_running) while_running(child);
+    const Clock::time_point now = Clock::now();
+    waited += std::min<Clock::duration>(now - before, std::chrono::seconds(1));
+    before = now;
+    if (waited > limit) {
+      ADD_FAILURE() << "the command did not end";
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return status;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
 
 CommandResult run_command(const std::string& folder, const std::vector<std::string>& arguments,
                           const std::function<void(pid_t)>& while_running) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -14,6 +15,12 @@ struct CommandResult {
   std::string out;
   std::string err;
 };
+
+/// Waits for a process: its status, as of waitpid(). Fails the test and kills the process when it has not ended after
+/// `limit`, of which a pause of the test itself is one second at most: whoever stops one for a while, a debugger or the
+/// machine, stops the other too. `while_running`, if set, is called every few milliseconds with the process id.
+int wait_at_most(pid_t child, std::chrono::seconds limit,
+                 const std::function<void(pid_t)>& while_running = {});
 
 /// Runs the real binary with these arguments in `folder`. `while_running`, if set, is called every
 /// few milliseconds with its process id. Fails the test and kills the process after two minutes.

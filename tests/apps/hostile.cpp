@@ -8,10 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
@@ -103,17 +101,7 @@ LimitedResult run_limited(const std::string& folder, const std::vector<std::stri
   close(out);
   close(err);
   LimitedResult result;
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
-  int status = 0;
-  while (waitpid(child, &status, WNOHANG) != child) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      ADD_FAILURE() << "the command did not end";
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  const int status = wait_at_most(child, kLimit);
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.out = read_file(folder + "/../.out").value();
   result.err = read_file(folder + "/../.err").value();
