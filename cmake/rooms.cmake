@@ -160,12 +160,6 @@ endfunction()
 # Entries of ctest, <target><suffix> or one a shard, for a command (and its arguments) that runs tests of GoogleTest.
 function(fb_test_entries target suffix shards)
   set(environment "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
-  # Suites that start the command dozens of times, to judge its exit codes, its memory or the bits of whole runs: with
-  # sanitizers they take too long, and a sanitizer has exit codes and memory of its own.
-  if(FB_SANITIZE)
-    list(APPEND environment
-      "GTEST_FILTER=-UnwritableOutput.*:SignalAdvice.*:*Hostile*:ThreadCountTest.*:*DamagedText*:MemoryTest.*:MeasureTest.WhatMemory*")
-  endif()
   if(NOT shards)
     set(name "${target}${suffix}")
     add_test(NAME ${name} COMMAND ${ARGN} --gtest_brief=1)
