@@ -13,7 +13,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/runtime/quantized_state.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/run_position.h"

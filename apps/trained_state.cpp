@@ -10,7 +10,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/optim/optimizer.h"
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 
 namespace fullbore {
 namespace {

@@ -16,7 +16,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/expand_composites.h"
+#include "fullbore/passes/canonicalize/expand_composites.h"
 #include "fullbore/runtime/program.h"
 
 namespace {

@@ -1,5 +1,5 @@
 /// A token at a time through trained models' shapes, in fp32, in bf16 with weights that are kept in panels and without
-/// (keep_copies), and in int8: rows "gpt-shakespeare/int8/workers:1/streams:1", for each of the configurations below
+/// (low_precision_weight_copies), and in int8: rows "gpt-shakespeare/int8/workers:1/streams:1", for each of the configurations below
 /// whose model can continue texts. Run it where configs/ is:
 ///
 ///     bench_decode --benchmark_repetitions=10 --benchmark_enable_random_interleaving=true
@@ -17,7 +17,7 @@
 #include "apps/language_model.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/monitor/machine.h"
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/runtime/quantized_state.h"
 
 namespace {
@@ -91,7 +91,7 @@ void run(benchmark::State& timer, const Config& config, const Form& form, int wo
   const int64_t tokens = vocabulary(config);
   const GeneratorSizes sizes = generator_sizes(config, tokens, streams);
   CompileOptions options{.precision = form.precision};
-  if (!form.keeps_copies) options.passes.disabled.insert("keep_copies");
+  if (!form.keeps_copies) options.passes.disabled.insert("low_precision_weight_copies");
   Generator generator(model_decode(config, tokens), sizes, state, team, options);
   const std::vector<int32_t> next(static_cast<size_t>(streams), 1);
   const int32_t first[] = {1};

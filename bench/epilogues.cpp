@@ -1,4 +1,4 @@
-/// A product and what is behind it, as one kernel and as two (passes/fuse_epilogues.h), on one thread.
+/// A product and what is behind it, as one kernel and as two (passes/fusion/fuse_epilogues.h), on one thread.
 ///
 ///     bench_epilogues [repeats]
 ///

@@ -1,4 +1,4 @@
-/// Training steps that use a matrix many times, with and without the pass `gather_products`.
+/// Training steps that use a matrix many times, with and without the pass `batch_weight_gradients`.
 ///
 ///     bench_gather_products --benchmark_repetitions=10 --benchmark_enable_random_interleaving=true
 ///
@@ -58,7 +58,7 @@ Graph step(Evaluation evaluate, const std::vector<Shape>& shapes, bool unrolled,
 
 void run(benchmark::State& state, const Graph& graph) {
   CompileOptions options;
-  if (state.range(3) == 0) options.passes.disabled.insert("gather_products");
+  if (state.range(3) == 0) options.passes.disabled.insert("batch_weight_gradients");
   Team team(kThreads);
   State weights(state_entries(graph));
   PhiloxStream draws(3);

@@ -21,8 +21,8 @@
 #include "fullbore/base/text.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/memory_lowering.h"
-#include "fullbore/passes/schedule.h"
+#include "fullbore/passes/memory/memory_lowering.h"
+#include "fullbore/passes/memory/schedule.h"
 
 namespace fullbore {
 namespace {

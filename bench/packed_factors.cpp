@@ -1,4 +1,4 @@
-/// Matrices packed apart from the products that read them (passes/pack_factors.h), on one thread.
+/// Matrices packed apart from the products that read them (passes/gemm/prepack_operands.h), on one thread.
 ///
 ///     bench_packed_factors [repeats [products|steps]]
 ///
@@ -208,7 +208,7 @@ class Contender {
   static Program compiled(const Graph& graph, DType precision, bool packed, State& state,
                           Team& team) {
     CompileOptions options{.precision = precision};
-    if (!packed) options.passes.disabled.insert("pack_factors");
+    if (!packed) options.passes.disabled.insert("prepack_operands");
     return Program::compile(graph, state, team, options);
   }
 

@@ -18,7 +18,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/recurrent.h"
-#include "fullbore/passes/expand_composites.h"
+#include "fullbore/passes/canonicalize/expand_composites.h"
 #include "fullbore/runtime/program.h"
 
 namespace {

@@ -12,7 +12,7 @@ namespace fullbore {
 /// its body needs of the forward trip it gets, in this order of preference: captured and sliced
 /// operands are handed over again; what is cheap, or does not change from trip to trip, is computed
 /// again; the rest (residuals) is stacked by the forward loop. For that the forward loop is emitted
-/// a second time, with more stacked results; merge_common makes one loop of the two.
+/// a second time, with more stacked results; common_subexpression_elimination makes one loop of the two.
 ///
 /// `until` and `counted` loops are pulled back through the trips that were made; that decision is a
 /// constant. Sums over trips of bf16 and f16 values are carried in f32.

@@ -30,7 +30,7 @@ enum class Role : uint8_t {
   average,    ///< exponential moving averages of parameters
   control,    ///< scalars: step, seed, loss scale, counters
   stream,     ///< recurrent state carried from batch to batch, caches
-  copy,  ///< a parameter in the form that products read (passes/weight_copy.h): with State, but never saved
+  copy,  ///< a parameter in the form that products read (passes/gemm/weight_copy.h): with State, but never saved
   local  ///< input of a loop's body
 };
 std::string_view role_name(Role role);

@@ -18,7 +18,7 @@ enum class Recompute : uint8_t {
 };
 
 /// Which products may have a chain of elementwise arithmetic behind them in one kernel
-/// (passes/fuse_epilogues.h).
+/// (passes/fusion/fuse_epilogues.h).
 struct EpilogueTarget {
   std::set<DType> factors = {};  ///< dtypes of what is multiplied; none: there is no such kernel
   /// A product of fewer rows by a transposed matrix is left to kernels of its own.
@@ -29,7 +29,7 @@ struct EpilogueTarget {
 };
 
 /// Which right operands of products are better kept in panels (ops/pack_panels.cpp) than packed by the
-/// kernel of each product (passes/pack_factors.h).
+/// kernel of each product (passes/gemm/prepack_operands.h).
 struct PackingTarget {
   struct Layout {
     int64_t columns = 1;  ///< of a panel
@@ -64,7 +64,7 @@ struct Target {
   bool keeps_copies = false;
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
-  /// another (passes/lower_precision.h).
+  /// another (passes/precision/lower_precision.h).
   DType precision = DType::f32;
   /// Elements from which on a value takes half the bytes of f32 to some profit; a scalar is often what many others are
   /// multiplied by.

@@ -3,7 +3,7 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// A product that is added to what there is already. Made by passes (accumulate_products), not by
+/// A product that is added to what there is already. Made by passes (gemm_accumulation), not by
 /// models: where a backend has the kernel, the sum that a loop carries is read and written once per
 /// trip, by the product itself.
 namespace fullbore {

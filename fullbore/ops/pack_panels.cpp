@@ -1,7 +1,7 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// The right operand of a product as the product's kernel reads it. Made by passes (pack_factors), not by
+/// The right operand of a product as the product's kernel reads it. Made by passes (prepack_operands), not by
 /// models: copying a matrix into panels is a part of every product of a tiled kernel, and as a node of its
 /// own it can be made once for many of them.
 ///

@@ -1,7 +1,7 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// A product whose right operand lies in panels (pack_panels). Made by passes (pack_factors), not by models.
+/// A product whose right operand lies in panels (pack_panels). Made by passes (prepack_operands), not by models.
 ///
 /// a [..., m, k], or [..., k, m] if transposed; b [..., N, K, panel, pair] of which `columns` are columns of the
 /// result [..., m, columns], which is as wide as sums are if `wide`, else of a's dtype.

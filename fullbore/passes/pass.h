@@ -11,9 +11,9 @@
 namespace fullbore {
 
 /// A rewriting of graphs: value in, value out, no globals; applied twice it changes nothing the
-/// second time (but recompute, which may then find still less memory).
+/// second time (but rematerialize, which may then find still less memory).
 struct Pass {
-  std::string_view name;     ///< a verb: "fold_constants"
+  std::string_view name;     ///< a verb: "constant_folding"
   std::string_view summary;  ///< what it does, one line
   std::string_view because;  ///< why it runs at this place
   bool optional = true;      ///< may be switched off by name

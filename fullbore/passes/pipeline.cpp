@@ -8,24 +8,24 @@
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
-#include "fullbore/passes/accumulate_products.h"
-#include "fullbore/passes/expand_composites.h"
-#include "fullbore/passes/fold_constants.h"
-#include "fullbore/passes/fuse.h"
-#include "fullbore/passes/fuse_epilogues.h"
-#include "fullbore/passes/gather_products.h"
-#include "fullbore/passes/hoist_invariants.h"
-#include "fullbore/passes/keep_copies.h"
-#include "fullbore/passes/lower_precision.h"
-#include "fullbore/passes/merge_common.h"
-#include "fullbore/passes/narrow_stacks.h"
-#include "fullbore/passes/narrow_storage.h"
-#include "fullbore/passes/pack_factors.h"
+#include "fullbore/passes/canonicalize/algebraic_simplification.h"
+#include "fullbore/passes/canonicalize/common_subexpression_elimination.h"
+#include "fullbore/passes/canonicalize/constant_folding.h"
+#include "fullbore/passes/canonicalize/dead_code_elimination.h"
+#include "fullbore/passes/canonicalize/expand_composites.h"
+#include "fullbore/passes/fusion/fuse.h"
+#include "fullbore/passes/fusion/fuse_epilogues.h"
+#include "fullbore/passes/gemm/batch_weight_gradients.h"
+#include "fullbore/passes/gemm/gemm_accumulation.h"
+#include "fullbore/passes/gemm/low_precision_weight_copies.h"
+#include "fullbore/passes/gemm/prepack_operands.h"
+#include "fullbore/passes/loops/loop_invariant_code_motion.h"
+#include "fullbore/passes/memory/rematerialize.h"
+#include "fullbore/passes/memory/schedule.h"
 #include "fullbore/passes/pass.h"
-#include "fullbore/passes/recompute.h"
-#include "fullbore/passes/remove_dead.h"
-#include "fullbore/passes/schedule.h"
-#include "fullbore/passes/simplify.h"
+#include "fullbore/passes/precision/lower_precision.h"
+#include "fullbore/passes/precision/reduce_intermediate_precision.h"
+#include "fullbore/passes/precision/reduce_residual_precision.h"
 
 namespace fullbore {
 namespace {
@@ -76,56 +76,65 @@ Graph run_verified(const Pass& pass, const Graph& graph, const Target& target) {
 
 const std::vector<Pass>& pipeline() {
   static const std::vector<Pass> passes = {
-      {"expand_composites", "composites without a kernel become primitives",
-       "first: all others see the arithmetic itself, and backends need kernels for primitives "
+      {"expand_composites", "composites without a kernel of their own become primitives",
+       "first: later passes see the arithmetic itself, and devices need kernels for primitives "
        "alone",
        false, expand_composites},
-      {"lower_precision", "contractions read bf16 or f16 where engine.precision asks for it",
-       "after expansion, when every contraction is in sight; before folding, hoisting and merging, "
-       "which put the casts where fewest bytes are moved",
+      {"lower_precision", "matmuls read bf16 or f16 operands where engine.precision asks for it",
+       "after expand_composites, when every matmul is visible; before folding, code motion and "
+       "elimination, which put the casts where fewest bytes move",
        true, lower_precision},
-      {"fold_constants", "what depends on constants alone is evaluated",
-       "before simplify, which looks for zeros and ones", true, fold_constants},
-      {"simplify", "algebra on one node at a time",
-       "before hoisting and merging, which should not be distracted by idle nodes", true, simplify},
-      {"hoist_invariants", "what every trip of a loop computes alike moves out of it",
-       "before merging: a loop and its gradient hoist the same values", true, hoist_invariants},
-      {"merge_common", "equal nodes become one, and so do loops that make the same trips",
-       "after all that makes equal things look equal; gradients repeat much of the forward pass",
-       true, merge_common},
-      {"remove_dead", "what no output depends on is dropped",
-       "after merging, which leaves the loops' superseded results behind", true, remove_dead},
-      {"narrow_stacks", "what loops stack for one another is stored as engine.precision says",
-       "after merging and removal, which settle what is stacked; before fuse, which takes the "
-       "casts "
-       "into kernels",
-       true, narrow_stacks},
-      {"gather_products", "products that are added up become one of all their rows",
-       "before accumulate_products, which makes the best of the products that stay in loops", true,
-       gather_products},
-      {"accumulate_products", "sums that loops carry are added to by the products themselves",
-       "before fuse, which would make a kernel of the addition", true, accumulate_products},
-      {"keep_copies", "weights are read from copies that the optimiser's sweep keeps in step",
-       "after removal, which leaves only what is read; before fuse, which takes the casts of new "
-       "values into the sweep",
-       true, keep_copies},
+      {"constant_folding", "nodes that depend on constants alone are evaluated",
+       "before algebraic_simplification, which looks for zeros and ones", true, constant_folding},
+      {"algebraic_simplification", "algebra on one node at a time",
+       "before code motion and elimination, which would move and compare idle nodes", true,
+       algebraic_simplification},
+      {"loop_invariant_code_motion", "nodes that are equal in every iteration leave the loop",
+       "before common_subexpression_elimination: a loop and its gradient hoist the same values",
+       true, loop_invariant_code_motion},
+      {"common_subexpression_elimination",
+       "equal nodes become one, and so do loops of the same iterations",
+       "after all passes that make equal nodes look equal; gradients repeat much of the forward "
+       "pass",
+       true, common_subexpression_elimination},
+      {"dead_code_elimination", "nodes that no output depends on are dropped",
+       "after common_subexpression_elimination, which leaves superseded results of loops behind",
+       true, dead_code_elimination},
+      {"reduce_residual_precision",
+       "residuals that loops save for one another are stored as engine.precision says",
+       "after elimination, which settles what is saved; before fuse, which takes the casts into "
+       "kernels",
+       true, reduce_residual_precision},
+      {"batch_weight_gradients", "matmuls whose results are added up become one matmul of all rows",
+       "before gemm_accumulation, which handles the matmuls that stay in loops", true,
+       batch_weight_gradients},
+      {"gemm_accumulation", "a matmul adds its result to the sum that a loop carries (beta = 1)",
+       "before fuse, which would make a kernel of the addition", true, gemm_accumulation},
+      {"low_precision_weight_copies",
+       "matmuls read bf16 or f16 copies of weights that the optimizer's kernel updates",
+       "after elimination, which leaves only what is read; before fuse, which takes the casts of "
+       "new values into the optimizer's kernel",
+       true, low_precision_weight_copies},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
-      {"narrow_storage", "what kernels hand to one another is stored as engine.precision says",
-       "after fusion: only now is it known which values reach memory", true, narrow_storage},
-      {"pack_factors", "matrices that many products read are copied into panels once",
-       "after the passes that look for products of matrices; before fuse_epilogues, which puts "
-       "kernels behind these too",
-       true, pack_factors},
-      {"fuse_epilogues", "what reads a product is done on its tiles while they are in cache",
-       "after all that looks into kernels; before schedule, which orders what is there now", true,
-       fuse_epilogues},
-      {"schedule", "nodes that nobody waits for are put off where that saves memory",
-       "after all that decides what is made and in which type, for it counts bytes", true,
-       schedule},
-      {"recompute", "activations are made again for the gradient where engine.recompute allows it",
-       "last: all that takes memory is there with its bytes, and nothing merges equal nodes again",
-       true, recompute},
+      {"reduce_intermediate_precision",
+       "values between kernels are stored as engine.precision says",
+       "after fuse: only now is it known which values reach memory", true,
+       reduce_intermediate_precision},
+      {"prepack_operands", "matrices that many matmuls read are prepacked once",
+       "after the passes that look for matmuls of matrices; before fuse_epilogues, which adds "
+       "epilogues to these too",
+       true, prepack_operands},
+      {"fuse_epilogues", "kernels that read a matmul run on its tiles while they are in cache",
+       "after all passes that look into kernels; before schedule, which orders the final nodes",
+       true, fuse_epilogues},
+      {"schedule", "nodes run later where that lowers the peak of memory",
+       "after all passes that add nodes or change dtypes, for it counts bytes", true, schedule},
+      {"rematerialize",
+       "activations are computed again for the gradient where engine.recompute "
+       "allows it",
+       "last: all values and their bytes are known, and no later pass merges equal nodes again",
+       true, rematerialize},
   };
   return passes;
 }

@@ -8,13 +8,14 @@
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
-#include "fullbore/passes/weight_copy.h"
+#include "fullbore/ops/op_handles.h"
+#include "fullbore/passes/gemm/weight_copy.h"
 
 namespace fullbore {
 namespace {
 
 bool changes_precision(const Graph& graph, const Node& node) {
-  return node.op->name == "cast" && is_floating(graph.type(node.inputs[0]).dtype) &&
+  return node.op == op::cast && is_floating(graph.type(node.inputs[0]).dtype) &&
          is_floating(graph.type(node.outputs[0]).dtype);
 }
 

@@ -17,7 +17,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/weight_copy.h"
+#include "fullbore/passes/gemm/weight_copy.h"
 
 namespace fullbore {
 namespace {

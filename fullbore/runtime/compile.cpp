@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "fullbore/passes/memory_lowering.h"
+#include "fullbore/passes/memory/memory_lowering.h"
 #include "fullbore/runtime/plan_store.h"
 
 namespace fullbore {
@@ -69,7 +69,7 @@ class Compilation {
     for (int i = 0; i < kMostAttempts && exceeds(plan, options_); ++i) {
       target.arena_bytes =
           std::max<int64_t>(1, estimate - (run_bytes(plan, options_) - options_.memory_bytes));
-      Graph smaller = run_pass("recompute", graph, target);
+      Graph smaller = run_pass("rematerialize", graph, target);
       const int64_t reached = estimated_arena_bytes(smaller);
       Plan attempt = this->plan(std::move(smaller));
       // Where gaps eat up what the estimate saves, the next attempt gives up more.
@@ -84,7 +84,7 @@ class Compilation {
   }
 
  private:
-  static constexpr const char* kGathering = "gather_products";
+  static constexpr const char* kGathering = "batch_weight_gradients";
   static constexpr int kMostAttempts = 8;
 
   Backend& backend_;

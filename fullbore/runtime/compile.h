@@ -13,10 +13,10 @@ struct CompileOptions {
   std::string backend = "cpu";
   PassOptions passes = {};
   bool reuse_memory = true;
-  DType precision = DType::f32;               ///< or bf16, f16: passes/lower_precision.h
+  DType precision = DType::f32;               ///< or bf16, f16: passes/precision/lower_precision.h
   std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
   std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
-  Recompute recompute = Recompute::off;       ///< passes/recompute.h
+  Recompute recompute = Recompute::off;       ///< passes/memory/rematerialize.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
   /// without gathered products, then with fewer crews in parallel loops, and then, under Recompute::automatic, with
   /// values made again.

@@ -14,7 +14,7 @@
 #include "fullbore/base/start_thread.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
-#include "fullbore/passes/weight_copy.h"
+#include "fullbore/passes/gemm/weight_copy.h"
 
 namespace fullbore {
 
@@ -44,7 +44,7 @@ PreparedProgram prepare_program(const Graph& graph, const CompileOptions& option
   if (const auto copying = copying_graph(plan.graph)) {
     // It is made as fast as it would be read from plan_folder, and has no product that precision is about.
     const CompileOptions as_it_is{.backend = options.backend,
-                                  .passes = {.disabled = {"keep_copies"}},
+                                  .passes = {.disabled = {"low_precision_weight_copies"}},
                                   .reuse_memory = options.reuse_memory,
                                   .decomposed = options.decomposed};
     copies = compile_plan(*copying, *backend, as_it_is, workers);

@@ -8,7 +8,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
-#include "fullbore/passes/weight_copy.h"
+#include "fullbore/passes/gemm/weight_copy.h"
 #include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {

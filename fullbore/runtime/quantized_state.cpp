@@ -8,7 +8,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/quantize.h"
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 
 namespace fullbore {
 namespace {

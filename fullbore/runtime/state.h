@@ -24,7 +24,7 @@ struct StateEntry {
 /// one sweep updates all and one write saves all. Programs bind to entries by name.
 ///
 /// Beside the entries, and of no concern to whoever saves or restores them, lie copies of parameters in the form in
-/// which programs read them (passes/weight_copy.h). State knows who has been written since a copy was made: so
+/// which programs read them (passes/gemm/weight_copy.h). State knows who has been written since a copy was made: so
 /// every way to write an entry goes through mutable_data() or mutable_span(), once for each time.
 class State {
  public:

@@ -13,6 +13,7 @@
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
+#include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_saver.h"
 
 namespace fullbore {
@@ -46,7 +47,10 @@ Status parse_report(const std::string& text, const std::string& path, BadStep& s
   try {
     step.step = json.at("step").get<int64_t>();
     step.compile.backend = json.at("backend").get<std::string>();
-    step.compile.passes.disabled = json.at("disabled_passes").get<std::set<std::string>>();
+    for (const auto& name : json.at("disabled_passes").get<std::vector<std::string>>()) {
+      const std::string_view now = renamed_value("engine.disabled_passes", name);
+      step.compile.passes.disabled.insert(now.empty() ? name : std::string(now));
+    }
     step.compile.fp32_scopes = json.at("fp32_modules").get<std::vector<std::string>>();
     const auto precision = parse_dtype(json.at("precision").get<std::string>());
     if (!precision) return Failure{fmt::format("{}/{}: precision is no dtype", path, kReport)};

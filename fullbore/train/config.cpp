@@ -17,6 +17,7 @@
 #include "fullbore/train/config_yaml.h"
 #include "fullbore/train/context_curriculum.h"
 #include "fullbore/train/memory_fit.h"
+#include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_config.h"
 #include "fullbore/train/stored_config.h"
 
@@ -40,10 +41,14 @@ class ConfigBuilder {
     }
     std::map<std::string, int> lines;
     for (const ConfigEntry& entry : document.entries) {
-      const std::string key = entry.section + "." + entry.name;
+      std::string key = entry.section + "." + entry.name;
+      ConfigText value = entry.value;
       const std::string where = fmt::format("{}:{}", source, entry.line);
-      if (ignored_ != nullptr && is_ignored(key, entry.value, where)) continue;
-      set(key, entry.value, where);
+      if (ignored_ != nullptr) {
+        translate(key, value);
+        if (is_ignored(key, value, where)) continue;
+      }
+      set(key, value, where);
       const auto [first, is_new] = lines.emplace(key, entry.line);
       if (!is_new) refuse_twice(where, "'" + key + "'", first->second);
     }
@@ -124,7 +129,31 @@ class ConfigBuilder {
                        : "no processor multiplies in 8-bit floats, so that it would save nothing"));
   }
 
+  /// To the names of today, as a stored configuration of an earlier version needs.
+  static void translate(std::string& key, ConfigText& value) {
+    if (const std::string_view now = renamed_key(key); !now.empty()) key = now;
+    const auto translate_word = [&](std::string& word) {
+      if (const std::string_view now = renamed_value(key, word); !now.empty()) word = now;
+    };
+    translate_word(value.text);
+    std::ranges::for_each(value.items, translate_word);
+  }
+
+  static void refuse_retired(const std::string& key, const ConfigText& value,
+                             const std::string& where) {
+    if (const std::string_view now = renamed_key(key); !now.empty())
+      throw UsageError(fmt::format("config: {}: '{}' is called {} now", where, key, now));
+    const auto refuse_word = [&](const std::string& word) {
+      if (const std::string_view now = renamed_value(key, word); !now.empty())
+        throw UsageError(
+            fmt::format("config: {}: {}: '{}' is called {} now", where, key, word, now));
+    };
+    refuse_word(value.text);
+    std::ranges::for_each(value.items, refuse_word);
+  }
+
   void set(const std::string& key, const ConfigText& value, const std::string& where) {
+    refuse_retired(key, value, where);
     const ConfigField* field = find_config_field(key);
     if (field == nullptr)
       throw UsageError(fmt::format("config: {}: unknown key '{}'.{}", where, key,

@@ -11,7 +11,7 @@
 #include "fullbore/base/dtype.h"
 #include "fullbore/ir/literal.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/rewriter.h"
+#include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/optim/optimizer.h"
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/train/stored_config.h"
 
 namespace fullbore {

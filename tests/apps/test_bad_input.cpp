@@ -57,7 +57,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"buckets", {"data.buckets=[8]"}, 2, "data.batching windows"},
         Refusal{"no_setting", {"more"}, 2, "more"},
         Refusal{"unknown_option", {"--resum"}, 2, "Did you mean '--resume'?"},
-        Refusal{"unknown_pass", {"engine.disabled_passes=[simplfy]"}, 2, "simplify"},
+        Refusal{"unknown_pass",
+                {"engine.disabled_passes=[algebraic_simplificaton]"},
+                2,
+                "algebraic_simplification"},
         Refusal{"unwritable", {"run.dir=/proc/none/run"}, 3, "/proc/none"}),
     [](const auto& refusal) { return refusal.param.name; });
 

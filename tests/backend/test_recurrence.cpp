@@ -16,8 +16,8 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/recurrent.h"
-#include "fullbore/passes/expand_composites.h"
-#include "fullbore/passes/remove_dead.h"
+#include "fullbore/passes/canonicalize/dead_code_elimination.h"
+#include "fullbore/passes/canonicalize/expand_composites.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/runtime/program.h"
 #include "kernel_runner.h"
@@ -375,7 +375,7 @@ int64_t states_made(int64_t tokens, bool last_is_read) {
   if (last_is_read) results.push_back(made[1]);
   for (const Tensor& each : results) builder.output(fmt::format("y{}", each.value().id), each);
   const Target target = make_cpu_backend()->target();
-  const Graph graph = remove_dead(expand_composites(builder.take(), target), target);
+  const Graph graph = dead_code_elimination(expand_composites(builder.take(), target), target);
   return std::ranges::count_if(
       graph.nodes(), [](const Node& node) { return node.op->name == "recurrence_states"; });
 }

@@ -13,7 +13,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/memory_lowering.h"
+#include "fullbore/passes/memory/memory_lowering.h"
 #include "fullbore/passes/pass.h"
 #include "tests/support/copies.h"
 #include "tests/support/gradcheck.h"
@@ -219,9 +219,9 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
       parallel += is_loop(node) && LoopShape(node).parallel;
     }
     gradients += !random.graph.nodes().empty();
-    const std::string after = print(run_pass("gather_products", random.graph, {}));
+    const std::string after = print(run_pass("batch_weight_gradients", random.graph, {}));
     gathered += after != print(random.graph);
-    packed += print(run_pass("pack_factors", random.graph, packing)) != print(random.graph);
+    packed += print(run_pass("prepack_operands", random.graph, packing)) != print(random.graph);
     stacked += after.find("output \"rows\"") != std::string::npos;
   }
   std::string missing;

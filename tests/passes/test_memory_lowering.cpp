@@ -1,4 +1,4 @@
-#include "fullbore/passes/memory_lowering.h"
+#include "fullbore/passes/memory/memory_lowering.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "fullbore/backend/interpreter/interpreter.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/schedule.h"
+#include "fullbore/passes/memory/schedule.h"
 #include "tests/support/gradcheck.h"
 
 /// Graphs in which so much is on offer that many values are given up at a time.

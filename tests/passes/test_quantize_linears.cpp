@@ -1,4 +1,4 @@
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

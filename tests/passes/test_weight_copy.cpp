@@ -1,4 +1,4 @@
-#include "fullbore/passes/weight_copy.h"
+#include "fullbore/passes/gemm/weight_copy.h"
 
 #include <gtest/gtest.h>
 

@@ -66,12 +66,13 @@ int count_by_panels(const Graph& graph, int64_t fewest_rows) {
   return found;
 }
 
-// Those of them that pack_factors makes.
+// Those of them that prepack_operands makes.
 int count_packed(const Graph& graph, DType precision, int64_t fewest_rows) {
   Target target = make_backend("cpu")->target();
   target.precision = precision;
   return count_by_panels(run_passes(graph, target), fewest_rows) -
-         count_by_panels(run_passes(graph, target, {.disabled = {"pack_factors"}}), fewest_rows);
+         count_by_panels(run_passes(graph, target, {.disabled = {"prepack_operands"}}),
+                         fewest_rows);
 }
 
 // Panels that are made once hold what the products' kernels would pack, but products of few rows would
@@ -84,9 +85,9 @@ std::string check_packing(const RandomGraph& random, Team& team, DType precision
       run_graph(random.graph, random.inputs, team, {.precision = precision});
   const std::vector<Literal> apart =
       run_graph(random.graph, random.inputs, team,
-                {.passes = {.disabled = {"pack_factors"}}, .precision = precision});
+                {.passes = {.disabled = {"prepack_operands"}}, .precision = precision});
   const std::string difference = compare_bits(together, apart);
-  return difference.empty() ? "" : "pack_factors changes the result: " + difference;
+  return difference.empty() ? "" : "prepack_operands changes the result: " + difference;
 }
 
 std::string check(const RandomGraph& random, Team& team, DType precision) {

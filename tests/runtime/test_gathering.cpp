@@ -96,7 +96,7 @@ Plan planned(const Graph& graph, const CompileOptions& options) {
   return compile_plan(graph, *backend, options, 1);
 }
 
-const CompileOptions kWithout = {.passes = {.disabled = {"gather_products"}}};
+const CompileOptions kWithout = {.passes = {.disabled = {"batch_weight_gradients"}}};
 
 // Of five products a trip keeps those of the forward pass and the one that takes the gradient back to h.
 // What is made of the context is outside anyway, for the trace itself sees that.

@@ -10,7 +10,7 @@
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/weight_copy.h"
+#include "fullbore/passes/gemm/weight_copy.h"
 #include "fullbore/runtime/program.h"
 
 namespace fullbore {
@@ -37,7 +37,7 @@ int copies_of(const Program& program) {
 struct Bound {
   explicit Bound(State& state, Team& team, const Graph& graph, DType precision, bool keeps) {
     CompileOptions options{.precision = precision};
-    if (!keeps) options.passes.disabled = {"keep_copies", "pack_factors"};
+    if (!keeps) options.passes.disabled = {"low_precision_weight_copies", "prepack_operands"};
     program.emplace(Program::compile(graph, state, team, options));
     const Shape& rows = graph.type(graph.inputs()[0].value).shape;
     for (int64_t i = 0; i < rows[0] * kWidth; ++i)

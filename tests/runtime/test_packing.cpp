@@ -73,7 +73,7 @@ std::vector<Literal> run(int64_t rows, DType precision, bool packed) {
     literal.round();
   }
   CompileOptions options{.precision = precision};
-  if (!packed) options.passes.disabled = {"pack_factors"};
+  if (!packed) options.passes.disabled = {"prepack_operands"};
   Team team(2);
   return testing_support::run_graph(graph, inputs, team, options);
 }

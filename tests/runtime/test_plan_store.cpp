@@ -122,7 +122,7 @@ TEST_F(PlanStoreTest, EverythingThatAPlanFollowsFromIsInItsKey) {
   add(graph, {}, 3);
   add(graph, {.backend = "null"});
   add(graph, {.passes = {.disabled = {"fuse"}}});
-  add(graph, {.passes = {.disabled = {"fuse", "simplify"}}});
+  add(graph, {.passes = {.disabled = {"fuse", "algebraic_simplification"}}});
   add(graph, {.reuse_memory = false});
   add(graph, {.precision = DType::bf16});
   add(graph, {.precision = DType::f16});

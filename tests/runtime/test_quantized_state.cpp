@@ -9,7 +9,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/quantize_linears.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/runtime/program.h"
 
 namespace fullbore {

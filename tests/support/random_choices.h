@@ -44,7 +44,7 @@ Tensor adapt(Tensor x, const Shape& shape);
 
 /// `sum` [m, n] plus up to three products of values over one to three rows, some of them transposed and
 /// some with a factor in common: as the gradient of a shared weight is made. Of one row, that a loop was
-/// given where it can be, if m is at least kWide: then the pass gather_products has something to do.
+/// given where it can be, if m is at least kWide: then the pass batch_weight_gradients has something to do.
 constexpr int64_t kWide = 16;
 Tensor sum_of_products(Workbench& bench, Tensor sum);
 

@@ -19,7 +19,7 @@ LAYERS = """
 only  backend/cpu  llvm/* dnnl*
 """
 FILES = [
-    "fullbore/base/text.h", "fullbore/ir/graph.h", "fullbore/passes/fuse.h", "fullbore/backend/backend.h",
+    "fullbore/base/text.h", "fullbore/ir/graph.h", "fullbore/passes/fusion/fuse.h", "fullbore/backend/backend.h",
     "fullbore/backend/cpu/jit.h", "fullbore/backend/null/null.h", "fullbore/plan/plan.h",
     "fullbore/train/loop.h", "models/gpt.h",
 ]

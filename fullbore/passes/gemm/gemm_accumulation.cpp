@@ -1,0 +1,88 @@
+#include "fullbore/passes/gemm/gemm_accumulation.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fullbore/ir/loop.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/compose.h"
+#include "fullbore/ops/op_handles.h"
+#include "fullbore/passes/support/rewriter.h"
+
+namespace fullbore {
+namespace {
+
+bool has_kernel(const Target& target, DType dtype) {
+  const auto claimed = target.claimed.find("matmul_add");
+  return claimed != target.claimed.end() &&
+         (claimed->second.empty() || claimed->second.contains(dtype));
+}
+
+int64_t count_readers(const Graph& graph, Value value) {
+  int64_t readers = 0;
+  for (const Node& node : graph.nodes())
+    readers += std::count(node.inputs.begin(), node.inputs.end(), value);
+  for (const Graph::Output& output : graph.outputs()) readers += output.value == value;
+  return readers;
+}
+
+// The product that nobody but an addition reads, as wide as sums are, or null.
+const Node* sole_product(const Graph& body, Value value, const Target& target) {
+  const Node* node = body.producer_node(value);
+  if (!node || node->op != op::matmul || count_readers(body, value) != 1) return nullptr;
+  const DType factor = body.type(node->inputs[0]).dtype;
+  return body.type(value).dtype == compute_dtype(factor) && has_kernel(target, factor) ? node
+                                                                                       : nullptr;
+}
+
+/// Additions to become products, and those products.
+using Additions = std::map<Value, const Node*>;
+
+Additions find_additions(const Graph& body, int carried, const Target& target) {
+  Additions found;
+  for (int c = 0; c < carried; ++c) {
+    const Value previous = body.inputs()[static_cast<size_t>(1 + c)].value;
+    const Value next = body.outputs()[static_cast<size_t>(c)].value;
+    const Node* sum = body.producer_node(next);
+    if (!sum || sum->op != op::add) continue;
+    for (size_t i = 0; i < 2; ++i)
+      if (sum->inputs[i] == previous)
+        if (const Node* product = sole_product(body, sum->inputs[1 - i], target))
+          found[next] = product;
+  }
+  return found;
+}
+
+Graph rewrite(const Graph& graph, const Target& target, int carried) {
+  const Additions additions = find_additions(graph, carried, target);
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    const bool vanishes = std::any_of(additions.begin(), additions.end(),
+                                      [&](const auto& each) { return each.second == &node; });
+    if (vanishes) continue;
+    const auto addition = node.outputs.empty() ? additions.end() : additions.find(node.outputs[0]);
+    if (addition == additions.end()) {
+      rewriter.copy(node, rewritten_body(node, [&](const Graph& body) {
+                      return rewrite(body, target, is_loop(node) ? LoopShape(node).carried : 0);
+                    }));
+      continue;
+    }
+    const Node& product = *addition->second;
+    const Origin origin(rewriter.builder(), product);
+    std::vector<Tensor> operands = rewriter.tensors(product.inputs);
+    const bool first = node.inputs[0] != product.outputs[0];
+    operands.push_back(rewriter.tensor(node.inputs[first ? 0 : 1]));
+    const Attributes attributes{{"transpose_a", product.attributes.get<bool>("transpose_a")},
+                                {"transpose_b", product.attributes.get<bool>("transpose_b")}};
+    rewriter.map(node, rewriter.builder().emit(op::matmul_add, operands, attributes, origin.loc()));
+  }
+  return rewriter.finish();
+}
+
+}  // namespace
+
+Graph gemm_accumulation(const Graph& graph, const Target& target) {
+  return rewrite(graph, target, 0);
+}
+
+}  // namespace fullbore

@@ -1,0 +1,29 @@
+#pragma once
+#include "fullbore/ir/graph.h"
+#include "fullbore/ir/target.h"
+
+namespace fullbore {
+
+/// Packs the right operand of products once where kernels would pack it again and again: a matrix that
+/// every trip of a loop multiplies by, the loop of its gradient too, or several products of one graph. The
+/// copy into panels (pack_panels) stands outside of the loop, where the matrix comes from, and the products
+/// become `panel_matmul`.
+///
+/// before  kernels are settled (`fused` nodes and single products), what is invariant stands outside of loops
+/// after   no product reads a matrix for whose panels the target has a kernel, if it has so few rows that
+///         copying the matrix is a good part of it, and if panels of that matrix would be read often enough
+/// here    after the passes that look for products of matrices by matrices; before fuse_epilogues, which
+///         puts kernels behind either
+///
+/// Where the target keeps copies (passes/gemm/weight_copy.h) and the matrix is a parameter or its low copy, the panels are a
+/// copy too. What the graph updates is packed behind its update, and must be read as often as anything else to be worth
+/// it; what it leaves alone is packed once for all runs, and then one reader is enough where the target says so. A low copy that only its panels
+/// are made of goes.
+///
+/// What is few and what is often is the target's to say (PackingTarget). The panels are the very copies that
+/// the products' kernels make, so the bits are the same, except where a product of few rows would have
+/// been made without panels. They take as much memory as the matrix, as long as they are read, whether
+/// activations are kept or made again: the bits of a step must not depend on that.
+Graph prepack_operands(const Graph& graph, const Target& target);
+
+}  // namespace fullbore

@@ -1,0 +1,14 @@
+#pragma once
+#include <string_view>
+
+namespace fullbore {
+
+/// Names of earlier versions, and what they are called today: the only place where the old ones remain. A person who
+/// types one is told the new one; what a run or a checkpoint has stored is translated.
+
+/// Today's name of a key of the configuration; empty: no key was ever called so.
+std::string_view renamed_key(std::string_view key);
+/// Today's word for a value of a key (by its name of today), or for an item of its list; empty: it had no other word.
+std::string_view renamed_value(std::string_view key, std::string_view value);
+
+}  // namespace fullbore
