@@ -25,7 +25,7 @@ class Promotion {
     for (const AugmentedLoop& loop : augmented) moved[static_cast<size_t>(loop.augmented)] = true;
     values_.resize(static_cast<size_t>(from.value_count()));
     for (const Graph::Input& input : from.inputs())
-      values_[place(input.value)] = to_.add_input(input.name, input.role, from.type(input.value));
+      values_[place(input.value)] = to_.add_input_like(input, from.type(input.value));
     for (size_t i = 0; i < from.nodes().size(); ++i) {
       if (moved[i]) continue;
       const Node& node = from.nodes()[i];

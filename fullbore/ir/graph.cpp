@@ -16,7 +16,7 @@ std::string_view role_name(Role role) {
     case Role::average: return "average";
     case Role::control: return "control";
     case Role::stream: return "stream";
-    case Role::copy: return "copy";
+    case Role::derived: return "derived";
     case Role::local: return "local";
   }
   FB_CHECK(false, "role {}", static_cast<int>(role));
@@ -31,6 +31,18 @@ Value Graph::new_value(TensorType type, int producer) {
 Value Graph::add_input(std::string name, Role role, TensorType type) {
   const Value value = new_value(std::move(type), -1);
   inputs_.push_back({std::move(name), role, value});
+  return value;
+}
+
+Value Graph::add_input(DerivedWeight derived, TensorType type) {
+  const Value value = add_input(derived.name(), Role::derived, std::move(type));
+  inputs_.back().derived = std::move(derived);
+  return value;
+}
+
+Value Graph::add_input_like(const Input& like, TensorType type) {
+  const Value value = add_input(like.name, like.role, std::move(type));
+  inputs_.back().derived = like.derived;
   return value;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "fullbore/base/shape.h"
 #include "fullbore/base/source_loc.h"
 #include "fullbore/ir/attributes.h"
+#include "fullbore/ir/derived_weight.h"
 
 namespace fullbore {
 
@@ -21,7 +23,8 @@ struct Value {
   auto operator<=>(const Value&) const = default;
 };
 
-/// What a graph's input is to the step. All but `batch` and `local` persist from step to step; of these all but `copy` are saved.
+/// What a graph's input is to the step. All but `batch` and `local` persist from step to step; of these all but
+/// `derived` are saved.
 enum class Role : uint8_t {
   batch,      ///< handed over anew for each step
   parameter,  ///< trained
@@ -30,14 +33,14 @@ enum class Role : uint8_t {
   average,    ///< exponential moving averages of parameters
   control,    ///< scalars: step, seed, loss scale, counters
   stream,     ///< recurrent state carried from batch to batch, caches
-  copy,  ///< a parameter in the form that products read (passes/gemm/weight_copy.h): with State, but never saved
-  local  ///< input of a loop's body
+  derived,    ///< a parameter as matmuls read it (derived_weight.h): beside State, never saved
+  local       ///< input of a loop's body
 };
 std::string_view role_name(Role role);
 /// Does it persist from step to step, saved or not?
 inline bool is_kept(Role role) { return role != Role::batch && role != Role::local; }
 /// Is it saved and restored?
-inline bool is_state(Role role) { return is_kept(role) && role != Role::copy; }
+inline bool is_state(Role role) { return is_kept(role) && role != Role::derived; }
 
 /// One application of an op. Immutable once in a graph.
 struct Node {
@@ -59,6 +62,7 @@ class Graph {
     std::string name;
     Role role = Role::batch;
     Value value;
+    std::optional<DerivedWeight> derived = {};  ///< of role `derived` alone
   };
   struct Output {
     std::string name;
@@ -69,6 +73,10 @@ class Graph {
   explicit Graph(std::string name = "step") : name_(std::move(name)) {}
 
   Value add_input(std::string name, Role role, TensorType type);
+  /// An input of role `derived`, by its own name.
+  Value add_input(DerivedWeight derived, TensorType type);
+  /// An input that is to another graph what `like` is to its own.
+  Value add_input_like(const Input& like, TensorType type);
   /// Appends a node; its output types come from the op's `infer`, which throws UsageError when the
   /// inputs do not fit.
   const Node& add_node(const OpDef& op, std::vector<Value> inputs, Attributes attributes,

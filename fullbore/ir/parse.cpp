@@ -196,9 +196,30 @@ class Parser {
   Role role() {
     const std::string name = word();
     for (Role candidate : {Role::batch, Role::parameter, Role::frozen, Role::moment, Role::average,
-                           Role::control, Role::stream, Role::copy, Role::local})
+                           Role::control, Role::stream, Role::derived, Role::local})
       if (role_name(candidate) == name) return candidate;
     fail(fmt::format("unknown role '{}'", name));
+  }
+
+  // "of "w" {dtype=bf16, columns=32, depth=2, transposed=true}"
+  DerivedWeight derived_weight() {
+    expect("of");
+    DerivedWeight derived{.parameter = quoted()};
+    const Attributes how = attributes();
+    if (how.has("dtype")) derived.dtype = attribute<DType>(how, "dtype");
+    if (how.has("columns"))
+      derived.packing =
+          Packing{attribute<bool>(how, "transposed"), attribute<int64_t>(how, "columns"),
+                  attribute<int64_t>(how, "depth")};
+    return derived;
+  }
+
+  template <class T>
+  T attribute(const Attributes& attributes, std::string_view name) {
+    for (const Attributes::Entry& entry : attributes.entries())
+      if (const T* const value = std::get_if<T>(&entry.value); value && entry.name == name)
+        return *value;
+    fail(fmt::format("a derived weight has no such {}", name));
   }
 
   // "# models/gpt.cpp:88 @ layers.0", to the end of the line.
@@ -284,9 +305,10 @@ class Parser {
       if (accept("input")) {
         if (names.size() != 1) fail("an input is one value");
         const std::string name = quoted();
-        const Role input_role = role();
+        Graph::Input input{name, role(), {}};
+        if (input.role == Role::derived) input.derived = derived_weight();
         expect(":");
-        define(values, names[0], graph.add_input(name, input_role, type()));
+        define(values, names[0], graph.add_input_like(input, type()));
       } else {
         parse_node(graph, values, names, depth);
       }

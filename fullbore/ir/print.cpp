@@ -24,8 +24,8 @@ class Printer {
     indent_ = std::string(static_cast<size_t>(depth) * 2, ' ');
     std::string text = fmt::format("{}graph {} {{\n", indent_, quoted_text(graph_.name()));
     for (const Graph::Input& input : graph_.inputs())
-      text += fmt::format("{}  %{} = input {} {} : {}\n", indent_, name(input.value),
-                          quoted_text(input.name), role_name(input.role),
+      text += fmt::format("{}  %{} = input {} {}{} : {}\n", indent_, name(input.value),
+                          quoted_text(input.name), role_name(input.role), origin(input),
                           graph_.type(input.value).text());
     for (const Node& node : graph_.nodes()) text += indent_ + "  " + this->node(node, depth) + "\n";
     for (const Graph::Output& output : graph_.outputs()) {
@@ -59,6 +59,19 @@ class Printer {
   }
 
  private:
+  /// " of "w" {dtype=bf16, columns=32, depth=2, transposed=true}", of a derived weight.
+  static std::string origin(const Graph::Input& input) {
+    if (!input.derived) return "";
+    Attributes how;
+    if (input.derived->dtype) how.set("dtype", *input.derived->dtype);
+    if (const auto& packing = input.derived->packing) {
+      how.set("columns", packing->columns);
+      how.set("depth", packing->depth);
+      how.set("transposed", packing->transposed);
+    }
+    return fmt::format(" of {} {}", quoted_text(input.derived->parameter), how.text());
+  }
+
   int& name(Value value) { return names_[static_cast<size_t>(value.id)]; }
 
   const Graph& graph_;

@@ -20,6 +20,14 @@ Tensor GraphBuilder::input(std::string name, Role role, TensorType type) {
   return {this, graph_.add_input(std::move(name), role, std::move(type))};
 }
 
+Tensor GraphBuilder::input(DerivedWeight derived, TensorType type) {
+  return {this, graph_.add_input(std::move(derived), std::move(type))};
+}
+
+Tensor GraphBuilder::input_like(const Graph::Input& like, TensorType type) {
+  return {this, graph_.add_input_like(like, std::move(type))};
+}
+
 void GraphBuilder::output(std::string name, Tensor tensor, int updates) {
   graph_.add_output(std::move(name), import(tensor).value(), updates);
 }

@@ -41,6 +41,9 @@ class GraphBuilder {
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
   Tensor input(std::string name, Role role, TensorType type);
+  Tensor input(DerivedWeight derived, TensorType type);
+  /// An input that is to this graph what `like` is to its own.
+  Tensor input_like(const Graph::Input& like, TensorType type);
   void output(std::string name, Tensor tensor, int updates = -1);
 
   /// Appends a node and returns its outputs. Operands of enclosing builders are captured.

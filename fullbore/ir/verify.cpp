@@ -44,9 +44,15 @@ std::string verify_node(const Graph& graph, const Node& node, int index) {
 
 std::string verify_interface(const Graph& graph) {
   std::set<std::string> names;
-  for (const Graph::Input& input : graph.inputs())
+  for (const Graph::Input& input : graph.inputs()) {
     if (!names.insert(input.name).second)
       return fmt::format("two inputs are named '{}'", input.name);
+    if ((input.role == Role::derived) != input.derived.has_value())
+      return fmt::format("input '{}' is {}, and {}", input.name, role_name(input.role),
+                         input.derived ? "derived" : "derived of nothing");
+    if (input.derived && !input.derived->dtype && !input.derived->packing)
+      return fmt::format("input '{}' is its parameter itself", input.name);
+  }
   std::set<int> updated;
   for (const Graph::Output& output : graph.outputs()) {
     if (!output.value.valid() || output.value.id >= graph.value_count())

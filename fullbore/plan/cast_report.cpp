@@ -9,7 +9,7 @@
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 
 namespace fullbore {
 namespace {
@@ -94,7 +94,7 @@ class Casts {
     for (const Graph::Output& output : graph_.outputs())
       if (output.value == value && output.updates >= 0)
         if (const auto& input = graph_.inputs()[static_cast<size_t>(output.updates)];
-            input.role == Role::copy)
+            input.role == Role::derived)
           return &input;
     return nullptr;
   }
@@ -103,9 +103,9 @@ class Casts {
   void collect_copies() {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
       const Graph::Input& input = graph_.inputs()[i];
-      if (input.role != Role::copy || update_of(graph_, static_cast<int>(i))) continue;
-      const auto copy = WeightCopy::parse(input.name);
-      const int parameter = copy ? graph_.find_input(copy->parameter) : -1;
+      if (input.role != Role::derived || update_of(graph_, static_cast<int>(i))) continue;
+      const std::optional<DerivedWeight>& copy = input.derived;
+      const int parameter = graph_.find_input(copy->parameter);
       if (parameter < 0) continue;
       const Value from = graph_.inputs()[static_cast<size_t>(parameter)].value;
       uses_.push_back({graph_.type(from),

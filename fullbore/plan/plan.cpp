@@ -92,11 +92,11 @@ int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   std::map<std::string, int64_t> copies;
   for (const Plan* plan : plans) {
     for (const Graph::Input& input : plan->graph.inputs())
-      if (input.role == Role::copy)
+      if (input.role == Role::derived)
         copies[input.name] = aligned_bytes(plan->graph.type(input.value).bytes());
     arena = std::max(arena, plan->arena_bytes);
     state = std::max(state, plan->state_bytes);
-    own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes - plan->copy_bytes;
+    own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes - plan->derived_bytes;
   }
   for (const auto& [name, bytes] : copies) own += bytes;
   return arena + state + own;
@@ -136,8 +136,8 @@ std::string plan_text(const Plan& plan) {
       "plan \"{}\": {} kernels, {} buffers\n  arena {}, state {}, copies {}, batch {}, results {}, "
       "constants {}: peak {} bytes\n",
       plan.graph.name(), plan.kernels.size(), plan.buffers.size(), plan.arena_bytes,
-      plan.state_bytes, plan.copy_bytes, plan.batch_bytes, plan.result_bytes, plan.constants.size(),
-      plan.peak_bytes());
+      plan.state_bytes, plan.derived_bytes, plan.batch_bytes, plan.result_bytes,
+      plan.constants.size(), plan.peak_bytes());
   print_steps(plan, plan.graph, plan.steps, 1, text);
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];

@@ -85,13 +85,13 @@ struct Plan {
   std::vector<char> constants;      ///< contents of Space::constant
 
   int64_t arena_bytes = 0;
-  int64_t state_bytes = 0;  ///< copies of parameters left out
-  int64_t copy_bytes = 0;   ///< of inputs of role `copy`, with State
+  int64_t state_bytes = 0;    ///< copies of parameters left out
+  int64_t derived_bytes = 0;  ///< of inputs of role `copy`, with State
   int64_t batch_bytes = 0;
   int64_t result_bytes = 0;
   /// Arena, State, copies, batch, constants and results together: the planned peak.
   int64_t peak_bytes() const {
-    return arena_bytes + state_bytes + copy_bytes + batch_bytes + result_bytes +
+    return arena_bytes + state_bytes + derived_bytes + batch_bytes + result_bytes +
            static_cast<int64_t>(constants.size());
   }
   double flops = 0;

@@ -269,9 +269,9 @@ void Planner::plan_step() {
     const bool state = is_kept(input.role);
     const int buffer = new_buffer(state ? Space::state : Space::batch, bytes, input.name);
     plan_.buffers.back().index = static_cast<int>(i);
-    (input.role == Role::copy ? plan_.copy_bytes
-     : state                  ? plan_.state_bytes
-                              : plan_.batch_bytes) += aligned_bytes(bytes);
+    (input.role == Role::derived ? plan_.derived_bytes
+     : state                     ? plan_.state_bytes
+                                 : plan_.batch_bytes) += aligned_bytes(bytes);
     level.bind(input.value, buffer, true);
   }
   compile_kernels(level);

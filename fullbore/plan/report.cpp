@@ -91,7 +91,7 @@ PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers)
   report.roofline_seconds = roofline_seconds(plan, peaks);
   report.peak_bytes = plan.peak_bytes();
   report.state_bytes = plan.state_bytes;
-  report.copy_bytes = plan.copy_bytes;
+  report.derived_bytes = plan.derived_bytes;
   report.arena_bytes = plan.arena_bytes;
   report.batch_bytes = plan.batch_bytes;
   report.result_bytes = plan.result_bytes;
@@ -124,7 +124,7 @@ nlohmann::ordered_json to_json(const PlanReport& report) {
           {"roofline_seconds", report.roofline_seconds},
           {"peak_bytes", report.peak_bytes},
           {"state_bytes", report.state_bytes},
-          {"copy_bytes", report.copy_bytes},
+          {"derived_bytes", report.derived_bytes},
           {"arena_bytes", report.arena_bytes},
           {"batch_bytes", report.batch_bytes},
           {"result_bytes", report.result_bytes},
@@ -148,7 +148,7 @@ std::string text(const PlanReport& report) {
   out += "  memory, bytes\n";
   space("peak", report.peak_bytes);
   space("state", report.state_bytes);
-  space("copies", report.copy_bytes);
+  space("copies", report.derived_bytes);
   space("arena", report.arena_bytes);
   space("batch", report.batch_bytes);
   space("results", report.result_bytes);

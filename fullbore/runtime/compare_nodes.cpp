@@ -17,7 +17,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 
 namespace fullbore {
 namespace {
@@ -100,7 +100,7 @@ Graph with_overflow(const Graph& graph) {
   std::vector<Tensor> tensors(static_cast<size_t>(graph.value_count()));
   for (const Graph::Input& input : graph.inputs())
     tensors[static_cast<size_t>(input.value.id)] =
-        builder.input(input.name, input.role, graph.type(input.value));
+        builder.input_like(input, graph.type(input.value));
   for (const Node& node : graph.nodes()) {
     std::vector<Tensor> operands;
     for (Value input : node.inputs) operands.push_back(tensors[static_cast<size_t>(input.id)]);
@@ -126,7 +126,7 @@ Graph perturbed(const Graph& graph, PhiloxStream& draws, bool of_loop) {
   std::vector<Tensor> tensors(static_cast<size_t>(graph.value_count()));
   for (const Graph::Input& input : graph.inputs())
     tensors[static_cast<size_t>(input.value.id)] =
-        builder.input(input.name, input.role, graph.type(input.value));
+        builder.input_like(input, graph.type(input.value));
   const Tensor index =
       of_loop ? tensors[static_cast<size_t>(graph.inputs()[0].value.id)] : Tensor();
   for (const Node& node : graph.nodes()) {
@@ -300,13 +300,13 @@ std::string compare(const Graph& graph, const Node& node, size_t output,
 
 /// What a run keeps of its copies.
 std::vector<Literal> rounded_copies_of(const Graph& graph, std::span<const Literal> inputs) {
-  const std::optional<Graph> copying = copying_graph(graph);
+  const std::optional<Graph> copying = deriving_graph(graph);
   if (!copying) return {};
   std::vector<Literal> values(static_cast<size_t>(copying->value_count()));
   for (const Graph::Input& input : copying->inputs())
     values[static_cast<size_t>(input.value.id)] =
-        input.role == Role::copy ? Literal(copying->type(input.value))
-                                 : inputs[static_cast<size_t>(graph.find_input(input.name))];
+        input.role == Role::derived ? Literal(copying->type(input.value))
+                                    : inputs[static_cast<size_t>(graph.find_input(input.name))];
   // Rounded where the graph casts: what is widened behind that keeps the low dtype's values.
   for (const Node& node : copying->nodes()) {
     std::vector<TensorType> types;
@@ -327,9 +327,8 @@ std::vector<Literal> rounded_copies_of(const Graph& graph, std::span<const Liter
 }
 
 const void* kept(State& state, const Graph& graph, const Graph::Input& input) {
-  if (input.role != Role::copy) return state.data(state.find(input.name));
-  const int parameter = state.find(WeightCopy::parse(input.name)->parameter);
-  return state.copy_data(state.add_copy(input.name, graph.type(input.value), parameter));
+  if (input.role != Role::derived) return state.data(state.find(input.name));
+  return state.derived_data(state.add_derived(*input.derived, graph.type(input.value)));
 }
 
 }  // namespace
@@ -342,7 +341,7 @@ std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal>
   std::vector<const void*> batch;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Graph::Input& input = graph.inputs()[i];
-    if (input.role == Role::copy) continue;
+    if (input.role == Role::derived) continue;
     const std::vector<char> bytes = inputs[i].bytes();
     if (is_state(input.role)) {
       void* const place = state.mutable_data(state.find(input.name));
@@ -367,11 +366,11 @@ std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal>
 }
 
 std::vector<Literal> copies_of(const Graph& graph, std::span<const Literal> inputs) {
-  const std::optional<Graph> copying = copying_graph(graph);
+  const std::optional<Graph> copying = deriving_graph(graph);
   if (!copying) return {};
   std::vector<Literal> operands;
   for (const Graph::Input& input : copying->inputs())
-    operands.push_back(input.role == Role::copy
+    operands.push_back(input.role == Role::derived
                            ? Literal(copying->type(input.value))
                            : inputs[static_cast<size_t>(graph.find_input(input.name))]);
   return interpret(*copying, operands);

@@ -14,7 +14,7 @@
 #include "fullbore/base/start_thread.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 
 namespace fullbore {
 
@@ -41,7 +41,7 @@ PreparedProgram prepare_program(const Graph& graph, const CompileOptions& option
   if (options.must_fit) check_fits(plan, options.memory_bytes);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Plan> copies;
-  if (const auto copying = copying_graph(plan.graph)) {
+  if (const auto copying = deriving_graph(plan.graph)) {
     // It is made as fast as it would be read from plan_folder, and has no product that precision is about.
     const CompileOptions as_it_is{.backend = options.backend,
                                   .passes = {.disabled = {"low_precision_weight_copies"}},

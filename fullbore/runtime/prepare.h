@@ -12,7 +12,7 @@ namespace fullbore {
 struct PreparedProgram {
   Plan plan;
   std::optional<Plan>
-      copies;  ///< makes what the plan reads copies of, if it reads any (copying_graph())
+      copies;  ///< makes what the plan reads copies of, if it reads any (deriving_graph())
   CompileReport report = {};
 };
 

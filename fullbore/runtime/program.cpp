@@ -8,7 +8,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {
@@ -73,7 +73,7 @@ struct Program::Implementation {
   void* state_pointer(int input_index) {
     const Graph::Input& input = plan.graph.inputs()[static_cast<size_t>(input_index)];
     const int entry = state.find(input.name);
-    if (input.role == Role::copy && entry < 0) return copy_pointer(input);
+    if (input.role == Role::derived && entry < 0) return derived_pointer(input);
     if (entry < 0)
       throw UsageError(fmt::format("the program '{}' needs State '{}' {}, which does not exist",
                                    plan.graph.name(), input.name,
@@ -86,13 +86,10 @@ struct Program::Implementation {
     return const_cast<void*>(state.data(entry));  // run() notes what is written
   }
 
-  void* copy_pointer(const Graph::Input& input) {
-    const auto what = WeightCopy::parse(input.name);
-    FB_CHECK(what && state.find(what->parameter) >= 0, "'{}' is a copy of no State", input.name);
-    const int copy =
-        state.add_copy(input.name, plan.graph.type(input.value), state.find(what->parameter));
-    read_copies.push_back(copy);
-    return state.copy_data(copy);
+  void* derived_pointer(const Graph::Input& input) {
+    const int derived = state.add_derived(*input.derived, plan.graph.type(input.value));
+    read_derived.push_back(derived);
+    return state.derived_data(derived);
   }
 
   /// What a run writes.
@@ -103,20 +100,18 @@ struct Program::Implementation {
       if (const int entry = state.find(input.name); entry >= 0)
         written_entries.push_back(entry);
       else
-        written_copies.push_back(
-            state.add_copy(input.name, plan.graph.type(input.value),
-                           state.find(WeightCopy::parse(input.name)->parameter)));
+        written_derived.push_back(state.add_derived(*input.derived, plan.graph.type(input.value)));
     }
   }
 
   void run() {
     if (copies &&
-        std::ranges::any_of(read_copies, [&](int copy) { return state.is_outdated(copy); }))
+        std::ranges::any_of(read_derived, [&](int derived) { return state.is_outdated(derived); }))
       copies->run();
     if (arena->data() != arena_data) bind_arena();
     replay->run();
     for (const int entry : written_entries) state.mutable_data(entry);
-    for (const int copy : written_copies) state.copy_was_made(copy);
+    for (const int derived : written_derived) state.derived_was_made(derived);
   }
 
   Plan plan;
@@ -128,9 +123,9 @@ struct Program::Implementation {
   std::vector<void*> pointers;
   std::vector<int> batch;
   std::unique_ptr<Replay> replay;
-  std::vector<int> read_copies;
+  std::vector<int> read_derived;
   std::vector<int> written_entries;
-  std::vector<int> written_copies;         ///< of what is written, or of what is not
+  std::vector<int> written_derived;        ///< of what is written, or of what is not
   std::unique_ptr<Implementation> copies;  ///< makes those that are read
 };
 

@@ -54,31 +54,33 @@ void* State::mutable_data(int entry) {
   return pointers_[static_cast<size_t>(entry)];
 }
 
-int State::add_copy(std::string_view name, const TensorType& type, int entry) {
-  const auto known = std::ranges::find(copies_, name, &Copy::name);
-  if (known != copies_.end()) {
-    FB_CHECK(known->type == type && known->entry == entry, "'{}' is {}", name, known->type.text());
-    return static_cast<int>(known - copies_.begin());
+int State::add_derived(const DerivedWeight& weight, const TensorType& type) {
+  const int entry = find(weight.parameter);
+  FB_CHECK(entry >= 0, "'{}' is derived from no State", weight.name());
+  const auto known = std::ranges::find(derived_, weight, &Derived::weight);
+  if (known != derived_.end()) {
+    FB_CHECK(known->type == type, "'{}' is {}", weight.name(), known->type.text());
+    return static_cast<int>(known - derived_.begin());
   }
   TensorMemory memory = allocate_tensor_memory(aligned(type.bytes()));
   if (!memory) throw std::bad_alloc();
-  copies_.push_back({std::string(name), type, entry, 0, std::move(memory)});
-  return static_cast<int>(copies_.size() - 1);
+  derived_.push_back({weight, type, entry, 0, std::move(memory)});
+  return static_cast<int>(derived_.size() - 1);
 }
 
-bool State::is_outdated(int copy) const {
-  const Copy& found = copies_[static_cast<size_t>(copy)];
+bool State::is_outdated(int derived) const {
+  const Derived& found = derived_[static_cast<size_t>(derived)];
   return found.made_of != writes_[static_cast<size_t>(found.entry)];
 }
 
-void State::copy_was_made(int copy) {
-  Copy& found = copies_[static_cast<size_t>(copy)];
+void State::derived_was_made(int derived) {
+  Derived& found = derived_[static_cast<size_t>(derived)];
   found.made_of = writes_[static_cast<size_t>(found.entry)];
 }
 
-int64_t State::copy_bytes() const {
+int64_t State::derived_bytes() const {
   int64_t total = 0;
-  for (const Copy& copy : copies_) total += aligned(copy.type.bytes());
+  for (const Derived& each : derived_) total += aligned(each.type.bytes());
   return total;
 }
 

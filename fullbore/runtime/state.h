@@ -23,9 +23,9 @@ struct StateEntry {
 /// flat arena per (role, dtype), entries in the order given, each at a multiple of 64 bytes, so that
 /// one sweep updates all and one write saves all. Programs bind to entries by name.
 ///
-/// Beside the entries, and of no concern to whoever saves or restores them, lie copies of parameters in the form in
-/// which programs read them (passes/gemm/weight_copy.h). State knows who has been written since a copy was made: so
-/// every way to write an entry goes through mutable_data() or mutable_span(), once for each time.
+/// Beside the entries lie derived weights (ir/derived_weight.h), which are neither saved nor restored. State counts the
+/// writes of each entry and so knows which derived weights are out of date: every write of an entry goes through
+/// mutable_data() or mutable_span(), once for each time.
 class State {
  public:
   struct Arena {
@@ -46,9 +46,9 @@ class State {
   const std::vector<Arena>& arenas() const { return arenas_; }
   int find(std::string_view name) const;  ///< index, or -1
   const void* data(int entry) const { return pointers_[static_cast<size_t>(entry)]; }
-  /// To be written now: copies of the entry are out of date.
+  /// To be written now: weights derived from the entry are out of date.
   void* mutable_data(int entry);
-  int64_t bytes() const;  ///< all arenas, copies left out
+  int64_t bytes() const;  ///< all arenas, derived weights left out
 
   template <class T>
   std::span<const T> span(std::string_view name) const {
@@ -61,18 +61,20 @@ class State {
     return {static_cast<T*>(mutable_data(entry)), elements(entry)};
   }
 
-  /// The copy of that name and type of an entry, made room for if there is none.
-  int add_copy(std::string_view name, const TensorType& type, int entry);
-  void* copy_data(int copy) const { return copies_[static_cast<size_t>(copy)].memory.get(); }
-  /// Has the entry been written since the copy was made of it?
-  bool is_outdated(int copy) const;
-  /// It has been made of the entry as it is.
-  void copy_was_made(int copy);
-  int64_t copy_bytes() const;
+  /// That derived weight of an entry; memory is allocated for a new one.
+  int add_derived(const DerivedWeight& weight, const TensorType& type);
+  void* derived_data(int derived) const {
+    return derived_[static_cast<size_t>(derived)].memory.get();
+  }
+  /// Has the entry been written since the weight was derived from it?
+  bool is_outdated(int derived) const;
+  /// It has been derived from the entry as it is.
+  void derived_was_made(int derived);
+  int64_t derived_bytes() const;
 
  private:
-  struct Copy {
-    std::string name;
+  struct Derived {
+    DerivedWeight weight;
     TensorType type;
     int entry = -1;
     uint64_t made_of = 0;  ///< the entry's count of writes
@@ -89,7 +91,7 @@ class State {
   std::vector<TensorMemory> memory_;
   std::vector<void*> pointers_;
   std::vector<uint64_t> writes_;  ///< of each entry, from 1
-  std::vector<Copy> copies_;
+  std::vector<Derived> derived_;
   std::map<std::string, int, std::less<>> names_;
 };
 

@@ -9,7 +9,7 @@
 #include "fullbore/backend/backend.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/bad_step.h"
 #include "fullbore/train/batch_parts.h"
@@ -224,10 +224,9 @@ class Hunt {
     const Graph& graph = *probed_.top().graph;
     const auto input = std::ranges::find(graph.inputs(), first_->value, &Graph::Input::value);
     const std::string type = graph.type(input->value).text();
-    if (const auto copy = WeightCopy::parse(input->name); copy && input->role == Role::copy)
-      return fmt::format(
-          "parameter '{}' {} held {} before the step, in the copy that products read",
-          copy->parameter, type, what);
+    if (input->derived)
+      return fmt::format("parameter '{}' {} held {} before the step, in the form that matmuls read",
+                         input->derived->parameter, type, what);
     return fmt::format("{} '{}' {} held {} before the step", role_name(input->role), input->name,
                        type, what);
   }

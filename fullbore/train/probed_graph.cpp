@@ -88,7 +88,7 @@ class LevelWriter {
     GraphBuilder body(node.body->name());
     std::vector<Tensor> inputs;
     for (const Graph::Input& input : node.body->inputs())
-      inputs.push_back(body.input(input.name, input.role, node.body->type(input.value)));
+      inputs.push_back(body.input_like(input, node.body->type(input.value)));
     const LevelWriter writer(body, *inner, inputs);
     const auto& outputs = node.body->outputs();
     const auto results = static_cast<size_t>(shape.carried + shape.stacked);
@@ -122,7 +122,7 @@ ProbedGraph::ProbedGraph(const Graph& graph) : builder_("probed " + graph.name()
   top_.graph = &graph;
   std::vector<Tensor> inputs;
   for (const Graph::Input& input : graph.inputs())
-    inputs.push_back(builder_.input(input.name, input.role, graph.type(input.value)));
+    inputs.push_back(builder_.input_like(input, graph.type(input.value)));
   const LevelWriter writer(builder_, top_, inputs);
   for (size_t i = 0; i < writer.probes.size(); ++i)
     builder_.output(fmt::format("probe {}", i), writer.probes[i]);

@@ -143,7 +143,7 @@ Graph with_averages(const Graph& graph) {
     inputs.push_back(
         input.role == Role::parameter
             ? builder.input(average_name(input.name), Role::average, graph.type(input.value))
-            : builder.input(input.name, input.role, graph.type(input.value)));
+            : builder.input_like(input, graph.type(input.value)));
   const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i)
     builder.output(graph.outputs()[i].name, outputs[i], graph.outputs()[i].updates);

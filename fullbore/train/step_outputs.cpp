@@ -26,7 +26,7 @@ Graph with_metrics(const Graph& graph, MetricsLevel level) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> inputs;
   for (const Graph::Input& input : graph.inputs())
-    inputs.push_back(builder.input(input.name, input.role, graph.type(input.value)));
+    inputs.push_back(builder.input_like(input, graph.type(input.value)));
   const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Graph::Output& output = graph.outputs()[i];

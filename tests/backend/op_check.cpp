@@ -29,7 +29,7 @@ Graph expanded(const Graph& graph, const Target& target) {
   std::vector<Tensor> values(static_cast<size_t>(graph.value_count()));
   const auto tensor = [&](Value value) -> Tensor& { return values[static_cast<size_t>(value.id)]; };
   for (const Graph::Input& input : graph.inputs())
-    tensor(input.value) = builder.input(input.name, input.role, graph.type(input.value));
+    tensor(input.value) = builder.input_like(input, graph.type(input.value));
   for (const Node& node : graph.nodes()) {
     std::vector<Tensor> operands;
     std::vector<TensorType> types;

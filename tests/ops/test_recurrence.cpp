@@ -173,7 +173,7 @@ Graph expanded(const Graph& graph) {
   std::vector<Tensor> values(static_cast<size_t>(graph.value_count()));
   const auto value = [&](Value v) -> Tensor& { return values[static_cast<size_t>(v.id)]; };
   for (const Graph::Input& input : graph.inputs())
-    value(input.value) = builder.input(input.name, input.role, graph.type(input.value));
+    value(input.value) = builder.input_like(input, graph.type(input.value));
   for (const Node& node : graph.nodes()) {
     std::vector<Tensor> operands;
     std::vector<TensorType> types;

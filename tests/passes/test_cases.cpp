@@ -166,7 +166,7 @@ const Pass* pass_of(const std::string& path) {
 std::vector<Literal> some_inputs(const Graph& graph) {
   std::vector<Literal> inputs;
   for (const Graph::Input& input : graph.inputs()) {
-    if (input.role == Role::copy) continue;
+    if (input.role == Role::derived) continue;
     inputs.push_back(random_literal(graph.type(input.value), 21, inputs.size()));
     for (int64_t& each : inputs.back().integers()) each = std::abs(each) % 3;
     inputs.back().round();

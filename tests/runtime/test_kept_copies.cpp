@@ -10,7 +10,7 @@
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/runtime/program.h"
 
 namespace fullbore {
@@ -31,7 +31,7 @@ Graph product(int64_t rows, bool updates) {
 
 int copies_of(const Program& program) {
   return static_cast<int>(
-      std::ranges::count(program.plan().graph.inputs(), Role::copy, &Graph::Input::role));
+      std::ranges::count(program.plan().graph.inputs(), Role::derived, &Graph::Input::role));
 }
 
 struct Bound {
@@ -112,8 +112,8 @@ TEST(KeptCopiesTraining, ChangeNoBit) {
     State state = some_state(5);
     Bound step(state, team, product(64, true), DType::bf16, keeps);
     for (int i = 0; i < 3; ++i) results[keeps] = step.run();
-    EXPECT_EQ(state.copy_bytes(), keeps ? kWidth * kWidth * 2 : 0);
-    EXPECT_EQ(step.program->plan().copy_bytes, keeps ? kWidth * kWidth * 2 : 0);
+    EXPECT_EQ(state.derived_bytes(), keeps ? kWidth * kWidth * 2 : 0);
+    EXPECT_EQ(step.program->plan().derived_bytes, keeps ? kWidth * kWidth * 2 : 0);
   }
   EXPECT_EQ(results[0], results[1]);
 }
@@ -121,11 +121,13 @@ TEST(KeptCopiesTraining, ChangeNoBit) {
 TEST(KeptCopiesState, KnowsWhatIsOutdated) {
   State state = some_state(1);
   const TensorType low{DType::bf16, kMatrix.shape};
-  const int copy = state.add_copy("w as bf16", low, 0);
-  EXPECT_EQ(state.add_copy("w as bf16", low, 0), copy);
-  EXPECT_NE(state.add_copy("w as f16", {DType::f16, kMatrix.shape}, 0), copy);
+  const DerivedWeight bf16{.parameter = "w", .dtype = DType::bf16};
+  const DerivedWeight f16{.parameter = "w", .dtype = DType::f16};
+  const int copy = state.add_derived(bf16, low);
+  EXPECT_EQ(state.add_derived(bf16, low), copy);
+  EXPECT_NE(state.add_derived(f16, {DType::f16, kMatrix.shape}), copy);
   EXPECT_TRUE(state.is_outdated(copy));
-  state.copy_was_made(copy);
+  state.derived_was_made(copy);
   EXPECT_FALSE(state.is_outdated(copy));
   (void)state.span<float>("w");
   EXPECT_FALSE(state.is_outdated(copy));
@@ -153,13 +155,13 @@ TEST(KeptCopiesShared, AreCountedOnceByProgramsOfOneState) {
   const CompileOptions options{.precision = DType::bf16};
   const Program a = Program::compile(product(64, true), state, team, options);
   const Program b = Program::compile(product(48, false), state, team, options);
-  ASSERT_GT(a.plan().copy_bytes, 0);
+  ASSERT_GT(a.plan().derived_bytes, 0);
   const std::array<const Plan*, 2> both{&a.plan(), &b.plan()};
   int64_t own = 0;
   for (const Plan* plan : both)
     own += plan->batch_bytes + plan->result_bytes + static_cast<int64_t>(plan->constants.size());
   EXPECT_EQ(shared_peak_bytes(both), own + std::max(a.plan().arena_bytes, b.plan().arena_bytes) +
-                                         a.plan().state_bytes + state.copy_bytes());
+                                         a.plan().state_bytes + state.derived_bytes());
 }
 
 }  // namespace

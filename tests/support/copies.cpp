@@ -10,7 +10,7 @@ namespace fullbore {
 namespace {
 
 bool is_copy(const Graph& graph, int input) {
-  return input >= 0 && graph.inputs()[static_cast<size_t>(input)].role == Role::copy;
+  return input >= 0 && graph.inputs()[static_cast<size_t>(input)].role == Role::derived;
 }
 
 }  // namespace

@@ -106,8 +106,7 @@ class Maker {
     RandomGraph result{Graph("random"), std::move(inputs_)};
     std::vector<Value> values(static_cast<size_t>(from.value_count()));
     for (const Graph::Input& each : from.inputs())
-      values[place(each.value)] =
-          result.graph.add_input(each.name, each.role, from.type(each.value));
+      values[place(each.value)] = result.graph.add_input_like(each, from.type(each.value));
     for (size_t i = 0; i < from.nodes().size(); ++i) {
       if (struck_out_[i]) continue;
       const Node& node = from.nodes()[i];

@@ -38,7 +38,7 @@ Graph sample_graph(const Graph& graph, DType dtype) {
   std::vector<Value> values(static_cast<size_t>(graph.value_count()));
   for (const Graph::Input& input : graph.inputs())
     values[static_cast<size_t>(input.value.id)] =
-        result.add_input(input.name, input.role, sample_type(graph.type(input.value), dtype));
+        result.add_input_like(input, sample_type(graph.type(input.value), dtype));
   for (const Node& node : graph.nodes()) {
     std::vector<Value> operands;
     for (Value input : node.inputs) operands.push_back(values[static_cast<size_t>(input.id)]);

@@ -111,7 +111,7 @@ class Merging {
     std::vector<Tensor> tensors(made_by_.size());
     for (const Graph::Input& input : graph_.inputs())
       tensors[static_cast<size_t>(slot(input.value))] =
-          builder.input(input.name, input.role, graph_.type(input.value));
+          builder.input_like(input, graph_.type(input.value));
     for (const Entry& entry : entries_) {
       std::vector<Tensor> operands;
       for (int input : entry.call.inputs) operands.push_back(tensors[static_cast<size_t>(input)]);

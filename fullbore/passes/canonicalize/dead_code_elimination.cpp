@@ -79,8 +79,7 @@ class Pruning {
         values_(live_.size()) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Graph::Input& input = graph.inputs()[i];
-      if (inputs[i])
-        tensor(input.value) = builder_.input(input.name, input.role, graph.type(input.value));
+      if (inputs[i]) tensor(input.value) = builder_.input_like(input, graph.type(input.value));
     }
   }
 

@@ -8,7 +8,7 @@
 
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
@@ -34,28 +34,28 @@ class KeptCopies {
 
  private:
   struct Kept {
-    WeightCopy copy;
+    DerivedWeight copy;
     Tensor input;
     const Node* cast = nullptr;
   };
 
   // The cast of a parameter that a node reads.
-  std::optional<WeightCopy> copy_made_by(const Node& node) const {
+  std::optional<DerivedWeight> copy_made_by(const Node& node) const {
     if (node.op != op::cast || !read_.contains(node.outputs[0])) return std::nullopt;
     const auto from = inputs_.find(node.inputs[0]);
     if (from == inputs_.end()) return std::nullopt;
-    auto copy = copied_by(graph_.inputs()[static_cast<size_t>(from->second)]);
+    auto copy = derivable(graph_.inputs()[static_cast<size_t>(from->second)]);
     const DType dtype = graph_.type(node.outputs[0]).dtype;
     if (!copy || copy->dtype || !is_low_precision(dtype)) return std::nullopt;
     copy->dtype = dtype;
     return copy;
   }
 
-  Tensor input(const WeightCopy& copy, const Node& cast) {
+  Tensor input(const DerivedWeight& copy, const Node& cast) {
     const std::string name = copy.name();
     if (const int known = rewriter_.to().find_input(name); known >= 0)
       return {&rewriter_.builder(), rewriter_.to().inputs()[static_cast<size_t>(known)].value};
-    const Tensor input = rewriter_.builder().input(name, Role::copy, graph_.type(cast.outputs[0]));
+    const Tensor input = rewriter_.builder().input(copy, graph_.type(cast.outputs[0]));
     kept_.push_back({copy, input, &cast});
     return input;
   }
@@ -66,7 +66,7 @@ class KeptCopies {
     for (const Kept& kept : kept_)
       if (const auto next = update_of(graph_, inputs_.at(kept.cast->inputs[0]))) {
         const Origin origin(builder, *kept.cast);
-        updates.emplace_back(&kept, kept.copy.make(rewriter_.tensor(*next)));
+        updates.emplace_back(&kept, derive(kept.copy, rewriter_.tensor(*next)));
       }
     for (const Graph::Output& output : graph_.outputs())
       builder.output(output.name, rewriter_.tensor(output.value), output.updates);

@@ -10,7 +10,7 @@
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
-#include "fullbore/passes/gemm/weight_copy.h"
+#include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
@@ -45,13 +45,13 @@ struct Source {
 class Copied {
  public:
   struct Input {
-    WeightCopy copy;
+    DerivedWeight copy;
     std::optional<Value> update;  ///< what replaces it in this graph
   };
 
   Copied(const Graph& graph, const Target& target) {
     for (size_t i = 0; target.keeps_copies && i < graph.inputs().size(); ++i)
-      if (const auto copy = copied_by(graph.inputs()[i]))
+      if (const auto copy = derivable(graph.inputs()[i]))
         inputs_[graph.inputs()[i].value] = {*copy, update_of(graph, static_cast<int>(i))};
   }
   const Input* find(Value value) const {
@@ -192,14 +192,15 @@ class Packed {
     const Copied::Input* const copied =
         scope_.is_outermost() ? uses_.copied().find(value) : nullptr;
     if (captured == captured_.end() && !copied)
-      return known = builder.emit_one("pack_panels", {matrix}, packing.attributes(), {});
+      return known = builder.emit_one("pack_panels", {matrix}, packing_attributes(packing), {});
     const OpDef& op = op::pack_panels;
     const TensorType type =
-        op.infer({op, std::span(&matrix.type(), 1), packing.attributes(), nullptr, {}}).front();
+        op.infer({op, std::span(&matrix.type(), 1), packing_attributes(packing), nullptr, {}})
+            .front();
     if (copied) {
-      WeightCopy copy = copied->copy;
+      DerivedWeight copy = copied->copy;
       copy.packing = packing;
-      known = builder.input(copy.name(), Role::copy, type);
+      known = builder.input(copy, type);
       if (copied->update) updates_.push_back({copy, *copied->update});
       return known;
     }
@@ -213,7 +214,8 @@ class Packed {
   Graph finish() {
     GraphBuilder& builder = rewriter_.builder();
     std::vector<Tensor> panels;
-    for (const auto& [copy, value] : updates_) panels.push_back(copy.pack(rewriter_.tensor(value)));
+    for (const auto& [copy, value] : updates_)
+      panels.push_back(prepack(*copy.packing, rewriter_.tensor(value)));
     for (const Graph::Output& output : graph_.outputs())
       builder.output(output.name, rewriter_.tensor(output.value), output.updates);
     for (size_t i = 0; i < panels.size(); ++i) {
@@ -263,7 +265,7 @@ class Packed {
         inputs.emplace_back();
         continue;
       }
-      inputs.push_back(builder.input(input.name, input.role, body.type(input.value)));
+      inputs.push_back(builder.input_like(input, body.type(input.value)));
       if (is_captured) kept.push_back(operands[i - first_inner + first_outer]);
     }
     const std::vector<Tensor> outputs = inline_graph(builder, body, inputs);
@@ -281,7 +283,8 @@ class Packed {
   Rewriter rewriter_;
   std::map<std::pair<Value, Packing>, Tensor> panels_;
   std::vector<Wanted> wanted_;
-  std::vector<std::pair<WeightCopy, Value>> updates_;  ///< of copies in panels, and what is packed
+  std::vector<std::pair<DerivedWeight, Value>>
+      updates_;  ///< of copies in panels, and what is packed
 };
 
 }  // namespace
@@ -291,7 +294,7 @@ Graph prepack_operands(const Graph& graph, const Target& target) {
   const Uses uses(graph, target);
   int bodies = 0;
   const Graph packed = Packed(graph, target, uses, Scope(0, 1), bodies, {}).run();
-  return without_abandoned_copies(packed, graph);
+  return without_unread_derived_weights(packed, graph);
 }
 
 }  // namespace fullbore

@@ -15,7 +15,7 @@ namespace fullbore {
 /// here    after the passes that look for products of matrices by matrices; before fuse_epilogues, which
 ///         puts kernels behind either
 ///
-/// Where the target keeps copies (passes/gemm/weight_copy.h) and the matrix is a parameter or its low copy, the panels are a
+/// Where the target keeps copies (passes/gemm/derived_weights.h) and the matrix is a parameter or its low copy, the panels are a
 /// copy too. What the graph updates is packed behind its update, and must be read as often as anything else to be worth
 /// it; what it leaves alone is packed once for all runs, and then one reader is enough where the target says so. A low copy that only its panels
 /// are made of goes.

@@ -90,7 +90,7 @@ class Quantizer {
 
   Rewritten run() {
     for (const Graph::Input& input : from_.inputs())
-      tensor(input.value) = builder_.input(input.name, input.role, from_.type(input.value));
+      tensor(input.value) = builder_.input_like(input, from_.type(input.value));
     for (size_t i = 0; i < marks_.size(); ++i)
       if (marks_[i]) forms_[i] = declare(from_.inputs()[i]);
     for (const Node& node : from_.nodes()) {
@@ -161,7 +161,7 @@ class Quantizer {
     std::vector<int> now(marks_.size(), -1);
     const auto keep = [&](size_t i) {
       const Graph::Input& input = whole.inputs()[i];
-      inputs.push_back(builder.input(input.name, input.role, whole.type(input.value)));
+      inputs.push_back(builder.input_like(input, whole.type(input.value)));
     };
     for (size_t i = 0; i < marks_.size(); ++i) {
       const bool updated = std::any_of(

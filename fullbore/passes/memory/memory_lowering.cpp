@@ -153,8 +153,7 @@ class Lowering {
     for (std::vector<Tensor>& made : made_)
       made.assign(static_cast<size_t>(graph_.value_count()), Tensor());
     for (const Graph::Input& input : graph_.inputs())
-      made_[0][place(input.value)] =
-          builder.input(input.name, input.role, graph_.type(input.value));
+      made_[0][place(input.value)] = builder.input_like(input, graph_.type(input.value));
     for (const NodeOrder::Launch& launch : order_.launches()) {
       Node node = graph_.nodes()[static_cast<size_t>(launch.node)];
       std::vector<Tensor> operands;

@@ -147,7 +147,7 @@ class StackNarrowing {
       const int operand = static_cast<int>(i) - 1 + shape.first_carried();
       const bool low = i > 0 && is_narrow(loop.inputs[static_cast<size_t>(operand)]);
       if (low) type.dtype = target_.precision;
-      now[place(input.value)] = builder.input(input.name, input.role, type);
+      now[place(input.value)] = builder.input_like(input, type);
       if (low) slices[input.value] = now[place(input.value)];
     }
     for (const Node& node : body.nodes()) {

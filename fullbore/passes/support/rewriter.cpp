@@ -8,14 +8,14 @@ namespace fullbore {
 Rewriter::Rewriter(const Graph& from)
     : from_(from), builder_(from.name()), values_(static_cast<size_t>(from.value_count())) {
   for (const Graph::Input& input : from.inputs())
-    map(input.value, builder_.input(input.name, input.role, from.type(input.value)).value());
+    map(input.value, builder_.input_like(input, from.type(input.value)).value());
 }
 
 Rewriter::Rewriter(const Graph& from, std::span<const TensorType> input_types)
     : from_(from), builder_(from.name()), values_(static_cast<size_t>(from.value_count())) {
   for (size_t i = 0; i < from.inputs().size(); ++i) {
     const Graph::Input& input = from.inputs()[i];
-    map(input.value, builder_.input(input.name, input.role, input_types[i]).value());
+    map(input.value, builder_.input_like(input, input_types[i]).value());
   }
 }
 
