@@ -29,7 +29,7 @@ void check_fits(const Plan& plan, int64_t allowed) {
                   "beside the process (engine.memory_budget). Less at a time takes less: a smaller "
                   "batch, shorter or fewer texts.",
                   plan.graph.name(), size(plan.peak_bytes()),
-                  size(plan.peak_bytes() - plan.state_bytes - plan.copy_bytes), size(allowed)));
+                  size(plan.peak_bytes() - plan.state_bytes - plan.derived_bytes), size(allowed)));
 }
 
 }  // namespace
