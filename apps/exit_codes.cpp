@@ -37,7 +37,7 @@ const std::vector<ExitCodeDescription>& exit_code_descriptions() {
           ExitCode::kNumerical, ExitCode::kMemory, ExitCode::kInterrupted})
       list.push_back({static_cast<int>(code), meaning(code)});
     list.push_back(
-        {128 + SIGPIPE, "whoever read standard output closed it: signal 13, no message"});
+        {128 + SIGPIPE, "the reader of standard output closed it: signal 13, no message"});
     list.push_back({128 + SIGTERM, "ended by signal 15, nothing saved; 130 by Ctrl-C, 137 killed"});
     return list;
   }();

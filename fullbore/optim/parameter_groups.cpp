@@ -14,13 +14,13 @@ namespace {
 const std::vector<std::string> kKeys = {"match", "weight_decay", "learning_rate_multiplier",
                                         "algorithm"};
 
-constexpr double kMost = 1e9;  // as of the configuration's own: products of two are finite in f32
+constexpr double kMost = 1e15;  // as of the configuration's own: products of two are finite in f32
 
 double parse_not_negative(std::string_view key, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= kMost))
-    throw UsageError(fmt::format("{} is '{}'; a number in [0, {:.0f}] was expected", key,
+    throw UsageError(fmt::format("{} is '{}'; a number in [0, {:g}] was expected", key,
                                  text.substr(0, 60), kMost));
   return value;
 }

@@ -3,7 +3,7 @@
 namespace fullbore {
 namespace {
 
-constexpr ConfigRange kNotNegative{.low = 0, .high = 1e9};
+constexpr ConfigRange kNotNegative{.low = 0, .high = 1e15};
 constexpr ConfigRange kMassWidth{.low = 1e-6, .high = 1e6};
 constexpr ConfigRange kShare{.low = 0, .high = 1};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fullbore/base/processor.h"
 #include "fullbore/optim/optimizer.h"
@@ -12,8 +13,8 @@ namespace fullbore {
 namespace {
 
 // Products of two such factors are finite f32 numbers, and so is the inverse of what is divided by.
-constexpr ConfigRange kNotNegative{.low = 0, .high = 1e9};
-constexpr ConfigRange kPositive{.low = 1e-30, .high = 1e9};
+constexpr ConfigRange kNotNegative{.low = 0, .high = 1e15};
+constexpr ConfigRange kPositive{.low = 1e-30, .high = 1e15};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
 // Bounds of counts keep products of them within 64 bits, and a slip of the keyboard from the planner.
 constexpr ConfigRange kSteps{.low = 1, .high = 1e9};
@@ -345,8 +346,8 @@ bool ConfigRange::contains(double value) const {
 
 std::string ConfigRange::text() const {
   const auto bound = [](double value) {
-    return value == static_cast<double>(static_cast<int64_t>(value)) ? fmt::format("{:.0f}", value)
-                                                                     : fmt::format("{}", value);
+    const bool whole = std::abs(value) < 1e12 && value == std::floor(value);
+    return whole ? fmt::format("{:.0f}", value) : fmt::format("{:g}", value);
   };
   return fmt::format("in {}{}, {}{}", low_open ? '(' : '[', bound(low), bound(high),
                      high_open ? ')' : ']');

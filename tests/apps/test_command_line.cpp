@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -178,16 +179,22 @@ TEST_F(CommandLine, EveryExampleOfAHelpIsRight) {
   EXPECT_GT(examples, 50);
 }
 
-TEST_F(CommandLine, EveryExampleOfTheReadmeIsRight) {
-  std::ifstream file(testing::source_folder() + "/README.md");
-  ASSERT_TRUE(file);
+TEST_F(CommandLine, EveryExampleOfTheDocumentsIsRight) {
+  std::vector<std::string> pages = {testing::source_folder() + "/README.md"};
+  for (const auto& page :
+       std::filesystem::directory_iterator(testing::source_folder() + "/docs/guide"))
+    pages.push_back(page.path().string());
   int examples = 0;
-  bool code = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("```")) code = !code;
-    if (code) examples += check_example(line, "README.md", complaint);
+  for (const std::string& page : pages) {
+    std::ifstream file(page);
+    ASSERT_TRUE(file) << page;
+    bool code = false;
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("```")) code = !code && (line == "```sh" || line == "```console");
+      if (code) examples += check_example(line, page, complaint);
+    }
   }
-  EXPECT_GT(examples, 20);
+  EXPECT_GT(examples, 60);
 }
 
 TEST_F(CommandLine, EveryExampleOfAKeyIsRight) {
@@ -206,13 +213,13 @@ TEST_F(CommandLine, EveryExampleOfAKeyIsRight) {
   }
 }
 
-TEST_F(CommandLine, ExitCodesAreThoseOfTheReadme) {
-  std::ifstream file(testing::source_folder() + "/README.md");
-  std::stringstream readme;
-  readme << file.rdbuf();
+TEST_F(CommandLine, ExitCodesAreThoseOfTheGuide) {
+  std::ifstream file(testing::source_folder() + "/docs/guide/resuming.md");
+  std::stringstream page;
+  page << file.rdbuf();
   EXPECT_THAT(description().footer, HasSubstr(exit_codes_text()));
   for (const ExitCodeDescription& each : exit_code_descriptions())
-    EXPECT_THAT(readme.str(), HasSubstr(fmt::format("| {} | {} |\n", each.code, each.meaning)));
+    EXPECT_THAT(page.str(), HasSubstr(fmt::format("| {} | {} |\n", each.code, each.meaning)));
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST_F(MeasureTest, BadArgumentsOfBenchAreExplained) {
   EXPECT_EQ(folder.out, "") << "refused before anything is measured";
   EXPECT_EQ(command({"bench", "job.yaml", "--rounds", "2"}).exit_code, 2);
   EXPECT_EQ(command({"bench"}).exit_code, 2);
-  const CommandResult diverged = bench({"data.path=text.txt", "optim.learning_rate=1e38",
+  const CommandResult diverged = bench({"data.path=text.txt", "optim.learning_rate=1e15",
                                         "optim.warmup_steps=0", "optim.clip_norm=0"});
   EXPECT_EQ(diverged.exit_code, 4);
   EXPECT_THAT(diverged.err, HasSubstr("the loss of step"));

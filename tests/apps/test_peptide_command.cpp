@@ -104,7 +104,7 @@ TEST_F(PeptideCommand, WhatCannotBeConvertedIsNamed) {
               HasSubstr("bad.mgf:1: "));
   EXPECT_THAT(refused({"convert", "missing.mgf", "-o", "a.cache"}, 3), HasSubstr("missing.mgf"));
   EXPECT_THAT(refused({"convert", "bad.mgf", "-o", "a.cache", "--min-intensity", "2"}, 2),
-              HasSubstr("min_intensity is 2"));
+              HasSubstr("--min-intensity: Value 2 not in range"));
   EXPECT_THAT(refused({"convert", "bad.mgf"}, 2), HasSubstr("--output is required"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a.cache"));
 }

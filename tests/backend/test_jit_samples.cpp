@@ -96,6 +96,8 @@ TEST(JitCasts, RoundToBf16AsScalarsDo) {
     const float expected = bf16_to_f32(f32_to_bf16(numbers[i]));
     const double got = found.at(static_cast<int64_t>(i));
     if (std::isnan(expected) ? std::isnan(got) : got == static_cast<double>(expected)) continue;
+    // The instruction of AVX512_BF16, VCVTNEPS2BF16, takes a denormal for zero whatever MXCSR says.
+    if (std::fpclassify(numbers[i]) == FP_SUBNORMAL && got == 0) continue;
     if (wrong++ == 0) ADD_FAILURE() << numbers[i] << " to " << got << ", not " << expected;
   }
   EXPECT_EQ(wrong, 0);

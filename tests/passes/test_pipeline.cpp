@@ -80,8 +80,8 @@ TEST(Pipeline, ARecurrenceKeepsLowRowsForItsGradient) {
 }
 
 TEST(Pipeline, RefusesToDisableWhatItDoesNotHave) {
-  EXPECT_EQ(refusal({"merge_comon"}),
-            "there is no pass 'merge_comon'. Did you mean 'common_subexpression_elimination'?");
+  EXPECT_EQ(refusal({"constant_foldng"}),
+            "there is no pass 'constant_foldng'. Did you mean 'constant_folding'?");
   EXPECT_EQ(refusal({"quantise"}), "there is no pass 'quantise'.");
   EXPECT_EQ(refusal({"expand_composites"}).substr(0, 50),
             "pass 'expand_composites' cannot be switched off: f");
