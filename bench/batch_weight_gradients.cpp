@@ -1,6 +1,6 @@
 /// Training steps that use a matrix many times, with and without the pass `batch_weight_gradients`.
 ///
-///     bench_gather_products --benchmark_repetitions=10 --benchmark_enable_random_interleaving=true
+///     bench_batch_weight_gradients --benchmark_repetitions=10 --benchmark_enable_random_interleaving=true
 ///
 /// `loop/evaluations/width/rows/gathered`: as many evaluations, one after another, of one residual block
 /// of two layers (width to four widths and back) on `rows` rows, written as a loop, with the gradients
