@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "apps/workload.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
+#include "fullbore/monitor/process.h"
 #include "fullbore/monitor/run_log.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/interrupt.h"
@@ -141,7 +141,7 @@ void tell_stored_paths(const Config& config, const std::vector<std::string>& ove
 }
 
 ExitCode run_train(const TrainArguments& arguments) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = process_start();
   LeaveOnSignal leave(shell_command(command_line()));
   std::vector<std::string> notes;
   Config config = load(arguments, notes);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/json.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/base/tensor_memory.h"
 #include "fullbore/monitor/peak_kernels.h"
 #include "fullbore/monitor/process.h"
 
@@ -97,23 +99,41 @@ double measure_arithmetic(Team& team, const PeakKernel& kernel) {
   });
 }
 
+constexpr int64_t kArrayUnit = 4096;  ///< keeps the arrays of the triad aligned
+
 struct Bandwidth {
   double bytes_per_second = 0;
   bool busy = false;   ///< other processes took a good part of the time of every round
   bool small = false;  ///< there was no memory for arrays larger than the caches
 };
 
-/// The triad. By the clock: memory is shared, and one worker alone would see more than its part. Its arrays take
-/// `most_bytes` at most.
-Bandwidth measure_bandwidth(Team& team, int64_t most_bytes) {
+/// The triad. By the clock: memory is shared, and one worker alone would see more than its part.
+Bandwidth measure_bandwidth(Team& team, const MeasuringMemory& memory) {
   // Twice the last cache per array, for it may belong to many more processors than ours; within
   // bounds, for a small machine must not be filled.
   const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
   const int64_t wanted = std::clamp<int64_t>(2 * cache, 32 << 20, 96 << 20);
-  const int64_t bytes = std::clamp<int64_t>(most_bytes / 3, 1 << 20, wanted);
+  const auto lent_bytes = static_cast<int64_t>(memory.lent.size());
+  const bool is_lent = lent_bytes >= std::min(memory.bytes, 3 * wanted);
+  const int64_t most_bytes = is_lent ? lent_bytes : memory.bytes;
+  const int64_t bytes =
+      std::clamp<int64_t>(most_bytes / 3, 1 << 20, wanted) / kArrayUnit * kArrayUnit;
   const auto elements = static_cast<size_t>(bytes) / sizeof(double);
+  TensorMemory own;
+  if (lent_bytes < 3 * bytes) {
+    own = allocate_tensor_memory(3 * bytes);
+    if (!own) throw std::bad_alloc();
+  }
+  // Numbers, whatever lies in what was lent: some are slower than others.
+  auto* const a = reinterpret_cast<double*>(own ? own.get() : memory.lent.data());
+  double* const b = a + elements;
+  double* const c = b + elements;
+  team.parallel_for(static_cast<int64_t>(elements), [&](int64_t begin, int64_t end) {
+    std::fill(a + begin, a + end, 0.0);
+    std::fill(b + begin, b + end, 1.0);
+    std::fill(c + begin, c + end, 2.0);
+  });
   const auto workers = static_cast<size_t>(team.workers());
-  std::vector<double> a(elements), b(elements, 1.0), c(elements, 2.0);
   const auto run = [&] {
     return time_team(team, [&](int worker) {
       const size_t begin = elements * static_cast<size_t>(worker) / workers;
@@ -121,7 +141,6 @@ Bandwidth measure_bandwidth(Team& team, int64_t most_bytes) {
       for (size_t i = begin; i < end; ++i) a[i] = b[i] + 3.0 * c[i];
     });
   };
-  run();  // touches the pages
   Timing best;
   const double rate = highest([&] {
     Timing timing = run();
@@ -131,7 +150,7 @@ Bandwidth measure_bandwidth(Team& team, int64_t most_bytes) {
   });
   const double longest =
       *std::max_element(best.processor_seconds.begin(), best.processor_seconds.end());
-  return {rate, longest < 0.8 * best.seconds, bytes < wanted};
+  return {rate, longest < 0.8 * best.seconds, most_bytes / 3 < wanted};
 }
 
 // What was measured while the machine was busy serves the runs of so long: each would meet the same.
@@ -179,7 +198,7 @@ bool is_recent(const std::string& path) {
 
 }  // namespace
 
-Machine measure_machine(Team& team, int64_t memory_bytes) {
+Machine measure_machine(Team& team, const MeasuringMemory& memory) {
   const PeakKernel fp32 = fp32_peak_kernel();
   const PeakKernel bf16 = bf16_peak_kernel();
   Machine machine;
@@ -191,7 +210,7 @@ Machine measure_machine(Team& team, int64_t memory_bytes) {
   machine.peaks.fp32_flops = measure_arithmetic(team, fp32);
   machine.peaks.bf16_flops =
       machine.native_bf16 ? measure_arithmetic(team, bf16) : machine.peaks.fp32_flops;
-  const Bandwidth bandwidth = measure_bandwidth(team, memory_bytes);
+  const Bandwidth bandwidth = measure_bandwidth(team, memory);
   machine.peaks.bytes_per_second = bandwidth.bytes_per_second;
   machine.busy = bandwidth.busy;
   machine.in_caches = bandwidth.small;
@@ -234,15 +253,20 @@ Machine higher_peaks(Machine machine, const Machine& other) {
   return machine;
 }
 
-Machine known_machine(Team& team, int64_t memory_bytes) {
+std::optional<Machine> kept_machine(int workers) {
   const std::string processor = processor_name();
-  const std::optional<Machine> kept = load(processor, team.workers());
-  if (kept && (!kept->busy || is_recent(cache_path(processor, team.workers())))) return *kept;
-  return refresh_machine(team, memory_bytes);
+  std::optional<Machine> kept = load(processor, workers);
+  if (kept && kept->busy && !is_recent(cache_path(processor, workers))) kept.reset();
+  return kept;
 }
 
-Machine refresh_machine(Team& team, int64_t memory_bytes) {
-  Machine machine = measure_machine(team, memory_bytes);
+Machine known_machine(Team& team, const MeasuringMemory& memory) {
+  const std::optional<Machine> kept = kept_machine(team.workers());
+  return kept ? *kept : refresh_machine(team, memory);
+}
+
+Machine refresh_machine(Team& team, const MeasuringMemory& memory) {
+  Machine machine = measure_machine(team, memory);
   if (const std::optional<Machine> kept = load(machine.processor, machine.workers))
     machine = higher_peaks(machine, *kept);
   if (!machine.in_caches) save(machine);  // a bandwidth of caches is nobody else's

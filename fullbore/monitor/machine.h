@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,25 +28,34 @@ struct Machine {
 /// No bound of the memory that measuring takes: 288 MiB at most.
 inline constexpr int64_t kAnyMemory = int64_t{1} << 62;
 
+/// What the arrays of the triad may lie in.
+struct MeasuringMemory {
+  int64_t bytes = kAnyMemory;  ///< that may be taken from the system
+  std::span<char> lent = {};   ///< or this, whose contents are lost; aligned to 64 bytes
+};
+
 /// Measures on all workers at once: multiply-adds out of registers, and the triad a = b + s c over arrays larger
 /// than the caches, counting three streams (McCalpin 1995, STREAM). Each in rounds with pauses, until eight in a row
 /// have not raised the best: other processes can only slow it down. About a second on a machine at rest.
-/// `memory_bytes`: what the arrays may take.
-Machine measure_machine(Team& team, int64_t memory_bytes = kAnyMemory);
+/// Nothing is taken from the system where what is lent is as large as it.
+Machine measure_machine(Team& team, const MeasuringMemory& memory = {});
 
 /// The highest of both: what has been reached once can be reached.
 Machine higher_peaks(Machine machine, const Machine& other);
 
-/// The figures kept in the cache folder for this processor and number of workers, or a measurement
-/// that is then kept: for an hour, if the machine was busy. A cache that cannot be read or written
-/// costs the measurement and nothing else.
-Machine known_machine(Team& team, int64_t memory_bytes = kAnyMemory);
+/// The figures kept in the cache folder for this processor and number of workers, if there are any; those
+/// of a busy machine for an hour. Measures nothing.
+std::optional<Machine> kept_machine(int workers);
+
+/// Those, or a measurement that is then kept. A cache that cannot be read or written costs the measurement
+/// and nothing else.
+Machine known_machine(Team& team, const MeasuringMemory& memory = {});
 
 /// A machine as the cache keeps it, JSON. Nothing where a field is missing or of another type, or a peak is not positive.
 std::optional<Machine> parse_machine(std::string_view json);
 
 /// Measures afresh. The cache keeps, and this returns, the highest peaks ever seen.
-Machine refresh_machine(Team& team, int64_t memory_bytes = kAnyMemory);
+Machine refresh_machine(Team& team, const MeasuringMemory& memory = {});
 
 /// Peaks that a report may be made with. `share(peaks)` is the part of them that something measured has reached: where
 /// it is above 1 the peaks were measured too low, and are measured again by `measure`, three times at most, the

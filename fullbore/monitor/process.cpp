@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 #include "fullbore/base/control_group.h"
@@ -27,6 +30,25 @@ std::string proc_field(const char* path, std::string_view key) {
 }
 
 }  // namespace
+
+std::chrono::steady_clock::time_point process_start() {
+  const auto now = std::chrono::steady_clock::now();
+  timespec since_boot{};
+  if (::clock_gettime(CLOCK_BOOTTIME, &since_boot) != 0) return now;
+  std::string text;
+  std::getline(std::ifstream("/proc/self/stat"), text);
+  // The name in parentheses may hold anything; the 20th field behind it is the start in ticks since boot.
+  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
+  std::string skipped;
+  for (int i = 0; i < 19; ++i) fields >> skipped;
+  int64_t ticks = 0;
+  if (!(fields >> ticks)) return now;
+  const std::chrono::duration<double> age(
+      static_cast<double>(since_boot.tv_sec) + 1e-9 * static_cast<double>(since_boot.tv_nsec) -
+      static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  return now - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                   std::max(age, std::chrono::duration<double>(0)));
+}
 
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");

@@ -1,9 +1,13 @@
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fullbore {
+
+/// When this process was started, to ten milliseconds; now, where the system does not tell.
+std::chrono::steady_clock::time_point process_start();
 
 /// Resident set of this process now, in bytes; 0 where the system does not tell.
 int64_t resident_bytes();

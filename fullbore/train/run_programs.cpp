@@ -28,15 +28,14 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
       prepare_programs(graphs, job.options.compile, team.workers(), [&](size_t done) {
         if (progress) progress(done, graphs.size());
       });
-  const auto arena = std::make_shared<Arena>();
   for (size_t i = 0; i < traced.size(); ++i)
-    steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, team, arena);
+    steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, team, arena_);
   if (job.validation) {
     judge_ = job.validation->judge;
     PreparedEvaluations own{evaluations.front().metrics, {}};
     for (size_t i = traced.size(); i < prepared.size(); ++i)
       own.programs.push_back(std::move(prepared[i]));
-    evaluator_.emplace(*job.validation, std::move(own), state, team, arena);
+    evaluator_.emplace(*job.validation, std::move(own), state, team, arena_);
     plans_ = evaluator_->plans();
   }
   for (const CompiledStep& step : steps_) plans_.push_back(&step.plan());
@@ -44,14 +43,12 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-RunScale RunPrograms::scale(const TrainingOptions& options, const State& state,
-                            const Machine& machine) const {
+RunScale RunPrograms::scale(const TrainingOptions& options, const State& state) const {
   const Plan& largest = largest_step();
   RunScale scale;
   scale.total_steps = options.steps;
   scale.parameters = parameter_count(state);
   scale.flops_per_step = largest.flops;
-  scale.peak_flops = peak_flops(options.compile.precision, machine.peaks);
   scale.planned_bytes = planned_bytes() + (options.saves.background ? largest.state_bytes : 0);
   scale.judge = judge_;
   scale.evaluation_interval = evaluator_ ? options.evaluation_interval : 0;

@@ -1,9 +1,12 @@
 #pragma once
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "fullbore/monitor/machine.h"
+#include "fullbore/runtime/arena.h"
 #include "fullbore/train/compiled_step.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/run_reporter.h"
@@ -32,16 +35,21 @@ class RunPrograms {
 
   /// The step with the most operations.
   const Plan& largest_step() const;
+  /// What all programs work in: between two runs it is anybody's.
+  std::span<char> arena() const {
+    return {arena_->data(), static_cast<size_t>(std::max<int64_t>(arena_->bytes(), 0))};
+  }
   size_t count() const { return plans_.size(); }
   /// State, the arena, and every program's batch, results and constants.
   int64_t planned_bytes() const { return shared_peak_bytes(plans_); }
   /// By the clock: passes, plans and kernels of all programs.
   double compile_seconds() const { return compile_seconds_; }
   /// What is known of the run before its first step; bytes are those planned, and the State's snapshot
-  /// if there is one.
-  RunScale scale(const TrainingOptions& options, const State& state, const Machine& machine) const;
+  /// if there is one. The machine's peak is not among it.
+  RunScale scale(const TrainingOptions& options, const State& state) const;
 
  private:
+  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();
   std::vector<CompiledStep> steps_;
   std::optional<Evaluator> evaluator_;
   std::vector<const Plan*> plans_;

@@ -130,17 +130,23 @@ void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
   write_summary(summary("running", ""));
 }
 
+void RunReporter::first_step_made() {
+  started("step");
+  seconds_to_first_step_ = parts_seconds_;
+  std::string parts;
+  for (const StartPart& part : start_parts_)
+    parts +=
+        fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, duration_text(part.seconds));
+  log_->info("first step after {} ({})", duration_text(seconds_to_first_step_), parts);
+}
+
+void RunReporter::measured(double peak_flops, int64_t resident_bytes) {
+  scale_.peak_flops = peak_flops;
+  earlier_peak_bytes_ = std::max(earlier_peak_bytes_, resident_bytes);
+}
+
 void RunReporter::step_done(int64_t step, double loss, const StepWork& work,
                             const std::function<StepResults()>& results) {
-  if (meter_.steps() == 0) {
-    started("step");
-    seconds_to_first_step_ = parts_seconds_;
-    std::string parts;
-    for (const StartPart& part : start_parts_)
-      parts +=
-          fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, duration_text(part.seconds));
-    log_->info("first step after {} ({})", duration_text(seconds_to_first_step_), parts);
-  }
   note_lost_console();
   meter_.add(work);
   progress_.phase.clear();
@@ -314,7 +320,7 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.final_validation_loss = progress_.validation_loss;
   result.best_validation_loss = best_loss_;
   result.best_step = best_step_;
-  result.peak_bytes = peak_resident_bytes();
+  result.peak_bytes = std::max(earlier_peak_bytes_, peak_resident_bytes());
   result.planned_peak_bytes = scale_.planned_bytes;
   result.parameters = scale_.parameters;
   result.flops_per_step = scale_.flops_per_step;

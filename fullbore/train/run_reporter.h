@@ -27,7 +27,8 @@ struct RunScale {
   int64_t total_steps = 0;
   int64_t parameters = 0;
   double flops_per_step = 0;  ///< of the largest shape of batch
-  double peak_flops = 0;      ///< of the machine, per second
+  /// Of the machine, per second; unknown until it has been measured (RunReporter::measured).
+  double peak_flops = RunSummary::kUnknown;
   int64_t planned_bytes = 0;
   int64_t evaluation_interval = 0;  ///< 0: none
   std::string judge = {};           ///< the metric that tells the best; empty: the loss
@@ -61,6 +62,14 @@ class RunReporter {
   /// Instead of begin(), of a run that turns out to be complete: its summary says so already, unless
   /// it was killed between its last checkpoint and its last words.
   void found_complete(const RunScale& scale, const RunPosition& restored);
+
+  /// The first step is made: where the start went is told.
+  void first_step_made();
+  /// The machine's peak is known; resident memory has been at `resident_bytes` by then, and is counted anew.
+  void measured(double peak_flops, int64_t resident_bytes);
+
+  const std::vector<StartPart>& start_parts() const { return start_parts_; }
+  int64_t planned_bytes() const { return scale_.planned_bytes; }
 
   /// What lines about steps tell beside the loss; empty: nothing.
   void tell(StepFigures figures) { figures_ = std::move(figures); }
@@ -117,6 +126,7 @@ class RunReporter {
   double seconds_to_first_step_ = RunSummary::kUnknown;
   std::vector<StartPart> start_parts_;
   double parts_seconds_ = 0;         ///< of all parts so far
+  int64_t earlier_peak_bytes_ = 0;   ///< resident, before that was counted anew
   int64_t found_lines_ = 0;          ///< of metrics, in a run that is complete already
   std::optional<RunSummary> ended_;  ///< the last summary
   bool console_lost_ = false;

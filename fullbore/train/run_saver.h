@@ -27,6 +27,9 @@ class RunSaver {
   /// Saves the State as it is now. `before` is called first, on the writing thread: what must be on
   /// the disk when the checkpoint is. Throws DataError if this or an earlier save failed.
   void save(const RunRecord& record, bool best, std::function<Status()> before);
+  /// save() of the State as it was at the beginning, which `draw` gives again (Snapshot::fill): in the
+  /// background the values are drawn there, and the loop, which may change the State at once, is not held up.
+  void save_initial(const RunRecord& record, Snapshot::Draw draw);
   /// Returns when everything is on the disk; throws what save() does.
   void finish();
   /// Throws if a save that has ended failed: better now than at the next one.
@@ -36,6 +39,10 @@ class RunSaver {
   double stall_seconds() const { return stall_seconds_; }  ///< of the loop, all saves together
 
  private:
+  using Write = std::function<Status()>;
+  Write writing(const RunRecord& record, bool best, std::function<Status()> before);
+  void start(Write write);
+
   CheckpointStore& store_;
   const State& state_;
   Team& team_;

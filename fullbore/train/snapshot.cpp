@@ -58,6 +58,17 @@ void Snapshot::take(Team& team) {
   taken_ = true;
 }
 
+void Snapshot::fill(const Draw& draw) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    char* to = memory_[i].get();
+    for (const NamedTensor& tensor : groups_[i].tensors) {
+      draw(tensor.name, tensor.type, to);
+      to += tensor.type.bytes();
+    }
+  }
+  taken_ = true;
+}
+
 void Snapshot::meet(const std::atomic<bool>& enough) {
   for (const Piece& piece : pieces_)
     for (int64_t at = 0; at < piece.bytes && !enough; at += kPage) meet_page(piece.to + at);

@@ -1,6 +1,8 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "fullbore/base/tensor_memory.h"
@@ -13,6 +15,9 @@ namespace fullbore {
 /// order and without gaps, so that it can be written from where it is.
 class Snapshot {
  public:
+  /// Writes the values of a tensor to zeroed memory.
+  using Draw = std::function<void(const std::string& name, const TensorType& type, void* zeroed)>;
+
   Snapshot() = default;
   /// Of `state`, which must outlive it; nothing is copied yet, and no memory met.
   Snapshot(const State& state, Compression compression);
@@ -21,6 +26,9 @@ class Snapshot {
 
   /// Copies the State as it is, by all of the team.
   void take(Team& team);
+  /// Instead of the first take(), without a look at the State: `draw` knows the values that it has. By this
+  /// thread alone.
+  void fill(const Draw& draw);
   /// What was taken last.
   const std::vector<TensorGroup>& groups() const { return groups_; }
   /// Meets the pages that the first take() left out, so that the loop does not wait for them at the

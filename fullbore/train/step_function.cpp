@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstring>
 
 #include "fullbore/base/error.h"
 #include "fullbore/train/batch_parts.h"
+#include "fullbore/train/initial_values.h"
 
 namespace fullbore {
 namespace {
@@ -181,15 +181,12 @@ void start_averages(State& state) {
 
 State initial_state(const TracedStep& step, uint64_t seed, Team* team) {
   State state(state_entries(step.graph));
+  const InitialValues values(step, seed);
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
-    const Initializer& initializer = step.initializers.at(entry.name);
-    if (initializer.kind == Initializer::Kind::zeros) continue;  // as State is from the beginning
-    initialize(initializer, entry.type, seed, entry.name, state.mutable_data(static_cast<int>(i)),
-               team);
+    if (entry.role != Role::average)  // copied, which is faster
+      values.fill(entry.name, entry.type, state.mutable_data(static_cast<int>(i)), team);
   }
-  if (state.find("random.seed") >= 0)
-    state.mutable_span<int64_t>("random.seed")[0] = std::bit_cast<int64_t>(seed);
   start_averages(state);
   return state;
 }

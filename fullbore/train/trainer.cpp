@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/meet_pages.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/bad_step.h"
+#include "fullbore/train/initial_values.h"
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/resume.h"
 #include "fullbore/train/run_programs.h"
@@ -45,8 +48,6 @@ class Trainer {
     try {
       store_.remove_stale();
       reporter_.started("data");
-      measure_machine();
-      reporter_.started("machine");
       trace();
       if (resume && !restore()) return ExitCode::kOk;
       if (job_.initialize && position_.step == 0) {
@@ -80,12 +81,27 @@ class Trainer {
     reporter_.finish(status, error);
   }
 
+  /// The yardstick of rates: of an earlier run, or measured now. That takes a second, so it is done when the first
+  /// step is made and not before; its arrays lie in the arena where that is large enough.
   void measure_machine() {
-    reporter_.console().live("measuring the machine");
-    // Before State and arena are there: what they will take is free for it.
-    machine_ = known_machine(
-        team_, options_.compile.memory_bytes > 0 ? options_.compile.memory_bytes : kAnyMemory);
-    forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
+    const int64_t resident = peak_resident_bytes();
+    std::optional<Machine> machine = kept_machine(team_.workers());
+    if (!machine) {
+      reporter_.console().live("measuring the machine");
+      const int64_t most = options_.compile.memory_bytes;
+      const int64_t left = std::max<int64_t>(most - reporter_.planned_bytes(), 0);
+      machine = refresh_machine(
+          team_, {.bytes = most > 0 ? left : kAnyMemory, .lent = programs_->arena()});
+      forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
+    }
+    reporter_.measured(peak_flops(options_.compile.precision, machine->peaks), resident);
+    reporter_.log().info("{} workers  at best {:.2f} ms per step{} by this machine's roofline{}",
+                         team_.workers(),
+                         roofline_seconds(programs_->largest_step(), machine->peaks) * 1e3,
+                         of_which_shape(), machine->busy ? " (measured while it was busy)" : "");
+  }
+  const char* of_which_shape() const {
+    return programs_->shapes() > 1 ? " of the largest shape" : "";
   }
 
   /// One step for every shape of batch, and the State that they all ask for.
@@ -96,6 +112,11 @@ class Trainer {
       samples_.push_back(rows.rank() == 0 ? 1 : static_cast<double>(rows[0]));
     }
     reporter_.started("trace");
+    // An orthogonal matrix takes memory to draw: only now, while the arena is not met, is there some to spare.
+    const bool is_drawn_again = std::ranges::none_of(
+        traced_.front().initializers,
+        [](const auto& named) { return named.second.kind == Initializer::Kind::orthogonal; });
+    if (!job_.initialize && is_drawn_again) initial_values_.emplace(traced_.front(), options_.seed);
     state_ = initial_state(traced_.front(), options_.seed, &team_);
   }
 
@@ -125,7 +146,7 @@ class Trainer {
     saver_.emplace(store_, state_, team_, options_.saves);
     // Written while the step compiles: from here on there is always something to go on from, and a
     // folder that cannot be written to is met now, not at the first checkpoint.
-    if (!restored_) save(false);
+    if (!restored_) save_initial();
     reporter_.started("save");
     const Clock::time_point start = Clock::now();
     programs_.emplace(job_, std::move(traced_), state_, team_, [&](size_t done, size_t programs) {
@@ -135,22 +156,29 @@ class Trainer {
     loader_->seek(static_cast<uint64_t>(position_.step));
     begin(seconds_between(start, Clock::now()));
     reporter_.started("compile");
+    meet_memory();
+    reporter_.started("memory");
+  }
+
+  /// All that the first step will write, by all of the team: inside the step it takes longer
+  /// (docs/design/start.md).
+  void meet_memory() {
+    // Nothing in it changes, and nobody else looks at it now.
+    for (const State::Arena& part : state_.arenas())
+      meet_pages(const_cast<char*>(part.data), part.bytes, team_);
+    const std::span<char> arena = programs_->arena();
+    meet_pages(arena.data(), static_cast<int64_t>(arena.size()), team_);
   }
 
   void begin(double compile_seconds) {
-    RunScale scale = programs_->scale(job_.options, state_, machine_);
+    RunScale scale = programs_->scale(job_.options, state_);
     scale.sample_unit = job_.sample_unit;
     scale.shown = job_.shown;
-    const char* const which = programs_->shapes() > 1 ? " of the largest shape" : "";
     reporter_.log().info("{} parameters  {}FLOP per step{}  {} planned  {} programs compiled in {}",
                          count_text(static_cast<double>(scale.parameters)),
-                         count_text(scale.flops_per_step), which,
+                         count_text(scale.flops_per_step), of_which_shape(),
                          bytes_text(static_cast<double>(scale.planned_bytes)), programs_->count(),
                          duration_text(compile_seconds));
-    reporter_.log().info("{} workers  at best {:.2f} ms per step{} by this machine's roofline{}",
-                         team_.workers(),
-                         roofline_seconds(programs_->largest_step(), machine_.peaks) * 1e3, which,
-                         machine_.busy ? " (measured while it was busy)" : "");
     reporter_.begin(scale, position_, options_.sinks);
     begun_ = true;
   }
@@ -215,6 +243,12 @@ class Trainer {
     const Clock::time_point ready = Clock::now();
     step.run(batch);
     const Clock::time_point done = Clock::now();
+    if (!stepped_) {
+      reporter_.first_step_made();
+      if (job_.started) job_.started(reporter_.start_parts());
+      measure_machine();
+      stepped_ = true;
+    }
     ++position_.step;
     unsaved_ = true;
     reporter_.step_done(position_.step, step.loss(),
@@ -334,20 +368,31 @@ class Trainer {
     if (best) save(true);
   }
 
-  void save(bool best) {
-    // What a run goes on from, and what "the last good state" is, must be finite.
-    if (position_.step > 0)
-      if (const std::string bad = non_finite_parameter(state_, team_); !bad.empty())
-        stop_at_update(bad);
+  RunRecord record() const {
     RunRecord record = to_record(position_);
     record.seed = options_.seed;
     record.identity = job_.identity;
     record.config = job_.config_json;
     record.tokenizer = job_.tokenizer;
+    return record;
+  }
+
+  void save_initial() {
+    if (!initial_values_) return save(false);
+    saver_->save_initial(
+        record(), [values = *initial_values_](const std::string& name, const TensorType& type,
+                                              void* zeroed) { values.fill(name, type, zeroed); });
+  }
+
+  void save(bool best) {
+    // What a run goes on from, and what "the last good state" is, must be finite.
+    if (position_.step > 0)
+      if (const std::string bad = non_finite_parameter(state_, team_); !bad.empty())
+        stop_at_update(bad);
     // Metrics of steps that the checkpoint knows of are not lost either. The first one knows of none.
     std::function<Status()> before;
     if (begun_) before = [this] { return reporter_.sync_metrics(); };
-    saver_->save(record, best, std::move(before));
+    saver_->save(record(), best, std::move(before));
     unsaved_ = false;
   }
 
@@ -357,10 +402,10 @@ class Trainer {
   RunReporter reporter_;
   CheckpointStore store_;
   Team team_;
-  Machine machine_;
   State state_;
-  std::vector<TracedStep> traced_;  ///< until they are compiled
-  std::vector<double> samples_;     ///< of a step, by shape of batch
+  std::vector<TracedStep> traced_;               ///< until they are compiled
+  std::optional<InitialValues> initial_values_;  ///< of a State that begins with nothing else
+  std::vector<double> samples_;                  ///< of a step, by shape of batch
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<Loader> loader_;
@@ -369,6 +414,7 @@ class Trainer {
   RunPosition position_;
   bool restored_ = false;
   bool begun_ = false;
+  bool stepped_ = false;  ///< since the start or resume
   bool unsaved_ = false;  ///< something happened since the last checkpoint
 };
 

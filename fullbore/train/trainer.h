@@ -1,6 +1,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/monitor/metric_sinks.h"
+#include "fullbore/monitor/run_summary.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/run_directory.h"
@@ -56,6 +58,8 @@ struct TrainingJob {
   std::string sample_unit = {};
   std::vector<ShownMetric> shown = {};  ///< metrics of the loss that log lines tell
   TrainingOptions options;
+  /// Called when the first step is made, with where the time went since `start`; may be empty.
+  std::function<void(const std::vector<StartPart>& parts)> started = {};
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;
   RunIdentity identity;

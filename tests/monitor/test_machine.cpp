@@ -4,11 +4,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/tensor_memory.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/monitor/peak_kernels.h"
 #include "fullbore/monitor/process.h"
 
@@ -57,7 +61,7 @@ TEST_F(MachineCache, WhatIsKeptIsNotMeasuredAgain) {
   EXPECT_EQ(known.peaks.fp32_flops, 9e18);
   EXPECT_EQ(known.processor, processor_name());
   EXPECT_FALSE(known.fp32_method.empty());
-  EXPECT_LT(measure_machine(team, 3 << 20).peaks.fp32_flops, 9e18) << "not measured";
+  EXPECT_LT(measure_machine(team, {.bytes = 3 << 20}).peaks.fp32_flops, 9e18) << "not measured";
 }
 
 TEST_F(MachineCache, OfABusyMachineIsKeptForAnHour) {
@@ -92,7 +96,7 @@ TEST_F(MachineCache, KeepsTheHighestPeaksEverSeen) {
 // Arrays that fit into caches tell nothing of memory.
 TEST_F(MachineCache, ABandwidthOfCachesIsNotKept) {
   Team team(1);
-  const Machine machine = known_machine(team, 6 << 20);
+  const Machine machine = known_machine(team, {.bytes = 6 << 20});
   EXPECT_TRUE(machine.in_caches);
   EXPECT_GT(machine.peaks.bytes_per_second, 1e7);
   EXPECT_FALSE(std::filesystem::exists(folder_) && !std::filesystem::is_empty(folder_));
@@ -102,6 +106,21 @@ TEST_F(MachineCache, ABandwidthOfCachesIsNotKept) {
   EXPECT_EQ(higher_peaks(memory, machine).peaks.bytes_per_second, 3);
   EXPECT_EQ(higher_peaks(machine, memory).peaks.bytes_per_second, 3);
   EXPECT_FALSE(higher_peaks(machine, memory).in_caches);
+}
+
+// What is lent is taken where it does as well as what may be had from the system.
+TEST_F(MachineCache, MeasuresInMemoryThatIsLent) {
+  Team team(2);
+  const TensorMemory memory = allocate_tensor_memory(6 << 20);
+  const std::span<char> lent(memory.get(), 6 << 20);
+  const auto untouched = [&] { return is_zero(memory.get(), 6 << 20); };
+  EXPECT_GT(measure_machine(team, {.bytes = 12 << 20, .lent = lent}).peaks.bytes_per_second, 1e7);
+  EXPECT_TRUE(untouched());
+  EXPECT_GT(measure_machine(team, {.bytes = 3 << 20, .lent = lent}).peaks.bytes_per_second, 1e7);
+  EXPECT_FALSE(untouched());
+  EXPECT_GT(measure_machine(team, {.bytes = 0, .lent = lent.first(100)}).peaks.bytes_per_second,
+            1e7)
+      << "too little for anything: the least is taken";
 }
 
 // A step of 2 ms at 1 GFLOP: a peak of 400 GFLOP/s says 2.5 ms, and is wrong.
@@ -156,6 +175,13 @@ TEST(PeakKernels, DoTheArithmeticTheyAreCountedFor) {
   } else {
     bf16.run(100);  // must not trap
   }
+}
+
+const auto kLoaded = std::chrono::steady_clock::now();
+
+TEST(Process, BeganBeforeItWasLoaded) {
+  EXPECT_LE(process_start(), kLoaded);
+  EXPECT_GT(process_start(), kLoaded - std::chrono::minutes(10));
 }
 
 TEST(Process, PeakCanBeForgotten) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/train/run_checkpoints.h"
@@ -68,6 +69,38 @@ TEST_P(RunSaverTest, EverySaveHoldsTheStateOfItsTime) {
   EXPECT_TRUE(saved("step-00000001") == first);
   EXPECT_TRUE(saved("step-00000002") == second);
   EXPECT_TRUE(saved("step-00000003") == third);
+}
+
+// The first step may have changed the State before its first values are even drawn.
+TEST_P(RunSaverTest, TheFirstSaveHoldsTheStateOfTheBeginning) {
+  CheckpointStore store(folder_.path(), 0);
+  State state = two_tensors();
+  Team team(2);
+  const auto draw = [](const std::string& name, const TensorType& type, void* zeroed) {
+    if (name != "weight") return;
+    auto* const values = static_cast<float*>(zeroed);
+    for (int64_t i = 0; i < type.elements(); ++i) values[i] = static_cast<float>(i % 1000) - 3;
+  };
+  draw("weight", state.entries()[0].type, state.mutable_data(0));
+  const std::vector<float> beginning = all_of(state);
+  std::promise<void> stepped;
+  RunSaver saver(store, state, team, {.keep = 0, .background = GetParam()});
+  if (!GetParam()) stepped.set_value();
+  saver.save_initial({}, [&](const std::string& name, const TensorType& type, void* zeroed) {
+    if (name == "weight") stepped.get_future().wait();
+    draw(name, type, zeroed);
+  });
+  std::ranges::fill(state.mutable_span<float>("weight.m"), 3.0F);
+  std::ranges::fill(state.mutable_span<float>("weight"), 5.0F);
+  if (GetParam()) stepped.set_value();
+  saver.finish();
+  const std::vector<float> later = all_of(state);
+  RunRecord record;
+  record.step = 1;
+  saver.save(record, false, {});
+  saver.finish();
+  EXPECT_TRUE(saved("step-00000000") == beginning);
+  EXPECT_TRUE(saved("step-00000001") == later);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, RunSaverTest, ::testing::Bool(),

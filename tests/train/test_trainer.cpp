@@ -1,14 +1,20 @@
 #include "fullbore/train/trainer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
+#include "fullbore/base/files.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
@@ -47,10 +53,77 @@ TEST_F(TrainerTest, TellsWhereTheStartWent) {
     sum += seconds.get<double>();
     parts += part + " ";
   }
-  EXPECT_EQ(parts, "data machine trace state save compile evaluation step ");
+  EXPECT_EQ(parts, "data trace state save compile memory evaluation step ");
   EXPECT_NEAR(sum, json["seconds_to_first_step"].get<double>(), 1e-9);
   EXPECT_THAT(file("run/log.txt"), HasSubstr("first step after "));
   EXPECT_THAT(file("run/log.txt"), HasSubstr(", compile "));
+}
+
+// Measuring takes a second that the first step need not wait for.
+TEST_F(TrainerTest, PeaksAreMeasuredWhenTheFirstStepIsMade) {
+  const std::string common = getenv("FULLBORE_CACHE");
+  const std::string own = folder_ / "cache";
+  fs::create_directory(own);
+  fs::permissions(own, fs::perms::owner_all);
+  setenv("FULLBORE_CACHE", own.c_str(), 1);
+  const auto kept_peaks = [&] {
+    std::vector<std::string> files;
+    for (const fs::directory_entry& entry : fs::directory_iterator(own))
+      if (entry.path().filename().string().starts_with("machine-")) files.push_back(entry.path());
+    return files;
+  };
+  size_t kept = 7;
+  std::string last_part;
+  job_.started = [&](const std::vector<StartPart>& parts) {
+    kept = kept_peaks().size();
+    last_part = parts.back().name;
+  };
+  ASSERT_EQ(train_in("cold"), ExitCode::kOk);
+  EXPECT_EQ(kept, 0U) << "measured before the first step";
+  EXPECT_EQ(last_part, "step");
+  ASSERT_EQ(kept_peaks().size(), 1U);
+  std::string log = file("cold/log.txt");
+  EXPECT_LT(log.find("first step after"), log.find("by this machine's roofline"));
+  EXPECT_LT(log.find("by this machine's roofline"), log.find("step 10/40"));
+  EXPECT_GT(nlohmann::json::parse(file("cold/summary.json"))["utilisation"], 0);
+  // What is kept is believed: measuring would find less, and say so.
+  auto json = nlohmann::json::parse(read_file(kept_peaks()[0]).value());
+  json["fp32_flops"] = 1;
+  const std::string text = json.dump();
+  ASSERT_TRUE(write_file_atomically(kept_peaks()[0], text).ok());
+  ASSERT_EQ(train_in("warm"), ExitCode::kOk);
+  EXPECT_EQ(read_file(kept_peaks()[0]).value(), text) << "measured again";
+  EXPECT_GT(nlohmann::json::parse(file("warm/summary.json"))["utilisation"], 10);
+  setenv("FULLBORE_CACHE", common.c_str(), 1);
+}
+
+// The State of step 0, drawn again beside the steps that change it, has the bits that are written where the run
+// waits for them.
+TEST_F(TrainerTest, TheFirstSaveIsOfStepZeroHoweverItIsMade) {
+  job_.options.optimizer.average_decay = 0.9;
+  job_.options.evaluation_interval = 0;
+  job_.options.saves.keep = 0;
+  ASSERT_EQ(train_in("beside"), ExitCode::kOk);
+  job_.options.saves.background = false;
+  ASSERT_EQ(train_in("waiting"), ExitCode::kOk);
+  const auto files = [&](const std::string& run) {
+    const std::string path = run + "/checkpoints/step-00000000";
+    std::map<std::string, std::string> contents;
+    for (const char* name : {"weights", "averages", "optimizer"})
+      contents[name] = file(fmt::format("{}/{}.safetensors", path, name));
+    return contents;
+  };
+  EXPECT_TRUE(files("beside") == files("waiting"));
+  EXPECT_FALSE(files("beside")["weights"] == file("beside/checkpoints/last/weights.safetensors"));
+  // Values of another origin cannot be drawn again.
+  job_.options.saves.background = true;
+  job_.initialize = [](State& state) { state.mutable_span<float>("weight")[0] = 17; };
+  ASSERT_EQ(train_in("given"), ExitCode::kOk);
+  State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}});
+  restore(open_checkpoint(folder_ / "given/checkpoints/step-00000000").folder, tensor_slots(state),
+          UnknownTensors::kIgnore)
+      .take_or_throw();
+  EXPECT_EQ(state.span<float>("weight")[0], 17);
 }
 
 TEST_F(TrainerTest, StagesMakeTheSameBitsAsOneRun) {
