@@ -3,8 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "apps/bench_report.h"
+#include "apps/bench_start.h"
 #include "apps/commands.h"
 #include "apps/job_options.h"
 #include "apps/json_text.h"
@@ -20,6 +23,8 @@ struct BenchArguments {
   std::vector<std::string> versus;
   BenchmarkOptions options;
   std::string json;
+  bool no_start = false;
+  std::string one_start;
 };
 
 /// A setting, built and ready to run.
@@ -72,12 +77,33 @@ void settle(Subject& subject) {
   report(contender.machine.peaks);
 }
 
+/// In processes of their own, before this one takes memory.
+std::optional<Result<MeasuredStart>> start_of(const BenchArguments& arguments,
+                                              const std::vector<std::string>& versus,
+                                              Console& console) {
+  if (arguments.no_start) return std::nullopt;
+  std::vector<std::string> settings = arguments.job.overrides;
+  settings.insert(settings.end(), versus.begin(), versus.end());
+  console.live("measuring the start");
+  try {
+    return measure_start(arguments.job, settings);
+  } catch (const DataError& error) {
+    return Failure{error.what()};
+  }
+}
+
 ExitCode run_bench(const BenchArguments& arguments) {
+  if (!arguments.one_start.empty()) make_one_start(arguments.job, arguments.one_start);
   check_output_file(arguments.json);
   Console console;
   std::vector<Subject> subjects;
-  subjects.push_back(build(arguments, {}, console));
-  if (!arguments.versus.empty()) subjects.push_back(build(arguments, arguments.versus, console));
+  std::vector<std::vector<std::string>> contenders = {{}};
+  if (!arguments.versus.empty()) contenders.push_back(arguments.versus);
+  std::vector<std::optional<Result<MeasuredStart>>> starts;
+  for (const auto& versus : contenders) starts.push_back(start_of(arguments, versus, console));
+  // What those processes refuse this one does too, with its own exit code.
+  for (const auto& versus : contenders) subjects.push_back(build(arguments, versus, console));
+  for (size_t i = 0; i < subjects.size(); ++i) subjects[i].contender.start = std::move(starts[i]);
   forget_peak_resident_bytes();  // of reading the text, of measuring the machine
   std::vector<StepRunner*> runners;
   for (Subject& subject : subjects) runners.push_back(subject.runner.get());
@@ -119,6 +145,11 @@ void add_bench_command(Command root) {
   command.add_option("--warm-up", options.warm_up_steps, "Steps before the first round")
       .between(1, 1'000'000)
       .shows_default();
+  command.add_flag("--no-start", arguments->no_start,
+                   "Leave out the start, which two processes are made for");
+  command.add_option("--one-start", arguments->one_start,
+                     "Make one step as `train` would, in this new folder, and write where the time "
+                     "went as JSON: what the start is measured by");
   command.add_option("--json", arguments->json, "File to write all figures to; -: stdout");
   command.footer(
       "\nRuns the job's training step on the job's batches and saves nothing. Without\n"
@@ -130,6 +161,10 @@ void add_bench_command(Command root) {
       "the mixture that was met: what was done over the time that it took, and a table\n"
       "by shape. A round is then as many steps for both settings, and the warm-up lasts\n"
       "until it has met every shape that is measured.\n"
+      "\n"
+      "The start is from the command to the end of the first step, of a process of its own\n"
+      "that trains without evaluations: once with empty caches, once with those that were\n"
+      "filled by that. What it takes beside a step is told too.\n"
       "\nExample:\n"
       "  fullbore bench configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore bench configs/gpt-shakespeare.yaml --vs engine.disabled_passes=[fuse]\n"

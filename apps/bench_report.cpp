@@ -86,6 +86,21 @@ Json shapes_json(const BenchContender& c) {
   return shapes;
 }
 
+Json start_json(const StartTimes& start, double step) {
+  Json parts = Json::object();
+  for (const StartPart& part : start.parts) parts[part.name] = part.seconds;
+  return {{"seconds", start.seconds()},
+          {"seconds_beside_a_step", start.seconds() - step},
+          {"parts", parts}};
+}
+
+Json start_json(const BenchContender& c) {
+  if (!c.start) return nullptr;
+  if (!c.start->ok()) return {{"problem", c.start->error()}};
+  return {{"cold", start_json(c.start->value().cold, step_seconds(c))},
+          {"warm", start_json(c.start->value().warm, step_seconds(c))}};
+}
+
 Json contender_json(const BenchContender& c) {
   const Spread spread = spread_of(c.times.step_seconds);
   return {{"name", c.name},
@@ -122,6 +137,7 @@ Json contender_json(const BenchContender& c) {
           {"trace_seconds", c.trace_seconds},
           {"compile_seconds", c.compile_seconds},
           {"seconds_to_first_step", c.seconds_to_first_step},
+          {"start", start_json(c)},
           {"first_loss", c.times.first_loss},
           {"last_loss", c.times.last_loss},
           {"peak_flops", peak_flops(c.config, c.machine.peaks)},
@@ -212,6 +228,23 @@ std::string limit_rows(const BenchReport& report) {
   return text;
 }
 
+std::string start_table(const BenchContender& c) {
+  std::string text = fmt::format("start, {}:\n", short_name(c));
+  if (!c.start->ok()) return text + fmt::format("  not measured: {}\n", c.start->error());
+  const StartTimes& cold = c.start->value().cold;
+  const StartTimes& warm = c.start->value().warm;
+  const auto line = [&](const std::string& name, double first, double second) {
+    text += fmt::format("  {:<14}{:>14}{:>14}\n", name, milliseconds(first), milliseconds(second));
+  };
+  text += fmt::format("  {:<14}{:>14}{:>14}\n", "part", "cold, ms", "warm, ms");
+  for (size_t i = 0; i < std::min(cold.parts.size(), warm.parts.size()); ++i)
+    line(i + 1 < cold.parts.size() ? cold.parts[i].name : "first step", cold.parts[i].seconds,
+         warm.parts[i].seconds);
+  line("all", cold.seconds(), warm.seconds());
+  line("beside a step", cold.seconds() - step_seconds(c), warm.seconds() - step_seconds(c));
+  return text;
+}
+
 std::string shape_table(const BenchContender& c) {
   std::string text = fmt::format("shapes, {}:\n", short_name(c));
   text += fmt::format("  {:<14}{:>8}{:>14}{:>14}{:>14}\n", "batch", "steps", "median ms", "tok/s",
@@ -281,6 +314,8 @@ std::string text(const BenchReport& report) {
                      bytes_text(static_cast<double>(report.peak_resident_bytes)));
   for (const BenchContender& contender : report.contenders)
     if (contender.shapes.size() > 1) out += shape_table(contender);
+  for (const BenchContender& contender : report.contenders)
+    if (contender.start) out += start_table(contender);
   if (report.contenders.size() < 2) return out;
   const ThroughputRatio ratio = ratio_of(report);
   return out + fmt::format(

@@ -1,8 +1,11 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/bench_start.h"
+#include "fullbore/base/result.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/plan/report.h"
 #include "fullbore/train/config.h"
@@ -30,7 +33,8 @@ struct BenchContender {
   int64_t parameters = 0;
   double trace_seconds = 0;
   double compile_seconds = 0;
-  double seconds_to_first_step = 0;  ///< of trace, State, compilation and that step
+  double seconds_to_first_step = 0;            ///< of trace, State, compilation and that step
+  std::optional<Result<MeasuredStart>> start;  ///< of processes of its own; none: not asked for
   BenchmarkTimes times;
 };
 

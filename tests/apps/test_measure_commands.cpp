@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <sstream>
 
@@ -21,7 +23,8 @@ void expect_no_line_wider(const std::string& text, size_t columns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), columns) << line;
 }
 
-const std::vector<std::string> kShort = {"--rounds", "3", "--steps", "2", "--warm-up", "2"};
+const std::vector<std::string> kShort = {"--rounds",  "3", "--steps",   "2",
+                                         "--warm-up", "2", "--no-start"};
 
 class MeasureTest : public JobTest {
  protected:
@@ -53,6 +56,69 @@ TEST_F(MeasureTest, BenchTellsAllItIsAskedFor) {
   EXPECT_LT(contender["data_wait_share"], 1);
   EXPECT_LE(contender["seconds_per_step"]["least"], contender["seconds_per_step"]["median"]);
   EXPECT_FALSE(json.contains("throughput_ratio"));
+}
+
+TEST_F(MeasureTest, BenchTellsWhereTheStartGoes) {
+  const CommandResult result =
+      command({"bench", "job.yaml", "--vocabulary", "30", "--rounds", "3", "--steps", "2",
+               "--warm-up", "1", "--vs", "engine.threads=1", "--json", "bench.json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("start, engine.threads=1:"));
+  EXPECT_THAT(result.out, HasSubstr("beside a step"));
+  expect_no_line_wider(result.out, 80);
+  const Json json = Json::parse(read("bench.json"));
+  for (const Json& contender : json["contenders"]) {
+    for (const char* which : {"cold", "warm"}) {
+      const Json& start = contender["start"][which];
+      double sum = 0;
+      std::set<std::string> parts;
+      for (const auto& [part, seconds] : start["parts"].items()) {
+        EXPECT_GE(seconds, 0) << part;
+        sum += seconds.get<double>();
+        parts.insert(part);
+      }
+      EXPECT_EQ(parts, (std::set<std::string>{"data", "trace", "state", "save", "compile", "memory",
+                                              "step"}));
+      EXPECT_NEAR(sum, start["seconds"].get<double>(), 1e-9);
+      EXPECT_NEAR(
+          start["seconds"].get<double>() - contender["seconds_per_step"]["median"].get<double>(),
+          start["seconds_beside_a_step"].get<double>(), 1e-9);
+    }
+  }
+  const CommandResult short_one = bench({"--vocabulary", "30", "--json", "bench.json"});
+  EXPECT_THAT(short_one.out, Not(HasSubstr("beside a step")));
+  EXPECT_TRUE(Json::parse(read("bench.json"))["contenders"][0]["start"].is_null());
+}
+
+TEST_F(MeasureTest, StartsLeaveNothingBehind) {
+  const std::string temporary = folder_ / "temporary";
+  std::filesystem::create_directory(temporary);
+  setenv("TMPDIR", temporary.c_str(), 1);
+  const CommandResult result = command({"bench", "job.yaml", "--vocabulary", "30", "--rounds", "3",
+                                        "--steps", "2", "--warm-up", "1"});
+  unsetenv("TMPDIR");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+// A process that makes one start tells the parts in their order, the step last, and nothing else.
+TEST_F(MeasureTest, OneStartTellsItsPartsAsJson) {
+  const CommandResult result =
+      command({"bench", "job.yaml", "data.path=text.txt", "--one-start", "once"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<std::string> parts;
+  for (const Json& part : Json::parse(result.out)) parts.push_back(part["part"]);
+  EXPECT_EQ(parts, (std::vector<std::string>{"data", "trace", "state", "save", "compile", "memory",
+                                             "step"}));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "once/log.txt"));
+}
+
+TEST_F(MeasureTest, AStartThatFailsIsToldWithItsReason) {
+  EXPECT_EQ(command({"bench", "job.yaml", "--vocabulary", "30", "nonsense=1"}).exit_code, 2);
+  const CommandResult result = command({"bench", "job.yaml", "data.path=nowhere.txt"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("nowhere.txt"));
 }
 
 TEST_F(MeasureTest, BenchDoesWhatTrainingDoes) {
