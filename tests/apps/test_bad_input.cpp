@@ -174,8 +174,8 @@ TEST_F(JobTest, EveryDamagedCheckpointIsNamedAndNothingIsLost) {
 TEST_F(JobTest, DivergenceStopsTheRunAndKeepsTheLastCheckpoint) {
   const CommandResult result =
       train({"run.dir=run", "optim.learning_rate=1e15", "optim.warmup_steps=10000000",
-             "optim.groups=[{match: *, learning_rate_multiplier: 1e15}]",
-             "optim.clip_norm=0", "train.steps=2000", "train.checkpoint_interval=1"});
+             "optim.groups=[{match: *, learning_rate_multiplier: 1e15}]", "optim.clip_norm=0",
+             "train.steps=2000", "train.checkpoint_interval=1"});
   EXPECT_EQ(result.exit_code, 4) << result.err;
   EXPECT_THAT(result.err, HasSubstr("is not finite: loss"));
   EXPECT_THAT(result.err, HasSubstr("Try a lower optim.learning_rate"));
