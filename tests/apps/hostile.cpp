@@ -70,6 +70,8 @@ const auto* const prototype = ::testing::AddGlobalTestEnvironment(new Prototype)
 
 }  // namespace
 
+bool limits_memory() { return !sanitized(); }
+
 LimitedResult run_limited(const std::string& folder, const std::vector<std::string>& arguments,
                           const std::vector<std::string>& environment, uint64_t address_space) {
   const int out = open_output(folder + "/../.out"), err = open_output(folder + "/../.err");

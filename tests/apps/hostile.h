@@ -19,6 +19,8 @@ struct LimitedResult {
 LimitedResult run_limited(const std::string& folder, const std::vector<std::string>& arguments,
                           const std::vector<std::string>& environment = {},
                           uint64_t address_space = uint64_t{3} << 30);
+/// Does run_limited() limit memory? Not with sanitizers, which reserve terabytes.
+bool limits_memory();
 
 /// Every file, folder and link below a folder, with kind, mode and contents, one a line, but for those whose
 /// relative path begins with one of `except`.

@@ -464,6 +464,7 @@ TEST_F(HostileTest, SizesAreRefusedBeforeTheirMemoryIsTaken) {
   const std::string sound = read_file(path).value();
   EXPECT_EQ(run_limited(folder_ / "work", kGenerate, {}, kGiB).exit_code, 0) << "as it was";
   for (const auto& each : cases) {
+    if (each.exit_code == 5 && !limits_memory()) continue;
     write(path, sound);
     set(*this, each.from, each.to);
     const LimitedResult result = run_limited(folder_ / "work", each.arguments, {}, kGiB);
