@@ -18,7 +18,7 @@ namespace {
 
 // Of a step whose workers share launches instead of taking microbatches side by side, as a factor
 // (bench/results/2026-11-24-shards-by-job.txt: 1.12 and 1.25).
-constexpr double kFewerCrewsTime = 1.2;
+constexpr double kFewerThreadGroupsTime = 1.2;
 
 // For comparing one plan with another; no figure is shown in seconds.
 MachinePeaks some_machine() {
@@ -93,10 +93,10 @@ PlannedRun planned_run(const Config& config, const Workload& workload,
   const Plan step = plan_of(traced.graph);
   for (const std::vector<BatchField>& shape : shapes)
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
-  run.crews = most_crews(step);
+  run.thread_groups = most_thread_groups(step);
   run.seconds = roofline_seconds(step, some_machine());
-  if (run.crews < std::min<int64_t>(batch_parts(config).shards, machine.workers))
-    run.seconds *= kFewerCrewsTime;
+  if (run.thread_groups < std::min<int64_t>(batch_parts(config).shards, machine.workers))
+    run.seconds *= kFewerThreadGroupsTime;
   if (evaluation.valid()) {
     const Plan held_out = evaluation.get();
     run.bytes = shared_peak_bytes(std::array{&step, &held_out});
@@ -122,11 +122,12 @@ FittedConfig fit_memory(const Config& config, const Workload& workload) {
     return shard_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
   };
   FittedConfig fitted = fit_memory(config, planning);
-  const int64_t crews = std::min<int64_t>(fitted.config.engine.shards, worker_count(fitted.config));
-  if (fitted.run.crews < crews)
+  const int64_t thread_groups =
+      std::min<int64_t>(fitted.config.engine.shards, worker_count(fitted.config));
+  if (fitted.run.thread_groups < thread_groups)
     fitted.decisions.push_back(fmt::format(
         "{} of {} microbatches at a time, not {}, to keep to {}: to the same bits, but slower",
-        fitted.run.crews, fitted.config.engine.shards, crews,
+        fitted.run.thread_groups, fitted.config.engine.shards, thread_groups,
         bytes_text(static_cast<double>(memory_budget_bytes(config)))));
   return fitted;
 }

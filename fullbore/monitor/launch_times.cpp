@@ -10,16 +10,17 @@ struct Span {
   int64_t end_ns = 0;
 };
 
-// The workers' parts of the n-th launch of an entry make one span, where crews make it those of each crew.
+// The workers' parts of the n-th launch of an entry make one span, where thread groups make it those of each thread group.
 std::vector<std::vector<Span>> spans_of(std::span<const WorkerEvents> workers,
                                         std::span<const PlannedLaunch> list) {
   const auto team = static_cast<int>(workers.size());
   std::vector<std::vector<Span>> spans(list.size());
-  std::vector<size_t> first(list.size(), 0);  // of those of the worker's crew
+  std::vector<size_t> first(list.size(), 0);  // of those of the worker's thread group
   for (int worker = 0; worker < team; ++worker) {
     std::vector<size_t> next = first;
     for (size_t i = 0; i < list.size(); ++i)
-      if (worker == first_worker(crew_of(worker, list[i].crews, team), list[i].crews, team))
+      if (worker == first_worker(thread_group_of(worker, list[i].thread_groups, team),
+                                 list[i].thread_groups, team))
         first[i] = next[i] = spans[i].size();
     for (const LaunchEvent& event : workers[static_cast<size_t>(worker)].events) {
       const auto launch = static_cast<size_t>(event.launch);

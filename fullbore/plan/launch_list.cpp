@@ -8,12 +8,12 @@ namespace {
 void append(const Plan& plan, const Graph& graph, const std::vector<Step>& steps,
             const PlannedLaunch& around, std::vector<PlannedLaunch>& list) {
   for (const Step& step : steps) {
-    PlannedLaunch inner{&step, &graph, around.parent, around.times, around.crews};
+    PlannedLaunch inner{&step, &graph, around.parent, around.times, around.thread_groups};
     list.push_back(inner);
     if (step.kind != Step::Kind::loop) continue;
     inner.parent = static_cast<int>(list.size()) - 1;
     inner.times *= step.loop->trips;
-    inner.crews *= crew_count(plan, *step.loop);
+    inner.thread_groups *= thread_group_count(plan, *step.loop);
     append(plan, *inner.node()->body, step.loop->body, inner, list);
   }
 }

@@ -14,7 +14,7 @@ struct PlannedLaunch {
   const Graph* graph = nullptr;  ///< that its node belongs to: the plan's, or a loop's body
   int parent = -1;               ///< the loop that it is in, by index in the list; -1: none
   int64_t times = 1;             ///< in one replay, at most
-  int crews = 1;                 ///< that make it side by side: of the parallel loop that it is in
+  int thread_groups = 1;         ///< that make it side by side: of the parallel loop that it is in
 
   const Node* node() const;  ///< null for copies
 };

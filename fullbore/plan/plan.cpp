@@ -79,9 +79,9 @@ Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options) {
   return plan;
 }
 
-int most_crews(const Plan& plan) {
+int most_thread_groups(const Plan& plan) {
   int most = 1;
-  for (const Buffer& buffer : plan.buffers) most = std::max(most, buffer.crews);
+  for (const Buffer& buffer : plan.buffers) most = std::max(most, buffer.thread_groups);
   return most;
 }
 
@@ -126,7 +126,7 @@ std::string_view space_name(Space space) {
     case Space::constant: return "constant";
     case Space::result: return "result";
     case Space::slice: return "slice";
-    case Space::crew: return "crew";
+    case Space::thread_group: return "thread group";
   }
   FB_CHECK(false, "space {}", static_cast<int>(space));
 }
@@ -143,7 +143,7 @@ std::string plan_text(const Plan& plan) {
     const Buffer& buffer = plan.buffers[i];
     text += fmt::format("  b{} {} {}{} {}\n", i, space_name(buffer.space),
                         bytes_text(static_cast<double>(buffer.bytes)),
-                        buffer.space == Space::arena || buffer.space == Space::crew
+                        buffer.space == Space::arena || buffer.space == Space::thread_group
                             ? fmt::format(" at {}", buffer.offset)
                             : "",
                         buffer.what);

@@ -19,7 +19,7 @@ enum class Space : uint8_t {
   constant,  ///< at `offset` of the constants, filled at compile time
   result,    ///< at `offset` of the results: outputs that are not State, kept until the next replay
   slice,     ///< row of another buffer at a loop's index: base pointer + index * stride
-  crew  ///< at `offset` of the memory of a crew in `base`; live from its first write to its last read
+  thread_group  ///< at `offset` of the memory of a thread group in `base`; live from its first write to its last read
 };
 
 struct Buffer {
@@ -28,10 +28,10 @@ struct Buffer {
   int64_t offset = 0;
   int index = -1;      ///< input index (state, batch)
   int base = -1;       ///< of a slice: the buffer it is a row of
-  int64_t stride = 0;  ///< of a slice: bytes per row; of the memory of crews: bytes of each
-  /// In the arena: memory for so many crews of a parallel loop, one behind another.
-  int crews = 0;
-  /// In the arena or a crew's memory: the launches, in order, a loop's body once, from the first to the last of which
+  int64_t stride = 0;  ///< of a slice: bytes per row; of the memory of thread groups: bytes of each
+  /// In the arena: memory for so many thread groups of a parallel loop, one behind another.
+  int thread_groups = 0;
+  /// In the arena or a thread group's memory: the launches, in order, a loop's body once, from the first to the last of which
   /// the bytes are this buffer's.
   int first = 0;
   int last = 0;
@@ -57,8 +57,8 @@ struct LoopPlan {
   };
   std::vector<Carry> carries;
   std::vector<int> cleared;  ///< stacked buffers to zero first, because trips may be missing
-  /// Buffer of the crews' memory, or -1. Crews of workers make trips side by side: the first crew the first trip,
-  /// and so on, and all go on as far behind as there are crews.
+  /// Buffer of the thread groups' memory, or -1. Thread groups of workers make trips side by side: the first thread group the first trip,
+  /// and so on, and all go on as far behind as there are thread groups.
   int memory = -1;
   std::vector<Step> body;
 };
@@ -85,8 +85,8 @@ struct Plan {
   std::vector<char> constants;      ///< contents of Space::constant
 
   int64_t arena_bytes = 0;
-  int64_t state_bytes = 0;    ///< copies of parameters left out
-  int64_t derived_bytes = 0;  ///< of inputs of role `copy`, with State
+  int64_t state_bytes = 0;    ///< derived weights left out
+  int64_t derived_bytes = 0;  ///< of derived weights, beside State
   int64_t batch_bytes = 0;
   int64_t result_bytes = 0;
   /// Arena, State, copies, batch, constants and results together: the planned peak.
@@ -98,16 +98,18 @@ struct Plan {
   double bytes_moved = 0;
 };
 
-/// Crews that make a loop's trips side by side; 1 if it is not parallel.
-inline int crew_count(const Plan& plan, const LoopPlan& loop) {
-  return loop.memory < 0 ? 1 : plan.buffers[static_cast<size_t>(loop.memory)].crews;
+/// Thread groups that make a loop's trips side by side; 1 if it is not parallel.
+inline int thread_group_count(const Plan& plan, const LoopPlan& loop) {
+  return loop.memory < 0 ? 1 : plan.buffers[static_cast<size_t>(loop.memory)].thread_groups;
 }
 /// Of the loop with the most of them.
-int most_crews(const Plan& plan);
-/// Crews are of neighbouring workers, as equal as can be: which one a worker is of, and who is first in it.
-inline int crew_of(int worker, int crews, int workers) { return worker * crews / workers; }
-inline int first_worker(int crew, int crews, int workers) {
-  return (crew * workers + crews - 1) / crews;
+int most_thread_groups(const Plan& plan);
+/// Thread groups are of neighbouring workers, as equal as can be: which one a worker is of, and who is first in it.
+inline int thread_group_of(int worker, int thread_groups, int workers) {
+  return worker * thread_groups / workers;
+}
+inline int first_worker(int thread_group, int thread_groups, int workers) {
+  return (thread_group * workers + thread_groups - 1) / thread_groups;
 }
 
 /// The planned peak of programs that run by turns on one State and in one arena: the largest of each,
@@ -118,9 +120,9 @@ struct PlanOptions {
   int workers = 1;
   /// Give every value bytes of its own: the reference that reuse is tested against.
   bool reuse_memory = true;
-  /// Crews of a parallel loop, at most; 0: as many as there are workers. Fewer take less memory and longer, to the
+  /// Thread groups of a parallel loop, at most; 0: as many as there are workers. Fewer take less memory and longer, to the
   /// same bits.
-  int crews = 0;
+  int thread_groups = 0;
 };
 
 /// Chooses kernels, order and bytes for a graph that has been through the passes.

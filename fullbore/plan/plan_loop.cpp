@@ -64,11 +64,11 @@ void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& l
   }
 }
 
-// Crews that make trips side by side; 1 if that is not to be, or all are at work in a loop around this one.
-int Planner::crew_count(const LoopShape& shape) const {
+// Thread groups that make trips side by side; 1 if that is not to be, or all are at work in a loop around this one.
+int Planner::thread_group_count(const LoopShape& shape) const {
   if (!shape.parallel || memory_ >= 0) return 1;
-  const int most =
-      options_.crews > 0 ? std::min(options_.crews, options_.workers) : options_.workers;
+  const int most = options_.thread_groups > 0 ? std::min(options_.thread_groups, options_.workers)
+                                              : options_.workers;
   return static_cast<int>(std::clamp<int64_t>(shape.trips, 1, most));
 }
 
@@ -98,12 +98,13 @@ void Planner::plan_loop(Level& level, int index) {
   }
   if (shape.until) loop->executed = new_buffer(working_space(), 8, "trips made by loop");
 
-  const int crews = crew_count(shape);
-  if (crews > 1) {
-    loop->memory = new_buffer(Space::arena, 0, fmt::format("memory of {} crews of loop", crews));
-    plan_.buffers.back().crews = crews;
+  const int thread_groups = thread_group_count(shape);
+  if (thread_groups > 1) {
+    loop->memory = new_buffer(Space::arena, 0,
+                              fmt::format("memory of {} thread groups of loop", thread_groups));
+    plan_.buffers.back().thread_groups = thread_groups;
     memory_ = loop->memory;
-    workers_ = (options_.workers + crews - 1) / crews;
+    workers_ = (options_.workers + thread_groups - 1) / thread_groups;
   }
   loop->index = new_buffer(working_space(), 8, "index of loop");
   Level body(graph);
@@ -150,7 +151,7 @@ void Planner::plan_loop(Level& level, int index) {
   // Everything that outlives a trip is alive during the whole loop. (A body's constant or captured
   // value may be the source of a carry: touched here too.)
   const int end = clock_++;
-  if (crews > 1) {
+  if (thread_groups > 1) {
     memory_ = -1;
     workers_ = options_.workers;
   }

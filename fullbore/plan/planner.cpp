@@ -62,7 +62,7 @@ int Planner::new_buffer(Space space, int64_t bytes, std::string what) {
   buffer.space = space;
   buffer.bytes = bytes;
   buffer.what = std::move(what);
-  if (space == Space::crew) buffer.base = memory_;
+  if (space == Space::thread_group) buffer.base = memory_;
   plan_.buffers.push_back(std::move(buffer));
   lifetimes_.push_back({bytes, clock_, clock_});
   return static_cast<int>(plan_.buffers.size()) - 1;
@@ -282,7 +282,7 @@ void Planner::plan_step() {
   place_all();
 }
 
-// Offsets of the buffers of one space, in the arena or a crew's memory. Returns how many bytes they take.
+// Offsets of the buffers of one space, in the arena or a thread group's memory. Returns how many bytes they take.
 int64_t Planner::place(Space space, int base) {
   std::vector<Lifetime> blocks;
   std::vector<size_t> which;
@@ -305,11 +305,11 @@ void Planner::place_all() {
     if (buffer.space == Space::result) {
       buffer.offset = plan_.result_bytes;
       plan_.result_bytes += aligned_bytes(buffer.bytes);
-    } else if (buffer.crews > 0) {
-      // Whole pages, so that no two crews touch the same one.
+    } else if (buffer.thread_groups > 0) {
+      // Whole pages, so that no two thread groups touch the same one.
       constexpr int64_t kPage = 4096;
-      buffer.stride = (place(Space::crew, static_cast<int>(i)) + kPage - 1) / kPage * kPage;
-      buffer.bytes = lifetimes_[i].bytes = buffer.crews * buffer.stride;
+      buffer.stride = (place(Space::thread_group, static_cast<int>(i)) + kPage - 1) / kPage * kPage;
+      buffer.bytes = lifetimes_[i].bytes = buffer.thread_groups * buffer.stride;
     }
   }
   plan_.arena_bytes = place(Space::arena, -1);

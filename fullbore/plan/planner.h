@@ -73,14 +73,14 @@ class Planner {
   Plan& plan_;
   Backend& backend_;
   const PlanOptions& options_;
-  /// Where working memory is taken from: the arena, or what a parallel loop's crews have each.
-  Space working_space() const { return memory_ < 0 ? Space::arena : Space::crew; }
-  int crew_count(const LoopShape& shape) const;
+  /// Where working memory is taken from: the arena, or what a parallel loop's thread groups have each.
+  Space working_space() const { return memory_ < 0 ? Space::arena : Space::thread_group; }
+  int thread_group_count(const LoopShape& shape) const;
 
   std::vector<Lifetime> lifetimes_;  ///< per buffer
   int clock_ = 0;
-  int memory_ = -1;                 ///< of the crews whose loop is being planned, or -1
-  int workers_ = options_.workers;  ///< of a crew, or of the team
+  int memory_ = -1;                 ///< of the thread groups whose loop is being planned, or -1
+  int workers_ = options_.workers;  ///< of a thread group, or of the team
 };
 
 }  // namespace fullbore

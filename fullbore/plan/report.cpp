@@ -71,7 +71,7 @@ class Counter {
 std::vector<BufferUse> largest_buffers(const Plan& plan, int count) {
   std::vector<const Buffer*> order;
   for (const Buffer& buffer : plan.buffers)
-    if (buffer.space != Space::slice && buffer.crews == 0) order.push_back(&buffer);
+    if (buffer.space != Space::slice && buffer.thread_groups == 0) order.push_back(&buffer);
   std::stable_sort(order.begin(), order.end(),
                    [](const Buffer* a, const Buffer* b) { return a->bytes > b->bytes; });
   if (order.size() > static_cast<size_t>(count)) order.resize(static_cast<size_t>(count));

@@ -12,22 +12,22 @@
 namespace fullbore {
 namespace {
 
-/// A buffer in the arena, or of each crew of a parallel loop.
+/// A buffer in the arena, or of each thread group of a parallel loop.
 struct Place {
   const Buffer* buffer = nullptr;
-  int64_t offset = 0;  ///< in the arena, of the first crew's
+  int64_t offset = 0;  ///< in the arena, of the first thread group's
   int64_t copies = 1;
 };
 
-// The memory that crews have is told by what lies in it.
+// The memory that thread groups have is told by what lies in it.
 std::vector<Place> places(const Plan& plan) {
   std::vector<Place> found;
   for (const Buffer& buffer : plan.buffers) {
-    if (buffer.bytes == 0 || buffer.crews > 0) continue;
+    if (buffer.bytes == 0 || buffer.thread_groups > 0) continue;
     if (buffer.space == Space::arena) found.push_back({&buffer, buffer.offset, 1});
-    if (buffer.space != Space::crew) continue;
+    if (buffer.space != Space::thread_group) continue;
     const Buffer& memory = plan.buffers[static_cast<size_t>(buffer.base)];
-    found.push_back({&buffer, memory.offset + buffer.offset, memory.crews});
+    found.push_back({&buffer, memory.offset + buffer.offset, memory.thread_groups});
   }
   std::ranges::stable_sort(found, [](const Place& a, const Place& b) {
     return a.buffer->first != b.buffer->first ? a.buffer->first < b.buffer->first
@@ -77,10 +77,11 @@ std::string timeline_text(const Plan& plan, int columns) {
   text += fmt::format("{:>10} {:>9} {:>4} {:>4}\n", "offset", "size", "from", "to");
   for (const Place& each : places(plan)) {
     const Buffer& buffer = *each.buffer;
-    text += fmt::format("{:>10} {:>9} {:>4} {:>4} |{}| {}{}\n", each.offset,
-                        bytes_text(static_cast<double>(buffer.bytes)), buffer.first, buffer.last,
-                        bar(buffer, launches, columns), buffer.what,
-                        each.copies > 1 ? fmt::format(" (of each of {} crews)", each.copies) : "");
+    text += fmt::format(
+        "{:>10} {:>9} {:>4} {:>4} |{}| {}{}\n", each.offset,
+        bytes_text(static_cast<double>(buffer.bytes)), buffer.first, buffer.last,
+        bar(buffer, launches, columns), buffer.what,
+        each.copies > 1 ? fmt::format(" (of each of {} thread groups)", each.copies) : "");
   }
   return text;
 }

@@ -9,7 +9,7 @@ namespace fullbore {
 
 /// What lives when in the arena: a line per buffer with its place, its size, its first and last
 /// launch, a bar of `columns` (at least 8) characters that stands for the whole replay, and what it is;
-/// ordered by first launch. What crews of a parallel loop have each is told once, at the first one's place.
+/// ordered by first launch. What thread groups of a parallel loop have each is told once, at the first one's place.
 /// Above them, how many bytes live at most, and at which launch. Time is counted in launches, a loop's
 /// body once.
 ///
@@ -18,7 +18,7 @@ namespace fullbore {
 ///              0   384 KiB    0  141 |##########      | %89 gather token_embedding
 std::string timeline_text(const Plan& plan, int columns = 16);
 
-/// Bytes of the arena that live at each launch, as if crews kept step.
+/// Bytes of the arena that live at each launch, as if thread groups kept step.
 std::vector<int64_t> live_bytes(const Plan& plan);
 
 }  // namespace fullbore

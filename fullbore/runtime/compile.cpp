@@ -36,10 +36,11 @@ class Compilation {
 
   Plan plan(Graph graph) const { return make_plan(std::move(graph), backend_, planning_); }
 
-  // Every crew of a parallel loop has memory of its own: fewer make its trips side by side, to the same bits.
-  void use_fewer_crews(Plan& plan) {
-    for (int crews = most_crews(plan); crews > 1 && exceeds(plan, options_);) {
-      planning_.crews = crews = (crews + 1) / 2;
+  // Every thread group of a parallel loop has memory of its own: fewer make its trips side by side, to the same bits.
+  void use_fewer_thread_groups(Plan& plan) {
+    for (int thread_groups = most_thread_groups(plan);
+         thread_groups > 1 && exceeds(plan, options_);) {
+      planning_.thread_groups = thread_groups = (thread_groups + 1) / 2;
       plan = this->plan(plan.graph);
     }
   }
@@ -60,7 +61,7 @@ class Compilation {
   }
 
   // The estimate that recomputation works with knows no scratch memory and no gaps: what the plan takes
-  // beyond the limit is taken off it until the plan fits or nothing more can be given up. As many crews as fit then
+  // beyond the limit is taken off it until the plan fits or nothing more can be given up. As many thread groups as fit then
   // work on what it leaves, as they will where that graph is found in the plan folder.
   void recompute(Plan& plan) {
     const Graph graph = plan.graph;
@@ -77,10 +78,10 @@ class Compilation {
       if (reached > target.arena_bytes) break;
       estimate = reached;
     }
-    if (planning_.crews == 0) return;
-    planning_.crews = 0;
+    if (planning_.thread_groups == 0) return;
+    planning_.thread_groups = 0;
     plan = this->plan(plan.graph);
-    use_fewer_crews(plan);
+    use_fewer_thread_groups(plan);
   }
 
  private:
@@ -120,7 +121,7 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
     record.passes_seconds = seconds_since(start);
     start = Clock::now();
     Plan plan = compilation.plan(std::move(*kept));
-    compilation.use_fewer_crews(plan);
+    compilation.use_fewer_thread_groups(plan);
     record.plan_seconds = seconds_since(start);
     return plan;
   }
@@ -129,7 +130,7 @@ Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& op
   start = Clock::now();
   Plan plan = compilation.plan(std::move(optimised));
   if (exceeds(plan, options)) compilation.stop_gathering(graph, plan, record.passes);
-  compilation.use_fewer_crews(plan);
+  compilation.use_fewer_thread_groups(plan);
   const bool may_recompute =
       options.recompute == Recompute::automatic && !options.passes.disabled.contains("recompute");
   if (may_recompute && exceeds(plan, options)) compilation.recompute(plan);

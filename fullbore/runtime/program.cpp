@@ -49,7 +49,7 @@ struct Program::Implementation {
     void*& pointer = pointers[static_cast<size_t>(index)];
     switch (buffer.space) {
       case Space::arena:
-      case Space::crew: break;  // bind_arena()
+      case Space::thread_group: break;  // bind_arena()
       case Space::result: pointer = results.get() + buffer.offset; break;
       case Space::constant: pointer = constants.get() + buffer.offset; break;
       case Space::state: pointer = state_pointer(buffer.index); break;
@@ -64,7 +64,7 @@ struct Program::Implementation {
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
       const Buffer& buffer = plan.buffers[i];
       if (buffer.space == Space::arena) pointers[i] = data + buffer.offset;
-      if (buffer.space == Space::crew)  // of the first crew
+      if (buffer.space == Space::thread_group)  // of the first thread group
         pointers[i] = data + plan.buffers[static_cast<size_t>(buffer.base)].offset + buffer.offset;
     }
     arena_data = data;

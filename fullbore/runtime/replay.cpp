@@ -28,15 +28,16 @@ Replay::Replay(const Plan& plan, std::vector<void*>& pointers, Team& team)
   arguments_.assign(static_cast<size_t>(team.workers()), std::vector<void*>(most_arguments_ + 1));
 }
 
-const Replay::Crews& Replay::crews(int count) {
-  Crews& crews = crews_[count];
-  while (static_cast<int>(crews.size()) < count) {
-    const auto next = static_cast<int>(crews.size());
-    crews.push_back(std::make_unique<Crew>(first_worker(next + 1, count, team_.workers()) -
-                                           first_worker(next, count, team_.workers())));
-    crews.back()->pointers.resize(pointers_.size());
+const Replay::ThreadGroups& Replay::thread_groups(int count) {
+  ThreadGroups& thread_groups = thread_groups_[count];
+  while (static_cast<int>(thread_groups.size()) < count) {
+    const auto next = static_cast<int>(thread_groups.size());
+    thread_groups.push_back(
+        std::make_unique<ThreadGroup>(first_worker(next + 1, count, team_.workers()) -
+                                      first_worker(next, count, team_.workers())));
+    thread_groups.back()->pointers.resize(pointers_.size());
   }
-  return crews;
+  return thread_groups;
 }
 
 std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int64_t times,
@@ -60,12 +61,13 @@ std::vector<Replay::Launch> Replay::prepare(const std::vector<Step>& steps, int6
         launch.nanoseconds = static_cast<double>(launch.items) / kCopiedBytes;
         break;
       case Step::Kind::loop: {
-        const int count = crew_count(plan_, *step.loop);
+        const int count = thread_group_count(plan_, *step.loop);
         if (count > 1) {
           launch.parallel = true;
-          launch.crews = &crews(count);
+          launch.thread_groups = &thread_groups(count);
           for (size_t i = 0; i < plan_.buffers.size(); ++i)
-            if (plan_.buffers[i].space == Space::crew && plan_.buffers[i].base == step.loop->memory)
+            if (plan_.buffers[i].space == Space::thread_group &&
+                plan_.buffers[i].base == step.loop->memory)
               launch.own.push_back(static_cast<int>(i));
         }
         launch.body = prepare(
@@ -131,7 +133,7 @@ void Replay::run() {
         auto& self = *static_cast<Replay*>(context);
         Walk walk;
         walk.worker = walk.rank = worker;
-        walk.crew = &self.all_;
+        walk.thread_group = &self.all_;
         walk.pointers = self.pointers_.data();
         walk.arguments = self.arguments_[static_cast<size_t>(worker)].data();
         if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
@@ -141,15 +143,15 @@ void Replay::run() {
 }
 
 void Replay::order(Walk& walk, bool spread) {
-  if (!walk.solo && (spread || walk.last_spread)) walk.crew->barrier.wait();
+  if (!walk.solo && (spread || walk.last_spread)) walk.thread_group->barrier.wait();
   walk.last_spread = spread;
 }
 
 void Replay::walk(const std::vector<Launch>& launches, Walk& walk) {
   for (const Launch& next : launches) {
     if (next.waits) order(walk, next.wave_spread);
-    // A crew may be smaller than others, which launches were shared out for.
-    if (!next.parallel && next.worker % walk.crew->workers != walk.rank) continue;
+    // A thread group may be smaller than others, which launches were shared out for.
+    if (!next.parallel && next.worker % walk.thread_group->workers != walk.rank) continue;
     if (walk.log == nullptr)
       launch(next, walk);
     else
@@ -174,7 +176,7 @@ void Replay::timed_launch(const Launch& next, Walk& walk) {
 
 void Replay::launch(const Launch& launch, Walk& walk) {
   if (launch.step->kind == Step::Kind::loop) {
-    if (launch.crews) return run_crews(launch, walk);
+    if (launch.thread_groups) return run_thread_groups(launch, walk);
     const bool solo = walk.solo;
     walk.solo |= !launch.parallel;
     run_loop(launch, walk);
@@ -184,8 +186,8 @@ void Replay::launch(const Launch& launch, Walk& walk) {
   int64_t begin = 0;
   int64_t end = launch.items;
   if (launch.parallel && !walk.solo) {
-    begin = launch.items * walk.rank / walk.crew->workers;
-    end = launch.items * (walk.rank + 1) / walk.crew->workers;
+    begin = launch.items * walk.rank / walk.thread_group->workers;
+    end = launch.items * (walk.rank + 1) / walk.thread_group->workers;
   }
   if (begin >= end) return;
   const std::vector<int>& buffers = launch.step->buffers;
@@ -208,28 +210,28 @@ void Replay::begin_trip(const LoopPlan& loop, int64_t index, const Walk& walk) {
 }
 
 // Called by every worker of the team, behind a barrier; the next launch comes behind another one.
-void Replay::run_crews(const Launch& launch, const Walk& walk) {
+void Replay::run_thread_groups(const Launch& launch, const Walk& walk) {
   const LoopPlan& loop = *launch.step->loop;
   const Buffer& memory = plan_.buffers[static_cast<size_t>(loop.memory)];
-  const int number = crew_of(walk.worker, memory.crews, team_.workers());
+  const int number = thread_group_of(walk.worker, memory.thread_groups, team_.workers());
   Walk own = walk;
-  own.crew = (*launch.crews)[static_cast<size_t>(number)].get();
-  own.rank = walk.worker - first_worker(number, memory.crews, team_.workers());
-  own.pointers = own.crew->pointers.data();
+  own.thread_group = (*launch.thread_groups)[static_cast<size_t>(number)].get();
+  own.rank = walk.worker - first_worker(number, memory.thread_groups, team_.workers());
+  own.pointers = own.thread_group->pointers.data();
   own.last_spread = false;
   if (own.rank == 0) {
     std::memcpy(own.pointers, pointers_.data(), pointers_.size() * sizeof(void*));
     for (const int buffer : launch.own)
       own.pointers[static_cast<size_t>(buffer)] = own.pointer(buffer) + number * memory.stride;
   }
-  for (int64_t trip = number; trip < loop.trips; trip += memory.crews) {
+  for (int64_t trip = number; trip < loop.trips; trip += memory.thread_groups) {
     order(own, false);
     if (own.rank == 0) begin_trip(loop, loop.reverse ? loop.trips - 1 - trip : trip, own);
     this->walk(launch.body, own);
   }
 }
 
-// Called by every worker of a crew, or by the first alone (walk.solo). Between two barriers either one worker
+// Called by every worker of a thread group, or by the first alone (walk.solo). Between two barriers either one worker
 // writes shared things (index, row pointers, carried values) or all read them.
 void Replay::run_loop(const Launch& launch, Walk& walk) {
   const LoopPlan& loop = *launch.step->loop;
@@ -258,9 +260,10 @@ void Replay::run_loop(const Launch& launch, Walk& walk) {
         std::memcpy(walk.pointer(carry.to), walk.pointer(carry.from),
                     static_cast<size_t>(plan_.buffers[static_cast<size_t>(carry.to)].bytes));
     if (loop.stop < 0) continue;
-    if (!walk.solo) walk.crew->barrier.wait();
+    if (!walk.solo) walk.thread_group->barrier.wait();
     const bool stop = *walk.pointer(loop.stop) != 0;
-    if (!walk.solo) walk.crew->barrier.wait();  // nobody overwrites the flag before all have read
+    if (!walk.solo)
+      walk.thread_group->barrier.wait();  // nobody overwrites the flag before all have read
     if (stop) break;
   }
   order(walk, false);

@@ -24,7 +24,7 @@ struct WorkerEvents {
 };
 
 /// Walks a plan's launch list: every worker of a team walks the same list and does its share of each
-/// launch. In a parallel loop crews of workers walk apart, each through trips of its own, in memory of its own,
+/// launch. In a parallel loop thread groups of workers walk apart, each through trips of its own, in memory of its own,
 /// and meet at the end. Throws nothing, allocates nothing, decides nothing that the plan has not decided, save
 /// the trips of `until` and counted loops.
 class Replay {
@@ -43,14 +43,14 @@ class Replay {
   std::vector<WorkerEvents> events() const;
 
  private:
-  /// Those who share launches: the whole team, or a crew of a parallel loop.
-  struct Crew {
-    explicit Crew(int count) : workers(count), barrier(count) {}
+  /// Those who share launches: the whole team, or a thread group of a parallel loop.
+  struct ThreadGroup {
+    explicit ThreadGroup(int count) : workers(count), barrier(count) {}
     const int workers;
     Barrier barrier;
-    std::vector<void*> pointers = {};  ///< as `pointers_`, with buffers of the crew's own
+    std::vector<void*> pointers = {};  ///< as `pointers_`, with buffers of the thread group's own
   };
-  using Crews = std::vector<std::unique_ptr<Crew>>;
+  using ThreadGroups = std::vector<std::unique_ptr<ThreadGroup>>;
   /// A launch with what the walk needs at hand.
   struct Launch {
     const Step* step = nullptr;
@@ -64,8 +64,8 @@ class Replay {
     bool wave_spread = false;  ///< does its wave involve others than worker 0?
     std::vector<Launch> body;
     // Of a parallel loop:
-    const Crews* crews = nullptr;
-    std::vector<int> own;  ///< buffers in the crews' memory
+    const ThreadGroups* thread_groups = nullptr;
+    std::vector<int> own;  ///< buffers in the thread groups' memory
   };
   /// Of one worker; a cache line apart from the others'.
   struct alignas(64) EventLog {
@@ -73,11 +73,11 @@ class Replay {
     size_t count = 0;
     int64_t dropped = 0;
   };
-  /// Per worker; `last_spread` evolves in the same way on all of a crew.
+  /// Per worker; `last_spread` evolves in the same way on all of a thread group.
   struct Walk {
     int worker = 0;  ///< of the team
-    int rank = 0;    ///< within the crew
-    Crew* crew = nullptr;
+    int rank = 0;    ///< within the thread group
+    ThreadGroup* thread_group = nullptr;
     void** pointers = nullptr;
     bool solo = false;         ///< worker 0 walks a small loop alone, without barriers
     bool last_spread = false;  ///< did the previous wave involve other workers?
@@ -89,15 +89,15 @@ class Replay {
     }
   };
 
-  /// `workers`: of the team, or of a crew.
+  /// `workers`: of the team, or of a thread group.
   std::vector<Launch> prepare(const std::vector<Step>& steps, int64_t times, int workers);
   void share_wave(std::span<Launch> wave, int workers) const;
-  const Crews& crews(int count);
+  const ThreadGroups& thread_groups(int count);
   void walk(const std::vector<Launch>& launches, Walk& walk);
   void launch(const Launch& launch, Walk& walk);
   void timed_launch(const Launch& launch, Walk& walk);
   void run_loop(const Launch& launch, Walk& walk);
-  void run_crews(const Launch& launch, const Walk& walk);
+  void run_thread_groups(const Launch& launch, const Walk& walk);
   void begin_trip(const LoopPlan& loop, int64_t index, const Walk& walk);
   /// Orders a wave after the previous one, where they may run on different workers.
   void order(Walk& walk, bool spread);
@@ -105,8 +105,9 @@ class Replay {
   const Plan& plan_;
   std::vector<void*>& pointers_;
   Team& team_;
-  Crew all_;                    ///< the team
-  std::map<int, Crews> crews_;  ///< of parallel loops, by how many make trips side by side
+  ThreadGroup all_;  ///< the team
+  std::map<int, ThreadGroups>
+      thread_groups_;  ///< of parallel loops, by how many make trips side by side
   std::vector<Launch> launches_;
   size_t most_arguments_ = 0;
   std::vector<std::vector<void*>> arguments_;  ///< per worker

@@ -11,7 +11,7 @@ namespace fullbore {
 ///
 /// `accumulate` parts go one after another, a loop around forward and backward pass that carries the sums: the
 /// activations of one part are all that is ever kept. Each of them goes in `shards` side by side, a parallel loop
-/// (ir/loop.h) that stacks what they add: crews of workers take a shard each from its first launch to its last
+/// (ir/loop.h) that stacks what they add: thread groups of workers take a shard each from its first launch to its last
 /// gradient, so that they neither wait for one another nor read what another has written until the sums, and their
 /// values stay in caches of their own. The bits depend on the number of shards, not on that of workers.
 ///

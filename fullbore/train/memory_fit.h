@@ -19,7 +19,7 @@ struct PlannedRun {
   int64_t shards = 1;          ///< microbatches side by side, where engine.shards is auto
   /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which costs
   /// time and changes no bits.
-  int64_t crews = 1;
+  int64_t thread_groups = 1;
 
   /// The bound of what is resident: this, and not the plan alone, is held against the budget.
   int64_t resident_bytes() const { return bytes + process.bytes(); }

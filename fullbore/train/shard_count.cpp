@@ -9,7 +9,7 @@ namespace fullbore {
 namespace {
 
 // Of a forward pass, by one shard: what a hundred tokens do with a weight of a product, or two thousand where gradients
-// are too large for caches. To write and read them once more for each shard, and weights by each crew, is then less
+// are too large for caches. To write and read them once more for each shard, and weights by each thread group, is then less
 // than shards gain. (GPT-2 124M at 1024 tokens a shard: 2 % slower than whole; 10.7 M parameters at 8192: 3 % faster;
 // 0.1 to 3.6 M at 128 to 2048: 3 to 58 %.)
 constexpr double kFewestFlops = 200, kFewestFarFlops = 4000;

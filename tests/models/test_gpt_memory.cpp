@@ -28,7 +28,7 @@ TEST(GptAccumulation, GoesWithLowPrecision) {
   }
 }
 
-// Two crews take the memory of a whole batch between them.
+// Two thread groups take the memory of a whole batch between them.
 TEST(GptShards, AreTheStepOfTheWholeBatch) {
   const GptSteps whole = gpt_steps(5, {}, {});
   for (const int64_t shards : {2, 3, 12}) {

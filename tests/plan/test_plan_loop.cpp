@@ -1,4 +1,4 @@
-// Where a loop's stacked rows are made, and the memory of crews.
+// Where a loop's stacked rows are made, and the memory of thread groups.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(PlanLoop, RowsOfRowsAreMadeInTheirPlace) {
 }
 
 // Five rows, each of which goes through a chain of three values and a loop of its own.
-Plan parallel_plan(int workers, bool parallel = true, int crews = 0) {
+Plan parallel_plan(int workers, bool parallel = true, int thread_groups = 0) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {5, 4, 16}});
   const LoopResult rows =
@@ -55,28 +55,29 @@ Plan parallel_plan(int workers, bool parallel = true, int crews = 0) {
         return LoopStep{.carried = {}, .stacked = {inner.carried[0]}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
-  return make_plan(builder.take(), *make_null_backend(), {.workers = workers, .crews = crews});
+  return make_plan(builder.take(), *make_null_backend(),
+                   {.workers = workers, .thread_groups = thread_groups});
 }
 
 const LoopPlan& loop_of(const Plan& plan) {
   return *std::ranges::find(plan.steps, Step::Kind::loop, &Step::kind)->loop;
 }
 
-TEST(PlanLoop, EachCrewHasMemoryOfItsOwn) {
+TEST(PlanLoop, EachThreadGroupHasMemoryOfItsOwn) {
   for (const int workers : {2, 3, 5, 8}) {
     const Plan plan = parallel_plan(workers);
     const int index = loop_of(plan).memory;
     ASSERT_GE(index, 0);
     const Buffer& memory = plan.buffers[static_cast<size_t>(index)];
-    EXPECT_EQ(memory.crews, std::min(workers, 5)) << "no more crews than trips";
-    EXPECT_EQ(crew_count(plan, loop_of(plan)), memory.crews);
+    EXPECT_EQ(memory.thread_groups, std::min(workers, 5)) << "no more thread groups than trips";
+    EXPECT_EQ(thread_group_count(plan, loop_of(plan)), memory.thread_groups);
     EXPECT_EQ(memory.space, Space::arena);
-    EXPECT_EQ(memory.bytes, memory.crews * memory.stride);
-    EXPECT_EQ(memory.stride % 4096, 0) << "crews share no page";
+    EXPECT_EQ(memory.bytes, memory.thread_groups * memory.stride);
+    EXPECT_EQ(memory.stride % 4096, 0) << "thread groups share no page";
     EXPECT_LE(memory.offset + memory.bytes, plan.arena_bytes);
     std::vector<const Buffer*> own;
     for (const Buffer& buffer : plan.buffers)
-      if (buffer.space == Space::crew) own.push_back(&buffer);
+      if (buffer.space == Space::thread_group) own.push_back(&buffer);
     EXPECT_GE(own.size(), 5U);  // index, exp, tanh, product, sum, another index
     for (const Buffer* a : own) {
       EXPECT_EQ(a->base, index);
@@ -90,28 +91,28 @@ TEST(PlanLoop, EachCrewHasMemoryOfItsOwn) {
   }
 }
 
-TEST(PlanLoop, OneWorkerNeedsNoCrews) {
+TEST(PlanLoop, OneWorkerNeedsNoThreadGroups) {
   const Plan alone = parallel_plan(1), ordinary = parallel_plan(1, false);
   EXPECT_EQ(loop_of(alone).memory, -1);
   EXPECT_EQ(loop_of(parallel_plan(4, false)).memory, -1);
   EXPECT_EQ(alone.arena_bytes, ordinary.arena_bytes);
   EXPECT_TRUE(std::ranges::none_of(alone.buffers, [](const Buffer& buffer) {
-    return buffer.space == Space::crew || buffer.crews > 0;
+    return buffer.space == Space::thread_group || buffer.thread_groups > 0;
   }));
 }
 
-TEST(PlanLoop, FewerCrewsTakeLessMemory) {
-  const auto bytes = [](int crews) {
-    const Plan plan = parallel_plan(8, true, crews);
-    EXPECT_EQ(most_crews(plan), crews == 0 ? 5 : crews);
+TEST(PlanLoop, FewerThreadGroupsTakeLessMemory) {
+  const auto bytes = [](int thread_groups) {
+    const Plan plan = parallel_plan(8, true, thread_groups);
+    EXPECT_EQ(most_thread_groups(plan), thread_groups == 0 ? 5 : thread_groups);
     return plan.arena_bytes;
   };
   EXPECT_LT(bytes(2), bytes(0));
   EXPECT_LT(bytes(1), bytes(2));
 }
 
-// The workers of a crew have no others to make trips with.
-TEST(PlanLoop, ALoopWithinTheTripsOfCrewsIsAnOrdinaryOne) {
+// The workers of a thread group have no others to make trips with.
+TEST(PlanLoop, ALoopWithinTheTripsOfThreadGroupsIsAnOrdinaryOne) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, 3, 16}});
   const LoopResult outer =
@@ -130,16 +131,16 @@ TEST(PlanLoop, ALoopWithinTheTripsOfCrewsIsAnOrdinaryOne) {
   EXPECT_EQ(std::ranges::find(loop.body, Step::Kind::loop, &Step::kind)->loop->memory, -1);
 }
 
-TEST(PlanLoop, CrewsAreOfNeighboursAndAsEqualAsCanBe) {
+TEST(PlanLoop, ThreadGroupsAreOfNeighboursAndAsEqualAsCanBe) {
   for (const int workers : {1, 2, 3, 7, 16})
-    for (int crews = 1; crews <= workers; ++crews)
-      for (int crew = 0; crew < crews; ++crew) {
-        const int begin = first_worker(crew, crews, workers);
-        const int end = first_worker(crew + 1, crews, workers);
-        EXPECT_GE(end - begin, workers / crews);
-        EXPECT_LE(end - begin, (workers + crews - 1) / crews);
+    for (int thread_groups = 1; thread_groups <= workers; ++thread_groups)
+      for (int thread_group = 0; thread_group < thread_groups; ++thread_group) {
+        const int begin = first_worker(thread_group, thread_groups, workers);
+        const int end = first_worker(thread_group + 1, thread_groups, workers);
+        EXPECT_GE(end - begin, workers / thread_groups);
+        EXPECT_LE(end - begin, (workers + thread_groups - 1) / thread_groups);
         for (int worker = begin; worker < end; ++worker)
-          EXPECT_EQ(crew_of(worker, crews, workers), crew);
+          EXPECT_EQ(thread_group_of(worker, thread_groups, workers), thread_group);
       }
 }
 

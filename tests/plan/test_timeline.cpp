@@ -61,7 +61,7 @@ TEST(Timeline, HasALinePerBufferWithItsBar) {
   EXPECT_EQ(bars, buffers);
 }
 
-TEST(Timeline, TellsWhatCrewsHaveEach) {
+TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 32, 32}});
   const LoopResult rows =
@@ -72,7 +72,7 @@ TEST(Timeline, TellsWhatCrewsHaveEach) {
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
   const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 3});
   const std::string text = timeline_text(plan);
-  EXPECT_THAT(text, HasSubstr("matmul (of each of 3 crews)"));
+  EXPECT_THAT(text, HasSubstr("matmul (of each of 3 thread groups)"));
   EXPECT_THAT(text, testing::Not(HasSubstr("memory of")));
   const std::vector<int64_t> live = live_bytes(plan);
   // Three products, the rows stacked of them, and three indices.

@@ -1,4 +1,4 @@
-// Trips that crews of workers make side by side are the trips of an ordinary loop.
+// Trips that thread groups of workers make side by side are the trips of an ordinary loop.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kTrips = 5, kRows = 96, kWidth = 80;
 
-// Products and sums that a crew's workers share, small launches that one of them makes, a loop that carries, and
+// Products and sums that a thread group's workers share, small launches that one of them makes, a loop that carries, and
 // scratch memory; what is stacked is read by the next trip of a loop around it.
 Graph graph_of(bool parallel, bool reverse = false) {
   GraphBuilder builder("step");
@@ -96,24 +96,24 @@ TEST(ParallelLoop, MakesTheBitsOfAnOrdinaryOneOnAnyNumberOfWorkers) {
   }
 }
 
-// Each crew has memory of its own: where that exceeds the limit, fewer make the trips side by side.
-TEST(ParallelLoop, MakesTheSameBitsInAsManyCrewsAsMemoryAllows) {
+// Each thread group has memory of its own: where that exceeds the limit, fewer make the trips side by side.
+TEST(ParallelLoop, MakesTheSameBitsInAsManyThreadGroupsAsMemoryAllows) {
   const Graph graph = graph_of(true);
   constexpr int kWorkers = 4;
   Loops all(graph, kWorkers);
   const int64_t bytes = all.program.plan().peak_bytes();
-  EXPECT_EQ(most_crews(all.program.plan()), kWorkers);
+  EXPECT_EQ(most_thread_groups(all.program.plan()), kWorkers);
   const Made expected = all.made(3);
   const testing::ScratchFolder folder;
   for (int again = 0; again < 2; ++again) {  // by passes, and by the graph that was kept of them
     CompileOptions options{.memory_bytes = bytes - 1, .plan_folder = folder / "plans"};
     Loops half(graph, kWorkers, options);
-    EXPECT_EQ(most_crews(half.program.plan()), 2);
+    EXPECT_EQ(most_thread_groups(half.program.plan()), 2);
     EXPECT_LT(half.program.plan().peak_bytes(), bytes);
     EXPECT_EQ(half.made(3), expected);
     options.memory_bytes = half.program.plan().peak_bytes() - 1;
     Loops one(graph, kWorkers, options);
-    EXPECT_EQ(most_crews(one.program.plan()), 1);
+    EXPECT_EQ(most_thread_groups(one.program.plan()), 1);
     EXPECT_LT(one.program.plan().peak_bytes(), half.program.plan().peak_bytes());
     EXPECT_EQ(one.made(3), expected);
   }
@@ -127,7 +127,7 @@ TEST(ParallelLoop, AllocatesNothingWhileItRuns) {
   EXPECT_EQ(allocation_count(), allocations);
 }
 
-// Each trip's launches are seen once, on workers of one crew, and all times together are no more than the step's.
+// Each trip's launches are seen once, on workers of one thread group, and all times together are no more than the step's.
 TEST(ParallelLoop, IsProfiledTripByTrip) {
   for (const int workers : {1, 2, 4, 7}) {
     Loops loops(graph_of(true), workers);
@@ -136,12 +136,12 @@ TEST(ParallelLoop, IsProfiledTripByTrip) {
     const std::vector<PlannedLaunch> list = launch_list(loops.program.plan());
     const std::vector<WorkerEvents> events = loops.program.events();
     const std::vector<LaunchTime> times = launch_times(events, list);
-    bool crews_found = false;
+    bool thread_groups_found = false;
     for (size_t i = 0; i < list.size(); ++i) {
       EXPECT_EQ(times[i].launches, list[i].times) << launch_text(loops.program.plan(), list[i]);
-      crews_found |= list[i].crews == std::min<int>(workers, kTrips);
+      thread_groups_found |= list[i].thread_groups == std::min<int>(workers, kTrips);
     }
-    EXPECT_TRUE(crews_found);
+    EXPECT_TRUE(thread_groups_found);
     int64_t begin = INT64_MAX, end = 0;
     for (const WorkerEvents& worker : events)
       for (const LaunchEvent& event : worker.events) {

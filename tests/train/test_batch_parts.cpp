@@ -99,7 +99,7 @@ TEST(BatchParts, OfPartsThatCountAlikeNeedsNoCounts) {
   expect_same(train(even_error, false, {.shards = 12}), whole);
 }
 
-// Nor does it matter that a crew makes several shards, or several workers one.
+// Nor does it matter that a thread group makes several shards, or several workers one.
 TEST(BatchParts, ShardsHaveTheSameBitsOnAnyNumberOfWorkers) {
   for (const BatchParts& parts : std::vector<BatchParts>{{1, 3}, {3, 2}}) {
     const Trained one = train(ragged_error, true, parts, 0, 1);

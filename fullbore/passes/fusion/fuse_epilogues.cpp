@@ -144,7 +144,7 @@ class Epilogues {
     }
   }
 
-  // Not in a parallel loop: a launch by a crew, of one worker mostly, costs next to nothing.
+  // Not in a parallel loop: a launch by a thread group, of one worker mostly, costs next to nothing.
   void write_one(Rewriter& rewriter, const Node& node) {
     rewriter.copy(
         node,
