@@ -156,6 +156,11 @@ LoadedStep load_bad_step(const std::string& path) {
   // A stranger's may be any text: what is run is a graph by all rules.
   if (const std::string fault = verify(loaded.step.graph); !fault.empty())
     throw DataError(fmt::format("{}/{}: {}", path, kGraph, fault));
+  // Passes derive weights, and a step is kept as it was traced.
+  for (const Graph::Input& input : loaded.step.graph.inputs())
+    if (input.role == Role::derived)
+      throw DataError(fmt::format("{}/{}: input '{}' is derived, which no traced step has", path,
+                                  kGraph, input.name));
   parse_report(folder.text(kReport).take_or_throw(), path, loaded.step).take_or_throw();
   std::vector<Checkpoint> state;
   std::vector<Checkpoint> batch;

@@ -424,6 +424,15 @@ INSTANTIATE_TEST_SUITE_P(BadStep, HostileGift,
                                     const size_t at = graph.find("f32[4]", graph.find("gather"));
                                     put_bad_step(h, graph.replace(at, 6, "f32[9]"), kReport);
                                   }},
+                             // No step as traced reads one; what it is derived from need not exist.
+                             Kind{"graph_with_a_derived_weight", kReplay, 3, "input 'x' is derived",
+                                  [](Hostile& h) {
+                                    std::string graph = graph_text();
+                                    const std::string batch = "\"x\" batch";
+                                    graph.replace(graph.find(batch), batch.size(),
+                                                  "\"x\" derived of \"w\" {dtype=bf16}");
+                                    put_bad_step(h, graph, kReport);
+                                  }},
                              Kind{"report_of_nothing", kReplay, 3, "report.json",
                                   [](Hostile& h) { put_bad_step(h, graph_text(), "{}"); }},
                              Kind{"backend_that_is_none", kReplay, 2, "backend",
