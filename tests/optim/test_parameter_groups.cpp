@@ -70,9 +70,8 @@ TEST(ParameterGroups, WrongTextsAreRefused) {
       "weight_decay, learning_rate_multiplier, algorithm.");
   EXPECT_EQ(refusal("match=a match=b"), "match occurs twice");
   for (const char* value : {"-1", "nan", "inf", "1x", "", "1e999"})
-    EXPECT_EQ(
-        refusal((std::string("match=a weight_decay=") + value).c_str()),
-        std::string("weight_decay is '") + value + "'; a number in [0, 1e+15] was expected");
+    EXPECT_EQ(refusal((std::string("match=a weight_decay=") + value).c_str()),
+              std::string("weight_decay is '") + value + "'; a number in [0, 1e+15] was expected");
   EXPECT_EQ(refusal("match=a algorithm=sgd"), "algorithm is 'sgd'; adamw or muon was expected");
 }
 
