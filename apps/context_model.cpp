@@ -7,8 +7,8 @@
 #include "apps/language_model.h"
 #include "fullbore/data/character_tokenizer.h"
 #include "fullbore/train/generator.h"
-#include "models/long_context/needle_example.h"
-#include "models/long_context/reference_readers.h"
+#include "workloads/long_context/needle_example.h"
+#include "workloads/long_context/reference_readers.h"
 
 namespace fullbore {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "fullbore/data/tokenizer.h"
-#include "models/long_context/context_reader.h"
+#include "workloads/long_context/context_reader.h"
 
 namespace fullbore {
 

@@ -10,7 +10,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/data/bpe_tokenizer.h"
 #include "fullbore/runtime/quantized_state.h"
-#include "models/huggingface_gpt2.h"
+#include "workloads/language/huggingface_gpt2.h"
 
 namespace fullbore {
 namespace {

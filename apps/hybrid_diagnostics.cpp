@@ -9,7 +9,7 @@
 #include "apps/hybrid_state_probe.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/optim/gradient_statistics.h"
-#include "models/hybrid/state_statistics.h"
+#include "workloads/hybrid/state_statistics.h"
 
 namespace fullbore {
 namespace {

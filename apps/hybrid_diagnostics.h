@@ -6,7 +6,7 @@
 
 #include "apps/language_model.h"
 #include "fullbore/monitor/console.h"
-#include "models/hybrid/bands.h"
+#include "workloads/hybrid/bands.h"
 
 namespace fullbore {
 

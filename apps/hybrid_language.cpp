@@ -6,7 +6,7 @@
 #include <map>
 
 #include "apps/language_batches.h"
-#include "models/hybrid/diagnostics.h"
+#include "workloads/hybrid/diagnostics.h"
 
 namespace fullbore {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "fullbore/train/config.h"
 #include "fullbore/train/streams.h"
-#include "models/hybrid/hybrid_model.h"
+#include "workloads/hybrid/hybrid_model.h"
 
 namespace fullbore {
 
@@ -20,7 +20,7 @@ std::string evaluated_state(const Config& config);
 /// The model as the trainer and the generator know what reads streams. Batches: inputs and targets, i32 [B,T].
 StreamModel hybrid_streams(const Config& config, const HybridConfig& model);
 /// Its loss on batches of data.batching (language_batches.h); every row begins a stream, save on tracks. With
-/// log.diagnostics evaluations have the metrics of models/hybrid/diagnostics.h.
+/// log.diagnostics evaluations have the metrics of workloads/hybrid/diagnostics.h.
 LossFunction hybrid_loss_function(const Config& config, const HybridConfig& model);
 
 }  // namespace fullbore

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "models/hybrid/state_statistics.h"
+#include "workloads/hybrid/state_statistics.h"
 
 namespace fullbore {
 namespace {

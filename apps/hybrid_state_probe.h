@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "apps/language_model.h"
-#include "models/hybrid/hybrid_model.h"
+#include "workloads/hybrid/hybrid_model.h"
 
 namespace fullbore {
 

@@ -12,9 +12,9 @@
 #include "fullbore/data/character_tokenizer.h"
 #include "fullbore/data/number_tokenizer.h"
 #include "fullbore/data/recorded_tokenizer.h"
-#include "models/language_model_loss.h"
-#include "models/long_context/example_batches.h"
-#include "models/long_context/needle_example.h"
+#include "fullbore/nn/language_model_loss.h"
+#include "workloads/long_context/example_batches.h"
+#include "workloads/long_context/needle_example.h"
 
 namespace fullbore {
 namespace {

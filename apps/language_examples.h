@@ -8,7 +8,7 @@
 namespace fullbore {
 
 /// Batches that are made up, of no text: data.batching=mqar (associative recall) and passkey (needles). Loss
-/// and accuracy are of what is asked for alone; models/long_context/example_batches.h says how they are made.
+/// and accuracy are of what is asked for alone; workloads/long_context/example_batches.h says how they are made.
 
 bool makes_examples(const Config& config);
 

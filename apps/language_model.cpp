@@ -18,7 +18,7 @@
 #include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/token_cache.h"
 #include "fullbore/train/run_checkpoints.h"
-#include "models/hybrid/bands.h"
+#include "workloads/hybrid/bands.h"
 
 namespace fullbore {
 namespace {

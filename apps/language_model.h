@@ -9,7 +9,7 @@
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
 #include "fullbore/train/trainer.h"
-#include "models/models.h"
+#include "workloads/language/models.h"
 
 namespace fullbore {
 
@@ -50,7 +50,7 @@ int64_t table_rows(const Config& config, int64_t tokens);
 LanguageModelConfig model_config(const Config& config, int64_t tokens);
 
 /// Perplexity of the step and of the last validation; of made-up examples their accuracy; of the hybrid the ratio of
-/// its branches' gradient norms with its band (models/hybrid/bands.h).
+/// its branches' gradient norms with its band (workloads/hybrid/bands.h).
 StepFigures step_figures(const Config& config);
 
 /// The whole job. `config` is what the run keeps: with run.dir and absolute paths.

@@ -9,7 +9,7 @@
 
 #include "apps/language_model.h"
 #include "fullbore/base/hash.h"
-#include "models/huggingface_gpt2.h"
+#include "workloads/language/huggingface_gpt2.h"
 
 namespace fullbore {
 namespace {

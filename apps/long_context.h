@@ -8,7 +8,7 @@
 #include "apps/command.h"
 #include "apps/context_model.h"
 #include "fullbore/monitor/console.h"
-#include "models/long_context/accuracy.h"
+#include "workloads/long_context/accuracy.h"
 
 namespace fullbore {
 

@@ -11,7 +11,7 @@
 #include "apps/measured_job.h"
 #include "apps/output.h"
 #include "fullbore/base/text.h"
-#include "models/long_context/benchmark_files.h"
+#include "workloads/long_context/benchmark_files.h"
 
 namespace fullbore {
 namespace {

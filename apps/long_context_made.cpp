@@ -4,9 +4,9 @@
 
 #include "apps/long_context_suite.h"
 #include "fullbore/data/text_file.h"
-#include "models/long_context/babilong.h"
-#include "models/long_context/made_words.h"
-#include "models/long_context/ruler.h"
+#include "workloads/long_context/babilong.h"
+#include "workloads/long_context/made_words.h"
+#include "workloads/long_context/ruler.h"
 
 namespace fullbore {
 namespace {

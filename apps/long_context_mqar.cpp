@@ -8,7 +8,7 @@
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
-#include "models/long_context/recall_accuracy.h"
+#include "workloads/long_context/recall_accuracy.h"
 
 namespace fullbore {
 namespace {

@@ -14,9 +14,9 @@
 #include "apps/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
-#include "models/long_context/heat_map.h"
-#include "models/long_context/measurements.h"
-#include "models/long_context/needle_grid.h"
+#include "workloads/long_context/heat_map.h"
+#include "workloads/long_context/measurements.h"
+#include "workloads/long_context/needle_grid.h"
 
 namespace fullbore {
 namespace {

@@ -6,7 +6,7 @@
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
-#include "models/long_context/measurements.h"
+#include "workloads/long_context/measurements.h"
 
 namespace fullbore {
 namespace {

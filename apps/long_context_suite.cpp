@@ -12,7 +12,7 @@
 #include "apps/output.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
-#include "models/long_context/split_mix.h"
+#include "workloads/long_context/split_mix.h"
 
 namespace fullbore {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/long_context.h"
-#include "models/long_context/asked_example.h"
+#include "workloads/long_context/asked_example.h"
 
 namespace fullbore {
 

@@ -9,8 +9,8 @@
 #include "apps/long_context.h"
 #include "apps/measured_job.h"
 #include "apps/output.h"
-#include "models/long_context/measurements.h"
-#include "models/long_context/usable_chart.h"
+#include "workloads/long_context/measurements.h"
+#include "workloads/long_context/usable_chart.h"
 
 namespace fullbore {
 namespace {

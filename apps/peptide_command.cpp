@@ -13,7 +13,7 @@
 #include "apps/spectrum_arguments.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
-#include "models/peptide/convert_spectra.h"
+#include "workloads/peptide/convert_spectra.h"
 
 namespace fullbore {
 namespace {

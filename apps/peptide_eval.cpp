@@ -14,12 +14,12 @@
 #include "apps/workload.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/stored_config.h"
-#include "models/peptide/assign_predictions.h"
-#include "models/peptide/ions.h"
-#include "models/peptide/left_out.h"
-#include "models/peptide/paired.h"
-#include "models/peptide/peptide_scores.h"
-#include "models/peptide/predictions.h"
+#include "workloads/peptide/assign_predictions.h"
+#include "workloads/peptide/ions.h"
+#include "workloads/peptide/left_out.h"
+#include "workloads/peptide/paired.h"
+#include "workloads/peptide/peptide_scores.h"
+#include "workloads/peptide/predictions.h"
 
 namespace fullbore {
 namespace {

@@ -12,7 +12,7 @@
 #include "apps/peptide_job.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
-#include "models/peptide/write_synthetic.h"
+#include "workloads/peptide/write_synthetic.h"
 
 namespace fullbore {
 namespace {

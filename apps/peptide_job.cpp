@@ -12,7 +12,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
-#include "models/peptide/spectrum_batch.h"
+#include "workloads/peptide/spectrum_batch.h"
 
 namespace fullbore {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "fullbore/train/config.h"
 #include "fullbore/train/step_function.h"
-#include "models/peptide/objective.h"
-#include "models/peptide/residues.h"
-#include "models/peptide/synthetic.h"
+#include "workloads/peptide/objective.h"
+#include "workloads/peptide/residues.h"
+#include "workloads/peptide/synthetic.h"
 
 namespace fullbore {
 
@@ -23,7 +23,7 @@ peptide::ObjectiveOptions peptide_objective(const Config& config);
 peptide::SyntheticOptions peptide_synthetic_options(const Config& config);
 peptide::Curriculum peptide_curriculum(const Config& config);
 
-/// The loss on the fields of models/peptide/spectrum_batch.h; label smoothing is of training alone.
+/// The loss on the fields of workloads/peptide/spectrum_batch.h; label smoothing is of training alone.
 LossFunction peptide_loss(const Config& config);
 
 }  // namespace fullbore

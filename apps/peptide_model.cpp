@@ -13,8 +13,8 @@
 #include "apps/trained_state.h"
 #include "fullbore/base/error.h"
 #include "fullbore/trace/trace.h"
-#include "models/peptide/sized_order.h"
-#include "models/peptide/spectrum_batch.h"
+#include "workloads/peptide/sized_order.h"
+#include "workloads/peptide/spectrum_batch.h"
 
 namespace fullbore {
 namespace {

@@ -7,8 +7,8 @@
 #include "fullbore/base/threads.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/config.h"
-#include "models/peptide/prepare_spectrum.h"
-#include "models/peptide/residues.h"
+#include "workloads/peptide/prepare_spectrum.h"
+#include "workloads/peptide/residues.h"
 
 namespace fullbore {
 

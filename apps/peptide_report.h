@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "models/peptide/ions.h"
-#include "models/peptide/prepare_spectrum.h"
+#include "workloads/peptide/ions.h"
+#include "workloads/peptide/prepare_spectrum.h"
 
 namespace fullbore {
 

@@ -13,9 +13,9 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/input_file.h"
-#include "models/peptide/convert_spectra.h"
-#include "models/peptide/ions.h"
-#include "models/peptide/match.h"
+#include "workloads/peptide/convert_spectra.h"
+#include "workloads/peptide/ions.h"
+#include "workloads/peptide/match.h"
 
 namespace fullbore {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "apps/peptide_model.h"
 #include "fullbore/monitor/console.h"
-#include "models/peptide/left_out.h"
-#include "models/peptide/spectrum_cache.h"
-#include "models/peptide/spectrum_reader.h"
+#include "workloads/peptide/left_out.h"
+#include "workloads/peptide/spectrum_cache.h"
+#include "workloads/peptide/spectrum_reader.h"
 
 namespace fullbore {
 

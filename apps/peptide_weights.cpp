@@ -13,7 +13,7 @@ namespace {
 
 using namespace peptide;
 
-// The names that models/peptide/recursive_model.cpp gives its tables.
+// The names that workloads/peptide/recursive_model.cpp gives its tables.
 constexpr const char* kOfSymbolRows[] = {"token_embedding.weight", "head.weight", "head.bias",
                                          "gate.weight", "gate.bias"};
 constexpr const char* kOfSymbolColumns = "soft_embedding.weight";

@@ -8,9 +8,9 @@
 #include "apps/workload.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
-#include "models/peptide/measured.h"
-#include "models/peptide/spectrum_batch.h"
-#include "models/peptide/spectrum_corruption.h"
+#include "workloads/peptide/measured.h"
+#include "workloads/peptide/spectrum_batch.h"
+#include "workloads/peptide/spectrum_corruption.h"
 
 namespace fullbore {
 namespace {

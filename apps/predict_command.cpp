@@ -11,7 +11,7 @@
 #include "apps/spectrum_arguments.h"
 #include "apps/version.h"
 #include "fullbore/base/error.h"
-#include "models/peptide/predictions.h"
+#include "workloads/peptide/predictions.h"
 
 namespace fullbore {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "apps/command.h"
 #include "fullbore/train/config.h"
-#include "models/peptide/prepare_spectrum.h"
-#include "models/peptide/spectrum_reader.h"
+#include "workloads/peptide/prepare_spectrum.h"
+#include "workloads/peptide/spectrum_reader.h"
 
 namespace fullbore {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "models/peptide/synthetic.h"
+#include "workloads/peptide/synthetic.h"
 
 namespace {
 

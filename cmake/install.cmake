@@ -25,11 +25,9 @@ configure_file("${PROJECT_SOURCE_DIR}/cmake/fullbore.pc.in" "${CMAKE_CURRENT_BIN
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/fullbore.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
 
-if(TARGET fullbore_models)
-  set_target_properties(fullbore_models PROPERTIES INSTALL_RPATH "$ORIGIN")
-  install(TARGETS fullbore_models
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fullbore NAMELINK_COMPONENT dev)
-endif()
+set_target_properties(fullbore_workloads PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS fullbore_workloads
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fullbore NAMELINK_COMPONENT dev)
 
 if(TARGET fullbore_cli)
   file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")

@@ -76,18 +76,36 @@ function(fb_library)
   target_link_options(fullbore INTERFACE LINKER:--allow-shlib-undefined)
 endfunction()
 
-# models/*.cpp -> libfullbore_models.so.
-function(fb_models)
-  fb_sources(sources headers "${PROJECT_SOURCE_DIR}/models")
-  if(sources)
-    add_library(fullbore_models SHARED ${sources})
-    target_link_libraries(fullbore_models PUBLIC fullbore PRIVATE PkgConfig::zlib PkgConfig::zstd PkgConfig::expat)
-    target_precompile_headers(fullbore_models REUSE_FROM fb_room_headers)
-    target_link_options(fullbore_models INTERFACE LINKER:--no-as-needed)  # its registrars are its only users
-    set_target_properties(fullbore_models PROPERTIES
-      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-    fb_declare_headers(fullbore_models PUBLIC ${headers})
-  endif()
+# fb_workload([LIBRARIES <lib>...]), called by workloads/<name>/CMakeLists.txt: the folder, without its tests, becomes the
+# OBJECT library fullbore_<name>, which libfullbore_workloads.so collects.
+function(fb_workload)
+  cmake_parse_arguments(workload "" "" "LIBRARIES" ${ARGN})
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME name)
+  set(target fullbore_${name})
+  fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}")
+  list(FILTER sources EXCLUDE REGEX "/${name}/(tests|bench)/")
+  list(FILTER headers EXCLUDE REGEX "/${name}/(tests|bench)/")
+  add_library(${target} OBJECT ${sources})
+  target_link_libraries(${target} PUBLIC fullbore PRIVATE ${workload_LIBRARIES})
+  target_precompile_headers(${target} REUSE_FROM fb_room_headers)
+  fb_declare_headers(${target} PUBLIC ${headers})
+  set_property(GLOBAL APPEND PROPERTY FB_WORKLOADS ${target})
+endfunction()
+
+# The folders of workloads/ -> libfullbore_workloads.so, which is there even with none of them.
+function(fb_workloads)
+  file(GLOB folders CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/workloads/*/CMakeLists.txt")
+  foreach(folder ${folders})
+    cmake_path(GET folder PARENT_PATH folder)
+    add_subdirectory("${folder}")
+  endforeach()
+  get_property(workloads GLOBAL PROPERTY FB_WORKLOADS)
+  file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/no_workload.cpp" CONTENT "")
+  add_library(fullbore_workloads SHARED "${CMAKE_CURRENT_BINARY_DIR}/no_workload.cpp")
+  target_link_libraries(fullbore_workloads PUBLIC fullbore PRIVATE ${workloads})
+  target_link_options(fullbore_workloads INTERFACE LINKER:--no-as-needed)  # its registrars are its only users
+  set_target_properties(fullbore_workloads PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()
 
 # What --version tells, for one source alone: a new commit recompiles nothing else. It is the commit when CMake
@@ -112,11 +130,11 @@ function(fb_cli)
   list(REMOVE_ITEM sources "${main}")
   add_executable(fullbore_cli "${main}")
   set_target_properties(fullbore_cli PROPERTIES OUTPUT_NAME fullbore)
-  target_link_libraries(fullbore_cli PRIVATE fullbore $<TARGET_NAME_IF_EXISTS:fullbore_models>)
+  target_link_libraries(fullbore_cli PRIVATE fullbore fullbore_workloads)
   if(sources)
     add_library(fullbore_apps OBJECT ${sources})
     target_link_libraries(fullbore_apps
-      PUBLIC fullbore fb_yaml $<TARGET_NAME_IF_EXISTS:fullbore_models>
+      PUBLIC fullbore fb_yaml fullbore_workloads
       PRIVATE CLI11::CLI11)
     target_precompile_headers(fullbore_apps REUSE_FROM fb_room_headers)
     fb_version_facts("${PROJECT_SOURCE_DIR}/apps/version.cpp")
@@ -127,20 +145,23 @@ endfunction()
 
 # tests/<room>/*.cpp -> bin/test_<room>, one ctest entry each: starting one process per case would cost
 # more than the cases do. Rooms of minutes are dealt out to SHARDS entries, bin/test_<room> being the same, so that
-# two processors have them done together. fb_tests(<room> [SHARDS <n>] [AT_LEVELS] [LIBRARIES <lib>...]); an absent or
-# empty folder is skipped. AT_LEVELS adds entries test_<room>@<level> that run it as on lesser processors
+# two processors have them done together. fb_tests(<room> [FOLDER <folder>] [SHARDS <n>] [AT_LEVELS] [LIBRARIES <lib>...]);
+# an absent or empty folder is skipped. AT_LEVELS adds entries test_<room>@<level> that run it as on lesser processors
 # (base/processor.h); ctest lists as skipped what this machine lacks. Not with sanitizers, where it would take too long.
 # Every one of them begins with the same precompiled headers, those of the target fb_test_headers.
 function(fb_tests room)
-  cmake_parse_arguments(tests "AT_LEVELS" "SHARDS" "LIBRARIES" ${ARGN})
-  fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
+  cmake_parse_arguments(tests "AT_LEVELS" "FOLDER;SHARDS" "LIBRARIES" ${ARGN})
+  if(NOT tests_FOLDER)
+    set(tests_FOLDER "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
+  endif()
+  fb_sources(sources headers "${tests_FOLDER}")
   if(NOT sources)
     return()
   endif()
   set(target test_${room})
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE
-    fullbore $<TARGET_NAME_IF_EXISTS:fullbore_models> $<TARGET_NAME_IF_EXISTS:fb_test_support>
+    fullbore fullbore_workloads $<TARGET_NAME_IF_EXISTS:fb_test_support>
     ${tests_LIBRARIES} GTest::gmock GTest::gtest_main)
   fb_fast_to_compile(${target})
   target_precompile_headers(${target} REUSE_FROM fb_test_headers)
@@ -205,7 +226,7 @@ function(fb_benches)
     add_executable(bench_${name} EXCLUDE_FROM_ALL "${file}")
     add_dependencies(benches bench_${name})
     target_link_libraries(bench_${name} PRIVATE
-      fullbore $<TARGET_NAME_IF_EXISTS:fullbore_apps> $<TARGET_NAME_IF_EXISTS:fullbore_models>
+      fullbore $<TARGET_NAME_IF_EXISTS:fullbore_apps> fullbore_workloads
       fb_dnnl benchmark::benchmark_main)
   endforeach()
 endfunction()

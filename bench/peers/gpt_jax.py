@@ -3,7 +3,7 @@
 
 Usage: gpt_jax.py TEXT|- [key=value ...]        keys and defaults: DEFAULTS in gpt_job.py
 
-The same step as models/gpt and gpt_torch.py. precision=bf16 does the products and activations in bf16; norms,
+The same step as workloads/language/gpt and gpt_torch.py. precision=bf16 does the products and activations in bf16; norms,
 softmax, loss, parameters and optimiser are in fp32. Obeys the protocol of bench/peers/README.md.
 """
 import functools

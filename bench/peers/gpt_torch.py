@@ -3,7 +3,7 @@
 
 Usage: gpt_torch.py TEXT|- [key=value ...]        keys and defaults: DEFAULTS below and in gpt_job.py
 
-The same step as models/gpt: pre-layer-norm GPT, learned positions, GELU, mean cross-entropy, clipping of the
+The same step as workloads/language/gpt: pre-layer-norm GPT, learned positions, GELU, mean cross-entropy, clipping of the
 global norm, AdamW on fused kernels with decay of matrices only, warm-up and half cosine. Fresh random windows
 of the first 90 % of the text (`-`: random tokens, or those of share=FILE) for every step, made inside the
 measured time. precision=bf16 is torch.autocast with fp32 parameters.

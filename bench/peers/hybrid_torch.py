@@ -1,4 +1,4 @@
-"""RWKV-6 beside Mamba-2 in PyTorch, written from the papers (arXiv:2404.05892, 2405.21060): the model of models/hybrid
+"""RWKV-6 beside Mamba-2 in PyTorch, written from the papers (arXiv:2404.05892, 2405.21060): the model of workloads/hybrid
 with gains as its fusion. Parameters have Fullbore's names, so state dictionaries are exchanged as they are.
 
 Recurrences are chunked, as fast as PyTorch documents how to do it: products of matrices within chunks of 64 tokens, one

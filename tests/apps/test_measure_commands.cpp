@@ -262,7 +262,7 @@ TEST_F(MeasureTest, ProfileTellsWhereTheTimeGoesAndDrawsIt) {
   bool has_model_line = false;
   for (const Json& kernel : json["kernels"]) {
     share += kernel["share"].get<double>();
-    has_model_line |= kernel["location"].get<std::string>().find("models/gpt.cpp:") == 0;
+    has_model_line |= kernel["location"].get<std::string>().find("language/gpt.cpp:") == 0;
     EXPECT_GE(kernel["launches"], 1);
   }
   EXPECT_GE(share, 1 - 1e-6);

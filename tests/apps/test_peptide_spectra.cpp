@@ -123,7 +123,7 @@ TEST_F(PeptideSpectra, BadSpectraAreLeftOutOneByOneAndListed) {
 TEST_F(PeptideSpectra, MzmlIsNamedByItsOwnIds) {
   train_model();
   const auto copy = [&](const char* name) {
-    std::filesystem::copy_file(testing::source_folder() + "/tests/peptide/data/" + name,
+    std::filesystem::copy_file(testing::source_folder() + "/workloads/peptide/tests/data/" + name,
                                folder_ / name);
   };
   copy("psims_indexed.mzML");

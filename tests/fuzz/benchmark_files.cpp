@@ -2,8 +2,8 @@
 // file and line.
 #include <string>
 
-#include "models/long_context/benchmark_files.h"
 #include "tests/fuzz/memory_file.h"
+#include "workloads/long_context/benchmark_files.h"
 
 using namespace fullbore;
 using namespace fullbore::long_context;

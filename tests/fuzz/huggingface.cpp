@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
-#include "models/huggingface_gpt2.h"
-#include "models/huggingface_tensors.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
+#include "workloads/language/huggingface_gpt2.h"
+#include "workloads/language/huggingface_tensors.h"
 
 using namespace fullbore;
 using fullbore::testing::MemoryFolder;

@@ -1,6 +1,6 @@
 // Any bytes as what `longcontext` commands wrote and as answers of other models: refused with the file's name, or
 // figures that can be drawn, and answers that differ in their ids.
-#include "models/long_context/measurements.h"
+#include "workloads/long_context/measurements.h"
 
 #include <algorithm>
 #include <string>

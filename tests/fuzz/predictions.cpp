@@ -3,9 +3,9 @@
 #include <cmath>
 #include <string>
 
-#include "models/peptide/assign_predictions.h"
-#include "models/peptide/match.h"
 #include "tests/fuzz/memory_file.h"
+#include "workloads/peptide/assign_predictions.h"
+#include "workloads/peptide/match.h"
 
 using namespace fullbore;
 using namespace fullbore::peptide;

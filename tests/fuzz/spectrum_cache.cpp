@@ -1,5 +1,5 @@
 // Any bytes as a cache of spectra: refused with the path, or every spectrum can be read.
-#include "models/peptide/spectrum_cache.h"
+#include "workloads/peptide/spectrum_cache.h"
 
 #include "tests/fuzz/memory_file.h"
 

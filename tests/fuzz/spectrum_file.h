@@ -3,9 +3,9 @@
 #include <cmath>
 #include <string_view>
 
-#include "models/peptide/prepare_spectrum.h"
-#include "models/peptide/spectrum_reader.h"
 #include "tests/fuzz/memory_file.h"
+#include "workloads/peptide/prepare_spectrum.h"
+#include "workloads/peptide/spectrum_reader.h"
 
 namespace fullbore::testing {
 

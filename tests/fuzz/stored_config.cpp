@@ -10,8 +10,8 @@
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/context_curriculum.h"
 #include "fullbore/train/run_config.h"
-#include "models/peptide/curriculum.h"
 #include "tests/fuzz/memory_file.h"
+#include "workloads/peptide/curriculum.h"
 
 using namespace fullbore;
 using fullbore::testing::require;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/models/golden/gpt.json: ten training steps of models/gpt in PyTorch.
+"""Writes workloads/language/tests/golden/gpt.json: ten training steps of workloads/language/gpt in PyTorch.
 
 Needs torch and numpy; neither the build nor the tests do. Weights and tokens come from SplitMix64,
-so that both sides make them from a formula (see tests/models/gpt_test.cpp). Usage:
+so that both sides make them from a formula (see workloads/language/tests/gpt_test.cpp). Usage:
 
-    python3 tools/golden/gpt_golden.py > tests/models/golden/gpt.json
+    python3 tools/golden/gpt_golden.py > workloads/language/tests/golden/gpt.json
 """
 import json
 import math
@@ -49,7 +49,7 @@ def batch(step):
 
 
 def parameters(bias):
-    """Name -> tensor in the order in which models/gpt declares them."""
+    """Name -> tensor in the order in which workloads/language/gpt declares them."""
     shapes = [("token_embedding.weight", (VOCABULARY, WIDTH), 0.02, 0),
               ("position_embedding.weight", (CONTEXT, WIDTH), 0.02, 0)]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/models/golden/huggingface_gpt2: a tiny random GPT-2 as Hugging Face's transformers saves it, and logits.
+"""Writes workloads/language/tests/golden/huggingface_gpt2: a tiny random GPT-2 as Hugging Face's transformers saves it, and logits.
 
 With --check FOLDER it loads what `fullbore export` wrote instead, and compares its logits with those of the golden
 model: the way back. Needs: pip install torch transformers.
@@ -11,7 +11,7 @@ import sys
 import torch
 import transformers
 
-FOLDER = pathlib.Path(__file__).parents[2] / "tests/models/golden/huggingface_gpt2"
+FOLDER = pathlib.Path(__file__).parents[2] / "workloads/language/tests/golden/huggingface_gpt2"
 TOKENS = [[1, 5, 2, 8, 16, 0, 3, 3, 11, 7], [9, 9, 4, 12, 6, 1, 14, 2, 10, 15]]
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes the same spectrum in every encoding of arrays that mzML has, and what other programs read there:
 
-    python3 tools/golden/mzml_arrays.py tests/peptide/golden
+    python3 tools/golden/mzml_arrays.py workloads/peptide/tests/golden
 
 -> arrays.mzML, and arrays.json: by spectrum id the m/z and the intensities. MS-Numpress is written and read by
 pynumpress 0.1.5 (the reference implementation); pymzdata 0.68 (Rust, an implementation of its own) must agree on what
 it reads: neither zstd nor positive integers. Shuffled and dictionary-encoded arrays are written here, by the
-definitions that models/peptide/shuffled_array.h cites. Needs numpy and pyzstd as well; neither the build nor the tests
+definitions that workloads/peptide/shuffled_array.h cites. Needs numpy and pyzstd as well; neither the build nor the tests
 do.
 """
 import base64

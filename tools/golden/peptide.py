@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/peptide/golden/model.json: the recursive peptide transformer in PyTorch, in float64.
+"""Writes workloads/peptide/tests/golden/model.json: the recursive peptide transformer in PyTorch, in float64.
 
 Needs torch; neither the build nor the tests do. Usage:
 
-    python3 tools/golden/peptide.py > tests/peptide/golden/model.json
+    python3 tools/golden/peptide.py > workloads/peptide/tests/golden/model.json
 
 The model and the losses are those of bench/peers/peptide_torch*.py, written from the specification. Parameters come
 from SplitMix64, so that both sides make them from a formula: with u uniform in [-1, 1), element i of tensor k has

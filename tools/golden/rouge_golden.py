@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints ROUGE-L and ROUGE-Lsum by Google's rouge-score (pip install rouge-score), for
-tests/long_context/test_scores.cpp."""
+workloads/long_context/tests/test_scores.cpp."""
 from rouge_score import rouge_scorer
 
 PAIRS = [

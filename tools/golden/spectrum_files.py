@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes small spectrum files by pyteomics and psims, and what pyteomics reads there:
 
-    python3 tools/golden/spectrum_files.py tests/peptide/data
+    python3 tools/golden/spectrum_files.py workloads/peptide/tests/data
 
 -> pyteomics.mgf, psims_indexed.mzML (64 bits in zlib, two MS levels, a profile, a spectrum without a precursor),
 psims_plain.mzML (32 bits, uncompressed, no index), psims_numpress.mzML, and written.json: by file the MS2 spectra as

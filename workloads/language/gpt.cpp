@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "fullbore/base/error.h"
+#include "fullbore/nn/modules.h"
+#include "workloads/language/models.h"
+
+namespace fullbore {
+namespace {
+
+// x + attention(norm(x)), then x + mlp(norm(x)); x [B,T,C].
+Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config,
+             Tensor mask, const nn::CacheOptions& cache) {
+  const Scope scope(trace, name);
+  // Each block adds two branches to the residual stream: their last layers start smaller, so that
+  // its variance does not grow with depth (Radford et al. 2019, section 2.3).
+  const auto residual =
+      Initializer::normal(0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)));
+
+  Tensor h = nn::layer_norm(trace, "attention_norm", x, {.bias = config.bias});
+  h = nn::self_attention(trace, "attention", h,
+                         {.heads = config.heads,
+                          .causal = true,
+                          .bias = config.bias,
+                          .dropout = config.dropout,
+                          .projection_initializer = residual,
+                          .mask = mask,
+                          .cache = cache});
+  x = x + nn::dropout(trace, h, config.dropout);
+
+  h = nn::layer_norm(trace, "mlp_norm", x, {.bias = config.bias});
+  h = nn::linear(trace, "mlp.up", h, 4 * config.width, {.bias = config.bias});
+  h = nn::linear(trace, "mlp.down", gelu(h, config.tanh_gelu), config.width,
+                 {config.bias, residual});
+  return x + nn::dropout(trace, h, config.dropout);
+}
+
+Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config, Tensor mask = {},
+              const nn::CacheOptions& cache = {}) {
+  x = nn::dropout(trace, x, config.dropout);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    x = block(trace, fmt::format("layers.{}", layer), x, config, mask, cache);
+  return x;
+}
+
+LanguageModelHead head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
+  x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
+  // A token table that is the head too is no module of its own.
+  return {x,
+          nn::embedding_table(trace, config.tie_head ? "token_embedding" : "head",
+                              config.vocabulary, config.width),
+          config.tie_head ? "" : "head"};
+}
+
+void require_context(Tensor tokens, const LanguageModelConfig& config) {
+  if (tokens.dim(1) > config.context)
+    throw UsageError(
+        fmt::format("gpt: {} tokens, the context is {}", tokens.dim(1), config.context));
+}
+
+// Everything below the head, [B,T,C].
+Tensor body(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+  require_context(tokens, config);
+  const int64_t length = tokens.dim(1);
+  const Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
+  const Tensor positions =
+      nn::embedding_table(trace, "position_embedding", config.context, config.width);
+  // [B,T,C] + [T,C]
+  return blocks(trace, x + slice(positions, 0, 0, length), config);
+}
+
+Tensor packed_body(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
+  require_context(inputs.tokens, config);
+  const Tensor x =
+      nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
+  const Tensor places =
+      nn::embedding(trace, "position_embedding", inputs.positions, config.context, config.width);
+  return blocks(trace, x + places, config, nn::same_segment(inputs.segments));
+}
+
+}  // namespace
+
+Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+  return language_model_logits(trace, head(trace, body(trace, tokens, config), config));
+}
+
+Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
+  return language_model_logits(trace, head(trace, packed_body(trace, inputs, config), config));
+}
+
+Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config) {
+  const int64_t length = inputs.tokens.dim(1);
+  const Tensor x =
+      nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
+  const Tensor table =
+      nn::embedding_table(trace, "position_embedding", config.context, config.width);
+  // Places beyond the context, of padding only, read zeros.
+  const Tensor places = iota(trace.builder(), {DType::i64, {length}}, 0) + inputs.position;
+  const Tensor h = blocks(trace, x + gather(table, places), config, {},
+                          {.position = inputs.position, .capacity = inputs.capacity});
+  const Tensor row = dynamic_slice(h, inputs.row, 1, 1);
+  return squeeze(language_model_logits(trace, head(trace, row, config)), 1);
+}
+
+LanguageModelLoss gpt_loss(Trace& trace, Tensor tokens, Tensor targets,
+                           const LanguageModelConfig& config,
+                           const LanguageModelLossOptions& options) {
+  return language_model_loss(trace, head(trace, body(trace, tokens, config), config), targets,
+                             options);
+}
+
+LanguageModelLoss gpt_packed_loss(Trace& trace, const PackedTokens& inputs, Tensor targets,
+                                  const LanguageModelConfig& config,
+                                  const LanguageModelLossOptions& options) {
+  return language_model_loss(trace, head(trace, packed_body(trace, inputs, config), config),
+                             targets, options);
+}
+
+}  // namespace fullbore
