@@ -44,8 +44,9 @@ LossFunction loss_without(const Config& config, int64_t tokens, const std::strin
 /// Segments may be begun otherwise than in training.
 void begin_segments(const EvalArguments& arguments, Config& config) {
   if (arguments.initial_state.empty()) return;
-  if (config.model.name != "hybrid" || config.data.batching != "tracks")
-    throw UsageError("eval: --initial-state is for hybrid models that were trained on tracks");
+  if (config.model.name != "hybrid" || config.data.batching != "sequences")
+    throw UsageError(
+        "eval: --initial-state is for hybrid models that were trained on sequences that go on");
   config.hybrid.data.initial_state = arguments.initial_state;
   config.hybrid.data.segments = 1;
 }

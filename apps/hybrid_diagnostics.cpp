@@ -126,7 +126,7 @@ class Examination {
   ValidationSet rows_of(int64_t length) const {
     Config config = model_.config;
     config.model.context = length;
-    if (config.data.batching != "tracks") config.data.batching = "windows";
+    if (config.data.batching != "sequences") config.data.batching = "windows";
     config.data.buckets = {};
     config.data.tokens_per_batch = 0;
     return held_out_(config);
@@ -206,7 +206,7 @@ class Examination {
 
 std::vector<Diagnostic> diagnose_hybrid(TrainedModel& model, const HeldOut& held_out,
                                         int64_t most_batches, Console& console) {
-  if (model.config.model.name != "hybrid" || model.config.hybrid.model.branch == "stand_in")
+  if (model.config.model.name != "hybrid" || model.config.hybrid.model.branch == "channel_softmax")
     throw UsageError(
         "eval: --diagnostics examine a hybrid model with two recurrent branches; model.name is " +
         model.config.model.name);

@@ -15,7 +15,7 @@ HybridBranch branch(const std::string& name) {
   static const std::map<std::string, HybridBranch> known = {
       {"finch", HybridBranch::finch},
       {"static_decay", HybridBranch::static_decay},
-      {"stand_in", HybridBranch::stand_in}};
+      {"channel_softmax", HybridBranch::stand_in}};
   return known.at(name);
 }
 
@@ -137,7 +137,7 @@ StreamModel hybrid_streams(const Config& config, const HybridConfig& model) {
 }
 
 LossFunction hybrid_loss_function(const Config& config, const HybridConfig& model) {
-  if (config.data.batching == "tracks")
+  if (config.data.batching == "sequences")
     return stream_loss(hybrid_streams(config, model), stream_options(config));
   const bool packed = config.data.batching == "packed";
   return [=](Trace& trace, std::span<const Tensor> batch) {

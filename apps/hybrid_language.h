@@ -19,8 +19,8 @@ StreamOptions stream_options(const Config& config);
 std::string evaluated_state(const Config& config);
 /// The model as the trainer and the generator know what reads streams. Batches: inputs and targets, i32 [B,T].
 StreamModel hybrid_streams(const Config& config, const HybridConfig& model);
-/// Its loss on batches of data.batching (language_batches.h); every row begins a stream, save on tracks. With
-/// log.diagnostics evaluations have the metrics of workloads/hybrid/diagnostics.h.
+/// Its loss on batches of data.batching (language_batches.h); every row begins a stream, save with
+/// data.batching=sequences. With log.diagnostics evaluations have the metrics of workloads/hybrid/diagnostics.h.
 LossFunction hybrid_loss_function(const Config& config, const HybridConfig& model);
 
 }  // namespace fullbore

@@ -56,7 +56,7 @@ OptimizerOptions optimizer_options(const Config& config) {
 
 CompileOptions compile_options(const Config& config) {
   CompileOptions options;
-  options.backend = config.engine.backend;
+  options.backend = config.engine.device;
   options.precision = config.engine.precision == "bf16"   ? DType::bf16
                       : config.engine.precision == "fp16" ? DType::f16
                                                           : DType::f32;
@@ -135,13 +135,13 @@ int worker_count(const Config& config) {
 }
 
 std::string_view precision_note(const Config& config) {
-  const bool concerned = config.engine.precision == "bf16" && config.engine.backend == "cpu";
+  const bool concerned = config.engine.precision == "bf16" && config.engine.device == "cpu";
   return concerned ? bf16_note(this_processor()) : "";
 }
 
 BatchParts batch_parts(const Config& config) {
   return {.accumulate = config.engine.accumulate,
-          .shards = std::max<int64_t>(1, config.engine.shards)};
+          .shards = std::max<int64_t>(1, config.engine.parallel_microbatches)};
 }
 
 TrainingOptions training_options(const Config& config) {

@@ -26,7 +26,7 @@ TrackOptions track_options(const Config& config) {
 /// The tracks to learn from and those held out.
 TrackSplit split_by_tracks(const Config& config, const TextData& text) {
   const int64_t tracks = config.train.batch_size;
-  if (config.data.split == "tracks")
+  if (config.data.split == "sequences")
     return split_tracks(text.tokens->size(), tracks, config.data.validation_fraction, text.path);
   const TokenSplit split = split_text(config, text);
   return {tracks_of(split.training, tracks), tracks_of(split.validation, tracks)};
@@ -85,7 +85,7 @@ std::shared_ptr<const BatchSource> curriculum_batches(const Config& config, cons
   for (size_t i = 0; i < all.size(); ++i) {
     StagedBatches::Stage stage{all[i].first_step, all[i].first_step,
                                training_batches(staged_config(config, all[i]), text)};
-    if (config.data.batching == "tracks") {
+    if (config.data.batching == "sequences") {
       const auto span =
           static_cast<uint64_t>(all[i].length) * static_cast<uint64_t>(config.hybrid.data.segments);
       stage.begin = read / span;
@@ -103,7 +103,7 @@ std::vector<std::vector<BatchField>> batch_shapes(const Config& config) {
   if (!config.data.context_curriculum.empty()) return curriculum_shapes(config);
   const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
   if (config.data.batching == "windows") return {{{"inputs", type}, {"targets", type}}};
-  if (config.data.batching == "tracks")
+  if (config.data.batching == "sequences")
     return {track_fields(config.train.batch_size, track_options(config))};
   if (config.data.batching == "packed")
     return {{{"inputs", type}, {"targets", type}, {"segments", type}, {"positions", type}}};
@@ -126,7 +126,7 @@ std::vector<BatchField> batch_fields(const Config& config) {
 std::shared_ptr<const BatchSource> training_batches(const Config& config, const TextData& text) {
   if (makes_examples(config)) return training_examples(config, text);
   if (!config.data.context_curriculum.empty()) return curriculum_batches(config, text);
-  if (config.data.batching == "tracks")
+  if (config.data.batching == "sequences")
     return TokenTracks::create(text.tokens, split_by_tracks(config, text).training,
                                track_options(config))
         .take_or_throw();
@@ -143,7 +143,7 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
 
 ValidationSet validation_set(const Config& config, const TextData& text, int64_t most_batches) {
   if (makes_examples(config)) return held_out_examples(config, text, most_batches);
-  if (config.data.batching == "tracks")
+  if (config.data.batching == "sequences")
     return first_batches(held_out_tracks(config, text, split_by_tracks(config, text).validation),
                          most_batches);
   return validation_set(config, text, split_text(config, text).validation, most_batches);
@@ -151,15 +151,15 @@ ValidationSet validation_set(const Config& config, const TextData& text, int64_t
 
 std::string split_text_about(const Config& config) {
   const double share = config.data.validation_fraction;
-  if (config.data.split == "tracks")
-    return fmt::format("the last {} of each of {} tracks", share, config.train.batch_size);
+  if (config.data.split == "sequences")
+    return fmt::format("the last {} of each of {} sequences", share, config.train.batch_size);
   if (config.data.split == "fraction") return fmt::format("the last {} of the text", share);
   return fmt::format("the last {} of the text, by {}", share, config.data.split);
 }
 
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches) {
-  if (config.data.batching == "tracks")
+  if (config.data.batching == "sequences")
     return first_batches(held_out_tracks(config, text, tracks_of(range, config.train.batch_size)),
                          most_batches);
   ValidationSet set;

@@ -9,10 +9,11 @@ namespace fullbore {
 /// Batches of a text by data.batching: what tensors they have, for a model (model_loss) and for the
 /// loader.
 ///
-///   windows  inputs, targets [B,T]: stretches from anywhere in the text
-///   packed   inputs, targets, segments, positions [B,T]: rows of documents kept apart
-///   buckets  inputs, targets [B,L], lengths [B]: documents of like length, B = tokens / L
-///   tracks   inputs, targets [B,S T], resets bool [B,S]: each row goes on where that of the last batch ended; S: data.segments
+///   windows    inputs, targets [B,T]: stretches from anywhere in the text
+///   packed     inputs, targets, segments, positions [B,T]: rows of documents kept apart
+///   buckets    inputs, targets [B,L], lengths [B]: documents of like length, B = tokens / L
+///   sequences  inputs, targets [B,S T], resets bool [B,S]: each row goes on where that of the last batch ended;
+///              S: data.segments
 ///   mqar, passkey  inputs, targets [B,T]: made up, of no text (language_examples.h)
 
 /// Every shape that batches can have, i32 tensors but where another type is given; a text that lacks some
@@ -26,7 +27,7 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
 /// Batches that cover what is held out once, at most `most_batches` of them (0: all). DataError if it is too
 /// short.
 ValidationSet validation_set(const Config& config, const TextData& text, int64_t most_batches);
-/// "the last 0.1 of each of 8 tracks": what is held out, for people.
+/// "the last 0.1 of each of 8 sequences": what is held out, for people.
 std::string split_text_about(const Config& config);
 /// Batches that cover `range` once, at most `most_batches` of them (0: all). DataError if it is too
 /// short.

@@ -13,7 +13,7 @@ namespace fullbore {
 namespace {
 
 int64_t random_vocabulary(const Config& config, int64_t given) {
-  if (config.data.batching != "windows" && config.data.batching != "tracks")
+  if (config.data.batching != "windows" && config.data.batching != "sequences")
     throw UsageError(fmt::format(
         "data.batching is {}, and random tokens make no documents: name a text by data.path=FILE, "
         "or set data.batching=windows",
@@ -32,7 +32,7 @@ TrainingJob random_job(const Config& config, int64_t vocabulary) {
   job.loss = model_loss(config, vocabulary);
   job.training = std::make_shared<RandomTokens>(
       vocabulary, WindowOptions{config.train.batch_size, config.model.context * segments},
-      static_cast<uint64_t>(config.run.seed), config.data.batching == "tracks" ? segments : 0);
+      static_cast<uint64_t>(config.run.seed), config.data.batching == "sequences" ? segments : 0);
   job.tokens_per_step = config.train.batch_size * config.model.context * segments;
   job.options = training_options(config);
   return job;
@@ -43,7 +43,7 @@ std::string about_text(const Config& config, const TextData& text) {
   const std::string known =
       fmt::format("text     {}: {} tokens ({}), {} distinct", config.data.path, text.tokens->size(),
                   text.tokenizer->kind(), text.tokenizer->vocabulary_size());
-  if (config.data.batching == "tracks")
+  if (config.data.batching == "sequences")
     return fmt::format("{}; held out {}", known, split_text_about(config));
   const TokenSplit split = split_text(config, text);
   return fmt::format("{}; {} to train on, {} held out", known, split.training.size(),

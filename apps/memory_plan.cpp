@@ -123,11 +123,11 @@ FittedConfig fit_memory(const Config& config, const Workload& workload) {
   };
   FittedConfig fitted = fit_memory(config, planning);
   const int64_t thread_groups =
-      std::min<int64_t>(fitted.config.engine.shards, worker_count(fitted.config));
+      std::min<int64_t>(fitted.config.engine.parallel_microbatches, worker_count(fitted.config));
   if (fitted.run.thread_groups < thread_groups)
     fitted.decisions.push_back(fmt::format(
         "{} of {} microbatches at a time, not {}, to keep to {}: to the same bits, but slower",
-        fitted.run.thread_groups, fitted.config.engine.shards, thread_groups,
+        fitted.run.thread_groups, fitted.config.engine.parallel_microbatches, thread_groups,
         bytes_text(static_cast<double>(memory_budget_bytes(config)))));
   return fitted;
 }

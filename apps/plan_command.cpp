@@ -96,9 +96,9 @@ void print_text(const Config& config, const std::string& unit, int64_t parameter
                static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
                static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
-  const int64_t shards = batch_parts(config).shards;
+  const int64_t parallel = batch_parts(config).shards;
   print_output("Training step, {} x {} {}{}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
-               shards > 1 ? fmt::format(" in {} shards", shards) : "",
+               parallel > 1 ? fmt::format(" in {} parallel microbatches", parallel) : "",
                count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
                text(step));
   print_output("Evaluation step\n{}", text(evaluation));

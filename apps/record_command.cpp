@@ -90,7 +90,7 @@ ExperimentRecord record_of_run(const std::string& path) {
                  config.engine.disabled_passes.end();
   record.throughput_tok_s = figure(summary, "tokens_per_second");
   const std::string& batching = config.data.batching;
-  const bool rows_are_full = batching == "windows" || batching == "tracks";
+  const bool rows_are_full = batching == "windows" || batching == "sequences";
   if (rows_are_full)
     record.time_per_step_ms =
         1000 * static_cast<double>(record.tokens_per_step()) / record.throughput_tok_s;

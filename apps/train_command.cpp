@@ -187,7 +187,7 @@ ExitCode run_train(const TrainArguments& arguments) {
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
   if (code == ExitCode::kOk && config.model.name != "peptide" &&
-      config.train.sample_characters > 0 && config.engine.backend != "null") {
+      config.train.sample_characters > 0 && config.engine.device != "null") {
     print_sample(run, config.train.sample_characters, console);
   }
   leave.done();
@@ -223,7 +223,7 @@ fit, unless model.initialize_partial=true.
 What a run's folder may set is listed in docs/security.md. run.dir, data.cache_dir, engine.cache_dir and
 log.prometheus_port are not taken from it: repeat them on the command line.
 
-What is auto (train.batch_size, engine.accumulate, engine.shards) or changed by engine.degrade is
+What is auto (train.batch_size, engine.accumulate, engine.parallel_microbatches) or changed by engine.degrade is
 settled once: --resume goes on with what config.resolved.yaml says, unless another value is given.
 
 Ctrl-C, SIGTERM, SIGHUP, SIGUSR1: finish the step, save, exit with 75; a second Ctrl-C stops at once.

@@ -262,7 +262,7 @@ void check_comparable(const Config& config) {
   }
   const Config::Hybrid::Model& hybrid = config.hybrid.model;
   if (config.model.name == "hybrid" &&
-      (hybrid.fusion != "gains" || hybrid.channel_mix || hybrid.branch == "stand_in" ||
+      (hybrid.fusion != "gains" || hybrid.channel_mix || hybrid.branch == "channel_softmax" ||
        optim.warmup_from_zero || optim.decay_policy != "matrices"))
     throw UsageError(
         "the peers know hybrids joined by gains, with feed-forward layers, warmed up from the "

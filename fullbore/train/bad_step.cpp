@@ -32,12 +32,19 @@ nlohmann::ordered_json report_of(const BadStep& step) {
       results[name] = fmt::format("{}", value);
   }
   return {{"step", step.step},
-          {"backend", step.compile.backend},
+          {"device", step.compile.backend},
           {"disabled_passes", step.compile.passes.disabled},
           {"precision", dtype_name(step.compile.precision)},
           {"fp32_modules", step.compile.fp32_scopes},
           {"first_non_finite", step.finding},
           {"results", results}};
+}
+
+/// A setting of the engine, under its name of today or the one that an earlier version gave it.
+const nlohmann::json& setting_of(const nlohmann::json& report, const std::string& name) {
+  for (const auto& [written, value] : report.items())
+    if (renamed_key("engine." + written) == "engine." + name) return value;
+  return report.at(name);
 }
 
 Status parse_report(const std::string& text, const std::string& path, BadStep& step) {
@@ -46,7 +53,7 @@ Status parse_report(const std::string& text, const std::string& path, BadStep& s
   const nlohmann::json& json = parsed.value();
   try {
     step.step = json.at("step").get<int64_t>();
-    step.compile.backend = json.at("backend").get<std::string>();
+    step.compile.backend = setting_of(json, "device").get<std::string>();
     for (const auto& name : json.at("disabled_passes").get<std::vector<std::string>>()) {
       const std::string_view now = renamed_value("engine.disabled_passes", name);
       step.compile.passes.disabled.insert(now.empty() ? name : std::string(now));

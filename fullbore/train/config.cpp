@@ -92,12 +92,14 @@ class ConfigBuilder {
                    "train.batch_size", "cannot be solved together with", "engine.accumulate");
     check_together(!config_.optim.noise_scale || config_.engine.accumulate == 1,
                    "optim.noise_scale", "does not go with", "engine.accumulate");
-    const int64_t shards = std::max<int64_t>(1, config_.engine.shards);
+    const int64_t parallel = std::max<int64_t>(1, config_.engine.parallel_microbatches);
     check_together(
-        config_.train.batch_size % (shards * std::max<int64_t>(1, config_.engine.accumulate)) == 0,
-        "train.batch_size", "is not a multiple of engine.accumulate times", "engine.shards");
-    check_together(!config_.optim.noise_scale || shards == 1, "optim.noise_scale",
-                   "does not go with", "engine.shards");
+        config_.train.batch_size % (parallel * std::max<int64_t>(1, config_.engine.accumulate)) ==
+            0,
+        "train.batch_size", "is not a multiple of engine.accumulate times",
+        "engine.parallel_microbatches");
+    check_together(!config_.optim.noise_scale || parallel == 1, "optim.noise_scale",
+                   "does not go with", "engine.parallel_microbatches");
     check_memory_budget();
     check_groups();
     check_batching();
@@ -241,19 +243,19 @@ class ConfigBuilder {
   void check_hybrid() const {
     if (config_.model.name != "hybrid") return;
     const Config::Hybrid::Model& model = config_.hybrid.model;
-    check_together(model.branch == "stand_in" || model.inner % model.mamba_heads == 0,
+    check_together(model.branch == "channel_softmax" || model.inner % model.mamba_heads == 0,
                    "model.inner", "is not a multiple of", "model.mamba_heads");
     const Config::Hybrid::Data& data = config_.hybrid.data;
-    check_together(data.initial_state == "zero" || config_.data.batching == "tracks",
-                   "data.initial_state", "goes on along tracks, not with", "data.batching");
+    check_together(data.initial_state == "zero" || config_.data.batching == "sequences",
+                   "data.initial_state", "goes on along sequences, not with", "data.batching");
     check_together((data.initial_state == "carry-k") == (data.segments > 1), "data.initial_state",
                    "does not go with", "data.segments");
-    check_together(!model.learned_state || config_.data.batching == "tracks", "model.learned_state",
-                   "needs batches of tracks, not of", "data.batching");
+    check_together(!model.learned_state || config_.data.batching == "sequences",
+                   "model.learned_state", "needs batches of sequences, not of", "data.batching");
     check_together(data.initial_state == "zero" || config_.engine.accumulate == 1,
                    "data.initial_state", "does not go with", "engine.accumulate");
-    check_together(data.initial_state == "zero" || config_.engine.shards <= 1, "data.initial_state",
-                   "does not go with", "engine.shards");
+    check_together(data.initial_state == "zero" || config_.engine.parallel_microbatches <= 1,
+                   "data.initial_state", "does not go with", "engine.parallel_microbatches");
   }
 
   void check_peptide() const {
@@ -282,8 +284,8 @@ class ConfigBuilder {
           "config: {} cannot be solved, for {} settles how large a batch is: set "
           "data.tokens_per_batch=0 to have the batch solved, or leave train.batch_size out",
           with_origin("train.batch_size"), with_origin("data.tokens_per_batch")));
-    check_together(data.split != "tracks" || data.batching == "tracks", "data.split",
-                   "is of batches of tracks, not of", "data.batching");
+    check_together(data.split != "sequences" || data.batching == "sequences", "data.split",
+                   "is of batches of sequences, not of", "data.batching");
     check_together(data.batching == "mqar" || data.mqar_sizes.empty(), "data.mqar_sizes",
                    "means nothing with", "data.batching");
     check_together(data.batching == "mqar" || data.mqar_vocabulary == 0, "data.mqar_vocabulary",
@@ -293,9 +295,9 @@ class ConfigBuilder {
     const bool made_up = data.batching == "mqar" || data.batching == "passkey";
     check_together(!made_up || data.path.empty(), "data.path", "means nothing with",
                    "data.batching");
-    check_together(
-        data.context_curriculum.empty() || data.batching == "windows" || data.batching == "tracks",
-        "data.context_curriculum", "means nothing with", "data.batching");
+    check_together(data.context_curriculum.empty() || data.batching == "windows" ||
+                       data.batching == "sequences",
+                   "data.context_curriculum", "means nothing with", "data.batching");
     try {
       context_stages(config_);
     } catch (const UsageError& error) {

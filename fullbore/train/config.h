@@ -180,11 +180,11 @@ struct Config {
     bool operator==(const Train&) const = default;
   } train;
   struct Engine {
-    std::string backend = "cpu";
+    std::string device = "cpu";
     std::string precision = "fp32";
     std::vector<std::string> fp32_modules;
-    int64_t accumulate = 1;  ///< 0: auto
-    int64_t shards = 0;      ///< 0: auto
+    int64_t accumulate = 1;             ///< 0: auto
+    int64_t parallel_microbatches = 0;  ///< 0: auto
     double loss_scale = 65536;
     double loss_scale_growth = 2;
     double loss_scale_backoff = 0.5;

@@ -66,15 +66,14 @@ std::vector<ConfigField> common_fields() {
       for_language(
           {FB_KEY(data, split),
            {},
-           {"fraction", "document", "file", "tracks"},
+           {"fraction", "document", "file", "sequences"},
            "what the held-out part's boundary must not divide; fraction: nothing; or the end of "
-           "each track"}),
-      for_language(
-          {FB_KEY(data, batching),
-           {},
-           {"windows", "packed", "buckets", "tracks", "mqar", "passkey"},
-           "stretches of text; documents kept apart in rows, or of like length; tracks that "
-           "go on; or made up"}),
+           "each sequence"}),
+      for_language({FB_KEY(data, batching),
+                    {},
+                    {"windows", "packed", "buckets", "sequences", "mqar", "passkey"},
+                    "stretches of text; documents kept apart in rows, or of like length; sequences "
+                    "that go on; or made up"}),
       for_language({FB_KEY(data, buckets),
                     kLength,
                     {},
@@ -236,7 +235,7 @@ std::vector<ConfigField> common_fields() {
                     {},
                     "length of the sample shown at the end"}),
 
-      {FB_KEY(engine, backend), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
+      {FB_KEY(engine, device), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
       {FB_KEY(engine, precision),
        {},
        {"fp32", "bf16", "fp16"},
@@ -251,7 +250,7 @@ std::vector<ConfigField> common_fields() {
        "equal parts in which a batch goes through the model, for less memory; auto: as few as fit",
        false,
        true},
-      {FB_KEY(engine, shards),
+      {FB_KEY(engine, parallel_microbatches),
        {1, 1024},
        {},
        "equal microbatches side by side, each by a group of threads; auto: 4, 2 or 1 by job and "

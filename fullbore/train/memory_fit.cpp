@@ -69,12 +69,13 @@ class Fitting {
     FittedConfig fitted = search();
     Config& config = fitted.config;
     if (!has_open_shards(config)) return fitted;
-    config.engine.shards = fitted.run.shards;
+    config.engine.parallel_microbatches = fitted.run.shards;
     if (!budget_is_of_the_job(given_)) return fitted;
     const int64_t best = planning_.shards(config).front();
     if (fitted.run.shards != best)
-      fitted.decisions.push_back(fmt::format("engine.shards={}: {} would not keep to {}",
-                                             fitted.run.shards, best, gigabytes(budget_)));
+      fitted.decisions.push_back(
+          fmt::format("engine.parallel_microbatches={}: {} would not keep to {}", fitted.run.shards,
+                      best, gigabytes(budget_)));
     return fitted;
   }
 
@@ -88,7 +89,7 @@ class Fitting {
   }
 
   bool has_open_shards(const Config& config) const {
-    return config.engine.shards == 0 && planning_.shards;
+    return config.engine.parallel_microbatches == 0 && planning_.shards;
   }
 
   // With shards as the job and its budget decide, which the machine must not: where even one thread would exceed the
@@ -102,7 +103,7 @@ class Fitting {
     const std::vector<int64_t> counts = planning_.shards(config);
     Config each = config;
     const auto with = [&](int64_t count, const RunPlanner& planner) {
-      each.engine.shards = count;
+      each.engine.parallel_microbatches = count;
       PlannedRun run = planner(each);
       run.shards = count;
       return run;
@@ -176,7 +177,9 @@ class Fitting {
            std::find(ways.begin(), ways.end(), "recompute") != ways.end();
   }
 
-  static int64_t shards(const Config& config) { return std::max<int64_t>(1, config.engine.shards); }
+  static int64_t shards(const Config& config) {
+    return std::max<int64_t>(1, config.engine.parallel_microbatches);
+  }
 
   // Every batch is a multiple of it: parts are equal, and the noise scale compares halves.
   static int64_t batch_unit(const Config& config) {
@@ -344,9 +347,9 @@ class Fitting {
     if (planning_.shards)
       for (const int64_t count : planning_.shards(config)) {
         changed = config;
-        changed.engine.shards = count;
+        changed.engine.parallel_microbatches = count;
         if (count != asked.shards)
-          offer(fmt::format("engine.shards={}", count), changed, plan(changed));
+          offer(fmt::format("engine.parallel_microbatches={}", count), changed, plan(changed));
       }
     changed = config;
     // Tokens settle the batch, not its number of rows.

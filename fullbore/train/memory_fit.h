@@ -16,7 +16,7 @@ struct PlannedRun {
   int64_t rows =
       0;  ///< sequences that every shape of batch has a multiple of: parts must divide them
   ProcessMemory process = {};  ///< what the process takes beside that, at most
-  int64_t shards = 1;          ///< microbatches side by side, where engine.shards is auto
+  int64_t shards = 1;  ///< microbatches side by side, where engine.parallel_microbatches is auto
   /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which costs
   /// time and changes no bits.
   int64_t thread_groups = 1;
@@ -54,9 +54,9 @@ struct FittedConfig {
 
 /// Solves what is `auto`:
 ///
-/// - engine.shards, the first of RunPlanning::shards, or where engine.memory_budget is a number of bytes that those cannot
+/// - engine.parallel_microbatches, the first of RunPlanning::shards, or where engine.memory_budget is a number of bytes that those cannot
 ///   keep to on any machine, the first that can. So the job and its budget decide, and neither threads nor memory at hand;
-/// - train.batch_size, the largest that divides as engine.accumulate, engine.shards and optim.noise_scale ask, by bisection
+/// - train.batch_size, the largest that divides as engine.accumulate, engine.parallel_microbatches and optim.noise_scale ask, by bisection
 ///   over plans; engine.accumulate, the fewest parts.
 ///
 /// A run that does not fit is changed in the ways that engine.degrade names, in that order, or refused: MemoryError with

@@ -17,9 +17,15 @@ struct Word {
   std::string_view now;
 };
 
-constexpr std::array<Key, 0> kKeys = {};
+constexpr std::array kKeys = {
+    Key{"engine.backend", "engine.device"},
+    Key{"engine.shards", "engine.parallel_microbatches"},
+};
 
 constexpr std::array kWords = {
+    Word{"data.batching", "tracks", "sequences"},
+    Word{"data.split", "tracks", "sequences"},
+    Word{"model.branch", "stand_in", "channel_softmax"},
     Word{"engine.disabled_passes", "fold_constants", "constant_folding"},
     Word{"engine.disabled_passes", "simplify", "algebraic_simplification"},
     Word{"engine.disabled_passes", "hoist_invariants", "loop_invariant_code_motion"},
@@ -34,6 +40,16 @@ constexpr std::array kWords = {
     Word{"engine.disabled_passes", "recompute", "rematerialize"},
 };
 
+/// All "<before><retired>" that end there as words, with `now` instead.
+void replace_word(std::string& text, const std::string& before, const Word& word) {
+  const std::string retired = before + std::string(word.retired);
+  for (size_t at = text.find(retired); at != text.npos; at = text.find(retired, at + 1)) {
+    const size_t end = at + retired.size();
+    if (end == text.size() || text[end] == ' ' || text[end] == ',')
+      text.replace(at + before.size(), word.retired.size(), word.now);
+  }
+}
+
 }  // namespace
 
 std::string_view renamed_key(std::string_view key) {
@@ -45,6 +61,15 @@ std::string_view renamed_value(std::string_view key, std::string_view value) {
   const auto found = std::ranges::find_if(
       kWords, [&](const Word& word) { return word.key == key && word.retired == value; });
   return found == kWords.end() ? std::string_view() : found->now;
+}
+
+std::string renamed_identity(std::string text) {
+  for (const Word& word : kWords) {
+    const std::string name(word.key.substr(word.key.find('.') + 1));
+    replace_word(text, name + "=", word);
+    replace_word(text, name + " by ", word);
+  }
+  return text;
 }
 
 }  // namespace fullbore

@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 #include <string_view>
 
 namespace fullbore {
@@ -10,5 +11,8 @@ namespace fullbore {
 std::string_view renamed_key(std::string_view key);
 /// Today's word for a value of a key (by its name of today), or for an item of its list; empty: it had no other word.
 std::string_view renamed_value(std::string_view key, std::string_view value);
+/// A text of a run's identity (ckpt/run_record.h), which names settings as "branch=VALUE" or "split by VALUE", as it reads
+/// today.
+std::string renamed_identity(std::string text);
 
 }  // namespace fullbore

@@ -6,6 +6,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/file_system.h"
+#include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_position.h"
 
 namespace fullbore {
@@ -45,7 +46,7 @@ std::optional<RunRecord> load_last(const RunDirectory& run, CheckpointStore& sto
         "{}: the run was trained with another tokenizer than data.path gives", checkpoint.path()));
   for (const auto& [name, text] : identity) {
     const auto stored = record.identity.find(name);
-    const std::string was = stored == record.identity.end() ? "" : stored->second;
+    const std::string was = stored == record.identity.end() ? "" : renamed_identity(stored->second);
     if (was != text)
       throw DataError(fmt::format("{}: the run's {} was '{}', here it is '{}'", checkpoint.path(),
                                   name, was, text));

@@ -15,7 +15,7 @@
 namespace fullbore {
 namespace {
 
-constexpr const char* kShards = "engine.shards";
+constexpr const char* kShards = "engine.parallel_microbatches";
 // Whatever is decided at the start of a run; parts last, for they depend on the batch.
 constexpr std::array kDecided = {"train.batch_size", "engine.recompute", "engine.accumulate",
                                  kShards};
@@ -64,7 +64,7 @@ std::optional<SettledConfig> read_settled(const std::string& run) {
                     resolved)};
   }
   // A run from before there were shards, which made its steps without.
-  if (config.engine.shards == 0) config.engine.shards = 1;
+  if (config.engine.parallel_microbatches == 0) config.engine.parallel_microbatches = 1;
   SettledConfig settled{config, config, notes};
   if (!fs::exists(given)) return settled;
   try {

@@ -74,20 +74,20 @@ TEST_F(Batching, BucketsOfSeveralLengthsAreLearnedFrom) {
 
 TEST_F(Batching, TracksAreLearnedFromAndTheSplitIsTold) {
   const CommandResult result =
-      train({"data.batching=tracks", "data.split=tracks", "data.tokenizer=recorded",
+      train({"data.batching=sequences", "data.split=sequences", "data.tokenizer=recorded",
              "train.batch_size=4", "model.context=4", "train.steps=30"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LT(summary("runs/tiny-1")["final_validation_loss"],
             metrics("runs/tiny-1").front()["validation_loss"]);
   const CommandResult eval = command({"eval", "runs/tiny-1"});
-  EXPECT_THAT(eval.out, HasSubstr(": the last 0.2 of each of 4 tracks"));
+  EXPECT_THAT(eval.out, HasSubstr(": the last 0.2 of each of 4 sequences"));
   const nlohmann::json json =
       nlohmann::json::parse(command({"eval", "runs/tiny-1", "--batches", "1", "--json"}).out);
   EXPECT_EQ(json["predictions"], 4 * 4) << "quick";
   EXPECT_EQ(json["batches"], 1);
-  EXPECT_EQ(json["split"], "the last 0.2 of each of 4 tracks");
+  EXPECT_EQ(json["split"], "the last 0.2 of each of 4 sequences");
   const CommandResult bench =
-      command({"plan", "job.yaml", "data.path=", "data.batching=tracks", "--vocabulary", "9"});
+      command({"plan", "job.yaml", "data.path=", "data.batching=sequences", "--vocabulary", "9"});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
 }
 

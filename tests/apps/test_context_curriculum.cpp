@@ -50,7 +50,7 @@ TEST(ContextStages, ABatchOfWindowsKeepsItsTokensAndOneOfTracksItsRows) {
   EXPECT_EQ(shapes_of(windows),
             (std::vector<Shape>{Shape{2, 1024}, Shape{4, 512}, Shape{16, 128}}));
   std::vector<std::string> more = settings;
-  more.insert(more.end(), {"model.name=hybrid", "data.batching=tracks", "data.split=tracks"});
+  more.insert(more.end(), {"model.name=hybrid", "data.batching=sequences", "data.split=sequences"});
   EXPECT_EQ(shapes_of(parse_config("", "x", more)),
             (std::vector<Shape>{Shape{2, 1024}, Shape{2, 512}, Shape{2, 128}}));
   const std::vector<ContextStage> stages = context_stages(windows);
@@ -129,8 +129,8 @@ TEST_F(ContextCurriculum, ResumesToTheSameBitsAcrossItsStages) {
         std::vector<std::string>{"train.steps=14", "model.name=hybrid", "model.inner=32",
                                  "model.mamba_heads=2", "model.states=8", "model.hidden=32",
                                  "model.chunk=4", "model.mix_rank=4", "model.decay_rank=4",
-                                 "data.batching=tracks", "data.split=tracks",
-                                 "data.initial_state=carry", "engine.shards=1"}}) {
+                                 "data.batching=sequences", "data.split=sequences",
+                                 "data.initial_state=carry", "engine.parallel_microbatches=1"}}) {
     const std::string name = kind.size() > 1 ? "hybrid" : "gpt";
     const CommandResult whole = staged(name, with(kind));
     ASSERT_EQ(whole.exit_code, 0) << whole.err;

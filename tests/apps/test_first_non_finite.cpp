@@ -25,7 +25,7 @@ class WorkloadStep {
  public:
   WorkloadStep(const std::string& configuration, std::vector<std::string> overrides,
                const std::function<Tensor(Tensor loss)>& planted = {}) {
-    overrides.insert(overrides.end(), {"engine.shards=2", "engine.threads=2"});
+    overrides.insert(overrides.end(), {"engine.parallel_microbatches=2", "engine.threads=2"});
     const Config config =
         load_config(testing::source_folder() + "/configs/" + configuration, overrides);
     Console console(-1);

@@ -406,7 +406,7 @@ std::string graph_text() {
 }
 
 const char* const kReport =
-    R"({"step": 1, "backend": "cpu", "disabled_passes": [], "precision": "f32", "fp32_modules": [],
+    R"({"step": 1, "device": "cpu", "disabled_passes": [], "precision": "f32", "fp32_modules": [],
  "first_non_finite": "", "results": {"\u001b[2J": "nan"}})";
 
 const Arguments kReplay = {"replay-step", "../gift/bad_steps/step-00000001"};
@@ -435,7 +435,7 @@ INSTANTIATE_TEST_SUITE_P(BadStep, HostileGift,
                                   }},
                              Kind{"report_of_nothing", kReplay, 3, "report.json",
                                   [](Hostile& h) { put_bad_step(h, graph_text(), "{}"); }},
-                             Kind{"backend_that_is_none", kReplay, 2, "backend",
+                             Kind{"device_that_is_none", kReplay, 2, "../x",
                                   [](Hostile& h) {
                                     std::string report = kReport;
                                     put_bad_step(h, graph_text(),

@@ -327,13 +327,13 @@ TEST_F(MeasureTest, PlanDrawsWhatLivesWhen) {
 
 TEST_F(MeasureTest, ShardsAreTold) {
   for (const char* name : {"plan", "profile", "bench"}) {
-    std::vector<std::string> arguments = {name, "job.yaml", "engine.shards=2", "--vocabulary",
-                                          "20"};
+    std::vector<std::string> arguments = {name, "job.yaml", "engine.parallel_microbatches=2",
+                                          "--vocabulary", "20"};
     if (std::string(name) == "bench")
       arguments.insert(arguments.end(), kShort.begin(), kShort.end());
     const CommandResult result = command(arguments);
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("4 x 8 tokens in 2 shards")) << name;
+    EXPECT_THAT(result.out, HasSubstr("4 x 8 tokens in 2 parallel microbatches")) << name;
   }
 }
 

@@ -64,7 +64,8 @@ class MemoryTest : public JobTest {
   /// For the process, and for such a share of the large batch's plan in the shards that take least, one after another.
   std::string budget(double share, const std::string& setting = "engine.threads=2") const {
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (const char* shards : {"engine.shards=1", "engine.shards=2", "engine.shards=4"})
+    for (const char* shards : {"engine.parallel_microbatches=1", "engine.parallel_microbatches=2",
+                               "engine.parallel_microbatches=4"})
       least = std::min(least, bytes({kLargeBatch, setting, shards, "engine.threads=1"}).first);
     return budget_of(bytes({kLargeBatch, setting}).second +
                      static_cast<int64_t>(share * static_cast<double>(least)));
@@ -201,12 +202,14 @@ TEST_F(MemoryTest, ShardsFollowFromTheJobAndAreSettledOnce) {
     more.push_back(std::string("run.dir=") + name);
     const CommandResult result = train(more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    return load_config(folder_ / (std::string(name) + "/config.resolved.yaml")).engine.shards;
+    return load_config(folder_ / (std::string(name) + "/config.resolved.yaml"))
+        .engine.parallel_microbatches;
   };
   EXPECT_EQ(run("two", {"engine.threads=2", "train.steps=6"}), 2);
   EXPECT_EQ(run("alone", {"engine.threads=1", "train.steps=6"}), 2);
   EXPECT_EQ(summary("alone")["final_train_loss"], summary("two")["final_train_loss"]);
-  EXPECT_EQ(run("told", {"engine.threads=2", "engine.shards=1", "train.steps=3"}), 1);
+  EXPECT_EQ(run("told", {"engine.threads=2", "engine.parallel_microbatches=1", "train.steps=3"}),
+            1);
   EXPECT_EQ(run("told", {"engine.threads=3", "train.steps=6", "--resume"}), 1);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "two/config.given.yaml"));
 }
@@ -215,7 +218,8 @@ TEST_F(MemoryTest, ShardsFollowFromTheJobAndAreSettledOnce) {
 // threads makes the same steps.
 TEST_F(MemoryTest, ShardsGoOneAtATimeWhereMemoryIsShort) {
   ASSERT_EQ(train({"run.dir=whole", kLargeBatch}).exit_code, 0);
-  const int64_t shards = load_config(folder_ / "whole/config.resolved.yaml").engine.shards;
+  const int64_t shards =
+      load_config(folder_ / "whole/config.resolved.yaml").engine.parallel_microbatches;
   EXPECT_EQ(shards, 4);
   const std::string tight = budget(1.1);
   for (const char* threads : {"1", "2", "3"}) {
@@ -228,7 +232,8 @@ TEST_F(MemoryTest, ShardsGoOneAtATimeWhereMemoryIsShort) {
     else
       EXPECT_THAT(result.err,
                   HasSubstr(std::string("memory   1 of 4 microbatches at a time, not ") + threads));
-    EXPECT_EQ(load_config(folder_ / (run + "/config.resolved.yaml")).engine.shards, shards);
+    EXPECT_EQ(load_config(folder_ / (run + "/config.resolved.yaml")).engine.parallel_microbatches,
+              shards);
     EXPECT_EQ(summary(run)["final_train_loss"], summary("whole")["final_train_loss"]);
     EXPECT_LT(summary(run)["planned_peak_bytes"], summary("whole")["planned_peak_bytes"]);
   }
@@ -246,7 +251,8 @@ TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
     const auto [planned, process] = bytes(settings);
     return planned + process;
   };
-  const int64_t one = resident("engine.shards=1"), two = resident("engine.shards=2");
+  const int64_t one = resident("engine.parallel_microbatches=1"),
+                two = resident("engine.parallel_microbatches=2");
   ASSERT_LT(one, two);
   const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
     std::vector<std::string> settings = job;
@@ -254,7 +260,7 @@ TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
     settings.insert(settings.end(), more.begin(), more.end());
     const CommandResult result = train(settings);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(load_config(folder_ / (name + "/config.resolved.yaml")).engine.shards,
+    EXPECT_EQ(load_config(folder_ / (name + "/config.resolved.yaml")).engine.parallel_microbatches,
               name == "whole" ? 2 : 1);
     return result.err;
   };
@@ -264,7 +270,7 @@ TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
   for (const char* threads : {"engine.threads=1", "engine.threads=2"}) {
     const std::string name = std::string("tight") + threads;
     EXPECT_THAT(run(name, {tight, threads}),
-                HasSubstr("memory   engine.shards=1: 2 would not keep to "));
+                HasSubstr("memory   engine.parallel_microbatches=1: 2 would not keep to "));
     EXPECT_THAT(run(name, {tight, threads, "train.steps=6", "--resume"}),
                 Not(HasSubstr("memory   ")));
   }

@@ -196,7 +196,7 @@ constexpr const char* kSpectra =
     "201.1 1\n202.1 1\n203.1 1\n204.1 1\nEND IONS\n";
 
 constexpr const char* kStreamConfig =
-    "data: {tokenizer: recorded, batching: tracks, split: tracks, validation_fraction: 0.2,\n"
+    "data: {tokenizer: recorded, batching: sequences, split: sequences, validation_fraction: 0.2,\n"
     "  initial_state: carry}\n"
     "model: {name: hybrid, layers: 1, heads: 2, width: 16, context: 8, inner: 32,\n"
     "  mamba_heads: 2, states: 4, hidden: 32, mix_rank: 4, decay_rank: 4, chunk: 8}\n"

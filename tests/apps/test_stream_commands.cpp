@@ -10,12 +10,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// A small recurrent model, trained on tracks.
+/// A small recurrent model, trained on sequences.
 class StreamCommands : public JobTest {
  protected:
   StreamCommands() {
     folder_.put("job.yaml", R"(run: {name: tiny, seed: 7}
-data: {tokenizer: recorded, batching: tracks, split: tracks, validation_fraction: 0.2, initial_state: carry}
+data: {tokenizer: recorded, batching: sequences, split: sequences, validation_fraction: 0.2, initial_state: carry}
 model: {name: hybrid, layers: 1, heads: 2, width: 16, context: 8, inner: 32, mamba_heads: 2, states: 4, hidden: 32,
   mix_rank: 4, decay_rank: 4, chunk: 8}
 optim: {learning_rate: 0.01, warmup_steps: 3}
@@ -69,7 +69,7 @@ TEST_F(StreamCommands, EvaluationsNameHowStreamsBegin) {
               0);
     const auto json = nlohmann::json::parse(command({"eval", run, "--json"}).out);
     EXPECT_EQ(json["initial_state"], mode == "zero" ? "zero" : "carry");
-    EXPECT_EQ(json["split"], "the last 0.2 of each of 4 tracks");
+    EXPECT_EQ(json["split"], "the last 0.2 of each of 4 sequences");
     const auto zero =
         nlohmann::json::parse(command({"eval", run, "--initial-state", "zero", "--json"}).out);
     EXPECT_EQ(zero["initial_state"], "zero");
@@ -102,7 +102,7 @@ TEST_F(StreamCommands, ATextGoesOnFromAFileAsIfItHadNotStopped) {
 
 TEST_F(StreamCommands, EveryBranchCanBeLeftAndGoneOnWith) {
   const std::vector<std::vector<std::string>> branches = {
-      {"model.branch=static_decay"}, {"model.branch=stand_in"}, {"model.channel_mix=true"}};
+      {"model.branch=static_decay"}, {"model.branch=channel_softmax"}, {"model.channel_mix=true"}};
   for (const std::vector<std::string>& branch : branches) {
     std::vector<std::string> settings = {"run.dir=runs/" + branch[0], "train.steps=2"};
     settings.insert(settings.end(), branch.begin(), branch.end());

@@ -38,7 +38,7 @@ class ThreadCountTest : public JobTest {
     if (std::filesystem::exists(folder_ / name)) arguments.emplace_back("--resume");
     const CommandResult result = command(arguments);
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(load_config(folder_ / (name + "/config.resolved.yaml")).engine.shards,
+    EXPECT_EQ(load_config(folder_ / (name + "/config.resolved.yaml")).engine.parallel_microbatches,
               job.microbatches);
   }
   /// Weights, and the state of the optimizer.

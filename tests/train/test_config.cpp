@@ -178,7 +178,7 @@ const Refused kRefused[] = {
      "optim.schedule is 'cosin'; one of cosine, constant, linear, warmup_stable_decay, one_cycle "
      "was "
      "expected. Did you mean 'cosine'?"},
-    {"engine: {backend: gpu}", "engine.backend is 'gpu'; one of cpu, null was expected."},
+    {"engine: {device: gpu}", "engine.device is 'gpu'; one of cpu, null was expected."},
     {"engine: {precision: bf8}",
      "engine.precision is 'bf8'; one of fp32, bf16, fp16 was expected. Did you mean 'bf16'?"},
     {"engine: {precision: tf32}", "engine.precision is tf32; it is how NVIDIA's matrix units"},
@@ -208,35 +208,38 @@ const Refused kRefused[] = {
     {"train: {evaluate: ema}",
      "train.evaluate ema (configs/x.yaml:1) has no average to look at, for optim.ema_decay 0"},
     {"data: {batching: bucket}",
-     "data.batching is 'bucket'; one of windows, packed, buckets, tracks, mqar, passkey was "
+     "data.batching is 'bucket'; one of windows, packed, buckets, sequences, mqar, passkey was "
      "expected. Did you mean 'buckets'?"},
     {"data: {buckets: [8]}",
      "data.buckets [8] (configs/x.yaml:1) means nothing with data.batching windows (default)"},
-    {"data: {split: tracks}",
-     "data.split tracks (configs/x.yaml:1) is of batches of tracks, not of data.batching windows "
+    {"data: {split: sequences}",
+     "data.split sequences (configs/x.yaml:1) is of batches of sequences, not of data.batching "
+     "windows "
      "(default)"},
     {"model: {name: hybrid}\ndata: {initial_state: carry}",
-     "data.initial_state carry (configs/x.yaml:2) goes on along tracks, not with data.batching "
+     "data.initial_state carry (configs/x.yaml:2) goes on along sequences, not with data.batching "
      "windows (default)"},
-    {"model: {name: hybrid}\ndata: {initial_state: carry, batching: tracks, segments: 3}",
+    {"model: {name: hybrid}\ndata: {initial_state: carry, batching: sequences, segments: 3}",
      "data.initial_state carry (configs/x.yaml:2) does not go with data.segments 3 "
      "(configs/x.yaml:2)"},
-    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: tracks}\nengine: {accumulate: "
+    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: sequences}\nengine: "
+     "{accumulate: "
      "2}\ntrain: {batch_size: 4}",
      "data.initial_state noise (configs/x.yaml:2) does not go with engine.accumulate 2 "
      "(configs/x.yaml:3)"},
-    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: tracks}\nengine: {shards: "
+    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: sequences}\nengine: "
+     "{parallel_microbatches: "
      "2}\ntrain: {batch_size: 4}",
-     "data.initial_state noise (configs/x.yaml:2) does not go with engine.shards 2 "
+     "data.initial_state noise (configs/x.yaml:2) does not go with engine.parallel_microbatches 2 "
      "(configs/x.yaml:3)"},
-    {"engine: {accumulate: 2, shards: 3}\ntrain: {batch_size: 8}",
+    {"engine: {accumulate: 2, parallel_microbatches: 3}\ntrain: {batch_size: 8}",
      "train.batch_size 8 (configs/x.yaml:2) is not a multiple of engine.accumulate times "
-     "engine.shards 3 (configs/x.yaml:1)"},
-    {"engine: {shards: 2}\noptim: {noise_scale: true}\ntrain: {batch_size: 8}",
-     "optim.noise_scale true (configs/x.yaml:2) does not go with engine.shards 2 "
+     "engine.parallel_microbatches 3 (configs/x.yaml:1)"},
+    {"engine: {parallel_microbatches: 2}\noptim: {noise_scale: true}\ntrain: {batch_size: 8}",
+     "optim.noise_scale true (configs/x.yaml:2) does not go with engine.parallel_microbatches 2 "
      "(configs/x.yaml:1)"},
     {"model: {name: hybrid, learned_state: true}",
-     "model.learned_state true (configs/x.yaml:1) needs batches of tracks, not of data.batching "
+     "model.learned_state true (configs/x.yaml:1) needs batches of sequences, not of data.batching "
      "windows (default)"},
     {"data: {tokens_per_batch: 8, batching: packed}",
      "data.tokens_per_batch 8 (configs/x.yaml:1) means nothing with data.batching packed"},

@@ -218,9 +218,9 @@ TEST(FitMemory, PartsLeaveWholeShards) {
   Config config = config_of("16MiB", 60);
   config.engine.accumulate = 0;
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
-  config.engine.shards = 4;  // 60 rows in 3 parts of 4 shards
+  config.engine.parallel_microbatches = 4;  // 60 rows in 3 parts of 4 shards
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
-  config.engine.shards = 6;  // not in 3 or 4 parts of 6
+  config.engine.parallel_microbatches = 6;  // not in 3 or 4 parts of 6
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 5);
 }
 
@@ -262,7 +262,7 @@ struct ShardedRuns {
 
   RunPlanning planning() const {
     const auto run = [*this](const Config& config, int64_t side_by_side) {
-      const int64_t shards = config.engine.shards;
+      const int64_t shards = config.engine.parallel_microbatches;
       EXPECT_GT(shards, 0);
       const int64_t rows = config.train.batch_size / config.engine.accumulate / shards;
       return PlannedRun{shards * gradients + std::min(shards, side_by_side) * rows * sequence, 1,
@@ -284,9 +284,9 @@ struct ShardedRuns {
 TEST(FitMemory, TakesTheBestShardsThatFit) {
   const auto shards = [](const char* budget) {
     const FittedConfig fitted = fit_memory(config_of(budget, 16), ShardedRuns().planning());
-    EXPECT_EQ(fitted.decisions.empty(), fitted.config.engine.shards == 2) << budget;
-    EXPECT_EQ(fitted.config.engine.shards, fitted.run.shards);
-    return fitted.config.engine.shards;
+    EXPECT_EQ(fitted.decisions.empty(), fitted.config.engine.parallel_microbatches == 2) << budget;
+    EXPECT_EQ(fitted.config.engine.parallel_microbatches, fitted.run.shards);
+    return fitted.config.engine.parallel_microbatches;
   };
   EXPECT_EQ(shards("180MiB"), 2);
   EXPECT_EQ(shards("1GiB"), 2);
@@ -295,7 +295,7 @@ TEST(FitMemory, TakesTheBestShardsThatFit) {
   ShardedRuns alone;
   alone.here_side_by_side = 1;
   const auto lone = [&](const char* budget) {
-    return fit_memory(config_of(budget, 16), alone.planning()).config.engine.shards;
+    return fit_memory(config_of(budget, 16), alone.planning()).config.engine.parallel_microbatches;
   };
   EXPECT_EQ(lone("179MiB"), 2);
   EXPECT_EQ(lone("100MiB"), 2);
@@ -313,7 +313,7 @@ TEST(FitMemory, ShardsAreTheJobsOwn) {
     runs.here_side_by_side = side_by_side;
     try {
       return fit_memory(config_of(std::to_string(budget), 16), runs.planning())
-          .config.engine.shards;
+          .config.engine.parallel_microbatches;
     } catch (const MemoryError&) {
       return 0;
     }
@@ -336,7 +336,8 @@ TEST(FitMemory, ShardsAreTheJobsOwn) {
       fit_memory(config_of(share, 16), large.planning());
       ADD_FAILURE() << "it does not fit in two, and was made in others";
     } catch (const MemoryError& error) {
-      EXPECT_NE(std::string(error.what()).find("\n  engine.shards=4 "), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("\n  engine.parallel_microbatches=4 "),
+                std::string::npos)
           << error.what();
     }
   }
@@ -345,8 +346,8 @@ TEST(FitMemory, ShardsAreTheJobsOwn) {
 TEST(FitMemory, SolvesTheBatchWithItsShards) {
   const auto batch = [](const char* budget) {
     const FittedConfig fitted = fit_memory(config_of(budget, 0), ShardedRuns().planning());
-    EXPECT_GT(fitted.config.engine.shards, 0);
-    EXPECT_EQ(fitted.config.train.batch_size % fitted.config.engine.shards, 0);
+    EXPECT_GT(fitted.config.engine.parallel_microbatches, 0);
+    EXPECT_EQ(fitted.config.train.batch_size % fitted.config.engine.parallel_microbatches, 0);
     return fitted.config.train.batch_size;
   };
   EXPECT_EQ(batch("120MiB"), 8) << "a multiple of four: 2 x 4 sequences, and gradients";

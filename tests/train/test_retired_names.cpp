@@ -1,15 +1,19 @@
 #include "fullbore/train/retired_names.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/config.h"
+#include "fullbore/train/config_schema.h"
 #include "fullbore/train/stored_config.h"
 
 namespace fullbore {
@@ -53,11 +57,63 @@ TEST(RetiredNames, AreRefusedWhereAPersonTypesThem) {
       AllOf(HasSubstr("x.yaml:2"), HasSubstr("low_precision_weight_copies")));
 }
 
+TEST(RetiredNames, OfKeysLeadToKeys) {
+  const std::pair<const char*, const char*> renamed[] = {
+      {"engine.backend", "engine.device"}, {"engine.shards", "engine.parallel_microbatches"}};
+  for (const auto& [retired, now] : renamed) {
+    EXPECT_EQ(renamed_key(retired), now);
+    EXPECT_NE(find_config_field(now), nullptr);
+    EXPECT_EQ(find_config_field(retired), nullptr);
+    const std::vector<std::string> typed = {fmt::format("{}=2", retired)};
+    EXPECT_EQ(refusal([&] { parse_config("", "x.yaml", typed); }),
+              fmt::format("config: command line: '{}' is called {} now", retired, now));
+  }
+  EXPECT_EQ(refusal([] { parse_config("engine:\n  shards: 2\n", "x.yaml"); }),
+            "config: x.yaml:2: 'engine.shards' is called engine.parallel_microbatches now");
+  EXPECT_EQ(renamed_key("engine.device"), "");
+}
+
+TEST(RetiredNames, OfValuesLeadToChoices) {
+  const std::tuple<const char*, const char*, const char*> renamed[] = {
+      {"data.batching", "tracks", "sequences"},
+      {"data.split", "tracks", "sequences"},
+      {"model.branch", "stand_in", "channel_softmax"}};
+  for (const auto& [key, retired, now] : renamed) {
+    EXPECT_EQ(renamed_value(key, retired), now);
+    const std::vector<std::string>& choices = find_config_field(key)->choices;
+    EXPECT_TRUE(std::ranges::find(choices, now) != choices.end());
+    EXPECT_TRUE(std::ranges::find(choices, retired) == choices.end());
+    const std::vector<std::string> typed = {fmt::format("{}={}", key, retired)};
+    EXPECT_EQ(refusal([&] { parse_config("", "x.yaml", typed); }),
+              fmt::format("config: command line: {}: '{}' is called {} now", key, retired, now));
+  }
+}
+
+TEST(RetiredNames, AreTranslatedInWhatARunWas) {
+  EXPECT_EQ(renamed_identity("1502 bytes, split by tracks"), "1502 bytes, split by sequences");
+  EXPECT_EQ(renamed_identity("hybrid branch=stand_in fusion=gains"),
+            "hybrid branch=channel_softmax fusion=gains");
+  for (const char* untouched :
+       {"", "hybrid branch=stand_ins", "tracks", "split by document", "a branch=stand_in_2 b"})
+    EXPECT_EQ(renamed_identity(untouched), untouched);
+}
+
 TEST(RetiredNames, AreTranslatedWhereARunStoredThem) {
   const StoredConfig stored = parse_stored_config(
       "engine:\n  disabled_passes: [fuse, merge_common, recompute]\n", "config.resolved.yaml");
   EXPECT_THAT(stored.config.engine.disabled_passes,
               ElementsAre("fuse", "common_subexpression_elimination", "rematerialize"));
+  const Config older = parse_stored_config(R"(engine: {backend: "null", shards: 2}
+data: {batching: tracks, split: tracks}
+model: {name: hybrid, branch: stand_in}
+)",
+                                           "config.resolved.yaml")
+                           .config;
+  EXPECT_EQ(older.engine.device, "null");
+  EXPECT_EQ(older.engine.parallel_microbatches, 2);
+  EXPECT_EQ(older.data.batching, "sequences");
+  EXPECT_EQ(older.data.split, "sequences");
+  EXPECT_EQ(older.hybrid.model.branch, "channel_softmax");
   // What is typed on top of it is a person's all the same.
   const std::vector<std::string> typed = {"engine.disabled_passes=[remove_dead]"};
   EXPECT_THAT(refusal([&] { parse_stored_config("", "config.resolved.yaml", typed); }),

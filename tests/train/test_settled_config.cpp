@@ -36,16 +36,17 @@ TEST(SettledConfig, WhatIsAutoStaysAsTheRunHasIt) {
 // Another number of workers would cut the batch otherwise, and sum in another order.
 TEST(SettledConfig, ShardsStayWithoutAWord) {
   Config resolved = config_of(24, 1);
-  resolved.engine.shards = 4;
+  resolved.engine.parallel_microbatches = 4;
   const SettledConfig run{resolved, resolved};
   const ResumedConfig resumed = keep_settled(config_of(24, 1), run);
   EXPECT_EQ(resumed.config, resolved);
   EXPECT_TRUE(resumed.decisions.empty());
   EXPECT_FALSE(differs_in_settled(config_of(24, 1), resolved));
   Config other = config_of(24, 1);
-  other.engine.shards = 2;
-  EXPECT_EQ(keep_settled(other, run).config.engine.shards, 2) << "asked for";
-  EXPECT_EQ(keep_settled(config_of(18, 1), run).config.engine.shards, 0) << "4 do not divide 18";
+  other.engine.parallel_microbatches = 2;
+  EXPECT_EQ(keep_settled(other, run).config.engine.parallel_microbatches, 2) << "asked for";
+  EXPECT_EQ(keep_settled(config_of(18, 1), run).config.engine.parallel_microbatches, 0)
+      << "4 do not divide 18";
 }
 
 TEST(SettledConfig, WhatDegradedStaysSo) {
@@ -119,9 +120,9 @@ TEST(SettledConfig, IsReadFromARun) {
   EXPECT_FALSE(read_settled(folder.path()).has_value());
   Config settled = config_of(96, 2);
   folder.put(RunDirectory::kConfig, config_yaml(settled));
-  settled.engine.shards = 1;
+  settled.engine.parallel_microbatches = 1;
   EXPECT_EQ(read_settled(folder.path())->resolved, settled) << "of before there were shards";
-  settled.engine.shards = 4;
+  settled.engine.parallel_microbatches = 4;
   folder.put(RunDirectory::kConfig, config_yaml(settled));
   EXPECT_EQ(read_settled(folder.path())->given, settled) << "nothing was changed";
   folder.put(RunDirectory::kGivenConfig, config_yaml(config_of(0, 1)));

@@ -38,8 +38,8 @@ JOBS = [
     ("gpt accumulates, saves often", GPT, ["engine.accumulate=4", "train.checkpoint_interval=1"]),
     ("gpt recomputes", GPT, ["engine.recompute=full"]),
     ("gpt recomputes to fit", GPT, ["engine.recompute=auto", "train.batch_size=48"]),
-    ("gpt in one microbatch", GPT, ["engine.shards=1"]),
-    ("gpt in four, by three threads", GPT, ["engine.shards=4", "engine.threads=3"]),
+    ("gpt in one microbatch", GPT, ["engine.parallel_microbatches=1"]),
+    ("gpt in four, by three threads", GPT, ["engine.parallel_microbatches=4", "engine.threads=3"]),
     ("gpt bf16", GPT, ["engine.precision=bf16", SAMPLE]),
     ("gpt small", GPT, ["train.batch_size=1", "model.width=32", "model.layers=1", "model.context=16", SAMPLE]),
     ("gpt deep", GPT, ["model.layers=12", "train.batch_size=2"]),
@@ -130,7 +130,7 @@ class Job:
             raise RuntimeError(f"{what}: {peak} bytes resident, {budget} allowed")
 
     def shards(self):
-        return re.search(r"\n  shards: (\d+)", (self.folder / "run" / "config.resolved.yaml").read_text())[1]
+        return re.search(r"\n  parallel_microbatches: (\d+)", (self.folder / "run" / "config.resolved.yaml").read_text())[1]
 
     def train(self, name, budget):
         for part in ("cache", "run"):
