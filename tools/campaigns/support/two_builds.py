@@ -1,0 +1,80 @@
+"""What the campaigns that compare two builds share: the jobs, one for each file in configs/, small enough to repeat."""
+
+import os
+import pathlib
+import random
+import subprocess
+
+# Of a configuration that is large: the same on both sides, in keys that no version has renamed.
+SMALLER = {
+    "gpt-shakespeare": ["train.batch_size=4", "model.context=128"],
+    "gpt2-124m": ["model.layers=1", "model.context=32", "train.batch_size=2"],
+    "hybrid-8m": ["model.context=128", "train.batch_size=2", "data.context_curriculum=[{until_step: 50, length: 64}]"],
+    "hybrid-p1": ["model.context=128"],
+    "hybrid-p2": ["model.context=128"],
+    "passkey-gpt": ["train.batch_size=4"],
+    "peptide": ["train.batch_size=4", "data.validation_spectra=64"],
+    "peptide-cpu": ["data.validation_spectra=64"],
+}
+
+
+def write_text(path):
+    """A novel of 200 KB with characters enough for every configuration; the same one each time."""
+    draws = random.Random(1)
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+    words = ["".join(draws.choice(letters) for _ in range(draws.randint(1, 9))) for _ in range(400)]
+    lines = [" ".join(draws.choice(words) for _ in range(9)) + ".\n" for _ in range(4000)]
+    path.write_text("".join(lines))
+
+
+class Build:
+    """A binary, BUILD/bin/fullbore, and the configurations of the tree in which it was built: each version reads its own."""
+
+    def __init__(self, context, name, folder):
+        given = context.setting(name, "")
+        self.name = name
+        self.binary = pathlib.Path(given).resolve() if given else context.build / "bin" / "fullbore"
+        if not self.binary.is_file():
+            raise context.skip(f"{name}={self.binary} is no binary")
+        configs = context.setting(f"{name}_configs", "")
+        # TREE/build/PRESET/bin/fullbore
+        self.configs = pathlib.Path(configs) if configs else self.binary.parents[3] / "configs"
+        self.folder = folder / name
+        self.folder.mkdir()
+        self.environment = dict(os.environ, FULLBORE_CACHE=str(self.folder / "cache"))
+
+    def version(self):
+        return self.run("--version").strip()
+
+    def run(self, *arguments):
+        done = subprocess.run([self.binary, *arguments], cwd=self.folder, env=self.environment, capture_output=True,
+                              text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{self.name}: {' '.join(map(str, arguments))}: exit code {done.returncode}: "
+                               f"{done.stderr.strip()[-400:]}")
+        return done.stdout
+
+    def job(self, name, text):
+        """Arguments behind the command's name."""
+        config = self.configs / f"{name}.yaml"
+        arguments = [config, *SMALLER.get(name, [])]
+        if not reads_no_text(config):
+            arguments.append(f"data.path={text}")
+        return arguments
+
+
+def is_peptide(config):
+    return "\n  name: peptide\n" in config.read_text()
+
+
+def reads_no_text(config):
+    """Its examples are made up."""
+    return is_peptide(config) or any(f"batching: {made}\n" in config.read_text() for made in ("mqar", "passkey"))
+
+
+def configurations(context, *builds):
+    """Names of those that every build has, or those that the setting `configs` names."""
+    asked = context.setting("configs", "")
+    if asked:
+        return asked.split(",")
+    return sorted(set.intersection(*({path.stem for path in build.configs.glob("*.yaml")} for build in builds)))
