@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "fullbore/backend/cpu/kernels/elements.h"

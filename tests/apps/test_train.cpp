@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 
 #include "fullbore/base/error.h"
 #include "tests/apps/job.h"

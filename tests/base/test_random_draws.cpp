@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "fullbore/base/draw_unit.h"
 #include "fullbore/base/hash.h"

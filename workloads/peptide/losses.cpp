@@ -1,6 +1,7 @@
 #include "workloads/peptide/losses.h"
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "fullbore/base/check.h"
