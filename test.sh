@@ -1,9 +1,10 @@
 #!/bin/sh
-# Builds everything in release mode and runs every test; exits with 0 if all pass.
+# Checks the sources (tools/check), builds everything in release mode and runs every test; exits with 0 if all pass.
 # usage: ./test.sh [CTEST_ARGUMENT ...]    e.g. ./test.sh -R test_ops
 set -eu
 cd "$(dirname "$0")"
 tools/setup.sh
 cmake --preset release --log-level=NOTICE
+tools/check
 cmake --build --preset release --parallel "$(nproc)"
 exec ctest --preset release --parallel 2 "$@"
