@@ -9,7 +9,7 @@
 #include "apps/language_examples.h"
 #include "fullbore/data/document_batches.h"
 #include "fullbore/data/staged_batches.h"
-#include "fullbore/data/token_tracks.h"
+#include "fullbore/data/token_sequences.h"
 #include "fullbore/train/context_curriculum.h"
 
 namespace fullbore {
@@ -19,23 +19,25 @@ WindowOptions window_options(const Config& config) {
   return {config.train.batch_size, config.model.context};
 }
 
-TrackOptions track_options(const Config& config) {
+SequenceOptions sequence_options(const Config& config) {
   return {.context = config.model.context, .segments = config.hybrid.data.segments};
 }
 
-/// The tracks to learn from and those held out.
-TrackSplit split_by_tracks(const Config& config, const TextData& text) {
-  const int64_t tracks = config.train.batch_size;
+/// The sequences to learn from and those held out.
+SequenceSplit split_by_sequences(const Config& config, const TextData& text) {
+  const int64_t sequences = config.train.batch_size;
   if (config.data.split == "sequences")
-    return split_tracks(text.tokens->size(), tracks, config.data.validation_fraction, text.path);
+    return split_sequences(text.tokens->size(), sequences, config.data.validation_fraction,
+                           text.path);
   const TokenSplit split = split_text(config, text);
-  return {tracks_of(split.training, tracks), tracks_of(split.validation, tracks)};
+  return {sequences_of(split.training, sequences), sequences_of(split.validation, sequences)};
 }
 
-ValidationSet held_out_tracks(const Config& config, const TextData& text, const TrackSet& set) {
-  std::shared_ptr<const TokenTracks> tracks =
-      TokenTracks::create(text.tokens, set, track_options(config)).take_or_throw();
-  return {tracks, tracks->batches()};
+ValidationSet held_out_sequences(const Config& config, const TextData& text,
+                                 const SequenceSet& set) {
+  std::shared_ptr<const TokenSequences> sequences =
+      TokenSequences::create(text.tokens, set, sequence_options(config)).take_or_throw();
+  return {sequences, sequences->batches()};
 }
 
 ValidationSet first_batches(ValidationSet set, int64_t most_batches) {
@@ -60,7 +62,7 @@ Config staged_config(const Config& config, const ContextStage& stage) {
   Config own = config;
   own.data.context_curriculum = {};
   own.model.context = stage.length;
-  // A batch of windows has as many tokens in every stage; tracks are as many rows as they are.
+  // A batch of windows has as many tokens in every stage; sequences are as many rows as they are.
   if (config.data.batching == "windows")
     own.train.batch_size = config.train.batch_size * config.model.context / stage.length;
   return own;
@@ -80,7 +82,7 @@ std::vector<std::vector<BatchField>> curriculum_shapes(const Config& config) {
 
 std::shared_ptr<const BatchSource> curriculum_batches(const Config& config, const TextData& text) {
   std::vector<StagedBatches::Stage> stages;
-  uint64_t read = 0;  // tokens of a track, by the stages before
+  uint64_t read = 0;  // tokens of a sequence, by the stages before
   const std::vector<ContextStage> all = context_stages(config);
   for (size_t i = 0; i < all.size(); ++i) {
     StagedBatches::Stage stage{all[i].first_step, all[i].first_step,
@@ -104,7 +106,7 @@ std::vector<std::vector<BatchField>> batch_shapes(const Config& config) {
   const TensorType type{DType::i32, {config.train.batch_size, config.model.context}};
   if (config.data.batching == "windows") return {{{"inputs", type}, {"targets", type}}};
   if (config.data.batching == "sequences")
-    return {track_fields(config.train.batch_size, track_options(config))};
+    return {sequence_fields(config.train.batch_size, sequence_options(config))};
   if (config.data.batching == "packed")
     return {{{"inputs", type}, {"targets", type}, {"segments", type}, {"positions", type}}};
   const DocumentBuckets buckets = document_buckets(config);
@@ -127,8 +129,8 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
   if (makes_examples(config)) return training_examples(config, text);
   if (!config.data.context_curriculum.empty()) return curriculum_batches(config, text);
   if (config.data.batching == "sequences")
-    return TokenTracks::create(text.tokens, split_by_tracks(config, text).training,
-                               track_options(config))
+    return TokenSequences::create(text.tokens, split_by_sequences(config, text).training,
+                                  sequence_options(config))
         .take_or_throw();
   const TokenRange range = split_text(config, text).training;
   const auto seed = static_cast<uint64_t>(config.run.seed);
@@ -144,8 +146,9 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
 ValidationSet validation_set(const Config& config, const TextData& text, int64_t most_batches) {
   if (makes_examples(config)) return held_out_examples(config, text, most_batches);
   if (config.data.batching == "sequences")
-    return first_batches(held_out_tracks(config, text, split_by_tracks(config, text).validation),
-                         most_batches);
+    return first_batches(
+        held_out_sequences(config, text, split_by_sequences(config, text).validation),
+        most_batches);
   return validation_set(config, text, split_text(config, text).validation, most_batches);
 }
 
@@ -160,8 +163,9 @@ std::string split_text_about(const Config& config) {
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches) {
   if (config.data.batching == "sequences")
-    return first_batches(held_out_tracks(config, text, tracks_of(range, config.train.batch_size)),
-                         most_batches);
+    return first_batches(
+        held_out_sequences(config, text, sequences_of(range, config.train.batch_size)),
+        most_batches);
   ValidationSet set;
   if (config.data.batching == "windows") {
     std::shared_ptr<const SequentialWindows> windows =

@@ -5,7 +5,7 @@ namespace fullbore {
 
 /// Batches where there is no text, for measurements: `inputs` i32 [B, T] uniform over [0, vocabulary)
 /// and `targets` i32 [B, T], the tokens one further on. Drawn by Philox from (seed, position, row). With
-/// `segments` there are `resets` bool [B, segments] too, as of TokenTracks, all false.
+/// `segments` there are `resets` bool [B, segments] too, as of TokenSequences, all false.
 class RandomTokens : public BatchSource {
  public:
   RandomTokens(int64_t vocabulary, const WindowOptions& options, uint64_t seed,

@@ -93,18 +93,18 @@ class StreamLoss {
         const Tensor deviation = sqrt(size(tensor)) * options_.noise;
         return random_normal(trace_.random(), tensor.type) * deviation;
       });
-    const Tensor order = other_tracks();
+    const Tensor order = other_sequences();
     return each([&](const StreamTensor& tensor) { return gather(stream(tensor), order); });
   }
 
-  // i64 [B]: for each track another one; all are turned by the same number, drawn from 1 to B - 1.
-  Tensor other_tracks() {
-    const int64_t tracks = resets_.dim(0);
-    const Tensor own = iota(trace_.builder(), {DType::i64, {tracks}}, 0);
-    if (tracks == 1) return own;
+  // i64 [B]: for each sequence another one; all are turned by the same number, drawn from 1 to B - 1.
+  Tensor other_sequences() {
+    const int64_t sequences = resets_.dim(0);
+    const Tensor own = iota(trace_.builder(), {DType::i64, {sequences}}, 0);
+    if (sequences == 1) return own;
     const Tensor draw = random_uniform(trace_.random(), {DType::f32, {}});
-    const Tensor turn = cast(floor(draw * static_cast<double>(tracks - 1)), DType::i64) + 1.0;
-    return remainder(own + turn, static_cast<double>(tracks));
+    const Tensor turn = cast(floor(draw * static_cast<double>(sequences - 1)), DType::i64) + 1.0;
+    return remainder(own + turn, static_cast<double>(sequences));
   }
 
   template <class F>

@@ -43,9 +43,9 @@ struct StreamModel {
 /// What a segment is begun with in training.
 enum class InitialState : uint8_t {
   zero,     ///< nothing: every segment is a stream of its own
-  carry,    ///< what the segment before it on the same track left behind
+  carry,    ///< what the segment before it on the same sequence left behind
   noise,    ///< normal draws, of each tensor as large as what the last batch left behind
-  shuffled  ///< what the last batch's segment on another track, drawn at random, left behind
+  shuffled  ///< what the last batch's segment on another sequence, drawn at random, left behind
 };
 
 /// The name as configurations have it, "carry-k" among them; UsageError for another one.
@@ -54,13 +54,13 @@ InitialState initial_state_mode(const std::string& name);
 struct StreamOptions {
   InitialState initial = InitialState::zero;
   int64_t segments =
-      1;             ///< of each track in a batch; gradients flow through the borders between them
+      1;  ///< of each sequence in a batch; gradients flow through the borders between them
   double noise = 1;  ///< its root mean square, as a multiple of what was left behind
   /// States that streams begin with are parameters `initial.<name>`, of one stream's type, zeros at first.
   bool trainable = false;
 };
 
-/// The model's loss on batches of tracks (data/token_tracks.h): fields [B, segments T], the last one the resets
+/// The model's loss on batches of sequences (data/token_sequences.h): fields [B, segments T], the last one the resets
 /// [B, segments], true where a segment's stream begins anew.
 ///
 /// In training, what is behind the last segment becomes State `streams.<name>`, saved and resumed like all State;

@@ -17,17 +17,18 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr int64_t kTracks = 3;
-constexpr int64_t kEpoch = 24;  // tokens of a track
+constexpr int64_t kEpoch = 24;  // tokens of a sequence
 
-int32_t token_at(int64_t track, int64_t place) {
-  return static_cast<int32_t>((3 * track + 5 * place + place * place / 3) %
+int32_t token_at(int64_t sequence, int64_t place) {
+  return static_cast<int32_t>((3 * sequence + 5 * place + place * place / 3) %
                               testing::kStreamVocabulary);
 }
 
-/// Tracks of kEpoch tokens, as TokenTracks would cut them from a text.
-class Tracks : public BatchSource {
+/// Sequences of kEpoch tokens, as TokenSequences would cut them from a text.
+class Sequences : public BatchSource {
  public:
-  explicit Tracks(int64_t context, int64_t segments = 1) : context_(context), segments_(segments) {
+  explicit Sequences(int64_t context, int64_t segments = 1)
+      : context_(context), segments_(segments) {
     const TensorType tokens{DType::i32, {kTracks, context * segments}};
     fields_ = {
         {"inputs", tokens}, {"targets", tokens}, {"resets", {DType::boolean, {kTracks, segments}}}};
@@ -59,7 +60,7 @@ OptimizerOptions optimizer(double learning_rate) {
   return options;
 }
 
-/// A step on batches of tracks, made as often as asked for.
+/// A step on batches of sequences, made as often as asked for.
 class Stepper {
  public:
   Stepper(const LossFunction& loss, std::shared_ptr<const BatchSource> source, double learning_rate)
@@ -106,9 +107,9 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }
 
 TEST(Streams, CarriedSegmentsAreOneLongSegment) {
-  Stepper whole(small_loss(InitialState::zero), std::make_shared<Tracks>(kEpoch), 0);
-  Stepper carried(small_loss(InitialState::carry), std::make_shared<Tracks>(6), 0);
-  Stepper forgotten(small_loss(InitialState::zero), std::make_shared<Tracks>(6), 0);
+  Stepper whole(small_loss(InitialState::zero), std::make_shared<Sequences>(kEpoch), 0);
+  Stepper carried(small_loss(InitialState::carry), std::make_shared<Sequences>(6), 0);
+  Stepper forgotten(small_loss(InitialState::zero), std::make_shared<Sequences>(6), 0);
   const double expected = whole.run();
   for (int epoch = 0; epoch < 2; ++epoch) {  // the second one begins anew
     double sum = 0;
@@ -125,15 +126,15 @@ TEST(Streams, CarriedSegmentsAreOneLongSegment) {
 
 // Gradients go through the borders of segments in a batch as if there were none, and stop at those of batches.
 TEST(Streams, SegmentsOfABatchAreDifferentiatedTogether) {
-  Stepper whole(small_loss(InitialState::zero), std::make_shared<Tracks>(12), 0.1);
-  Stepper together(small_loss(InitialState::carry, 3), std::make_shared<Tracks>(4, 3), 0.1);
+  Stepper whole(small_loss(InitialState::zero), std::make_shared<Sequences>(12), 0.1);
+  Stepper together(small_loss(InitialState::carry, 3), std::make_shared<Sequences>(4, 3), 0.1);
   const std::vector<float> before = whole.parameters();
   EXPECT_NEAR(whole.run(), together.run(), 1e-6);
   const double learned = largest_difference(whole.parameters(), before);
   EXPECT_GT(learned, 1e-3);
   EXPECT_LT(largest_difference(whole.parameters(), together.parameters()), 1e-5 * learned + 1e-6);
-  Stepper apart(small_loss(InitialState::carry), std::make_shared<Tracks>(4), 0);
-  Stepper alone(small_loss(InitialState::carry, 3), std::make_shared<Tracks>(4, 3), 0);
+  Stepper apart(small_loss(InitialState::carry), std::make_shared<Sequences>(4), 0);
+  Stepper alone(small_loss(InitialState::carry, 3), std::make_shared<Sequences>(4, 3), 0);
   EXPECT_NEAR((apart.run() + apart.run() + apart.run()) / 3, alone.run(), 1e-6);
 }
 
@@ -159,7 +160,7 @@ StreamModel teller(int64_t width) {
   return model;
 }
 
-/// Track r begins each segment with r + 1.
+/// Sequence r begins each segment with r + 1.
 class Numbered : public BatchSource {
  public:
   explicit Numbered(std::vector<uint8_t> resets) : resets_(std::move(resets)) {}
@@ -195,8 +196,8 @@ TEST(Streams, ShuffledStatesAreThoseOfOtherTracks) {
     auto told = static_cast<int64_t>(stepper.run());
     turns.insert(told);
     std::set<int64_t> states;
-    for (int64_t track = 1; track <= 4; ++track, told /= 100) {
-      EXPECT_NE(told % 100, track);
+    for (int64_t sequence = 1; sequence <= 4; ++sequence, told /= 100) {
+      EXPECT_NE(told % 100, sequence);
       states.insert(told % 100);
     }
     EXPECT_EQ(states, (std::set<int64_t>{1, 2, 3, 4}));
@@ -222,7 +223,7 @@ TEST(Streams, NoiseIsAsLargeAsWhatBatchesLeaveBehind) {
 TEST(Streams, InitialStatesCanBeLearned) {
   const StreamOptions options{.initial = InitialState::carry, .trainable = true};
   const LossFunction loss = stream_loss(testing::SmallStreamModel::model(), options);
-  Stepper stepper(loss, std::make_shared<Tracks>(6), 0.1);
+  Stepper stepper(loss, std::make_shared<Sequences>(6), 0.1);
   for (const char* name : {"previous", "memory", "history", "state_space"})
     EXPECT_THAT(stepper.state().span<float>(std::string("initial.") + name), Each(0.0F));
   stepper.run();
@@ -246,7 +247,7 @@ TEST(Streams, ASkippedStepLeavesThemAsTheyWere) {
 
 TEST(Streams, AreNotCutInPartsOfABatch) {
   const LossFunction loss = small_loss(InitialState::carry);
-  const std::vector<BatchField> fields = Tracks(6).fields();
+  const std::vector<BatchField> fields = Sequences(6).fields();
   try {
     trace_training_step(loss, fields, optimizer(0.1), {.accumulate = kTracks});
     FAIL();
@@ -267,19 +268,19 @@ TEST(Streams, ModesAreNamed) {
 }
 
 TEST(Streams, AnEvaluationBeginsAnewAndCarries) {
-  Stepper stepper(small_loss(InitialState::carry), std::make_shared<Tracks>(6), 0);
+  Stepper stepper(small_loss(InitialState::carry), std::make_shared<Sequences>(6), 0);
   stepper.run();
   const auto memory = stepper.state().span<float>("streams.memory");
   const std::vector<float> before(memory.begin(), memory.end());
   EXPECT_THAT(before, ::testing::Contains(::testing::Ne(0.0F)));
   ValidationSet set;
-  set.source = std::make_shared<Tracks>(6);
+  set.source = std::make_shared<Sequences>(6);
   set.batches = 4;
   Evaluator evaluator(small_loss(InitialState::carry), set, stepper.state(), stepper.team(), {});
   const auto go_on = [](uint64_t) { return true; };
   const double loss = evaluator.evaluate(go_on)->loss;
   EXPECT_EQ(evaluator.evaluate(go_on)->loss, loss) << "the same bits again";
-  Stepper whole(small_loss(InitialState::zero), std::make_shared<Tracks>(kEpoch), 0);
+  Stepper whole(small_loss(InitialState::zero), std::make_shared<Sequences>(kEpoch), 0);
   EXPECT_NEAR(loss, whole.run(), 1e-6);
   EXPECT_EQ(before, std::vector<float>(memory.begin(), memory.end()));
 }
@@ -288,7 +289,7 @@ TEST(Streams, AnEvaluationBeginsAnewAndCarries) {
 class StreamTraining : public TrainerTest {
  protected:
   StreamTraining() {
-    job_.training = std::make_shared<Tracks>(6);
+    job_.training = std::make_shared<Sequences>(6);
     job_.validation = ValidationSet{job_.training, 2};
     job_.tokens_per_step = kTracks * 6;
     job_.options.steps = 11;  // two epochs and three quarters
