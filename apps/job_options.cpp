@@ -139,9 +139,9 @@ std::string_view precision_note(const Config& config) {
   return concerned ? bf16_note(this_processor()) : "";
 }
 
-BatchParts batch_parts(const Config& config) {
+Microbatches microbatches(const Config& config) {
   return {.accumulate = config.engine.accumulate,
-          .shards = std::max<int64_t>(1, config.engine.parallel_microbatches)};
+          .parallel = std::max<int64_t>(1, config.engine.parallel_microbatches)};
 }
 
 TrainingOptions training_options(const Config& config) {
@@ -160,7 +160,7 @@ TrainingOptions training_options(const Config& config) {
                    .prometheus_port = static_cast<int>(config.log.prometheus_port)};
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.optimizer = optimizer_options(config);
-  options.parts = batch_parts(config);
+  options.parts = microbatches(config);
   options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),

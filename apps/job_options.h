@@ -11,7 +11,7 @@ namespace fullbore {
 /// What of a configuration is the same for every kind of model.
 
 OptimizerOptions optimizer_options(const Config& config);
-BatchParts batch_parts(const Config& config);
+Microbatches microbatches(const Config& config);
 /// UsageError if a pass to be left out does not exist, or may not be.
 CompileOptions compile_options(const Config& config);
 /// What engine.memory_budget leaves to a trained model beside the process: its weights, and the programs that run it.

@@ -67,7 +67,7 @@ double peak_flops(const Config& config, const MachinePeaks& peaks) {
 
 std::string job_text(const Config& config, const std::string& batch, int64_t parameters,
                      int threads) {
-  const int64_t parallel = batch_parts(config).shards;
+  const int64_t parallel = microbatches(config).parallel;
   return fmt::format("{}, {} parameters, {}{}, {}, {} thread{}", config.model.name, parameters,
                      batch,
                      parallel > 1 ? fmt::format(" in {} parallel microbatches", parallel) : "",

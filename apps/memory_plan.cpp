@@ -10,7 +10,7 @@
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/least_memory.h"
-#include "fullbore/train/shard_count.h"
+#include "fullbore/train/parallel_count.h"
 #include "fullbore/train/step_function.h"
 
 namespace fullbore {
@@ -62,7 +62,7 @@ PlannedRun planned_run(const Config& config, const Workload& workload,
   const std::vector<BatchField> fields = *std::ranges::max_element(shapes, {}, batch_elements);
   const bool validates = workload.validates(config);
   const TracedStep traced =
-      trace_training_step(loss, fields, optimizer_options(config), batch_parts(config));
+      trace_training_step(loss, fields, optimizer_options(config), microbatches(config));
   Graph evaluated;
   if (validates)
     evaluated =
@@ -95,7 +95,7 @@ PlannedRun planned_run(const Config& config, const Workload& workload,
     run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
   run.thread_groups = most_thread_groups(step);
   run.seconds = roofline_seconds(step, some_machine());
-  if (run.thread_groups < std::min<int64_t>(batch_parts(config).shards, machine.workers))
+  if (run.thread_groups < std::min<int64_t>(microbatches(config).parallel, machine.workers))
     run.seconds *= kFewerThreadGroupsTime;
   if (evaluation.valid()) {
     const Plan held_out = evaluation.get();
@@ -117,9 +117,9 @@ FittedConfig fit_memory(const Config& config, const Workload& workload) {
   };
   // Tables of the data are not counted either: how much was allocated for them depends on threads.
   planning.least = [&](const Config& each) { return planned_run(each, workload, {}, 0); };
-  planning.shards = [&](const Config& each) -> std::vector<int64_t> {
+  planning.parallel_counts = [&](const Config& each) -> std::vector<int64_t> {
     if (each.optim.noise_scale) return {1};
-    return shard_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
+    return parallel_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
   };
   FittedConfig fitted = fit_memory(config, planning);
   const int64_t thread_groups =

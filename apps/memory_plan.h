@@ -15,8 +15,8 @@ struct PlannedMachine {
 PlannedRun planned_run(const Config& config, const Workload& workload,
                        const PlannedMachine& machine, int64_t data_bytes);
 
-/// fit_memory() by such plans, and by shard_counts() where engine.parallel_microbatches is auto. `decisions` are for the
-/// console: none where the configuration leaves nothing of memory open and the run fits.
+/// fit_memory() by such plans, and by parallel_counts() where engine.parallel_microbatches is auto. `decisions` are for
+/// the console: none where the configuration leaves nothing of memory open and the run fits.
 FittedConfig fit_memory(const Config& config, const Workload& workload);
 
 }  // namespace fullbore

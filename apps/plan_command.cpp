@@ -96,7 +96,7 @@ void print_text(const Config& config, const std::string& unit, int64_t parameter
                static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
                static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
-  const int64_t parallel = batch_parts(config).shards;
+  const int64_t parallel = microbatches(config).parallel;
   print_output("Training step, {} x {} {}{}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
                parallel > 1 ? fmt::format(" in {} parallel microbatches", parallel) : "",
                count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
@@ -117,7 +117,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
   if (arguments.parameters) {
     const OptimizerOptions optimizer = optimizer_options(config);
     const TracedStep step =
-        trace_training_step(loss, workload.shapes(config).front(), optimizer, batch_parts(config));
+        trace_training_step(loss, workload.shapes(config).front(), optimizer, microbatches(config));
     print_output("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
     return ExitCode::kOk;
   }
@@ -128,7 +128,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.steps.push_back(plan_of(
         with_metrics(
-            trace_training_step(loss, shape, optimizer_options(config), batch_parts(config)).graph,
+            trace_training_step(loss, shape, optimizer_options(config), microbatches(config)).graph,
             metrics_level(config.log.metrics)),
         options, workers));
   const Plan& step = plans.steps[plans.largest()];

@@ -12,7 +12,7 @@
 #include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/bad_step.h"
-#include "fullbore/train/batch_parts.h"
+#include "fullbore/train/microbatches.h"
 #include "fullbore/train/probed_graph.h"
 
 namespace fullbore {

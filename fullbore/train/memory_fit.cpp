@@ -68,14 +68,14 @@ class Fitting {
   FittedConfig run() {
     FittedConfig fitted = search();
     Config& config = fitted.config;
-    if (!has_open_shards(config)) return fitted;
-    config.engine.parallel_microbatches = fitted.run.shards;
+    if (!has_open_count(config)) return fitted;
+    config.engine.parallel_microbatches = fitted.run.parallel;
     if (!budget_is_of_the_job(given_)) return fitted;
-    const int64_t best = planning_.shards(config).front();
-    if (fitted.run.shards != best)
+    const int64_t best = planning_.parallel_counts(config).front();
+    if (fitted.run.parallel != best)
       fitted.decisions.push_back(
-          fmt::format("engine.parallel_microbatches={}: {} would not keep to {}", fitted.run.shards,
-                      best, gigabytes(budget_)));
+          fmt::format("engine.parallel_microbatches={}: {} would not keep to {}",
+                      fitted.run.parallel, best, gigabytes(budget_)));
     return fitted;
   }
 
@@ -88,24 +88,24 @@ class Fitting {
     return degrade(run);
   }
 
-  bool has_open_shards(const Config& config) const {
-    return config.engine.parallel_microbatches == 0 && planning_.shards;
+  bool has_open_count(const Config& config) const {
+    return config.engine.parallel_microbatches == 0 && planning_.parallel_counts;
   }
 
-  // With shards as the job and its budget decide, which the machine must not: where even one thread would exceed the
-  // budget, the next ones are taken; where only this machine's threads do, the run does not fit here.
+  // With microbatches as the job and its budget decide, which the machine must not: where even one thread would exceed
+  // the budget, the next ones are taken; where only this machine's threads do, the run does not fit here.
   PlannedRun plan(const Config& config) const {
-    if (!has_open_shards(config)) {
+    if (!has_open_count(config)) {
       PlannedRun run = planning_.here(config);
-      run.shards = shards(config);
+      run.parallel = parallel(config);
       return run;
     }
-    const std::vector<int64_t> counts = planning_.shards(config);
+    const std::vector<int64_t> counts = planning_.parallel_counts(config);
     Config each = config;
     const auto with = [&](int64_t count, const RunPlanner& planner) {
       each.engine.parallel_microbatches = count;
       PlannedRun run = planner(each);
-      run.shards = count;
+      run.parallel = count;
       return run;
     };
     const PlannedRun best = with(counts.front(), planning_.here);
@@ -119,7 +119,7 @@ class Fitting {
   bool fits(const PlannedRun& run) const { return run.resident_bytes() <= budget_; }
   std::string within() const { return fmt::format("within {}", gigabytes(budget_)); }
 
-  // Batches that go into shards are tried first, for those are faster.
+  // Batches that go into microbatches are tried first, for those are faster.
   static constexpr std::array<int64_t, 3> kGranularities = {4, 2, 1};
 
   // Bytes grow with the batch almost linearly: where the line through two plans meets the budget is the
@@ -133,7 +133,7 @@ class Fitting {
       config.train.batch_size = units * unit;
       return plan(config);
     };
-    if (has_open_shards(given_) && !given_.optim.noise_scale) {
+    if (has_open_count(given_) && !given_.optim.noise_scale) {
       const int64_t whole = unit;
       for (const int64_t rows : kGranularities) {
         unit = whole * rows;
@@ -177,13 +177,13 @@ class Fitting {
            std::find(ways.begin(), ways.end(), "recompute") != ways.end();
   }
 
-  static int64_t shards(const Config& config) {
+  static int64_t parallel(const Config& config) {
     return std::max<int64_t>(1, config.engine.parallel_microbatches);
   }
 
   // Every batch is a multiple of it: parts are equal, and the noise scale compares halves.
   static int64_t batch_unit(const Config& config) {
-    return config.engine.accumulate * shards(config) * (config.optim.noise_scale ? 2 : 1);
+    return config.engine.accumulate * parallel(config) * (config.optim.noise_scale ? 2 : 1);
   }
 
   FittedConfig solve_parts() {
@@ -206,7 +206,7 @@ class Fitting {
     if (config.optim.noise_scale) return std::nullopt;
     const Config before = config;
     for (int64_t parts = before.engine.accumulate + 1; parts <= rows; ++parts) {
-      if (rows % (parts * shards(config)) != 0) continue;
+      if (rows % (parts * parallel(config)) != 0) continue;
       config.engine.accumulate = parts;
       const PlannedRun run = plan(config);
       if (fits(run)) return run;
@@ -278,7 +278,7 @@ class Fitting {
     constexpr int kMostSteps = 5;
     const int64_t given = config.train.batch_size;
     int64_t unit = batch_unit(config);
-    if (has_open_shards(config) && given >= 4 * unit * kGranularities[0]) unit *= kGranularities[0];
+    if (has_open_count(config) && given >= 4 * unit * kGranularities[0]) unit *= kGranularities[0];
     const auto planned = [&](int64_t units) {
       config.train.batch_size = units * unit;
       return plan(config);
@@ -344,11 +344,11 @@ class Fitting {
       changed.engine.precision = "bf16";
       offer(kLowPrecision, changed, plan(changed));
     }
-    if (planning_.shards)
-      for (const int64_t count : planning_.shards(config)) {
+    if (planning_.parallel_counts)
+      for (const int64_t count : planning_.parallel_counts(config)) {
         changed = config;
         changed.engine.parallel_microbatches = count;
-        if (count != asked.shards)
+        if (count != asked.parallel)
           offer(fmt::format("engine.parallel_microbatches={}", count), changed, plan(changed));
       }
     changed = config;

@@ -16,9 +16,9 @@ struct PlannedRun {
   int64_t rows =
       0;  ///< sequences that every shape of batch has a multiple of: parts must divide them
   ProcessMemory process = {};  ///< what the process takes beside that, at most
-  int64_t shards = 1;  ///< microbatches side by side, where engine.parallel_microbatches is auto
-  /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which costs
-  /// time and changes no bits.
+  int64_t parallel = 1;  ///< microbatches side by side, where engine.parallel_microbatches is auto
+  /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which
+  /// costs time and changes no bits.
   int64_t thread_groups = 1;
 
   /// The bound of what is resident: this, and not the plan alone, is held against the budget.
@@ -29,10 +29,12 @@ using RunPlanner = std::function<PlannedRun(const Config&)>;
 /// How runs are planned.
 struct RunPlanning {
   RunPlanner here;  ///< on this machine, as engine.threads says
-  /// As little as any machine takes: by one thread, on one processor. What is to be the same everywhere follows from it.
+  /// As little as any machine takes: by one thread, on one processor. What is to be the same everywhere follows from
+  /// it.
   RunPlanner least = here;
-  /// Numbers of shards that a job can be made in, the best one first. Where there are none, shards are no matter.
-  std::function<std::vector<int64_t>(const Config&)> shards = {};
+  /// Numbers of microbatches that a job can be made in, the best one first. Where there are none, microbatches are no
+  /// matter.
+  std::function<std::vector<int64_t>(const Config&)> parallel_counts = {};
 };
 
 /// Bytes that a run may have resident, its process included: engine.memory_budget, "6GiB", "1500MB" or a share of what
@@ -46,7 +48,7 @@ int64_t plan_memory_bytes(const Config& config, const ProcessMemory& process);
 
 /// The settings with which the run keeps to its budget.
 struct FittedConfig {
-  Config config;  ///< has no `auto` for batch_size, accumulate and shards any more
+  Config config;  ///< has no `auto` for batch_size, accumulate and microbatches any more
   PlannedRun run;
   /// What was decided, for people: "train.batch_size=96: the largest within 3.00 GiB".
   std::vector<std::string> decisions;
@@ -54,13 +56,14 @@ struct FittedConfig {
 
 /// Solves what is `auto`:
 ///
-/// - engine.parallel_microbatches, the first of RunPlanning::shards, or where engine.memory_budget is a number of bytes that those cannot
-///   keep to on any machine, the first that can. So the job and its budget decide, and neither threads nor memory at hand;
-/// - train.batch_size, the largest that divides as engine.accumulate, engine.parallel_microbatches and optim.noise_scale ask, by bisection
-///   over plans; engine.accumulate, the fewest parts.
+/// - engine.parallel_microbatches, the first of RunPlanning::parallel_counts, or where engine.memory_budget is a number
+///   of bytes that those cannot keep to on any machine, the first that can. So the job and its budget decide, and
+///   neither threads nor memory at hand;
+/// - train.batch_size, the largest that divides as engine.accumulate, engine.parallel_microbatches and
+///   optim.noise_scale ask, by bisection over plans; engine.accumulate, the fewest parts.
 ///
-/// A run that does not fit is changed in the ways that engine.degrade names, in that order, or refused: MemoryError with
-/// the three cheapest changes that would make it fit, their cost, and the budget that would do.
+/// A run that does not fit is changed in the ways that engine.degrade names, in that order, or refused: MemoryError
+/// with the three cheapest changes that would make it fit, their cost, and the budget that would do.
 /// engine.recompute=auto may recompute as much as it takes.
 FittedConfig fit_memory(const Config& config, const RunPlanning& planning);
 

@@ -40,6 +40,10 @@ constexpr std::array kWords = {
     Word{"engine.disabled_passes", "recompute", "rematerialize"},
 };
 
+constexpr std::array kSources = {
+    Key{"train/batch_parts.cpp", "train/microbatches.cpp"},
+};
+
 /// All "<before><retired>" that end there as words, with `now` instead.
 void replace_word(std::string& text, const std::string& before, const Word& word) {
   const std::string retired = before + std::string(word.retired);
@@ -70,6 +74,11 @@ std::string renamed_identity(std::string text) {
     replace_word(text, name + " by ", word);
   }
   return text;
+}
+
+std::string_view renamed_source(std::string_view source) {
+  const auto found = std::ranges::find(kSources, source, &Key::retired);
+  return found == kSources.end() ? std::string_view() : found->now;
 }
 
 }  // namespace fullbore

@@ -11,8 +11,10 @@ namespace fullbore {
 std::string_view renamed_key(std::string_view key);
 /// Today's word for a value of a key (by its name of today), or for an item of its list; empty: it had no other word.
 std::string_view renamed_value(std::string_view key, std::string_view value);
-/// A text of a run's identity (ckpt/run_record.h), which names settings as "branch=VALUE" or "split by VALUE", as it reads
-/// today.
+/// A text of a run's identity (ckpt/run_record.h), which names settings as "branch=VALUE" or "split by VALUE", as it
+/// reads today.
 std::string renamed_identity(std::string text);
+/// Today's name of a source in the locations of a stored graph ("train/streams.cpp"); empty: it never had another one.
+std::string_view renamed_source(std::string_view source);
 
 }  // namespace fullbore

@@ -15,12 +15,12 @@
 namespace fullbore {
 namespace {
 
-constexpr const char* kShards = "engine.parallel_microbatches";
+constexpr const char* kParallel = "engine.parallel_microbatches";
 // Whatever is decided at the start of a run; parts last, for they depend on the batch.
 constexpr std::array kDecided = {"train.batch_size", "engine.recompute", "engine.accumulate",
-                                 kShards};
+                                 kParallel};
 
-bool counts_parts(std::string_view key) { return key == "engine.accumulate" || key == kShards; }
+bool counts_parts(std::string_view key) { return key == "engine.accumulate" || key == kParallel; }
 
 const ConfigField& field_of(const char* key) { return *find_config_field(key); }
 
@@ -63,7 +63,7 @@ std::optional<SettledConfig> read_settled(const std::string& run) {
                     "last checkpoint",
                     resolved)};
   }
-  // A run from before there were shards, which made its steps without.
+  // A run from before there were microbatches, which made its steps without.
   if (config.engine.parallel_microbatches == 0) config.engine.parallel_microbatches = 1;
   SettledConfig settled{config, config, notes};
   if (!fs::exists(given)) return settled;
@@ -87,8 +87,8 @@ ResumedConfig keep_settled(const Config& config, const SettledConfig& run) {
     if (counts_parts(key) && now != settled && !is_valid(changed)) continue;
     result.config = changed;
     result.given = with_value_of(key, result.given, run.given);
-    // Shards are decided in every run: nobody needs to be told that they stay.
-    if (now != settled && !(open && key == kShards))
+    // Microbatches are decided in every run: nobody needs to be told that they stay.
+    if (now != settled && !(open && key == kParallel))
       result.decisions.push_back(
           fmt::format("{}={}: as the run has been so far, not {}", key, settled, now));
   }
@@ -106,7 +106,7 @@ ResumedConfig keep_settled(const Config& config, const SettledConfig& run) {
 
 bool differs_in_settled(const Config& a, const Config& b) {
   return std::any_of(kDecided.begin(), kDecided.end(), [&](const char* key) {
-    return key != kShards && value_of(key, a) != value_of(key, b);
+    return key != kParallel && value_of(key, a) != value_of(key, b);
   });
 }
 

@@ -25,14 +25,14 @@ struct ResumedConfig {
   std::vector<std::string> decisions;  ///< what was taken from the run, for people
 };
 
-/// What was decided for a run (batch, parts, shards, recomputation) is not decided anew when it is resumed,
+/// What was decided for a run (batch, parts, microbatches, recomputation) is not decided anew when it is resumed,
 /// for another batch is another run: where `config` leaves a setting open, or says what was given before,
 /// the run's own value is taken. What the user has changed since stays as `config` has it, and parts that
 /// do not divide its batch are left to memory again. UsageError where the run's batch does not go with
 /// what has been changed.
 ResumedConfig keep_settled(const Config& config, const SettledConfig& run);
 
-/// Has memory changed any of them? Shards are none of its decisions.
+/// Has memory changed any of them? Microbatches are none of its decisions.
 bool differs_in_settled(const Config& a, const Config& b);
 
 }  // namespace fullbore

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "fullbore/base/error.h"
-#include "fullbore/train/batch_parts.h"
 #include "fullbore/train/initial_values.h"
+#include "fullbore/train/microbatches.h"
 
 namespace fullbore {
 namespace {
@@ -88,18 +88,18 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
 }  // namespace
 
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const OptimizerOptions& optimizer, const BatchParts& parts) {
+                               const OptimizerOptions& optimizer, const Microbatches& parts) {
   Trace trace("train", true);
   Loss value{Tensor()};
   OptimizerResult update;
-  const bool is_cut = parts.accumulate > 1 || parts.shards > 1;
+  const bool is_cut = parts.accumulate > 1 || parts.parallel > 1;
   if (optimizer.noise_scale) {
     if (is_cut)
       throw UsageError(
           "the gradient noise scale is of halves of a batch, which is not cut in other parts");
     update = optimize_by_halves(trace, loss, fields, optimizer, value);
   } else if (is_cut) {
-    update = optimize_in_parts(trace, loss, fields, parts, optimizer, value);
+    update = optimize_microbatches(trace, loss, fields, parts, optimizer, value);
   } else {
     value = trace_loss(trace, loss, fields);
     update = optimize(trace, value.mean, optimizer);

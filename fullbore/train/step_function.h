@@ -58,9 +58,9 @@ struct TracedStep {
 };
 
 /// In how many equal parts a batch goes through the model.
-struct BatchParts {
+struct Microbatches {
   int64_t accumulate = 1;  ///< one after another
-  int64_t shards = 1;      ///< each of those again, side by side
+  int64_t parallel = 1;    ///< each of those again, side by side
 };
 
 /// Batch inputs, loss, gradients, clipping, optimiser, counters. Results: `loss`, `gradient_norm`,
@@ -68,9 +68,9 @@ struct BatchParts {
 /// else 0), `predictions` where the loss tells them, f32 scalars, and those that `metrics` names, the loss's own
 /// among them. With `noise_scale` every field that is no scalar must have the batch for its first axis, and an
 /// even one, for the loss is traced on each half; both must have as many predictions.
-/// `parts`: see batch_parts.h.
+/// `parts`: see microbatches.h.
 TracedStep trace_training_step(const LossFunction& loss, const std::vector<BatchField>& fields,
-                               const OptimizerOptions& optimizer, const BatchParts& parts = {});
+                               const OptimizerOptions& optimizer, const Microbatches& parts = {});
 
 /// Whose loss an evaluation measures.
 enum class Weights : uint8_t {

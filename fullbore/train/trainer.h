@@ -32,7 +32,7 @@ struct TrainingOptions {
   MetricSinkOptions sinks = {};
   uint64_t seed = 1;  ///< of initial values and of random ops
   OptimizerOptions optimizer = {};
-  BatchParts parts = {};
+  Microbatches parts = {};
   Weights evaluate = Weights::raw;  ///< whose validation loss decides what is best
   CompileOptions compile = {};
   LoaderOptions loader = {};

@@ -325,7 +325,7 @@ TEST_F(MeasureTest, PlanDrawsWhatLivesWhen) {
   EXPECT_THAT(result.out, HasSubstr("layers.0"));
 }
 
-TEST_F(MeasureTest, ShardsAreTold) {
+TEST_F(MeasureTest, ParallelMicrobatchesAreTold) {
   for (const char* name : {"plan", "profile", "bench"}) {
     std::vector<std::string> arguments = {name, "job.yaml", "engine.parallel_microbatches=2",
                                           "--vocabulary", "20"};

@@ -61,12 +61,15 @@ class MemoryTest : public JobTest {
   static std::string budget_of(int64_t bytes) {
     return "engine.memory_budget=" + std::to_string(bytes);
   }
-  /// For the process, and for such a share of the large batch's plan in the shards that take least, one after another.
+  /// For the process, and for such a share of the large batch's plan in the microbatches that take least, one after
+  /// another.
   std::string budget(double share, const std::string& setting = "engine.threads=2") const {
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (const char* shards : {"engine.parallel_microbatches=1", "engine.parallel_microbatches=2",
-                               "engine.parallel_microbatches=4"})
-      least = std::min(least, bytes({kLargeBatch, setting, shards, "engine.threads=1"}).first);
+    for (const char* microbatches :
+         {"engine.parallel_microbatches=1", "engine.parallel_microbatches=2",
+          "engine.parallel_microbatches=4"})
+      least =
+          std::min(least, bytes({kLargeBatch, setting, microbatches, "engine.threads=1"}).first);
     return budget_of(bytes({kLargeBatch, setting}).second +
                      static_cast<int64_t>(share * static_cast<double>(least)));
   }
@@ -193,8 +196,8 @@ TEST_F(MemoryTest, ResumingKeepsWhatDegraded) {
   EXPECT_EQ(load_config(folder_ / "less/config.given.yaml").engine.accumulate, 1);
 }
 
-// As many shards as the job allows, whatever the threads; the run then keeps them.
-TEST_F(MemoryTest, ShardsFollowFromTheJobAndAreSettledOnce) {
+// As many microbatches as the job allows, whatever the threads; the run then keeps them.
+TEST_F(MemoryTest, MicrobatchesFollowFromTheJobAndAreSettledOnce) {
   const std::vector<std::string> large = {"train.batch_size=30", "model.context=16",
                                           "optim.schedule=constant"};
   const auto run = [&](const char* name, std::vector<std::string> more) {
@@ -216,11 +219,11 @@ TEST_F(MemoryTest, ShardsFollowFromTheJobAndAreSettledOnce) {
 
 // Microbatches that the threads could take side by side go one after another where memory is short: whoever has more
 // threads makes the same steps.
-TEST_F(MemoryTest, ShardsGoOneAtATimeWhereMemoryIsShort) {
+TEST_F(MemoryTest, MicrobatchesGoOneAtATimeWhereMemoryIsShort) {
   ASSERT_EQ(train({"run.dir=whole", kLargeBatch}).exit_code, 0);
-  const int64_t shards =
+  const int64_t parallel =
       load_config(folder_ / "whole/config.resolved.yaml").engine.parallel_microbatches;
-  EXPECT_EQ(shards, 4);
+  EXPECT_EQ(parallel, 4);
   const std::string tight = budget(1.1);
   for (const char* threads : {"1", "2", "3"}) {
     const std::string run = std::string("tight") + threads;
@@ -233,21 +236,21 @@ TEST_F(MemoryTest, ShardsGoOneAtATimeWhereMemoryIsShort) {
       EXPECT_THAT(result.err,
                   HasSubstr(std::string("memory   1 of 4 microbatches at a time, not ") + threads));
     EXPECT_EQ(load_config(folder_ / (run + "/config.resolved.yaml")).engine.parallel_microbatches,
-              shards);
+              parallel);
     EXPECT_EQ(summary(run)["final_train_loss"], summary("whole")["final_train_loss"]);
     EXPECT_LT(summary(run)["planned_peak_bytes"], summary("whole")["planned_peak_bytes"]);
   }
 }
 
-// Each shard has gradients of its own, and a batch that is cut has fewer activations at a time. What is taken for a
-// budget is told, is the same on any number of threads, and stays when the run goes on.
-TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
+// Each microbatch has gradients of its own, and a batch that is cut has fewer activations at a time. What is taken for
+// a budget is told, is the same on any number of threads, and stays when the run goes on.
+TEST_F(MemoryTest, MicrobatchesThatDoNotFitAreTold) {
   const std::vector<std::string> job = {"train.batch_size=24", "model.context=16",
                                         "model.width=512", "model.layers=1", "train.steps=3"};
   const FewProcessors few;
-  const auto resident = [&](const char* shards) {
+  const auto resident = [&](const char* parallel) {
     std::vector<std::string> settings = job;
-    settings.insert(settings.end(), {shards, "engine.threads=1"});
+    settings.insert(settings.end(), {parallel, "engine.threads=1"});
     const auto [planned, process] = bytes(settings);
     return planned + process;
   };
@@ -265,7 +268,7 @@ TEST_F(MemoryTest, ShardsThatDoNotFitAreTold) {
     return result.err;
   };
   run("whole", {});
-  // What the second processor's compiler takes is not counted against two shards, nor there for one.
+  // What the second processor's compiler takes is not counted against two microbatches, nor there for one.
   const std::string tight = budget_of(one + (two - one) / 4);
   for (const char* threads : {"engine.threads=1", "engine.threads=2"}) {
     const std::string name = std::string("tight") + threads;

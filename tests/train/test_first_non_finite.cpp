@@ -55,7 +55,7 @@ std::vector<Maker> makers() {
 /// A batch, State and program of one step.
 class PlantedStep {
  public:
-  PlantedStep(const LossFunction& loss, const BatchParts& parts, const CompileOptions& options)
+  PlantedStep(const LossFunction& loss, const Microbatches& parts, const CompileOptions& options)
       : options_(options), step_(trace_training_step(loss, fields(), optimizer(), parts)) {
     state_ = std::make_unique<State>(initial_state(step_, 1));
     PhiloxStream draws(3);
@@ -164,19 +164,19 @@ TEST(FirstNonFinite, IsNamedInTheWholeBatch) {
 }
 
 TEST(FirstNonFinite, IsNamedInItsMicrobatch) {
-  const auto expect_named = [](const Maker& maker, const BatchParts& parts) {
+  const auto expect_named = [](const Maker& maker, const Microbatches& parts) {
     PlantedStep step(model([&](Trace&, Tensor h) { return with(h, maker.make(h)); }), parts,
                      in(maker.precision));
     EXPECT_TRUE(step.is_bad());
     const std::string finding = step.finding();
     EXPECT_THAT(finding, StartsWith(expected_start(maker)));
     EXPECT_THAT(finding, HasSubstr(fmt::format(", microbatch 1 of {}, made {} first: ",
-                                               parts.accumulate * parts.shards, maker.made)));
+                                               parts.accumulate * parts.parallel, maker.made)));
     EXPECT_EQ(step.accusation(), "") << finding;
   };
   for (const Maker& maker : makers()) expect_named(maker, {1, 2});
   for (const size_t which : {0, 4})
-    for (const BatchParts parts : {BatchParts{2, 2}, BatchParts{4, 1}})
+    for (const Microbatches parts : {Microbatches{2, 2}, Microbatches{4, 1}})
       expect_named(makers()[which], parts);
 }
 
@@ -232,7 +232,7 @@ TEST(FirstNonFinite, IsNamedInTheOptimizer) {
   const LossFunction steep = [&](Trace& trace, std::span<const Tensor> batch) -> Loss {
     return plain(trace, batch).mean * 1e25;
   };
-  for (const BatchParts parts : {BatchParts{}, BatchParts{1, 2}, BatchParts{2, 2}}) {
+  for (const Microbatches parts : {Microbatches{}, Microbatches{1, 2}, Microbatches{2, 2}}) {
     PlantedStep step(steep, parts, {});
     EXPECT_TRUE(step.is_bad());
     EXPECT_THAT(step.finding(), HasSubstr("in optimizer (optim/"));

@@ -211,14 +211,14 @@ TEST(FitMemory, PartsDivideTheRowsThatBatchesHave) {
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
 }
 
-TEST(FitMemory, PartsLeaveWholeShards) {
+TEST(FitMemory, AccumulationLeavesWholeMicrobatches) {
   const auto planned = [](const Config& config) {
     return PlannedRun{45 * kMiB / config.engine.accumulate, 1, 60};
   };
   Config config = config_of("16MiB", 60);
   config.engine.accumulate = 0;
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
-  config.engine.parallel_microbatches = 4;  // 60 rows in 3 parts of 4 shards
+  config.engine.parallel_microbatches = 4;  // 60 rows in 3 parts of 4 microbatches
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 3);
   config.engine.parallel_microbatches = 6;  // not in 3 or 4 parts of 6
   EXPECT_EQ(fit_memory(config, {planned}).config.engine.accumulate, 5);
@@ -252,9 +252,9 @@ TEST(FitMemory, DegradesInTheOrderGiven) {
   EXPECT_EQ(fitted.decisions.size(), 2u);
 }
 
-/// Runs whose shards are open: each has gradients of its own, and activations of those that go side by side are there at
-/// once, on this machine two.
-struct ShardedRuns {
+/// Runs whose microbatches are open: each has gradients of its own, and activations of those that go side by side are
+/// there at once, on this machine two.
+struct ParallelRuns {
   int64_t gradients = 10 * kMiB;
   int64_t sequence = 10 * kMiB;
   std::vector<int64_t> counts = {2, 4, 1};
@@ -262,15 +262,15 @@ struct ShardedRuns {
 
   RunPlanning planning() const {
     const auto run = [*this](const Config& config, int64_t side_by_side) {
-      const int64_t shards = config.engine.parallel_microbatches;
-      EXPECT_GT(shards, 0);
-      const int64_t rows = config.train.batch_size / config.engine.accumulate / shards;
-      return PlannedRun{shards * gradients + std::min(shards, side_by_side) * rows * sequence, 1,
-                        config.train.batch_size};
+      const int64_t parallel = config.engine.parallel_microbatches;
+      EXPECT_GT(parallel, 0);
+      const int64_t rows = config.train.batch_size / config.engine.accumulate / parallel;
+      return PlannedRun{parallel * gradients + std::min(parallel, side_by_side) * rows * sequence,
+                        1, config.train.batch_size};
     };
     return {.here = [=, side = here_side_by_side](const Config& c) { return run(c, side); },
             .least = [=](const Config& c) { return run(c, 1); },
-            .shards =
+            .parallel_counts =
                 [*this](const Config& config) {
                   std::vector<int64_t> cut;
                   for (const int64_t count : counts)
@@ -281,18 +281,18 @@ struct ShardedRuns {
   }
 };
 
-TEST(FitMemory, TakesTheBestShardsThatFit) {
-  const auto shards = [](const char* budget) {
-    const FittedConfig fitted = fit_memory(config_of(budget, 16), ShardedRuns().planning());
+TEST(FitMemory, TakesTheBestCountThatFits) {
+  const auto microbatches = [](const char* budget) {
+    const FittedConfig fitted = fit_memory(config_of(budget, 16), ParallelRuns().planning());
     EXPECT_EQ(fitted.decisions.empty(), fitted.config.engine.parallel_microbatches == 2) << budget;
-    EXPECT_EQ(fitted.config.engine.parallel_microbatches, fitted.run.shards);
+    EXPECT_EQ(fitted.config.engine.parallel_microbatches, fitted.run.parallel);
     return fitted.config.engine.parallel_microbatches;
   };
-  EXPECT_EQ(shards("180MiB"), 2);
-  EXPECT_EQ(shards("1GiB"), 2);
+  EXPECT_EQ(microbatches("180MiB"), 2);
+  EXPECT_EQ(microbatches("1GiB"), 2);
   // 2 go one after another in 100 MiB elsewhere: the job is not to be another here.
-  EXPECT_THROW(shards("179MiB"), MemoryError);
-  ShardedRuns alone;
+  EXPECT_THROW(microbatches("179MiB"), MemoryError);
+  ParallelRuns alone;
   alone.here_side_by_side = 1;
   const auto lone = [&](const char* budget) {
     return fit_memory(config_of(budget, 16), alone.planning()).config.engine.parallel_microbatches;
@@ -307,9 +307,9 @@ TEST(FitMemory, TakesTheBestShardsThatFit) {
 }
 
 // Whoever has more threads, or less memory, gets the same bits or a refusal.
-TEST(FitMemory, ShardsAreTheJobsOwn) {
-  const auto shards = [](int64_t side_by_side, int64_t budget) -> int64_t {
-    ShardedRuns runs;
+TEST(FitMemory, CountsAreTheJobsOwn) {
+  const auto microbatches = [](int64_t side_by_side, int64_t budget) -> int64_t {
+    ParallelRuns runs;
     runs.here_side_by_side = side_by_side;
     try {
       return fit_memory(config_of(std::to_string(budget), 16), runs.planning())
@@ -320,16 +320,16 @@ TEST(FitMemory, ShardsAreTheJobsOwn) {
   };
   int differing = 0;
   for (int64_t budget = 60 * kMiB; budget < 240 * kMiB; budget += kMiB) {
-    const int64_t alone = shards(1, budget);
+    const int64_t alone = microbatches(1, budget);
     for (const int64_t side_by_side : {2, 4}) {
-      const int64_t here = shards(side_by_side, budget);
+      const int64_t here = microbatches(side_by_side, budget);
       EXPECT_TRUE(here == alone || here == 0) << budget / kMiB << ": " << here << ", " << alone;
       differing += here != alone;
     }
   }
   EXPECT_GT(differing, 0) << "no budget was between";
   // A share of the machine's memory, or all of it, is nothing of the job's.
-  ShardedRuns large;
+  ParallelRuns large;
   large.sequence = memory_limit_bytes() / 15;
   for (const char* share : {"", "0.9"}) {
     try {
@@ -343,9 +343,9 @@ TEST(FitMemory, ShardsAreTheJobsOwn) {
   }
 }
 
-TEST(FitMemory, SolvesTheBatchWithItsShards) {
+TEST(FitMemory, SolvesTheBatchWithItsMicrobatches) {
   const auto batch = [](const char* budget) {
-    const FittedConfig fitted = fit_memory(config_of(budget, 0), ShardedRuns().planning());
+    const FittedConfig fitted = fit_memory(config_of(budget, 0), ParallelRuns().planning());
     EXPECT_GT(fitted.config.engine.parallel_microbatches, 0);
     EXPECT_EQ(fitted.config.train.batch_size % fitted.config.engine.parallel_microbatches, 0);
     return fitted.config.train.batch_size;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <tuple>
@@ -15,13 +16,14 @@
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/stored_config.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string refusal(const std::function<void()>& read) {
   try {
@@ -96,6 +98,13 @@ TEST(RetiredNames, AreTranslatedInWhatARunWas) {
   for (const char* untouched :
        {"", "hybrid branch=stand_ins", "tracks", "split by document", "a branch=stand_in_2 b"})
     EXPECT_EQ(renamed_identity(untouched), untouched);
+}
+
+TEST(RetiredNames, OfSourcesLeadToSources) {
+  EXPECT_EQ(renamed_source("train/batch_parts.cpp"), "train/microbatches.cpp");
+  EXPECT_TRUE(
+      std::filesystem::exists(testing::source_folder() + "/fullbore/train/microbatches.cpp"));
+  EXPECT_EQ(renamed_source("train/microbatches.cpp"), "");
 }
 
 TEST(RetiredNames, AreTranslatedWhereARunStoredThem) {

@@ -34,7 +34,7 @@ TEST(SettledConfig, WhatIsAutoStaysAsTheRunHasIt) {
 }
 
 // Another number of workers would cut the batch otherwise, and sum in another order.
-TEST(SettledConfig, ShardsStayWithoutAWord) {
+TEST(SettledConfig, ParallelMicrobatchesStayWithoutAWord) {
   Config resolved = config_of(24, 1);
   resolved.engine.parallel_microbatches = 4;
   const SettledConfig run{resolved, resolved};
@@ -121,7 +121,7 @@ TEST(SettledConfig, IsReadFromARun) {
   Config settled = config_of(96, 2);
   folder.put(RunDirectory::kConfig, config_yaml(settled));
   settled.engine.parallel_microbatches = 1;
-  EXPECT_EQ(read_settled(folder.path())->resolved, settled) << "of before there were shards";
+  EXPECT_EQ(read_settled(folder.path())->resolved, settled) << "of before there were microbatches";
   settled.engine.parallel_microbatches = 4;
   folder.put(RunDirectory::kConfig, config_yaml(settled));
   EXPECT_EQ(read_settled(folder.path())->given, settled) << "nothing was changed";

@@ -167,7 +167,7 @@ struct Reference {
 /// A training run of the program.
 class Training {
  public:
-  Training(const BatchParts& parts, DType precision, const OptimizerOptions& options,
+  Training(const Microbatches& parts, DType precision, const OptimizerOptions& options,
            const LossFunction& loss = masked_error)
       : step_(trace_training_step(loss, kFields, options, parts)),
         state_(initial_state(step_, 7)),
@@ -279,11 +279,11 @@ void expect_follows_reference(Training& run, bool scaled, const std::vector<Bad>
   EXPECT_GT(clipped, 4);
 }
 
-const std::vector<BatchParts> kCuts = {{1, 1}, {1, 2}, {1, 4}, {3, 1}, {3, 2}, {3, 4}};
+const std::vector<Microbatches> kCuts = {{1, 1}, {1, 2}, {1, 4}, {3, 1}, {3, 2}, {3, 4}};
 
-std::string name_of(const BatchParts& parts) {
-  return "accumulate " + std::to_string(parts.accumulate) + ", shards " +
-         std::to_string(parts.shards);
+std::string name_of(const Microbatches& parts) {
+  return "accumulate " + std::to_string(parts.accumulate) + ", microbatches " +
+         std::to_string(parts.parallel);
 }
 
 // The square of 1e25 is infinite.
@@ -291,7 +291,7 @@ const std::vector<Bad> kBadOfF32 = {
     {2, 1, -1e25F}, {3, 11, 1e25F}, {4, 1, NAN}, {8, 6, 1e25F}, {9, 5, INFINITY}};
 
 TEST(StepReference, HasTheNumbersOfF32InAnyParts) {
-  for (const BatchParts& parts : kCuts) {
+  for (const Microbatches& parts : kCuts) {
     SCOPED_TRACE(name_of(parts));
     Training run(parts, DType::f32, options_of(false));
     expect_follows_reference(run, false, kBadOfF32, 2e-6);
@@ -299,7 +299,7 @@ TEST(StepReference, HasTheNumbersOfF32InAnyParts) {
 }
 
 TEST(StepReference, ScalesTheLossOnceInAnyParts) {
-  for (const BatchParts& parts : kCuts) {
+  for (const Microbatches& parts : kCuts) {
     SCOPED_TRACE(name_of(parts));
     Training run(parts, DType::f32, options_of(true));
     expect_follows_reference(run, true, kBadOfF32, 2e-6);
@@ -309,7 +309,7 @@ TEST(StepReference, ScalesTheLossOnceInAnyParts) {
 // An error of 4,000 times the scale is beyond f16's 65,504 in one microbatch, and in no other.
 TEST(StepReference, HasTheNumbersOfF16InAnyParts) {
   const std::vector<Bad> bad = {{1, 1, 4e3F}, {2, 11, -4e3F}, {8, 6, 4e3F}};
-  for (const BatchParts& parts : kCuts) {
+  for (const Microbatches& parts : kCuts) {
     SCOPED_TRACE(name_of(parts));
     Training run(parts, DType::f16, options_of(true));
     expect_follows_reference(run, true, bad, 2e-3);
@@ -319,7 +319,7 @@ TEST(StepReference, HasTheNumbersOfF16InAnyParts) {
 // A token in each microbatch whose scaled gradient is within f16: half of the batch has the gradients of all of it,
 // however many tokens it sums over.
 TEST(StepReference, MicrobatchesOverflowNoSoonerThanTheBatch) {
-  for (const BatchParts& parts : {BatchParts{1, 1}, BatchParts{1, 2}, BatchParts{2, 1}}) {
+  for (const Microbatches& parts : {Microbatches{1, 1}, Microbatches{1, 2}, Microbatches{2, 1}}) {
     SCOPED_TRACE(name_of(parts));
     OptimizerOptions options = options_of(true);
     options.loss_scaling.initial = 32768;
@@ -334,7 +334,7 @@ TEST(StepReference, AnInfiniteNormOfFiniteGradientsIsASkippedStep) {
     const Tensor weight = trace.parameter("weight", {}, Initializer::ones());
     return reduce_mean(batch[1], {0, 1}) * weight;
   };
-  for (const BatchParts& parts : kCuts) {
+  for (const Microbatches& parts : kCuts) {
     SCOPED_TRACE(name_of(parts));
     Training run(parts, DType::f32, options_of(false), loss);
     Batch batch = batch_of(0);
@@ -354,7 +354,7 @@ TEST(StepReference, AnInfiniteNormOfFiniteGradientsIsASkippedStep) {
 }
 
 TEST(StepReference, HasTheNumbersOfBf16InAnyParts) {
-  for (const BatchParts& parts : kCuts) {
+  for (const Microbatches& parts : kCuts) {
     SCOPED_TRACE(name_of(parts));
     Training run(parts, DType::bf16, options_of(false));
     expect_follows_reference(run, false, kBadOfF32, 1.5e-2);

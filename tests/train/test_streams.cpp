@@ -245,14 +245,14 @@ TEST(Streams, ASkippedStepLeavesThemAsTheyWere) {
   EXPECT_THAT(stepper.state().span<float>("streams.told"), Each(0.0F));
 }
 
-TEST(Streams, AreNotCutInPartsOfABatch) {
+TEST(Streams, AreNotCutInMicrobatches) {
   const LossFunction loss = small_loss(InitialState::carry);
   const std::vector<BatchField> fields = Sequences(6).fields();
   try {
     trace_training_step(loss, fields, optimizer(0.1), {.accumulate = kTracks});
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("a batch in parts: the model updates State"));
+    EXPECT_THAT(error.what(), HasSubstr("a batch in microbatches: the model updates State"));
   }
   OptimizerOptions halves = optimizer(0.1);
   halves.noise_scale = true;

@@ -39,7 +39,7 @@ struct Training {
   HybridConfig config = tiny();
   int64_t batch = 8;
   int64_t length = 24;
-  BatchParts parts = {};
+  Microbatches parts = {};
   OptimizerOptions optimizer = {.schedule = {"constant", 3e-3, 0, 10, 1}};
   CompileOptions compile = {};
 
@@ -131,8 +131,8 @@ double gradient_difference(const Training& a, const Training& b) {
 
 TEST(HybridTraining, ABatchInPartsHasTheSameGradients) {
   EXPECT_LE(gradient_difference({}, {.parts = {.accumulate = 2}}), 1e-6);
-  EXPECT_LE(gradient_difference({}, {.parts = {.shards = 2}}), 1e-6);
-  EXPECT_LE(gradient_difference({}, {.parts = {.accumulate = 2, .shards = 4}}), 1e-6);
+  EXPECT_LE(gradient_difference({}, {.parts = {.parallel = 2}}), 1e-6);
+  EXPECT_LE(gradient_difference({}, {.parts = {.accumulate = 2, .parallel = 4}}), 1e-6);
   EXPECT_GT(gradient_difference({}, {.length = 23}), 1e-3);
 }
 

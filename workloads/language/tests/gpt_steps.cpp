@@ -17,7 +17,7 @@ constexpr int64_t kVocabulary = 65;
 
 }  // namespace
 
-GptSteps gpt_steps(int steps, const BatchParts& parts, const CompileOptions& options) {
+GptSteps gpt_steps(int steps, const Microbatches& parts, const CompileOptions& options) {
   const TensorType type{DType::i32, {kBatch, kContext}};
   const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const LanguageModelConfig config{.vocabulary = kVocabulary, .layers = 2};

@@ -16,6 +16,6 @@ struct GptSteps {
 
 /// Training steps of a GPT of two layers on batches of random tokens, in which rows have unequally many
 /// targets: the batch in such parts, compiled with these options. Always the same batches.
-GptSteps gpt_steps(int steps, const BatchParts& parts, const CompileOptions& options);
+GptSteps gpt_steps(int steps, const Microbatches& parts, const CompileOptions& options);
 
 }  // namespace fullbore

@@ -27,7 +27,7 @@ struct Job {
   LanguageModelConfig model = kLarge;
   LanguageModelLossOptions loss = {.fused_head = FusedHead::on};
   bool weighted = false;
-  BatchParts parts = {};
+  Microbatches parts = {};
 
   std::vector<BatchField> fields() const {
     const Shape shape{kBatch, kContext};
@@ -202,7 +202,7 @@ TEST(GptFusedHead, AddsUpTheGradientInPlace) {
 // Within the loop over parts of a batch, too, loss and gradient are made at once.
 TEST(GptFusedHead, GoesWithAccumulation) {
   const double whole = contraction_flops(plan_of(with({}, FusedHead::off).training()).graph);
-  for (const BatchParts& parts : {BatchParts{2, 1}, BatchParts{1, 2}}) {
+  for (const Microbatches& parts : {Microbatches{2, 1}, Microbatches{1, 2}}) {
     Job job;
     job.parts = parts;
     expect_equal(learn(job, DType::f32), learn({}, DType::f32), 1e-5);

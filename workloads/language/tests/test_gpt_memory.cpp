@@ -21,7 +21,7 @@ TEST(GptAccumulation, IsTheStepOfTheWholeBatchInLessMemory) {
 
 TEST(GptAccumulation, GoesWithLowPrecision) {
   const GptSteps whole = gpt_steps(5, {}, {.precision = DType::bf16});
-  for (const BatchParts& parts : {BatchParts{3, 1}, BatchParts{1, 4}, BatchParts{3, 2}}) {
+  for (const Microbatches& parts : {Microbatches{3, 1}, Microbatches{1, 4}, Microbatches{3, 2}}) {
     const GptSteps found = gpt_steps(5, parts, {.precision = DType::bf16});
     for (size_t i = 0; i < whole.losses.size(); ++i)
       EXPECT_NEAR(found.losses[i], whole.losses[i], 2e-3 * whole.losses[i]);
@@ -29,15 +29,15 @@ TEST(GptAccumulation, GoesWithLowPrecision) {
 }
 
 // Two thread groups take the memory of a whole batch between them.
-TEST(GptShards, AreTheStepOfTheWholeBatch) {
+TEST(GptMicrobatches, AreTheStepOfTheWholeBatch) {
   const GptSteps whole = gpt_steps(5, {}, {});
-  for (const int64_t shards : {2, 3, 12}) {
-    const GptSteps found = gpt_steps(5, {.shards = shards}, {});
+  for (const int64_t parallel : {2, 3, 12}) {
+    const GptSteps found = gpt_steps(5, {.parallel = parallel}, {});
     for (size_t i = 0; i < whole.losses.size(); ++i) {
       EXPECT_NEAR(found.losses[i], whole.losses[i], 1e-5 * whole.losses[i]);
       EXPECT_NEAR(found.norms[i], whole.norms[i], 1e-5 * whole.norms[i]);
     }
-    EXPECT_LT(found.arena_bytes, 1.4 * static_cast<double>(whole.arena_bytes)) << shards;
+    EXPECT_LT(found.arena_bytes, 1.4 * static_cast<double>(whole.arena_bytes)) << parallel;
   }
 }
 

@@ -30,13 +30,13 @@ struct Switches {
     options.recompute = coin() ? Recompute::full : Recompute::off;
     options.reuse_memory = coin();
     parts.accumulate = int64_t{1} << draws.below(3);
-    parts.shards = draws.below(2) == 0 ? 1 : 3;
-    name += fmt::format("recompute {}, reuse {}, {} parts in {} shards",
+    parts.parallel = draws.below(2) == 0 ? 1 : 3;
+    name += fmt::format("recompute {}, reuse {}, {} parts in {} microbatches",
                         static_cast<int>(options.recompute), options.reuse_memory, parts.accumulate,
-                        parts.shards);
+                        parts.parallel);
   }
   CompileOptions options;
-  BatchParts parts;
+  Microbatches parts;
   std::string name;
 };
 

@@ -88,7 +88,7 @@ std::map<std::string, Literal> ragged_batch(const std::vector<BatchField>& field
 }
 
 // One step of plain descent by 1: what the parameters change by is the gradient.
-std::map<std::string, Literal> step_of(const Variant& variant, const BatchParts& parts,
+std::map<std::string, Literal> step_of(const Variant& variant, const Microbatches& parts,
                                        bool passes) {
   const std::vector<BatchField> fields = spectrum_fields(kBatch, kPeaks, kSlots, true);
   OptimizerOptions options{.name = "sgd", .schedule = {"constant", 1, 0, 0, 1}};
@@ -128,12 +128,12 @@ TEST_P(AccumulatedObjective, IsThatOfTheWholeBatch) {
   const std::map<std::string, Literal> whole = step_of(GetParam(), {}, false);
   EXPECT_GT(whole.at("spectrum_loss").at(0), 1e-4) << "nothing to be weighted";
   EXPECT_GT(whole.at("precursor_loss").at(0), 1e-3);
-  for (const BatchParts& parts : {BatchParts{2, 1}, BatchParts{6, 1}, BatchParts{2, 3}}) {
-    SCOPED_TRACE(parts.accumulate * parts.shards);
+  for (const Microbatches& parts : {Microbatches{2, 1}, Microbatches{6, 1}, Microbatches{2, 3}}) {
+    SCOPED_TRACE(parts.accumulate * parts.parallel);
     expect_same(step_of(GetParam(), parts, false), whole, kRounding);
   }
   expect_same(step_of(GetParam(), {.accumulate = 3}, true), whole, kRounding);
-  expect_same(step_of(GetParam(), {.shards = 3}, true), whole, kRounding);
+  expect_same(step_of(GetParam(), {.parallel = 3}, true), whole, kRounding);
 }
 
 TEST_P(AccumulatedObjective, TakesTheWeightsOfItsTerms) {

@@ -1,5 +1,5 @@
-// A batch in parts is the whole batch: the same step, whatever the parts have to predict.
-#include "fullbore/train/batch_parts.h"
+// A batch in microbatches is the whole batch: the same step, whatever the microbatches have to predict.
+#include "fullbore/train/microbatches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr int64_t kWidth = 4;
 const std::vector<BatchField> kFields = {{"x", {DType::f32, {kRows, kWidth}}},
                                          {"y", {DType::f32, {kRows}}},
                                          {"counts", {DType::f32, {kRows}}}};
-const std::vector<BatchParts> kCuts = {{2, 1}, {3, 1}, {1, 2}, {1, 3}, {3, 2}};
+const std::vector<Microbatches> kCuts = {{2, 1}, {3, 1}, {1, 2}, {1, 3}, {3, 2}};
 
 // Rows count for 0 to 11 predictions each; one matrix is used twice.
 Loss ragged_error(Trace& trace, std::span<const Tensor> batch) {
@@ -57,11 +57,11 @@ struct Trained {
   int64_t arena_bytes = 0;
 };
 
-Trained train(const LossFunction& loss, bool ragged, const BatchParts& parts, double loss_scale = 0,
-              int workers = 2) {
+Trained train(const LossFunction& loss, bool ragged, const Microbatches& microbatches,
+              double loss_scale = 0, int workers = 2) {
   OptimizerOptions options{.name = "muon", .schedule = {"constant", 0.1, 0, 0, 1}};
   options.loss_scaling.initial = loss_scale;
-  const TracedStep step = trace_training_step(loss, kFields, options, parts);
+  const TracedStep step = trace_training_step(loss, kFields, options, microbatches);
   State state = initial_state(step, 7);
   Team team(workers);
   Program program = Program::compile(step.graph, state, team);
@@ -79,52 +79,56 @@ Trained train(const LossFunction& loss, bool ragged, const BatchParts& parts, do
   return result;
 }
 
-void expect_same(const Trained& parts, const Trained& whole) {
+void expect_same(const Trained& microbatches, const Trained& whole) {
   for (size_t i = 0; i < whole.losses.size(); ++i)
-    EXPECT_NEAR(parts.losses[i], whole.losses[i], 1e-5 * whole.losses[i]) << "step " << i;
+    EXPECT_NEAR(microbatches.losses[i], whole.losses[i], 1e-5 * whole.losses[i]) << "step " << i;
   for (size_t i = 0; i < whole.matrix.size(); ++i)
-    EXPECT_NEAR(parts.matrix[i], whole.matrix[i], 2e-5);
+    EXPECT_NEAR(microbatches.matrix[i], whole.matrix[i], 2e-5);
 }
 
-TEST(BatchParts, OfRaggedPartsIsTheStepOfTheWholeBatch) {
+TEST(Microbatches, OfUnequalPredictionsMakeTheStepOfTheWholeBatch) {
   const Trained whole = train(ragged_error, true, {});
-  for (const BatchParts& parts : kCuts) expect_same(train(ragged_error, true, parts), whole);
+  for (const Microbatches& microbatches : kCuts)
+    expect_same(train(ragged_error, true, microbatches), whole);
 }
 
-// Row 0 predicts nothing: a part of it alone is not finite, and no batch should be cut so.
-TEST(BatchParts, OfPartsThatCountAlikeNeedsNoCounts) {
+// Row 0 predicts nothing: a microbatch of it alone is not finite, and no batch should be cut so.
+TEST(Microbatches, ThatCountAlikeNeedNoCounts) {
   const Trained whole = train(even_error, false, {});
-  for (const BatchParts& parts : kCuts) expect_same(train(even_error, false, parts), whole);
+  for (const Microbatches& microbatches : kCuts)
+    expect_same(train(even_error, false, microbatches), whole);
   expect_same(train(even_error, false, {.accumulate = 12}), whole);
-  expect_same(train(even_error, false, {.shards = 12}), whole);
+  expect_same(train(even_error, false, {.parallel = 12}), whole);
 }
 
-// Nor does it matter that a thread group makes several shards, or several workers one.
-TEST(BatchParts, ShardsHaveTheSameBitsOnAnyNumberOfWorkers) {
-  for (const BatchParts& parts : std::vector<BatchParts>{{1, 3}, {3, 2}}) {
-    const Trained one = train(ragged_error, true, parts, 0, 1);
+// Nor does it matter that a thread group makes several microbatches, or several workers one.
+TEST(Microbatches, InParallelHaveTheSameBitsOnAnyNumberOfWorkers) {
+  for (const Microbatches& microbatches : std::vector<Microbatches>{{1, 3}, {3, 2}}) {
+    const Trained one = train(ragged_error, true, microbatches, 0, 1);
     for (const int workers : {2, 3, 4, 7}) {
-      const Trained many = train(ragged_error, true, parts, 0, workers);
+      const Trained many = train(ragged_error, true, microbatches, 0, workers);
       EXPECT_EQ(many.losses, one.losses) << workers;
       EXPECT_EQ(many.matrix, one.matrix) << workers;
     }
   }
 }
 
-TEST(BatchParts, AndLossScalingGoTogether) {
+TEST(Microbatches, AndLossScalingGoTogether) {
   const Trained whole = train(ragged_error, true, {});
-  for (const BatchParts& parts : kCuts) expect_same(train(ragged_error, true, parts, 1024), whole);
+  for (const Microbatches& microbatches : kCuts)
+    expect_same(train(ragged_error, true, microbatches, 1024), whole);
 }
 
-TEST(BatchParts, DrawsAnewForEachPart) {
+TEST(Microbatches, DrawsAnewForEach) {
   const LossFunction noise = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor weight = trace.parameter("weight", {kWidth}, Initializer::ones());
     const Tensor draws =
         random_uniform(trace.random(), {DType::f32, {batch[0].dim(0), kWidth}}) * weight;
     return reduce_mean(draws, {0, 1});
   };
-  const auto first_loss = [&](const std::vector<BatchField>& fields, const BatchParts& parts) {
-    const TracedStep step = trace_training_step(noise, fields, {}, parts);
+  const auto first_loss = [&](const std::vector<BatchField>& fields,
+                              const Microbatches& microbatches) {
+    const TracedStep step = trace_training_step(noise, fields, {}, microbatches);
     State state = initial_state(step, 7);
     Team team(1);
     Program program = Program::compile(step.graph, state, team);
@@ -135,15 +139,15 @@ TEST(BatchParts, DrawsAnewForEachPart) {
   };
   const std::vector<BatchField> one = {{"x", {DType::f32, {1, kWidth}}}};
   const std::vector<BatchField> six = {{"x", {DType::f32, {6, kWidth}}}};
-  const double part = first_loss(one, {});
-  for (const BatchParts& parts : std::vector<BatchParts>{{6, 1}, {1, 6}, {3, 2}, {2, 3}})
-    EXPECT_GT(std::abs(first_loss(six, parts) - part), 1e-4)
-        << "all parts drew what the first one had drawn";
-  EXPECT_EQ(first_loss(six, {2, 3}), first_loss(six, {6, 1})) << "parts are counted alike";
+  const double microbatch = first_loss(one, {});
+  for (const Microbatches& microbatches : std::vector<Microbatches>{{6, 1}, {1, 6}, {3, 2}, {2, 3}})
+    EXPECT_GT(std::abs(first_loss(six, microbatches) - microbatch), 1e-4)
+        << "all microbatches drew what the first one had drawn";
+  EXPECT_EQ(first_loss(six, {2, 3}), first_loss(six, {6, 1})) << "microbatches are counted alike";
 }
 
 // Terms of unequal weights, one of which is told by draws: counted ahead, it must be of the same ones.
-TEST(BatchParts, WeighsEachTermByItsOwnCount) {
+TEST(Microbatches, WeighEachTermByItsOwnCount) {
   const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Loss rows = ragged_error(trace, batch);
     const Tensor weight = trace.parameter("weight", {64}, Initializer::ones());
@@ -157,8 +161,8 @@ TEST(BatchParts, WeighsEachTermByItsOwnCount) {
     return both;
   };
   const Trained rows = train(ragged_error, true, {});
-  for (const BatchParts& parts : kCuts) {
-    const Trained both = train(loss, true, parts);
+  for (const Microbatches& microbatches : kCuts) {
+    const Trained both = train(loss, true, microbatches);
     for (size_t i = 0; i < rows.losses.size(); ++i)
       EXPECT_NEAR(both.losses[i], rows.losses[i] + 1, 1e-5) << "step " << i;
     for (size_t i = 0; i < rows.matrix.size(); ++i)
@@ -167,20 +171,21 @@ TEST(BatchParts, WeighsEachTermByItsOwnCount) {
 }
 
 std::string refusal(const LossFunction& loss, const std::vector<BatchField>& fields,
-                    const BatchParts& parts) {
+                    const Microbatches& microbatches) {
   try {
-    trace_training_step(loss, fields, {}, parts);
+    trace_training_step(loss, fields, {}, microbatches);
   } catch (const UsageError& error) {
     return error.what();
   }
   return "accepted";
 }
 
-TEST(BatchParts, RefusesWhatItCannotCut) {
+TEST(Microbatches, RefuseWhatCannotBeCut) {
   EXPECT_THAT(
       refusal(ragged_error, kFields, {4, 2}),
-      HasSubstr("a batch in 8 parts must have a multiple of as many rows, along the first axis of "
-                "every field; 'x' is f32[12,4]"));
+      HasSubstr(
+          "a batch in 8 microbatches must have a multiple of as many rows, along the first axis of "
+          "every field; 'x' is f32[12,4]"));
   std::vector<BatchField> fields = kFields;
   fields.push_back({"temperature", {DType::f32, {3}}});
   EXPECT_THAT(refusal(ragged_error, fields, {2, 1}), HasSubstr("'temperature' is f32[3]"));
@@ -190,8 +195,8 @@ TEST(BatchParts, RefusesWhatItCannotCut) {
     trace.update(sum, sum + loss.mean);
     return loss;
   };
-  for (const BatchParts& parts : kCuts)
-    EXPECT_THAT(refusal(stream, kFields, parts),
+  for (const Microbatches& microbatches : kCuts)
+    EXPECT_THAT(refusal(stream, kFields, microbatches),
                 HasSubstr("updates State or reports results of its own"));
   const LossFunction vector_term = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     Loss loss = ragged_error(trace, batch);
@@ -202,8 +207,8 @@ TEST(BatchParts, RefusesWhatItCannotCut) {
               HasSubstr("mean and weight of a loss's term must be scalars, this is f32[6]"));
   OptimizerOptions noise_scale;
   noise_scale.noise_scale = true;
-  for (const BatchParts& parts : kCuts)
-    EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, parts), UsageError);
+  for (const Microbatches& microbatches : kCuts)
+    EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, microbatches), UsageError);
 }
 
 }  // namespace

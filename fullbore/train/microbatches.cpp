@@ -1,33 +1,34 @@
-#include "fullbore/train/batch_parts.h"
+#include "fullbore/train/microbatches.h"
 
 #include <fmt/format.h>
 
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/train/retired_names.h"
 
 namespace fullbore {
 namespace {
 
-std::vector<BatchField> part_fields(const std::vector<BatchField>& fields,
-                                    const BatchParts& counts) {
+std::vector<BatchField> microbatch_fields(const std::vector<BatchField>& fields,
+                                          const Microbatches& counts) {
   std::vector<BatchField> result = fields;
-  const int64_t parts = counts.accumulate * counts.shards;
+  const int64_t microbatches = counts.accumulate * counts.parallel;
   const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
   for (BatchField& field : result) {
     const Shape& shape = field.type.shape;
-    if (shape.rank() == 0) continue;  // of every part
-    if (shape[0] != rows || rows == 0 || rows % parts != 0)
-      throw UsageError(
-          fmt::format("a batch in {} parts must have a multiple of as many rows, along the first "
-                      "axis of every field; '{}' is {}",
-                      parts, field.name, field.type.text()));
-    field.type.shape = shape.slice(1, shape.rank()).inserted(0, rows / parts);
+    if (shape.rank() == 0) continue;  // of every microbatch
+    if (shape[0] != rows || rows == 0 || rows % microbatches != 0)
+      throw UsageError(fmt::format(
+          "a batch in {} microbatches must have a multiple of as many rows, along the first "
+          "axis of every field; '{}' is {}",
+          microbatches, field.name, field.type.text()));
+    field.type.shape = shape.slice(1, shape.rank()).inserted(0, rows / microbatches);
   }
   return result;
 }
 
-/// What the sums over parts begin with must be there before a loop's body asks for the parameters: the model
+/// What the sums over microbatches begin with must be there before a loop's body asks for the parameters: the model
 /// is traced once for these alone.
 struct Rehearsal {
   size_t terms = 0;  ///< of the loss
@@ -45,7 +46,8 @@ Rehearsal declare_state(Trace& trace, const LossFunction& loss,
   for (const Metric& metric : value.metrics) result.metrics.push_back(metric.name);
   if (rehearsal.has_outputs() || !value.carried.empty())
     throw UsageError(
-        "a batch in parts: the model updates State or reports results of its own, which a part "
+        "a batch in microbatches: the model updates State or reports results of its own, which a "
+        "microbatch "
         "has no place for");
   const Graph& graph = rehearsal.builder().graph();
   for (const Graph::Input& input : graph.inputs())
@@ -55,34 +57,34 @@ Rehearsal declare_state(Trace& trace, const LossFunction& loss,
   return result;
 }
 
-/// The batch's tensors: those cut in parts, and scalars, which every part has.
+/// The batch's tensors: those cut in microbatches, and scalars, which every microbatch has.
 struct CutBatch {
-  std::vector<Tensor> parts;    ///< [accumulate,] [shards,] ..., where there are several
-  std::vector<Tensor> scalars;  ///< invalid where the field is cut
+  std::vector<Tensor> microbatches;  ///< [accumulate,] [parallel,] ..., where there are several
+  std::vector<Tensor> scalars;       ///< invalid where the field is cut
 };
 
 CutBatch cut(Trace& trace, const std::vector<BatchField>& fields,
-             const std::vector<BatchField>& parts, const BatchParts& counts) {
+             const std::vector<BatchField>& microbatches, const Microbatches& counts) {
   CutBatch result;
   for (size_t i = 0; i < fields.size(); ++i) {
     const Tensor whole = trace.batch(fields[i].name, fields[i].type);
     const bool scalar = whole.rank() == 0;
     result.scalars.push_back(scalar ? whole : Tensor());
     if (scalar) continue;
-    Shape shape = parts[i].type.shape;
-    if (counts.shards > 1) shape = shape.inserted(0, counts.shards);
+    Shape shape = microbatches[i].type.shape;
+    if (counts.parallel > 1) shape = shape.inserted(0, counts.parallel);
     if (counts.accumulate > 1) shape = shape.inserted(0, counts.accumulate);
-    result.parts.push_back(reshape(whole, shape));
+    result.microbatches.push_back(reshape(whole, shape));
   }
   return result;
 }
 
-std::vector<Tensor> part_of(const CutBatch& batch, const std::vector<Tensor>& slices) {
-  std::vector<Tensor> part;
+std::vector<Tensor> microbatch_of(const CutBatch& batch, const std::vector<Tensor>& slices) {
+  std::vector<Tensor> microbatch;
   size_t next = 0;
   for (const Tensor& scalar : batch.scalars)
-    part.push_back(scalar.valid() ? scalar : slices[next++]);
-  return part;
+    microbatch.push_back(scalar.valid() ? scalar : slices[next++]);
+  return microbatch;
 }
 
 // In their order: by additions, which go into the kernels that read the sum, unless there are so many that graphs
@@ -99,28 +101,31 @@ Tensor sum_of_rows(Tensor rows) {
   return sum;
 }
 
-/// What of_part makes of each part of a batch, summed. zeros: of the same types.
-template <class OfPart>
-std::vector<Tensor> sum_over_parts(Trace& trace, const CutBatch& batch, const BatchParts& parts,
-                                   const std::vector<Tensor>& zeros, const OfPart& of_part) {
-  const auto over_shards = [&](GraphBuilder& builder, const std::vector<Tensor>& slices) {
-    if (parts.shards == 1) return of_part(part_of(batch, slices));
-    const LoopResult each = loop(builder, {}, slices, {.trips = parts.shards, .parallel = true},
-                                 [&](const LoopBody& body) {
-                                   const TripScope trip(trace, body.index, parts.shards);
-                                   LoopStep step;
-                                   step.stacked = of_part(part_of(batch, body.slices));
-                                   return step;
-                                 });
+/// What of_microbatch makes of each microbatch of a batch, summed. zeros: of the same types.
+template <class OfMicrobatch>
+std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
+                                          const Microbatches& microbatches,
+                                          const std::vector<Tensor>& zeros,
+                                          const OfMicrobatch& of_microbatch) {
+  const auto over_parallel = [&](GraphBuilder& builder, const std::vector<Tensor>& slices) {
+    if (microbatches.parallel == 1) return of_microbatch(microbatch_of(batch, slices));
+    const LoopResult each =
+        loop(builder, {}, slices, {.trips = microbatches.parallel, .parallel = true},
+             [&](const LoopBody& body) {
+               const TripScope trip(trace, body.index, microbatches.parallel);
+               LoopStep step;
+               step.stacked = of_microbatch(microbatch_of(batch, body.slices));
+               return step;
+             });
     std::vector<Tensor> sums;
     for (const Tensor& rows : each.stacked) sums.push_back(sum_of_rows(rows));
     return sums;
   };
-  if (parts.accumulate == 1) return over_shards(trace.builder(), batch.parts);
-  return loop(trace.builder(), zeros, batch.parts, {.trips = parts.accumulate},
+  if (microbatches.accumulate == 1) return over_parallel(trace.builder(), batch.microbatches);
+  return loop(trace.builder(), zeros, batch.microbatches, {.trips = microbatches.accumulate},
               [&](const LoopBody& body) {
-                const TripScope trip(trace, body.index, parts.accumulate);
-                const std::vector<Tensor> values = over_shards(body.index.builder(), body.slices);
+                const TripScope trip(trace, body.index, microbatches.accumulate);
+                const std::vector<Tensor> values = over_parallel(body.index.builder(), body.slices);
                 LoopStep next;
                 for (size_t i = 0; i < values.size(); ++i)
                   next.carried.push_back(body.carried[i] + values[i]);
@@ -140,42 +145,44 @@ Tensor mean_of(Tensor sum, Tensor weight) {
 
 // Of how many each term is the mean in the whole batch. All of the model that the counts do not need is dead code.
 std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const CutBatch& batch,
-                                const BatchParts& parts, size_t terms) {
+                                const Microbatches& microbatches, size_t terms) {
   if (terms == 0) return {};
   const int64_t sites = trace.draw_sites();
   const std::vector<Tensor> zeros(terms, f32_scalar(trace, 0));
-  const std::vector<Tensor> sums =
-      sum_over_parts(trace, batch, parts, zeros, [&](const std::vector<Tensor>& each) {
-        const Loss part = checked_loss(loss(trace, each));
-        FB_CHECK(part.terms.size() == terms, "{} and {} terms", part.terms.size(), terms);
+  const std::vector<Tensor> sums = sum_over_microbatches(
+      trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& each) {
+        const Loss microbatch = checked_loss(loss(trace, each));
+        FB_CHECK(microbatch.terms.size() == terms, "{} and {} terms", microbatch.terms.size(),
+                 terms);
         std::vector<Tensor> weights;
-        for (const LossTerm& term : part.terms) weights.push_back(cast(term.weight, DType::f32));
+        for (const LossTerm& term : microbatch.terms)
+          weights.push_back(cast(term.weight, DType::f32));
         return weights;
       });
   trace.repeat_draws(sites);  // what is counted is what the gradients are of
   return sums;
 }
 
-// What a part adds to the loss of the whole batch, or, without terms, to its sum.
-Tensor contribution(const Loss& part, const std::vector<Tensor>& counts, Tensor predictions) {
-  if (counts.empty()) return cast(part.mean, DType::f32) * predictions;
+// What a microbatch adds to the loss of the whole batch, or, without terms, to its sum.
+Tensor contribution(const Loss& microbatch, const std::vector<Tensor>& counts, Tensor predictions) {
+  if (counts.empty()) return cast(microbatch.mean, DType::f32) * predictions;
   Tensor sum;
   for (size_t i = 0; i < counts.size(); ++i) {
-    const Tensor share = mean_of(cast(part.terms[i].weight, DType::f32), counts[i]);
-    const Tensor own = cast(part.terms[i].mean, DType::f32) * share;
+    const Tensor share = mean_of(cast(microbatch.terms[i].weight, DType::f32), counts[i]);
+    const Tensor own = cast(microbatch.terms[i].mean, DType::f32) * share;
     sum = sum.valid() ? sum + own : own;
   }
   return sum;
 }
 
-// Of what a part adds. What is scaled is differentiated in few bits: the mean, whose gradients are as large in a part as
-// in the whole batch, and not the sum, whose are as many times larger as there are predictions.
-std::vector<Tensor> gradients_of(const Loss& part, Tensor sum, Tensor weight, Tensor scale,
+// Of what a microbatch adds. What is scaled is differentiated in few bits: the mean, whose gradients are as large in a
+// microbatch as in the whole batch, and not the sum, whose are as many times larger as there are predictions.
+std::vector<Tensor> gradients_of(const Loss& microbatch, Tensor sum, Tensor weight, Tensor scale,
                                  const std::vector<Tensor>& counts,
                                  const std::vector<Tensor>& parameters) {
   if (!scale.valid()) return gradient(sum, parameters);
   if (!counts.empty()) return gradient(sum * scale, parameters);
-  std::vector<Tensor> gradients = gradient(cast(part.mean, DType::f32) * scale, parameters);
+  std::vector<Tensor> gradients = gradient(cast(microbatch.mean, DType::f32) * scale, parameters);
   for (Tensor& each : gradients) each = each * weight;
   return gradients;
 }
@@ -183,7 +190,10 @@ std::vector<Tensor> gradients_of(const Loss& part, Tensor sum, Tensor weight, Te
 }  // namespace
 
 bool is_over_microbatches(const Node& loop) {
-  return loop.location.starts_with("train/batch_parts.cpp:");
+  constexpr std::string_view kHere = "train/microbatches.cpp";
+  const std::string_view source =
+      std::string_view(loop.location).substr(0, loop.location.find(':'));
+  return source == kHere || renamed_source(source) == kHere;
 }
 
 Loss checked_loss(Loss loss) {
@@ -201,13 +211,14 @@ Loss checked_loss(Loss loss) {
   return loss;
 }
 
-OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
-                                  const std::vector<BatchField>& fields, const BatchParts& parts,
-                                  const OptimizerOptions& options, Loss& whole) {
-  const std::vector<BatchField> each = part_fields(fields, parts);
+OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
+                                      const std::vector<BatchField>& fields,
+                                      const Microbatches& microbatches,
+                                      const OptimizerOptions& options, Loss& whole) {
+  const std::vector<BatchField> each = microbatch_fields(fields, microbatches);
   const Rehearsal rehearsal = declare_state(trace, loss, each);
-  const CutBatch batch = cut(trace, fields, each, parts);
-  const std::vector<Tensor> counts = count_terms(trace, loss, batch, parts, rehearsal.terms);
+  const CutBatch batch = cut(trace, fields, each, microbatches);
+  const std::vector<Tensor> counts = count_terms(trace, loss, batch, microbatches, rehearsal.terms);
   const auto differentiate = [&](Tensor scale) {
     std::vector<Tensor> parameters;
     std::vector<Tensor> zeros;
@@ -219,14 +230,15 @@ OptimizerResult optimize_in_parts(Trace& trace, const LossFunction& loss,
     const Tensor one = f32_scalar(trace, 1);
     // Loss and predictions, and of each metric the sum and of how many it is.
     zeros.insert(zeros.end(), 2 + 2 * rehearsal.metrics.size(), f32_scalar(trace, 0));
-    const std::vector<Tensor> sums =
-        sum_over_parts(trace, batch, parts, zeros, [&](const std::vector<Tensor>& rows) {
-          const Loss part = checked_loss(loss(trace, rows));
-          const Tensor weight = rehearsal.counted ? cast(part.predictions, DType::f32) : one;
-          const Tensor sum = contribution(part, counts, weight);
-          std::vector<Tensor> values = gradients_of(part, sum, weight, scale, counts, parameters);
+    const std::vector<Tensor> sums = sum_over_microbatches(
+        trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& rows) {
+          const Loss microbatch = checked_loss(loss(trace, rows));
+          const Tensor weight = rehearsal.counted ? cast(microbatch.predictions, DType::f32) : one;
+          const Tensor sum = contribution(microbatch, counts, weight);
+          std::vector<Tensor> values =
+              gradients_of(microbatch, sum, weight, scale, counts, parameters);
           values.insert(values.end(), {sum, weight});
-          for (const Metric& metric : part.metrics) {
+          for (const Metric& metric : microbatch.metrics) {
             const Tensor own = metric.weight.valid() ? cast(metric.weight, DType::f32) : weight;
             values.insert(values.end(), {cast(metric.mean, DType::f32) * own, own});
           }

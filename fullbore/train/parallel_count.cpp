@@ -1,4 +1,4 @@
-#include "fullbore/train/shard_count.h"
+#include "fullbore/train/parallel_count.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,14 +8,15 @@
 namespace fullbore {
 namespace {
 
-// Of a forward pass, by one shard: what a hundred tokens do with a weight of a product, or two thousand where gradients
-// are too large for caches. To write and read them once more for each shard, and weights by each thread group, is then less
-// than shards gain. (GPT-2 124M at 1024 tokens a shard: 2 % slower than whole; 10.7 M parameters at 8192: 3 % faster;
-// 0.1 to 3.6 M at 128 to 2048: 3 to 58 %.)
+// Of a forward pass, by one microbatch: what a hundred tokens do with a weight of a product, or two thousand where
+// gradients are too large for caches. To write and read them once more for each microbatch, and weights by each thread
+// group, is then less than microbatches gain. (GPT-2 124M at 1024 tokens a microbatch: 2 % slower than whole; 10.7 M
+// parameters at 8192: 3 % faster; 0.1 to 3.6 M at 128 to 2048: 3 to 58 %.)
 constexpr double kFewestFlops = 200, kFewestFarFlops = 4000;
-// Four shards write twice as many gradients as two: on two workers that costs 4 % at 190 tokens a shard and 3 % at 510, and
-// nothing on one (bench/results/2026-11-24-shards-by-job.txt). Four workers need four shards, so they are made where each is large.
-constexpr double kManyShards = 5;
+// Four microbatches write twice as many gradients as two: on two workers that costs 4 % at 190 tokens a microbatch and
+// 3 % at 510, and nothing on one (bench/results/2026-11-24-shards-by-job.txt). Four workers need four microbatches, so
+// they are made where each is large.
+constexpr double kManyParallel = 5;
 constexpr double kNearBytes = 32 << 20;
 
 // What the first axes of all fields have in common; 0: they are not the batch.
@@ -72,14 +73,14 @@ Work work_of(const LossFunction& loss, const std::vector<BatchField>& fields) {
 
 }  // namespace
 
-int64_t shard_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
-                    int64_t accumulate) {
-  return shard_counts(loss, shapes, accumulate).front();
+int64_t parallel_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
+                       int64_t accumulate) {
+  return parallel_counts(loss, shapes, accumulate).front();
 }
 
-std::vector<int64_t> shard_counts(const LossFunction& loss,
-                                  const std::vector<std::vector<BatchField>>& shapes,
-                                  int64_t accumulate) {
+std::vector<int64_t> parallel_counts(const LossFunction& loss,
+                                     const std::vector<std::vector<BatchField>>& shapes,
+                                     int64_t accumulate) {
   const int64_t rows = rows_of(shapes);
   if (rows == 0 || rows % accumulate != 0 || rows / accumulate % 2 != 0) return {1};
   const std::vector<BatchField>& largest = *std::ranges::max_element(
@@ -88,13 +89,13 @@ std::vector<int64_t> shard_counts(const LossFunction& loss,
   const Work work = work_of(loss, largest);
   if (work.flops < 0) return {1};
   const double fewest = work.is_near ? kFewestFlops : kFewestFarFlops;
-  const auto of_shard = [&](int64_t shards) {
-    return work.flops / static_cast<double>(accumulate * shards);
+  const auto of_microbatch = [&](int64_t parallel) {
+    return work.flops / static_cast<double>(accumulate * parallel);
   };
   if (rows / accumulate % 4 != 0)
-    return of_shard(2) >= fewest ? std::vector<int64_t>{2, 1} : std::vector<int64_t>{1, 2};
-  if (of_shard(4) >= kManyShards * fewest) return {4, 2, 1};
-  return of_shard(2) >= fewest ? std::vector<int64_t>{2, 4, 1} : std::vector<int64_t>{1, 2, 4};
+    return of_microbatch(2) >= fewest ? std::vector<int64_t>{2, 1} : std::vector<int64_t>{1, 2};
+  if (of_microbatch(4) >= kManyParallel * fewest) return {4, 2, 1};
+  return of_microbatch(2) >= fewest ? std::vector<int64_t>{2, 4, 1} : std::vector<int64_t>{1, 2, 4};
 }
 
 }  // namespace fullbore

@@ -1,5 +1,5 @@
-// How many shards a batch is cut into where nobody says.
-#include "fullbore/train/shard_count.h"
+// How many microbatches a batch is cut into where nobody says.
+#include "fullbore/train/parallel_count.h"
 
 #include <gtest/gtest.h>
 
@@ -21,10 +21,10 @@ Loss squared_error(Trace& trace, std::span<const Tensor> batch) {
 }
 
 int64_t count(const LossFunction& loss, const std::vector<BatchField>& fields, int64_t parts) {
-  return shard_count(loss, {fields}, parts);
+  return parallel_count(loss, {fields}, parts);
 }
 
-TEST(ShardCount, IsFourOrTwoIfTheRowsGoRound) {
+TEST(ParallelCount, IsFourOrTwoIfTheRowsGoRound) {
   EXPECT_EQ(count(squared_error, fields_of(kRows), 1), 4);
   EXPECT_EQ(count(squared_error, fields_of(kRows + 2), 1), 2);
   EXPECT_EQ(count(squared_error, fields_of(kRows + 1), 1), 1);
@@ -32,10 +32,10 @@ TEST(ShardCount, IsFourOrTwoIfTheRowsGoRound) {
   EXPECT_EQ(count(squared_error, fields_of(kRows), 800), 1) << "of 6 rows, too few";
   EXPECT_EQ(count(squared_error, fields_of(kRows), 7), 1) << "is refused elsewhere";
   // Every shape of batch must be cut alike.
-  EXPECT_EQ(shard_count(squared_error, {fields_of(kRows), fields_of(1102)}, 1), 2);
+  EXPECT_EQ(parallel_count(squared_error, {fields_of(kRows), fields_of(1102)}, 1), 2);
 }
 
-TEST(ShardCount, LooksAtWhatAShardDoesWithTheParameters) {
+TEST(ParallelCount, LooksAtWhatAMicrobatchDoesWithTheParameters) {
   EXPECT_EQ(count(squared_error, fields_of(2400), 1), 4);
   EXPECT_EQ(count(squared_error, fields_of(1200), 1), 2) << "300 rows of two flops each";
   EXPECT_EQ(count(squared_error, fields_of(400), 1), 2);
@@ -43,9 +43,9 @@ TEST(ShardCount, LooksAtWhatAShardDoesWithTheParameters) {
   EXPECT_EQ(count(squared_error, fields_of(400), 4), 1) << "in parts, too";
 }
 
-TEST(ShardCount, KnowsTheOthersForRunsThatMemoryLimits) {
+TEST(ParallelCount, KnowsTheOthersForRunsThatMemoryLimits) {
   const auto counts = [](int64_t rows, int64_t parts = 1) {
-    return shard_counts(squared_error, {fields_of(rows)}, parts);
+    return parallel_counts(squared_error, {fields_of(rows)}, parts);
   };
   using Counts = std::vector<int64_t>;
   EXPECT_EQ(counts(2400), (Counts{4, 2, 1}));
@@ -58,7 +58,7 @@ TEST(ShardCount, KnowsTheOthersForRunsThatMemoryLimits) {
 }
 
 // Their gradients go through memory.
-TEST(ShardCount, AsksForMoreOfLargeModels) {
+TEST(ParallelCount, AsksForMoreOfLargeModels) {
   const LossFunction large = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor table = trace.parameter("table", {kWidth, 2 << 20}, Initializer::zeros());
     return reduce_mean(matmul(batch[0], table), {0, 1});
@@ -67,7 +67,7 @@ TEST(ShardCount, AsksForMoreOfLargeModels) {
   EXPECT_EQ(count(large, fields_of(1 << 12), 1), 2);
 }
 
-TEST(ShardCount, IsOneWhereABatchCannotBeCut) {
+TEST(ParallelCount, IsOneWhereABatchCannotBeCut) {
   std::vector<BatchField> fields = fields_of(kRows);
   fields.push_back({"temperature", {DType::f32, {}}});
   EXPECT_EQ(count(squared_error, fields, 1), 4) << "a number is every part's";
@@ -82,7 +82,7 @@ TEST(ShardCount, IsOneWhereABatchCannotBeCut) {
   EXPECT_EQ(count(stream, fields_of(kRows), 1), 1);
 }
 
-TEST(ShardCount, IsOneWherePredictionsAreCounted) {
+TEST(ParallelCount, IsOneWherePredictionsAreCounted) {
   const auto counted = [](bool by_predictions) {
     return [=](Trace& trace, std::span<const Tensor> batch) -> Loss {
       Loss loss = squared_error(trace, batch);
