@@ -43,7 +43,7 @@ Graph step(Evaluation evaluate, const std::vector<Shape>& shapes, bool unrolled,
   if (unrolled)
     for (int64_t i = 0; i < evaluations; ++i) h = evaluate(h, x, weights);
   else
-    h = loop(builder, {x}, {}, {.trips = evaluations}, [&](const LoopBody& body) {
+    h = loop(builder, {x}, {}, {.iterations = evaluations}, [&](const LoopBody& body) {
           return LoopStep{.carried = {evaluate(body.carried[0], x, weights)}};
         }).carried[0];
   const Tensor loss = reduce_mean(h * h, {0, 1});

@@ -147,11 +147,11 @@ void measure_products(int repeats) {
 
 // --- steps -------------------------------------------------------------------------------------------
 
-/// Trips of a residual block (width, four widths, width) or of a recurrence (one matrix).
+/// Iterations of a residual block (width, four widths, width) or of a recurrence (one matrix).
 struct Step {
   const char* name;
   bool block;
-  int64_t trips, width;
+  int64_t iterations, width;
 };
 
 Graph traced(const Step& step, int64_t rows, bool training) {
@@ -168,9 +168,10 @@ Graph traced(const Step& step, int64_t rows, bool training) {
     return step.block ? h + linear(gelu(linear(h, weights[0])), weights[1])
                       : tanh(linear(h, weights[0]) + x);
   };
-  const Tensor h = loop(builder, {x}, {}, {.trips = step.trips}, [&](const LoopBody& body) {
-                     return LoopStep{.carried = {evaluate(body.carried[0])}};
-                   }).carried[0];
+  const Tensor h =
+      loop(builder, {x}, {}, {.iterations = step.iterations}, [&](const LoopBody& body) {
+        return LoopStep{.carried = {evaluate(body.carried[0])}};
+      }).carried[0];
   const Tensor loss = reduce_mean(h * h, {0, 1});
   builder.output("loss", loss);
   if (!training) return builder.take();

@@ -35,7 +35,7 @@ using Json = nlohmann::ordered_json;
 // What of a long text is shared: a draw from more would be no better.
 constexpr int64_t kMostSharedTokens = int64_t{1} << 24;
 
-// Of one step, those of all trips.
+// Of one step, those of all iterations.
 int64_t launch_count(const Plan& plan) {
   int64_t count = 0;
   for (const PlannedLaunch& launch : launch_list(plan))

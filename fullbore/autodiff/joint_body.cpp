@@ -50,7 +50,7 @@ class Promotion {
     for (size_t i = 0; i < outputs.size(); ++i) values_[place(node.outputs[i])] = outputs[i];
   }
   // The augmented loop's results are the original's with more stacked ones before the number of
-  // trips, if there is one.
+  // iterations, if there is one.
   void replace(const Node& original, const Node& augmented) {
     const std::vector<Value> outputs = copy(augmented);
     map(augmented, outputs);

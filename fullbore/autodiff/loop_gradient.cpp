@@ -74,7 +74,7 @@ class LoopGradient {
   bool masked() const { return shape_.until && shape_.reverse; }
 
   // Sets flows_ and wanted_: what varies with a wanted operand and reaches a result that a cotangent
-  // comes from, in this trip or by way of the carried values in a later one.
+  // comes from, in this iteration or by way of the carried values in a later one.
   bool find_flows(const std::vector<bool>& wanted) {
     wanted_.assign(body_.inputs().size(), false);
     for (size_t i = 1; i < wanted_.size(); ++i) wanted_[i] = wanted[operand(i)];
@@ -226,7 +226,7 @@ class LoopGradient {
     attributes.set("sliced", loop_.sliced);
     attributes.set("reverse", !shape_.reverse);
     attributes.set("until", false);
-    // The gradient of what all trips read is a sum that goes from one to the next.
+    // The gradient of what all iterations read is a sum that goes from one to the next.
     if (shape_.parallel) attributes.set("parallel", false);
     if (shape_.until && !masked()) {
       loop_.operands.insert(loop_.operands.begin(), forward_.back());

@@ -5,17 +5,17 @@
 
 namespace fullbore {
 
-/// Cotangents of a loop's operands, by another loop that makes the same trips in the opposite order.
+/// Cotangents of a loop's operands, by another loop that makes the same iterations in the opposite order.
 ///
 /// It carries the cotangents of the carried values and one sum per captured operand, reads the rows
 /// of the stacked results' cotangents, and stacks the cotangents of the sliced operands' rows. What
-/// its body needs of the forward trip it gets, in this order of preference: captured and sliced
-/// operands are handed over again; what is cheap, or does not change from trip to trip, is computed
+/// its body needs of the forward iteration it gets, in this order of preference: captured and sliced
+/// operands are handed over again; what is cheap, or does not change from iteration to iteration, is computed
 /// again; the rest (residuals) is stacked by the forward loop. For that the forward loop is emitted
 /// a second time, with more stacked results; common_subexpression_elimination makes one loop of the two.
 ///
-/// `until` and `counted` loops are pulled back through the trips that were made; that decision is a
-/// constant. Sums over trips of bf16 and f16 values are carried in f32.
+/// `until` and `counted` loops are pulled back through the executed iterations; that decision is a
+/// constant. Sums over iterations of bf16 and f16 values are carried in f32.
 ///
 /// index       of the loop in the builder's graph
 /// cotangents  one per result, invalid where nothing flows

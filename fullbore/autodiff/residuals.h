@@ -10,7 +10,7 @@ namespace fullbore {
 struct Residuals {
   std::vector<bool> emitted;   ///< per node: belongs to the backward loop's body
   std::vector<bool> passed;    ///< per input of the body: sliced or captured, handed over again
-  std::vector<Value> stacked;  ///< values of the forward part to be kept trip by trip
+  std::vector<Value> stacked;  ///< values of the forward part to be kept iteration by iteration
 };
 
 Residuals choose_residuals(const JointBody& joint, const Graph& body, const LoopShape& shape);

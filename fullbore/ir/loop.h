@@ -15,11 +15,11 @@ namespace fullbore {
 /// Node outputs: carried..., stacked with a leading axis of `trips`..., [executed i64[] if until]
 ///
 /// Attributes: carried, sliced (counts), trips (the bound), reverse, until, counted, and where it is so,
-/// parallel: trips may be made side by side, for nothing is carried from one to the next and all are made.
-/// A plain loop makes `trips` trips, index 0..trips-1 (or down, with reverse). `counted` makes
-/// min(count, trips) trips, index 0..count-1 (or count-1 down to 0). `until` stops after the first
-/// trip whose stop is true; at least one trip is made when trips > 0. Sliced operands are read and
-/// stacked results written at the index. Rows of stacked results whose trip was not made are zero:
+/// parallel: iterations may be made side by side, for nothing is carried from one to the next and all are made.
+/// A plain loop makes `trips` iterations, index 0..trips-1 (or down, with reverse). `counted` makes
+/// min(count, trips) iterations, index 0..count-1 (or count-1 down to 0). `until` stops after the first
+/// iteration whose stop is true; at least one iteration is made when trips > 0. Sliced operands are read and
+/// stacked results written at the index. Rows of stacked results whose iteration was not made are zero:
 /// the semantics of a masked unroll of fixed length.
 struct LoopShape {
   int carried = 0;

@@ -41,8 +41,8 @@ Cost region_cost(const Graph& graph, const Node& node) {
   const Cost body = graph_cost(*node.body);
   // Intermediate values of a fused body never reach memory.
   if (!is_loop(node)) return {body.flops, operand_bytes(graph, node)};
-  const auto trips = static_cast<double>(LoopShape(node).trips);
-  return {trips * body.flops, trips * body.bytes};
+  const auto iterations = static_cast<double>(LoopShape(node).trips);
+  return {iterations * body.flops, iterations * body.bytes};
 }
 
 double elementwise_flops(const Graph& graph, const Node& node) {

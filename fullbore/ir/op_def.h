@@ -179,7 +179,7 @@ std::vector<const OpDef*> all_ops();          ///< sorted by name
 Graph decomposition(const OpDef& op, std::span<const TensorType> inputs,
                     const Attributes& attributes);
 
-/// Cost of one node by its op's rule or the default rules above; a loop's is its trips times its
+/// Cost of one node by its op's rule or the default rules above; a loop's is its iterations times its
 /// body's; `fused` has the flops of its body and the bytes of its operands; Tag::identity is free.
 Cost node_cost(const Graph& graph, const Node& node);
 Cost graph_cost(const Graph& graph);

@@ -97,7 +97,7 @@ std::vector<Tensor> attention_operands(const char* op, std::vector<Tensor> opera
     require_tensor(op, "the source's seed", options.random.seed, loc);
     require_tensor(op, "the source's step", options.random.step, loc);
     operands.insert(operands.end(), {options.random.seed, options.random.step});
-    if (options.random.trip.valid()) operands.push_back(options.random.trip);
+    if (options.random.iteration.valid()) operands.push_back(options.random.iteration);
   }
   return operands;
 }

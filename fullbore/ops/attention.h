@@ -11,7 +11,7 @@
 /// What attention and its gradient share. Both end in the same optional operands, `attention` after
 /// q, k, v, `attention_gradient` after q, k, v, dy, log_sum_exp, delta:
 ///   mask    if attribute `masked`: [B or 1, H or 1, T or 1, S], bool or floating
-///   source  if attribute `dropout` is not 0: seed, step, [trip], i64 scalars
+///   source  if attribute `dropout` is not 0: seed, step, [iteration], i64 scalars
 /// and have the same attributes: causal, masked, scale, dropout (a probability), site.
 namespace fullbore {
 

@@ -74,10 +74,11 @@ class Query {
       return static_cast<uint64_t>(call_.inputs[shape_.source + i]->integers()[0]);
     };
     const auto site = static_cast<uint64_t>(call_.attributes.get<int64_t>("site"));
-    const uint64_t trip = call_.inputs.size() > shape_.source + 2 ? scalar(2) : 0;
+    const uint64_t iteration = call_.inputs.size() > shape_.source + 2 ? scalar(2) : 0;
     const int64_t within = key % kDrawElements;
     const auto element = static_cast<uint64_t>(row() * shape_.draws_of_row() + key / kDrawElements);
-    const auto bits = philox_halves(scalar(0), element + (trip << 32), scalar(1) + (site << 40));
+    const auto bits =
+        philox_halves(scalar(0), element + (iteration << 32), scalar(1) + (site << 40));
     const auto number =
         static_cast<int64_t>(bits[static_cast<size_t>(within / 4)] >> (16 * (within % 4)) & 0xffff);
     return number >= dropout_threshold(shape_.dropout)

@@ -6,7 +6,7 @@
 namespace fullbore {
 namespace {
 
-// Inputs x, seed, step, (trip); attributes site, probability.
+// Inputs x, seed, step, (iteration); attributes site, probability.
 std::vector<TensorType> infer_dropout(const OpCall& call) {
   require_inputs(call, 3, 4);
   require_dtype(call, 0, "x", DTypeSet::floating);
@@ -28,13 +28,13 @@ std::vector<Tensor> decompose_dropout(const DecomposeCall& call) {
 }
 
 std::vector<Sample> dropout_samples() {
-  const auto sample = [](std::string why, Shape shape, double probability, bool with_trip) {
+  const auto sample = [](std::string why, Shape shape, double probability, bool with_iteration) {
     const auto scalar = [](double value) { return SampleInput::given(kIndex, {value}); };
     Sample result{
         .why = std::move(why),
         .inputs = {SampleInput::normal({DType::f32, std::move(shape)}), scalar(7), scalar(11)},
         .attributes = {{"site", int64_t{3}}, {"probability", probability}}};
-    if (with_trip) result.inputs.push_back(scalar(2));
+    if (with_iteration) result.inputs.push_back(scalar(2));
     return result;
   };
   return {sample("a tenth", {5, 33}, 0.1, false), sample("most", {3, 2, 17}, 0.9, true),

@@ -9,7 +9,7 @@
 namespace fullbore {
 namespace {
 
-// Inputs seed, step, (trip); attributes site, probability, shape.
+// Inputs seed, step, (iteration); attributes site, probability, shape.
 std::vector<TensorType> infer(const OpCall& call) {
   require_probability(call);
   return {{DType::boolean, require_draw(call)}};
@@ -26,14 +26,14 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
 
 std::vector<Sample> samples() {
   const auto sample = [](const char* why, std::vector<int64_t> shape, double probability,
-                         bool with_trip) {
+                         bool with_iteration) {
     const auto scalar = [](double value) { return SampleInput::given(kIndex, {value}); };
     Sample result{
         .why = why,
         .inputs = {scalar(7), scalar(11)},
         .attributes = {
             {"site", int64_t{3}}, {"probability", probability}, {"shape", std::move(shape)}}};
-    if (with_trip) result.inputs.push_back(scalar(2));
+    if (with_iteration) result.inputs.push_back(scalar(2));
     return result;
   };
   return {sample("a tenth, one element above whole draws", {5, 33}, 0.1, false),

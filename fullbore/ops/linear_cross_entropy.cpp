@@ -121,8 +121,8 @@ LinearCrossEntropy::Result LinearCrossEntropy::run(bool gradient) const {
     std::vector<Tensor> carried;
     const DType sum_dtype = compute_dtype(hidden_.dtype());
     if (gradient) carried.push_back(full(hidden_.builder(), {sum_dtype, weight_.shape()}, 0));
-    const LoopResult made =
-        loop(hidden_.builder(), carried, sliced, {.trips = chunks_}, [&](const LoopBody& body) {
+    const LoopResult made = loop(
+        hidden_.builder(), carried, sliced, {.iterations = chunks_}, [&](const LoopBody& body) {
           const Chunk each = chunk(body.slices[0], body.slices[1],
                                    weights_.valid() ? body.slices[2] : Tensor(), gradient);
           if (!gradient) return LoopStep{.carried = {}, .stacked = {each.losses}};

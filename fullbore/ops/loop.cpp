@@ -49,7 +49,8 @@ LoopShape require_shape(const OpCall& call) {
                           shape.until ? " and a stop" : ""));
   if (shape.parallel && (shape.carried > 0 || shape.until || shape.counted))
     call.fail(
-        "trips side by side carry nothing from one to the next, and how many there are is known");
+        "iterations side by side carry nothing from one to the next, and how many there are is "
+        "known");
   return shape;
 }
 
@@ -70,7 +71,7 @@ void require_operands(const OpCall& call, const LoopShape& shape) {
   for (int i = 0; i < shape.sliced; ++i) {
     const TensorType& rows = operand(call, shape.first_sliced() + i);
     if (rows.shape.rank() == 0 || rows.shape[0] != shape.trips)
-      call.fail(fmt::format("sliced {} is {}, which has no row for each of {} trips", i,
+      call.fail(fmt::format("sliced {} is {}, which has no row for each of {} iterations", i,
                             rows.text(), shape.trips));
     const TensorType row{rows.dtype, rows.shape.without(0)};
     if (body_input(call, 1 + shape.carried + i) != row)
@@ -109,7 +110,8 @@ std::vector<TensorType> infer(const OpCall& call) {
 // the interpreter runs the body, by the definition in ir/loop.h.
 const OpRegistrar loop_op(OpDef{
     .name = "loop",
-    .summary = "runs its body for each trip, with carried, sliced, captured and stacked values",
+    .summary =
+        "runs its body for each iteration, with carried, sliced, captured and stacked values",
     .tags = Tag::region,
     .infer = infer,
     .samples = loop_samples,
@@ -139,10 +141,11 @@ LoopBody open_body(GraphBuilder& inner, const std::vector<Tensor>& carried,
         inner.input(fmt::format("carried{}", i), Role::local, carried[i].type()));
   for (size_t i = 0; i < sliced.size(); ++i) {
     const TensorType& rows = sliced[i].type();
-    if (rows.shape.rank() == 0 || rows.shape[0] != options.trips)
-      throw UsageError(fmt::format("loop: sliced {} is {}, which has no row for each of {} trips",
-                                   i, rows.text(), options.trips),
-                       loc);
+    if (rows.shape.rank() == 0 || rows.shape[0] != options.iterations)
+      throw UsageError(
+          fmt::format("loop: sliced {} is {}, which has no row for each of {} iterations", i,
+                      rows.text(), options.iterations),
+          loc);
     body.slices.push_back(
         inner.input(fmt::format("slice{}", i), Role::local, {rows.dtype, rows.shape.without(0)}));
   }
@@ -169,8 +172,8 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
                 SourceLoc loc) {
   require_tensors(carried, "carried", loc);
   require_tensors(sliced, "sliced", loc);
-  if (options.trips < 0)
-    throw UsageError(fmt::format("loop: trips cannot be {}", options.trips), loc);
+  if (options.iterations < 0)
+    throw UsageError(fmt::format("loop: iterations cannot be {}", options.iterations), loc);
 
   const auto made = std::make_shared<Body>(&builder);
   GraphBuilder& inner = made->builder;
@@ -186,7 +189,7 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
   const bool until = step.stop.valid();
   Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
                         {"sliced", static_cast<int64_t>(sliced.size())},
-                        {"trips", options.trips},
+                        {"trips", options.iterations},
                         {"reverse", options.reverse},
                         {"until", until},
                         {"counted", options.count.valid()}};

@@ -44,10 +44,11 @@ void recurrence(GraphBuilder& builder, Tensor h, Tensor x, Tensor w, LoopOptions
       kNowhere);
 }
 
-Sample recurrence_sample(std::string why, int64_t trips, bool reverse) {
-  return traced(std::move(why), {normal({3}), normal({trips, 3}), normal({3})},
+Sample recurrence_sample(std::string why, int64_t iterations, bool reverse) {
+  return traced(std::move(why), {normal({3}), normal({iterations, 3}), normal({3})},
                 [&](GraphBuilder& builder, const std::vector<Tensor>& in) {
-                  recurrence(builder, in[0], in[1], in[2], {.trips = trips, .reverse = reverse});
+                  recurrence(builder, in[0], in[1], in[2],
+                             {.iterations = iterations, .reverse = reverse});
                 });
 }
 
@@ -55,7 +56,7 @@ Sample counted_sample(std::string why, double made, bool reverse) {
   return traced(std::move(why), {normal({3}), normal({4, 3}), normal({3}), count(made)},
                 [&](GraphBuilder& builder, const std::vector<Tensor>& in) {
                   recurrence(builder, in[0], in[1], in[2],
-                             {.trips = 4, .reverse = reverse, .count = in[3]});
+                             {.iterations = 4, .reverse = reverse, .count = in[3]});
                 });
 }
 
@@ -67,7 +68,7 @@ Sample until_sample(std::string why, double first, double limit, Tensor LoopOpti
   if (option) operands.push_back(count(made));
   Sample sample =
       traced(std::move(why), operands, [&](GraphBuilder& builder, const std::vector<Tensor>& in) {
-        LoopOptions options{.trips = 5};
+        LoopOptions options{.iterations = 5};
         if (option) options.*option = in[2];
         loop(
             builder, {in[0]}, {}, options,
@@ -88,7 +89,7 @@ Sample matrix_sample() {
                 {normal({2, 4}), normal({3, 2, 3}), normal({4, 4}), normal({3, 4})},
                 [](GraphBuilder& builder, const std::vector<Tensor>& in) {
                   loop(
-                      builder, {in[0]}, {in[1]}, {.trips = 3},
+                      builder, {in[0]}, {in[1]}, {.iterations = 3},
                       [&](const LoopBody& body) {
                         const Tensor h = tanh(add(matmul(body.carried[0], in[2], {}, kNowhere),
                                                   matmul(body.slices[0], in[3], {}, kNowhere)),
@@ -104,7 +105,7 @@ Sample swap_sample() {
       "carried values that change places", {normal({2}), normal({2})},
       [](GraphBuilder& builder, const std::vector<Tensor>& in) {
         loop(
-            builder, {in[0], in[1]}, {}, {.trips = 3},
+            builder, {in[0], in[1]}, {}, {.iterations = 3},
             [](const LoopBody& body) {
               return LoopStep{.carried = {body.carried[1], mul(body.carried[0], body.carried[1])}};
             },
@@ -118,7 +119,7 @@ Sample constant_sample() {
                 {normal({2}), normal({2}), normal({2})},
                 [](GraphBuilder& builder, const std::vector<Tensor>& in) {
                   loop(
-                      builder, {in[0], in[1]}, {}, {.trips = 2},
+                      builder, {in[0], in[1]}, {}, {.iterations = 2},
                       [&](const LoopBody& body) {
                         return LoopStep{.carried = {body.carried[0], in[2]},
                                         .stacked = {mul(body.carried[1], body.carried[0])}};
@@ -131,10 +132,10 @@ Sample nested_sample() {
   return traced("a loop within a loop", {normal({2}), normal({3, 2}), normal({2})},
                 [](GraphBuilder& builder, const std::vector<Tensor>& in) {
                   loop(
-                      builder, {in[0]}, {in[1]}, {.trips = 3},
+                      builder, {in[0]}, {in[1]}, {.iterations = 3},
                       [&](const LoopBody& outer) {
                         const LoopResult inner = loop(
-                            outer.index.builder(), {outer.carried[0]}, {}, {.trips = 2},
+                            outer.index.builder(), {outer.carried[0]}, {}, {.iterations = 2},
                             [&](const LoopBody& body) {
                               return LoopStep{.carried = {tanh(
                                                   add(mul(body.carried[0], in[2]), outer.slices[0]),
@@ -151,7 +152,7 @@ Sample indexed_sample() {
   return traced("rows found by the index", {normal({}), normal({4, 3})},
                 [](GraphBuilder& builder, const std::vector<Tensor>& in) {
                   loop(
-                      builder, {in[0]}, {}, {.trips = 4},
+                      builder, {in[0]}, {}, {.iterations = 4},
                       [&](const LoopBody& body) {
                         const Tensor row = dynamic_slice(in[1], body.index, 0, 1, kNowhere);
                         return LoopStep{.carried = {add(mul(body.carried[0], 0.5),
@@ -161,16 +162,16 @@ Sample indexed_sample() {
                 });
 }
 
-// Each trip a recurrence of its own: a stack of results and one of sums.
+// Each iteration a recurrence of its own: a stack of results and one of sums.
 Sample parallel_sample() {
-  return traced("trips side by side", {normal({5, 4, 3}), normal({3})},
+  return traced("iterations side by side", {normal({5, 4, 3}), normal({3})},
                 [](GraphBuilder& builder, const std::vector<Tensor>& in) {
                   loop(
-                      builder, {}, {in[0]}, {.trips = 5, .parallel = true},
+                      builder, {}, {in[0]}, {.iterations = 5, .parallel = true},
                       [&](const LoopBody& outer) {
                         const Tensor start = mul(in[1], cast(outer.index, DType::f32, kNowhere));
                         const LoopResult inner = loop(
-                            outer.index.builder(), {start}, {outer.slices[0]}, {.trips = 4},
+                            outer.index.builder(), {start}, {outer.slices[0]}, {.iterations = 4},
                             [&](const LoopBody& body) {
                               const Tensor h =
                                   tanh(add(mul(body.carried[0], in[1]), body.slices[0]), kNowhere);
@@ -191,15 +192,15 @@ std::vector<Sample> loop_samples() {
   return {
       recurrence_sample("a recurrence: carried, sliced, captured, stacked", 4, false),
       recurrence_sample("from the last row to the first", 4, true),
-      recurrence_sample("one trip", 1, false),
-      recurrence_sample("no trips: the carried values are the initial ones", 0, false),
+      recurrence_sample("one iteration", 1, false),
+      recurrence_sample("no iterations: the carried values are the initial ones", 0, false),
       counted_sample("a count below the bound: the other rows are zero", 2, false),
       counted_sample("a count below the bound, reverse", 3, true),
       counted_sample("a count above the bound", 9, false),
       counted_sample("a count of none", 0, false),
       counted_sample("a negative count", -2, true),
       until_sample("stops within the bound", 1, 6, nullptr, 0),
-      until_sample("stops after the first trip", 100, 6, nullptr, 0),
+      until_sample("stops after the first iteration", 100, 6, nullptr, 0),
       until_sample("never stops by itself", 1, 1e6, nullptr, 0),
       until_sample("a count ends it before the stop", 1, 20, &LoopOptions::count, 2),
       until_sample("the stop ends it before the count", 1, 6, &LoopOptions::count, 4),
@@ -216,12 +217,12 @@ std::vector<ErrorSample> loop_error_samples() {
   // Error samples carry no body, so these are the refusals that come before it is looked at; those
   // of bodies are in tests/ops/test_loop.cpp.
   const TensorType h{DType::f32, {3}};
-  const auto attributes = [](int64_t carried, int64_t trips) {
-    return Attributes{{"carried", carried}, {"sliced", int64_t{0}}, {"trips", trips},
+  const auto attributes = [](int64_t carried, int64_t iterations) {
+    return Attributes{{"carried", carried}, {"sliced", int64_t{0}}, {"trips", iterations},
                       {"reverse", false},   {"until", false},       {"counted", false}};
   };
   return {{"no body", {h}, attributes(1, 4), "needs a body"},
-          {"negative trips", {h}, attributes(1, -4), "trips cannot be -4"},
+          {"negative iterations", {h}, attributes(1, -4), "trips cannot be -4"},
           {"a negative count of carried values", {h}, attributes(-1, 4), "carried cannot be -1"},
           {"no attributes", {h}, {}, "needs attribute 'carried'"}};
 }

@@ -5,7 +5,7 @@
 
 namespace fullbore {
 
-/// Every form of a loop: plain, reverse, counted, until, no trips, captured, sliced, stacked, nested.
+/// Every form of a loop: plain, reverse, counted, until, no iterations, captured, sliced, stacked, nested.
 std::vector<Sample> loop_samples();
 std::vector<ErrorSample> loop_error_samples();
 

@@ -5,7 +5,7 @@
 
 /// A product that is added to what there is already. Made by passes (gemm_accumulation), not by
 /// models: where a backend has the kernel, the sum that a loop carries is read and written once per
-/// trip, by the product itself.
+/// iteration, by the product itself.
 namespace fullbore {
 namespace {
 

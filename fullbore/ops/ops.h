@@ -98,12 +98,12 @@ Tensor philox(Tensor key, Tensor counter_low, Tensor counter_high,
 Tensor philox_upper(Tensor key, Tensor counter_low, Tensor counter_high,
                     SourceLoc loc = SourceLoc::here());
 /// Where a draw comes from: two i64 scalars of State and a number that no other draw of the step
-/// has. `trip` (optional i64 scalar) tells the draws of a loop's trips apart.
+/// has. `iteration` (optional i64 scalar) tells the draws of a loop's iterations apart.
 struct RandomSource {
   Tensor seed;
   Tensor step;
   int64_t site = 0;
-  Tensor trip = {};
+  Tensor iteration = {};
 };
 /// Composite. Uniform in [0, 1), 24 bits (f64: 53), f32 or f64.
 Tensor random_uniform(const RandomSource& source, TensorType type,
@@ -196,29 +196,29 @@ Tensor one_hot(Tensor indices, int64_t classes, DType dtype,
 
 // --- loop ----------------------------------------------------------------------------------------
 struct LoopBody {
-  Tensor index;  ///< i64 scalar, the trip
+  Tensor index;  ///< i64 scalar, the iteration
   std::vector<Tensor> carried;
   std::vector<Tensor> slices;  ///< row `index` of each sliced operand
 };
 struct LoopStep {
   std::vector<Tensor> carried;  ///< next values: same types as before
   std::vector<Tensor> stacked = {};
-  Tensor stop = {};  ///< bool scalar; with it the loop ends after this trip when true
+  Tensor stop = {};  ///< bool scalar; with it the loop ends after this iteration when true
 };
 struct LoopResult {
   std::vector<Tensor> carried;
-  std::vector<Tensor> stacked;  ///< each with a leading axis of `trips`
+  std::vector<Tensor> stacked;  ///< each with a leading axis of `iterations`
   Tensor executed = {};         ///< i64 scalar, only with stop
 };
 struct LoopOptions {
-  int64_t trips = 0;
+  int64_t iterations = 0;
   bool reverse = false;
-  Tensor count = {};  ///< i64 scalar: makes min(count, trips) trips
-  /// Workers may make trips side by side, each with memory of its own. Asks for a loop that carries nothing, makes all
-  /// trips, and whose body gives no stop.
+  Tensor count = {};  ///< i64 scalar: makes min(count, iterations) iterations
+  /// Workers may make iterations side by side, each with memory of its own. Asks for a loop that carries nothing, makes
+  /// all iterations, and whose body gives no stop.
   bool parallel = false;
 };
-/// Runs `body` for each trip; see ir/loop.h for the exact semantics. Tensors of enclosing scopes
+/// Runs `body` for each iteration; see ir/loop.h for the exact semantics. Tensors of enclosing scopes
 /// that the body uses are captured. Differentiable through carried, sliced and captured operands,
 /// through stop and count too (decisions are constants).
 LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<Tensor> sliced,

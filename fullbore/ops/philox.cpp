@@ -54,9 +54,9 @@ const OpRegistrar upper_half(philox_op("philox_upper", "the other 64 bits of phi
 
 }  // namespace
 
-// Inputs [..., seed, step, (trip)] from `first` on; attribute site.
+// Inputs [..., seed, step, (iteration)] from `first` on; attribute site.
 void require_source(const OpCall& call, size_t first) {
-  constexpr std::string_view kNames[] = {"seed", "step", "trip"};
+  constexpr std::string_view kNames[] = {"seed", "step", "iteration"};
   for (size_t i = first; i < call.inputs.size(); ++i)
     if (call.inputs[i] != kIndex)
       call.fail(fmt::format("needs an i64 scalar as {}, got {}", kNames[i - first],
@@ -93,7 +93,7 @@ std::vector<Tensor> source_operands(std::string_view op, const RandomSource& sou
   require_tensor(op, "the source's seed", source.seed, loc);
   require_tensor(op, "the source's step", source.step, loc);
   std::vector<Tensor> operands = {source.seed, source.step};
-  if (source.trip.valid()) operands.push_back(source.trip);
+  if (source.iteration.valid()) operands.push_back(source.iteration);
   return operands;
 }
 

@@ -20,9 +20,9 @@ std::vector<TensorType> infer_draw(const OpCall& call) {
 // The same bits on the host.
 uint64_t reference_bits(const ReferenceCall& call, int64_t element) {
   const auto input = [&](size_t i) { return static_cast<uint64_t>(call.inputs[i]->integers()[0]); };
-  const uint64_t trip = call.inputs.size() == 3 ? input(2) : 0;
+  const uint64_t iteration = call.inputs.size() == 3 ? input(2) : 0;
   const auto site = static_cast<uint64_t>(call.attributes.get<int64_t>("site"));
-  return philox_bits(input(0), static_cast<uint64_t>(element) + (trip << 32),
+  return philox_bits(input(0), static_cast<uint64_t>(element) + (iteration << 32),
                      input(1) + (site << 40));
 }
 
@@ -77,13 +77,13 @@ void reference_normal(ReferenceCall& call) {
 
 std::vector<Sample> draw_samples() {
   const auto sample = [](std::string why, std::vector<int64_t> shape, int64_t site, double step,
-                         bool with_trip) {
+                         bool with_iteration) {
     const auto scalar = [](double value) { return SampleInput::given(kIndex, {value}); };
     Sample result{
         .why = std::move(why),
         .inputs = {scalar(1234567890123.0), scalar(step)},
         .attributes = {{"site", site}, {"dtype", DType::f32}, {"shape", std::move(shape)}}};
-    if (with_trip) result.inputs.push_back(scalar(3));
+    if (with_iteration) result.inputs.push_back(scalar(3));
     return result;
   };
   return {sample("a scalar", {}, 0, 0, false), sample("no elements", {0, 3}, 1, 5, false),
@@ -104,10 +104,10 @@ std::vector<ErrorSample> draw_errors() {
        {{DType::i64, {1}}, kIndex},
        attributes(0, DType::f32, {4}),
        "needs an i64 scalar as seed, got i64[1]"},
-      {"a floating trip",
+      {"a floating iteration",
        {kIndex, kIndex, {DType::f32, {}}},
        attributes(0, DType::f32, {4}),
-       "needs an i64 scalar as trip, got f32[]"},
+       "needs an i64 scalar as iteration, got f32[]"},
       {"more elements than a counter has", source, attributes(0, DType::f32, {1 << 17, 1 << 16}),
        "[131072,65536] has more than 2^32 elements"},
       {"no step", {kIndex}, attributes(0, DType::f32, {4}), "needs 2 to 3 operands, got 1"}};

@@ -110,17 +110,17 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
           fmt::format("state '{}' is {} {} here and {} {} elsewhere", name, role_name(role),
                       type.text(), role_name(input.role), known->second.type().text()),
           loc);
-    return in_trip(known->second);
+    return in_iteration(known->second);
   }
   const Tensor tensor = builder_.input(name, role, std::move(type));
   states_.emplace(name, tensor);
   initializers_.emplace(name, std::move(initializer));
   if (role == Role::parameter) parameters_.push_back({name, tensor});
-  return in_trip(tensor);
+  return in_iteration(tensor);
 }
 
-Tensor Trace::in_trip(Tensor state) const {
-  return trip_.valid() ? trip_.builder().import(state) : state;
+Tensor Trace::in_iteration(Tensor state) const {
+  return iteration_.valid() ? iteration_.builder().import(state) : state;
 }
 
 Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initializer,
@@ -133,7 +133,7 @@ Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initia
 RandomSource Trace::random() {
   const TensorType scalar{DType::i64, {}};
   return {state("random.seed", Role::control, scalar, Initializer::zeros()),
-          state("step", Role::control, scalar, Initializer::zeros()), next_site_++, trip_};
+          state("step", Role::control, scalar, Initializer::zeros()), next_site_++, iteration_};
 }
 
 void Trace::update(Tensor state, Tensor next) {
@@ -157,9 +157,9 @@ Graph Trace::finish() {
   return builder_.take();
 }
 
-TripScope::TripScope(Trace& trace, Tensor index, int64_t trips)
-    : trace_(trace), outer_(trace.trip()) {
-  trace_.set_trip(outer_.valid() ? outer_ * static_cast<double>(trips) + index : index);
+IterationScope::IterationScope(Trace& trace, Tensor index, int64_t iterations)
+    : trace_(trace), outer_(trace.iteration()) {
+  trace_.set_iteration(outer_.valid() ? outer_ * static_cast<double>(iterations) + index : index);
 }
 
 void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,

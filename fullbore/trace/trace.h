@@ -60,16 +60,16 @@ class Trace {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::map<std::string, Initializer>& initializers() const { return initializers_; }
 
-  /// A draw site: seed and step from State, a number of its own, and the trip if one is set.
+  /// A draw site: seed and step from State, a number of its own, and the iteration if one is set.
   RandomSource random();
   /// What is traced between two calls of draw_sites() and repeat_draws() draws what will be traced next draws too.
   int64_t draw_sites() const { return next_site_; }
   void repeat_draws(int64_t sites) { next_site_ = sites; }
-  /// What is traced from here on runs once per trip of a loop, and draws anew on each: its i64 index,
+  /// What is traced from here on runs once per iteration of a loop, and draws anew on each: its i64 index,
   /// or an empty tensor for none. State is then given as the body's own inputs: what is computed from
   /// it alone (a broadcast bias) has to be in the body too, or gradients taken there would not see it.
-  void set_trip(Tensor trip) { trip_ = trip; }
-  Tensor trip() const { return trip_; }
+  void set_iteration(Tensor iteration) { iteration_ = iteration; }
+  Tensor iteration() const { return iteration_; }
   /// Has anything been said yet about what the step leaves behind?
   bool has_outputs() const { return !updates_.empty() || !results_.empty(); }
 
@@ -81,12 +81,12 @@ class Trace {
   Graph finish();
 
  private:
-  Tensor in_trip(Tensor state) const;
+  Tensor in_iteration(Tensor state) const;
 
   GraphBuilder builder_;
   bool training_;
   int64_t next_site_ = 0;
-  Tensor trip_;
+  Tensor iteration_;
   std::vector<Parameter> parameters_;
   std::map<std::string, Tensor> states_;
   std::map<std::string, Initializer> initializers_;
@@ -98,15 +98,15 @@ class Trace {
   std::vector<std::pair<std::string, Tensor>> results_;
 };
 
-/// While it lives, what the trace writes runs once per trip of a loop and draws anew on each. Loops within loops
-/// count their trips together.
-class TripScope {
+/// While it lives, what the trace writes runs once per iteration of a loop and draws anew on each. Loops within loops
+/// count their iterations together.
+class IterationScope {
  public:
-  /// index: i64 [], of `trips`.
-  TripScope(Trace& trace, Tensor index, int64_t trips);
-  ~TripScope() { trace_.set_trip(outer_); }
-  TripScope(const TripScope&) = delete;
-  TripScope& operator=(const TripScope&) = delete;
+  /// index: i64 [], of `iterations`.
+  IterationScope(Trace& trace, Tensor index, int64_t iterations);
+  ~IterationScope() { trace_.set_iteration(outer_); }
+  IterationScope(const IterationScope&) = delete;
+  IterationScope& operator=(const IterationScope&) = delete;
 
  private:
   Trace& trace_;

@@ -110,9 +110,9 @@ std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
   const auto over_parallel = [&](GraphBuilder& builder, const std::vector<Tensor>& slices) {
     if (microbatches.parallel == 1) return of_microbatch(microbatch_of(batch, slices));
     const LoopResult each =
-        loop(builder, {}, slices, {.trips = microbatches.parallel, .parallel = true},
+        loop(builder, {}, slices, {.iterations = microbatches.parallel, .parallel = true},
              [&](const LoopBody& body) {
-               const TripScope trip(trace, body.index, microbatches.parallel);
+               const IterationScope iteration(trace, body.index, microbatches.parallel);
                LoopStep step;
                step.stacked = of_microbatch(microbatch_of(batch, body.slices));
                return step;
@@ -122,9 +122,9 @@ std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
     return sums;
   };
   if (microbatches.accumulate == 1) return over_parallel(trace.builder(), batch.microbatches);
-  return loop(trace.builder(), zeros, batch.microbatches, {.trips = microbatches.accumulate},
+  return loop(trace.builder(), zeros, batch.microbatches, {.iterations = microbatches.accumulate},
               [&](const LoopBody& body) {
-                const TripScope trip(trace, body.index, microbatches.accumulate);
+                const IterationScope iteration(trace, body.index, microbatches.accumulate);
                 const std::vector<Tensor> values = over_parallel(body.index.builder(), body.slices);
                 LoopStep next;
                 for (size_t i = 0; i < values.size(); ++i)

@@ -147,8 +147,9 @@ class StreamLoss {
     std::vector<std::string> metrics;
     const size_t states = before.size();
     const LoopResult sums = fullbore::loop(
-        trace_.builder(), carried, cut, {.trips = options_.segments}, [&](const LoopBody& body) {
-          const TripScope trip(trace_, body.index, options_.segments);
+        trace_.builder(), carried, cut, {.iterations = options_.segments},
+        [&](const LoopBody& body) {
+          const IterationScope iteration(trace_, body.index, options_.segments);
           const Tensors own(body.slices.begin(), body.slices.end() - 1);
           const Tensors states_before(body.carried.begin(),
                                       body.carried.begin() + static_cast<std::ptrdiff_t>(states));

@@ -100,11 +100,11 @@ TEST(LoopGradientOfGradient, AgreesWithFiniteDifferences) {
   }
 }
 
-TEST(LoopGradientRules, OfALoopWithoutTripsIsTheIdentity) {
+TEST(LoopGradientRules, OfALoopWithoutIterationsIsTheIdentity) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f64, {3}});
   const Tensor w = builder.input("w", Role::batch, {DType::f64, {3}});
-  const LoopResult result = loop(builder, {x}, {}, {.trips = 0}, [&](const LoopBody& body) {
+  const LoopResult result = loop(builder, {x}, {}, {.iterations = 0}, [&](const LoopBody& body) {
     return LoopStep{.carried = {tanh(body.carried[0] * w)}};
   });
   const Tensor loss = reduce_sum(result.carried[0] * result.carried[0], {0});
@@ -121,7 +121,7 @@ TEST(LoopGradientRules, OfALoopWithoutTripsIsTheIdentity) {
 TEST(LoopGradientRules, WhereEveryPathEndsThereIsNoLoop) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f64, {2, 3}});
-  const LoopResult result = loop(builder, {}, {x}, {.trips = 2}, [&](const LoopBody& body) {
+  const LoopResult result = loop(builder, {}, {x}, {.iterations = 2}, [&](const LoopBody& body) {
     return LoopStep{{}, {floor(body.slices[0])}};
   });
   const Tensor loss = reduce_sum(result.stacked[0] * x, {0, 1});
@@ -137,14 +137,14 @@ TEST(LoopGradientRules, WhereEveryPathEndsThereIsNoLoop) {
 }
 
 // The backward loop reads captured and sliced operands themselves, and computes again what the index
-// alone determines: h is all that must be kept of a trip of h <- h * w + x_t * sin(t).
+// alone determines: h is all that must be kept of an iteration of h <- h * w + x_t * sin(t).
 TEST(LoopGradientRules, StacksNothingThatCanBeHadOtherwise) {
   GraphBuilder builder;
   const TensorType vector{DType::f64, {3}};
   const Tensor h = builder.input("h", Role::batch, vector);
   const Tensor x = builder.input("x", Role::batch, {DType::f64, {4, 3}});
   const Tensor w = builder.input("w", Role::batch, vector);
-  const LoopResult result = loop(builder, {h}, {x}, {.trips = 4}, [&](const LoopBody& body) {
+  const LoopResult result = loop(builder, {h}, {x}, {.iterations = 4}, [&](const LoopBody& body) {
     const Tensor phase = sin(cast(body.index, DType::f64));
     return LoopStep{.carried = {body.carried[0] * w + body.slices[0] * phase}};
   });
@@ -163,7 +163,7 @@ TEST(LoopGradientRules, SumsLowPrecisionCotangentsInF32) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::bf16, {3}});
   const Tensor w = builder.input("w", Role::batch, {DType::bf16, {3}});
-  const LoopResult result = loop(builder, {x}, {}, {.trips = 4}, [&](const LoopBody& body) {
+  const LoopResult result = loop(builder, {x}, {}, {.iterations = 4}, [&](const LoopBody& body) {
     return LoopStep{.carried = {body.carried[0] * w}};
   });
   const Tensor d = gradient(reduce_sum(result.carried[0], {0}), std::span(&w, 1))[0];

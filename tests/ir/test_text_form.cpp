@@ -18,7 +18,7 @@ Graph sample_graph() {
   const Tensor table = constant(builder, {DType::f32, {2}}, {0.1, -1e-30});
   const auto [values, order] = sort(x, true);
   const LoopResult result =
-      loop(builder, {w}, {values}, {.trips = 3, .reverse = true}, [&](const LoopBody& body) {
+      loop(builder, {w}, {values}, {.iterations = 3, .reverse = true}, [&](const LoopBody& body) {
         const Tensor next = tanh(body.carried[0]) + body.slices[0] * w;
         return LoopStep{{next}, {next, reduce_sum(next, {0})}};
       });

@@ -17,11 +17,11 @@ using ::testing::Not;
 const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
 
 // A product, a loop of tanh, and its carried value.
-Plan plan_with_loop(int64_t size = 8, int64_t trips = 2) {
+Plan plan_with_loop(int64_t size = 8, int64_t iterations = 2) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {size, size}});
   const LoopResult result =
-      loop(builder, {matmul(x, x)}, {}, {.trips = trips},
+      loop(builder, {matmul(x, x)}, {}, {.iterations = iterations},
            [](const LoopBody& body) { return LoopStep{.carried = {tanh(body.carried[0])}}; });
   builder.output("y", result.carried[0]);
   return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
@@ -76,7 +76,7 @@ TEST_F(StepProfileTest, TimesAreSpansOfAllWorkersAndMediansOverSteps) {
   EXPECT_DOUBLE_EQ(matmul.roofline_seconds,
                    launch_roofline_seconds(plan_, list_[static_cast<size_t>(matmul_)], kPeaks));
   const KernelProfile& tanh = find(kernels, "tanh");
-  EXPECT_DOUBLE_EQ(tanh.seconds, 600e-9) << "both trips";
+  EXPECT_DOUBLE_EQ(tanh.seconds, 600e-9) << "both iterations";
   EXPECT_EQ(tanh.launches, 2);
   EXPECT_DOUBLE_EQ(tanh.flops, 2 * launch_cost(plan_, list_[static_cast<size_t>(tanh_)]).flops);
   EXPECT_NEAR(find(kernels, "loop").seconds, 400e-9, 1e-15) << "without what it holds";

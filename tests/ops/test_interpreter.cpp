@@ -34,7 +34,7 @@ std::vector<Literal> run(LoopOptions options, double count = -1) {
 }
 
 TEST(Loop, CarriesSlicesAndStacks) {
-  const std::vector<Literal> y = run({.trips = 4});
+  const std::vector<Literal> y = run({.iterations = 4});
   EXPECT_THAT(elements(y[0]), ElementsAre(106));
   EXPECT_THAT(elements(y[1]), ElementsAre(1, 12, 23, 34));
 }
@@ -43,7 +43,7 @@ TEST(Loop, InReverseStartsAtTheLastIndex) {
   // carried <- 2 carried + index tells the orders apart.
   const auto ordered = [](bool reverse) {
     return elements(evaluate({reals({}, {0})}, [&](GraphBuilder& builder, const auto& x) {
-      return loop(builder, {x[0]}, {}, {.trips = 3, .reverse = reverse},
+      return loop(builder, {x[0]}, {}, {.iterations = 3, .reverse = reverse},
                   [](const LoopBody& body) {
                     return LoopStep{
                         .carried = {body.carried[0] * 2.0 + cast(body.index, DType::f64)}};
@@ -55,41 +55,41 @@ TEST(Loop, InReverseStartsAtTheLastIndex) {
   EXPECT_THAT(ordered(true), ElementsAre(10)) << "((2) * 2 + 1) * 2 + 0";
 }
 
-TEST(Loop, CountedMakesFewerTripsAndLeavesZeroRows) {
-  EXPECT_THAT(elements(run({.trips = 4}, 2)[1]), ElementsAre(1, 12, 0, 0));
-  EXPECT_THAT(elements(run({.trips = 4}, 2)[0]), ElementsAre(101));
-  EXPECT_THAT(elements(run({.trips = 4}, 9)[1]), ElementsAre(1, 12, 23, 34));
-  EXPECT_THAT(elements(run({.trips = 4}, 0)[0]), ElementsAre(100));
-  EXPECT_THAT(elements(run({.trips = 4, .reverse = true}, 2)[1]), ElementsAre(1, 12, 0, 0))
+TEST(Loop, CountedMakesFewerIterationsAndLeavesZeroRows) {
+  EXPECT_THAT(elements(run({.iterations = 4}, 2)[1]), ElementsAre(1, 12, 0, 0));
+  EXPECT_THAT(elements(run({.iterations = 4}, 2)[0]), ElementsAre(101));
+  EXPECT_THAT(elements(run({.iterations = 4}, 9)[1]), ElementsAre(1, 12, 23, 34));
+  EXPECT_THAT(elements(run({.iterations = 4}, 0)[0]), ElementsAre(100));
+  EXPECT_THAT(elements(run({.iterations = 4, .reverse = true}, 2)[1]), ElementsAre(1, 12, 0, 0))
       << "counts down from count - 1";
 }
 
 std::vector<Literal> run_until(double limit) {
-  return evaluate_all({kStart, kRows, reals({}, {limit})},
-                      [](GraphBuilder& builder, const auto& x) {
-                        const LoopResult result =
-                            loop(builder, {x[0]}, {x[1]}, {.trips = 4}, [&](const LoopBody& body) {
-                              LoopStep step = record(body);
-                              step.stop = greater_equal(step.carried[0], x[2]);
-                              return step;
-                            });
-                        return std::vector{result.carried[0], result.stacked[0], result.executed};
-                      });
+  return evaluate_all(
+      {kStart, kRows, reals({}, {limit})}, [](GraphBuilder& builder, const auto& x) {
+        const LoopResult result =
+            loop(builder, {x[0]}, {x[1]}, {.iterations = 4}, [&](const LoopBody& body) {
+              LoopStep step = record(body);
+              step.stop = greater_equal(step.carried[0], x[2]);
+              return step;
+            });
+        return std::vector{result.carried[0], result.stacked[0], result.executed};
+      });
 }
 
-TEST(Loop, UntilStopsAfterTheTripThatSaysSo) {
+TEST(Loop, UntilStopsAfterTheIterationThatSaysSo) {
   const std::vector<Literal> y = run_until(103);
   EXPECT_THAT(elements(y[0]), ElementsAre(103));
   EXPECT_THAT(elements(y[1]), ElementsAre(1, 12, 23, 0));
   EXPECT_EQ(y[2].integers()[0], 3);
-  EXPECT_EQ(run_until(0)[2].integers()[0], 1) << "at least one trip";
-  EXPECT_EQ(run_until(1e9)[2].integers()[0], 4) << "trips is the bound";
+  EXPECT_EQ(run_until(0)[2].integers()[0], 1) << "at least one iteration";
+  EXPECT_EQ(run_until(1e9)[2].integers()[0], 4) << "iterations is the bound";
 }
 
-TEST(Loop, OfNoTripsChangesNothing) {
+TEST(Loop, OfNoIterationsChangesNothing) {
   const std::vector<Literal> y =
       evaluate_all({kStart, reals({0}, {})}, [](GraphBuilder& builder, const auto& x) {
-        const LoopResult result = loop(builder, {x[0]}, {x[1]}, {.trips = 0}, record);
+        const LoopResult result = loop(builder, {x[0]}, {x[1]}, {.iterations = 0}, record);
         return std::vector{result.carried[0], result.stacked[0]};
       });
   EXPECT_THAT(elements(y[0]), ElementsAre(100));
@@ -99,7 +99,7 @@ TEST(Loop, OfNoTripsChangesNothing) {
 TEST(Loop, SwapsCarriedValuesAtOnce) {
   const std::vector<Literal> y =
       evaluate_all({reals({}, {1}), reals({}, {2})}, [](GraphBuilder& builder, const auto& x) {
-        return loop(builder, {x[0], x[1]}, {}, {.trips = 3},
+        return loop(builder, {x[0], x[1]}, {}, {.iterations = 3},
                     [](const LoopBody& body) {
                       return LoopStep{.carried = {body.carried[1], body.carried[0]}};
                     })
@@ -113,11 +113,11 @@ TEST(Loop, NestsAndCaptures) {
   // sum over i < 3 of sum over j < 2 of x * i
   const Literal y = evaluate({reals({}, {5})}, [](GraphBuilder& builder, const auto& x) {
     const Tensor zero = full(builder, {DType::f64, {}}, 0);
-    return loop(builder, {zero}, {}, {.trips = 3},
+    return loop(builder, {zero}, {}, {.iterations = 3},
                 [&](const LoopBody& outer) {
                   GraphBuilder& inside = outer.index.builder();
                   const Tensor i = cast(outer.index, DType::f64);
-                  return LoopStep{.carried = loop(inside, {outer.carried[0]}, {}, {.trips = 2},
+                  return LoopStep{.carried = loop(inside, {outer.carried[0]}, {}, {.iterations = 2},
                                                   [&](const LoopBody& inner) {
                                                     return LoopStep{
                                                         .carried = {inner.carried[0] + x[0] * i}};

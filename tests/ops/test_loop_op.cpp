@@ -25,7 +25,7 @@ struct Traced {
 
 TEST(LoopBuilder, CapturesWhatTheBodyUsesOnce) {
   Traced t;
-  loop(t.builder, {t.x}, {t.rows}, {.trips = 4}, [&](const LoopBody& body) {
+  loop(t.builder, {t.x}, {t.rows}, {.iterations = 4}, [&](const LoopBody& body) {
     return LoopStep{.carried = {body.carried[0] * t.w + body.slices[0] * t.w}};
   });
   const Node& node = t.builder.graph().nodes().back();
@@ -36,7 +36,7 @@ TEST(LoopBuilder, CapturesWhatTheBodyUsesOnce) {
 
 TEST(LoopBuilder, LeavesOutsideWhatDoesNotDependOnTheTrip) {
   Traced t;
-  loop(t.builder, {t.x}, {}, {.trips = 4},
+  loop(t.builder, {t.x}, {}, {.iterations = 4},
        [&](const LoopBody& body) { return LoopStep{.carried = {body.carried[0] + exp(t.w)}}; });
   const std::vector<Node>& nodes = t.builder.graph().nodes();
   ASSERT_EQ(nodes.size(), 2U);
@@ -46,8 +46,8 @@ TEST(LoopBuilder, LeavesOutsideWhatDoesNotDependOnTheTrip) {
 
 TEST(LoopBuilder, CapturesThroughEveryLoopThatEncloses) {
   Traced t;
-  loop(t.builder, {t.x}, {}, {.trips = 4}, [&](const LoopBody& outer) {
-    return LoopStep{.carried = loop(outer.index.builder(), outer.carried, {}, {.trips = 2},
+  loop(t.builder, {t.x}, {}, {.iterations = 4}, [&](const LoopBody& outer) {
+    return LoopStep{.carried = loop(outer.index.builder(), outer.carried, {}, {.iterations = 2},
                                     [&](const LoopBody& inner) {
                                       return LoopStep{.carried = {inner.carried[0] * t.w}};
                                     })
@@ -61,21 +61,23 @@ TEST(LoopBuilder, CapturesThroughEveryLoopThatEncloses) {
 
 TEST(LoopBuilder, TakesResultsThatAreOperands) {
   Traced t;
-  const LoopResult result = loop(t.builder, {t.x}, {}, {.trips = 2}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {t.w}, .stacked = {body.carried[0], t.w}};
-  });
+  const LoopResult result =
+      loop(t.builder, {t.x}, {}, {.iterations = 2}, [&](const LoopBody& body) {
+        return LoopStep{.carried = {t.w}, .stacked = {body.carried[0], t.w}};
+      });
   EXPECT_EQ(result.carried[0].shape(), Shape{3});
   ASSERT_EQ(result.stacked.size(), 2U);
   EXPECT_EQ(result.stacked[0].shape(), (Shape{2, 3}));
   EXPECT_FALSE(result.executed.valid());
 }
 
-TEST(LoopBuilder, GivesTheTripsOfAnUntilLoop) {
+TEST(LoopBuilder, GivesTheIterationsOfAnUntilLoop) {
   Traced t;
-  const LoopResult result = loop(t.builder, {t.x}, {}, {.trips = 9}, [&](const LoopBody& body) {
-    const Tensor next = body.carried[0] * 2.0;
-    return LoopStep{.carried = {next}, .stop = greater(reduce_max(next, {0}), 100.0)};
-  });
+  const LoopResult result =
+      loop(t.builder, {t.x}, {}, {.iterations = 9}, [&](const LoopBody& body) {
+        const Tensor next = body.carried[0] * 2.0;
+        return LoopStep{.carried = {next}, .stop = greater(reduce_max(next, {0}), 100.0)};
+      });
   EXPECT_EQ(result.executed.type(), (TensorType{DType::i64, {}}));
 }
 
@@ -87,25 +89,25 @@ std::string refusal(const std::vector<Tensor>& carried, const std::vector<Tensor
 TEST(LoopBuilder, NamesWhatDoesNotFit) {
   Traced t;
   const auto keep = [](const LoopBody& body) { return LoopStep{.carried = body.carried}; };
-  EXPECT_EQ(refusal({t.x}, {}, {.trips = 4},
+  EXPECT_EQ(refusal({t.x}, {}, {.iterations = 4},
                     [](const LoopBody& body) {
                       return LoopStep{.carried = {reduce_sum(body.carried[0], {0})}};
                     }),
             "loop: carried 0 enters the body as f32[3] and leaves it as f32[] "
             "(models/gpt.cpp:33)");
-  EXPECT_EQ(
-      refusal({t.x}, {}, {.trips = 4}, [](const LoopBody&) { return LoopStep{.carried = {}}; }),
-      "loop: 1 values enter the body as carried and 0 leave it (models/gpt.cpp:33)");
-  EXPECT_THAT(refusal({t.x}, {t.rows}, {.trips = 5}, keep),
-              HasSubstr("sliced 0 is f32[4,3], which has no row for each of 5 trips"));
-  const std::string apart = "trips side by side carry nothing from one to the next";
+  EXPECT_EQ(refusal({t.x}, {}, {.iterations = 4},
+                    [](const LoopBody&) { return LoopStep{.carried = {}}; }),
+            "loop: 1 values enter the body as carried and 0 leave it (models/gpt.cpp:33)");
+  EXPECT_THAT(refusal({t.x}, {t.rows}, {.iterations = 5}, keep),
+              HasSubstr("sliced 0 is f32[4,3], which has no row for each of 5 iterations"));
+  const std::string apart = "iterations side by side carry nothing from one to the next";
   const auto stack = [](const LoopBody& body) {
     return LoopStep{.carried = {}, .stacked = {body.index}};
   };
-  EXPECT_THAT(refusal({t.x}, {}, {.trips = 2, .parallel = true}, keep), HasSubstr(apart));
+  EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2, .parallel = true}, keep), HasSubstr(apart));
   EXPECT_THAT(usage_error([&] {
                 loop(
-                    t.builder, {}, {t.rows}, {.trips = 4, .parallel = true},
+                    t.builder, {}, {t.rows}, {.iterations = 4, .parallel = true},
                     [](const LoopBody& body) {
                       return LoopStep{
                           .carried = {}, .stacked = {body.index}, .stop = equal(body.index, 2.0)};
@@ -115,19 +117,19 @@ TEST(LoopBuilder, NamesWhatDoesNotFit) {
               HasSubstr(apart));
   const Tensor count = t.builder.input("count", Role::batch, {DType::i64, {}});
   EXPECT_THAT(usage_error([&] {
-                loop(t.builder, {}, {t.rows}, {.trips = 4, .count = count, .parallel = true}, stack,
-                     kLine);
+                loop(t.builder, {}, {t.rows}, {.iterations = 4, .count = count, .parallel = true},
+                     stack, kLine);
               }),
               HasSubstr(apart));
-  EXPECT_THAT(refusal({t.x}, {}, {.trips = -1}, keep), HasSubstr("trips cannot be -1"));
-  EXPECT_THAT(refusal({t.x}, {}, {.trips = 2, .count = t.x}, keep),
+  EXPECT_THAT(refusal({t.x}, {}, {.iterations = -1}, keep), HasSubstr("iterations cannot be -1"));
+  EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2, .count = t.x}, keep),
               HasSubstr("needs count i64[], got f32[3]"));
-  EXPECT_THAT(refusal({t.x}, {}, {.trips = 2},
+  EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2},
                       [](const LoopBody& body) {
                         return LoopStep{.carried = body.carried, .stop = body.index};
                       }),
               HasSubstr("needs stop bool[], got i64[]"));
-  EXPECT_THAT(refusal({t.x}, {}, {.trips = 2},
+  EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2},
                       [](const LoopBody& body) {
                         return LoopStep{.carried = body.carried, .stacked = {Tensor()}};
                       }),
@@ -137,7 +139,7 @@ TEST(LoopBuilder, NamesWhatDoesNotFit) {
 TEST(LoopBuilder, RefusesTensorsOfABodyThatHasEnded) {
   Traced t;
   Tensor leaked;
-  loop(t.builder, {t.x}, {}, {.trips = 2}, [&](const LoopBody& body) {
+  loop(t.builder, {t.x}, {}, {.iterations = 2}, [&](const LoopBody& body) {
     leaked = body.carried[0] * 2.0;
     return LoopStep{.carried = {leaked}};
   });

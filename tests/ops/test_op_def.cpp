@@ -62,9 +62,9 @@ TEST(NodeCost, OfReshapeIsNothingAndOfSliceWhatItTakes) {
   EXPECT_EQ(cost_of([](GraphBuilder&, Tensor x) { return slice(x, 0, 0, 1); }).bytes, 2 * 32);
 }
 
-TEST(NodeCost, OfALoopIsItsTripsTimesItsBody) {
+TEST(NodeCost, OfALoopIsItsIterationsTimesItsBody) {
   const Cost cost = cost_of([](GraphBuilder& builder, Tensor x) {
-    return loop(builder, {x}, {}, {.trips = 5},
+    return loop(builder, {x}, {}, {.iterations = 5},
                 [](const LoopBody& body) { return LoopStep{.carried = {exp(body.carried[0])}}; })
         .carried[0];
   });

@@ -47,11 +47,11 @@ Literal scalar(double value) { return integers(DType::i64, {}, {value}); }
 enum class Kind { uniform, normal };
 
 std::vector<double> draw(Kind kind, TensorType type, double seed, double step, int64_t site,
-                         double trip = -1) {
+                         double iteration = -1) {
   return elements(
-      evaluate({scalar(seed), scalar(step), scalar(trip)}, [&](GraphBuilder&, const auto& x) {
+      evaluate({scalar(seed), scalar(step), scalar(iteration)}, [&](GraphBuilder&, const auto& x) {
         RandomSource source{x[0], x[1], site, {}};
-        if (trip >= 0) source.trip = x[2];
+        if (iteration >= 0) source.iteration = x[2];
         return kind == Kind::uniform ? random_uniform(source, type) : random_normal(source, type);
       }));
 }
@@ -111,9 +111,9 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return sum / static_cast<double>(a.size());
 }
 
-TEST(Random, DrawsOfOtherSeedsStepsSitesAndTripsAreIndependent) {
-  const auto normals = [](double seed, double step, int64_t site, double trip) {
-    return draw(Kind::normal, kMany, seed, step, site, trip);
+TEST(Random, DrawsOfOtherSeedsStepsSitesAndIterationsAreIndependent) {
+  const auto normals = [](double seed, double step, int64_t site, double iteration) {
+    return draw(Kind::normal, kMany, seed, step, site, iteration);
   };
   const std::vector<double> base = normals(1, 2, 3, 4);
   EXPECT_EQ(base, normals(1, 2, 3, 4));
@@ -129,8 +129,8 @@ TEST(Random, NoTwoCountersMeet) {
   size_t draws = 0;
   for (double step : {0.0, 1.0, 1099511627775.0})
     for (int64_t site : {int64_t{0}, int64_t{1}, (int64_t{1} << 23) - 1})
-      for (double trip : {0.0, 1.0, 2147483647.0}) {
-        for (double value : draw(Kind::uniform, {DType::f64, {4}}, 9, step, site, trip)) {
+      for (double iteration : {0.0, 1.0, 2147483647.0}) {
+        for (double value : draw(Kind::uniform, {DType::f64, {4}}, 9, step, site, iteration)) {
           seen.insert(static_cast<uint64_t>(value * 0x1p53));
           ++draws;
         }
@@ -174,16 +174,16 @@ TEST(Dropout, OfProbabilityZeroKeepsEverything) {
 
 // Eight neighbours have the eighths of one draw, the lowest first.
 TEST(Dropout, KeepsWhereAnEighthOfADrawReachesTheThreshold) {
-  const int64_t n = 23, trip = 4;
+  const int64_t n = 23, iteration = 4;
   const Literal kept =
-      evaluate({reals({n}, std::vector<double>(n, 1.0)), scalar(17), scalar(9), scalar(trip)},
+      evaluate({reals({n}, std::vector<double>(n, 1.0)), scalar(17), scalar(9), scalar(iteration)},
                [&](GraphBuilder&, const auto& x) {
                  return not_equal(dropout(x[0], 0.3, {x[1], x[2], 5, x[3]}), 0.0);
                });
   int dropped = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const auto bits =
-        philox_halves(17, static_cast<uint64_t>(i / 8 + (trip << 32)), 9 + (uint64_t{5} << 40));
+    const auto bits = philox_halves(17, static_cast<uint64_t>(i / 8 + (iteration << 32)),
+                                    9 + (uint64_t{5} << 40));
     const uint64_t number = (bits[i % 8 / 4] >> (16 * (i % 4))) & 0xFFFF;
     const bool expected = number >= 19661;  // 0.3 * 2^16, rounded
     EXPECT_EQ(kept.at(i) != 0, expected) << i;

@@ -57,14 +57,14 @@ TEST(Pipeline, EveryPassSaysWhatItDoesAndWhyHere) {
   }
 }
 
-// A recurrence of 64 trips keeps two stacks of rows [32,64] for its gradient, what each trip was given and what it made,
-// and little else.
+// A recurrence of 64 iterations keeps two stacks of rows [32,64] for its gradient, what each iteration was given and
+// what it made, and little else.
 TEST(Pipeline, ARecurrenceKeepsLowRowsForItsGradient) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {64, 32, 64}});
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {64, 64}});
   const Tensor h = builder.input("h", Role::batch, {DType::f32, {32, 64}});
-  const LoopResult result = loop(builder, {h}, {x}, {.trips = 64}, [&](const LoopBody& body) {
+  const LoopResult result = loop(builder, {h}, {x}, {.iterations = 64}, [&](const LoopBody& body) {
     return LoopStep{.carried = {tanh(matmul(body.carried[0], w) + body.slices[0])}};
   });
   builder.output("d", gradient(reduce_sum(result.carried[0], {0, 1}), std::span(&w, 1))[0]);
@@ -116,8 +116,8 @@ TEST(Pipeline, FoldsAtThePrecisionOfTheType) {
   EXPECT_EQ(graph.nodes()[0].attributes.get<std::vector<double>>("values"), sum);
 }
 
-// A loop and its gradient: two loops, whatever had to be stacked, and the forward trip's products
-// are made once. The recurrence's own is one per trip, its gradient's two.
+// A loop and its gradient: two loops, whatever had to be stacked, and the forward iteration's products
+// are made once. The recurrence's own is one per iteration, its gradient's two.
 TEST(Pipeline, RunsTheForwardLoopOnce) {
   for (const LoopProgram& program : loop_programs()) {
     const Graph graph = loop_program_graph(program, false);
@@ -142,7 +142,7 @@ TEST(Pipeline, RunsTheForwardLoopOnce) {
   }
 }
 
-// The product of two captured operands is the same on every trip, in the loop and in its gradient:
+// The product of two captured operands is the same on every iteration, in the loop and in its gradient:
 // one node outside serves both.
 TEST(Pipeline, SharesWhatALoopAndItsGradientHoist) {
   GraphBuilder builder;
@@ -150,7 +150,7 @@ TEST(Pipeline, SharesWhatALoopAndItsGradientHoist) {
   const Tensor x = builder.input("x", Role::batch, matrix);
   const Tensor context = builder.input("context", Role::batch, matrix);
   const Tensor weight = builder.input("weight", Role::frozen, matrix);
-  const LoopResult result = loop(builder, {x}, {}, {.trips = 4}, [&](const LoopBody& body) {
+  const LoopResult result = loop(builder, {x}, {}, {.iterations = 4}, [&](const LoopBody& body) {
     return LoopStep{.carried = {tanh(body.carried[0] * matmul(context, weight))}};
   });
   builder.output("y", result.carried[0]);

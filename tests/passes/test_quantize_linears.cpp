@@ -134,8 +134,8 @@ TEST(QuantizeLinears, LoopsReadTheFormsThatTheyCapture) {
   const Tensor once = parameter(builder, "once", {8, 8});
   const Tensor both = parameter(builder, "both", {8, 8});
   const Tensor gain = parameter(builder, "gain", {8});
-  const LoopResult made = loop(builder, {x}, {}, {.trips = 3}, [&](const LoopBody& body) {
-    const Tensor inner = loop(body.carried[0].builder(), {body.carried[0]}, {}, {.trips = 2},
+  const LoopResult made = loop(builder, {x}, {}, {.iterations = 3}, [&](const LoopBody& body) {
+    const Tensor inner = loop(body.carried[0].builder(), {body.carried[0]}, {}, {.iterations = 2},
                               [&](const LoopBody& in) {
                                 const Tensor h = linear(in.carried[0], once) * 0.2 * gain;
                                 return LoopStep{.carried = {h}, .stacked = {}};

@@ -13,16 +13,17 @@ using ::testing::StartsWith;
 
 const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
 
-// tanh, then three trips of (two trips of exp and a sum, then tanh).
+// tanh, then three iterations of (two iterations of exp and a sum, then tanh).
 Plan nested_plan() {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
-  const LoopResult outer = loop(builder, {tanh(x)}, {}, {.trips = 3}, [&](const LoopBody& body) {
-    const LoopResult inner =
-        loop(body.carried[0].builder(), {body.carried[0]}, {}, {.trips = 2},
-             [](const LoopBody& inside) { return LoopStep{.carried = {exp(inside.carried[0])}}; });
-    return LoopStep{.carried = {tanh(inner.carried[0])}};
-  });
+  const LoopResult outer =
+      loop(builder, {tanh(x)}, {}, {.iterations = 3}, [&](const LoopBody& body) {
+        const LoopResult inner = loop(
+            body.carried[0].builder(), {body.carried[0]}, {}, {.iterations = 2},
+            [](const LoopBody& inside) { return LoopStep{.carried = {exp(inside.carried[0])}}; });
+        return LoopStep{.carried = {tanh(inner.carried[0])}};
+      });
   builder.output("y", outer.carried[0]);
   return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
 }
@@ -68,12 +69,12 @@ TEST(LaunchList, CostsAddUpToThePlanReports) {
   EXPECT_EQ(kernels, 1 + 3 * (2 + 1));
 }
 
-// What is carried and cannot be made in place is copied after each trip: 16 floats read and written.
+// What is carried and cannot be made in place is copied after each iteration: 16 floats read and written.
 TEST(LaunchList, LoopsCostWhatTheirCarriedValuesMove) {
   GraphBuilder builder("step");
   const Tensor a = builder.input("a", Role::batch, {DType::f32, {16}});
   const Tensor b = builder.input("b", Role::batch, {DType::f32, {16}});
-  const LoopResult result = loop(builder, {a, b}, {}, {.trips = 5}, [](const LoopBody& body) {
+  const LoopResult result = loop(builder, {a, b}, {}, {.iterations = 5}, [](const LoopBody& body) {
     return LoopStep{.carried = {body.carried[1], body.carried[0] + body.carried[1]}};
   });
   builder.output("y", result.carried[0]);

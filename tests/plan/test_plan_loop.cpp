@@ -17,11 +17,11 @@ int64_t copies(const std::vector<Step>& steps) {
   return count;
 }
 
-// Three trips, each of which stacks what the trips of a loop within it stack: rows of rows.
+// Three iterations, each of which stacks what the iterations of a loop within it stack: rows of rows.
 Plan plan_of(const LoopOptions& inner, bool reuse_memory = true) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 4, 16}});
-  const LoopResult outer = loop(builder, {}, {x}, {.trips = 3}, [&](const LoopBody& body) {
+  const LoopResult outer = loop(builder, {}, {x}, {.iterations = 3}, [&](const LoopBody& body) {
     const LoopResult rows = loop(
         body.slices[0].builder(), {}, {body.slices[0]}, inner,
         [](const LoopBody& in) { return LoopStep{.carried = {}, .stacked = {exp(in.slices[0])}}; });
@@ -33,9 +33,9 @@ Plan plan_of(const LoopOptions& inner, bool reuse_memory = true) {
 }
 
 TEST(PlanLoop, RowsOfRowsAreMadeInTheirPlace) {
-  const Plan plan = plan_of({.trips = 4});
+  const Plan plan = plan_of({.iterations = 4});
   EXPECT_EQ(copies(plan.steps), 0);
-  const Plan apart = plan_of({.trips = 4}, false);
+  const Plan apart = plan_of({.iterations = 4}, false);
   EXPECT_GE(copies(apart.steps), 1);
   EXPECT_LT(plan.arena_bytes, apart.arena_bytes);
 }
@@ -45,10 +45,10 @@ Plan parallel_plan(int workers, bool parallel = true, int thread_groups = 0) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {5, 4, 16}});
   const LoopResult rows =
-      loop(builder, {}, {x}, {.trips = 5, .parallel = parallel}, [](const LoopBody& body) {
+      loop(builder, {}, {x}, {.iterations = 5, .parallel = parallel}, [](const LoopBody& body) {
         const Tensor a = exp(body.slices[0]), b = tanh(a), c = b * a;
         const LoopResult inner =
-            loop(c.builder(), {reduce_sum(c, {0})}, {}, {.trips = 3, .parallel = false},
+            loop(c.builder(), {reduce_sum(c, {0})}, {}, {.iterations = 3, .parallel = false},
                  [](const LoopBody& in) {
                    return LoopStep{.carried = {tanh(in.carried[0])}, .stacked = {}};
                  });
@@ -69,7 +69,8 @@ TEST(PlanLoop, EachThreadGroupHasMemoryOfItsOwn) {
     const int index = loop_of(plan).memory;
     ASSERT_GE(index, 0);
     const Buffer& memory = plan.buffers[static_cast<size_t>(index)];
-    EXPECT_EQ(memory.thread_groups, std::min(workers, 5)) << "no more thread groups than trips";
+    EXPECT_EQ(memory.thread_groups, std::min(workers, 5))
+        << "no more thread groups than iterations";
     EXPECT_EQ(thread_group_count(plan, loop_of(plan)), memory.thread_groups);
     EXPECT_EQ(memory.space, Space::arena);
     EXPECT_EQ(memory.bytes, memory.thread_groups * memory.stride);
@@ -111,15 +112,15 @@ TEST(PlanLoop, FewerThreadGroupsTakeLessMemory) {
   EXPECT_LT(bytes(1), bytes(2));
 }
 
-// The workers of a thread group have no others to make trips with.
-TEST(PlanLoop, ALoopWithinTheTripsOfThreadGroupsIsAnOrdinaryOne) {
+// The workers of a thread group have no others to make iterations with.
+TEST(PlanLoop, ALoopWithinTheIterationsOfThreadGroupsIsAnOrdinaryOne) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, 3, 16}});
   const LoopResult outer =
-      loop(builder, {}, {x}, {.trips = 2, .parallel = true}, [](const LoopBody& body) {
+      loop(builder, {}, {x}, {.iterations = 2, .parallel = true}, [](const LoopBody& body) {
         const LoopResult rows =
-            loop(body.slices[0].builder(), {}, {body.slices[0]}, {.trips = 3, .parallel = true},
-                 [](const LoopBody& in) {
+            loop(body.slices[0].builder(), {}, {body.slices[0]},
+                 {.iterations = 3, .parallel = true}, [](const LoopBody& in) {
                    return LoopStep{.carried = {}, .stacked = {exp(in.slices[0])}};
                  });
         return LoopStep{.carried = {}, .stacked = {rows.stacked[0]}};

@@ -44,7 +44,7 @@ TEST(PlanReport, AddsUpByKind) {
 TEST(PlanReport, LaunchesInALoopCountOncePerTrip) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
-  const LoopResult result = loop(builder, {x}, {}, {.trips = 5}, [](const LoopBody& body) {
+  const LoopResult result = loop(builder, {x}, {}, {.iterations = 5}, [](const LoopBody& body) {
     return LoopStep{.carried = {tanh(body.carried[0])}};
   });
   builder.output("y", result.carried[0]);

@@ -65,7 +65,7 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 32, 32}});
   const LoopResult rows =
-      loop(builder, {}, {x}, {.trips = 3, .parallel = true}, [](const LoopBody& body) {
+      loop(builder, {}, {x}, {.iterations = 3, .parallel = true}, [](const LoopBody& body) {
         const Tensor product = matmul(body.slices[0], body.slices[0]);
         return LoopStep{.carried = {}, .stacked = {matmul(product, body.slices[0])}};
       });

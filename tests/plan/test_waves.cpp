@@ -77,12 +77,12 @@ TEST(Waves, AreOfBoundedLength) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], i % 64 == 0) << i;
 }
 
-// What stands behind a loop waits for it, and a body's first launch for the trip's index.
+// What stands behind a loop waits for it, and a body's first launch for the iteration's index.
 TEST(Waves, LoopsAreAlone) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {4, 16}});
   builder.output("a", tanh(x));
-  const LoopResult result = loop(builder, {}, {x}, {.trips = 4}, [](const LoopBody& body) {
+  const LoopResult result = loop(builder, {}, {x}, {.iterations = 4}, [](const LoopBody& body) {
     return LoopStep{.carried = {}, .stacked = {exp(body.slices[0]), sin(body.slices[0])}};
   });
   builder.output("b", cos(x));

@@ -1,4 +1,4 @@
-// Products that a loop's trips have in common become one where memory allows.
+// Products that a loop's iterations have in common become one where memory allows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,38 +32,39 @@ std::vector<Literal> random_inputs(const Graph& graph) {
 }
 
 /// h <- tanh(h W + x_t U + context C), and the gradients of all but x.
-Graph recurrence(int64_t trips) {
+Graph recurrence(int64_t iterations) {
   GraphBuilder builder;
   const TensorType rows{DType::f32, {kRows, kWidth}};
   const TensorType matrix{DType::f32, {kWidth, kWidth}};
   const Tensor h = builder.input("h", Role::batch, rows);
-  const Tensor x = builder.input("x", Role::batch, {DType::f32, {trips, kRows, kWidth}});
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {iterations, kRows, kWidth}});
   const Tensor context = builder.input("context", Role::batch, rows);
   const std::vector<Tensor> weights = {builder.input("w", Role::parameter, matrix),
                                        builder.input("u", Role::parameter, matrix),
                                        builder.input("c", Role::parameter, matrix)};
-  const LoopResult result = loop(builder, {h}, {x}, {.trips = trips}, [&](const LoopBody& body) {
-    const Tensor next = tanh(matmul(body.carried[0], weights[0]) +
-                             matmul(body.slices[0], weights[1]) + matmul(context, weights[2]));
-    return LoopStep{.carried = {next}};
-  });
+  const LoopResult result =
+      loop(builder, {h}, {x}, {.iterations = iterations}, [&](const LoopBody& body) {
+        const Tensor next = tanh(matmul(body.carried[0], weights[0]) +
+                                 matmul(body.slices[0], weights[1]) + matmul(context, weights[2]));
+        return LoopStep{.carried = {next}};
+      });
   const std::vector<Tensor> gradients = gradient(reduce_sum(result.carried[0], {0, 1}), weights);
   for (const Tensor& each : gradients) builder.output("", each);
   return builder.take();
 }
 
-/// The same, written trip by trip.
-Graph unrolled(int64_t trips) {
+/// The same, written iteration by iteration.
+Graph unrolled(int64_t iterations) {
   GraphBuilder builder;
   const TensorType rows{DType::f32, {kRows, kWidth}};
   const TensorType matrix{DType::f32, {kWidth, kWidth}};
   Tensor h = builder.input("h", Role::batch, rows);
-  const Tensor x = builder.input("x", Role::batch, {DType::f32, {trips, kRows, kWidth}});
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {iterations, kRows, kWidth}});
   const Tensor context = builder.input("context", Role::batch, rows);
   const std::vector<Tensor> weights = {builder.input("w", Role::parameter, matrix),
                                        builder.input("u", Role::parameter, matrix),
                                        builder.input("c", Role::parameter, matrix)};
-  for (int64_t i = 0; i < trips; ++i)
+  for (int64_t i = 0; i < iterations; ++i)
     h = tanh(matmul(h, weights[0]) +
              matmul(reshape(slice(x, 0, i, i + 1), rows.shape), weights[1]) +
              matmul(context, weights[2]));
@@ -72,10 +73,10 @@ Graph unrolled(int64_t trips) {
   return builder.take();
 }
 
-/// Products of the plan's graph: those of the step itself, and those of each trip.
+/// Products of the plan's graph: those of the step itself, and those of each iteration.
 struct Products {
   int64_t of_step = 0;
-  int64_t of_trips = 0;
+  int64_t of_iterations = 0;
   bool operator==(const Products&) const = default;
 };
 
@@ -87,7 +88,7 @@ int64_t count_products(const Graph& graph) {
 Products products_of(const Graph& graph) {
   Products result{count_products(graph)};
   for (const Node& node : graph.nodes())
-    if (is_loop(node)) result.of_trips += count_products(*node.body);
+    if (is_loop(node)) result.of_iterations += count_products(*node.body);
   return result;
 }
 
@@ -98,7 +99,7 @@ Plan planned(const Graph& graph, const CompileOptions& options) {
 
 const CompileOptions kWithout = {.passes = {.disabled = {"batch_weight_gradients"}}};
 
-// Of five products a trip keeps those of the forward pass and the one that takes the gradient back to h.
+// Of five products an iteration keeps those of the forward pass and the one that takes the gradient back to h.
 // What is made of the context is outside anyway, for the trace itself sees that.
 TEST(Gathering, MakesOneProductOfAllTrips) {
   for (const DType precision : {DType::f32, DType::bf16}) {
@@ -106,8 +107,8 @@ TEST(Gathering, MakesOneProductOfAllTrips) {
     without.precision = precision;
     const Products before = products_of(planned(recurrence(6), without).graph);
     const Products after = products_of(planned(recurrence(6), with).graph);
-    EXPECT_EQ(before.of_trips, 5);
-    EXPECT_EQ(after.of_trips, 3);
+    EXPECT_EQ(before.of_iterations, 5);
+    EXPECT_EQ(after.of_iterations, 3);
     EXPECT_EQ(after.of_step, before.of_step + 2);
   }
 }

@@ -1,4 +1,4 @@
-// Trips that thread groups of workers make side by side are the trips of an ordinary loop.
+// Iterations that thread groups of workers make side by side are the iterations of an ordinary loop.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -14,36 +14,39 @@
 namespace fullbore {
 namespace {
 
-constexpr int64_t kTrips = 5, kRows = 96, kWidth = 80;
+constexpr int64_t kIterations = 5, kRows = 96, kWidth = 80;
 
-// Products and sums that a thread group's workers share, small launches that one of them makes, a loop that carries, and
-// scratch memory; what is stacked is read by the next trip of a loop around it.
+// Products and sums that a thread group's workers share, small launches that one of them makes, a loop that carries,
+// and scratch memory; what is stacked is read by the next iteration of a loop around it.
 Graph graph_of(bool parallel, bool reverse = false) {
   GraphBuilder builder("step");
-  const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, kTrips, kRows, kWidth}});
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, kIterations, kRows, kWidth}});
   const Tensor weight = builder.input("weight", Role::parameter, {DType::f32, {kWidth, kWidth}});
-  const LoopResult sums = loop(builder, {weight}, {x}, {.trips = 2}, [&](const LoopBody& around) {
-    const Tensor now = around.carried[0];
-    const LoopResult rows = loop(
-        now.builder(), {}, {around.slices[0]},
-        {.trips = kTrips, .reverse = reverse, .parallel = parallel}, [&](const LoopBody& body) {
-          const Tensor hidden = tanh(matmul(body.slices[0], now));
-          const Tensor norms = sqrt(reduce_sum(hidden * hidden, {0}, true));
-          const LoopResult walked =
-              loop(norms.builder(), {norms}, {}, {.trips = 3}, [&](const LoopBody& inner) {
-                return LoopStep{.carried = {tanh(inner.carried[0] + 0.125)}, .stacked = {}};
-              });
-          const Tensor scaled = hidden * walked.carried[0];
-          return LoopStep{.carried = {},
-                          .stacked = {matmul(scaled, body.slices[0], {.transpose_a = true}),
-                                      cast(body.index, DType::f32) + reduce_sum(scaled, {0, 1})}};
-        });
-    const Tensor mean = reduce_sum(rows.stacked[0], {0}) * (1.0 / (kTrips * kRows));
-    return LoopStep{.carried = {now + mean}, .stacked = {rows.stacked[1]}};
-  });
-  // One more, of other trips.
+  const LoopResult sums =
+      loop(builder, {weight}, {x}, {.iterations = 2}, [&](const LoopBody& around) {
+        const Tensor now = around.carried[0];
+        const LoopResult rows = loop(
+            now.builder(), {}, {around.slices[0]},
+            {.iterations = kIterations, .reverse = reverse, .parallel = parallel},
+            [&](const LoopBody& body) {
+              const Tensor hidden = tanh(matmul(body.slices[0], now));
+              const Tensor norms = sqrt(reduce_sum(hidden * hidden, {0}, true));
+              const LoopResult walked =
+                  loop(norms.builder(), {norms}, {}, {.iterations = 3}, [&](const LoopBody& inner) {
+                    return LoopStep{.carried = {tanh(inner.carried[0] + 0.125)}, .stacked = {}};
+                  });
+              const Tensor scaled = hidden * walked.carried[0];
+              return LoopStep{
+                  .carried = {},
+                  .stacked = {matmul(scaled, body.slices[0], {.transpose_a = true}),
+                              cast(body.index, DType::f32) + reduce_sum(scaled, {0, 1})}};
+            });
+        const Tensor mean = reduce_sum(rows.stacked[0], {0}) * (1.0 / (kIterations * kRows));
+        return LoopStep{.carried = {now + mean}, .stacked = {rows.stacked[1]}};
+      });
+  // One more, of other iterations.
   const LoopResult squares =
-      loop(builder, {}, {sums.stacked[0]}, {.trips = 2, .parallel = parallel},
+      loop(builder, {}, {sums.stacked[0]}, {.iterations = 2, .parallel = parallel},
            [&](const LoopBody& body) {
              return LoopStep{.carried = {}, .stacked = {body.slices[0] * body.slices[0]}};
            });
@@ -67,7 +70,7 @@ struct Loops {
       : team(workers),
         state(state_entries(graph)),
         program(Program::compile(graph, state, team, options)),
-        x(static_cast<size_t>(2 * kTrips * kRows * kWidth)) {
+        x(static_cast<size_t>(2 * kIterations * kRows * kWidth)) {
     PhiloxStream draws(3);
     for (float& value : x) value = static_cast<float>(0.1 * draws.normal());
     for (float& value : state.mutable_span<float>("weight"))
@@ -83,7 +86,7 @@ struct Loops {
     for (int i = 0; i < runs; ++i) run();
     const auto weight = state.span<float>("weight");
     const auto* sums = static_cast<const float*>(program.result(program.output("sums")));
-    return {{weight.begin(), weight.end()}, {sums, sums + 2 * kTrips}};
+    return {{weight.begin(), weight.end()}, {sums, sums + 2 * kIterations}};
   }
 };
 
@@ -96,7 +99,7 @@ TEST(ParallelLoop, MakesTheBitsOfAnOrdinaryOneOnAnyNumberOfWorkers) {
   }
 }
 
-// Each thread group has memory of its own: where that exceeds the limit, fewer make the trips side by side.
+// Each thread group has memory of its own: where that exceeds the limit, fewer make the iterations side by side.
 TEST(ParallelLoop, MakesTheSameBitsInAsManyThreadGroupsAsMemoryAllows) {
   const Graph graph = graph_of(true);
   constexpr int kWorkers = 4;
@@ -127,8 +130,9 @@ TEST(ParallelLoop, AllocatesNothingWhileItRuns) {
   EXPECT_EQ(allocation_count(), allocations);
 }
 
-// Each trip's launches are seen once, on workers of one thread group, and all times together are no more than the step's.
-TEST(ParallelLoop, IsProfiledTripByTrip) {
+// Each iteration's launches are seen once, on workers of one thread group, and all times together are no more than the
+// step's.
+TEST(ParallelLoop, IsProfiledIterationByTrip) {
   for (const int workers : {1, 2, 4, 7}) {
     Loops loops(graph_of(true), workers);
     loops.program.set_profiling(true);
@@ -139,7 +143,7 @@ TEST(ParallelLoop, IsProfiledTripByTrip) {
     bool thread_groups_found = false;
     for (size_t i = 0; i < list.size(); ++i) {
       EXPECT_EQ(times[i].launches, list[i].times) << launch_text(loops.program.plan(), list[i]);
-      thread_groups_found |= list[i].thread_groups == std::min<int>(workers, kTrips);
+      thread_groups_found |= list[i].thread_groups == std::min<int>(workers, kIterations);
     }
     EXPECT_TRUE(thread_groups_found);
     int64_t begin = INT64_MAX, end = 0;

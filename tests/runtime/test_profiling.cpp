@@ -11,16 +11,16 @@
 namespace fullbore {
 namespace {
 
-constexpr int kTrips = 4;
+constexpr int kIterations = 4;
 
-// A large product, then trips of a product and a small pointwise chain: launches of all workers and of
+// A large product, then iterations of a product and a small pointwise chain: launches of all workers and of
 // one, inside a loop and outside.
 Graph graph_with_loop(int64_t width) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::parameter, {DType::f32, {width, width}});
   const Tensor s = builder.input("s", Role::parameter, {DType::f32, {3}});
   const LoopResult result =
-      loop(builder, {matmul(x, x), s}, {}, {.trips = kTrips}, [&](const LoopBody& body) {
+      loop(builder, {matmul(x, x), s}, {}, {.iterations = kIterations}, [&](const LoopBody& body) {
         return LoopStep{.carried = {tanh(matmul(body.carried[0], x)), exp(body.carried[1])}};
       });
   builder.output("y", result.carried[0]);
@@ -36,7 +36,7 @@ struct Profiled {
       : team(workers), state(state_entries(graph)), program(Program::compile(graph, state, team)) {}
 };
 
-TEST(Profiling, EveryLaunchIsRecordedOncePerTripOnEachWorkerThatMakesIt) {
+TEST(Profiling, EveryLaunchIsRecordedOncePerIterationOnEachWorkerThatMakesIt) {
   for (const int workers : {1, 2, 3}) {
     Profiled profiled(graph_with_loop(160), workers);
     Program& program = profiled.program;
@@ -134,14 +134,14 @@ TEST(Profiling, ChangesNoBitsAndAllocatesNothing) {
   for (int64_t i = 0; i < 64 * 64; ++i) ASSERT_EQ(a[i], b[i]) << i;
 }
 
-// 2^21 trips of one launch are more than there is room for.
+// 2^21 iterations of one launch are more than there is room for.
 TEST(Profiling, TooManyLaunchesAreCountedNotKept) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::parameter, {DType::f32, {1}});
-  const int64_t trips = int64_t{1} << 21;
-  const LoopResult result = loop(builder, {x}, {}, {.trips = trips}, [](const LoopBody& body) {
-    return LoopStep{.carried = {body.carried[0] * 0.5}};
-  });
+  const int64_t iterations = int64_t{1} << 21;
+  const LoopResult result =
+      loop(builder, {x}, {}, {.iterations = iterations},
+           [](const LoopBody& body) { return LoopStep{.carried = {body.carried[0] * 0.5}}; });
   builder.output("y", result.carried[0]);
   Profiled profiled(builder.take(), 1);
   profiled.program.set_profiling(true);

@@ -48,7 +48,7 @@ Graph recurrent_training_step() {
   const Tensor seed = builder.input("seed", Role::control, {DType::i64, {}});
   const Tensor step = builder.input("step", Role::control, {DType::i64, {}});
   const LoopResult result =
-      loop(builder, {zeros_like(y)}, {x}, {.trips = 6}, [&](const LoopBody& body) {
+      loop(builder, {zeros_like(y)}, {x}, {.iterations = 6}, [&](const LoopBody& body) {
         const Tensor h = tanh(matmul(body.carried[0], w) + body.slices[0]);
         return LoopStep{{h}, {h}};
       });
@@ -147,7 +147,7 @@ TEST(Program, CarriedValuesMayChangePlaces) {
   GraphBuilder builder("fibonacci");
   const Tensor a = builder.input("a", Role::batch, {DType::i64, {2}});
   const Tensor b = builder.input("b", Role::batch, {DType::i64, {2}});
-  const LoopResult result = loop(builder, {a, b}, {}, {.trips = 9}, [](const LoopBody& body) {
+  const LoopResult result = loop(builder, {a, b}, {}, {.iterations = 9}, [](const LoopBody& body) {
     return LoopStep{{body.carried[1], body.carried[0] + body.carried[1]}, {body.carried[0]}};
   });
   builder.output("a", result.carried[0]);
@@ -169,7 +169,7 @@ TEST(Program, LoopFormsEqualTheOracle) {
         GraphBuilder builder("forms");
         const Tensor x = builder.input("x", Role::batch, {DType::f32, {5, width}});
         const Tensor limit = builder.input("limit", Role::batch, {DType::i64, {}});
-        LoopOptions options{.trips = 5, .reverse = reverse};
+        LoopOptions options{.iterations = 5, .reverse = reverse};
         if (form == 1) options.count = limit;
         if (form == 2 && reverse) continue;  // until counts upwards
         const LoopResult result = loop(builder, {full(builder, {DType::f32, {width}}, 1)}, {x},
@@ -192,10 +192,10 @@ TEST(Program, LoopFormsEqualTheOracle) {
       }
 }
 
-TEST(Program, LoopOfNoTripsKeepsInitialValues) {
+TEST(Program, LoopOfNoIterationsKeepsInitialValues) {
   GraphBuilder builder("none");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {4}});
-  const LoopResult result = loop(builder, {x}, {}, {.trips = 0}, [](const LoopBody& body) {
+  const LoopResult result = loop(builder, {x}, {}, {.iterations = 0}, [](const LoopBody& body) {
     return LoopStep{{body.carried[0] * 2.0}, {body.carried[0]}};
   });
   builder.output("x", result.carried[0]);
@@ -206,15 +206,16 @@ TEST(Program, LoopOfNoTripsKeepsInitialValues) {
 TEST(Program, NestedLoopsEqualTheOracle) {
   GraphBuilder builder("nested");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 4, 8}});
-  const LoopResult outer = loop(
-      builder, {full(builder, {DType::f32, {8}}, 0)}, {x}, {.trips = 3}, [&](const LoopBody& body) {
-        const LoopResult inner = loop(body.carried[0].builder(), {body.carried[0]},
-                                      {body.slices[0]}, {.trips = 4}, [&](const LoopBody& in) {
+  const LoopResult outer = loop(builder, {full(builder, {DType::f32, {8}}, 0)}, {x},
+                                {.iterations = 3}, [&](const LoopBody& body) {
+                                  const LoopResult inner = loop(
+                                      body.carried[0].builder(), {body.carried[0]},
+                                      {body.slices[0]}, {.iterations = 4}, [&](const LoopBody& in) {
                                         const Tensor h = tanh(in.carried[0] + in.slices[0]);
                                         return LoopStep{{h}, {h + body.carried[0]}};
                                       });
-        return LoopStep{{inner.carried[0]}, {inner.stacked[0]}};
-      });
+                                  return LoopStep{{inner.carried[0]}, {inner.stacked[0]}};
+                                });
   builder.output("h", outer.carried[0]);
   builder.output("rows", outer.stacked[0]);
   expect_oracle(builder.take());

@@ -15,8 +15,8 @@ const TensorType kInteger{DType::i64, {}};
 
 using Captured = std::vector<Tensor>;
 
-TensorType rows(int64_t trips, const TensorType& row) {
-  return {row.dtype, row.shape.inserted(0, trips)};
+TensorType rows(int64_t iterations, const TensorType& row) {
+  return {row.dtype, row.shape.inserted(0, iterations)};
 }
 
 Tensor times(Tensor matrix, Tensor vector) {
@@ -53,23 +53,25 @@ LoopStep stop_at_two(const LoopBody& in, const Captured& captured) {
   return {.carried = {h}, .stacked = {h * in.slices[0]}, .stop = equal(in.index, 2.0)};
 }
 
-// A loop within the trip, over the same weight and over what the outer loop carries. In the
+// A loop within the iteration, over the same weight and over what the outer loop carries. In the
 // unrolled program, which has no body around it, it is unrolled too.
 LoopStep nested(const LoopBody& in, const Captured& captured) {
   const Tensor outer = in.carried[0];
-  const auto trip = [&](Tensor h, Tensor row) { return tanh(times(captured[0], h) * outer + row); };
+  const auto iteration = [&](Tensor h, Tensor row) {
+    return tanh(times(captured[0], h) * outer + row);
+  };
   Tensor last, sum;
   if (outer.builder().outer()) {
     const LoopResult inner =
-        loop(outer.builder(), {outer}, {captured[1]}, {.trips = 2}, [&](const LoopBody& body) {
-          const Tensor h = trip(body.carried[0], body.slices[0]);
+        loop(outer.builder(), {outer}, {captured[1]}, {.iterations = 2}, [&](const LoopBody& body) {
+          const Tensor h = iteration(body.carried[0], body.slices[0]);
           return LoopStep{.carried = {h}, .stacked = {h * h}};
         });
     last = inner.carried[0];
     sum = reduce_sum(inner.stacked[0], {0});
   } else {
-    const Tensor first = trip(outer, row_of(captured[1], 0));
-    last = trip(first, row_of(captured[1], 1));
+    const Tensor first = iteration(outer, row_of(captured[1], 0));
+    last = iteration(first, row_of(captured[1], 1));
     sum = first * first + last * last;
   }
   return {.carried = {last + in.slices[0]}, .stacked = {sum}};
@@ -81,7 +83,7 @@ LoopStep idle(const LoopBody& in, const Captured& captured) {
           .stacked = {exp(captured[0]), in.carried[0] * in.slices[0], in.carried[1]}};
 }
 
-// A gradient inside a trip, as in accumulation over micro-batches.
+// A gradient inside an iteration, as in accumulation over micro-batches.
 LoopStep accumulation(const LoopBody& in, const Captured& captured) {
   const Tensor weight = captured[0];
   const Tensor loss = reduce_sum(tanh(weight * in.slices[0]) * weight, {0});
@@ -89,9 +91,9 @@ LoopStep accumulation(const LoopBody& in, const Captured& captured) {
   return {.carried = {in.carried[0] + loss, in.carried[1] + d}, .stacked = {loss}};
 }
 
-LoopProgram with_trips(LoopProgram program, std::string name, int64_t trips) {
+LoopProgram with_iterations(LoopProgram program, std::string name, int64_t iterations) {
   program.name = std::move(name);
-  program.trips = trips;
+  program.iterations = iterations;
   return program;
 }
 LoopProgram reversed(LoopProgram program) {
@@ -116,7 +118,7 @@ std::vector<Tensor> by_loop(GraphBuilder& builder, const LoopProgram& program,
                             const LoopBody& operands, const Captured& captured, Tensor count) {
   const LoopResult result =
       loop(builder, operands.carried, operands.slices,
-           {.trips = program.trips, .reverse = program.reverse, .count = count},
+           {.iterations = program.iterations, .reverse = program.reverse, .count = count},
            [&](const LoopBody& body) { return program.body(body, captured); });
   std::vector<Tensor> outputs = result.carried;
   outputs.insert(outputs.end(), result.stacked.begin(), result.stacked.end());
@@ -130,16 +132,16 @@ std::vector<Tensor> unrolled(GraphBuilder& builder, const LoopProgram& program,
   std::vector<std::vector<Tensor>> stacked;
   Tensor going = full(builder, {DType::boolean, {}}, 1);
   Tensor executed = full(builder, kInteger, 0);
-  const double bound = static_cast<double>(program.trips);
-  const Tensor trips = count.valid() ? minimum(count, bound) : full(builder, kInteger, bound);
+  const double bound = static_cast<double>(program.iterations);
+  const Tensor iterations = count.valid() ? minimum(count, bound) : full(builder, kInteger, bound);
   bool until = false;
-  for (int64_t trip = 0; trip < program.trips; ++trip) {
-    const int64_t index = program.reverse ? program.trips - 1 - trip : trip;
+  for (int64_t iteration = 0; iteration < program.iterations; ++iteration) {
+    const int64_t index = program.reverse ? program.iterations - 1 - iteration : iteration;
     const Tensor at = full(builder, kInteger, static_cast<double>(index));
     LoopBody body{at, carried, {}};
     for (Tensor x : operands.slices) body.slices.push_back(row_of(x, index));
     const LoopStep step = program.body(body, captured);
-    const Tensor made = logical_and(going, less(at, trips));
+    const Tensor made = logical_and(going, less(at, iterations));
     for (size_t i = 0; i < carried.size(); ++i)
       carried[i] = select(made, step.carried[i], carried[i]);
     stacked.resize(step.stacked.size());
@@ -168,7 +170,7 @@ Graph loop_program_graph(const LoopProgram& program, bool without_loop) {
     inputs.push_back(builder.input(fmt::format("carried{}", inputs.size()), Role::batch, type));
   for (const TensorType& type : program.sliced)
     inputs.push_back(builder.input(fmt::format("sliced{}", inputs.size()), Role::batch,
-                                   rows(program.trips, type)));
+                                   rows(program.iterations, type)));
   for (const TensorType& type : program.captured)
     captured.push_back(
         builder.input(fmt::format("captured{}", captured.size()), Role::batch, type));
@@ -198,41 +200,44 @@ std::vector<LoopProgram> loop_programs() {
                         .carried = {kVector},
                         .sliced = {kVector},
                         .captured = {kMatrix, kVector},
-                        .trips = 5,
+                        .iterations = 5,
                         .body = recurrence};
   const LoopProgram swap{.name = "exchange",
                          .carried = {kScalar, kScalar, kInteger},
                          .captured = {kScalar},
-                         .trips = 4,
+                         .iterations = 4,
                          .body = exchange};
-  const LoopProgram root{
-      .name = "newton", .carried = {kScalar}, .captured = {kScalar}, .trips = 12, .body = newton};
+  const LoopProgram root{.name = "newton",
+                         .carried = {kScalar},
+                         .captured = {kScalar},
+                         .iterations = 12,
+                         .body = newton};
   const LoopProgram stop{.name = "stop_at_two",
                          .carried = {kVector},
                          .sliced = {kVector},
                          .captured = {kVector},
-                         .trips = 6,
+                         .iterations = 6,
                          .body = stop_at_two};
   const LoopProgram two{.name = "nested",
                         .carried = {kVector},
                         .sliced = {kVector},
                         .captured = {kMatrix, {DType::f64, {2, 3}}},
-                        .trips = 3,
+                        .iterations = 3,
                         .body = nested};
   const LoopProgram quiet{.name = "idle",
                           .carried = {kVector, kVector},
                           .sliced = {kVector},
                           .captured = {kVector},
-                          .trips = 3,
+                          .iterations = 3,
                           .body = idle};
   const LoopProgram sums{.name = "accumulation",
                          .carried = {kScalar, kVector},
                          .sliced = {kVector},
                          .captured = {kVector},
-                         .trips = 3,
+                         .iterations = 3,
                          .body = accumulation};
   return {rnn,
-          with_trips(rnn, "recurrence_one_trip", 1),
+          with_iterations(rnn, "recurrence_one_iteration", 1),
           reversed(rnn),
           counted(rnn, 3),
           counted(rnn, 9),

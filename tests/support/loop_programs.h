@@ -12,7 +12,7 @@ namespace fullbore {
 struct LoopProgram {
   std::string name = {};
   std::vector<TensorType> carried = {}, sliced = {}, captured = {};  ///< f64 or integers
-  int64_t trips = 0;
+  int64_t iterations = 0;
   bool reverse = false;
   bool counted = false;
   int64_t count = 0;  ///< the number given where counted
@@ -21,7 +21,7 @@ struct LoopProgram {
 };
 
 /// Graph whose inputs are carried, sliced, captured and the count, if there is one, and whose
-/// outputs are the loop's results. `unrolled`: without a loop, every trip written out and masked by
+/// outputs are the loop's results. `unrolled`: without a loop, every iteration written out and masked by
 /// whether it is made, which is the definition of what a loop computes (ir/loop.h).
 Graph loop_program_graph(const LoopProgram& program, bool unrolled);
 /// Values for its inputs: standard normal, scaled by 1/2; integers 0 to 3.

@@ -213,7 +213,7 @@ Tensor sum_of_products(Workbench& bench, Tensor sum) {
         [&](Tensor x) { return x.dtype() == bench.options.dtype && x.shape() == shape; });
     const Tensor x = ready && (wide || bench.chance(0.7)) ? bench.builder.import(*ready)
                                                           : adapt(bench.pick_floating(), shape);
-    // What a sum itself goes into would grow from trip to trip.
+    // What a sum itself goes into would grow from iteration to iteration.
     factors.push_back(bench.depth > 0 && !is_slice(x) ? tanh(x) : x);
     return factors.back();
   };

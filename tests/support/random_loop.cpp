@@ -33,14 +33,14 @@ void fill_body(Workbench& inner) {
   }
 }
 
-// tanh(h W) or tanh(h W^T), with a W from outside of the loop: a matrix that every trip reads.
+// tanh(h W) or tanh(h W^T), with a W from outside of the loop: a matrix that every iteration reads.
 Tensor recurred(Workbench& inner, Tensor h) {
   const Tensor weight = inner.normal_input({h.dim(1), h.dim(1)});
   const bool transposed = inner.chance(0.7);
   return tanh(matmul(h, inner.builder.import(weight), {.transpose_b = transposed}));
 }
 
-// `recurrent`: the carried value that is multiplied by a matrix in each trip; none, if there are not so many.
+// `recurrent`: the carried value that is multiplied by a matrix in each iteration; none, if there are not so many.
 LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, size_t recurrent,
                      bool until) {
   Workbench inner{body.index.builder(), outer.draws, outer.options,
@@ -89,7 +89,7 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, siz
 std::vector<Tensor> run_loop(Workbench& bench) {
   if (!bench.options.loops) return {};
   LoopOptions options{
-      .trips = bench.below(5), .reverse = bench.chance(0.4), .parallel = bench.chance(0.25)};
+      .iterations = bench.below(5), .reverse = bench.chance(0.4), .parallel = bench.chance(0.25)};
   const bool in_order = !options.parallel;  // carries, or does not know when it ends
   if (in_order && bench.chance(0.3)) {
     Literal count({DType::i64, {}});
@@ -103,19 +103,21 @@ std::vector<Tensor> run_loop(Workbench& bench) {
   size_t recurrent = SIZE_MAX;
   if (in_order && bench.chance(0.3)) {
     recurrent = carried.size();
-    options.trips = std::max<int64_t>(options.trips, 3);
+    options.iterations = std::max<int64_t>(options.iterations, 3);
     carried.push_back(adapt(bench.pick_floating(), {4 + bench.below(20), 2 + bench.below(6)}));
   }
   for (int64_t i = 0; i < bench.below(3); ++i) {
     const Tensor rows = bench.pick_floating();
     if (rows.type().elements() == 0) continue;
-    sliced.push_back(bench.builder.import(adapt(rows, bench.shape(2).inserted(0, options.trips))));
+    sliced.push_back(
+        bench.builder.import(adapt(rows, bench.shape(2).inserted(0, options.iterations))));
   }
   if (in_order &&
-      bench.chance(0.3)) {  // as it is for the gradient of a matrix that few rows of each trip meet
+      bench.chance(
+          0.3)) {  // as it is for the gradient of a matrix that few rows of each iteration meet
     const int64_t width = kWide + bench.below(4);
     carried.push_back(adapt(bench.pick_floating(), {width, 1 + bench.below(4)}));
-    sliced.push_back(adapt(bench.pick_floating(), {options.trips, 1, width}));
+    sliced.push_back(adapt(bench.pick_floating(), {options.iterations, 1, width}));
   }
   if (std::any_of(sliced.begin(), sliced.end(),
                   [&](Tensor x) { return x.type().elements() > bench.options.most_elements; }))

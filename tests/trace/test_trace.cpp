@@ -95,7 +95,7 @@ TEST(Trace, RandomSitesAreDistinctAndShareSeedAndStep) {
   EXPECT_NE(first.site, second.site);
   EXPECT_EQ(first.seed.value(), second.seed.value());
   EXPECT_EQ(first.step.value(), second.step.value());
-  EXPECT_FALSE(first.trip.valid());
+  EXPECT_FALSE(first.iteration.valid());
   trace.result("a", random_uniform(first, {DType::f32, {64}}));
   trace.result("b", random_uniform(second, {DType::f32, {64}}));
 

@@ -202,7 +202,7 @@ TEST(FirstNonFinite, NamesTheMicrobatchThatIsBad) {
 TEST(FirstNonFinite, IsNamedInAnIterationOfALoop) {
   for (const Maker& maker : makers()) {
     const auto planted = [&](Trace&, Tensor h) {
-      return loop(h.builder(), {h}, {}, {.trips = kIterations},
+      return loop(h.builder(), {h}, {}, {.iterations = kIterations},
                   [&](const LoopBody& body) {
                     const Tensor x = body.carried[0];
                     const Tensor third =

@@ -32,8 +32,8 @@ nn::Mamba2Result recur(const Scan& scan, Tensor memory) {
   std::vector<Tensor> sliced = {time_first(scan.u), time_first(scan.dt), time_first(scan.b),
                                 time_first(scan.c)};
   if (scan.resets.valid()) sliced.push_back(time_first(scan.resets));
-  const LoopResult made =
-      loop(scan.u.builder(), {memory}, sliced, {.trips = scan.u.dim(1)}, [&](const LoopBody& body) {
+  const LoopResult made = loop(
+      scan.u.builder(), {memory}, sliced, {.iterations = scan.u.dim(1)}, [&](const LoopBody& body) {
         Tensor h = body.carried[0];
         const Tensor u = body.slices[0], dt = body.slices[1];
         if (scan.resets.valid()) h = select(expand_dims(expand_dims(body.slices[4], 1), 2), 0.0, h);

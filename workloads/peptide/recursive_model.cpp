@@ -96,8 +96,8 @@ class Core {
         loop(visible_.builder(),
              {broadcast_to(y0, {batch, sizes_.slots, sizes_.symbols}),
               broadcast_to(z0, {batch, sizes_.slots, sizes_.width})},
-             sliced, {.trips = sizes_.supervision_steps}, [&](const LoopBody& body) {
-               const TripScope trip(trace_, body.index, sizes_.supervision_steps);
+             sliced, {.iterations = sizes_.supervision_steps}, [&](const LoopBody& body) {
+               const IterationScope iteration(trace_, body.index, sizes_.supervision_steps);
                const Tensor step = body.slices.empty() ? Tensor() : body.slices[0];
                const Tensor base = answer_embedding(body.carried[0], step);
                const Tensor z = think(base, body.carried[1]);
@@ -123,12 +123,13 @@ class Core {
 
   Tensor think(Tensor base, Tensor latent) {
     if (sizes_.latent_steps == 0) return latent;
-    const LoopResult result = loop(
-        latent.builder(), {latent}, {}, {.trips = sizes_.latent_steps}, [&](const LoopBody& body) {
-          const TripScope trip(trace_, body.index, sizes_.latent_steps);
-          const Tensor z = body.carried[0];
-          return LoopStep{.carried = {final_norm(decode(base + z, /*itself=*/false)) + z}};
-        });
+    const LoopResult result =
+        loop(latent.builder(), {latent}, {}, {.iterations = sizes_.latent_steps},
+             [&](const LoopBody& body) {
+               const IterationScope iteration(trace_, body.index, sizes_.latent_steps);
+               const Tensor z = body.carried[0];
+               return LoopStep{.carried = {final_norm(decode(base + z, /*itself=*/false)) + z}};
+             });
     return result.carried[0];
   }
 

@@ -87,7 +87,7 @@ class Merging {
                        fmt::join(call.inputs.begin(), end, ","), body);
   }
 
-  // Puts a loop into an earlier one, if they make the same trips; `places` then tells where its
+  // Puts a loop into an earlier one, if they make the same iterations; `places` then tells where its
   // results are among those of the earlier entry.
   bool merge_into(size_t candidate, const LoopCall& call, std::vector<int>& places) {
     Entry& earlier = entries_[candidate];

@@ -8,7 +8,7 @@ namespace fullbore {
 /// body. Ops have no effects, so equal calls have equal results, the random ones included.
 ///
 /// Loops are merged by more than equality. Two loops that start from the same operands and carry the
-/// same values from trip to trip make the same trips, whatever they stack: one loop that stacks the
+/// same values from iteration to iteration make the same iterations, whatever they stack: one loop that stacks the
 /// results of both replaces them. So the forward loop that a gradient emits again, to keep more
 /// (autodiff/loop_gradient.h), runs once.
 ///

@@ -24,13 +24,13 @@ std::vector<bool> live_values(const Graph& graph, const std::vector<bool>& outpu
 LoopNeeds needs_of(const Node& node, std::vector<bool> results) {
   const LoopShape shape(node);
   const Graph& body = *node.body;
-  if (shape.until) results.back() = true;  // decides how many trips there are
+  if (shape.until) results.back() = true;  // decides how many iterations there are
   while (true) {
     const std::vector<bool> live = live_values(body, results);
     LoopNeeds needs{results, {}};
     for (const Graph::Input& input : body.inputs())
       needs.body_inputs.push_back(live[place(input.value)]);
-    // A carried value that is read at all must be computed for the next trip.
+    // A carried value that is read at all must be computed for the next iteration.
     for (size_t c = 0; c < static_cast<size_t>(shape.carried); ++c)
       if (needs.body_inputs[1 + c] || results[c]) results[c] = needs.body_inputs[1 + c] = true;
     if (results == needs.results) return needs;

@@ -9,7 +9,7 @@
 namespace fullbore {
 namespace {
 
-// Inner loops first: what is gathered there may be a product of the trips around it.
+// Inner loops first: what is gathered there may be a product of the iterations around it.
 Graph gather(const Graph& graph, bool& changed) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
@@ -19,7 +19,7 @@ Graph gather(const Graph& graph, bool& changed) {
     }
     const auto body = std::make_shared<const Graph>(gather(*node.body, changed));
     const std::vector<Tensor> results =
-        gather_trips(rewriter.builder(), node, rewriter.tensors(node.inputs), *body);
+        gather_iterations(rewriter.builder(), node, rewriter.tensors(node.inputs), *body);
     if (results.empty()) {
       rewriter.copy(node, body);
     } else {
@@ -27,10 +27,10 @@ Graph gather(const Graph& graph, bool& changed) {
       changed = true;
     }
   }
-  Graph trips = rewriter.finish();
-  std::optional<Graph> sites = gather_sites(trips);
+  Graph iterations = rewriter.finish();
+  std::optional<Graph> sites = gather_sites(iterations);
   changed |= sites.has_value();
-  return sites ? std::move(*sites) : std::move(trips);
+  return sites ? std::move(*sites) : std::move(iterations);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace fullbore {
 
 /// Lets a matrix product add itself to the sum that a loop carries (`matmul_add`): gradients of
-/// weights that many trips share. The sum is then read and written once per trip, where a product of
+/// weights that many iterations share. The sum is then read and written once per iteration, where a product of
 /// its own would be written, and read again beside the sum. Nothing changes for a target without the
 /// kernel, or where the product is rounded or read by something else before it is added.
 ///

@@ -36,7 +36,7 @@ std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Ta
 struct Source {
   int scope = 0;  ///< a number of the graph or body
   Value value{};
-  double trips = 1;  ///< of all loops around it
+  double iterations = 1;  ///< of all loops around it
 
   auto key(const Packing& packing) const { return std::tuple(scope, value.id, packing); }
 };
@@ -66,12 +66,13 @@ class Copied {
 /// The sources of a graph's or a body's values.
 class Scope {
  public:
-  Scope(int number, double trips) : number_(number), trips_(trips) {}
+  Scope(int number, double iterations) : number_(number), iterations_(iterations) {}
 
   /// A body: `captured` operands are from `around`.
   static Scope of_body(int number, const Node& node, const Scope& around) {
     const LoopShape shape(node);
-    Scope scope(number, around.trips_ * static_cast<double>(std::max<int64_t>(1, shape.trips)));
+    Scope scope(number,
+                around.iterations_ * static_cast<double>(std::max<int64_t>(1, shape.trips)));
     for (int i = 0; i < shape.captured; ++i) {
       const auto inner = static_cast<size_t>(1 + shape.carried + shape.sliced + i);
       const auto outer = static_cast<size_t>(shape.first_captured() + i);
@@ -82,14 +83,14 @@ class Scope {
 
   Source source(Value value) const {
     const auto found = captured_.find(value);
-    return found != captured_.end() ? found->second : Source{number_, value, trips_};
+    return found != captured_.end() ? found->second : Source{number_, value, iterations_};
   }
-  double trips() const { return trips_; }
+  double iterations() const { return iterations_; }
   bool is_outermost() const { return number_ == 0; }
 
  private:
   int number_;
-  double trips_;
+  double iterations_;
   std::map<Value, Source> captured_;
 };
 
@@ -118,7 +119,7 @@ class Uses {
         count(*node.body, Scope::of_body(++bodies_, node, scope));
       } else if (const auto packing = packing_of(graph, node, target_)) {
         const Source source = scope.source(node.inputs[1]);
-        uses_[source.key(*packing)] += scope.trips() / source.trips;
+        uses_[source.key(*packing)] += scope.iterations() / source.iterations;
       }
     }
   }

@@ -5,7 +5,7 @@
 namespace fullbore {
 
 /// Packs the right operand of products once where kernels would pack it again and again: a matrix that
-/// every trip of a loop multiplies by, the loop of its gradient too, or several products of one graph. The
+/// every iteration of a loop multiplies by, the loop of its gradient too, or several products of one graph. The
 /// copy into panels (pack_panels) stands outside of the loop, where the matrix comes from, and the products
 /// become `panel_matmul`.
 ///

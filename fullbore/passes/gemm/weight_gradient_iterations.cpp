@@ -12,7 +12,7 @@
 namespace fullbore {
 namespace {
 
-// A trip adds its product to a sum that stays in a near cache; rows go to memory and come back. What a
+// An iteration adds its product to a sum that stays in a near cache; rows go to memory and come back. What a
 // product of few rows loses is made up for up to about this share (bench/batch_weight_gradients.cpp).
 constexpr int64_t kRowsPerSum = 16;
 
@@ -26,15 +26,15 @@ Value root_of(const Graph& graph, Value value) {
 }
 
 /// A sum that the loop is not to carry any more.
-struct TripSum {
+struct IterationSum {
   size_t carried;
   std::vector<SummedProduct> products;
 };
 
-class TripGathering {
+class IterationGathering {
  public:
-  TripGathering(GraphBuilder& outer, const Node& node, const std::vector<Tensor>& operands,
-                const Graph& body)
+  IterationGathering(GraphBuilder& outer, const Node& node, const std::vector<Tensor>& operands,
+                     const Graph& body)
       : outer_(outer),
         node_(node),
         operands_(operands),
@@ -70,15 +70,15 @@ class TripGathering {
   Tensor operand(size_t i) const {
     return operands_[i - 1 + static_cast<size_t>(shape_.first_carried())];
   }
-  // The operand whose rows the value is, trip by trip: all of them, and zeros where no trip was made.
+  // The operand whose rows the value is, iteration by iteration: all of them, and zeros where no iteration was made.
   Tensor all_rows(Value root) const {
     for (size_t i = first_slice(); i < first_capture(); ++i)
-      if (input(i) == root && (!may_skip_trips() || is_zero_elsewhere(operand(i))))
+      if (input(i) == root && (!may_skip_iterations() || is_zero_elsewhere(operand(i))))
         return operand(i);
     return {};
   }
-  bool may_skip_trips() const { return shape_.counted || shape_.until; }
-  // Was it stacked by a loop that made the same trips?
+  bool may_skip_iterations() const { return shape_.counted || shape_.until; }
+  // Was it stacked by a loop that made the same iterations?
   bool is_zero_elsewhere(Tensor rows) const {
     if (!shape_.counted || shape_.until) return false;
     const Graph& graph = outer_.graph();
@@ -170,16 +170,16 @@ class TripGathering {
     if (shape_.until) output(body_.outputs().size() - 1);
   }
 
-  // The new loop's results are: carried values that stay, stacked rows, trips made.
+  // The new loop's results are: carried values that stay, stacked rows, executed iterations.
   std::vector<Tensor> results() {
     std::vector<Tensor> result(carried());
     for (size_t c = 0; c < carried(); ++c)
       if (!taken_[c]) result[c] = made_[first_row_++];
-    for (const TripSum& sum : sums_) {
+    for (const IterationSum& sum : sums_) {
       const Tensor initial = operand(1 + sum.carried);
       Tensor total = number_everywhere(initial) == 0.0 ? Tensor{} : initial;
       for (const SummedProduct& product : sum.products) {
-        const Tensor term = product_of_all_trips(product);
+        const Tensor term = product_of_all_iterations(product);
         const Origin origin(outer_, *product.product);
         total = total.valid() ? add(total, term) : term;
       }
@@ -191,7 +191,7 @@ class TripGathering {
     return result;
   }
 
-  // The value's rows of all trips, one below the other: [trips * k, extent].
+  // The value's rows of all iterations, one below the other: [iterations * k, extent].
   Tensor gathered_rows(Value value, int64_t k) {
     const Value root = root_of(body_, value);
     Tensor rows = all_rows(root);
@@ -203,7 +203,7 @@ class TripGathering {
     return reshape(rows, {shape_.trips * k, k == 1 ? type.elements() : type.shape[1]});
   }
 
-  Tensor product_of_all_trips(const SummedProduct& product) {
+  Tensor product_of_all_iterations(const SummedProduct& product) {
     const Origin origin(outer_, *product.product);
     const int64_t k = contracted_extent(body_, product);
     const Tensor a = gathered_rows(product.a(), k);
@@ -218,9 +218,9 @@ class TripGathering {
   const LoopShape shape_;
   const std::vector<int> uses_;
   std::vector<bool> taken_;  // per carried value: is it one of sums_?
-  std::vector<TripSum> sums_;
+  std::vector<IterationSum> sums_;
   std::vector<Value> stacked_;  // roots of what the loop stacks: as it was, then in addition
-  int64_t stacked_bytes_ = 0;   // of a trip
+  int64_t stacked_bytes_ = 0;   // of an iteration
   int64_t sliced_bytes_ = 0;    // likewise
   std::set<const Node*> vanishing_;
   std::vector<Tensor> made_;  // results of the new loop
@@ -229,9 +229,9 @@ class TripGathering {
 
 }  // namespace
 
-std::vector<Tensor> gather_trips(GraphBuilder& outer, const Node& node,
-                                 const std::vector<Tensor>& operands, const Graph& body) {
-  return TripGathering(outer, node, operands, body).run();
+std::vector<Tensor> gather_iterations(GraphBuilder& outer, const Node& node,
+                                      const std::vector<Tensor>& operands, const Graph& body) {
+  return IterationGathering(outer, node, operands, body).run();
 }
 
 }  // namespace fullbore

@@ -11,7 +11,7 @@ namespace fullbore {
 /// `node`: the loop; `operands`: what its inputs have become in `outer`; `body`: its body, in which
 /// nothing is left to gather. Emits another loop, and products behind it.
 /// -> the results of the loop as it was; none if nothing is to be gathered, and nothing is emitted then
-std::vector<Tensor> gather_trips(GraphBuilder& outer, const Node& node,
-                                 const std::vector<Tensor>& operands, const Graph& body);
+std::vector<Tensor> gather_iterations(GraphBuilder& outer, const Node& node,
+                                      const std::vector<Tensor>& operands, const Graph& body);
 
 }  // namespace fullbore

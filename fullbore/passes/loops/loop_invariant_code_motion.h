@@ -4,11 +4,11 @@
 
 namespace fullbore {
 
-/// Moves out of a loop what is the same on every trip: nodes that depend on captured operands only,
-/// and carried values that no trip changes, which become captured ones.
+/// Moves out of a loop what is the same on every iteration: nodes that depend on captured operands only,
+/// and carried values that no iteration changes, which become captured ones.
 ///
 /// before  constants are folded and algebra is done, or trivial nodes would be moved
-/// after   what a body computes depends on the trip, except for what is not worth bytes of its own:
+/// after   what a body computes depends on the iteration, except for what is not worth bytes of its own:
 ///         constants, reshapes, and repetitions (broadcast_to) of something smaller
 /// here    before common_subexpression_elimination, which finds that the forward loop and its gradient hoist the same
 ///

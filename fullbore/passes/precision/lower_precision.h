@@ -11,7 +11,7 @@ namespace fullbore {
 /// after   each f32 contraction reads low operands, each by a cast of its own, and its result is low
 ///         and cast back, except where it would be kept: what goes into State or into a result
 ///         element by element (gradients of parameters, recurrent states, logits that are asked for)
-///         or is accumulated from trip to trip stays f32 from the contraction's own sums on, and so
+///         or is accumulated from iteration to iteration stays f32 from the contraction's own sums on, and so
 ///         does what a softmax or its gradient subtracts from (softmax_values.h)
 /// here    before folding, simplifying, hoisting and merging: they move casts to where fewest bytes
 ///         are moved, take those of weights out of loops, and make equal ones one

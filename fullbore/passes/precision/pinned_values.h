@@ -9,7 +9,7 @@ namespace fullbore {
 
 /// Which values of a graph keep the precision that they have:
 ///
-/// - what goes into State or a result, or into the next trip of the loop whose body the graph is, with nothing but
+/// - what goes into State or a result, or into the next iteration of the loop whose body the graph is, with nothing but
 ///   elementwise arithmetic and movement on the way;
 /// - what exponentials and differences of a softmax depend on (softmax_values.h).
 class PinnedValues {

@@ -6,7 +6,7 @@ namespace fullbore {
 
 /// Stores in `target.precision` what a loop stacks for other loops to read row by row: the
 /// activations that a recurrence or recursion keeps for its gradient, by far the most of what such a
-/// model keeps. Rows are rounded as they are stacked and widened as they are read; what a trip hands
+/// model keeps. Rows are rounded as they are stacked and widened as they are read; what an iteration hands
 /// to the next one keeps its precision. Nothing changes where the target asks for f32.
 ///
 /// before  dead results of loops are dropped
@@ -15,7 +15,7 @@ namespace fullbore {
 ///         in `target.fp32_scopes`, and what a softmax subtracts from (softmax_values.h)
 /// here    after merging and removal, which settle what loops stack; before fusion, which takes the
 ///         casts into the kernels around them. reduce_intermediate_precision does the same for what kernels hand to
-///         one another within a step or a trip
+///         one another within a step or an iteration
 Graph reduce_residual_precision(const Graph& graph, const Target& target);
 
 }  // namespace fullbore

@@ -157,7 +157,7 @@ double contraction_flops(const Graph& graph) {
   double flops = 0;
   for (const Node& node : graph.nodes()) {
     if (node.op->is(Tag::contraction)) flops += node_cost(graph, node).flops;
-    // A loop's trips, and products that a kernel has with what is behind them.
+    // A loop's iterations, and products that a kernel has with what is behind them.
     if (node.body)
       flops += (is_loop(node) ? static_cast<double>(LoopShape(node).trips) : 1.0) *
                contraction_flops(*node.body);
@@ -189,7 +189,7 @@ TEST(GptFusedHead, AddsUpTheGradientInPlace) {
   const auto loop = std::ranges::find_if(
       plan.steps, [](const Step& step) { return step.kind == Step::Kind::loop; });
   ASSERT_NE(loop, plan.steps.end());
-  EXPECT_EQ(loop->loop->trips, 3);
+  EXPECT_EQ(loop->loop->iterations, 3);
   EXPECT_TRUE(loop->loop->carries.empty());
   EXPECT_TRUE(std::ranges::none_of(loop->loop->body,
                                    [](const Step& step) { return step.kind == Step::Kind::copy; }));
