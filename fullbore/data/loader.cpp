@@ -117,7 +117,7 @@ class Loader::Ring {
 
   void seek(uint64_t position) {
     std::unique_lock lock(mutex_);
-    seeking_ = true;  // no worker takes another ticket: what is being filled can be waited for
+    seeking_ = true;  // no worker takes another position: what is being filled can be waited for
     filled_.wait(lock, [&] { return filling_ == 0; });
     for (Slot& slot : slots_) {
       slot.ready = false;

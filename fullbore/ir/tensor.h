@@ -11,7 +11,7 @@ namespace fullbore {
 
 class GraphBuilder;
 
-/// Symbolic handle to a value of the graph being built: a ticket with dtype and static shape.
+/// Symbolic handle to a value of the graph being built, with dtype and static shape.
 class Tensor {
  public:
   Tensor() = default;

@@ -162,7 +162,7 @@ Sample indexed_sample() {
                 });
 }
 
-// Each iteration a recurrence of its own: a stack of results and one of sums.
+// Each iteration a recurrence of its own: a scan output of results and one of sums.
 Sample parallel_sample() {
   return traced("iterations side by side", {normal({5, 4, 3}), normal({3})},
                 [](GraphBuilder& builder, const std::vector<Tensor>& in) {

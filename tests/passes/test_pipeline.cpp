@@ -57,7 +57,7 @@ TEST(Pipeline, EveryPassSaysWhatItDoesAndWhyHere) {
   }
 }
 
-// A recurrence of 64 iterations keeps two stacks of rows [32,64] for its gradient, what each iteration was given and
+// A recurrence of 64 iterations keeps two residuals of rows [32,64] for its gradient, what each iteration was given and
 // what it made, and little else.
 TEST(Pipeline, ARecurrenceKeepsLowRowsForItsGradient) {
   GraphBuilder builder;

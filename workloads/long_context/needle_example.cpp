@@ -95,8 +95,8 @@ class Maker {
     const int64_t places = options_.needles * length;
     std::vector<size_t> taken(chains.size(), 0);
     int64_t place = 0;
-    for (const int64_t ticket : choices_.choose(0, places, places)) {
-      const auto chain = static_cast<size_t>(ticket / length);
+    for (const int64_t drawn : choices_.choose(0, places, places)) {
+      const auto chain = static_cast<size_t>(drawn / length);
       Needle& link = chains[chain][taken[chain]++];
       link.depth = even(place++, places);
       needles_.push_back(link);

@@ -68,7 +68,7 @@ class BodyWriter {
     return !groups_.read_only_by(made, group_) && !rematerialized_.contains(made);
   }
 
-  // Without those that only make what others make again.
+  // Without those that only make what others rematerialize.
   std::vector<int> needed_members() const {
     std::set<int> needed;
     for (int member : groups_.members(group_))

@@ -15,7 +15,7 @@ namespace fullbore {
 /// here    after all that looks into kernels; before schedule, which orders what is there now
 ///
 /// A product has one kernel behind it, the first that does not wait for another reader of the product.
-/// The arithmetic is as before, rounding included, so the bits are too. Where values may be made again to
+/// The arithmetic is as before, rounding included, so the bits are too. Where values may be rematerialized to
 /// save memory, only products that vanish are taken: to make an activation again from a kept product is
 /// cheap, to make the product again is not. What is worth it is the target's to say (EpilogueTarget).
 Graph fuse_epilogues(const Graph& graph, const Target& target);

@@ -13,7 +13,7 @@ namespace {
 // What may be read instead of a value: as much, and a few numbers of rows or columns.
 constexpr double kMostBytes = 1.125;
 
-// Values that one kernel makes again, and that it reads: both are limits of its size, not of what pays.
+// Values that one kernel rematerializes, and that it reads: both are limits of its size, not of what pays.
 constexpr size_t kMostRematerialized = 24, kMostValues = 48;
 
 bool is_cheap(const Node& node) {

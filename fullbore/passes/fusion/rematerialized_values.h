@@ -16,14 +16,15 @@ namespace fullbore {
 /// multiplied by four weights for four readers. (Kernels wait for memory, not for such arithmetic; what is
 /// recomputed to save memory is another matter, passes/memory/rematerialize.h.)
 ///
-/// No kernel reads more bytes than before, but for numbers of rows and columns, and no value has to live longer
-/// unless one of as many bytes need not. In low precision sums and differences are not made again of what memory keeps rounded.
+/// No kernel reads more bytes than before, but for numbers of rows and columns, and no value has to live longer unless
+/// one of as many bytes need not. In low precision sums and differences are not rematerialized from what memory keeps
+/// rounded.
 class RematerializedValues {
  public:
   RematerializedValues(const Graph& graph, const FusionGroups& groups, const Target& target);
 
-  /// Do kernels that need the value make it by themselves? Also if but one kernel does, and others may have to on the way
-  /// to what they remake.
+  /// Do kernels that need the value make it by themselves? Also if but one kernel does, and others may have to on the
+  /// way to what they rematerialize.
   bool contains(Value value) const;
   /// Is the value rematerialized, or made of one that is by reshapes and repetitions?
   bool contains_source_of(Value value) const;

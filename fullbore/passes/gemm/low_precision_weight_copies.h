@@ -4,9 +4,10 @@
 
 namespace fullbore {
 
-/// Lets products read their weights in a low dtype from copies that are kept from run to run, where the target
-/// keeps copies (passes/gemm/derived_weights.h): whoever writes a parameter has the copies made again, and the optimiser's own
-/// sweep writes them beside the parameter, so that a step neither reads all parameters once more nor waits for casts.
+/// Lets products read their weights in a low dtype from copies that are kept from run to run, where the target keeps
+/// copies (passes/gemm/derived_weights.h): whoever writes a parameter has the copies derived anew, and the optimiser's
+/// own sweep writes them beside the parameter, so that a step neither reads all parameters once more nor waits for
+/// casts.
 ///
 /// before  casts of weights stand outside of loops, and equal ones are one
 /// after   no node reads the cast of a parameter, trained or frozen: it is an input of role `copy`; where the graph

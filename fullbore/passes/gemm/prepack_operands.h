@@ -23,7 +23,7 @@ namespace fullbore {
 /// What is few and what is often is the target's to say (PackingTarget). The panels are the very copies that
 /// the products' kernels make, so the bits are the same, except where a product of few rows would have
 /// been made without panels. They take as much memory as the matrix, as long as they are read, whether
-/// activations are kept or made again: the bits of a step must not depend on that.
+/// activations are kept or rematerialized: the bits of a step must not depend on that.
 Graph prepack_operands(const Graph& graph, const Target& target);
 
 }  // namespace fullbore

@@ -104,7 +104,7 @@ class Lowering {
     return result;
   }
 
-  // False if that lowers nothing: what is to be made again is then as before, but not arranged.
+  // False if that lowers nothing: what is to be rematerialized is then as before, but not arranged.
   bool give_up(std::span<const MemoryOffer> offers, const Need& before) {
     std::vector<Value> roots;
     for (const MemoryOffer& offer : offers)

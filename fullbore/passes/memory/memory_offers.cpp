@@ -12,7 +12,7 @@ size_t place(Value value) { return static_cast<size_t>(value.id); }
 // Arithmetic that takes as long as moving a byte does. Machines differ by a factor of two or three,
 // which hardly changes what is cheap; plans should not depend on where they were made.
 constexpr double kFlopsPerByte = 8;
-// Values made again for the sake of one: more are hardly ever worth it, and each is looked for in all.
+// Values rematerialized for the sake of one: more are hardly ever worth it, and each is looked for in all.
 constexpr size_t kMostTogether = 32;
 
 }  // namespace
@@ -91,7 +91,7 @@ void MemoryOffers::consider(Value root, size_t next) {
 }
 
 // Adds what it takes to make `root` again behind the launch `peak`. What its maker reads is there if it
-// lives beyond the peak or is to be made again anyhow. Else it is made again too, where that is no more
+// lives beyond the peak or is to be rematerialized anyhow. Else it is rematerialized too, where that is no more
 // work than the root's own node and extends no other life, or else it must live across the peak itself.
 // False if what must live across the peak has as many bytes as the root: nothing would be gained.
 bool MemoryOffers::add_price(Value root, int last_read, size_t peak, Price& price) const {

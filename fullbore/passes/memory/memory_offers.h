@@ -7,7 +7,7 @@
 
 namespace fullbore {
 
-/// A value that might be made again (or later, if nobody reads it before), and what else must be.
+/// A value that might be rematerialized (or later, if nobody reads it before), and what else must be.
 struct MemoryOffer {
   Value root;
   /// Roots, that one first, each with the last node that reads its first making.

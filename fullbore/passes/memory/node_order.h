@@ -36,7 +36,7 @@ class NodeOrder {
   int64_t inner_bytes(int node) const { return inner_[static_cast<size_t>(node)]; }
 
   /// Nodes behind `last` read a second making of `root`, executed just before the first of them. What
-  /// that reads is extended, or made again too if it is to be. Where nobody reads the first making, it
+  /// that reads is extended, or rematerialized too if it is to be. Where nobody reads the first making, it
   /// does not take place: the node is put off, not executed twice.
   void make_again(Value root, int last) { last_read_[static_cast<size_t>(root.id)] = last; }
   void keep(Value root) { make_again(root, kNever); }
@@ -45,7 +45,7 @@ class NodeOrder {
   int last_read(Value root) const { return last_read_[static_cast<size_t>(root.id)]; }
   /// Is it the second making of `root` that a launch `at` reads?
   bool reads_again(Value root, int at) const { return at > last_read(root); }
-  /// Brings launches, lives and bytes up to date with what is to be made again.
+  /// Brings launches, lives and bytes up to date with what is to be rematerialized.
   void arrange();
 
   Value root_of(Value value) const { return root_[static_cast<size_t>(value.id)]; }

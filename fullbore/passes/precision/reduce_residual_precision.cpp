@@ -74,29 +74,29 @@ class StackNarrowing {
   void choose_stacks(const Node& loop) {
     const LoopShape shape(loop);
     const Graph& body = *loop.body;
-    const auto row = [&](int stack) {
-      return body.outputs()[static_cast<size_t>(shape.carried + stack)].value;
+    const auto row = [&](int residual) {
+      return body.outputs()[static_cast<size_t>(shape.carried + residual)].value;
     };
     int64_t longest = 0;
     for (int s = 0; s < shape.stacked; ++s)
       longest = std::max(longest, body.type(row(s)).elements());
     for (int s = 0; s < shape.stacked; ++s) {
-      const Value stack = loop.outputs[static_cast<size_t>(shape.carried + s)];
+      const Value residual = loop.outputs[static_cast<size_t>(shape.carried + s)];
       const Node* const maker = body.producer_node(row(s));
       if (body.type(row(s)).dtype == DType::f32 &&
           body.type(row(s)).elements() * kFewerBy > longest &&
-          !stays_f32(maker ? *maker : loop, target_) && !kept_.is_pinned(stack) &&
-          read_low_alone(stack))
-        narrow_[place(stack)] = true;
+          !stays_f32(maker ? *maker : loop, target_) && !kept_.is_pinned(residual) &&
+          read_low_alone(residual))
+        narrow_[place(residual)] = true;
     }
   }
 
   // Do only slices of loops read it, or what the loop around takes in the low type?
-  bool read_low_alone(Value stack) const {
+  bool read_low_alone(Value residual) const {
     bool read = false;
     for (const Node& node : graph_.nodes())
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] != stack) continue;
+        if (node.inputs[i] != residual) continue;
         if (!is_loop(node)) return false;
         const LoopShape shape(node);
         if (static_cast<int>(i) < shape.first_sliced() ||
@@ -105,7 +105,7 @@ class StackNarrowing {
         read = true;
       }
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
-      if (graph_.outputs()[i].value != stack) continue;
+      if (graph_.outputs()[i].value != residual) continue;
       if (!borders_.outputs[i]) return false;
       read = true;
     }
@@ -186,7 +186,7 @@ class StackNarrowing {
   const Target& target_;
   PinnedValues kept_;
   LowBorders borders_;
-  std::vector<bool> narrow_;  ///< per value: a stack that becomes low, or an input that has
+  std::vector<bool> narrow_;  ///< per value: a residual that becomes low, or an input that has
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The reference GPT in less memory: the same losses from a batch in parts, and from activations that are
-// made again.
+// rematerialized.
 #include <gtest/gtest.h>
 
 #include "workloads/language/tests/gpt_steps.h"
@@ -48,7 +48,7 @@ TEST(GptRecomputation, ChangesNoBitAndSavesMemory) {
     EXPECT_EQ(again.losses, kept.losses);
     EXPECT_EQ(again.norms, kept.norms);
     EXPECT_LT(again.arena_bytes, 0.93 * static_cast<double>(kept.arena_bytes));
-    // In the middle between them there is less to be made again.
+    // In the middle between them there is less to be rematerialized.
     const int64_t limit = (again.peak_bytes + kept.peak_bytes) / 2;
     const GptSteps within = gpt_steps(
         5, {}, {.precision = precision, .recompute = Recompute::automatic, .memory_bytes = limit});
