@@ -132,7 +132,7 @@ std::string check_recomputed(const RandomGraph& random, const std::vector<Litera
   return check_result(less, random, expected);
 }
 
-// Packs whatever two products read.
+// Packs whatever two matmuls read.
 PackingTarget packs_all() {
   return {.layouts = {{DType::f64, {.columns = 3}},
                       {DType::f32, {.columns = 4}},

@@ -116,7 +116,7 @@ TEST(Pipeline, FoldsAtThePrecisionOfTheType) {
   EXPECT_EQ(graph.nodes()[0].attributes.get<std::vector<double>>("values"), sum);
 }
 
-// A loop and its gradient: two loops, whatever had to be stacked, and the forward iteration's products
+// A loop and its gradient: two loops, whatever had to be stacked, and the forward iteration's matmuls
 // are made once. The recurrence's own is one per iteration, its gradient's two.
 TEST(Pipeline, RunsTheForwardLoopOnce) {
   for (const LoopProgram& program : loop_programs()) {

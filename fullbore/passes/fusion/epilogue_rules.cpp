@@ -10,27 +10,27 @@
 namespace fullbore {
 namespace {
 
-/// Of a product [rows, columns] = [rows, depth] * [depth, columns].
+/// Of a matmul [rows, columns] = [rows, depth] * [depth, columns].
 struct Extents {
   int64_t rows = 0;
   int64_t columns = 0;
 
-  Extents(const Graph& graph, const Node& product) {
-    const TensorType& y = graph.type(product.outputs[0]);
+  Extents(const Graph& graph, const Node& matmul) {
+    const TensorType& y = graph.type(matmul.outputs[0]);
     columns = y.shape[y.shape.rank() - 1];
     rows = columns == 0 ? 0 : y.elements() / columns;
   }
 };
 
-// Is each element that a fused body makes one of `inputs`, all of the product's extent, or of a part of a row of
-// theirs that it reduces? Nothing may move an element of the product to another place.
+// Is each element that a fused body makes one of `inputs`, all of the matmul's extent, or of a part of a row of
+// theirs that it reduces? Nothing may move an element of the matmul to another place.
 bool reads_in_place(const Graph& body, const std::set<Value>& inputs, const Extents& extents) {
-  std::set<Value> product = inputs;  // as it is, whatever its shape
+  std::set<Value> matmul = inputs;  // as it is, whatever its shape
   bool reduces = false;
   for (const Node& node : body.nodes()) {
     const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                   [&](Value value) { return product.contains(value); });
-    if (reads && node.op->is(Tag::identity)) product.insert(node.outputs[0]);
+                                   [&](Value value) { return matmul.contains(value); });
+    if (reads && node.op->is(Tag::identity)) matmul.insert(node.outputs[0]);
     if (reads && node.op->is(Tag::movement)) return false;
     if (!node.op->is(Tag::reduction)) continue;
     const Shape& shape = body.type(node.inputs[0]).shape;
@@ -62,10 +62,10 @@ Value renamed_from(const Graph& graph, Value value) {
   return value;
 }
 
-bool fits_behind(const Graph& graph, const Node& product, const Node& kernel) {
-  const Extents extents(graph, product);
+bool fits_behind(const Graph& graph, const Node& matmul, const Node& kernel) {
+  const Extents extents(graph, matmul);
   const auto is_product = [&](Value value) {
-    return renamed_from(graph, value) == product.outputs[0];
+    return renamed_from(graph, value) == matmul.outputs[0];
   };
   if (kernel.op->is(Tag::elementwise)) return true;
   if (kernel.op != op::fused || fused_product(kernel)) return false;
@@ -85,7 +85,7 @@ bool may_have_epilogue(const Graph& graph, const Node& node, const Target& targe
   const Extents extents(graph, node);
   const int64_t bytes = graph.type(node.inputs[0]).bytes() + graph.type(node.inputs[1]).bytes();
   if (bytes + y.bytes() > limits.near_bytes) return false;
-  // A product with one column is one by a vector.
+  // A matmul with one column is one by a vector.
   const bool few =
       extents.rows < limits.fewest_rows && !in_panels && node.attributes.get<bool>("transpose_b");
   return extents.columns > 1 && !few;

@@ -18,7 +18,7 @@ namespace {
 size_t place(Value value) { return static_cast<size_t>(value.id); }
 size_t at(int index) { return static_cast<size_t>(index); }
 
-/// Which kernel stands behind which product, and the graph in which they are one.
+/// Which kernel stands behind which matmul, and the graph in which they are one.
 class Epilogues {
  public:
   Epilogues(const Graph& graph, const Target& target)
@@ -45,27 +45,27 @@ class Epilogues {
 
  private:
   const Node& node(int index) const { return graph_.nodes()[at(index)]; }
-  // A kernel comes after its product in the given order.
+  // A kernel comes after its matmul in the given order.
   bool is_product(int index) const { return partner_[at(index)] > index; }
-  // Does only the kernel behind a product read the node: the product, or what renames it?
+  // Does only the kernel behind a matmul read the node: the matmul, or what renames it?
   bool is_within(int index) const {
     const int maker = graph_.producer(renamed_from(graph_, node(index).outputs[0]));
     return maker >= 0 && is_product(maker) && vanishes(node(index).outputs[0], partner_[at(maker)]);
   }
 
-  void choose(int product) {
+  void choose(int matmul) {
     std::vector<int> readers;
-    collect_readers(node(product).outputs[0], readers);
+    collect_readers(node(matmul).outputs[0], readers);
     std::sort(readers.begin(), readers.end());
     if (readers.empty()) return;
-    if (target_.recompute != Recompute::off && !vanishes(node(product).outputs[0], readers.front()))
+    if (target_.recompute != Recompute::off && !vanishes(node(matmul).outputs[0], readers.front()))
       return;
     for (int reader : readers) {
-      if (partner_[at(reader)] >= 0 || !fits_behind(graph_, node(product), node(reader)) ||
-          waits(product, reader))
+      if (partner_[at(reader)] >= 0 || !fits_behind(graph_, node(matmul), node(reader)) ||
+          waits(matmul, reader))
         continue;
-      partner_[at(product)] = reader;
-      partner_[at(reader)] = product;
+      partner_[at(matmul)] = reader;
+      partner_[at(reader)] = matmul;
       return;
     }
   }
@@ -89,9 +89,9 @@ class Epilogues {
         });
   }
 
-  // Would the two as one have to wait for themselves, because something else reads the product, or the
+  // Would the two as one have to wait for themselves, because something else reads the matmul, or the
   // kernel, and is read by either?
-  bool waits(int product, int kernel) const {
+  bool waits(int matmul, int kernel) const {
     std::vector<int> waiting;
     std::vector<bool> seen(graph_.nodes().size(), false);
     const auto visit = [&](Value operand) {
@@ -104,17 +104,17 @@ class Epilogues {
     const auto visit_operands = [&](int index) {
       for (Value operand : node(index).inputs) visit(operand);
     };
-    visit_operands(product);
+    visit_operands(matmul);
     for (Value operand : node(kernel).inputs)
-      if (renamed_from(graph_, operand) != node(product).outputs[0]) visit(operand);
+      if (renamed_from(graph_, operand) != node(matmul).outputs[0]) visit(operand);
     while (!waiting.empty()) {
       const int next = waiting.back();
       waiting.pop_back();
-      if (next == product || next == kernel) return true;
+      if (next == matmul || next == kernel) return true;
       visit_operands(next);
       if (const int partner = partner_[at(next)]; partner >= 0) {
         seen[at(partner)] = true;
-        if (partner == product || partner == kernel) return true;
+        if (partner == matmul || partner == kernel) return true;
         visit_operands(partner);
       }
     }
@@ -126,16 +126,16 @@ class Epilogues {
     if (is_product(index)) index = partner_[at(index)];
     if (done_[at(index)]) return;
     done_[at(index)] = true;
-    const int product = partner_[at(index)];
-    if (product >= 0) write_makers(rewriter, product, -1);
-    write_makers(rewriter, index, product);
-    if (product >= 0)
-      write_both(rewriter, node(product), node(index));
+    const int matmul = partner_[at(index)];
+    if (matmul >= 0) write_makers(rewriter, matmul, -1);
+    write_makers(rewriter, index, matmul);
+    if (matmul >= 0)
+      write_both(rewriter, node(matmul), node(index));
     else
       write_one(rewriter, node(index));
   }
 
-  // `within`: the product that is part of the node, or -1.
+  // `within`: the matmul that is part of the node, or -1.
   void write_makers(Rewriter& rewriter, int index, int within) {
     for (Value operand : node(index).inputs) {
       const int maker = graph_.producer(operand);
@@ -153,7 +153,7 @@ class Epilogues {
             : node.body);
   }
 
-  void write_both(Rewriter& rewriter, const Node& product, const Node& kernel) {
+  void write_both(Rewriter& rewriter, const Node& matmul, const Node& kernel) {
     GraphBuilder body("fused");
     std::vector<Value> operands;
     std::map<Value, Tensor> inner;
@@ -165,10 +165,10 @@ class Epilogues {
       }
       return known;
     };
-    std::vector<Tensor> factors;
-    for (Value factor : product.inputs) factors.push_back(read(factor));
-    const Value made = product.outputs[0];
-    inner[made] = body.emit_like(product, factors)[0];
+    std::vector<Tensor> multiplied;
+    for (Value operand : matmul.inputs) multiplied.push_back(read(operand));
+    const Value made = matmul.outputs[0];
+    inner[made] = body.emit_like(matmul, multiplied)[0];
     std::vector<Tensor> inputs;
     for (Value operand : kernel.inputs) {
       const bool inside = renamed_from(graph_, operand) == made;
@@ -183,29 +183,29 @@ class Epilogues {
       outputs.push_back(value);
     };
     for (size_t i = 0; i < results.size(); ++i) put_out(kernel.outputs[i], results[i]);
-    if (!vanishes(made, kernel_of(product))) put_out(made, inner[made]);
+    if (!vanishes(made, kernel_of(matmul))) put_out(made, inner[made]);
 
-    const Origin whole(rewriter.builder(), product);
+    const Origin whole(rewriter.builder(), matmul);
     const std::vector<Tensor> both = fused(rewriter.builder(), rewriter.tensors(operands),
                                            std::make_shared<const Graph>(body.take()));
     for (size_t i = 0; i < outputs.size(); ++i) rewriter.map(outputs[i], both[i].value());
   }
 
-  int kernel_of(const Node& product) const {
-    return partner_[at(graph_.producer(product.outputs[0]))];
+  int kernel_of(const Node& matmul) const {
+    return partner_[at(graph_.producer(matmul.outputs[0]))];
   }
 
   // `value`, which renames `made`, inside the body.
-  Tensor renamed(GraphBuilder& body, Tensor product, Value value, Value made) const {
-    if (value == made) return product;
+  Tensor renamed(GraphBuilder& body, Tensor matmul, Value value, Value made) const {
+    if (value == made) return matmul;
     const Node& maker = *graph_.producer_node(value);
-    const Tensor from = renamed(body, product, maker.inputs[0], made);
+    const Tensor from = renamed(body, matmul, maker.inputs[0], made);
     return body.emit_like(maker, std::span(&from, 1))[0];
   }
 
   const Graph& graph_;
   const Target& target_;
-  std::vector<int> partner_;               // per node: the kernel of a product, its product, or -1
+  std::vector<int> partner_;               // per node: the kernel of a matmul, its matmul, or -1
   std::vector<std::vector<int>> readers_;  // per value: nodes
   std::vector<bool> is_output_;            // per value: of the graph
   std::vector<bool> done_;                 // per node

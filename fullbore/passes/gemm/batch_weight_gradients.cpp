@@ -9,7 +9,7 @@
 namespace fullbore {
 namespace {
 
-// Inner loops first: what is gathered there may be a product of the iterations around it.
+// Inner loops first: what is gathered there may be a matmul of the iterations around it.
 Graph gather(const Graph& graph, bool& changed) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
@@ -36,7 +36,7 @@ Graph gather(const Graph& graph, bool& changed) {
 }  // namespace
 
 // What is gathered leaves nodes behind that nobody reads, and what they keep counts against what a loop
-// may stack: until nothing is found any more. Each time there are fewer products.
+// may stack: until nothing is found any more. Each time there are fewer matmuls.
 Graph batch_weight_gradients(const Graph& graph, const Target& target) {
   Graph result = graph;
   while (true) {

@@ -26,16 +26,16 @@ int64_t count_readers(const Graph& graph, Value value) {
   return readers;
 }
 
-// The product that nobody but an addition reads, as wide as sums are, or null.
-const Node* sole_product(const Graph& body, Value value, const Target& target) {
+// The matmul that nobody but an addition reads, as wide as sums are, or null.
+const Node* sole_matmul(const Graph& body, Value value, const Target& target) {
   const Node* node = body.producer_node(value);
   if (!node || node->op != op::matmul || count_readers(body, value) != 1) return nullptr;
-  const DType factor = body.type(node->inputs[0]).dtype;
-  return body.type(value).dtype == compute_dtype(factor) && has_kernel(target, factor) ? node
-                                                                                       : nullptr;
+  const DType operand = body.type(node->inputs[0]).dtype;
+  return body.type(value).dtype == compute_dtype(operand) && has_kernel(target, operand) ? node
+                                                                                         : nullptr;
 }
 
-/// Additions to become products, and those products.
+/// Additions to become matmuls, and those matmuls.
 using Additions = std::map<Value, const Node*>;
 
 Additions find_additions(const Graph& body, int carried, const Target& target) {
@@ -47,8 +47,8 @@ Additions find_additions(const Graph& body, int carried, const Target& target) {
     if (!sum || sum->op != op::add) continue;
     for (size_t i = 0; i < 2; ++i)
       if (sum->inputs[i] == previous)
-        if (const Node* product = sole_product(body, sum->inputs[1 - i], target))
-          found[next] = product;
+        if (const Node* matmul = sole_matmul(body, sum->inputs[1 - i], target))
+          found[next] = matmul;
   }
   return found;
 }
@@ -67,13 +67,13 @@ Graph rewrite(const Graph& graph, const Target& target, int carried) {
                     }));
       continue;
     }
-    const Node& product = *addition->second;
-    const Origin origin(rewriter.builder(), product);
-    std::vector<Tensor> operands = rewriter.tensors(product.inputs);
-    const bool first = node.inputs[0] != product.outputs[0];
+    const Node& matmul = *addition->second;
+    const Origin origin(rewriter.builder(), matmul);
+    std::vector<Tensor> operands = rewriter.tensors(matmul.inputs);
+    const bool first = node.inputs[0] != matmul.outputs[0];
     operands.push_back(rewriter.tensor(node.inputs[first ? 0 : 1]));
-    const Attributes attributes{{"transpose_a", product.attributes.get<bool>("transpose_a")},
-                                {"transpose_b", product.attributes.get<bool>("transpose_b")}};
+    const Attributes attributes{{"transpose_a", matmul.attributes.get<bool>("transpose_a")},
+                                {"transpose_b", matmul.attributes.get<bool>("transpose_b")}};
     rewriter.map(node, rewriter.builder().emit(op::matmul_add, operands, attributes, origin.loc()));
   }
   return rewriter.finish();

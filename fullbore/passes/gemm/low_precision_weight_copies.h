@@ -4,7 +4,7 @@
 
 namespace fullbore {
 
-/// Lets products read their weights in a low dtype from copies that are kept from run to run, where the target keeps
+/// Lets matmuls read their weights in a low dtype from copies that are kept from run to run, where the target keeps
 /// copies (passes/gemm/derived_weights.h): whoever writes a parameter has the copies derived anew, and the optimiser's
 /// own sweep writes them beside the parameter, so that a step neither reads all parameters once more nor waits for
 /// casts.

@@ -19,15 +19,15 @@ bool is_step(const Graph& graph, const Node& node) {
   return node.op == op::cast && is_low_precision(graph.type(node.inputs[0]).dtype);
 }
 
-std::optional<SummedProduct> summed_product(const Graph& graph, const std::vector<int>& uses,
-                                            Value term) {
+std::optional<SummedMatmul> summed_matmul(const Graph& graph, const std::vector<int>& uses,
+                                          Value term) {
   const DType wide = graph.type(term).dtype;
-  SummedProduct result;
+  SummedMatmul result;
   for (const Node* node = graph.producer_node(term); node && is_used_once(uses, term);
        node = graph.producer_node(term)) {
     if (node->op == op::matmul) {
       if (compute_dtype(graph.type(node->inputs[0]).dtype) != wide) break;
-      result.product = node;
+      result.matmul = node;
       std::reverse(result.steps.begin(), result.steps.end());
       return result;
     }
@@ -59,8 +59,8 @@ ProductSum product_sum(const Graph& graph, const std::vector<int>& uses, Value r
       sum.additions.push_back(node);
       terms.push_back(node->inputs[1]);
       terms.push_back(node->inputs[0]);
-    } else if (auto product = summed_product(graph, uses, term); product && term != root) {
-      sum.products.push_back(std::move(*product));
+    } else if (auto matmul = summed_matmul(graph, uses, term); matmul && term != root) {
+      sum.matmuls.push_back(std::move(*matmul));
     } else {
       sum.others.push_back(term);
     }
@@ -68,22 +68,21 @@ ProductSum product_sum(const Graph& graph, const std::vector<int>& uses, Value r
   return sum;
 }
 
-int64_t contracted_extent(const Graph& graph, const SummedProduct& product) {
-  const Shape& shape = graph.type(product.a()).shape;
-  return shape[shape.rank() - (product.transpose_a() ? 2 : 1)];
+int64_t contracted_extent(const Graph& graph, const SummedMatmul& matmul) {
+  const Shape& shape = graph.type(matmul.a()).shape;
+  return shape[shape.rank() - (matmul.transpose_a() ? 2 : 1)];
 }
 
 // A vector is a row as well as a column.
-bool contracts_rows(const Graph& graph, const SummedProduct& product) {
-  if (graph.type(product.a()).shape.rank() != 2) return false;
-  return (product.transpose_a() && !product.transpose_b()) ||
-         contracted_extent(graph, product) == 1;
+bool contracts_rows(const Graph& graph, const SummedMatmul& matmul) {
+  if (graph.type(matmul.a()).shape.rank() != 2) return false;
+  return (matmul.transpose_a() && !matmul.transpose_b()) || contracted_extent(graph, matmul) == 1;
 }
 
-Tensor emit_product(const SummedProduct& like, Tensor a, Tensor b, bool transpose_a,
-                    bool transpose_b) {
+Tensor emit_matmul(const SummedMatmul& like, Tensor a, Tensor b, bool transpose_a,
+                   bool transpose_b) {
   GraphBuilder& builder = a.builder();
-  const Origin origin(builder, *like.product);
+  const Origin origin(builder, *like.matmul);
   Tensor result = matmul(a, b,
                          {.transpose_a = transpose_a,
                           .transpose_b = transpose_b,

@@ -6,23 +6,23 @@
 
 namespace fullbore {
 
-/// A matrix product that only a sum reads, as it is or after steps that do no arithmetic: reshapes,
+/// A matmul that only a sum reads, as it is or after steps that do no arithmetic: reshapes,
 /// transposes, and a cast to what sums are kept in.
-struct SummedProduct {
-  const Node* product = nullptr;     ///< a matmul
-  std::vector<const Node*> steps{};  ///< from the product on
+struct SummedMatmul {
+  const Node* matmul = nullptr;      ///< a matmul
+  std::vector<const Node*> steps{};  ///< from the matmul on
 
-  Value a() const { return product->inputs[0]; }
-  Value b() const { return product->inputs[1]; }
-  bool transpose_a() const { return product->attributes.get<bool>("transpose_a"); }
-  bool transpose_b() const { return product->attributes.get<bool>("transpose_b"); }
+  Value a() const { return matmul->inputs[0]; }
+  Value b() const { return matmul->inputs[1]; }
+  bool transpose_a() const { return matmul->attributes.get<bool>("transpose_a"); }
+  bool transpose_b() const { return matmul->attributes.get<bool>("transpose_b"); }
 };
 
 /// A tree of additions that nobody looks into, taken apart.
 struct ProductSum {
   Value root;
   std::vector<const Node*> additions;
-  std::vector<SummedProduct> products;
+  std::vector<SummedMatmul> matmuls;
   std::vector<Value> others;  ///< what is added besides
 };
 
@@ -30,14 +30,14 @@ struct ProductSum {
 /// additions if it is none. `uses`: graph.use_counts().
 ProductSum product_sum(const Graph& graph, const std::vector<int>& uses, Value root);
 
-/// Both operands are [k, ·], so that products with the same result become one on all of their rows.
-bool contracts_rows(const Graph& graph, const SummedProduct& product);
+/// Both operands are [k, ·], so that matmuls with the same result become one on all of their rows.
+bool contracts_rows(const Graph& graph, const SummedMatmul& matmul);
 
 /// Extent that is contracted.
-int64_t contracted_extent(const Graph& graph, const SummedProduct& product);
+int64_t contracted_extent(const Graph& graph, const SummedMatmul& matmul);
 
-/// The product of two operands, as wide as sums are, after the steps that `like` takes.
-Tensor emit_product(const SummedProduct& like, Tensor a, Tensor b, bool transpose_a,
-                    bool transpose_b);
+/// The matmul of two operands, as wide as sums are, after the steps that `like` takes.
+Tensor emit_matmul(const SummedMatmul& like, Tensor a, Tensor b, bool transpose_a,
+                   bool transpose_b);
 
 }  // namespace fullbore

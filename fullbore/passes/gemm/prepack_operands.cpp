@@ -16,7 +16,7 @@
 namespace fullbore {
 namespace {
 
-// How the target would have the right operand of a product, if panels make the product faster.
+// How the target would have the right operand of a matmul, if panels make the matmul faster.
 std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Target& target) {
   if (node.op != op::matmul) return std::nullopt;
   const auto layout = target.packing.layouts.find(graph.type(node.inputs[1]).dtype);
@@ -174,13 +174,13 @@ class Packed {
     const Origin origin(rewriter_.builder(), node);
     const Tensor b = panels(node.inputs[1], packing);
     const Shape& y = graph_.type(node.outputs[0]).shape;
-    const Tensor product =
+    const Tensor matmul =
         rewriter_.builder().emit_one("panel_matmul", {rewriter_.tensor(node.inputs[0]), b},
                                      {{"transpose_a", node.attributes.get<bool>("transpose_a")},
                                       {"columns", y[y.rank() - 1]},
                                       {"wide", node.attributes.get<bool>("wide")}},
                                      origin.loc());
-    rewriter_.map(node, std::span(&product, 1));
+    rewriter_.map(node, std::span(&matmul, 1));
   }
 
   // Made here, or handed in.

@@ -4,15 +4,15 @@
 
 namespace fullbore {
 
-/// Packs the right operand of products once where kernels would pack it again and again: a matrix that
-/// every iteration of a loop multiplies by, the loop of its gradient too, or several products of one graph. The
-/// copy into panels (pack_panels) stands outside of the loop, where the matrix comes from, and the products
+/// Packs the right operand of matmuls once where kernels would pack it again and again: a matrix that
+/// every iteration of a loop multiplies by, the loop of its gradient too, or several matmuls of one graph. The
+/// copy into panels (pack_panels) stands outside of the loop, where the matrix comes from, and the matmuls
 /// become `panel_matmul`.
 ///
-/// before  kernels are settled (`fused` nodes and single products), what is invariant stands outside of loops
-/// after   no product reads a matrix for whose panels the target has a kernel, if it has so few rows that
+/// before  kernels are settled (`fused` nodes and single matmuls), what is invariant stands outside of loops
+/// after   no matmul reads a matrix for whose panels the target has a kernel, if it has so few rows that
 ///         copying the matrix is a good part of it, and if panels of that matrix would be read often enough
-/// here    after the passes that look for products of matrices by matrices; before fuse_epilogues, which
+/// here    after the passes that look for matmuls of matrices by matrices; before fuse_epilogues, which
 ///         puts kernels behind either
 ///
 /// Where the target keeps copies (passes/gemm/derived_weights.h) and the matrix is a parameter or its low copy, the panels are a
@@ -21,7 +21,7 @@ namespace fullbore {
 /// are made of goes.
 ///
 /// What is few and what is often is the target's to say (PackingTarget). The panels are the very copies that
-/// the products' kernels make, so the bits are the same, except where a product of few rows would have
+/// the matmuls' kernels make, so the bits are the same, except where a matmul of few rows would have
 /// been made without panels. They take as much memory as the matrix, as long as they are read, whether
 /// activations are kept or rematerialized: the bits of a step must not depend on that.
 Graph prepack_operands(const Graph& graph, const Target& target);

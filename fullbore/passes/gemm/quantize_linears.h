@@ -12,11 +12,11 @@ std::string int8_scale_name(const std::string& parameter);
 
 struct QuantizedLinears {
   Graph graph;
-  std::set<std::string> replaced;  ///< parameters that products now read in 8 bits
+  std::set<std::string> replaced;  ///< parameters that matmuls now read in 8 bits
   std::set<std::string> kept;      ///< of these, those that something else reads as they were
 };
 
-/// Lets products x W^T read W in 8 bits, where W is one of `parameters`. Whatever else reads one (the lookup in
+/// Lets matmuls x W^T read W in 8 bits, where W is one of `parameters`. Whatever else reads one (the lookup in
 /// a table that is the output head too) goes on reading it as it is; what nobody reads any more is no input.
 ///
 /// before  a graph as traced, without gradients: 8-bit weights are not trained

@@ -12,8 +12,8 @@
 namespace fullbore {
 namespace {
 
-// An iteration adds its product to a sum that stays in a near cache; rows go to memory and come back. What a
-// product of few rows loses is made up for up to about this share (bench/batch_weight_gradients.cpp).
+// An iteration adds its matmul to a sum that stays in a near cache; rows go to memory and come back. What a
+// matmul of few rows loses is made up for up to about this share (bench/batch_weight_gradients.cpp).
 constexpr int64_t kRowsPerSum = 16;
 
 size_t place(Value value) { return static_cast<size_t>(value.id); }
@@ -28,7 +28,7 @@ Value root_of(const Graph& graph, Value value) {
 /// A sum that the loop is not to carry any more.
 struct IterationSum {
   size_t carried;
-  std::vector<SummedProduct> products;
+  std::vector<SummedMatmul> matmuls;
 };
 
 class IterationGathering {
@@ -94,17 +94,17 @@ class IterationGathering {
                       : made.counted && maker->inputs[0] == count;
   }
 
-  // Is carried value `c` a sum of products alone, that gains by being gathered?
+  // Is carried value `c` a sum of matmuls alone, that gains by being gathered?
   bool take(size_t c) {
     const Value previous = input(1 + c);
     const Value next = body_.outputs()[c].value;
     if (uses_[place(previous)] != 1 || uses_[place(next)] != 1) return false;
     const ProductSum sum = product_sum(body_, uses_, next);
-    if (sum.products.empty() || sum.others != std::vector<Value>{previous}) return false;
+    if (sum.matmuls.empty() || sum.others != std::vector<Value>{previous}) return false;
     std::vector<Value> rows;  // to be stacked in addition
-    for (const SummedProduct& product : sum.products) {
-      if (!contracts_rows(body_, product)) return false;
-      for (Value value : {product.a(), product.b()}) {
+    for (const SummedMatmul& matmul : sum.matmuls) {
+      if (!contracts_rows(body_, matmul)) return false;
+      for (Value value : {matmul.a(), matmul.b()}) {
         const Value root = root_of(body_, value);
         const bool known = std::count(stacked_.begin(), stacked_.end(), root) +
                                std::count(rows.begin(), rows.end(), root) >
@@ -119,12 +119,12 @@ class IterationGathering {
     stacked_.insert(stacked_.end(), rows.begin(), rows.end());
     stacked_bytes_ += bytes;
     for (const Node* addition : sum.additions) vanishing_.insert(addition);
-    for (const SummedProduct& product : sum.products) {
-      vanishing_.insert(product.product);
-      vanishing_.insert(product.steps.begin(), product.steps.end());
+    for (const SummedMatmul& matmul : sum.matmuls) {
+      vanishing_.insert(matmul.matmul);
+      vanishing_.insert(matmul.steps.begin(), matmul.steps.end());
     }
     taken_[c] = true;
-    sums_.push_back({c, sum.products});
+    sums_.push_back({c, sum.matmuls});
     return true;
   }
 
@@ -178,9 +178,9 @@ class IterationGathering {
     for (const IterationSum& sum : sums_) {
       const Tensor initial = operand(1 + sum.carried);
       Tensor total = number_everywhere(initial) == 0.0 ? Tensor{} : initial;
-      for (const SummedProduct& product : sum.products) {
-        const Tensor term = product_of_all_iterations(product);
-        const Origin origin(outer_, *product.product);
+      for (const SummedMatmul& matmul : sum.matmuls) {
+        const Tensor term = matmul_over_all_iterations(matmul);
+        const Origin origin(outer_, *matmul.matmul);
         total = total.valid() ? add(total, term) : term;
       }
       result[sum.carried] = total;
@@ -203,12 +203,12 @@ class IterationGathering {
     return reshape(rows, {shape_.trips * k, k == 1 ? type.elements() : type.shape[1]});
   }
 
-  Tensor product_of_all_iterations(const SummedProduct& product) {
-    const Origin origin(outer_, *product.product);
-    const int64_t k = contracted_extent(body_, product);
-    const Tensor a = gathered_rows(product.a(), k);
-    const Tensor b = gathered_rows(product.b(), k);
-    return emit_product(product, a, b, true, false);
+  Tensor matmul_over_all_iterations(const SummedMatmul& matmul) {
+    const Origin origin(outer_, *matmul.matmul);
+    const int64_t k = contracted_extent(body_, matmul);
+    const Tensor a = gathered_rows(matmul.a(), k);
+    const Tensor b = gathered_rows(matmul.b(), k);
+    return emit_matmul(matmul, a, b, true, false);
   }
 
   GraphBuilder& outer_;

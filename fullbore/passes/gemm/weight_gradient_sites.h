@@ -5,7 +5,7 @@
 
 namespace fullbore {
 
-/// Part of batch_weight_gradients: the products of each sum of the graph itself, not of its bodies; none if
+/// Part of batch_weight_gradients: the matmuls of each sum of the graph itself, not of its bodies; none if
 /// nothing is to be gathered.
 std::optional<Graph> gather_sites(const Graph& graph);
 

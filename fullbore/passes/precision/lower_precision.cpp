@@ -29,15 +29,16 @@ bool is_remembered(const Graph& graph, Value value) {
   return input != graph.inputs().end() && input->role == Role::stream;
 }
 
-// Multiplications with each element of a factor from which on it pays to cast that first, which moves one and a half times
-// the bytes that reading it does, and more if the result goes through memory.
+// Multiplications with each element of an operand from which on it pays to cast that first, which moves one and a half
+// times the bytes that reading it does, and more if the result goes through memory.
 constexpr double kFewestUses = 8;
 
 // Keys and values of all places before a token: casting them anew for each takes longer than reading them wide.
 bool reads_more_than_it_multiplies(const Graph& graph, const Node& node) {
-  const double products = node_cost(graph, node).flops / 2;
+  const double multiplications = node_cost(graph, node).flops / 2;
   for (size_t i = 0; i < std::min(node.inputs.size(), node.op->factors); ++i)
-    if (products < kFewestUses * static_cast<double>(graph.type(node.inputs[i]).elements()) &&
+    if (multiplications <
+            kFewestUses * static_cast<double>(graph.type(node.inputs[i]).elements()) &&
         is_remembered(graph, node.inputs[i]))
       return true;
   return false;
