@@ -15,7 +15,7 @@ HybridBranch branch(const std::string& name) {
   static const std::map<std::string, HybridBranch> known = {
       {"finch", HybridBranch::finch},
       {"static_decay", HybridBranch::static_decay},
-      {"channel_softmax", HybridBranch::stand_in}};
+      {"channel_softmax", HybridBranch::channel_softmax}};
   return known.at(name);
 }
 

@@ -161,7 +161,7 @@ TrainingOptions training_options(const Config& config) {
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.optimizer = optimizer_options(config);
   options.parts = microbatches(config);
-  options.evaluate = config.train.evaluate == "ema" ? Weights::average : Weights::raw;
+  options.evaluate = config.train.evaluate == "ema" ? Weights::ema : Weights::raw;
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),
                     .prefetch = static_cast<int>(config.data.prefetch)};

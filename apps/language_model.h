@@ -67,7 +67,7 @@ struct TrainedModel {
   std::string identity = {};
 };
 /// `run_or_checkpoint`: a run directory (its best checkpoint) or a checkpoint. The parameters
-/// are the raw ones or their averages, as train.evaluate of the run says; with `samples` there are
+/// are the raw ones or their exponential moving averages, as train.evaluate of the run says; with `samples` there are
 /// caches to continue as many texts. DataError if it is damaged or not of the model that its
 /// configuration says. `tells`: on stderr, what of that is ignored.
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples = 0,

@@ -15,8 +15,8 @@ Config stored_config(const OpenedCheckpoint& checkpoint, bool tells = true);
 /// `export --int8` writes them, its weights and scales instead. DataError names one that no product of the model reads.
 std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph);
 
-/// State with these entries whose parameters are those of the checkpoint: the raw ones or their averages, as
-/// train.evaluate of the run says. DataError if it lacks any of them.
+/// State with these entries whose parameters are those of the checkpoint: the raw ones or their exponential moving
+/// averages, as train.evaluate of the run says. DataError if it lacks any of them.
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
                     const std::vector<StateEntry>& entries);
 

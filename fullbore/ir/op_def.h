@@ -19,7 +19,7 @@ enum class Tag : uint32_t {
   elementwise = 1 << 0,  ///< one ScalarOp per element; all shapes equal
   reduction = 1 << 1,    ///< combines elements along `axes`
   movement = 1 << 2,     ///< every output element is one input element, or a fixed value
-  contraction = 1 << 3,  ///< sums of products of the first OpDef::factors operands
+  contraction = 1 << 3,  ///< sums of products of the first OpDef::contracted_operands operands
   composite = 1 << 4,    ///< defined by `decompose`
   region = 1 << 5,       ///< has a body
   source = 1 << 6,       ///< no inputs
@@ -154,7 +154,7 @@ struct OpDef {
   std::vector<ErrorSample> (*error_samples)() = nullptr;
   /// Of contractions: the operands that are multiplied, which may be of low precision. Those behind
   /// them have their own dtype.
-  size_t factors = 2;
+  size_t contracted_operands = 2;
   /// An op whose first results are this one's, given equal operands and attributes: the gradient of a
   /// loss that makes the loss on its way. Where a graph asks for both, it serves for both.
   std::string_view included_in = {};

@@ -76,7 +76,7 @@ const OpRegistrar attention_op(OpDef{
     .reference = attention_reference,
     .samples = attention_samples,
     .error_samples = attention_error_samples,
-    .factors = 3,  // q, k, v
+    .contracted_operands = 3,  // q, k, v
 });
 
 }  // namespace

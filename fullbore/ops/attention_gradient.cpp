@@ -63,7 +63,7 @@ const OpRegistrar attention_gradient_op(OpDef{
     .reference = attention_gradient_reference,
     .samples = attention_gradient_samples,
     .error_samples = attention_gradient_error_samples,
-    .factors = 4,  // q, k, v, dy
+    .contracted_operands = 4,  // q, k, v, dy
 });
 
 }  // namespace

@@ -217,7 +217,7 @@ const OpRegistrar packed_attention_op(OpDef{
     .reference = reference<kPackedOperands>,
     .samples = packed_attention_samples,
     .error_samples = packed_attention_error_samples,
-    .factors = 1,  // qkv
+    .contracted_operands = 1,  // qkv
 });
 
 const OpRegistrar packed_attention_gradient_op(OpDef{
@@ -244,7 +244,7 @@ const OpRegistrar packed_attention_gradient_op(OpDef{
                "needs dy"},
               {"delta with heads first", {qkv, dy, rows, rows}, attributes, "needs delta"}};
         },
-    .factors = 2,  // qkv, dy
+    .contracted_operands = 2,  // qkv, dy
 });
 
 }  // namespace

@@ -172,7 +172,7 @@ const OpRegistrar registrar(OpDef{
     .reference = reference,
     .samples = samples,
     .error_samples = errors,
-    .factors = 1,  // b lies as its kernel reads it
+    .contracted_operands = 1,  // b lies as its kernel reads it
     .dtypes = {DType::f64, DType::f32},
 });
 

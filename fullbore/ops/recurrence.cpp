@@ -208,7 +208,7 @@ const OpRegistrar linear_recurrence_op(OpDef{
     .reference = linear_recurrence_reference,
     .samples = linear_recurrence_samples,
     .error_samples = error_samples,
-    .factors = 3,  // r, k, v
+    .contracted_operands = 3,  // r, k, v
 });
 
 }  // namespace

@@ -81,17 +81,17 @@ class RecurrenceChunks {
   Tensor through() const;  ///< and of the whole chunk, [chunks,B,H,decays,1]
 
   /// Tokens [first, end) of the chunks as readers, all tokens before `end` as writers.
-  struct Band {
+  struct Block {
     int64_t first, end;
   };
-  std::vector<Band> bands() const;
+  std::vector<Block> blocks() const;
   /// What each reader takes of each writer's value, [chunks,B,H,readers,writers]; not the bonus.
-  Tensor weights(const Band& band, Tensor r, Tensor k) const;
-  /// Cotangents of the band's r, and of k before its end, for those of the weights.
+  Tensor weights(const Block& block, Tensor r, Tensor k) const;
+  /// Cotangents of the block's r, and of k before its end, for those of the weights.
   struct Slopes {
     Tensor r, k;
   };
-  Slopes slopes(const Band& band, Tensor r, Tensor k, Tensor dweights) const;
+  Slopes slopes(const Block& block, Tensor r, Tensor k, Tensor dweights) const;
 
   /// Tokens [first, end) of a tensor of chunks.
   static Tensor tokens(Tensor x, int64_t first, int64_t end);
@@ -101,9 +101,9 @@ class RecurrenceChunks {
   Tensor last_token(Tensor x) const { return tokens(x, shape_.chunk - 1, shape_.chunk); }
   Tensor visible_pairs(int64_t first, int64_t end, int64_t writers, int64_t end_of_writers) const;
   Tensor pair_decays(int64_t first, int64_t end) const;
-  /// exp of the sums of decays between a band's beginning and its readers, and the writers before it.
-  Tensor behind_border(const Band& band) const;
-  Tensor before_border(const Band& band) const;
+  /// exp of the sums of decays between a block's beginning and its readers, and the writers before it.
+  Tensor behind_border(const Block& block) const;
+  Tensor before_border(const Block& block) const;
 
   RecurrenceShape shape_;
   DType compute_;

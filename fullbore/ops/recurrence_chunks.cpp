@@ -80,9 +80,9 @@ Tensor RecurrenceChunks::through() const {
   return swap_axes(exp_where(visible, last_token(after_)), 3, 4);
 }
 
-std::vector<RecurrenceChunks::Band> RecurrenceChunks::bands() const {
+std::vector<RecurrenceChunks::Block> RecurrenceChunks::blocks() const {
   if (shape_.scalar_decay()) return {{0, shape_.chunk}};
-  std::vector<Band> result;
+  std::vector<Block> result;
   for (int64_t first = 0; first < shape_.chunk; first += kSubChunk)
     result.push_back({first, std::min(shape_.chunk, first + kSubChunk)});
   return result;
@@ -111,49 +111,49 @@ Tensor RecurrenceChunks::pair_decays(int64_t first, int64_t end) const {
   return exp_where(expand_dims(visible, visible.rank()), exponent);
 }
 
-Tensor RecurrenceChunks::behind_border(const Band& band) const {
-  return exp(tokens(read_, band.first, band.end) - tokens(before_, band.first, band.first + 1));
+Tensor RecurrenceChunks::behind_border(const Block& block) const {
+  return exp(tokens(read_, block.first, block.end) - tokens(before_, block.first, block.first + 1));
 }
-Tensor RecurrenceChunks::before_border(const Band& band) const {
-  return exp(tokens(before_, band.first, band.first + 1) - tokens(after_, 0, band.first));
+Tensor RecurrenceChunks::before_border(const Block& block) const {
+  return exp(tokens(before_, block.first, block.first + 1) - tokens(after_, 0, block.first));
 }
 
-Tensor RecurrenceChunks::weights(const Band& band, Tensor r, Tensor k) const {
-  const Tensor readers = tokens(r, band.first, band.end);
-  const Tensor writers = tokens(k, band.first, band.end);
-  const Tensor decays = pair_decays(band.first, band.end);
+Tensor RecurrenceChunks::weights(const Block& block, Tensor r, Tensor k) const {
+  const Tensor readers = tokens(r, block.first, block.end);
+  const Tensor writers = tokens(k, block.first, block.end);
+  const Tensor decays = pair_decays(block.first, block.end);
   if (shape_.scalar_decay())
     return matmul(readers, writers, {.transpose_b = true}) * squeeze(decays, 5);
   const Tensor within = reduce_sum(expand_dims(readers, 4) * expand_dims(writers, 3) * decays, {5});
-  if (band.first == 0) return within;
-  Tensor earlier = matmul(readers * behind_border(band),
-                          tokens(k, 0, band.first) * before_border(band), {.transpose_b = true});
-  const Tensor together = visible_pairs(band.first, band.end, 0, band.first);
+  if (block.first == 0) return within;
+  Tensor earlier = matmul(readers * behind_border(block),
+                          tokens(k, 0, block.first) * before_border(block), {.transpose_b = true});
+  const Tensor together = visible_pairs(block.first, block.end, 0, block.first);
   if (together.valid()) earlier = select(together, earlier, 0.0);
   return concat(std::vector{earlier, within}, 4);
 }
 
-RecurrenceChunks::Slopes RecurrenceChunks::slopes(const Band& band, Tensor r, Tensor k,
+RecurrenceChunks::Slopes RecurrenceChunks::slopes(const Block& block, Tensor r, Tensor k,
                                                   Tensor dweights) const {
-  const Tensor readers = tokens(r, band.first, band.end);
-  const Tensor writers = tokens(k, band.first, band.end);
-  const Tensor decays = pair_decays(band.first, band.end);
+  const Tensor readers = tokens(r, block.first, block.end);
+  const Tensor writers = tokens(k, block.first, block.end);
+  const Tensor decays = pair_decays(block.first, block.end);
   if (shape_.scalar_decay()) {
     const Tensor decayed = dweights * squeeze(decays, 5);
     return {matmul(decayed, writers), matmul(decayed, readers, {.transpose_a = true})};
   }
   const Tensor within =
-      expand_dims(band.first == 0 ? dweights : slice(dweights, 4, band.first, band.end), 5) *
+      expand_dims(block.first == 0 ? dweights : slice(dweights, 4, block.first, block.end), 5) *
       decays;
   Slopes made{reduce_sum(within * expand_dims(writers, 3), {4}),
               reduce_sum(within * expand_dims(readers, 4), {3})};
-  if (band.first == 0) return made;
-  Tensor earlier = slice(dweights, 4, 0, band.first);
-  const Tensor together = visible_pairs(band.first, band.end, 0, band.first);
+  if (block.first == 0) return made;
+  Tensor earlier = slice(dweights, 4, 0, block.first);
+  const Tensor together = visible_pairs(block.first, block.end, 0, block.first);
   if (together.valid()) earlier = select(together, earlier, 0.0);
-  const Tensor behind = behind_border(band);
-  const Tensor before = before_border(band);
-  made.r = made.r + matmul(earlier, tokens(k, 0, band.first) * before) * behind;
+  const Tensor behind = behind_border(block);
+  const Tensor before = before_border(block);
+  made.r = made.r + matmul(earlier, tokens(k, 0, block.first) * before) * behind;
   const Tensor of_earlier = matmul(earlier, readers * behind, {.transpose_a = true}) * before;
   return {made.r, concat(std::vector{of_earlier, made.k}, kTokenAxis)};
 }

@@ -52,15 +52,15 @@ Parts within_chunk(const RecurrenceShape& shape, const RecurrenceChunks& chunks,
     if (end < shape.chunk) term = pad(term, 3, 0, shape.chunk - end);
     sum = sum.valid() ? sum + term : term;
   };
-  for (const RecurrenceChunks::Band& band : chunks.bands()) {
-    const Tensor dy_here = RecurrenceChunks::tokens(dy, band.first, band.end);
-    const Tensor values = RecurrenceChunks::tokens(x.v, 0, band.end);
-    const Tensor weights = chunks.weights(band, x.r, x.k);
-    add_up(sums.v, matmul(weights, dy_here, {.transpose_a = true}), band.end);
+  for (const RecurrenceChunks::Block& block : chunks.blocks()) {
+    const Tensor dy_here = RecurrenceChunks::tokens(dy, block.first, block.end);
+    const Tensor values = RecurrenceChunks::tokens(x.v, 0, block.end);
+    const Tensor weights = chunks.weights(block, x.r, x.k);
+    add_up(sums.v, matmul(weights, dy_here, {.transpose_a = true}), block.end);
     const RecurrenceChunks::Slopes slopes =
-        chunks.slopes(band, x.r, x.k, matmul(dy_here, values, {.transpose_b = true}));
+        chunks.slopes(block, x.r, x.k, matmul(dy_here, values, {.transpose_b = true}));
     of_r.push_back(slopes.r);
-    add_up(sums.k, slopes.k, band.end);
+    add_up(sums.k, slopes.k, block.end);
   }
   sums.r = of_r.size() == 1 ? of_r[0] : concat(of_r, 3);
   return sums;
@@ -161,7 +161,7 @@ const OpRegistrar recurrence_gradient_op(OpDef{
     .reference = recurrence_gradient_reference,
     .samples = recurrence_gradient_samples,
     .error_samples = error_samples,
-    .factors = 4,  // r, k, v, dy
+    .contracted_operands = 4,  // r, k, v, dy
 });
 
 }  // namespace

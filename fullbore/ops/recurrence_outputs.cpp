@@ -31,8 +31,8 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   const RecurrenceChunks chunks(shape, x[3], shape.resets ? x[states + 1] : Tensor());
   const Tensor r = chunks.split(x[0]), k = chunks.split(x[1]), v = chunks.split(x[2]);
   std::vector<Tensor> read;
-  for (const RecurrenceChunks::Band& band : chunks.bands())
-    read.push_back(matmul(chunks.weights(band, r, k), RecurrenceChunks::tokens(v, 0, band.end)));
+  for (const RecurrenceChunks::Block& block : chunks.blocks())
+    read.push_back(matmul(chunks.weights(block, r, k), RecurrenceChunks::tokens(v, 0, block.end)));
   Tensor y = read.size() == 1 ? read[0] : concat(read, 3);
   y = y + matmul(r * chunks.reading(), widened(x[states]));
   if (shape.bonus()) {
@@ -79,7 +79,7 @@ const OpRegistrar recurrence_outputs_op(OpDef{
     .reference = recurrence_outputs_reference,
     .samples = recurrence_outputs_samples,
     .error_samples = error_samples,
-    .factors = 3,  // r, k, v
+    .contracted_operands = 3,  // r, k, v
 });
 
 }  // namespace

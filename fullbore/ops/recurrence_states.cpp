@@ -79,7 +79,7 @@ const OpRegistrar recurrence_states_op(OpDef{
     .reference = recurrence_states_reference,
     .samples = recurrence_states_samples,
     .error_samples = error_samples,
-    .factors = 2,  // k, v
+    .contracted_operands = 2,  // k, v
 });
 
 }  // namespace

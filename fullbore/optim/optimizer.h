@@ -75,8 +75,9 @@ struct OptimizerResult {
 /// the gradients after; `finite_steps` (i64) counts since it last changed. A step in which it was too
 /// large is skipped like any other that is not finite. The result `loss_scale` is the step's.
 ///
-/// Average: State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d = average_decay or, where it
-/// warms up, min(average_decay, (1 + t) / (10 + t)), t the updates made before; it starts as the parameter does.
+/// Exponential moving average (EMA): State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d =
+/// average_decay or, where it warms up, min(average_decay, (1 + t) / (10 + t)), t the updates made before; it starts as
+/// the parameter does.
 ///
 /// Norms: `gradient_norm/<key>` (before clipping) and `parameter_norm/<key>` (before the update) per
 /// group (its pattern, "others") or per parameter; with "off" nothing of them is in the graph.

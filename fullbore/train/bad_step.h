@@ -21,7 +21,7 @@ struct BadStep {
   std::string finding;                    ///< of first_non_finite(); "" if none was found
 };
 
-/// Writes <folder>/step-<N>, a folder like a checkpoint: weights, optimizer and averages of the State
+/// Writes <folder>/step-<N>, a folder like a checkpoint: weights, optimizer and moving averages of the State
 /// that the step began with, the batch, the graph's text and report.json. Returns its path.
 ///
 /// state  as it is after the step, which has left it alone but for its counter `step`

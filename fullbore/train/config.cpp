@@ -82,7 +82,7 @@ class ConfigBuilder {
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
                    "optim.minimum_learning_rate", "is above", "optim.learning_rate");
     check_together(config_.train.evaluate != "ema" || config_.optim.ema_decay > 0, "train.evaluate",
-                   "has no average to look at, for", "optim.ema_decay");
+                   "has no moving average to look at, for", "optim.ema_decay");
     check_together(!config_.optim.noise_scale || config_.train.batch_size % 2 == 0,
                    "optim.noise_scale", "needs an even batch, and", "train.batch_size");
     check_together(

@@ -171,7 +171,7 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(optim, ema_warmup),
        {},
        {},
-       "the average's decay rises to ema_decay over the first steps, as (1 + t) / (10 + t)"},
+       "the moving average's decay rises to ema_decay over the first steps, as (1 + t) / (10 + t)"},
       {FB_KEY(optim, noise_scale), {}, {}, "measure the gradient noise scale, from half batches"},
       {FB_KEY(optim, norms),
        {},

@@ -130,7 +130,7 @@ TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchFie
       trace.result(metric_weight_name(metric.name), cast(metric.weight, DType::f32));
   TracedStep step = finish(trace);
   for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
-  if (weights == Weights::average) step.graph = with_averages(step.graph);
+  if (weights == Weights::ema) step.graph = with_averages(step.graph);
   return step;
 }
 

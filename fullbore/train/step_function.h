@@ -74,8 +74,8 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
 
 /// Whose loss an evaluation measures.
 enum class Weights : uint8_t {
-  raw,     ///< the parameters
-  average  ///< their exponential moving averages
+  raw,  ///< the parameters
+  ema   ///< their exponential moving averages
 };
 
 /// The loss alone, of the same State. Results: `loss`, `predictions` where the loss tells them, its metrics by their
@@ -94,7 +94,7 @@ Graph with_averages(const Graph& graph);
 Graph with_streams_given(const Graph& graph);
 
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
-/// an entry, becomes the seed, and averages become what they average. A team shares the work and
+/// an entry, becomes the seed, and moving averages become what they are of. A team shares the work and
 /// changes no bit.
 State initial_state(const TracedStep& step, uint64_t seed, Team* team = nullptr);
 

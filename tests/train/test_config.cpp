@@ -206,7 +206,8 @@ const Refused kRefused[] = {
     {"optim:\n  noise_scale: true\ntrain:\n  batch_size: 3",
      "optim.noise_scale true (configs/x.yaml:2) needs an even batch, and train.batch_size 3"},
     {"train: {evaluate: ema}",
-     "train.evaluate ema (configs/x.yaml:1) has no average to look at, for optim.ema_decay 0"},
+     "train.evaluate ema (configs/x.yaml:1) has no moving average to look at, for optim.ema_decay "
+     "0"},
     {"data: {batching: bucket}",
      "data.batching is 'bucket'; one of windows, packed, buckets, sequences, mqar, passkey was "
      "expected. Did you mean 'buckets'?"},

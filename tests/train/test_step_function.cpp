@@ -85,7 +85,7 @@ TEST(StepFunction, EvaluationOfEitherWeightsLeavesTrainingItsBits) {
   std::vector<double> averaged;
   const std::vector<float> undisturbed = trained(std::nullopt, none);
   EXPECT_EQ(trained(Weights::raw, raw), undisturbed);
-  EXPECT_EQ(trained(Weights::average, averaged), undisturbed);
+  EXPECT_EQ(trained(Weights::ema, averaged), undisturbed);
   EXPECT_EQ(averaged[0], raw[0]) << "averages start as the weights do";
   for (size_t i = 1; i < raw.size(); ++i) EXPECT_NE(averaged[i], raw[i]) << i;
 }

@@ -5,8 +5,8 @@
 #include "fullbore/base/error.h"
 #include "fullbore/nn/modules.h"
 #include "fullbore/nn/rms_norm.h"
+#include "workloads/hybrid/channel_softmax.h"
 #include "workloads/hybrid/initial.h"
-#include "workloads/hybrid/stand_in.h"
 
 namespace fullbore {
 namespace {
@@ -29,8 +29,8 @@ struct Layer {
 Tensor rwkv_branch(Trace& trace, const Layer& layer, Tensor x, HybridLayerState& after) {
   const HybridConfig& config = layer.config;
   const Tensor resets = layer.resets_of(HybridAblation::rwkv_state, x);
-  if (config.branch == HybridBranch::stand_in)
-    return stand_in_branch(trace, "rwkv", x, config.heads);
+  if (config.branch == HybridBranch::channel_softmax)
+    return channel_softmax_branch(trace, "rwkv", x, config.heads);
   if (config.branch == HybridBranch::static_decay) {
     const nn::StaticMixResult made = nn::rwkv6_static_mix(trace, "rwkv", x,
                                                           {.heads = config.heads,
@@ -55,7 +55,7 @@ Tensor rwkv_branch(Trace& trace, const Layer& layer, Tensor x, HybridLayerState&
 Tensor mamba_branch(Trace& trace, const Layer& layer, Tensor x, HybridLayerState& after) {
   const HybridConfig& config = layer.config;
   const Tensor resets = layer.resets_of(HybridAblation::mamba_state, x);
-  if (config.branch == HybridBranch::stand_in) {
+  if (config.branch == HybridBranch::channel_softmax) {
     const nn::Mamba2Result made = mamba1(trace, "mamba", x,
                                          {.inner = config.inner,
                                           .states = config.states,

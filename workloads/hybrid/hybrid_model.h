@@ -18,7 +18,7 @@ namespace fullbore {
 enum class HybridBranch : uint8_t {
   finch,         ///< RWKV-6 time mixing, decays that depend on the input (nn::rwkv6_time_mix)
   static_decay,  ///< decays that do not, norms and a hidden layer of its own (nn::rwkv6_static_mix)
-  stand_in       ///< no recurrence, and Mamba-1 for Mamba-2 (stand_in.h): the first recorded run
+  channel_softmax  ///< no recurrence, and Mamba-1 for Mamba-2 (channel_softmax.h): the first recorded run
 };
 
 /// What a trained model is robbed of, to see what it is worth.
@@ -72,8 +72,8 @@ struct HybridState {
 ///   layers.0.mamba.memory          [B,mamba_heads,N,inner / mamba_heads]
 ///   layers.0.channel_mix.previous  [B,C]
 ///
-/// as far as the configuration has them; of the stand-in Mamba-1's alone, [B,convolution - 1,inner] and [B,inner,N]. f32
-/// all. The first axis is that of streams. Zeros are the state of a stream that begins.
+/// as far as the configuration has them; of channel_softmax Mamba-1's alone, [B,convolution - 1,inner] and [B,inner,N].
+/// f32 all. The first axis is that of streams. Zeros are the state of a stream that begins.
 struct HybridStateTensor {
   std::string name;
   TensorType type;

@@ -24,13 +24,13 @@ std::vector<Part> parts(const HybridConfig& config, int64_t batch) {
   std::vector<Part> made;
   if (config.branch == HybridBranch::finch)
     made.push_back({"rwkv.previous", {batch, config.width}, previous});
-  const bool stand_in = config.branch == HybridBranch::stand_in;
-  if (!stand_in) made.push_back({"rwkv.memory", {batch, config.heads, key, key}, rwkv});
-  const int64_t read = config.inner + (stand_in ? 0 : 2 * config.states);
+  const bool channel_softmax = config.branch == HybridBranch::channel_softmax;
+  if (!channel_softmax) made.push_back({"rwkv.memory", {batch, config.heads, key, key}, rwkv});
+  const int64_t read = config.inner + (channel_softmax ? 0 : 2 * config.states);
   made.push_back({"mamba.history", {batch, config.convolution - 1, read}, history});
   const Shape heads{batch, config.mamba_heads, config.states, config.inner / config.mamba_heads};
   made.push_back(
-      {"mamba.memory", stand_in ? Shape{batch, config.inner, config.states} : heads, mamba});
+      {"mamba.memory", channel_softmax ? Shape{batch, config.inner, config.states} : heads, mamba});
   if (config.channel_mix)
     made.push_back({"channel_mix.previous", {batch, config.width}, channel_mix});
   return made;

@@ -36,7 +36,7 @@ constexpr double kFewestUses = 8;
 // Keys and values of all places before a token: casting them anew for each takes longer than reading them wide.
 bool reads_more_than_it_multiplies(const Graph& graph, const Node& node) {
   const double multiplications = node_cost(graph, node).flops / 2;
-  for (size_t i = 0; i < std::min(node.inputs.size(), node.op->factors); ++i)
+  for (size_t i = 0; i < std::min(node.inputs.size(), node.op->contracted_operands); ++i)
     if (multiplications <
             kFewestUses * static_cast<double>(graph.type(node.inputs[i]).elements()) &&
         is_remembered(graph, node.inputs[i]))
@@ -48,7 +48,7 @@ void lower_contraction(Rewriter& rewriter, const Graph& graph, const Node& node,
                        const PinnedValues& kept) {
   const Origin origin(rewriter.builder(), node);
   std::vector<Tensor> operands = rewriter.tensors(node.inputs);
-  for (size_t i = 0; i < std::min(operands.size(), node.op->factors); ++i)
+  for (size_t i = 0; i < std::min(operands.size(), node.op->contracted_operands); ++i)
     if (operands[i].dtype() == DType::f32) operands[i] = cast(operands[i], low, origin.loc());
   Attributes attributes = node.attributes;
   if (attributes.has("wide")) attributes.set("wide", kept[node.outputs[0]]);

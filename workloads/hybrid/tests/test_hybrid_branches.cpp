@@ -15,14 +15,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-HybridConfig stand_in(int64_t layers) {
-  return {.branch = HybridBranch::stand_in, .vocabulary = 97, .layers = layers, .states = 16};
+HybridConfig channel_softmax(int64_t layers) {
+  return {
+      .branch = HybridBranch::channel_softmax, .vocabulary = 97, .layers = layers, .states = 16};
 }
 
 TEST(HybridBranches, TheFirstRunHadAsManyParametersAsRecorded) {
   const auto count = [](const char* part) {
     Trace trace("t", true);
-    hybrid(trace, {.tokens = trace.batch("tokens", {DType::i32, {1, 2}})}, stand_in(8));
+    hybrid(trace, {.tokens = trace.batch("tokens", {DType::i32, {1, 2}})}, channel_softmax(8));
     return parameter_count(trace, part);
   };
   EXPECT_EQ(count(""), 3840256);
@@ -97,9 +98,9 @@ struct Stream {
 std::vector<Stream> streams() {
   HybridConfig finch = golden_hybrid(), fixed = golden_hybrid(HybridBranch::static_decay);
   finch.channel_mix = fixed.channel_mix = true;
-  HybridConfig first = golden_hybrid(HybridBranch::stand_in), gated = golden_hybrid();
+  HybridConfig first = golden_hybrid(HybridBranch::channel_softmax), gated = golden_hybrid();
   gated.fusion = HybridFusion::channel_gate;
-  return {{"finch", finch}, {"static_decay", fixed}, {"stand_in", first}, {"gated", gated}};
+  return {{"finch", finch}, {"static_decay", fixed}, {"channel_softmax", first}, {"gated", gated}};
 }
 
 using Values = std::map<std::string, Literal>;

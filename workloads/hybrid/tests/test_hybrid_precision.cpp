@@ -86,7 +86,7 @@ TEST(HybridPrecision, LowPrecisionRounds) {
 // Every node of the model and its gradient, on the backend's own operands.
 TEST(HybridPrecision, EveryNodeIsWhatItsReferenceSays) {
   for (const HybridBranch branch :
-       {HybridBranch::finch, HybridBranch::static_decay, HybridBranch::stand_in}) {
+       {HybridBranch::finch, HybridBranch::static_decay, HybridBranch::channel_softmax}) {
     HybridConfig model = golden_hybrid(branch);
     model.channel_mix = branch == HybridBranch::static_decay;
     Trace trace("t", true);

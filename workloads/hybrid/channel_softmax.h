@@ -10,7 +10,7 @@ namespace fullbore {
 /// `<name>.norm`, `.hidden_norm` (weight, bias), `.{receptance,key,value,gate,output}.weight` [C,C],
 /// `.hidden_receptance.weight` [C,C], `.up.weight` [4 C,C], `.down.weight` [C,4 C], all normal, 0.02; and `.decay`,
 /// `.bonus` [H,C / H], which were counted though nothing read them.
-Tensor stand_in_branch(Trace& trace, const std::string& name, Tensor x, int64_t heads);
+Tensor channel_softmax_branch(Trace& trace, const std::string& name, Tensor x, int64_t heads);
 
 struct Mamba1Options {
   int64_t inner = 0;

@@ -1,4 +1,4 @@
-#include "workloads/hybrid/stand_in.h"
+#include "workloads/hybrid/channel_softmax.h"
 
 #include <cmath>
 
@@ -69,7 +69,7 @@ Initializer decays(int64_t inner, int64_t states) {
 
 }  // namespace
 
-Tensor stand_in_branch(Trace& trace, const std::string& name, Tensor x, int64_t heads) {
+Tensor channel_softmax_branch(Trace& trace, const std::string& name, Tensor x, int64_t heads) {
   const Scope scope(trace, name);
   const int64_t width = x.dim(2);
   for (const char* unread : {"decay", "bonus"})
