@@ -110,7 +110,7 @@ void find_what_is_missing(Diagnosis& d) {
                                      processor_level_name(machine_processor().level)));
   if (this_processor().bf16_tiles)
     d.findings.emplace_back(
-        "bf16 products go through tiles (AMX), which no test has run on: compare a run with "
+        "bf16 matmuls go through tiles (AMX), which no test has run on: compare a run with "
         "engine.processor=avx512-bf16");
   if (const std::string_view note = bf16_note(this_processor()); !note.empty())
     d.findings.emplace_back(note);

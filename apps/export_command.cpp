@@ -103,7 +103,7 @@ void add_export_command(Command root) {
       "BPE as tokenizer.json, which transformers reads too, others as fullbore_tokenizer.json.\n"
       "The way back, to go on from such a folder, is\n"
       "`fullbore train CONFIG model.initialize_from=FOLDER`.\n"
-      "\n--int8: a quarter of the bytes that a token reads. Every matrix W of a product x W^T has\n"
+      "\n--int8: a quarter of the bytes that a token reads. Every matrix W of a matmul x W^T has\n"
       "a scale for each row, every x one when it is used; a table that is the output head too is\n"
       "there in both forms. The losses before and after are measured; if the difference is more\n"
       "than --gate, nothing is written and the exit code is 4.\n"

@@ -81,7 +81,7 @@ std::set<std::string> chosen_parameters(const Config& config, const Graph& graph
   return chosen;
 }
 
-/// The same model with its products in 8 bits.
+/// The same model with its matmuls in 8 bits.
 TrainedModel quantized(const TrainedModel& model, const Int8ExportOptions& options) {
   const int64_t tokens = model.tokenizer->vocabulary_size();
   const Graph graph =
@@ -90,7 +90,7 @@ TrainedModel quantized(const TrainedModel& model, const Int8ExportOptions& optio
       quantize_linears(graph, chosen_parameters(model.config, graph, options));
   if (linears.replaced.empty())
     throw UsageError(fmt::format(
-        "export: no product of {} reads a matrix of {} by {} or more that --keep leaves to --int8",
+        "export: no matmul of {} reads a matrix of {} by {} or more that --keep leaves to --int8",
         model.path, options.smallest, options.smallest));
   std::vector<StateEntry> entries = state_entries(linears.graph);
   std::erase_if(entries, [](const StateEntry& entry) {

@@ -19,7 +19,7 @@ struct Int8ExportOptions {
   std::vector<std::string> keep;  ///< patterns of parameters that stay f32
 };
 
-/// Writes a checkpoint whose large products read 8-bit weights (ops/quantized_linear.h), after comparing the loss
+/// Writes a checkpoint whose large matmuls read 8-bit weights (ops/quantized_linear.h), after comparing the loss
 /// with that of the model as it is. NumericalError, and nothing is written, if it is worse by more than the gate;
 /// DataError if the folder exists or cannot be written; UsageError if nothing is there to be quantised, or a
 /// pattern matches nothing.

@@ -55,7 +55,7 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
   for (const std::string& name : names)
     if (!quantized.replaced.contains(name))
       throw DataError(
-          fmt::format("{} has '{}', which no product of the model that its "
+          fmt::format("{} has '{}', which no matmul of the model that its "
                       "config.json describes reads",
                       checkpoint.folder.path(), int8_weight_name(name)));
   return state_entries(quantized.graph);

@@ -12,7 +12,7 @@ namespace fullbore {
 Config stored_config(const OpenedCheckpoint& checkpoint, bool tells = true);
 
 /// The State that a graph of the model needs to run on this checkpoint: where that has a parameter in 8 bits, as
-/// `export --int8` writes them, its weights and scales instead. DataError names one that no product of the model reads.
+/// `export --int8` writes them, its weights and scales instead. DataError names one that no matmul of the model reads.
 std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph);
 
 /// State with these entries whose parameters are those of the checkpoint: the raw ones or their exponential moving

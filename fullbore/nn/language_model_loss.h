@@ -24,11 +24,11 @@ struct LanguageModelLossOptions {
   FusedHead fused_head = FusedHead::automatic;
 };
 
-/// What the output head reads and the head itself, whose product is the logits.
+/// What the output head reads and the head itself, whose matmul is the logits.
 struct LanguageModelHead {
   Tensor hidden;  ///< [B,T,C]
   Tensor weight;  ///< [V,C]
-  /// The module that the product and what comes of it belong to; empty: the one they are traced in.
+  /// The module that the matmul and what comes of it belong to; empty: the one they are traced in.
   const char* module = "";
 };
 /// -> [B,T,V], or [B,V] of hidden [B,C].

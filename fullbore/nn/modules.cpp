@@ -8,7 +8,7 @@
 namespace fullbore::nn {
 namespace {
 
-// Weights are f32 masters; the product runs in the activations' dtype.
+// Weights are f32 masters; the matmul runs in the activations' dtype.
 Tensor as(Tensor parameter, DType dtype, SourceLoc loc) {
   return parameter.dtype() == dtype ? parameter : cast(parameter, dtype, loc);
 }

@@ -58,7 +58,7 @@ struct SelfAttentionOptions {
 Tensor same_segment(Tensor segments, SourceLoc loc = SourceLoc::here());
 
 /// Multi-head self-attention, x [B,T,C] -> [B,T,C], C a multiple of heads; parameters
-/// `<name>.qkv` (one product for queries, keys and values) and `<name>.projection`.
+/// `<name>.qkv` (one matmul for queries, keys and values) and `<name>.projection`.
 /// Vaswani et al. 2017, arXiv:1706.03762, section 3.2.
 ///
 /// With a cache, which needs `causal`, x holds the tokens at position ... position + T - 1: their

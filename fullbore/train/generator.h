@@ -70,7 +70,7 @@ class Generator {
                 uint64_t seed, const std::function<bool(int64_t sample, int32_t token)>& emit);
   /// Up to `count` tokens more for each text, each handed to `emit`, which says whether that text goes on.
   /// Token t that text s is given is made with draw t of stream s of its seed, so that a text is the same
-  /// however many others there are, up to the rounding of the products, and however often it is stopped.
+  /// however many others there are, up to the rounding of the matmuls, and however often it is stopped.
   void go_on(int64_t count, const SamplingOptions& options,
              const std::function<bool(int64_t sample, int32_t token)>& emit);
   /// Whose draws make tokens from here on: stream `s` of the seed for text s.

@@ -253,7 +253,7 @@ class Fitting {
     for (Remedy& remedy : remedies) {
       remedy.cost = per_sequence(remedy.run, batches_[remedy.setting]) /
                     per_sequence(asked, config.train.batch_size);
-      // The bytes that it saves are not what widened products wait for.
+      // The bytes that it saves are not what widened matmuls wait for.
       if (remedy.setting == kLowPrecision && !bf16_note(this_processor()).empty())
         remedy.cost = std::max(remedy.cost, 1.0);
     }

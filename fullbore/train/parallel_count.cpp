@@ -8,7 +8,7 @@
 namespace fullbore {
 namespace {
 
-// Of a forward pass, by one microbatch: what a hundred tokens do with a weight of a product, or two thousand where
+// Of a forward pass, by one microbatch: what a hundred tokens do with a weight of a matmul, or two thousand where
 // gradients are too large for caches. To write and read them once more for each microbatch, and weights by each thread
 // group, is then less than microbatches gain. (GPT-2 124M at 1024 tokens a microbatch: 2 % slower than whole; 10.7 M
 // parameters at 8192: 3 % faster; 0.1 to 3.6 M at 128 to 2048: 3 to 58 %.)

@@ -223,7 +223,7 @@ TEST_F(Int8ExportTest, DamageAndOtherModelsAreNamed) {
     return result.err;
   };
   EXPECT_THAT(changed([](StoredBytes& up) { up.name = "layers.7.mlp.up.weight.int8"; }),
-              HasSubstr("has 'layers.7.mlp.up.weight.int8', which no product"));
+              HasSubstr("has 'layers.7.mlp.up.weight.int8', which no matmul"));
   EXPECT_THAT(changed([](StoredBytes& up) {
                 up.type.shape = {16, 64};
               }),

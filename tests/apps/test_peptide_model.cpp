@@ -225,7 +225,7 @@ TEST_F(PeptideModelTest, MassesAndTheOptimizerStayInFp32) {
   std::istringstream lines(casts.out);
   for (std::string line; std::getline(lines, line);) {
     if (line.find("-> bf16") == std::string::npos) continue;
-    // What products read of a weight is written by the kernel that updates the weight.
+    // What matmuls read of a weight is written by the kernel that updates the weight.
     if (line.find("optimizer") != std::string::npos &&
         line.find(": stored for: the next run: ") != std::string::npos)
       continue;
