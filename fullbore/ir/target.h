@@ -17,33 +17,33 @@ enum class Recompute : uint8_t {
   full        ///< wherever it saves memory
 };
 
-/// Which products may have a chain of elementwise arithmetic behind them in one kernel
+/// Which matmuls may have a chain of elementwise arithmetic behind them in one kernel
 /// (passes/fusion/fuse_epilogues.h).
 struct EpilogueTarget {
   std::set<DType> factors = {};  ///< dtypes of what is multiplied; none: there is no such kernel
-  /// A product of fewer rows by a transposed matrix is left to kernels of its own.
+  /// A matmul of fewer rows by a transposed matrix is left to kernels of its own.
   int64_t fewest_rows = 1;
-  /// Bytes of a product and its factors at most. Larger ones gain nothing: a launch is a small part of them,
+  /// Bytes of a matmul and its operands at most. Larger ones gain nothing: a launch is a small part of them,
   /// and their rows do not stay near a worker, whole, while reductions walk over them.
   int64_t near_bytes = 0;
 };
 
-/// Which right operands of products are better kept in panels (ops/pack_panels.cpp) than packed by the
-/// kernel of each product (passes/gemm/prepack_operands.h).
+/// Which right operands of matmuls are better kept in panels (ops/pack_panels.cpp) than packed by the
+/// kernel of each matmul (passes/gemm/prepack_operands.h).
 struct PackingTarget {
   struct Layout {
     int64_t columns = 1;  ///< of a panel
     int64_t pair = 1;     ///< elements of depth that lie together
-    /// Rows of a product from which on panels that are there already are faster than the matrix as it lies.
+    /// Rows of a matmul from which on panels that are there already are faster than the matrix as it lies.
     int64_t fewest_rows = 1;
     int64_t fewest_rows_transposed = 1;  ///< the same if it lies transposed
     /// Is one reader enough for panels that are made once for all runs? Measured: yes for bf16 in pairs; not where
-    /// panels hold more bytes than the matrix, nor for f32, whose products of few rows wait for memory either way.
+    /// panels hold more bytes than the matrix, nor for f32, whose matmuls of few rows wait for memory either way.
     bool kept_for_one = false;
     auto operator<=>(const Layout&) const = default;
   };
   std::map<DType, Layout> layouts = {};  ///< by dtype of the matrix; none: there is no such kernel
-  /// Rows beyond which copying the matrix is too small a part of the product to care.
+  /// Rows beyond which copying the matrix is too small a part of the matmul to care.
   int64_t most_rows = 0;
   /// How often panels must be read: packing apart goes through memory, and the kernel's own copy does not.
   int64_t fewest_uses = 1;

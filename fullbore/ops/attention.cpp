@@ -56,7 +56,7 @@ std::vector<Tensor> vjp(const VjpCall& call) {
   return cotangents;
 }
 
-// Of each pair two products, and what softmax does to a score.
+// Of each pair two dot products, and what softmax does to a score.
 Cost cost(const CostCall& call) {
   const AttentionShape shape(call.inputs, call.attributes, kAttentionOperands);
   Cost cost = copy_cost(call);

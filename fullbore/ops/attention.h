@@ -29,7 +29,7 @@ struct AttentionShape {
   /// `operands`: how many the op always has.
   AttentionShape(std::span<const TensorType> inputs, const Attributes& attributes, size_t operands);
 
-  /// Queries of all heads that share keys: the rows of one product.
+  /// Queries of all heads that share keys: the rows of one matmul.
   int64_t rows() const { return heads / groups * queries; }
   Shape by_head() const { return {batch, heads, queries, keys}; }
   /// Draws of dropout for one query: so many keys share one.

@@ -44,7 +44,7 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
           matmul(narrow(slopes.dropped), rows(dy), {.transpose_a = true})};
 }
 
-// Of each pair five products, of which two make the weights and their cotangents anew.
+// Of each pair five dot products, of which two make the weights and their cotangents anew.
 Cost cost(const CostCall& call) {
   const AttentionShape shape(call.inputs, call.attributes, kAttentionGradientOperands);
   Cost cost = copy_cost(call);

@@ -114,7 +114,7 @@ AttentionCall::AttentionCall(std::span<const Tensor> operands, const Attributes&
                              size_t count)
     : inputs(operands), attributes(options), shape(types_of(operands), options, count) {}
 
-// The queries of the heads that share keys are rows of one product: [B,G,(H/G)T,D].
+// The queries of the heads that share keys are rows of one matmul: [B,G,(H/G)T,D].
 Tensor AttentionCall::scores() const {
   const DType compute = compute_dtype(inputs[0].dtype());
   const Tensor q = reshape(inputs[0], {shape.batch, shape.groups, shape.rows(), shape.width});

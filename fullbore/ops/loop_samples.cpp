@@ -83,7 +83,7 @@ Sample until_sample(std::string why, double first, double limit, Tensor LoopOpti
   return sample;
 }
 
-// h' = tanh(h W + x[t] U): a matrix carried through products, as recurrent layers do.
+// h' = tanh(h W + x[t] U): a matrix carried through matmuls, as recurrent layers do.
 Sample matrix_sample() {
   return traced("a recurrent layer",
                 {normal({2, 4}), normal({3, 2, 3}), normal({4, 4}), normal({3, 4})},

@@ -3,13 +3,13 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// A product that is added to what there is already. Made by passes (gemm_accumulation), not by
+/// A matmul that is added to what there is already. Made by passes (gemm_accumulation), not by
 /// models: where a backend has the kernel, the sum that a loop carries is read and written once per
-/// iteration, by the product itself.
+/// iteration, by the matmul itself.
 namespace fullbore {
 namespace {
 
-// Of the product as matmul knows it, whose result is as wide as sums are.
+// The same as an op of its own, `matmul`, whose result is as wide as sums are.
 Attributes product_attributes(const Attributes& attributes) {
   Attributes wide = attributes;
   wide.set("wide", true);
@@ -19,11 +19,11 @@ Attributes product_attributes(const Attributes& attributes) {
 std::vector<TensorType> infer(const OpCall& call) {
   require_inputs(call, 3);
   const Attributes wide = product_attributes(call.attributes);
-  const TensorType product =
+  const TensorType result =
       get_op("matmul").infer({call.op, call.inputs.first(2), wide, call.body, call.loc}).front();
-  if (call.inputs[2] != product)
-    call.fail(fmt::format("needs c {}, got {}", product.text(), call.inputs[2].text()));
-  return {product};
+  if (call.inputs[2] != result)
+    call.fail(fmt::format("needs c {}, got {}", result.text(), call.inputs[2].text()));
+  return {result};
 }
 
 std::vector<Tensor> decompose(const DecomposeCall& call) {
@@ -35,20 +35,20 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
 }
 
 Cost cost(const CostCall& call) {
-  Cost product =
+  Cost total =
       get_op("matmul").cost({call.inputs.first(2), call.outputs, call.attributes, nullptr});
-  product.flops += static_cast<double>(call.outputs[0].elements());
-  product.bytes += static_cast<double>(call.outputs[0].bytes());
-  return product;
+  total.flops += static_cast<double>(call.outputs[0].elements());
+  total.bytes += static_cast<double>(call.outputs[0].bytes());
+  return total;
 }
 
-// The product's, and of c itself.
+// The matmul's, and of c itself.
 void reference(ReferenceCall& call) {
-  ReferenceCall product{
+  ReferenceCall matmul{
       {call.inputs[0], call.inputs[1]}, call.outputs, call.attributes, nullptr, {}};
-  get_op("matmul").reference(product);
-  call.outputs = std::move(product.outputs);
-  call.magnitudes = std::move(product.magnitudes);
+  get_op("matmul").reference(matmul);
+  call.outputs = std::move(matmul.outputs);
+  call.magnitudes = std::move(matmul.magnitudes);
   std::vector<double>& y = call.outputs[0].reals();
   for (size_t i = 0; i < y.size(); ++i) {
     const double c = call.inputs[2]->reals()[i];
@@ -98,7 +98,7 @@ std::vector<ErrorSample> errors() {
 
 const OpRegistrar matmul_add_op(OpDef{
     .name = "matmul_add",
-    .summary = "c plus a batched matrix product; the sum is f32 (f64 for f64)",
+    .summary = "c plus a batched matmul; the sum is f32 (f64 for f64)",
     .tags = Tag::composite | Tag::contraction,
     .infer = infer,
     .decompose = decompose,
@@ -106,7 +106,7 @@ const OpRegistrar matmul_add_op(OpDef{
     .reference = reference,
     .samples = samples,
     .error_samples = errors,
-    .dtypes = {DType::f64, DType::f32},  // c of a bf16 or f16 product is f32
+    .dtypes = {DType::f64, DType::f32},  // c of a bf16 or f16 matmul is f32
 });
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// The right operand of a product as the product's kernel reads it. Made by passes (prepack_operands), not by
-/// models: copying a matrix into panels is a part of every product of a tiled kernel, and as a node of its
+/// The right operand of a matmul as the matmul's kernel reads it. Made by passes (prepack_operands), not by
+/// models: copying a matrix into panels is a part of every matmul of a tiled kernel, and as a node of its
 /// own it can be made once for many of them.
 ///
 /// x [..., k, n], or [..., n, k] if transposed, becomes [..., N, K, panel, pair]: N panels of columns, one
@@ -86,7 +86,7 @@ std::vector<ErrorSample> errors() {
 
 const OpRegistrar registrar(OpDef{
     .name = "pack_panels",
-    .summary = "a matrix in the panels of columns that a product's kernel reads",
+    .summary = "a matrix in the panels of columns that a matmul's kernel reads",
     .tags = Tag::composite,
     .infer = infer,
     .decompose = decompose,

@@ -1,14 +1,14 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// A product whose right operand lies in panels (pack_panels). Made by passes (prepack_operands), not by models.
+/// A matmul whose right operand lies in panels (pack_panels). Made by passes (prepack_operands), not by models.
 ///
 /// a [..., m, k], or [..., k, m] if transposed; b [..., N, K, panel, pair] of which `columns` are columns of the
 /// result [..., m, columns], which is as wide as sums are if `wide`, else of a's dtype.
 namespace fullbore {
 namespace {
 
-// What matmul is told of the same product.
+// The attributes of a `matmul` of the same operands.
 Attributes product_attributes(const Attributes& attributes) {
   return {{"transpose_a", attributes.get<bool>("transpose_a")},
           {"transpose_b", false},
@@ -98,10 +98,10 @@ void reference(ReferenceCall& call) {
                      (at_panel * panel + column % panel) * pair + row % pair);
       }
   const Attributes attributes = product_attributes(call.attributes);
-  ReferenceCall product{{call.inputs[0], &b}, std::move(call.outputs), attributes, nullptr, {}};
-  get_op("matmul").reference(product);
-  call.outputs = std::move(product.outputs);
-  call.magnitudes = std::move(product.magnitudes);
+  ReferenceCall matmul{{call.inputs[0], &b}, std::move(call.outputs), attributes, nullptr, {}};
+  get_op("matmul").reference(matmul);
+  call.outputs = std::move(matmul.outputs);
+  call.magnitudes = std::move(matmul.magnitudes);
 }
 
 Attributes attributes(int64_t columns, bool transpose_a = false) {
@@ -164,7 +164,7 @@ std::vector<ErrorSample> errors() {
 
 const OpRegistrar registrar(OpDef{
     .name = "panel_matmul",
-    .summary = "batched matrix product by a matrix in panels",
+    .summary = "batched matmul by a matrix in panels",
     .tags = Tag::composite | Tag::contraction,
     .infer = infer,
     .decompose = decompose,

@@ -51,7 +51,7 @@ struct RecurrenceShape {
   }
 };
 
-/// Flops of the products per token and head: pairs of tokens within a chunk, and of a token with a state.
+/// Flops of the matmuls per token and head: pairs of tokens within a chunk, and of a token with a state.
 double recurrence_pair_flops(const RecurrenceShape& shape);
 double recurrence_state_flops(const RecurrenceShape& shape);
 

@@ -2,7 +2,7 @@
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/rules.h"
 
-/// What each token reads: of the state before its chunk, and of the tokens of its chunk by products of
+/// What each token reads: of the state before its chunk, and of the tokens of its chunk by matmuls of
 /// pairs of tokens, as attention would.
 namespace fullbore {
 namespace {

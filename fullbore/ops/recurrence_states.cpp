@@ -2,7 +2,7 @@
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/rules.h"
 
-/// The states before each chunk, and behind the last one. The products of all chunks are made at once;
+/// The states before each chunk, and behind the last one. The matmuls of all chunks are made at once;
 /// only the sum over chunks goes one by one. In reverse: the states' cotangents behind each chunk, and
 /// before the first one,
 ///   S_{t-1} = diag(exp(g_t)) S_t + k_t^T v_t   (inclusive: diag(exp(g_t)) (S_t + k_t^T v_t))

@@ -9,7 +9,7 @@ namespace fullbore {
 struct RecurrenceOptions {
   Tensor initial = {};  ///< the state before the first token, floating; none: zero
   Tensor resets = {};   ///< bool [B,T]: true where the state becomes zero before the token
-  /// Tokens that are treated together by matrix products. No matter for the result but for rounding.
+  /// Tokens that are treated together by matmuls. No matter for the result but for rounding.
   int64_t chunk = 64;
 };
 struct RecurrenceResult {
@@ -26,7 +26,7 @@ struct RecurrenceResult {
 /// bonus      [H,K]      likewise
 /// -> y       [B,T,H,V]  as r;  state [B,H,K,V], as is options.initial
 ///
-/// Whole chunks are products of matrices, two-level so that every exponential is of a number <= 0:
+/// Whole chunks are matmuls, two-level so that every exponential is of a number <= 0:
 /// sub-chunks of 16 tokens meet through their common border. Gradient: of all operands but the resets;
 /// it makes the states at the borders of chunks anew. Cost: 4 K V + chunk (K + V) flops per token and
 /// head, about 2.5 times that in the gradient.
