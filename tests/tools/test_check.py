@@ -85,6 +85,11 @@ class Check(unittest.TestCase):
         self.assertEqual(check.check_format().faults,
                          ["fullbore/base/new.h: not formatted: clang-format-14 -i fullbore/base/new.h"])
 
+    def test_files_of_a_folder_that_is_no_repository(self):
+        self.write("build/generated.h", "")
+        shutil.rmtree(self.root / ".git")
+        self.assertEqual(check.files(".h", ".cpp"), ["fullbore/base/a.cpp"])
+
     def test_a_missing_tool_is_said_aloud(self):
         self.addCleanup(setattr, check, "FORMAT", check.FORMAT)
         self.addCleanup(setattr, check, "TIDY", check.TIDY)
