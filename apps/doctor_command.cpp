@@ -12,7 +12,7 @@
 #include "apps/json_text.h"
 #include "apps/output.h"
 #include "apps/version.h"
-#include "fullbore/backend/libraries.h"
+#include "fullbore/device/libraries.h"
 #include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"

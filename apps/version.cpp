@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "fullbore/backend/libraries.h"
+#include "fullbore/device/libraries.h"
 
 #if !defined(FB_VERSION) || !defined(FB_COMMIT) || !defined(FB_BUILD_TYPE)
 #error "the build gives the project's version, the commit and the type of build"

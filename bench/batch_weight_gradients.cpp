@@ -10,7 +10,7 @@
 #include <benchmark/benchmark.h>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/ops/ops.h"

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/ops/ops.h"

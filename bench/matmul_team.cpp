@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fullbore/backend/cpu/kernels/elements.h"
-#include "fullbore/backend/cpu/matmul/onednn_matmul.h"
-#include "fullbore/backend/cpu/matmul/panel_matmul.h"
+#include "fullbore/device/cpu/kernels/elements.h"
+#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 

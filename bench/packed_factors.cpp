@@ -18,8 +18,8 @@
 #include <string_view>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/cpu/kernel_list.h"
-#include "fullbore/backend/cpu/kernels/elements.h"
+#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/ir/op_def.h"

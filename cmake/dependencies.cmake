@@ -41,7 +41,7 @@ if(NOT TARGET fb_dnnl)
 endif()
 
 # LLVM: 19 is what we test; others are accepted. Only the one shared library is linked (the component
-# archives would add minutes of linking), and only backend/cpu sees the headers.
+# archives would add minutes of linking), and only device/cpu sees the headers.
 foreach(version 19 20 18 17 16 15)
   if(NOT TARGET fb_llvm)
     fb_import(fb_llvm llvm/Config/llvm-config.h NAMES LLVM-${version} HINTS /usr/lib/llvm-${version})

@@ -8,8 +8,8 @@ install(TARGETS fullbore
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fullbore NAMELINK_COMPONENT dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/fullbore" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
   FILES_MATCHING PATTERN "*.h"
-  PATTERN "backend/cpu" EXCLUDE  # LLVM's and oneDNN's headers are nobody else's business
-  PATTERN "backend/null" EXCLUDE)
+  PATTERN "device/cpu" EXCLUDE  # LLVM's and oneDNN's headers are nobody else's business
+  PATTERN "device/null" EXCLUDE)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/fullboreConfig.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/fullboreConfig.cmake"
   INSTALL_DESTINATION ${fb_cmake_folder} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <utility>
 
-#include "fullbore/backend/backend.h"
-#include "fullbore/backend/interpret.h"
+#include "fullbore/device/device.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"

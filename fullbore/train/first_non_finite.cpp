@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/passes/gemm/derived_weights.h"

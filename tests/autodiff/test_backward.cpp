@@ -3,7 +3,7 @@
 #include <set>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/error.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/samples.h"

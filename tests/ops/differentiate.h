@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "tests/support/evaluate.h"
 
 namespace fullbore {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"

@@ -1,4 +1,4 @@
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/verify.h"
 #include "tests/support/gradcheck.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/quantize.h"
 #include "tests/support/evaluate.h"

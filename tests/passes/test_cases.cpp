@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/passes/pass.h"

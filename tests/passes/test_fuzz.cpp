@@ -5,8 +5,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "fullbore/backend/cpu/lower.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/kernel_ir/lower.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"

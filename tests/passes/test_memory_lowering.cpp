@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/memory/schedule.h"

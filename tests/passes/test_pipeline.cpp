@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/error.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"

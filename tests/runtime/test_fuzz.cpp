@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/pass.h"

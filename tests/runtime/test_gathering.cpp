@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/loop.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "fullbore/backend/backend.h"
+#include "fullbore/device/device.h"
 #include "fullbore/base/files.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"

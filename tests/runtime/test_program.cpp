@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"

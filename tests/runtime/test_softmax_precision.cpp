@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpret.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ops/ops.h"

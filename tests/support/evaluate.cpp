@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/ir/verify.h"

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/tensor.h"
 

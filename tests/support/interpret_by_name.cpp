@@ -1,6 +1,6 @@
 #include "tests/support/interpret_by_name.h"
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/check.h"
 #include "fullbore/ir/verify.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "tests/support/random_choices.h"

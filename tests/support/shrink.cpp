@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "tests/support/random_graph.h"

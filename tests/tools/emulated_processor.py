@@ -35,7 +35,7 @@ def main():
         for command in (
                 [build / "bin/fullbore", "train", source / "configs/default.yaml", f"data.path={text}",
                  f"run.dir={folder}/run", *JOB],
-                [build / "bin/test_backend", f"--gtest_filter={KERNELS}", "--gtest_brief=1"]):
+                [build / "bin/test_device", f"--gtest_filter={KERNELS}", "--gtest_brief=1"]):
             done = subprocess.run([emulator, "-cpu", processor, *map(str, command)], env=environment, cwd=folder,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             if done.returncode != 0:

@@ -13,15 +13,15 @@ check_layers = tool.load("check_layers")
 LAYERS = """
 0  base          # comment
 1  ir
-3  passes backend backend/cpu backend/null
-4  plan
+3  passes device device/kernel_ir
+4  plan device/cpu device/null
 7  train
 8  /workloads
-only  backend/cpu  llvm/* dnnl*
+only  device/cpu  llvm/* dnnl*
 """
 FILES = [
-    "fullbore/base/text.h", "fullbore/ir/graph.h", "fullbore/passes/fusion/fuse.h", "fullbore/backend/backend.h",
-    "fullbore/backend/cpu/jit.h", "fullbore/backend/null/null.h", "fullbore/plan/plan.h",
+    "fullbore/base/text.h", "fullbore/ir/graph.h", "fullbore/passes/fusion/fuse.h", "fullbore/device/device.h",
+    "fullbore/device/cpu/jit.h", "fullbore/device/null/null.h", "fullbore/device/kernel_ir/ir.h", "fullbore/plan/plan.h",
     "fullbore/train/loop.h", "workloads/gpt.h",
 ]
 
@@ -50,12 +50,13 @@ class CheckLayers(unittest.TestCase):
     def test_allowed(self):
         for name, line in [
             ("fullbore/ir/a.h", '#include "fullbore/ir/graph.h"'),                   # its own files
-            ("fullbore/plan/a.h", '#include "fullbore/backend/backend.h"'),          # a lower floor
-            ("fullbore/backend/cpu/a.h", '#include "fullbore/backend/backend.h"'),   # the room around it
-            ("fullbore/backend/cpu/a.cpp", '#include "llvm/IR/IRBuilder.h"'),
-            ("fullbore/backend/cpu/a.cpp", "#include <dnnl.hpp>"),
+            ("fullbore/plan/a.h", '#include "fullbore/device/device.h"'),          # a lower floor
+            ("fullbore/device/cpu/a.h", '#include "fullbore/device/device.h"'),    # the room around it
+            ("fullbore/device/cpu/a.h", '#include "fullbore/device/kernel_ir/ir.h"'),  # beside it, on a lower floor
+            ("fullbore/device/cpu/a.cpp", '#include "llvm/IR/IRBuilder.h"'),
+            ("fullbore/device/cpu/a.cpp", "#include <dnnl.hpp>"),
             ("workloads/a.cpp", '#include "fullbore/ir/graph.h"'),
-            ("workloads/tests/a.cpp", '#include "fullbore/backend/cpu/jit.h"'),      # tests see anything
+            ("workloads/tests/a.cpp", '#include "fullbore/device/cpu/jit.h"'),       # tests see anything
             ("fullbore/base/a.cpp", "#include <vector>"),
             ("fullbore/base/a.cpp", '// #include "fullbore/ir/graph.h"'),
         ]:
@@ -66,13 +67,15 @@ class CheckLayers(unittest.TestCase):
         for name, line, reason in [
             ("fullbore/base/a.h", '#include "fullbore/ir/graph.h"', "above it on floor 1"),
             ("fullbore/base/a.h", '  #  include <fullbore/ir/graph.h>', "above it on floor 1"),
-            ("fullbore/passes/a.h", '#include "fullbore/backend/backend.h"', "neighbours on floor 3"),
+            ("fullbore/passes/a.h", '#include "fullbore/device/device.h"', "neighbours on floor 3"),
             ("fullbore/train/a.h", '#include "workloads/gpt.h"', "above it on floor 8"),
-            ("fullbore/backend/null/a.h", '#include "fullbore/backend/cpu/jit.h"', "private to its own files"),
-            ("fullbore/plan/a.h", '#include "fullbore/backend/cpu/jit.h"', "private to its own files"),
-            ("fullbore/backend/a.h", '#include "fullbore/backend/cpu/jit.h"', "private to its own files"),
-            ("fullbore/plan/a.cpp", "#include <llvm/IR/IRBuilder.h>", "for fullbore/backend/cpu alone"),
-            ("fullbore/backend/a.cpp", '#include "dnnl.hpp"', "for fullbore/backend/cpu alone"),
+            ("fullbore/device/null/a.h", '#include "fullbore/device/cpu/jit.h"', "neighbours on floor 4"),
+            ("fullbore/device/kernel_ir/a.h", '#include "fullbore/device/cpu/jit.h"', "above it on floor 4"),
+            ("fullbore/plan/a.h", '#include "fullbore/device/kernel_ir/ir.h"', "private to its own files"),
+            ("fullbore/plan/a.h", '#include "fullbore/device/cpu/jit.h"', "private to its own files"),
+            ("fullbore/device/a.h", '#include "fullbore/device/cpu/jit.h"', "private to its own files"),
+            ("fullbore/plan/a.cpp", "#include <llvm/IR/IRBuilder.h>", "for fullbore/device/cpu alone"),
+            ("fullbore/device/a.cpp", '#include "dnnl.hpp"', "for fullbore/device/cpu alone"),
             ("fullbore/ir/a.cpp", '#include "graph.h"', "from the repository root"),
             ("fullbore/ir/a.cpp", '#include "../base/text.h"', "from the repository root"),
             ("fullbore/ir/a.cpp", '#include "fullbore/ir/../plan/plan.h"', 'climbs with ".."'),

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fullbore/backend/backend.h"
-#include "fullbore/backend/interpreter/interpreter.h"
+#include "fullbore/device/device.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/pass.h"

@@ -1,0 +1,279 @@
+#include <algorithm>
+
+#include "fullbore/device/cpu/attention/attention.h"
+#include "fullbore/device/cpu/attention/tiles.h"
+
+namespace fullbore::cpu {
+namespace {
+
+// Sets of keys from which on each of them is one item. The number of workers has no say in it, for
+// the bits of the sums must not depend on that.
+constexpr int64_t kManyKeySets = 8;
+// Keys of an item where sets are few: enough that transposing the queries for each costs little.
+constexpr int64_t kRangeKeys = 4 * kTileKeys;
+
+struct KeyRange {
+  int64_t key_set = -1;
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const KeyRange&) const = default;
+  int64_t count() const { return end - begin; }
+};
+
+template <class E>
+class AttentionGradientKernel final : public Kernel {
+ public:
+  using Tiles = AttentionTiles<E>;
+  AttentionGradientKernel(const Tiles& tiles, DType log_sum_exp, DType delta)
+      : tiles_(tiles),
+        problem_(tiles_.problem),
+        blocks_(problem_),
+        whole_(problem_.key_sets() >= kManyKeySets),
+        ranges_{problem_.shape.keys,
+                whole_ ? std::max<int64_t>(1, problem_.shape.keys) : kRangeKeys},
+        log_sum_exp_dtype_(log_sum_exp),
+        delta_dtype_(delta) {}
+
+  int64_t items() const override { return problem_.key_sets() * items_of_set(); }
+  double nanoseconds() const override {
+    const double products = whole_ ? 10 : 14;
+    return problem_.shape.pairs() * (products * static_cast<double>(problem_.shape.width) + 40) /
+           tiles_.flops_per_nanosecond();
+  }
+  int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
+  std::string description() const override { return tiles_.text("attention_gradient"); }
+
+  // Items are sets of keys; or for each set its ranges of keys, spread evenly among its blocks of
+  // queries.
+  void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
+    Scratch scratch(static_cast<char*>(buffers[problem_.inputs() + problem_.at.gradients]) +
+                    worker_bytes() * worker);
+    Workspace w(*this, scratch);
+    const int64_t keys = problem_.shape.keys;
+    const int64_t of_set = items_of_set();
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t key_set = item / of_set;
+      const auto ranges_before = [&](int64_t i) { return i * ranges_.parts() / of_set; };
+      const int64_t index = item % of_set;
+      const int64_t range = from_both_ends(ranges_before(index), ranges_.parts());
+      if (whole_) {
+        prepare_keys(buffers, {key_set, 0, keys}, w);
+        run_keys(buffers, true, w);
+      } else if (ranges_before(index + 1) > ranges_before(index)) {
+        prepare_keys(buffers, {key_set, ranges_.begin(range), ranges_.end(range)}, w);
+        run_keys(buffers, false, w);
+      } else {
+        prepare_keys(buffers, {key_set, 0, keys}, w);
+        run_block(buffers, blocks_[index - ranges_before(index)], true, nullptr, nullptr, w);
+      }
+    }
+  }
+
+ private:
+  struct Workspace {
+    TileMasks masks;
+    E *transposed_q, *transposed_dy, *stacked_q, *stacked_dy;
+    E *key_copy, *key_stack, *value_copy;
+    float *scores, *products, *dq, *dk, *dv;
+    float *log_sum_exp, *delta, *largest;
+    Bf16Pair *weight_pairs, *slope_pairs, *slope_key_pairs;
+    KeyRange range = {};
+    const E* keys = nullptr;          ///< rows
+    const E* keys_stacked = nullptr;  ///< the same
+    const E* values = nullptr;        ///< rows
+
+    Workspace(const AttentionGradientKernel& kernel, Scratch& scratch)
+        : masks(kernel.problem_, scratch) {
+      const Tiles& tiles = kernel.tiles_;
+      const AttentionProblem& p = kernel.problem_;
+      const int64_t keys_in_all = p.shape.keys;
+      const bool in_place = tiles.sums_in_place(p.k);
+      const int64_t sums = in_place ? 0 : kernel.ranges_.size * tiles.width();
+      constexpr int64_t kTile = kTileKeys * kTileQueries;
+      transposed_q = scratch.take<E>(tiles.depth() * kTileQueries);
+      transposed_dy = scratch.take<E>(tiles.depth() * kTileQueries);
+      stacked_q = scratch.take<E>(tiles.copied_stack(p.q, kTileQueries));
+      stacked_dy = scratch.take<E>(tiles.copied_stack(p.y, kTileQueries));
+      key_copy = scratch.take<E>(tiles.copied_rows(p.k, keys_in_all));
+      key_stack = Tiles::kPairs ? scratch.take<E>(tiles.copied_stack(p.k, keys_in_all)) : nullptr;
+      value_copy = scratch.take<E>(tiles.copied_rows(p.v, keys_in_all));
+      scores = scratch.take<float>(kTile);
+      products = scratch.take<float>(kTile);
+      dq = scratch.take<float>(tiles.sums_in_place(p.q) ? 0 : kTileQueries * tiles.width());
+      dk = scratch.take<float>(sums);
+      dv = scratch.take<float>(sums);
+      for (float** statistic : {&log_sum_exp, &delta, &largest})
+        *statistic = scratch.take<float>(kTileQueries);
+      for (Bf16Pair** pairs : {&weight_pairs, &slope_pairs, &slope_key_pairs})
+        *pairs = Tiles::kPairs ? scratch.take<Bf16Pair>(kTile / 2) : nullptr;
+    }
+  };
+
+  int64_t items_of_set() const { return whole_ ? 1 : ranges_.parts() + blocks_.count(); }
+  int64_t worker_bytes() const {
+    Scratch scratch;
+    const Workspace counted(*this, scratch);
+    return scratch.bytes();
+  }
+  // Where to add up rows of a result from one row on: there, or in scratch.
+  float* sums_in(const RowLayout& layout, void* tensor, int64_t row, float* scratch) const {
+    return tiles_.sums_in_place(layout) ? static_cast<float*>(tensor) + layout.element(row)
+                                        : scratch;
+  }
+  SourceMatrix rows_of(const RowLayout& layout, const void* tensor, int64_t first,
+                       int64_t count) const {
+    return tiles_.matrix(layout, tensor, first, count);
+  }
+
+  void prepare_keys(void* const* buffers, const KeyRange& range, Workspace& w) const {
+    if (range == w.range) return;
+    w.range = range;
+    const int64_t first = range.key_set * problem_.shape.keys + range.begin;
+    const SourceMatrix k = rows_of(problem_.k, buffers[problem_.at.k], first, range.count());
+    const SourceMatrix v = rows_of(problem_.v, buffers[problem_.at.v], first, range.count());
+    w.keys = tiles_.rows(k, w.key_copy);
+    w.values = tiles_.rows(v, w.value_copy);
+    w.keys_stacked = Tiles::kPairs ? tiles_.stacked(k, w.key_stack) : w.keys;
+  }
+
+  // dk and dv of the prepared range; dq too if the range is all of its keys.
+  void run_keys(void* const* buffers, bool with_queries, Workspace& w) const {
+    const size_t outputs = problem_.inputs();
+    const int64_t first = w.range.key_set * problem_.shape.keys + w.range.begin;
+    void* dk_result = buffers[outputs + problem_.at.dk];
+    void* dv_result = buffers[outputs + problem_.at.dv];
+    float* dk = sums_in(problem_.k, dk_result, first, w.dk);
+    float* dv = sums_in(problem_.v, dv_result, first, w.dv);
+    std::fill_n(dk, w.range.count() * tiles_.width(), 0.0F);
+    std::fill_n(dv, w.range.count() * tiles_.width(), 0.0F);
+    for (int64_t block = 0; block < blocks_.count(); ++block)
+      run_block(buffers, blocks_[block], with_queries, dk, dv, w);
+    if (tiles_.sums_in_place(problem_.k)) return;
+    tiles_.round(dk, problem_.k, dk_result, first, w.range.count());
+    tiles_.round(dv, problem_.v, dv_result, first, w.range.count());
+  }
+
+  // One block of queries against the prepared keys: adds to dk and dv, unless they are null, and
+  // makes dq if asked to.
+  void run_block(void* const* buffers, const QueryBlock& block, bool with_queries, float* dk,
+                 float* dv, Workspace& w) const {
+    const int64_t row = problem_.first_row(w.range.key_set) + block.first;
+    const int64_t width = tiles_.width();
+    void* dq_result = buffers[problem_.inputs() + problem_.at.dq];
+    float* dq = nullptr;
+    if (with_queries) {
+      dq = sums_in(problem_.q, dq_result, row, w.dq);
+      std::fill_n(dq, block.count * width, 0.0F);
+    }
+    Rows rows;
+    for (int64_t key = w.range.begin; key < w.range.end; key += kTileKeys) {
+      const TileView view = view_tile(problem_.shape, block, key, w.range.end);
+      if (view.empty()) break;
+      if (w.masks.bias && !tiles_.read_mask(buffers, w.range.key_set, block, view, w.masks))
+        continue;
+      if (!rows.q) rows = prepare_rows(buffers, row, block, dk != nullptr, w);
+      make_slopes(buffers, view, row, w);
+      const int64_t offset = key - w.range.begin;
+      const auto [weights, slopes, slopes_by_query] = results(w);
+      if (dk) {
+        tiles_.add_by_key(view, block.count, weights, rows.dy, dv + offset * width);
+        tiles_.add_by_key(view, block.count, slopes, rows.q, dk + offset * width);
+      }
+      if (dq)
+        tiles_.add_by_query(view, block.count, slopes_by_query,
+                            w.keys_stacked + offset / Tiles::kStep * width, dq);
+    }
+    if (dq && !tiles_.sums_in_place(problem_.q))
+      tiles_.round(dq, problem_.q, dq_result, row, block.count);
+  }
+
+  struct Rows {
+    const E* q = nullptr;  ///< stacked
+    const E* dy = nullptr;
+  };
+
+  Rows prepare_rows(void* const* buffers, int64_t row, const QueryBlock& block, bool with_keys,
+                    Workspace& w) const {
+    const SourceMatrix q = rows_of(problem_.q, buffers[problem_.at.q], row, block.count);
+    const SourceMatrix dy = rows_of(problem_.y, buffers[problem_.at.dy], row, block.count);
+    tiles_.transpose_queries(q, w.transposed_q);
+    tiles_.transpose(dy, w.transposed_dy);
+    const auto read = [&](const void* tensor, DType dtype, int64_t first, int64_t apart,
+                          float* to) {
+      const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(dtype);
+      if (apart == 1)
+        tiles_.panels.copy_rows({from, dtype, block.count, 1, block.count}, to, kTileQueries);
+      else
+        tiles_.panels.copy_rows({from, dtype, apart, block.count, 1}, to, 1);
+      std::fill(to + block.count, to + block.groups() * kGroupQueries, 0.0F);
+    };
+    read(buffers[problem_.at.log_sum_exp], log_sum_exp_dtype_, row, 1, w.log_sum_exp);
+    read(buffers[problem_.at.delta], delta_dtype_, problem_.delta.element(row), problem_.delta.row,
+         w.delta);
+    if (!with_keys) return {w.transposed_q, w.transposed_dy};  // not read: only that they are there
+    return {tiles_.stacked(q, w.stacked_q), tiles_.stacked(dy, w.stacked_dy)};
+  }
+
+  // Weights and the cotangents of the scores of one tile.
+  void make_slopes(void* const* buffers, const TileView& view, int64_t row, Workspace& w) const {
+    const int64_t offset = (view.first_key - w.range.begin) * tiles_.depth();
+    tiles_.scores(view, w.keys + offset, w.transposed_q, w.scores);
+    tiles_.scores(view, w.values + offset, w.transposed_dy, w.products);
+    const bool cut = std::find(view.cut.begin(), view.cut.end(), true) != view.cut.end();
+    if (cut || w.masks.bias || tiles_.remaining_scale() != 1)
+      tiles_.mask(view, w.masks, w.scores, w.largest);
+    if (w.masks.factors)
+      tiles_.draw(view, row, problem_.draws(buffers, problem_.kept()), w.masks.factors);
+    view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
+      const int64_t query = group * kGroupQueries;
+      TileGradient to{.weights = w.scores + query, .slopes = w.products + query};
+      if constexpr (Tiles::kPairs) {
+        to.weight_pairs = w.weight_pairs + query / 2;
+        to.slope_pairs = w.slope_pairs + query / 2;
+        to.slope_key_pairs = w.slope_key_pairs + query;
+      }
+      tiles_.loops.differentiate({w.scores + query, keys, end * kGroupQueries - query},
+                                 w.products + query, w.log_sum_exp + query, w.delta + query,
+                                 w.masks.factors ? w.masks.factors + query : nullptr,
+                                 static_cast<float>(problem_.shape.scale), to);
+    });
+  }
+
+  // Of make_slopes: by key, by key, by query.
+  static std::array<const E*, 3> results(const Workspace& w) {
+    if constexpr (Tiles::kPairs)
+      return {w.weight_pairs, w.slope_pairs, w.slope_key_pairs};
+    else
+      return {w.scores, w.products, w.products};
+  }
+
+  Tiles tiles_;
+  const AttentionProblem& problem_;
+  QueryBlocks blocks_;
+  bool whole_;
+  Chunks ranges_;
+  DType log_sum_exp_dtype_;
+  DType delta_dtype_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
+                                                const ProductUnits& units) {
+  const bool packed = is_packed_attention(request.node());
+  const size_t operands = packed ? kPackedGradientOperands : kAttentionGradientOperands;
+  return with_tiles(AttentionProblem(request, operands), units,
+                    [&](const auto& tiles) -> std::unique_ptr<Kernel> {
+                      using Tiles = std::remove_cvref_t<decltype(tiles)>;
+                      return std::make_unique<AttentionGradientKernel<typename Tiles::Element>>(
+                          tiles, request.input(tiles.problem.at.log_sum_exp).dtype,
+                          request.input(tiles.problem.at.delta).dtype);
+                    });
+}
+
+std::unique_ptr<Kernel> make_attention_gradient(KernelRequest& request) {
+  if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
+  return make_attention_gradient(request, ProductUnits::of_this_processor());
+}
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <limits>
+
+#include "fullbore/device/cpu/attention/attention.h"
+#include "fullbore/device/cpu/attention/tiles.h"
+
+namespace fullbore::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+template <class E>
+class AttentionKernel final : public Kernel {
+ public:
+  using Tiles = AttentionTiles<E>;
+  explicit AttentionKernel(const Tiles& tiles)
+      : tiles_(tiles), problem_(tiles_.problem), blocks_(problem_) {}
+
+  int64_t items() const override { return problem_.key_sets() * blocks_.count(); }
+  double nanoseconds() const override {
+    return problem_.shape.pairs() * (4 * static_cast<double>(problem_.shape.width) + 40) /
+           tiles_.flops_per_nanosecond();
+  }
+  int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
+  std::string description() const override { return tiles_.text("attention"); }
+
+  void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
+    const size_t inputs = problem_.inputs();
+    Scratch scratch(static_cast<char*>(buffers[inputs + 2]) + worker_bytes() * worker);
+    Workspace w(*this, scratch);
+    int64_t prepared = -1;
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t key_set = item / blocks_.count();
+      if (key_set != prepared) {
+        const int64_t first = key_set * problem_.shape.keys;
+        const int64_t keys = problem_.shape.keys;
+        w.keys = tiles_.rows(tiles_.matrix(problem_.k, buffers[problem_.at.k], first, keys),
+                             w.keys_copy);
+        w.values = tiles_.stacked(tiles_.matrix(problem_.v, buffers[problem_.at.v], first, keys),
+                                  w.values_copy);
+        prepared = key_set;
+      }
+      attend(buffers, key_set, blocks_[item % blocks_.count()], w,
+             static_cast<char*>(buffers[inputs]), static_cast<float*>(buffers[inputs + 1]));
+    }
+  }
+
+ private:
+  struct Workspace {
+    TileMasks masks;
+    E *transposed, *keys_copy, *values_copy, *pairs;
+    float *scores, *sums;
+    float *largest, *shift, *sum, *factor, *log_sum_exp;
+    const E* keys = nullptr;
+    const E* values = nullptr;
+
+    Workspace(const AttentionKernel& kernel, Scratch& scratch) : masks(kernel.problem_, scratch) {
+      const Tiles& tiles = kernel.tiles_;
+      const int64_t keys_in_all = kernel.problem_.shape.keys;
+      transposed = scratch.take<E>(tiles.depth() * kTileQueries);
+      keys_copy = scratch.take<E>(tiles.copied_rows(kernel.problem_.k, keys_in_all));
+      values_copy = scratch.take<E>(tiles.copied_stack(kernel.problem_.v, keys_in_all));
+      pairs = scratch.take<E>(Tiles::kPairs ? kTileKeys / 2 * kTileQueries : 0);
+      scores = scratch.take<float>(kTileKeys * kTileQueries);
+      const bool in_place = tiles.sums_in_place(kernel.problem_.y);
+      sums = scratch.take<float>(in_place ? 0 : kTileQueries * tiles.width());
+      for (float** statistic : {&largest, &shift, &sum, &factor, &log_sum_exp})
+        *statistic = scratch.take<float>(kTileQueries);
+    }
+  };
+
+  int64_t worker_bytes() const {
+    Scratch scratch;
+    const Workspace counted(*this, scratch);
+    return scratch.bytes();
+  }
+
+  void attend(void* const* buffers, int64_t key_set, const QueryBlock& block, Workspace& w, char* y,
+              float* log_sum_exp) const {
+    const int64_t row = problem_.first_row(key_set) + block.first;
+    const int64_t width = tiles_.width();
+    const int64_t lanes = block.groups() * kGroupQueries;
+    const bool in_place = tiles_.sums_in_place(problem_.y);
+    float* sums = in_place ? reinterpret_cast<float*>(y) + problem_.y.element(row) : w.sums;
+    std::fill_n(sums, block.count * width, 0.0F);
+    std::fill_n(w.largest, lanes, -kInfinity);
+    std::fill_n(w.shift, lanes, 0.0F);
+    std::fill_n(w.sum, lanes, 0.0F);
+    tiles_.transpose_queries(tiles_.matrix(problem_.q, buffers[problem_.at.q], row, block.count),
+                             w.transposed);
+    const TileDraws draws = w.masks.factors ? problem_.draws(buffers, 1) : TileDraws{};
+
+    for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
+      const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
+      if (view.empty()) break;
+      if (w.masks.bias && !tiles_.read_mask(buffers, key_set, block, view, w.masks)) continue;
+      tiles_.scores(view, w.keys + key * tiles_.depth(), w.transposed, w.scores);
+      tiles_.mask(view, w.masks, w.scores, w.largest);
+      if (tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor))
+        tiles_.loops.scale_rows(sums, block.count, width, w.factor);
+      if (w.masks.factors) tiles_.draw(view, row, draws, w.masks.factors);
+      add_values(view, block.count, w, sums);
+    }
+
+    tiles_.loops.finish(lanes, w.shift, w.sum, problem_.kept(), w.log_sum_exp, w.factor);
+    tiles_.loops.scale_rows(sums, block.count, width, w.factor);
+    if (!in_place) tiles_.round(sums, problem_.y, y, row, block.count);
+    std::copy_n(w.log_sum_exp, block.count, log_sum_exp + row);
+  }
+
+  void add_values(const TileView& view, int64_t count, Workspace& w, float* sums) const {
+    view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
+      const int64_t query = group * kGroupQueries;
+      Bf16Pair* pairs = nullptr;
+      if constexpr (Tiles::kPairs) pairs = w.pairs + query;
+      tiles_.loops.exponentiate(
+          {w.scores + query, keys, end * kGroupQueries - query}, w.shift + query,
+          w.masks.factors ? w.masks.factors + query : nullptr, w.sum + query, pairs);
+    });
+    const E* values = w.values + view.first_key / Tiles::kStep * tiles_.width();
+    if constexpr (Tiles::kPairs)
+      tiles_.add_by_query(view, count, w.pairs, values, sums);
+    else
+      tiles_.add_by_query(view, count, w.scores, values, sums);
+  }
+
+  Tiles tiles_;
+  const AttentionProblem& problem_;
+  QueryBlocks blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const ProductUnits& units) {
+  const bool packed = is_packed_attention(request.node());
+  return with_tiles(AttentionProblem(request, packed ? kPackedOperands : kAttentionOperands), units,
+                    [](const auto& tiles) -> std::unique_ptr<Kernel> {
+                      using Tiles = std::remove_cvref_t<decltype(tiles)>;
+                      return std::make_unique<AttentionKernel<typename Tiles::Element>>(tiles);
+                    });
+}
+
+std::unique_ptr<Kernel> make_attention(KernelRequest& request) {
+  if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
+  return make_attention(request, ProductUnits::of_this_processor());
+}
+
+}  // namespace fullbore::cpu

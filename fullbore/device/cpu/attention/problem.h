@@ -1,0 +1,146 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "fullbore/device/cpu/attention/tile_unit.h"
+#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernels/elements.h"
+#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/ops/attention.h"
+#include "fullbore/ops/packed_attention.h"
+
+namespace fullbore::cpu {
+
+/// Keys of a tile: as many as keep its scores, and the keys and values themselves, in the first cache
+/// beside 64 queries.
+inline constexpr int64_t kTileKeys = 64;
+
+/// Where the rows of a tensor lie that are numbered (batch * heads + head) * positions + position, in
+/// elements. Rows of one head are `row` apart.
+struct RowLayout {
+  int64_t heads = 1, positions = 1;
+  int64_t first = 0, batch = 0, head = 0, row = 0;
+
+  /// Of a tensor [B, heads, positions, width].
+  static RowLayout of_heads(int64_t heads, int64_t positions, int64_t width) {
+    return {heads, positions, 0, heads * positions * width, positions * width, width};
+  }
+  /// Of `heads` from the head `first` on, of a tensor [B, positions, all, width].
+  static RowLayout of_positions(int64_t heads, int64_t positions, int64_t width, int64_t first,
+                                int64_t all) {
+    return {heads, positions, first * width, positions * all * width, width, all * width};
+  }
+  int64_t element(int64_t index) const {
+    if (positions == 0) return first;  // no rows: it is not read
+    const int64_t head_index = index / positions;
+    return first + head_index / heads * batch + head_index % heads * head + index % positions * row;
+  }
+};
+
+/// Which of a kernel's buffers are what. Of the gradient also dy and the rows' statistics; its results
+/// are counted from the first output on.
+struct AttentionBuffers {
+  size_t q = 0, k = 1, v = 2;
+  size_t dy = 3, log_sum_exp = 4, delta = 5;
+  size_t dq = 0, dk = 1, dv = 2;
+  size_t gradients = 3;
+};
+
+/// One node of attention or its gradient, packed or not: extents, strides, and where its operands are.
+struct AttentionProblem {
+  AttentionShape shape;
+  AttentionBuffers at;
+  RowLayout q, k, v, y, delta;  ///< gradients lie like what they are of
+  bool packed = false;
+  DType dtype = DType::f32;
+  DType mask_dtype = DType::boolean;
+  int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  ///< strides, 0 where it is repeated
+  int64_t site = 0;
+  bool has_trip = false;
+
+  /// `operands`: how many the op always has.
+  AttentionProblem(const KernelRequest& request, size_t operands);
+
+  /// Operands of the node: the index of its first output among a kernel's buffers.
+  size_t inputs() const { return shape.source + (shape.dropout > 0 ? 2 : 0) + (has_trip ? 1 : 0); }
+  /// Pairs of a batch and heads that share keys.
+  int64_t key_sets() const { return shape.batch * shape.groups; }
+  /// Rows of q before those of a key set.
+  int64_t first_row(int64_t key_set) const { return key_set * shape.rows(); }
+  /// The kept weights' factor 1 / (1 - probability).
+  float kept() const { return static_cast<float>(1 / (1 - shape.dropout)); }
+  /// The source's operands as draws of the element 0; the kept weights become `kept`.
+  TileDraws draws(const void* const* buffers, float kept) const;
+  /// "bf16 6 x [256,64] causal packed"
+  std::string text() const;
+};
+
+/// Rows of one key set that are treated together: queries of one head, or where those are few, of
+/// several.
+struct QueryBlock {
+  int64_t first = 0;  ///< row among those of the key set
+  int64_t count = 0;
+
+  int64_t groups() const { return divide_up(count, kGroupQueries); }
+};
+
+/// 0, count - 1, 1, count - 2, ...: a causal mask leaves the first blocks least to do, so that
+/// neighbours in this order have as much together as any others.
+constexpr int64_t from_both_ends(int64_t index, int64_t count) {
+  return index % 2 == 0 ? index / 2 : count - 1 - index / 2;
+}
+
+/// The blocks of a key set, those of one head from both ends.
+class QueryBlocks {
+ public:
+  explicit QueryBlocks(const AttentionProblem& problem);
+  int64_t count() const { return count_; }
+  QueryBlock operator[](int64_t index) const;
+
+ private:
+  int64_t rows_, queries_;
+  int64_t size_ = 0;      ///< of a block
+  int64_t per_head_ = 0;  ///< blocks of a head; 0 where a block has several heads
+  int64_t count_ = 0;
+};
+
+/// Keys of a tile that the groups of a block see. Later groups see no fewer than earlier ones.
+struct TileView {
+  int64_t first_key = 0;
+  int64_t keys = 0;
+  int64_t groups = 0;
+  std::array<int64_t, kTileQueries / kGroupQueries> seen = {};  ///< by one of the group, rounded up
+  std::array<bool, kTileQueries / kGroupQueries> cut = {};      ///< do some of the group see fewer?
+  std::array<float, kTileQueries> seen_by_query = {};
+
+  bool empty() const { return groups == 0 || seen[static_cast<size_t>(groups - 1)] == 0; }
+  /// visit(first group, end, keys) for each run of groups that see equally many keys, and some.
+  template <class Visit>
+  void for_each_run(const Visit& visit) const {
+    for (int64_t group = 0, end = 0; group < groups; group = end) {
+      const auto at = static_cast<size_t>(group);
+      for (end = group + 1; end < groups && same(at, static_cast<size_t>(end));) ++end;
+      if (seen[at] > 0) visit(group, end, seen[at]);
+    }
+  }
+  /// visit(first key, end, first group that sees them) for each run of keys.
+  template <class Visit>
+  void for_each_strip(const Visit& visit) const {
+    int64_t key = 0;
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t end = seen[static_cast<size_t>(group)];
+      if (end > key) visit(key, end, group);
+      key = std::max(key, end);
+    }
+  }
+
+ private:
+  bool same(size_t a, size_t b) const { return seen[a] == seen[b] && cut[a] == cut[b]; }
+};
+
+TileView view_tile(const AttentionShape& shape, const QueryBlock& block, int64_t first_key,
+                   int64_t end_of_keys);
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,112 @@
+#pragma once
+#include <type_traits>
+
+#include "fullbore/device/cpu/attention/problem.h"
+#include "fullbore/device/cpu/kernels/scratch.h"
+
+namespace fullbore::cpu {
+
+/// What a tile's scores are masked and dropped with.
+struct TileMasks {
+  float* bias = nullptr;     ///< [kTileKeys, kTileQueries]
+  float* rows = nullptr;     ///< the mask as it lies, widened: [kTileQueries, kTileKeys]
+  float* factors = nullptr;  ///< of dropout: [kTileKeys, kTileQueries]
+
+  TileMasks(const AttentionProblem& problem, Scratch& scratch);
+};
+
+/// The products and masks of tiles that attention and its gradient share. E is what products
+/// contract: float, or Bf16Pair, two neighbours at a time. Matrices come in two forms:
+///   rows     [n, width / kStep]        to contract along a row: left operands, as they lie
+///   stacked  [n / kStep, width]        to contract across rows: right operands
+/// and transposed rows [width / kStep, kTileQueries] as right operands of the first products.
+template <class E>
+class AttentionTiles {
+ public:
+  using Element = E;
+  static constexpr bool kPairs = std::is_same_v<E, Bf16Pair>;
+  static constexpr int64_t kStep = kDepthOf<E>;
+
+  AttentionTiles(const AttentionProblem& problem, const ProductUnits& units);
+
+  const AttentionProblem problem;
+  const PanelUnit<float>& panels;
+  const PanelUnit<E>& products;
+  const TileUnit& loops;
+  /// Of kernels: "attention avx512 pairs bf16 ..."
+  std::string text(const char* op) const;
+
+  int64_t width() const { return problem.shape.width; }
+  int64_t depth() const { return width() / kStep; }
+  /// Are operands f32, as sums are?
+  bool direct() const { return problem.dtype == DType::f32; }
+  /// What the scores of transposed_queries are still to be multiplied by.
+  float remaining_scale() const;
+  double flops_per_nanosecond() const { return products.flops_per_nanosecond; }
+
+  /// Rows [first, first + count) of one head of a tensor of the problem's dtype.
+  SourceMatrix matrix(const RowLayout& layout, const void* tensor, int64_t first,
+                      int64_t count) const {
+    const int64_t bytes = layout.element(first) * dtype_bytes(problem.dtype);
+    return {static_cast<const char*>(tensor) + bytes, problem.dtype, layout.row, count, width()};
+  }
+  /// Can sums be made where they go? f32, and rows without gaps.
+  bool sums_in_place(const RowLayout& layout) const { return direct() && is_dense(layout); }
+  /// Elements of E to copy n rows to, 0 where they are used as they lie.
+  int64_t copied_rows(const RowLayout& layout, int64_t n) const;
+  int64_t copied_stack(const RowLayout& layout, int64_t n) const;
+  const E* rows(const SourceMatrix& from, E* copy) const;
+  const E* stacked(const SourceMatrix& from, E* copy) const;
+  /// Queries beyond the rows up to a whole group are 0.
+  void transpose(const SourceMatrix& from, E* to) const;
+  /// The same, as far as possible times the scale of scores.
+  void transpose_queries(const SourceMatrix& q, E* to) const;
+  /// f32 rows [count, width], rounded to the problem's dtype, to rows of a tensor.
+  void round(const float* from, const RowLayout& layout, void* tensor, int64_t first,
+             int64_t count) const;
+
+  /// scores = keys [view.keys, depth] transposed
+  void scores(const TileView& view, const E* keys, const E* transposed, float* scores) const;
+  /// sums [count, width] += weights^T values: weights lie like scores, pairs of keys in one row.
+  void add_by_query(const TileView& view, int64_t count, const E* weights, const E* values,
+                    float* sums) const;
+  /// sums [view.keys, width] += weights values: a row of weights per key, `values` per query.
+  void add_by_key(const TileView& view, int64_t count, const E* weights, const E* values,
+                  float* sums) const;
+
+  /// sums = or += a b, with as many columns as one likes.
+  void multiply(PanelTile<E> tile, float* sums, int64_t stride) const;
+
+  /// The mask of one row of a key set from a key on, and `count` elements of it as numbers to add;
+  /// false: none of them is visible.
+  const char* mask_at(const void* const* buffers, int64_t key_set, int64_t row, int64_t key) const;
+  bool widen_mask(const char* mask, int64_t count, float* to) const;
+  /// Fills the bias of a masked problem; false: the mask hides the whole tile.
+  bool read_mask(const void* const* buffers, int64_t key_set, const QueryBlock& block,
+                 const TileView& view, const TileMasks& masks) const;
+  /// Scales and masks the scores; largest as TileUnit::mask.
+  void mask(const TileView& view, const TileMasks& masks, float* scores, float* largest) const;
+  /// Fills the factors of dropout, `draws` being those of the problem.
+  void draw(const TileView& view, int64_t first_row, TileDraws draws, float* factors) const;
+
+ private:
+  bool is_dense(const RowLayout& layout) const { return layout.row == width(); }
+  bool used_as_they_lie(int64_t row) const { return (kPairs || direct()) && row == width(); }
+  bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
+                 float* bias) const;
+
+  VectorUnit vector_unit_;
+};
+
+extern template class AttentionTiles<float>;
+extern template class AttentionTiles<Bf16Pair>;
+
+/// make(AttentionTiles<E>) with the best E that the units allow.
+template <class Make>
+auto with_tiles(const AttentionProblem& problem, const ProductUnits& units, const Make& make) {
+  const bool pairs = units.pairs(problem.dtype) && problem.shape.width % 2 == 0;
+  return pairs ? make(AttentionTiles<Bf16Pair>(problem, units))
+               : make(AttentionTiles<float>(problem, units));
+}
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,174 @@
+#include "fullbore/device/cpu/codegen/code_generator.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "fullbore/device/cpu/codegen/kernel_emitter.h"
+#include "fullbore/base/check.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/base/processor.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Pass.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar.h>
+#include <llvm/Transforms/Utils.h>
+#if LLVM_VERSION_MAJOR >= 17
+#include <llvm/TargetParser/Host.h>
+#else
+#include <llvm/Support/Host.h>
+#endif
+#pragma GCC diagnostic pop
+
+namespace fullbore::jit {
+namespace {
+
+llvm::StringMap<bool> host_features() {
+#if LLVM_VERSION_MAJOR >= 19
+  return llvm::sys::getHostCPUFeatures();
+#else
+  llvm::StringMap<bool> features;
+  llvm::sys::getHostCPUFeatures(features);
+  return features;
+#endif
+}
+
+// The emitter unrolls, hoists and keeps accumulators apart itself: beyond Less, a cold start takes a tenth more
+// time and makes no faster code (bench/results/2026-11-22-peptide-start.txt).
+#if LLVM_VERSION_MAJOR >= 18
+constexpr auto kOptimisation = llvm::CodeGenOptLevel::Less;
+constexpr auto kObjectFile = llvm::CodeGenFileType::ObjectFile;
+#else
+constexpr auto kOptimisation = llvm::CodeGenOpt::Less;
+constexpr auto kObjectFile = llvm::CGFT_ObjectFile;
+#endif
+
+}  // namespace
+
+void initialise_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+}
+
+int llvm_version() { return LLVM_VERSION_MAJOR; }
+
+namespace {
+
+/// Names of LLVM that stand for exactly one level's instructions. Only x86-64 has more than one level.
+CodegenTarget level_target(ProcessorLevel level) {
+  switch (level) {
+    case ProcessorLevel::baseline: return {.cpu = "x86-64-v2", .features = ""};
+    case ProcessorLevel::avx2: return {.cpu = "x86-64-v3", .features = "", .vector_bytes = 32};
+    case ProcessorLevel::avx512:
+      return {.cpu = "x86-64-v4", .features = "", .vector_bytes = 64, .avx512 = true};
+    case ProcessorLevel::avx512_bf16:
+    case ProcessorLevel::amx: break;
+  }
+  return {.cpu = "x86-64-v4",
+          .features = "+avx512bf16,+avx512vnni",
+          .vector_bytes = 64,
+          .avx512 = true,
+          .rounds_to_bf16 = true};
+}
+
+}  // namespace
+
+CodegenTarget host_target() {
+  if (this_processor().lowered) return level_target(this_processor().level);
+  const llvm::StringMap<bool> features = host_features();
+  CodegenTarget target;
+  target.cpu = llvm::sys::getHostCPUName().str();
+  std::vector<std::string> names;
+  for (const auto& feature : features)
+    names.push_back((feature.second ? "+" : "-") + feature.first().str());
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names)
+    target.features += (target.features.empty() ? "" : ",") + name;
+  const auto has = [&](const char* name) { return features.lookup(name); };
+  target.avx512 = has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+  target.rounds_to_bf16 = target.avx512 && has("avx512bf16");
+  target.vector_bytes = target.avx512 ? 64 : has("avx2") ? 32 : 16;
+  return target;
+}
+
+std::string kernel_symbol(const std::string& kernel_text) {
+  return "kernel_" + hash_hex(hash_text(kernel_text)) + hash_hex(hash_text(kernel_text, 1));
+}
+
+struct CodeGenerator::Implementation {
+  CodegenTarget target;
+  std::unique_ptr<llvm::TargetMachine> machine;
+
+  std::unique_ptr<llvm::Module> emit(llvm::LLVMContext& context, const KernelIr& kernel) {
+    auto module = std::make_unique<llvm::Module>("kernel", context);
+    module->setDataLayout(machine->createDataLayout());
+    module->setTargetTriple(machine->getTargetTriple().str());
+    KernelEmitter(*module, kernel, target, kernel_symbol(text(kernel))).emit();
+    std::string problem;
+    llvm::raw_string_ostream stream(problem);
+    FB_CHECK(!llvm::verifyModule(*module, &stream), "{}\n{}", text(kernel), stream.str());
+    return module;
+  }
+};
+
+CodeGenerator::CodeGenerator(const CodegenTarget& target)
+    : implementation_(std::make_unique<Implementation>()) {
+  initialise_llvm();
+  implementation_->target = target;
+  const std::string triple = llvm::sys::getProcessTriple();
+  std::string error;
+  const llvm::Target* registered = llvm::TargetRegistry::lookupTarget(triple, error);
+  FB_CHECK(registered != nullptr, "{}", error);
+  implementation_->machine.reset(registered->createTargetMachine(
+      triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, kOptimisation, true));
+}
+
+CodeGenerator::~CodeGenerator() = default;
+
+// The emitter writes what a vectoriser and loop optimiser would make, so a few cheap passes are all
+// that is run before instruction selection.
+std::string CodeGenerator::compile(const KernelIr& kernel) {
+  llvm::LLVMContext context;
+  const std::unique_ptr<llvm::Module> module = implementation_->emit(context, kernel);
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  // First, for the first pass that asks settles what all passes know of the target: the default knows
+  // of no masked loads and stores, and takes them apart lane by lane.
+  passes.add(
+      llvm::createTargetTransformInfoWrapperPass(implementation_->machine->getTargetIRAnalysis()));
+  passes.add(llvm::createPromoteMemoryToRegisterPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createDeadCodeEliminationPass());
+  const bool unsupported =
+      implementation_->machine->addPassesToEmitFile(passes, stream, nullptr, kObjectFile);
+  FB_CHECK(!unsupported);
+  passes.run(*module);
+  return std::string(object.begin(), object.end());
+}
+
+std::string CodeGenerator::llvm_ir(const KernelIr& kernel) {
+  llvm::LLVMContext context;
+  std::string result;
+  llvm::raw_string_ostream stream(result);
+  implementation_->emit(context, kernel)->print(stream, nullptr);
+  return stream.str();
+}
+
+}  // namespace fullbore::jit

@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fullbore/device/device.h"
+
+namespace fullbore {
+
+class Epilogue;
+namespace jit {
+class CodeStore;
+}
+
+/// Is there kernel IR for the node? If not, says why: "argsort is not lowered".
+bool can_lower(const Graph& graph, const Node& node, std::string* why_not = nullptr);
+
+/// What became of the kernels of one compiler.
+struct JitStatistics {
+  int nodes = 0;    ///< add() calls
+  int kernels = 0;  ///< pieces of code that they run: distinct kernel IR, extents left open
+  int from_memory = 0;
+  int from_disk = 0;
+  int compiled = 0;  ///< by LLVM, in this finish()
+  double lower_seconds = 0;
+  double compile_seconds = 0;  ///< wall clock, all threads together
+  double load_seconds = 0;     ///< cache and linker
+};
+
+/// Compiles nodes through kernel IR and LLVM. Kernels made by add() may run after finish().
+class JitCompiler {
+ public:
+  /// Uses the process's store of code (this processor, cache_directory()), or another.
+  explicit JitCompiler(jit::CodeStore* store = nullptr);
+  ~JitCompiler();
+  JitCompiler(const JitCompiler&) = delete;
+  JitCompiler& operator=(const JitCompiler&) = delete;
+
+  /// The node's kernel; null, with the reason, if there is no kernel IR for it.
+  std::unique_ptr<Kernel> add(const Graph& graph, const Node& node, int workers,
+                              std::string* why_not = nullptr);
+  /// What is behind the product of a `fused` node (ir/fused_product.h); null, with the reason, if there
+  /// is no kernel IR for it.
+  std::unique_ptr<Epilogue> add_epilogue(const Graph& graph, const Node& node,
+                                         std::string* why_not = nullptr);
+  /// Makes all kernels added so far runnable: code from memory, from disk, or compiled now.
+  void finish();
+  const JitStatistics& statistics() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace fullbore

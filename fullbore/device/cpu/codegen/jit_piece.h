@@ -1,0 +1,48 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fullbore/device/cpu/codegen/code_store.h"
+#include "fullbore/device/kernel_ir/lower.h"
+
+namespace fullbore::jit {
+
+/// Buffers of one kernel at most.
+inline constexpr size_t kMostBuffers = 64;
+
+/// Code of one kernel text, wanted by any number of kernels and filled in by JitCompiler::finish().
+struct Slot {
+  std::string text;
+  KernelIr kernel;
+  std::shared_ptr<const Code> code;
+};
+
+/// One kernel on some of a node's buffers.
+struct Piece {
+  std::shared_ptr<const Slot> slot;
+  std::vector<int> buffers;  ///< of the node
+  std::vector<int64_t> parameters;
+  int64_t items = 0;
+
+  void run(void* const* node_buffers, void* scratch, int64_t begin, int64_t end) const {
+    void* own[kMostBuffers + 1];
+    for (size_t i = 0; i < buffers.size(); ++i)
+      own[i] = node_buffers[static_cast<size_t>(buffers[i])];
+    own[buffers.size()] = scratch;
+    slot->code->function()(own, parameters.data(), begin, end);
+  }
+};
+
+/// Does every access of the node's buffer `input` read what the buffer `output` is about to have written
+/// at the same point, and nothing else?
+bool overlays(const LoweredPiece& piece, int input, int output);
+
+/// Of one worker: whole cache lines, for workers write their own.
+int64_t scratch_bytes(const KernelIr& kernel);
+
+/// "mul,erf,add": what computes among the nodes.
+std::string ops_text(std::span<const Node> nodes);
+
+}  // namespace fullbore::jit

@@ -1,0 +1,461 @@
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fullbore/device/cpu/kernels/elements.h"
+#include "fullbore/device/cpu/gemm/panel_tiling.h"
+#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/ir/fused_product.h"
+
+namespace fullbore::cpu {
+namespace {
+
+// Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
+// n elements apart, in which neighbouring rows compete for the same lines of the cache.
+constexpr int64_t kRowsToPack = 128;
+// Depth of the first pass, which waits for what it copies.
+constexpr int64_t kFirstDepth = 32;
+
+const char* offset(const void* data, DType dtype, int64_t elements) {
+  return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
+}
+
+/// A product within a `fused` node: which of the node's buffers it reads, and what is behind it. As a node
+/// of its own it has the first two or three.
+struct Surroundings {
+  size_t a = 0;
+  size_t b = 1;
+  size_t result = 2;
+  size_t scratch = 3;
+  std::unique_ptr<Epilogue> epilogue = nullptr;
+
+  static Surroundings of(const Contraction& c) {
+    const size_t inputs = c.add ? 3 : 2;
+    return {.result = inputs, .scratch = inputs + 1};
+  }
+};
+
+/// Depth is counted in operands of type P: one element each, or two if they are pairs.
+template <class P>
+class PanelMatmul final : public Kernel {
+ public:
+  PanelMatmul(const Contraction& c, std::string_view unit, const PanelUnit<P>& loops,
+              Surroundings around)
+      : c_(c),
+        around_(std::move(around)),
+        epilogue_(around_.epilogue.get()),
+        loops_(loops),
+        k_(divide_up(c.k, kPair)),
+        native_(dtype_bytes(c.in) * kPair == kOperandBytes),
+        direct_(dtype_bytes(c.out) == kSumBytes),
+        copy_a_(!native_ || (c.transpose_a && (kPair > 1 || c.m > 2 * kPanelTileRows)) ||
+                c.k % kPair != 0),
+        copy_b_(c.panel == 0 && (!native_ || kPair > 1 || c.transpose_b ||
+                                 (c.n > loops.panel && c.m >= kRowsToPack))),
+        tiling_(panel_tiling({.contraction = c,
+                              .depth = k_,
+                              .panel = c.panel > 0 ? c.panel : loops.panel,
+                              .copied_columns = copy_a_ && c.transpose_a,
+                              .copied_rows = copy_a_ && !c.transpose_a,
+                              .direct = direct_,
+                              .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
+                              .wide = epilogue_ != nullptr})),
+        kept_(!epilogue_ || epilogue_->product_buffer() >= 0),
+        text_(fmt::format("matmul {} {}{}", unit, c.text(),
+                          epilogue_ ? " + " + epilogue_->text() : "")) {
+    FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
+    FB_CHECK(direct_ || kPair == 1 || c.out == DType::bf16, "pairs summed to {}",
+             dtype_name(c.out));
+    if (epilogue_) epilogue_->cut(tiling_, product_stride());
+  }
+
+  int64_t items() const override { return tiling_.tiles(c_.batch); }
+  double nanoseconds() const override {
+    return c_.flops() / loops_.flops_per_nanosecond + 30 * static_cast<double>(items()) +
+           (epilogue_ ? epilogue_->nanoseconds() : 0);
+  }
+  int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
+  std::string description() const override { return text_; }
+  // A tile of c is read when its sums are complete, in their place.
+  bool may_alias(int input, int output) const override {
+    if (!epilogue_) return input == 2;
+    const auto place = static_cast<size_t>(input);
+    return place != around_.a && place != around_.b && epilogue_->may_alias(input, output);
+  }
+
+  // Tiles are numbered with rows fastest: consecutive ones share columns.
+  void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
+    char* scratch = worker_bytes() > 0
+                        ? static_cast<char*>(buffers[around_.scratch]) + worker_bytes() * worker
+                        : nullptr;
+    while (begin < end) {
+      const int64_t column_tile = begin / tiling_.rows.parts();
+      const int64_t first = begin % tiling_.rows.parts();
+      const int64_t count = std::min(end - begin, tiling_.rows.parts() - first);
+      const int64_t batch = column_tile / tiling_.columns.parts();
+      Columns columns{batch, tiling_.columns.begin(column_tile % tiling_.columns.parts()),
+                      tiling_.columns.end(column_tile % tiling_.columns.parts())};
+      // A tile that is rounded or read when its sums are complete stays in scratch until then, and only
+      // one can.
+      if ((direct_ && kept_) || k_ <= tiling_.packed_depth || c_.panel > 0) {
+        multiply(buffers, columns, first, first + count, scratch);
+      } else {
+        for (int64_t tile = first; tile < first + count; ++tile)
+          multiply(buffers, columns, tile, tile + 1, scratch);
+      }
+      begin += count;
+    }
+  }
+
+ private:
+  struct Columns {
+    int64_t batch;
+    int64_t begin;
+    int64_t end;
+  };
+  using Sum = SumOf<P>;
+  // What stands for a or b, and its strides.
+  struct Operand {
+    const P* data;
+    int64_t row;
+    int64_t depth;
+  };
+
+  int64_t b_bytes() const {
+    if (!copy_b_) return 0;
+    const int64_t width = round_up(std::min(tiling_.columns.size, c_.n), loops_.lanes);
+    return round_up(std::min(tiling_.packed_depth, k_) * width * kOperandBytes, 64);
+  }
+  int64_t a_bytes() const {
+    if (!copy_a_) return 0;
+    const int64_t rows =
+        c_.transpose_a ? round_up(tiling_.rows.size, loops_.lanes) : tiling_.rows.size;
+    return round_up(tiling_.depth * rows * kOperandBytes, 64);
+  }
+  // Pairs whose sums are complete in one pass are rounded on their way out of registers.
+  int64_t c_bytes() const {
+    if (direct_ || (kPair > 1 && tiling_.depth >= k_)) return 0;
+    return round_up(tiling_.rows.size * sums_stride() * kSumBytes, 64);
+  }
+  // Columns of sums that wait to be rounded: of one panel, whose sums are complete at once if the depth
+  // takes one pass, or of the tile.
+  int64_t sums_stride() const { return tiling_.depth >= k_ ? loops_.panel : tiling_.columns.size; }
+  // A tile of a product that nobody but the epilogue reads.
+  int64_t tile_bytes() const {
+    return kept_ ? 0 : round_up(tiling_.rows.size * product_stride() * dtype_bytes(c_.out), 64);
+  }
+  int64_t product_stride() const { return kept_ ? c_.n : std::min(tiling_.columns.size, c_.n); }
+  int64_t worker_bytes() const {
+    return b_bytes() + a_bytes() + c_bytes() + tile_bytes() +
+           (epilogue_ ? epilogue_->scratch_bytes() : 0);
+  }
+
+  // Where a pass over registers ends. Copies of a transposed a are made pass by pass, each while the one
+  // before it is multiplied: the first is short, and those behind it grow. Passes are the same whether b is
+  // packed here or lies in panels.
+  int64_t pass_end(int64_t begin) const {
+    const bool grows = copy_a_ && c_.transpose_a && tiling_.depth < k_;
+    const int64_t depth = grows ? std::max(kFirstDepth, 2 * begin) : tiling_.depth;
+    const int64_t end = std::min(k_, begin + std::min(depth, tiling_.depth));
+    return packs_per_pass() ? end : std::min(end, packed_end(begin));
+  }
+  // Where what is copied of b at once ends.
+  int64_t packed_end(int64_t begin) const {
+    if (packs_per_pass()) return pass_end(begin);
+    return std::min(k_, (begin / tiling_.packed_depth + 1) * tiling_.packed_depth);
+  }
+  bool packs_per_pass() const { return tiling_.packed_depth == tiling_.depth; }
+
+  // Rows [first, last) of tiles, all of depth, b copied in steps of tiling_.packed_depth.
+  void multiply(void* const* buffers, const Columns& columns, int64_t first, int64_t last,
+                char* scratch) const {
+    int64_t begin = 0;
+    do {  // once even if there is nothing to contract: the result is zeros
+      const int64_t end = c_.panel > 0 ? k_ : packed_end(begin);
+      if (copy_b_)
+        pack_b(offset(buffers[around_.b], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
+               reinterpret_cast<P*>(scratch));
+      for (int64_t tile = first; tile < last; ++tile) {
+        const Ahead next = tile + 1 < last ? next_tile(buffers, columns, tile + 1, begin, end)
+                                           : next_pass(buffers, columns, first, end);
+        multiply_tile(buffers, columns, tile, begin, end, next, scratch);
+      }
+      begin = end;
+    } while (begin < k_);
+  }
+
+  // b[begin..end, columns] as panels one after the other, each [end - begin, its width].
+  void pack_b(const char* b, const Columns& columns, int64_t begin, int64_t end, P* to) const {
+    const int64_t first = begin * kPair;
+    const int64_t depth = elements(begin, end);
+    for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
+      const int64_t width = std::min<int64_t>(loops_.panel, columns.end - column);
+      const int64_t stride = round_up(width, loops_.lanes);
+      if (c_.transpose_b)
+        loops_.copy_transposed({offset(b, c_.in, column * c_.k + first), c_.in, c_.k, width, depth},
+                               to, stride);
+      else
+        loops_.copy({offset(b, c_.in, first * c_.n + column), c_.in, c_.n, depth, width}, to,
+                    stride);
+      to += (end - begin) * stride;
+    }
+  }
+
+  // What will be copied or read of another tile of the same columns and depth, in its first pass,
+  Ahead next_tile(const void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
+                  int64_t end) const {
+    Ahead next;
+    add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
+    return next;
+  }
+  // and of the depth from `begin` on, if there is more.
+  Ahead next_pass(const void* const* buffers, const Columns& columns, int64_t tile,
+                  int64_t begin) const {
+    Ahead next;
+    if (begin >= k_ || c_.panel > 0) return next;
+    const int64_t end = packed_end(begin);
+    const int64_t depth = elements(begin, end), width = columns.end - columns.begin;
+    const int64_t first = columns.batch * c_.k * c_.n;
+    const int64_t element = dtype_bytes(c_.in);
+    if (c_.transpose_b)
+      next.add(offset(buffers[around_.b], c_.in, first + columns.begin * c_.k + begin * kPair),
+               width, depth * element, c_.k * element);
+    else
+      next.add(offset(buffers[around_.b], c_.in, first + begin * kPair * c_.n + columns.begin),
+               depth, width * element, c_.n * element);
+    add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
+    return next;
+  }
+  void add_rows_of_a(const void* const* buffers, int64_t batch, int64_t tile, int64_t begin,
+                     int64_t end, Ahead& next) const {
+    const int64_t row = tiling_.rows.begin(tile), rows = tiling_.rows.end(tile) - row;
+    const int64_t depth = elements(begin, end), element = dtype_bytes(c_.in);
+    const char* a = offset(buffers[around_.a], c_.in, batch * c_.m * c_.k);
+    if (c_.transpose_a)
+      next.add(a + (begin * kPair * c_.m + row) * element, depth, rows * element, c_.m * element);
+    else
+      next.add(a + (row * c_.k + begin * kPair) * element, rows, depth * element, c_.k * element);
+  }
+
+  // Rows of a from `row` on, `begin` the first of depth: where they lie or, copied, [rows, depth] or
+  // for a transposed a [depth, rows].
+  Operand rows_of_a(const void* const* buffers, int64_t batch, int64_t row, int64_t rows,
+                    int64_t begin, int64_t depth, P* copy) const {
+    const int64_t first = batch * c_.m * c_.k + (c_.transpose_a ? begin * kPair * c_.m + row
+                                                                : row * c_.k + begin * kPair);
+    const char* a = offset(buffers[around_.a], c_.in, first);
+    if (!copy_a_) {
+      const auto* data = reinterpret_cast<const P*>(a);
+      return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k / kPair, 1};
+    }
+    if (c_.transpose_a) {
+      const int64_t stride = round_up(rows, loops_.lanes);
+      loops_.copy({a, c_.in, c_.m, elements(begin, begin + depth), rows}, copy, stride);
+      return {copy, 1, stride};
+    }
+    loops_.copy_rows({a, c_.in, c_.k, rows, elements(begin, begin + depth)}, copy, depth);
+    return {copy, depth, 1};
+  }
+
+  // Columns from `column` on that one call multiplies.
+  int64_t panel_from(int64_t column, int64_t end) const {
+    const int64_t most = c_.panel > 0 ? c_.panel - column % c_.panel : loops_.panel;
+    return std::min({most, int64_t{loops_.panel}, end - column});
+  }
+
+  // b[from.., column..]: in panels already, in the copies of b[begin..end, columns], or where it lies.
+  Operand columns_of_b(const void* b, const P* copies, const Columns& columns, int64_t column,
+                       int64_t begin, int64_t end, int64_t from) const {
+    if (c_.panel > 0) {
+      const int64_t panel = columns.batch * divide_up(c_.n, c_.panel) + column / c_.panel;
+      return {static_cast<const P*>(b) + (panel * k_ + from) * c_.panel + column % c_.panel, 1,
+              c_.panel};
+    }
+    if (!copy_b_)
+      return {static_cast<const P*>(b) + (columns.batch * c_.k + from) * c_.n + column, 1, c_.n};
+    const int64_t stride = round_up(panel_from(column, columns.end), loops_.lanes);
+    return {copies + (column - columns.begin) * (end - begin) + (from - begin) * stride, 1, stride};
+  }
+
+  // `next`: what the tile behind it reads.
+  void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
+                     int64_t end, const Ahead& next, char* scratch) const {
+    const int64_t row = tiling_.rows.begin(tile);
+    const int64_t rows = tiling_.rows.end(tile) - row;
+    const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
+    auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
+    auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
+    char* product = kept_ ? offset_to(buffers[around_.result], at)
+                          : scratch + b_bytes() + a_bytes() + c_bytes();
+    Sum* c = direct_ ? reinterpret_cast<Sum*>(product) : sums;
+    const int64_t c_row = direct_ ? product_stride() : sums_stride();
+    const int64_t c_panel =
+        direct_ || tiling_.depth < k_ ? 1 : 0;  // do panels lie beside each other?
+    if (c_.add && begin == 0) copy_addend(buffers, at, rows, columns.end - columns.begin);
+    int64_t from = begin;
+    do {
+      const int64_t depth = std::min(pass_end(from), end) - from;
+      const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
+      Ahead ahead = next;
+      if (from + depth < end) {
+        ahead = {};
+        add_rows_of_a(buffers, columns.batch, tile, from + depth,
+                      std::min(pass_end(from + depth), end), ahead);
+      }
+      for (int64_t column = columns.begin; column < columns.end;) {
+        const int64_t panel = panel_from(column, columns.end);
+        const Operand b = columns_of_b(buffers[around_.b], reinterpret_cast<const P*>(scratch),
+                                       columns, column, begin, end, from);
+        PanelTile<P> block{.rows = rows,
+                           .columns = panel,
+                           .depth = depth,
+                           .a = a.data,
+                           .a_row = a.row,
+                           .a_depth = a.depth,
+                           .b = b.data,
+                           .b_depth = b.depth,
+                           .c = c + c_panel * (column - columns.begin),
+                           .c_row = c_row,
+                           .accumulate = c_.add || from > 0,
+                           .ahead = &ahead};
+        const bool complete = !direct_ && from + depth == k_;
+        char* rounded = complete ? offset_to(product, column - columns.begin) : nullptr;
+        if (complete && kPair > 1) {
+          block.rounded = reinterpret_cast<uint16_t*>(rounded);
+          block.rounded_row = product_stride();
+        }
+        loops_.multiply(block);
+        if (complete && kPair == 1)
+          loops_.round(block.c, c_row, rounded, product_stride(), c_.out, rows, panel);
+        column += panel;
+      }
+      from += depth;
+    } while (from < end);
+    if (epilogue_ && end == k_) run_epilogue(buffers, columns, tile, product, scratch);
+  }
+
+  void run_epilogue(void* const* buffers, const Columns& columns, int64_t tile, char* product,
+                    char* scratch) const {
+    // The tile's place in a product of such rows; what is not there is not read.
+    const int64_t before = tiling_.rows.begin(tile) * product_stride() + columns.begin;
+    const auto origin =
+        reinterpret_cast<uintptr_t>(product) - static_cast<uintptr_t>(before * dtype_bytes(c_.out));
+    epilogue_->run(buffers, reinterpret_cast<const void*>(origin), tile,
+                   columns.begin / tiling_.columns.size,
+                   scratch + b_bytes() + a_bytes() + c_bytes() + tile_bytes());
+  }
+
+  char* offset_to(void* result, int64_t elements) const {
+    return static_cast<char*>(result) + elements * dtype_bytes(c_.out);
+  }
+
+  // Elements of depth from one operand to another; an odd depth ends half a pair early.
+  int64_t elements(int64_t begin, int64_t end) const {
+    return std::min(end * kPair, c_.k) - begin * kPair;
+  }
+
+  // What the tile is added to, where it is not there already.
+  void copy_addend(const void* const* buffers, int64_t at, int64_t rows, int64_t width) const {
+    const Sum* from = static_cast<const Sum*>(buffers[2]) + at;
+    auto* to = static_cast<Sum*>(const_cast<void*>(buffers[around_.result])) + at;
+    if (from == to) return;
+    for (int64_t row = 0; row < rows; ++row) std::copy_n(from + row * c_.n, width, to + row * c_.n);
+  }
+
+  static constexpr int64_t kPair = kDepthOf<P>;
+  static constexpr auto kOperandBytes = static_cast<int64_t>(sizeof(P));
+  static constexpr auto kSumBytes = static_cast<int64_t>(sizeof(SumOf<P>));
+  Contraction c_;
+  Surroundings around_;
+  Epilogue* epilogue_;  ///< or null
+  const PanelUnit<P>& loops_;
+  int64_t k_;    ///< depth
+  bool native_;  ///< what lies in memory can be multiplied as it is
+  bool direct_;  ///< the result is of the type of the sums
+  bool copy_a_;
+  bool copy_b_;
+  PanelTiling tiling_;
+  bool kept_;  ///< is the product a result?
+  std::string text_;
+};
+
+template <class P>
+std::unique_ptr<Kernel> make(const Contraction& c, VectorUnit unit, std::string_view name,
+                             Surroundings around) {
+  const PanelUnit<P>* loops = panel_unit<P>(unit);
+  return loops ? std::make_unique<PanelMatmul<P>>(c, name, *loops, std::move(around)) : nullptr;
+}
+
+std::unique_ptr<Kernel> make_by_elements(const Contraction& c, VectorUnit unit,
+                                         Surroundings around) {
+  const std::string_view name = vector_unit_name(unit);
+  return c.in == DType::f64 ? make<double>(c, unit, name, std::move(around))
+                            : make<float>(c, unit, name, std::move(around));
+}
+
+std::unique_ptr<Kernel> make_by_pairs(const Contraction& c, Surroundings around) {
+  return make<Bf16Pair>(c, VectorUnit::avx512, "avx512_bf16", std::move(around));
+}
+
+// Which operand of the node the value of its body is.
+size_t operand_of(const Graph& body, Value value) {
+  for (size_t i = 0; i < body.inputs().size(); ++i)
+    if (body.inputs()[i].value == value) return i;
+  FB_CHECK(false, "a product reads %{} of its own body", value.id);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_panel_matmul(const Contraction& c, VectorUnit unit) {
+  return make_by_elements(c, unit, Surroundings::of(c));
+}
+
+std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request) {
+  return make_panel_matmul(Contraction::of(request), this_processor().vector_unit);
+}
+
+std::unique_ptr<Kernel> make_pair_matmul(const Contraction& c) {
+  return make_by_pairs(c, Surroundings::of(c));
+}
+
+std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
+  const Contraction c = Contraction::of(request);
+  if (c.in != DType::bf16)
+    return request.decline(
+        fmt::format("{} elements are not multiplied in pairs", dtype_name(c.in)));
+  if (this_processor().bf16_tiles) return request.decline("this processor has tiles for bf16");
+  if (auto kernel = make_pair_matmul(c)) return kernel;
+  return request.decline("this processor has no bf16 products");
+}
+
+std::unique_ptr<Kernel> make_matmul_of_panels(const Contraction& c, VectorUnit unit) {
+  return c.paired ? make_pair_matmul(c) : make_panel_matmul(c, unit);
+}
+
+std::unique_ptr<Kernel> make_matmul_of_panels(KernelRequest& request) {
+  const Contraction c = Contraction::of(request);
+  if (auto kernel = make_matmul_of_panels(c, this_processor().vector_unit)) return kernel;
+  return request.decline("this processor has no bf16 products");
+}
+
+std::unique_ptr<Kernel> make_product_with_epilogue(KernelRequest& request,
+                                                   std::unique_ptr<Epilogue> epilogue) {
+  const Graph& body = *request.node().body;
+  const Node& product = *fused_product(request.node());
+  const Contraction c = Contraction::of(KernelRequest(body, product, request.workers()));
+  const size_t buffers = request.node().inputs.size() + request.node().outputs.size();
+  Surroundings around{.a = operand_of(body, product.inputs[0]),
+                      .b = operand_of(body, product.inputs[1]),
+                      .result = static_cast<size_t>(std::max(0, epilogue->product_buffer())),
+                      .scratch = buffers,
+                      .epilogue = std::move(epilogue)};
+  const bool pairs =
+      c.panel > 0 ? c.paired
+                  : c.in == DType::bf16 && panel_unit<Bf16Pair>(VectorUnit::avx512) != nullptr;
+  return pairs ? make_by_pairs(c, std::move(around))
+               : make_by_elements(c, this_processor().vector_unit, std::move(around));
+}
+
+}  // namespace fullbore::cpu

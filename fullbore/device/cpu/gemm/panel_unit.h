@@ -1,0 +1,122 @@
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "fullbore/device/cpu/gemm/ahead.h"
+#include "fullbore/base/dtype.h"
+#include "fullbore/base/processor.h"
+
+namespace fullbore::cpu {
+
+/// Two elements that are neighbours in depth, as the dot products of AVX512_BF16 read them; a zero for
+/// what an odd depth lacks. Aligned as one element: a pair may begin at any.
+struct Bf16Pair {
+  uint16_t earlier, later;
+};
+/// What products of operands are summed in.
+template <class P>
+using SumOf = std::conditional_t<std::is_same_v<P, Bf16Pair>, float, P>;
+/// Elements of depth in one operand.
+template <class P>
+constexpr int64_t kDepthOf = std::is_same_v<P, Bf16Pair> ? 2 : 1;
+
+/// c[rows, columns] = or += a[rows, depth] * b[depth, columns], by strides in elements of type P. At
+/// most one panel wide.
+template <class P>
+struct PanelTile {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  const P* a = nullptr;
+  int64_t a_row = 0;
+  int64_t a_depth = 1;
+  const P* b = nullptr;
+  int64_t b_depth = 0;  ///< columns are contiguous
+  SumOf<P>* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;
+  Ahead* ahead = nullptr;  ///< what is asked for meanwhile, or null
+  /// Of pairs: where the sums go instead of c, rounded to bf16, or null.
+  uint16_t* rounded = nullptr;
+  int64_t rounded_row = 0;
+};
+
+/// c[rows, columns] = sums of a[rows, depth] * b[columns, depth]: both contiguous in depth.
+template <class T>
+struct DotTile {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t depth = 0;
+  const T* a = nullptr;
+  int64_t a_row = 0;
+  const void* b = nullptr;  ///< of b_dtype
+  DType b_dtype = DType::f32;
+  int64_t b_column = 0;
+  T* c = nullptr;
+  int64_t c_row = 0;
+};
+
+/// A matrix of any floating dtype to be copied.
+struct SourceMatrix {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t stride = 0;  ///< elements between rows
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+/// The inner loops of matrix products for one vector unit; P is float or double, in which products
+/// and sums are made, or Bf16Pair, whose products are summed in float. Register tiles after Goto and
+/// van de Geijn 2008 ("Anatomy of High-Performance Matrix Multiplication"): a is broadcast, b is read
+/// in vectors, c stays in registers over all of `depth`.
+template <class P>
+struct PanelUnit {
+  int lanes = 1;                    ///< elements of a vector
+  int panel = 1;                    ///< columns of the widest tile: a few vectors
+  double flops_per_nanosecond = 1;  ///< roughly, of one core
+  void (*multiply)(const PanelTile<P>& tile) = nullptr;
+  void (*dot)(const DotTile<SumOf<P>>& tile) = nullptr;  ///< null for pairs
+  /// to[r * stride + d] = from[r, d], widened to P or paired along d (bf16 or, rounded, f32).
+  void (*copy_rows)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
+  /// to[d * stride + c] = from[d, c], widened to P or paired along d.
+  void (*copy)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
+  /// to[d * stride + r] = from[r, d], widened to P or paired along d.
+  void (*copy_transposed)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
+  /// to[r * to_stride + c] = from[r * from_stride + c], rounded to `dtype`.
+  void (*round)(const SumOf<P>* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
+                int64_t rows, int64_t columns) = nullptr;
+};
+
+/// The unit's loops, or null if this processor lacks it.
+template <class T>
+const PanelUnit<T>* panel_unit(VectorUnit unit);
+template <>
+const PanelUnit<float>* panel_unit(VectorUnit unit);
+template <>
+const PanelUnit<double>* panel_unit(VectorUnit unit);
+
+/// Of pairs, for any unit: there is one.
+template <>
+const PanelUnit<Bf16Pair>* panel_unit(VectorUnit unit);
+
+/// The vector loops of a kernel that makes products of its own.
+struct ProductUnits {
+  VectorUnit vector_unit = VectorUnit::baseline;
+  bool bf16_products = false;  ///< of pairs, where operands are bf16 and rows of even width
+
+  static ProductUnits of_this_processor();
+  /// Are products of such operands made of pairs?
+  bool pairs(DType operands) const {
+    return bf16_products && vector_unit == VectorUnit::avx512 && operands == DType::bf16;
+  }
+};
+
+extern const PanelUnit<Bf16Pair> kPanelAvx512Bf16;
+extern const PanelUnit<float> kPanelAvx512F32;
+extern const PanelUnit<double> kPanelAvx512F64;
+extern const PanelUnit<float> kPanelAvx2F32;
+extern const PanelUnit<double> kPanelAvx2F64;
+extern const PanelUnit<float> kPanelBaselineF32;
+extern const PanelUnit<double> kPanelBaselineF64;
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,19 @@
+#include <immintrin.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "fullbore/device/cpu/recurrence/row_unit.h"
+
+namespace fullbore::cpu {
+namespace {
+
+#include "fullbore/device/cpu/simd/avx512.inc"
+
+#include "fullbore/device/cpu/recurrence/row_unit.inc"
+
+}  // namespace
+
+const RowUnit kRowAvx512 = make_row_unit<Avx512>();
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,337 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "comparison.h"
+#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/gemm/panel_tiling.h"
+#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/ops.h"
+#include "kernel_runner.h"
+
+/// Every way to multiply matrices, on every vector unit that this processor has, whichever of them
+/// the backend would choose.
+namespace fullbore {
+namespace {
+
+using cpu::Contraction;
+using testing_support::compare;
+using testing_support::expect;
+using testing_support::run_kernel_in_all_ways;
+using testing_support::RunResult;
+
+struct Case {
+  int64_t batch, m, n, k;
+};
+
+// What tiles, panels, vectors and passes over depth are likely to get wrong.
+const Case kCases[] = {
+    {1, 1, 1, 1},     {1, 1, 1, 0},     {2, 3, 4, 0},      {1, 0, 3, 4},       {1, 3, 0, 4},
+    {0, 3, 3, 3},     {1, 1, 16, 16},   {1, 2, 17, 15},    {3, 5, 33, 7},      {1, 12, 64, 64},
+    {1, 13, 65, 31},  {1, 7, 129, 33},  {2, 64, 64, 32},   {1, 97, 70, 50},    {1, 150, 131, 20},
+    {1, 130, 40, 97}, {1, 1, 200, 65},  {1, 200, 1, 65},   {1, 8, 100, 100},   {1, 6, 5, 1600},
+    {1, 50, 66, 770}, {1, 5, 70, 4700}, {1, 200, 3, 4200}, {1, 400, 330, 530},
+};
+
+class MatmulCase {
+ public:
+  MatmulCase(const Case& c, bool transpose_a, bool transpose_b, DType in, DType out,
+             bool add = false) {
+    const auto shape = [&](int64_t rows, int64_t columns, bool transposed) {
+      return transposed ? Shape{c.batch, columns, rows} : Shape{c.batch, rows, columns};
+    };
+    GraphBuilder builder;
+    const Tensor a = builder.input("a", Role::batch, {in, shape(c.m, c.k, transpose_a)});
+    const Tensor b = builder.input("b", Role::batch, {in, shape(c.k, c.n, transpose_b)});
+    if (add) {
+      const Tensor sum = builder.input("c", Role::batch, {out, {c.batch, c.m, c.n}});
+      builder.output(
+          "y", builder.emit_one("matmul_add", {a, b, sum},
+                                {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, {}));
+    } else {
+      builder.output("y", matmul(a, b, {transpose_a, transpose_b, out}));
+    }
+    graph_ = builder.take();
+    PhiloxStream draws(7);
+    for (const Graph::Input& input : graph_.inputs()) {
+      Literal literal(graph_.type(input.value));
+      for (int64_t i = 0; i < literal.elements(); ++i) literal.put(i, draws.normal());
+      literal.round();
+      inputs_.push_back(std::move(literal));
+    }
+    contraction_ = Contraction::of(KernelRequest(graph_, graph_.nodes()[0], 1));
+    expected_ = expect(graph_, graph_.nodes()[0], operands());
+  }
+
+  const Contraction& contraction() const { return contraction_; }
+  std::vector<char> bits(const Kernel& kernel) const {
+    const RunResult result =
+        run_kernel_in_all_ways(kernel, operands(), {expected_[0].value.type()});
+    EXPECT_EQ(result.problem, "");
+    return result.problem.empty()
+               ? std::vector<char>(result.outputs[0].begin(), result.outputs[0].end())
+               : std::vector<char>();
+  }
+  std::string check(const Kernel& kernel) const {
+    const TensorType& type = expected_[0].value.type();
+    const RunResult result = run_kernel_in_all_ways(kernel, operands(), {type});
+    if (!result.problem.empty()) return result.problem;
+    return compare(expected_[0], Literal::from_bytes(type, result.outputs[0].data()), 0);
+  }
+
+ private:
+  std::vector<const Literal*> operands() const {
+    std::vector<const Literal*> result;
+    for (const Literal& input : inputs_) result.push_back(&input);
+    return result;
+  }
+
+  Graph graph_;
+  std::vector<Literal> inputs_;
+  Contraction contraction_;
+  std::vector<testing_support::Expected> expected_;
+};
+
+struct Dtypes {
+  DType in;
+  DType out;
+};
+
+class MatrixProducts : public ::testing::TestWithParam<Dtypes> {
+ protected:
+  // visit(call) for each case and transposition; of large cases only the two mixed ones.
+  template <class Visit>
+  void for_each_call(const Visit& visit, bool add = false) const {
+    for (const Case& c : kCases)
+      for (int transposed = 0; transposed < 4; ++transposed) {
+        const bool a = (transposed & 1) != 0, b = (transposed & 2) != 0;
+        if (a == b && c.m * c.n * c.k > 100000) continue;
+        visit(MatmulCase(c, a, b, GetParam().in, GetParam().out, add));
+      }
+  }
+};
+
+std::vector<VectorUnit> units_of_this_processor() {
+  std::vector<VectorUnit> units;
+  for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
+    if (unit <= this_processor().vector_unit) units.push_back(unit);
+  return units;
+}
+
+TEST_P(MatrixProducts, OfPanelsAndDotsAgreeWithTheReference) {
+  for_each_call([](const MatmulCase& call) {
+    const Contraction& c = call.contraction();
+    for (const VectorUnit unit : units_of_this_processor()) {
+      const auto panels = cpu::make_panel_matmul(c, unit);
+      EXPECT_EQ(call.check(*panels), "") << panels->description();
+      const bool contiguous = (!c.transpose_a || c.m == 1) && (c.transpose_b || c.n == 1);
+      if (!contiguous || (c.m > 16 && c.n > 1)) continue;
+      const auto dots = cpu::make_dot_matmul(c, unit);
+      EXPECT_EQ(call.check(*dots), "") << dots->description();
+    }
+  });
+}
+
+TEST_P(MatrixProducts, OfPairsAgreeWithTheReference) {
+  if (GetParam().in != DType::bf16) return;
+  if (!this_processor().bf16_products) GTEST_SKIP() << "this processor multiplies no pairs";
+  for_each_call([](const MatmulCase& call) {
+    const auto pairs = cpu::make_pair_matmul(call.contraction());
+    EXPECT_EQ(call.check(*pairs), "") << pairs->description();
+  });
+}
+
+// One worker takes larger tiles, of the same passes over depth.
+TEST_P(MatrixProducts, HaveTheSameBitsInTilesForOneWorkerAndForMany) {
+  const bool pairs = GetParam().in == DType::bf16 && this_processor().bf16_products;
+  bool differ = false;
+  for_each_call([&](const MatmulCase& call) {
+    Contraction c = call.contraction();
+    const auto made = [&](int workers) {
+      c.workers = workers;
+      return pairs ? cpu::make_pair_matmul(c)
+                   : cpu::make_panel_matmul(c, this_processor().vector_unit);
+    };
+    const auto one = made(1), many = made(2);
+    EXPECT_EQ(call.bits(*one), call.bits(*many)) << one->description();
+    EXPECT_LE(one->items(), many->items());
+    differ |= one->items() < many->items();
+  });
+  EXPECT_TRUE(differ);
+}
+
+// matmul_add: the sum lies in the result's place or apart from it.
+TEST_P(MatrixProducts, ThatAreAddedAgreeWithTheReference) {
+  if (is_low_precision(GetParam().out)) return;  // sums are not
+  for_each_call(
+      [](const MatmulCase& call) {
+        const Contraction& c = call.contraction();
+        for (const VectorUnit unit : units_of_this_processor()) {
+          const auto panels = cpu::make_panel_matmul(c, unit);
+          EXPECT_EQ(call.check(*panels), "") << panels->description();
+        }
+        if (c.in != DType::bf16 || !this_processor().bf16_products) return;
+        const auto pairs = cpu::make_pair_matmul(c);
+        EXPECT_EQ(call.check(*pairs), "") << pairs->description();
+      },
+      true);
+}
+
+// Those that oneDNN is asked for.
+class OneDnnProducts : public MatrixProducts {};
+
+TEST_P(OneDnnProducts, AgreeWithTheReference) {
+  if (GetParam().in == DType::bf16 && this_processor().vector_unit < VectorUnit::avx512)
+    GTEST_SKIP() << "oneDNN multiplies no bf16 below AVX-512";
+  for_each_call([](const MatmulCase& call) {
+    if (call.contraction().flops() == 0) return;
+    const auto kernel = cpu::make_onednn_matmul(call.contraction());
+    EXPECT_EQ(call.check(*kernel), "") << kernel->description();
+  });
+}
+
+// Each thread group of a parallel loop numbers its workers from 0 and has buffers of its own. In tiny products a good
+// part of the time goes into the arguments of a call: what groups share is met soon, even on one processor.
+void run_in_two_groups(const Contraction& c, int repeats) {
+  const auto kernel = cpu::make_onednn_matmul(c);
+  struct Group {
+    Group(const Contraction& contraction, const Kernel& kernel, uint64_t seed)
+        : a(static_cast<size_t>(contraction.m * contraction.k)),
+          b(static_cast<size_t>(contraction.n * contraction.k)),
+          y(static_cast<size_t>(contraction.m * contraction.n)),
+          scratch(static_cast<size_t>(kernel.scratch_bytes(1)) + 64) {
+      PhiloxStream draws(seed);
+      for (float& each : a) each = static_cast<float>(draws.normal());
+      for (float& each : b) each = static_cast<float>(draws.normal());
+      run(kernel);
+      expected = y;
+    }
+    void run(const Kernel& kernel) {
+      void* place = scratch.data();
+      size_t room = scratch.size();
+      void* const buffers[] = {a.data(), b.data(), y.data(), std::align(64, 1, place, room)};
+      kernel.run(buffers, 0, kernel.items(), 0);
+    }
+    std::vector<float> a, b, y, expected;
+    std::vector<char> scratch;
+  };
+  Group groups[] = {{c, *kernel, 1}, {c, *kernel, 2}};
+  std::atomic<int> ready{0}, wrong{0};
+  const auto replay = [&](Group& group) {
+    ++ready;
+    while (ready < 2) std::this_thread::yield();
+    for (int i = 0; i < repeats; ++i) {
+      std::fill(group.y.begin(), group.y.end(), 0.0F);
+      group.run(*kernel);
+      if (group.y != group.expected) ++wrong;
+    }
+  };
+  std::thread other([&] { replay(groups[1]); });
+  replay(groups[0]);
+  other.join();
+  EXPECT_EQ(wrong, 0) << c.text();
+}
+
+TEST(OneDnnMatmul, ThreadGroupsRunOneKernelAtTheSameTime) {
+  run_in_two_groups({.m = 8, .n = 8, .k = 8}, 40000);
+  run_in_two_groups({.m = 150, .n = 300, .k = 40, .transpose_b = true}, 50);  // tiles, b packed
+}
+
+std::string pair_name(const ::testing::TestParamInfo<Dtypes>& pair) {
+  return fmt::format("{}_to_{}", dtype_name(pair.param.in), dtype_name(pair.param.out));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MatrixProducts,
+    ::testing::Values(Dtypes{DType::f32, DType::f32}, Dtypes{DType::f64, DType::f64},
+                      Dtypes{DType::bf16, DType::bf16}, Dtypes{DType::bf16, DType::f32},
+                      Dtypes{DType::f16, DType::f16}, Dtypes{DType::f16, DType::f32}),
+    pair_name);
+INSTANTIATE_TEST_SUITE_P(All, OneDnnProducts,
+                         ::testing::Values(Dtypes{DType::f32, DType::f32},
+                                           Dtypes{DType::bf16, DType::bf16},
+                                           Dtypes{DType::bf16, DType::f32}),
+                         pair_name);
+
+// Workers take equal numbers of tiles, so none may be much larger than the others, nor may there be one.
+TEST(PanelTiling, IsLevelAndSharesSmallProducts) {
+  struct Product {
+    int64_t m, n, k;
+    bool copied_columns;
+  };
+  for (const Product& c : {Product{4096, 1152, 384, false},
+                           {4096, 384, 384, false},
+                           {4096, 1536, 384, false},
+                           {1152, 384, 4096, true},
+                           {384, 384, 4096, true},
+                           {256, 64, 256, true},
+                           {256, 192, 64, false},
+                           {768, 3072, 2048, true}}) {
+    const cpu::Contraction contraction{
+        .m = c.m, .n = c.n, .k = c.k, .transpose_a = c.copied_columns};
+    const cpu::PanelTiling tiling = cpu::panel_tiling({.contraction = contraction,
+                                                       .depth = c.k,
+                                                       .panel = 64,
+                                                       .copied_columns = c.copied_columns,
+                                                       .direct = true});
+    EXPECT_GE(tiling.tiles(1), 4) << contraction.text();
+    for (const cpu::Chunks& chunks : {tiling.rows, tiling.columns}) {
+      const double whole = static_cast<double>(chunks.parts() * chunks.size);
+      EXPECT_LE(whole, 1.15 * static_cast<double>(chunks.count)) << contraction.text();
+    }
+    EXPECT_EQ(tiling.columns.size % 64, 0);
+    EXPECT_EQ(tiling.packed_depth % tiling.depth, 0);
+  }
+}
+
+// Rows of a are read again for each tile of columns: narrow panels make no narrow tiles.
+TEST(PanelTiling, IsAsWideOfNarrowPanels) {
+  const auto columns = [](const cpu::Contraction& c, int64_t panel, bool copied_rows) {
+    return cpu::panel_tiling({.contraction = c,
+                              .depth = c.k,
+                              .panel = panel,
+                              .copied_columns = c.transpose_a,
+                              .copied_rows = copied_rows,
+                              .direct = true})
+        .columns.size;
+  };
+  const cpu::Contraction product{.m = 768, .n = 512, .k = 128, .workers = 1};
+  const cpu::Contraction gradient{.m = 128, .n = 512, .k = 768, .transpose_a = true, .workers = 1};
+  for (const int64_t panel : {8, 16, 64}) {
+    EXPECT_EQ(columns(product, panel, false), 128) << panel;
+    EXPECT_EQ(columns(product, panel, true), 512) << panel;
+    EXPECT_EQ(columns(gradient, panel, false), 256) << panel;
+  }
+}
+
+// All upper halves of f32, infinities and NaN among them, with what is above, at and below the half.
+TEST(PanelUnits, RoundToBf16AsScalarsDo) {
+  std::vector<float> numbers;
+  for (uint32_t upper = 0; upper <= 0xffff; ++upper)
+    for (const uint32_t lower : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
+      numbers.push_back(std::bit_cast<float>(upper << 16 | lower));
+  numbers.resize(numbers.size() - 3);  // no whole vectors
+  const auto count = static_cast<int64_t>(numbers.size());
+  for (const VectorUnit unit : units_of_this_processor()) {
+    std::vector<uint16_t> rounded(numbers.size());
+    cpu::panel_unit<float>(unit)->round(numbers.data(), count, rounded.data(), count, DType::bf16,
+                                        1, count);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (rounded[i] != f32_to_bf16(numbers[i]) && wrong++ == 0)
+        ADD_FAILURE() << vector_unit_name(unit) << ": " << std::bit_cast<uint32_t>(numbers[i])
+                      << " to " << rounded[i] << ", not " << f32_to_bf16(numbers[i]);
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+}  // namespace
+}  // namespace fullbore

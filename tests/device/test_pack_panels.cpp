@@ -1,0 +1,149 @@
+// Matrices that are packed by a node of their own, and products by them: the bits of products that pack.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "comparison.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/ops/ops.h"
+#include "kernel_runner.h"
+
+namespace fullbore {
+namespace {
+
+using cpu::Contraction;
+using testing_support::compare;
+using testing_support::expect;
+using testing_support::run_kernel_in_all_ways;
+using testing_support::RunResult;
+
+/// A product of b as it lies and of b in panels.
+struct Case {
+  int64_t batch, m, n, k;
+  bool transpose_a, transpose_b;
+  DType in, out;
+  int64_t panel;
+
+  bool paired() const { return in == DType::bf16 && panel % 2 == 0; }
+  std::string text() const {
+    return fmt::format("{} x {} -> {} [{},{}]{} [{},{}]{} in panels of {}", batch, dtype_name(in),
+                       dtype_name(out), m, k, transpose_a ? "T" : "", k, n, transpose_b ? "T" : "",
+                       panel);
+  }
+  Graph graph() const {
+    const auto matrix = [&](int64_t rows, int64_t columns, bool transposed) {
+      return TensorType{in, transposed ? Shape{batch, columns, rows} : Shape{batch, rows, columns}};
+    };
+    GraphBuilder builder;
+    const Tensor a = builder.input("a", Role::batch, matrix(m, k, transpose_a));
+    const Tensor b = builder.input("b", Role::batch, matrix(k, n, transpose_b));
+    builder.output("y", matmul(a, b, {transpose_a, transpose_b, out}));
+    const Tensor panels = builder.emit_one(
+        "pack_panels", {b},
+        {{"transposed", transpose_b}, {"panel", panel}, {"pair", int64_t{paired() ? 2 : 1}}}, {});
+    builder.output(
+        "z",
+        builder.emit_one("panel_matmul", {a, panels},
+                         {{"transpose_a", transpose_a}, {"columns", n}, {"wide", out != in}}, {}));
+    return builder.take();
+  }
+};
+
+std::vector<Literal> random_inputs(const Graph& graph) {
+  PhiloxStream draws(17);
+  std::vector<Literal> inputs;
+  for (const Graph::Input& input : graph.inputs()) {
+    Literal& literal = inputs.emplace_back(graph.type(input.value));
+    for (int64_t i = 0; i < literal.elements(); ++i) literal.put(i, draws.normal());
+    literal.round();
+  }
+  return inputs;
+}
+
+/// The result of a kernel for a node; what is wrong with it goes to `problem`.
+Literal run(const Graph& graph, const Node& node, const Kernel& kernel,
+            const std::vector<const Literal*>& operands, std::string& problem) {
+  const TensorType& type = graph.type(node.outputs[0]);
+  const RunResult result = run_kernel_in_all_ways(kernel, operands, {type});
+  problem = result.problem;
+  if (!problem.empty()) return Literal(type);
+  Literal made = Literal::from_bytes(type, result.outputs[0].data());
+  problem = compare(expect(graph, node, operands)[0], made, 0);
+  return made;
+}
+
+std::string check(const Case& c, VectorUnit unit) {
+  const Graph graph = c.graph();
+  const Node &plain = graph.nodes()[0], &pack = graph.nodes()[1], &by_panels = graph.nodes()[2];
+  const std::vector<Literal> inputs = random_inputs(graph);
+  KernelRequest pack_request(graph, pack, 1);
+  const Contraction whole = Contraction::of(KernelRequest(graph, plain, 1));
+  const Contraction of_panels = Contraction::of(KernelRequest(graph, by_panels, 1));
+  const auto copy = cpu::make_pack_panels(pack_request);
+  const auto expected =
+      c.paired() ? cpu::make_pair_matmul(whole) : cpu::make_panel_matmul(whole, unit);
+  const auto product = cpu::make_matmul_of_panels(of_panels, unit);
+  std::string problem;
+  const Literal panels = run(graph, pack, *copy, {&inputs[1]}, problem);
+  if (!problem.empty()) return copy->description() + ": " + problem;
+  const Literal y = run(graph, plain, *expected, {&inputs[0], &inputs[1]}, problem);
+  if (!problem.empty()) return expected->description() + ": " + problem;
+  const Literal z = run(graph, by_panels, *product, {&inputs[0], &panels}, problem);
+  if (!problem.empty()) return product->description() + ": " + problem;
+  for (int64_t i = 0; i < y.elements(); ++i)
+    if (y.at(i) != z.at(i))
+      return fmt::format("{}: element {} is {}, of panels packed by the product {}",
+                         product->description(), i, z.at(i), y.at(i));
+  return "";
+}
+
+struct Dtypes {
+  DType in, out;
+};
+class ProductsByPanels : public ::testing::TestWithParam<Dtypes> {};
+
+// Panels narrower and wider than the units' own, with and without columns that are missing; several tiles, several
+// passes over depth, a depth beyond what a product packs at once.
+TEST_P(ProductsByPanels, HaveTheBitsOfProductsThatPack) {
+  struct Extents {
+    int64_t batch, m, n, k;
+  };
+  const auto [in, out] = GetParam();
+  int transposed = 0;
+  for (const Extents& e : {Extents{1, 1, 1, 1},
+                           {1, 3, 5, 0},
+                           {0, 3, 5, 2},
+                           {1, 0, 5, 2},
+                           {2, 17, 33, 7},
+                           {1, 20, 100, 65},
+                           {1, 70, 131, 20},
+                           {1, 7, 70, 1601},
+                           {1, 18, 3, 9001}}) {
+    for (const int64_t panel : {1, 16, 64, 101}) {
+      ++transposed;  // by turns
+      const Case c{e.batch, e.m, e.n,  e.k, (transposed & 1) != 0, (transposed & 2) != 0,
+                   in,      out, panel};
+      if (c.paired() && !this_processor().bf16_products) continue;
+      for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512}) {
+        if (unit > this_processor().vector_unit) continue;
+        if (c.paired() && unit != VectorUnit::baseline) continue;  // pairs have one unit
+        EXPECT_EQ(check(c, unit), "") << c.text();
+      }
+    }
+    ++transposed;  // the next extents meet each panel transposed otherwise
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ProductsByPanels,
+    ::testing::Values(Dtypes{DType::f32, DType::f32}, Dtypes{DType::f64, DType::f64},
+                      Dtypes{DType::bf16, DType::bf16}, Dtypes{DType::bf16, DType::f32},
+                      Dtypes{DType::f16, DType::f16}),
+    [](const auto& each) {
+      return fmt::format("{}_to_{}", dtype_name(each.param.in), dtype_name(each.param.out));
+    });
+
+}  // namespace
+}  // namespace fullbore
