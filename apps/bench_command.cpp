@@ -51,7 +51,7 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   contender.batches = subject.job.batches;
   contender.batch = subject.job.batch;
   contender.decisions = subject.job.decisions;
-  contender.machine = known_machine(subject.runner->team());
+  contender.machine = known_machine(subject.runner->device());
   for (size_t shape = 0; shape < runner.shapes(); ++shape)
     contender.shapes.push_back({runner.batch_shape(shape).text(),
                                 report_plan(runner.plan(shape), contender.machine.peaks)});
@@ -73,7 +73,7 @@ void settle(Subject& subject) {
     return roofline_share(contender);
   };
   contender.machine = settle_peaks(contender.machine, report,
-                                   [&] { return refresh_machine(subject.runner->team()); });
+                                   [&] { return refresh_machine(subject.runner->device()); });
   report(contender.machine.peaks);
 }
 

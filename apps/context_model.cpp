@@ -22,10 +22,9 @@ class TrainedReader : public ContextReader {
  public:
   explicit TrainedReader(TrainedModel model)
       : model_(std::move(model)),
-        team_(worker_count(model_.config)),
         sizes_(generator_sizes(model_.config, model_.tokenizer->vocabulary_size(), 1)),
         generator_(model_decode(model_.config, model_.tokenizer->vocabulary_size()), sizes_,
-                   model_.state, team_, trained_options(model_.config)) {}
+                   model_.state, trained_options(model_.config)) {}
 
   int64_t context() const override { return sizes_.context; }
 
@@ -61,7 +60,6 @@ class TrainedReader : public ContextReader {
 
  private:
   TrainedModel model_;
-  Team team_;
   GeneratorSizes sizes_;
   Generator generator_;
   std::vector<int32_t> kept_;

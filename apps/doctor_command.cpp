@@ -12,13 +12,14 @@
 #include "apps/json_text.h"
 #include "apps/output.h"
 #include "apps/version.h"
-#include "fullbore/device/libraries.h"
 #include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/base/processor_facts.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/ops/ops.h"
@@ -52,12 +53,12 @@ struct Diagnosis {
   bool cache_writable = false;
   int64_t cache_free_bytes = 0;
   int64_t run_free_bytes = 0;  ///< where runs are written: the current folder
-  std::string kernel_test;     ///< "" if the backend computes what it should
+  std::string kernel_test;     ///< "" if the device computes what it should
   std::vector<std::string> findings;
 };
 
 /// Compiles and runs y = tanh(x w) once: a kernel of the JIT and one of the matrix library.
-std::string test_kernels(Team& team) {
+std::string test_kernels(std::shared_ptr<Device> device) {
   constexpr int64_t kRows = 3;
   constexpr int64_t kWidth = 5;
   try {
@@ -65,23 +66,24 @@ std::string test_kernels(Team& team) {
     const Tensor x = builder.input("x", Role::batch, {DType::f32, {kRows, kWidth}});
     const Tensor w = builder.input("w", Role::batch, {DType::f32, {kWidth, kWidth}});
     builder.output("y", tanh(matmul(x, w)));
-    State state;
-    Program program = Program::compile(builder.take(), state, team);
+    State state({}, std::move(device));
+    Program program = Program::compile(builder.take(), state);
     alignas(64) float x_data[kRows * kWidth];
     alignas(64) float w_data[kWidth * kWidth];
     for (int i = 0; i < kRows * kWidth; ++i) x_data[i] = 0.1F * static_cast<float>(i - 7);
     for (int i = 0; i < kWidth * kWidth; ++i) w_data[i] = 0.05F * static_cast<float>(11 - i);
     const void* const batch[] = {x_data, w_data};
     program.run(batch);
-    const auto* y = static_cast<const float*>(program.result(program.output("y")));
+    const auto y = program.read_result<float>(program.output("y"));
     for (int64_t row = 0; row < kRows; ++row)
       for (int64_t column = 0; column < kWidth; ++column) {
         double sum = 0;
         for (int64_t k = 0; k < kWidth; ++k)
           sum += double{x_data[row * kWidth + k]} * double{w_data[k * kWidth + column]};
-        if (!(std::abs(double{y[row * kWidth + column]} - std::tanh(sum)) < 1e-5))
-          return fmt::format("computed {} where {} is right", y[row * kWidth + column],
-                             std::tanh(sum));
+        if (!(std::abs(double{y[static_cast<size_t>(row * kWidth + column)]} - std::tanh(sum)) <
+              1e-5))
+          return fmt::format("computed {} where {} is right",
+                             y[static_cast<size_t>(row * kWidth + column)], std::tanh(sum));
       }
     return "";
   } catch (const std::exception& error) {
@@ -101,7 +103,7 @@ bool writable(const std::string& folder) {
 void find_what_is_missing(Diagnosis& d) {
   constexpr int64_t kLowDisk = int64_t{1} << 30;
   if (!d.kernel_test.empty())
-    d.findings.push_back("the cpu backend does not work here: " + d.kernel_test);
+    d.findings.push_back("the cpu device does not work here: " + d.kernel_test);
   if (this_processor().level < ProcessorLevel::avx2)
     d.findings.emplace_back("no AVX2 with FMA: expect a small part of the usual speed");
   if (this_processor().lowered)
@@ -140,19 +142,19 @@ void find_what_is_missing(Diagnosis& d) {
 }
 
 Diagnosis diagnose() {
-  Team team(available_processors());
+  const std::shared_ptr<Device> device = open_device("cpu");
   Diagnosis d;
-  d.machine = refresh_machine(team);
+  d.machine = refresh_machine(*device);
   d.features = processor_features();
   d.online_processors = online_processors();
   d.memory_bytes = memory_limit_bytes();
-  d.libraries = backend_libraries();
+  d.libraries = device_libraries();
   d.cache_problem = cache_directory_problem();
   d.cache_folder = cache_directory();
   d.cache_writable = writable(d.cache_folder);
   d.cache_free_bytes = free_disk_bytes(d.cache_folder);
   d.run_free_bytes = free_disk_bytes(".");
-  d.kernel_test = test_kernels(team);
+  d.kernel_test = test_kernels(device);
   find_what_is_missing(d);
   return d;
 }
@@ -235,7 +237,7 @@ void add_doctor_command(Command root) {
       "FULLBORE_PROCESSOR=LEVEL (or engine.processor in a configuration) keeps to the instructions "
       "of a level:\n"
       "x86-64-v2, avx2, avx512, avx512-bf16 or amx (on ARM: arm64); it only lowers.\n"
-      "Exit code 1 if the backend does not compute what it should.\n"
+      "Exit code 1 if the cpu device does not compute what it should.\n"
       "\nExample:\n  fullbore doctor");
   command.runs([json] {
     const Diagnosis diagnosis = diagnose();

@@ -111,9 +111,8 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const bool whole = !arguments.data.empty();
   const ValidationSet set = evaluation_set(model.config, text, whole, arguments.batches);
   const std::string split = whole ? "all of it" : split_text_about(model.config);
-  Team team(worker_count(model.config));
   const auto evaluate = [&](const LossFunction& loss, const std::string& what) {
-    Evaluator evaluator(loss, set, model.state, team, trained_options(model.config));
+    Evaluator evaluator(loss, set, model.state, trained_options(model.config));
     Progress progress;
     return *evaluator.evaluate([&](uint64_t done) {
       progress.phase = fmt::format("evaluating{} {}/{}", what, done, evaluator.batches());

@@ -22,12 +22,6 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   return tokens.value();
 }
 
-/// A token of a small model is too little work to share: waiting for one another costs more.
-int decode_workers(const Config& config, const State& state) {
-  constexpr int64_t kWorthSharing = int64_t{32} << 20;
-  return config.engine.threads > 0 || state.bytes() >= kWorthSharing ? worker_count(config) : 1;
-}
-
 /// Shows it at once.
 void print(const std::string& text) {
   write_text(text);
@@ -67,7 +61,7 @@ void begin(Generator& generator, const std::vector<int32_t>& prompt, const Train
 }  // namespace
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
-  TrainedModel model = load_model(run_or_checkpoint, options.samples, options.tells);
+  TrainedModel model = load_model(run_or_checkpoint, options.samples, options.tells, true);
   const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
   const int64_t tokens = model.tokenizer->vocabulary_size();
   const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);
@@ -79,8 +73,7 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
   if (sizes.context > 0 && static_cast<int64_t>(prompt.size()) > sizes.context)
     print_message("the prompt has {} tokens, the model sees the last {} of them\n", prompt.size(),
                   sizes.context);
-  Team team(decode_workers(model.config, model.state));
-  Generator generator(model_decode(model.config, tokens), sizes, model.state, team,
+  Generator generator(model_decode(model.config, tokens), sizes, model.state,
                       trained_options(model.config));
   std::vector<Sample> samples(static_cast<size_t>(options.samples),
                               Sample{TextStream(options.stops), "", false});

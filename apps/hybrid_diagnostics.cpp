@@ -44,7 +44,6 @@ class Examination {
         held_out_(held_out),
         most_batches_(most_batches > 0 ? static_cast<uint64_t>(most_batches) : UINT64_MAX),
         console_(console),
-        team_(worker_count(model.config)),
         sizes_(hybrid_config(model.config, model.tokenizer->vocabulary_size())) {}
 
   std::vector<Diagnostic> run() {
@@ -63,7 +62,7 @@ class Examination {
 
   Evaluation evaluate(const char* what, const LossFunction& loss, ValidationSet set) {
     set.batches = std::min(set.batches, most_batches_);
-    Evaluator evaluator(loss, set, model_.state, team_, trained_options(model_.config));
+    Evaluator evaluator(loss, set, model_.state, trained_options(model_.config));
     return *evaluator.evaluate([&](uint64_t done) {
       Progress progress;
       progress.phase = fmt::format("{}, {}/{}", what, done, set.batches);
@@ -168,12 +167,12 @@ class Examination {
   void states() {
     const ProbeTexts read = texts();
     console_.live("states");
-    const StateProbe probe = probe_states(sizes_, model_, team_, read);
+    const StateProbe probe = probe_states(sizes_, model_, read);
     add(probe.rwkv, "rwkv");
     add(probe.mamba, "mamba");
     ProbeTexts shorter = read;
     for (std::vector<int32_t>& text : shorter) text.resize(kFlow);
-    const double flow = information_flow(sizes_, model_, team_, shorter);
+    const double flow = information_flow(sizes_, model_, shorter);
     report("information_flow", flow, information_flow_band(flow));
   }
   void add(const BranchMemory& memory, const std::string& branch) {
@@ -196,7 +195,6 @@ class Examination {
   const HeldOut& held_out_;
   uint64_t most_batches_;
   Console& console_;
-  Team team_;
   HybridConfig sizes_;
   double whole_loss_ = 0;
   std::vector<Diagnostic> found_;

@@ -23,11 +23,11 @@ TensorMemory memory_of(const TensorType& type) {
 /// The model over one token of each text, from states to states.
 class Reader {
  public:
-  Reader(const HybridConfig& config, TrainedModel& model, Team& team, int64_t texts)
+  Reader(const HybridConfig& config, TrainedModel& model, int64_t texts)
       : tensors_(hybrid_state_tensors(config, texts)),
         tokens_(memory_of({DType::i32, {texts}})),
-        program_(Program::compile(traced(config, texts), model.state, team,
-                                  trained_options(model.config))) {
+        program_(
+            Program::compile(traced(config, texts), model.state, trained_options(model.config))) {
     for (const HybridStateTensor& each : tensors_) states_.push_back(memory_of(each.type));
   }
 
@@ -39,8 +39,9 @@ class Reader {
     for (const TensorMemory& state : states_) batch.push_back(state.get());
     program_.run(batch);
     for (size_t i = 0; i < states_.size(); ++i)
-      std::memcpy(states_[i].get(), program_.result(program_.output(tensors_[i].name)),
-                  static_cast<size_t>(tensors_[i].type.bytes()));
+      program_.read_result(program_.output(tensors_[i].name),
+                           {reinterpret_cast<std::byte*>(states_[i].get()),
+                            static_cast<size_t>(tensors_[i].type.bytes())});
   }
 
   const std::vector<HybridStateTensor>& tensors() const { return tensors_; }
@@ -153,11 +154,10 @@ class Watch {
 
 }  // namespace
 
-StateProbe probe_states(const HybridConfig& config, TrainedModel& model, Team& team,
-                        const ProbeTexts& texts) {
+StateProbe probe_states(const HybridConfig& config, TrainedModel& model, const ProbeTexts& texts) {
   ProbeTexts read = texts;
   read.push_back(texts.front());
-  Reader reader(config, model, team, static_cast<int64_t>(read.size()));
+  Reader reader(config, model, static_cast<int64_t>(read.size()));
   Watch rwkv(reader, "rwkv.memory", texts.size()), mamba(reader, "mamba.memory", texts.size());
   for (size_t at = 0; at < texts.front().size(); ++at) {
     rwkv.begin(at);
@@ -169,8 +169,7 @@ StateProbe probe_states(const HybridConfig& config, TrainedModel& model, Team& t
   return {rwkv.finish(), mamba.finish()};
 }
 
-double information_flow(const HybridConfig& config, TrainedModel& model, Team& team,
-                        const ProbeTexts& texts) {
+double information_flow(const HybridConfig& config, TrainedModel& model, const ProbeTexts& texts) {
   const auto count = static_cast<int64_t>(texts.size());
   const auto length = static_cast<int64_t>(texts.front().size());
   const TensorType type{DType::i32, {2 * count, length}};
@@ -179,8 +178,7 @@ double information_flow(const HybridConfig& config, TrainedModel& model, Team& t
   LanguageModelHead head = made.head;
   head.hidden = slice(head.hidden, 1, length - 1, length);
   trace.result("logits", language_model_logits(trace, head));
-  Program program =
-      Program::compile(trace.finish(), model.state, team, trained_options(model.config));
+  Program program = Program::compile(trace.finish(), model.state, trained_options(model.config));
   const TensorMemory memory = memory_of(type);
   auto* tokens = static_cast<int32_t*>(static_cast<void*>(memory.get()));
   const auto vocabulary = static_cast<int32_t>(model.tokenizer->vocabulary_size());
@@ -192,11 +190,11 @@ double information_flow(const HybridConfig& config, TrainedModel& model, Team& t
     }
   const void* const batch[] = {memory.get()};
   program.run(batch);
-  const auto* const logits = static_cast<const float*>(program.result(program.output("logits")));
+  const std::vector<float> logits = program.read_result<float>(program.output("logits"));
   const auto width = static_cast<size_t>(config.vocabulary);
   double change = 0;
   for (size_t text = 0; text < texts.size(); ++text) {
-    const std::span<const float> as_is(logits + 2 * text * width, width);
+    const std::span<const float> as_is(logits.data() + 2 * text * width, width);
     std::vector<float> difference(as_is.begin(), as_is.end());
     for (size_t v = 0; v < width; ++v) difference[v] -= logits[(2 * text + 1) * width + v];
     change += norm_of(difference) / norm_of(as_is) / static_cast<double>(texts.size());

@@ -26,11 +26,9 @@ struct StateProbe {
 };
 
 /// Reads all texts at once, a token at a time, and one of them twice.
-StateProbe probe_states(const HybridConfig& config, TrainedModel& model, Team& team,
-                        const ProbeTexts& texts);
+StateProbe probe_states(const HybridConfig& config, TrainedModel& model, const ProbeTexts& texts);
 
 /// Mean relative change of the logits behind texts when their first token is another.
-double information_flow(const HybridConfig& config, TrainedModel& model, Team& team,
-                        const ProbeTexts& texts);
+double information_flow(const HybridConfig& config, TrainedModel& model, const ProbeTexts& texts);
 
 }  // namespace fullbore

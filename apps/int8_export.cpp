@@ -103,9 +103,8 @@ TrainedModel quantized(const TrainedModel& model, const Int8ExportOptions& optio
 /// Loss on held-out text, and on how many predictions.
 Evaluation evaluate(TrainedModel& model, const ValidationSet& set, const char* what,
                     Console& console) {
-  Team team(worker_count(model.config));
   Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
-                      model.state, team, trained_options(model.config));
+                      model.state, trained_options(model.config));
   Progress progress;
   return *evaluator.evaluate([&](uint64_t done) {
     progress.phase = fmt::format("evaluating in {} {}/{}", what, done, evaluator.batches());

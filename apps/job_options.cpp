@@ -11,6 +11,7 @@
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/memory_fit.h"
@@ -56,7 +57,6 @@ OptimizerOptions optimizer_options(const Config& config) {
 
 CompileOptions compile_options(const Config& config) {
   CompileOptions options;
-  options.backend = config.engine.device;
   options.precision = config.engine.precision == "bf16"   ? DType::bf16
                       : config.engine.precision == "fp16" ? DType::f16
                                                           : DType::f32;
@@ -134,6 +134,10 @@ int worker_count(const Config& config) {
                                    : available_processors();
 }
 
+std::shared_ptr<Device> open_job_device(const Config& config) {
+  return open_device(config.engine.device, worker_count(config));
+}
+
 std::string_view precision_note(const Config& config) {
   const bool concerned = config.engine.precision == "bf16" && config.engine.device == "cpu";
   return concerned ? bf16_note(this_processor()) : "";
@@ -165,6 +169,7 @@ TrainingOptions training_options(const Config& config) {
   options.compile = compile_options(config);
   options.loader = {.workers = static_cast<int>(config.data.workers),
                     .prefetch = static_cast<int>(config.data.prefetch)};
+  options.device = config.engine.device;
   options.workers = worker_count(config);
   return options;
 }

@@ -1,8 +1,10 @@
 #pragma once
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "fullbore/device/device.h"
 #include "fullbore/train/stored_config.h"
 #include "fullbore/train/trainer.h"
 
@@ -25,6 +27,8 @@ Config named_config(const std::string& path, std::span<const std::string> overri
 Config told_config(StoredConfig stored);
 /// engine.threads, or all processors there are.
 int worker_count(const Config& config);
+/// engine.device, with as many threads. Compilers of its own plan for it; threads start with the first run.
+std::shared_ptr<Device> open_job_device(const Config& config);
 /// What people are told of engine.precision on this processor; mostly "".
 std::string_view precision_note(const Config& config);
 /// engine.processor becomes that of the process. UsageError if the machine has no such instructions.

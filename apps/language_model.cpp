@@ -17,6 +17,7 @@
 #include "fullbore/data/document_stream.h"
 #include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/token_cache.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "workloads/hybrid/bands.h"
 
@@ -208,9 +209,18 @@ Graph model_graph(const Config& config, int64_t tokens, int64_t samples) {
                           1);
 }
 
+/// A token of a small model is too little work to share: waiting for one another costs more.
+int decode_workers(const Config& config, const std::vector<StateEntry>& entries) {
+  constexpr int64_t kWorthSharing = int64_t{32} << 20;
+  int64_t bytes = 0;
+  for (const StateEntry& entry : entries) bytes += entry.type.bytes();
+  return config.engine.threads > 0 || bytes >= kWorthSharing ? worker_count(config) : 1;
+}
+
 }  // namespace
 
-TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, bool tells) {
+TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, bool tells,
+                        bool decodes) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
   Config config = stored_config(checkpoint, tells);
@@ -222,8 +232,12 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, b
   std::shared_ptr<const Tokenizer> tokenizer =
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();
-  State state = trained_state(checkpoint, config,
-                              trained_entries(checkpoint, model_graph(config, tokens, samples)));
+  const std::vector<StateEntry> entries =
+      trained_entries(checkpoint, model_graph(config, tokens, samples));
+  State state =
+      trained_state(checkpoint, config, entries,
+                    open_device(config.engine.device,
+                                decodes ? decode_workers(config, entries) : worker_count(config)));
   const auto named = checkpoint.record.identity.find("model");
   const std::string identity = fmt::format(
       "{}, tokenizer {}, step {}", named == checkpoint.record.identity.end() ? "" : named->second,

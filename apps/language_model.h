@@ -71,7 +71,7 @@ struct TrainedModel {
 /// caches to continue as many texts. DataError if it is damaged or not of the model that its
 /// configuration says. `tells`: on stderr, what of that is ignored.
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples = 0,
-                        bool tells = true);
+                        bool tells = true, bool decodes = false);
 /// Sizes of a generator for the model.
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples);
 

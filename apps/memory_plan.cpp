@@ -9,6 +9,8 @@
 
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/train/least_memory.h"
 #include "fullbore/train/parallel_count.h"
 #include "fullbore/train/step_function.h"
@@ -81,8 +83,10 @@ PlannedRun planned_run(const Config& config, const Workload& workload,
                                 .saves_in_background = config.train.background_saves});
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, run.process);
+  const std::shared_ptr<Device> device =
+      open_device(config.engine.device, static_cast<int>(machine.workers));
   const auto plan_of = [&](const Graph& graph) {
-    return compile_plan(graph, *make_backend(options.backend), options, machine.workers);
+    return compile_plan(graph, *device, *device->compiler(), options);
   };
   // Beside one another: a start waits for both. With the graphs that the run will have, whose plans are kept for it.
   std::future<Plan> evaluation;

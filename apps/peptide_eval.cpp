@@ -228,8 +228,7 @@ ExitCode eval_held_out(TrainedPeptideModel& model, bool json) {
   const TrainingJob job = workload.job(model.config);
   if (!job.validation)
     throw UsageError("eval: the run held nothing out; name annotated spectra by --data FILE");
-  Team team(worker_count(model.config));
-  Evaluator evaluator(job.loss, *job.validation, model.state, team, trained_options(model.config));
+  Evaluator evaluator(job.loss, *job.validation, model.state, trained_options(model.config));
   Progress progress;
   const Evaluation result = *evaluator.evaluate([&](uint64_t done) {
     progress.phase = fmt::format("evaluating {}/{}", done, evaluator.batches());

@@ -64,8 +64,9 @@ TrainedPeptideModel load_peptide_model(const std::string& run_or_checkpoint,
         fmt::format("{} is of a {} model, not of model.name=peptide", path, config.model.name));
   choose_processor(config);
   choose_caches(config);
-  State state = trained_state(checkpoint, config,
-                              trained_entries(checkpoint, trace_prediction(config, 1, 1)));
+  State state =
+      trained_state(checkpoint, config, trained_entries(checkpoint, trace_prediction(config, 1, 1)),
+                    open_job_device(config));
   ResidueAlphabet alphabet = peptide_alphabet(config);
   return {path, checkpoint.record.step, std::move(config), std::move(alphabet), std::move(state)};
 }
@@ -77,11 +78,10 @@ PeptidePredictor::PeptidePredictor(TrainedPeptideModel& model, int64_t batch)
       batch_(batch),
       answers_(model.config.peptide.model.num_supervision_steps),
       slots_(model.config.peptide.model.max_seq_len),
-      team_(worker_count(model.config)),
       sizes_(
           peak_sizes(model.config.peptide.model.max_peaks, model.config.peptide.data.trim_peaks)),
       programs_(sizes_.size()),
-      arena_(std::make_shared<Arena>()) {
+      arena_(std::make_shared<Arena>(model.state.device())) {
   for (const BatchField& field : prediction_fields(model.config, batch, sizes_.back())) {
     const auto bytes = static_cast<size_t>(field.type.bytes());
     memory_.emplace_back(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
@@ -102,7 +102,7 @@ Program& PeptidePredictor::program(size_t size) {
   std::unique_ptr<Program>& program = programs_[size];
   if (!program)
     program = std::make_unique<Program>(
-        Program::compile(trace_prediction(model_.config, batch_, sizes_[size]), model_.state, team_,
+        Program::compile(trace_prediction(model_.config, batch_, sizes_[size]), model_.state,
                          prediction_options(model_.config), nullptr, arena_));
   return *program;
 }
@@ -133,17 +133,17 @@ void PeptidePredictor::run(std::span<const PreparedSpectrum> spectra, std::span<
   const std::vector<const void*> inputs(buffers_.begin(),
                                         buffers_.begin() + static_cast<ptrdiff_t>(kSpectrumFields));
   program.run(inputs);
-  const auto* answers = static_cast<const int32_t*>(program.result(program.output("answers")));
-  const auto* probabilities =
-      static_cast<const float*>(program.result(program.output("probabilities")));
+  const auto answers = program.read_result<int32_t>(program.output("answers"));
+  const auto probabilities = program.read_result<float>(program.output("probabilities"));
   const auto slots = static_cast<size_t>(slots_);
   for (size_t i = 0; i < rows.size(); ++i) {
     Answers& own = all[rows[i]];
     for (size_t t = 0; t < static_cast<size_t>(answers_); ++t) {  // [T,S] out of [T,B,S]
-      const int32_t* const answer = answers + (t * static_cast<size_t>(batch_) + i) * slots;
+      const int32_t* const answer = answers.data() + (t * static_cast<size_t>(batch_) + i) * slots;
       own.slots.insert(own.slots.end(), answer, answer + slots);
     }
-    own.probabilities.assign(probabilities + i * slots, probabilities + (i + 1) * slots);
+    const float* const probability = probabilities.data() + i * slots;
+    own.probabilities.assign(probability, probability + slots);
   }
 }
 

@@ -63,7 +63,6 @@ class PeptidePredictor {
   int64_t batch_;
   int64_t answers_;
   int64_t slots_;
-  Team team_;
   std::vector<int64_t> sizes_;                       ///< numbers of peak slots
   std::vector<std::unique_ptr<Program>> programs_;   ///< by size; none: not met yet
   std::shared_ptr<Arena> arena_;                     ///< of all of them, which take turns

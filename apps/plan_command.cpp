@@ -36,8 +36,8 @@ struct PlanArguments {
 };
 
 /// Passes and planning, without the code and the memory that Program::compile would make.
-Plan plan_of(const Graph& graph, const CompileOptions& options, int workers) {
-  return compile_plan(graph, *make_backend(options.backend), options, workers);
+Plan plan_of(const Graph& graph, Device& device, const CompileOptions& options) {
+  return compile_plan(graph, device, *device.compiler(), options);
 }
 
 int64_t parameter_count(const Graph& graph) {
@@ -121,7 +121,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
     print_output("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
     return ExitCode::kOk;
   }
-  const int workers = worker_count(config);
+  const std::shared_ptr<Device> device = open_job_device(config);
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
   RunPlans plans{workload.shapes(config), {}, {}};
@@ -130,7 +130,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
         with_metrics(
             trace_training_step(loss, shape, optimizer_options(config), microbatches(config)).graph,
             metrics_level(config.log.metrics)),
-        options, workers));
+        *device, options));
   const Plan& step = plans.steps[plans.largest()];
   if (arguments.graph) {
     print_output("{}", print(step.graph));
@@ -149,9 +149,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
     return ExitCode::kOk;
   }
   for (const std::vector<BatchField>& shape : plans.shapes)
-    plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, options, workers));
-  Team team(workers);
-  const Machine machine = known_machine(team);
+    plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, *device, options));
+  const Machine machine = known_machine(*device);
   const PlanReport step_report = report_plan(step, machine.peaks);
   const PlanReport evaluation_report =
       report_plan(plans.evaluations[plans.largest()], machine.peaks);

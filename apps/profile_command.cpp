@@ -63,10 +63,10 @@ void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
   const int64_t begin = now_ns();
   const StepRunner::Step step = runner.run();
   const int64_t end = now_ns();
-  const std::vector<WorkerEvents> workers = runner.program(step.shape).events();
+  const std::vector<LaneEvents> workers = runner.program(step.shape).events();
   profile.add(workers, step.run_seconds, step.shape);
   const auto waited = static_cast<int64_t>(step.wait_seconds * 1e9);
-  const int row = runner.team().workers();
+  const int row = runner.device().facts().workers;
   trace.add(fmt::format("step {}", runner.steps()), row, begin, end,
             {{"loss", step.loss}, {"batch", runner.batch_shape(step.shape).text()}});
   trace.add("wait for the batch", row, begin, begin + waited);
@@ -106,8 +106,8 @@ ExitCode run_profile(const ProfileArguments& arguments) {
                                        arguments.job.vocabulary, console);
   console.live("compiling");
   StepRunner runner(job.job);
-  const int workers = runner.team().workers();
-  Machine machine = known_machine(runner.team());
+  const int workers = runner.device().facts().workers;
+  Machine machine = known_machine(runner.device());
   StepProfile profile(profiled_shapes(runner), machine.peaks);
   ChromeTrace trace = make_trace(arguments, runner, workers);
   run_schedule(arguments, runner, profile, trace, console);
@@ -117,7 +117,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
         profile.set_peaks(peaks);
         return profile.roofline_seconds() / profile.step_seconds();
       },
-      [&] { return refresh_machine(runner.team()); });
+      [&] { return refresh_machine(runner.device()); });
   console.clear();
 
   const std::string about =

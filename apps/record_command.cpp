@@ -102,8 +102,9 @@ ExperimentRecord record_of_run(const std::string& path) {
   record.rng_key = config.run.seed;
   record.split = std::isfinite(record.val_loss) ? config.data.split : "";
   record.build = version();
-  Team team(worker_count(config));
-  record.hardware = fmt::format("{}, {} threads", known_machine(team).processor, team.workers());
+  const std::shared_ptr<Device> device = open_job_device(config);
+  record.hardware =
+      fmt::format("{}, {} threads", known_machine(*device).processor, device->facts().workers);
   const std::vector<double> times = step_times(run.metrics(), record.tokens_per_step());
   if (rows_are_full && !times.empty()) {
     record.step_ms_p10 = quantile(times, 0.1);

@@ -8,6 +8,7 @@
 #include "apps/output.h"
 #include "fullbore/base/printable.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
@@ -24,20 +25,20 @@ struct ReplayArguments {
 /// State and batch in the memory that a program wants them in.
 class StepMemory {
  public:
-  explicit StepMemory(const LoadedStep& loaded) : state_(state_entries(loaded.step.graph)) {
+  StepMemory(const LoadedStep& loaded, std::shared_ptr<Device> device)
+      : state_(state_entries(loaded.step.graph), std::move(device)) {
     const auto& inputs = loaded.step.graph.inputs();
     for (size_t i = 0; i < inputs.size(); ++i) {
       const std::vector<char> bytes = loaded.inputs[i].bytes();
-      void* place = nullptr;
       if (is_state(inputs[i].role)) {
-        place = state_.mutable_data(state_.find(inputs[i].name));
-      } else {
-        memory_.emplace_back(std::aligned_alloc(64, (bytes.size() + 64) / 64 * 64), std::free);
-        place = memory_.back().get();
-        if (place == nullptr) throw std::bad_alloc();
-        batch_.push_back(place);
+        state_.write(state_.find(inputs[i].name), std::as_bytes(std::span(bytes)));
+        continue;
       }
+      memory_.emplace_back(std::aligned_alloc(64, (bytes.size() + 64) / 64 * 64), std::free);
+      void* const place = memory_.back().get();
+      if (place == nullptr) throw std::bad_alloc();
       if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
+      batch_.push_back(place);
     }
   }
   State& state() { return state_; }
@@ -52,26 +53,26 @@ class StepMemory {
 ExitCode run_replay(const ReplayArguments& arguments) {
   const LoadedStep loaded = load_bad_step(arguments.path);
   const BadStep& step = loaded.step;
-  Team team(arguments.threads > 0 ? arguments.threads : available_processors());
+  const std::shared_ptr<Device> device = open_device(step.device, arguments.threads);
   Console console;
-  print_output("step {} of {} nodes, backend {}\n", step.step, step.graph.nodes().size(),
-               printable_name(step.compile.backend));
+  print_output("step {} of {} nodes, device {}\n", step.step, step.graph.nodes().size(),
+               printable_name(step.device));
   for (const auto& [name, value] : step.results)
     print_output("recorded   {} {:g}\n", printable_name(name), value);
-  StepMemory memory(loaded);
+  StepMemory memory(loaded, device);
   const std::string origin =
-      first_non_finite(step.graph, memory.state(), memory.batch(), team, step.compile);
-  print_output("origin     {}\n", origin.empty() ? "every value is finite on the backend" : origin);
+      first_non_finite(step.graph, memory.state(), memory.batch(), step.compile);
+  print_output("origin     {}\n", origin.empty() ? "every value is finite on the device" : origin);
   if (arguments.fast) return ExitCode::kOk;
   Progress progress;
   const std::string parting = first_difference(
-      step.graph, loaded.inputs, team, step.compile, [&](size_t done, size_t nodes) {
+      step.graph, loaded.inputs, device, step.compile, [&](size_t done, size_t nodes) {
         progress.phase = fmt::format("interpreting node {}/{}", done, nodes);
         console.live(progress);
       });
   console.clear();
   if (parting.empty()) {
-    print_output("agreement  backend and interpreter agree on every node: {}\n",
+    print_output("agreement  device and interpreter agree on every node: {}\n",
                  origin.empty() ? "this step is finite" : "the numbers are the model's own");
     return ExitCode::kOk;
   }
@@ -89,13 +90,13 @@ void add_replay_step_command(Command root) {
   command.add_option("--threads", arguments->threads, "0: all processors there are")
       .between(0, 1024);
   command.add_flag("--fast", arguments->fast,
-                   "Only find the origin, on the backend: the interpreter is slow");
+                   "Only find the origin, on the device: the interpreter is slow");
   command.footer(
       "\nTraining keeps the first steps whose loss or gradients were not finite, with batch and\n"
       "State. This names the first value that was not finite, and then evaluates every node in\n"
-      "double precision on what the backend gave it: where the two part by more than rounding, "
+      "double precision on what the device gave it: where the two part by more than rounding, "
       "the\n"
-      "backend is wrong, and otherwise the numbers are the model's own.\n"
+      "device is wrong, and otherwise the numbers are the model's own.\n"
       "\nExample:\n"
       "  fullbore replay-step runs/default-1/bad_steps/step-00000025\n"
       "\nExit codes: 0 they agree, 3 the folder is damaged, 4 they part.");

@@ -62,7 +62,7 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
 }
 
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
-                    const std::vector<StateEntry>& entries) {
+                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device) {
   std::vector<TensorSlot> slots;
   std::vector<int> filled;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -75,8 +75,8 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
   // A configuration may say any sizes: what the checkpoint does not have takes no memory.
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
   check_fits(config, entries);
-  State state(entries);
-  for (size_t i = 0; i < slots.size(); ++i) slots[i].data = state.mutable_data(filled[i]);
+  State state(entries, std::move(device));
+  for (size_t i = 0; i < slots.size(); ++i) slots[i] = tensor_slot(state, filled[i], slots[i].name);
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
   return state;
 }

@@ -18,6 +18,6 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
 /// State with these entries whose parameters are those of the checkpoint: the raw ones or their exponential moving
 /// averages, as train.evaluate of the run says. DataError if it lacks any of them.
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
-                    const std::vector<StateEntry>& entries);
+                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device);
 
 }  // namespace fullbore

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "fullbore/device/libraries.h"
+#include "fullbore/device/registry.h"
 
 #if !defined(FB_VERSION) || !defined(FB_COMMIT) || !defined(FB_BUILD_TYPE)
 #error "the build gives the project's version, the commit and the type of build"
@@ -21,7 +21,7 @@ std::string version_text() {
   std::string text = fmt::format("fullbore {}\n", version());
   text += fmt::format("commit    {}\n", FB_COMMIT);
   text += fmt::format("built     {}, {}\n", FB_BUILD_TYPE, compiler);
-  for (const Library& library : backend_libraries())
+  for (const Library& library : device_libraries())
     text += fmt::format("{:<9} {}\n", library.name, library.version);
   text.pop_back();
   return text;

@@ -10,9 +10,9 @@
 #include <benchmark/benchmark.h>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
 

@@ -13,9 +13,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/runtime/program.h"

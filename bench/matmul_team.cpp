@@ -11,11 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fullbore/device/cpu/kernels/elements.h"
-#include "fullbore/device/cpu/gemm/onednn_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 namespace {
 

@@ -18,10 +18,10 @@
 #include <string_view>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/cpu/kernel_list.h"
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"

@@ -8,8 +8,10 @@ install(TARGETS fullbore
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT fullbore NAMELINK_COMPONENT dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/fullbore" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
   FILES_MATCHING PATTERN "*.h"
-  PATTERN "device/cpu" EXCLUDE  # LLVM's and oneDNN's headers are nobody else's business
-  PATTERN "device/null" EXCLUDE)
+  # Of a device its public extension header alone: the others' insides, LLVM's and oneDNN's headers are its own business.
+  REGEX "fullbore/device/[a-z_]+/.+\\.h$" EXCLUDE)
+install(FILES "${PROJECT_SOURCE_DIR}/fullbore/device/cpu/kernel.h"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/fullbore/device/cpu" COMPONENT dev)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/fullboreConfig.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/fullboreConfig.cmake"
   INSTALL_DESTINATION ${fb_cmake_folder} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)

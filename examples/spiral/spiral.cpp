@@ -12,6 +12,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/nn/modules.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
@@ -86,9 +87,8 @@ void train(int64_t steps) {
   optimizer.schedule = {.learning_rate = 3e-3, .warmup_steps = 20, .total_steps = steps};
   const TracedStep step = trace_training_step(loss, kFields, optimizer);
 
-  Team team(available_processors());
-  State state = initial_state(step, kSeed);
-  Program program = Program::compile(step.graph, state, team);
+  State state = initial_state(step, kSeed, open_device("cpu"));
+  Program program = Program::compile(step.graph, state);
   std::printf("%lld bytes planned, %zu launches a step\n",
               static_cast<long long>(program.plan().peak_bytes()), program.plan().steps.size());
 
@@ -99,7 +99,7 @@ void train(int64_t steps) {
       std::printf("step %4lld  loss %.4f\n", static_cast<long long>(i), program.scalar("loss"));
   }
 
-  Program accuracy = Program::compile(trace_accuracy(), state, team);
+  Program accuracy = Program::compile(trace_accuracy(), state);
   const Batch unseen(1U << 30);
   accuracy.run(unseen.fields());
   std::printf("%.1f %% of new points are right\n", 100 * accuracy.scalar("accuracy"));

@@ -155,6 +155,16 @@ std::string listed(const std::vector<std::string>& items) {
   return text;
 }
 
+Status fill(const Checkpoint& file, const StoredTensor& tensor, const TensorSlot& slot) {
+  if (slot.data != nullptr) return file.read(tensor, slot.data);
+  Status status = success();
+  slot.pieces([&](int64_t offset, std::span<std::byte> piece) {
+    if (status.ok())
+      status = file.read_part(tensor, static_cast<uint64_t>(offset), piece.size(), piece.data());
+  });
+  return status;
+}
+
 }  // namespace
 
 Status restore(const Checkpoint& checkpoint, std::span<const TensorSlot> slots,
@@ -172,7 +182,7 @@ Status restore(const std::string& path, std::span<const Checkpoint> files,
   for (const Checkpoint& file : files)
     for (const StoredTensor& tensor : file.tensors()) stored[tensor.name] = {&file, &tensor};
   std::vector<std::string> differences;
-  std::vector<std::pair<Stored, void*>> reads;
+  std::vector<std::pair<Stored, const TensorSlot*>> reads;
   for (const TensorSlot& slot : slots) {
     const auto found = stored.find(slot.name);
     if (found == stored.end()) {
@@ -183,7 +193,7 @@ Status restore(const std::string& path, std::span<const Checkpoint> files,
     if (type != slot.type)
       differences.push_back(
           fmt::format("'{}' is {} in it, {} here", slot.name, type.text(), slot.type.text()));
-    if (slot.data != nullptr) reads.emplace_back(found->second, slot.data);
+    if (slot.data != nullptr || slot.pieces) reads.emplace_back(found->second, &slot);
     stored.erase(found);
   }
   if (unknown == UnknownTensors::kRefuse)
@@ -191,8 +201,8 @@ Status restore(const std::string& path, std::span<const Checkpoint> files,
       differences.push_back(fmt::format("'{}' {} is in it alone", name, found.tensor->type.text()));
   if (!differences.empty())
     return Failure{fmt::format("{}: a checkpoint of another model: {}", path, listed(differences))};
-  for (const auto& [found, data] : reads)
-    if (Status status = found.file->read(*found.tensor, data); !status.ok()) return status;
+  for (const auto& [found, slot] : reads)
+    if (Status status = fill(*found.file, *found.tensor, *slot); !status.ok()) return status;
   return success();
 }
 

@@ -14,18 +14,24 @@
 
 namespace fullbore {
 
-/// A tensor to be written.
+/// A tensor to be written: at `data`, or, where it does not lie in memory of the host, handed out by `pieces`, which
+/// calls what it is given for one piece after another.
 struct NamedTensor {
+  using Take = std::function<void(std::span<const std::byte> piece)>;
   std::string name;
   TensorType type;
   const void* data = nullptr;
+  std::function<void(const Take& take)> pieces = {};
 };
 
-/// A place to be filled from a checkpoint; without data its name and type are compared and nothing is read.
+/// A place to be filled from a checkpoint: at `data`, or by `pieces`, which calls what it is given for pieces that
+/// together are the tensor. With neither its name and type are compared and nothing is read.
 struct TensorSlot {
+  using Fill = std::function<void(int64_t offset, std::span<std::byte> piece)>;
   std::string name;
   TensorType type;
   void* data = nullptr;
+  std::function<void(const Fill& fill)> pieces = {};
 };
 
 /// As they follow one another in a file, without gaps: largest elements first, so that each is aligned,

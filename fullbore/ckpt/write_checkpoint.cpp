@@ -15,6 +15,16 @@ std::string_view bytes_of(const NamedTensor& tensor) {
   return {static_cast<const char*>(tensor.data), static_cast<size_t>(tensor.type.bytes())};
 }
 
+/// Hands the tensor's bytes to `sink` until that fails.
+Status in_pieces(const NamedTensor& tensor, const std::function<Status(std::string_view)>& sink) {
+  if (!tensor.pieces) return sink(bytes_of(tensor));
+  Status status = success();
+  tensor.pieces([&](std::span<const std::byte> piece) {
+    if (status.ok()) status = sink({reinterpret_cast<const char*>(piece.data()), piece.size()});
+  });
+  return status;
+}
+
 // From so many bytes of data on they begin on a page: files of tensors that lie in memory as they do in
 // the file are then written from there. Smaller ones stay small.
 constexpr uint64_t kLeastPagedBytes = uint64_t{1} << 20;
@@ -40,8 +50,13 @@ Result<std::string> encode_signed_header(const std::vector<NamedTensor>& tensors
                                          const Metadata& metadata) {
   SafetensorsHeader header = header_of(tensors, metadata);
   StreamingHash data_hash;
-  for (const NamedTensor& tensor : tensors)
-    data_hash.add(tensor.data, static_cast<size_t>(tensor.type.bytes()));
+  for (const NamedTensor& tensor : tensors) {
+    const Status hashed = in_pieces(tensor, [&](std::string_view piece) {
+      data_hash.add(piece.data(), piece.size());
+      return success();
+    });
+    if (!hashed.ok()) return Failure{hashed.error()};
+  }
   header.metadata[std::string(kFormatKey)] = kFormatVersion;
   header.metadata[std::string(kDataChecksumKey)] = hash_hex(data_hash.value());
   header.metadata[std::string(kHeaderChecksumKey)] = kZeroChecksum;
@@ -70,7 +85,9 @@ Run run_from(const std::vector<NamedTensor>& tensors, size_t first) {
   const auto width = [&](size_t i) { return static_cast<int>(dtype_bytes(tensors[i].type.dtype)); };
   Run run{bytes_of(tensors[first]), width(first), 1};
   for (size_t i = first + 1; i < tensors.size(); ++i, ++run.tensors) {
-    if (width(i) != run.width || tensors[i].data != run.bytes.data() + run.bytes.size()) break;
+    if (width(i) != run.width || tensors[i].pieces ||
+        tensors[i].data != run.bytes.data() + run.bytes.size())
+      break;
     run.bytes = {run.bytes.data(), run.bytes.size() + bytes_of(tensors[i]).size()};
   }
   return run;
@@ -98,6 +115,13 @@ Status encode_safetensors(std::span<const NamedTensor> tensors, const Metadata& 
   if (!header.ok()) return Failure{header.error()};
   if (Status status = sink(with_length(header.value()), 1); !status.ok()) return status;
   for (size_t i = 0; i < ordered.size();) {
+    if (ordered[i].pieces) {
+      const auto width = static_cast<int>(dtype_bytes(ordered[i].type.dtype));
+      const Status status =
+          in_pieces(ordered[i++], [&](std::string_view piece) { return sink(piece, width); });
+      if (!status.ok()) return status;
+      continue;
+    }
     const Run run = run_from(ordered, i);
     i += run.tensors;
     if (run.bytes.empty()) continue;
@@ -116,7 +140,10 @@ Status write_checkpoint(const std::string& path, std::span<const NamedTensor> te
   if (!file.ok()) return Failure{file.error()};
   if (Status status = file.value().write(with_length(header.value())); !status.ok()) return status;
   for (const NamedTensor& tensor : ordered)
-    if (Status status = file.value().write(bytes_of(tensor)); !status.ok()) return status;
+    if (Status status =
+            in_pieces(tensor, [&](std::string_view piece) { return file.value().write(piece); });
+        !status.ok())
+      return status;
   return file.value().commit();
 }
 

@@ -1,65 +1,106 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "fullbore/ir/graph.h"
+#include "fullbore/device/address.h"
+#include "fullbore/device/kernel.h"
+#include "fullbore/device/peaks.h"
+#include "fullbore/device/recorder.h"
 #include "fullbore/ir/target.h"
 
 namespace fullbore {
 
-/// One compiled node. Immutable; runs on any number of workers at once over disjoint ranges.
-class Kernel {
+/// A block of a device's memory; freed with the handle. Zeroed when it is allocated.
+class DeviceMemory {
  public:
-  virtual ~Kernel() = default;
-
-  /// Independent equal parts of the work. The decomposition does not depend on the number of
-  /// workers, so neither do the bits of the result.
-  virtual int64_t items() const = 0;
-  /// Rough cost of all items on one worker, in nanoseconds: below a few microseconds a launch is
-  /// not worth spreading over workers.
-  virtual double nanoseconds() const = 0;
-  /// Scratch that the planner places in the arena, passed as the last buffer; 0 for none. Shared by
-  /// all workers: a kernel divides it by item or by worker itself.
-  virtual int64_t scratch_bytes(int workers) const {
-    (void)workers;
-    return 0;
-  }
-  /// May output `output` occupy the very bytes of input `input`? True only if each element is read
-  /// (by its own item) before it is written.
-  virtual bool may_alias(int input, int output) const {
-    (void)input;
-    (void)output;
-    return false;
-  }
-  /// Buffers: the node's inputs, its outputs, scratch if any. Whole buffers are 64-byte aligned, rows
-  /// of a loop's stacked or sliced operands only to their element: use unaligned accesses. Called with
-  /// 0 <= begin < end <= items(). Must not allocate, throw or lock.
-  virtual void run(void* const* buffers, int64_t begin, int64_t end, int worker) const = 0;
-
-  /// "jit tanh,mul f32 [768x512]": for plans and profiles.
-  virtual std::string description() const = 0;
+  virtual ~DeviceMemory() = default;
+  virtual Address address() const = 0;
+  virtual int64_t bytes() const = 0;
 };
 
-/// Lowers nodes to kernels. Control flow (loops), aliases (Tag::identity) and memory are not its
-/// business but the planner's and the runtime's.
-class Backend {
+/// Host memory that a device copies to while the host does other things; pinned where that means something. Zeroed when
+/// it is allocated.
+class HostMemory {
  public:
-  virtual ~Backend() = default;
-  virtual Target target() const = 0;
-  /// Compiles one node: a primitive, a `fused` node, or a claimed composite. Throws UsageError
-  /// naming the op and dtype if there is no kernel. `workers` is the team's size.
-  virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) = 0;
-  /// Called once after the last compile() of a program: code generated so far becomes runnable.
-  /// Lets a backend compile all kernels of a program as one module, in parallel, or from its cache.
-  virtual void finish() {}
+  virtual ~HostMemory() = default;
+  virtual std::span<std::byte> bytes() = 0;
+  /// Until a snapshot into it is whole.
+  virtual void wait() = 0;
 };
 
-std::unique_ptr<Backend> make_cpu_backend();
-/// Everything but the arithmetic: kernels that touch nothing. For tests of plans and schedules.
-std::unique_ptr<Backend> make_null_backend();
-/// By name, "cpu" or "null"; UsageError with the nearest name otherwise.
-std::unique_ptr<Backend> make_backend(const std::string& name);
+/// What a plan and a report may know of a device.
+struct DeviceFacts {
+  std::string name;        ///< as open_device() was asked, "cpu"
+  std::string hardware;    ///< "AMD EPYC 9B14", or why there is none
+  int64_t alignment = 64;  ///< bytes, of every buffer that a plan places
+  /// Likewise, of memory that different thread groups write to.
+  int64_t group_alignment = 4096;
+  int workers = 1;  ///< what work is divided by: threads, multiprocessors
+  /// Does the device work in the memory that the host has? Its allocations count against the host's, then.
+  bool in_host_memory = true;
+};
+
+/// A part of a snapshot: `bytes` from `from` on go to `offset` of the host memory.
+struct SnapshotPart {
+  Address from;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+/// In which order pieces of memory are visited.
+enum class Pieces : uint8_t {
+  in_order,  ///< one after another, by the calling thread
+  any_order  ///< by several threads at once, for disjoint pieces
+};
+
+/// One machine for programs: it owns memory, compiles kernels and runs recorded launches. Nothing outside a device
+/// knows what its memory, kernels or launches are made of. Order of work for a program: plan, allocate, compile
+/// (several programs at once, each with a Compiler of its own), then record; an arena that has moved means recording
+/// again.
+///
+/// Called by one thread at a time, but for target(), facts(), compiler() and what compilers do.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Target target() const = 0;  ///< what passes may know
+  virtual DeviceFacts facts() const = 0;
+
+  /// MemoryError if there is none.
+  virtual std::unique_ptr<DeviceMemory> allocate(int64_t bytes) = 0;
+  virtual std::unique_ptr<HostMemory> allocate_host(int64_t bytes) = 0;
+
+  // Between host and device. All are whole when they return, and come after what was run before.
+  virtual void write(Address to, std::span<const std::byte> from) = 0;
+  virtual void read(Address from, std::span<std::byte> to) const = 0;
+  virtual void copy(Address from, Address to, int64_t bytes) = 0;
+  /// Memory whose contents are made piece by piece, in host memory that the device chooses (its own, if it can):
+  /// nobody holds a second copy of it all. A piece begins at a multiple of 64 bytes; it holds zeros if nothing was
+  /// ever written there.
+  using Produce = std::function<void(int64_t offset, std::span<std::byte> piece)>;
+  virtual void produce(Address to, int64_t bytes, Pieces order, const Produce& produce) = 0;
+  /// Likewise, to look at what is there.
+  using Consume = std::function<void(int64_t offset, std::span<const std::byte> piece)>;
+  virtual void consume(Address from, int64_t bytes, Pieces order, const Consume& consume) const = 0;
+  /// Copies after all runs so far and before later ones write; to.wait() until it is whole. `to_is_zero`: nothing was
+  /// written to it yet, so that zeros need not be copied.
+  virtual void snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) = 0;
+  /// Contents stay; what is written there soon will not wait for the system to find memory.
+  virtual void make_resident(Address memory, int64_t bytes) {
+    (void)memory;
+    (void)bytes;
+  }
+
+  virtual std::unique_ptr<Compiler> compiler() = 0;
+  virtual std::unique_ptr<Recorder> record() = 0;
+
+  /// What the device can do at most, measured: about a second on a machine at rest. Nothing is allocated where what is
+  /// lent is as large as it.
+  virtual MeasuredPeaks measure_peaks(const PeakMemory& memory) = 0;
+};
 
 }  // namespace fullbore

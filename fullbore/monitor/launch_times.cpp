@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fullbore/device/thread_groups.h"
+
 namespace fullbore {
 namespace {
 
@@ -11,18 +13,18 @@ struct Span {
 };
 
 // The workers' parts of the n-th launch of an entry make one span, where thread groups make it those of each thread group.
-std::vector<std::vector<Span>> spans_of(std::span<const WorkerEvents> workers,
+std::vector<std::vector<Span>> spans_of(std::span<const LaneEvents> lanes,
                                         std::span<const PlannedLaunch> list) {
-  const auto team = static_cast<int>(workers.size());
+  const auto workers = static_cast<int>(lanes.size());
   std::vector<std::vector<Span>> spans(list.size());
   std::vector<size_t> first(list.size(), 0);  // of those of the worker's thread group
-  for (int worker = 0; worker < team; ++worker) {
+  for (int worker = 0; worker < workers; ++worker) {
     std::vector<size_t> next = first;
     for (size_t i = 0; i < list.size(); ++i)
-      if (worker == first_worker(thread_group_of(worker, list[i].thread_groups, team),
-                                 list[i].thread_groups, team))
+      if (worker == first_worker(thread_group_of(worker, list[i].thread_groups, workers),
+                                 list[i].thread_groups, workers))
         first[i] = next[i] = spans[i].size();
-    for (const LaunchEvent& event : workers[static_cast<size_t>(worker)].events) {
+    for (const LaunchEvent& event : lanes[static_cast<size_t>(worker)].events) {
       const auto launch = static_cast<size_t>(event.launch);
       std::vector<Span>& known = spans[launch];
       const size_t occurrence = next[launch]++;
@@ -44,7 +46,7 @@ struct Change {
   bool begins = false;
 };
 
-// Nanoseconds of each launch but loops. Where several run side by side (plan/waves.h), each has an
+// Nanoseconds of each launch but loops. Where several run side by side (plan/concurrent_launches.h), each has an
 // equal part of the time, so that all of them together are the time in which any ran.
 std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
                                  std::span<const PlannedLaunch> list) {
@@ -75,7 +77,7 @@ std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
 
 }  // namespace
 
-std::vector<LaunchTime> launch_times(std::span<const WorkerEvents> workers,
+std::vector<LaunchTime> launch_times(std::span<const LaneEvents> workers,
                                      std::span<const PlannedLaunch> list) {
   const std::vector<std::vector<Span>> spans = spans_of(workers, list);
   const std::vector<double> shared = shared_times(spans, list);

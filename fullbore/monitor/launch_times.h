@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "fullbore/device/recorder.h"
 #include "fullbore/plan/launch_list.h"
-#include "fullbore/runtime/replay.h"
 
 namespace fullbore {
 
@@ -17,7 +17,7 @@ struct LaunchTime {
 };
 
 /// Per entry of the list that `workers` recorded a step of.
-std::vector<LaunchTime> launch_times(std::span<const WorkerEvents> workers,
+std::vector<LaunchTime> launch_times(std::span<const LaneEvents> workers,
                                      std::span<const PlannedLaunch> list);
 
 }  // namespace fullbore

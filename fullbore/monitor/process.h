@@ -16,13 +16,6 @@ int64_t peak_resident_bytes();
 /// Counts the peak anew from now on, where the kernel can (Linux 4.0, /proc/self/clear_refs).
 void forget_peak_resident_bytes();
 
-/// The processor as /proc/cpuinfo names it, or "unknown processor".
-std::string processor_name();
-
-/// The vector instructions that matter to training and that this processor (and operating system)
-/// offers: "avx2 fma avx512f avx512_bf16 amx_bf16". Empty on other architectures.
-std::vector<std::string> processor_features();
-
 /// Processors that the machine has, whatever this process may use of them.
 int online_processors();
 

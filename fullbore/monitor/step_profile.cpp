@@ -88,8 +88,8 @@ StepProfile::StepProfile(const std::vector<ProfiledShape>& shapes, const Machine
   }
 }
 
-void StepProfile::add(std::span<const WorkerEvents> workers, double step_seconds, size_t shape) {
-  for (const WorkerEvents& worker : workers) dropped_ += worker.dropped;
+void StepProfile::add(std::span<const LaneEvents> workers, double step_seconds, size_t shape) {
+  for (const LaneEvents& worker : workers) dropped_ += worker.dropped;
   ShapeProfile& profile = shapes_[shape];
   const std::vector<LaunchTime> times = launch_times(workers, profile.list);
   for (size_t i = 0; i < times.size(); ++i) {
@@ -266,7 +266,7 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
 }
 
 void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const PlannedLaunch> list,
-                std::span<const WorkerEvents> workers) {
+                std::span<const LaneEvents> workers) {
   std::vector<std::string> names;
   for (const PlannedLaunch& launch : list) names.push_back(launch_text(plan, launch));
   for (size_t worker = 0; worker < workers.size(); ++worker)

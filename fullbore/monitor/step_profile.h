@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "fullbore/device/recorder.h"
 #include "fullbore/monitor/chrome_trace.h"
 #include "fullbore/plan/launch_list.h"
-#include "fullbore/runtime/replay.h"
 
 namespace fullbore {
 
@@ -44,7 +44,7 @@ class StepProfile {
   StepProfile(const std::vector<ProfiledShape>& shapes, const MachinePeaks& peaks);
 
   /// What Program::events() tells of a step of `step_seconds`; `shape`: of its batch.
-  void add(std::span<const WorkerEvents> workers, double step_seconds, size_t shape = 0);
+  void add(std::span<const LaneEvents> workers, double step_seconds, size_t shape = 0);
 
   /// Rooflines by these peaks from now on.
   void set_peaks(const MachinePeaks& peaks);
@@ -103,6 +103,6 @@ std::string text(const StepProfile& profile, size_t most, int columns);
 
 /// Draws a step's launches, one row per worker.
 void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const PlannedLaunch> list,
-                std::span<const WorkerEvents> workers);
+                std::span<const LaneEvents> workers);
 
 }  // namespace fullbore

@@ -5,7 +5,7 @@
 
 namespace fullbore {
 
-Placement place_by_size(const std::vector<Lifetime>& blocks) {
+Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment) {
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -15,13 +15,14 @@ Placement place_by_size(const std::vector<Lifetime>& blocks) {
   std::vector<size_t> placed;  // sorted by offset
   for (size_t block : order) {
     if (blocks[block].bytes == 0) continue;
-    const int64_t bytes = aligned_bytes(blocks[block].bytes);
+    const int64_t bytes = aligned_bytes(blocks[block].bytes, alignment);
     int64_t offset = 0;
     for (size_t other : placed) {
       if (blocks[other].first > blocks[block].last || blocks[other].last < blocks[block].first)
         continue;
       if (placement.offsets[other] - offset >= bytes) break;
-      offset = std::max(offset, placement.offsets[other] + aligned_bytes(blocks[other].bytes));
+      offset = std::max(offset,
+                        placement.offsets[other] + aligned_bytes(blocks[other].bytes, alignment));
     }
     placement.offsets[block] = offset;
     placement.total_bytes = std::max(placement.total_bytes, offset + bytes);
@@ -34,11 +35,11 @@ Placement place_by_size(const std::vector<Lifetime>& blocks) {
   return placement;
 }
 
-Placement place_apart(const std::vector<Lifetime>& blocks) {
+Placement place_apart(const std::vector<Lifetime>& blocks, int64_t alignment) {
   Placement placement;
   for (const Lifetime& block : blocks) {
     placement.offsets.push_back(placement.total_bytes);
-    placement.total_bytes += aligned_bytes(block.bytes);
+    placement.total_bytes += aligned_bytes(block.bytes, alignment);
   }
   return placement;
 }

@@ -4,9 +4,9 @@
 
 namespace fullbore {
 
-inline constexpr int64_t kBufferAlignment = 64;  ///< a cache line, and an AVX-512 register
-constexpr int64_t aligned_bytes(int64_t bytes) {
-  return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+/// Rounded up to a multiple of `alignment`, which is what the device asks for (DeviceFacts).
+constexpr int64_t aligned_bytes(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 /// A block of memory and the launches [first, last] during which it must keep its contents.
@@ -16,7 +16,7 @@ struct Lifetime {
   int last = 0;
 };
 
-/// Offsets, multiples of kBufferAlignment, such that no two blocks that are alive together overlap.
+/// Offsets, multiples of an alignment, such that no two blocks that are alive together overlap.
 struct Placement {
   std::vector<int64_t> offsets;
   int64_t total_bytes = 0;
@@ -24,9 +24,9 @@ struct Placement {
 
 /// Largest first, each at the lowest offset that fits: the "greedy by size" strategy of Pisarchyk
 /// and Lee 2020, arXiv:2001.03288, section 5.2. Deterministic: equal sizes are placed in order.
-Placement place_by_size(const std::vector<Lifetime>& blocks);
+Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment);
 
 /// One after the other without reuse.
-Placement place_apart(const std::vector<Lifetime>& blocks);
+Placement place_apart(const std::vector<Lifetime>& blocks, int64_t alignment);
 
 }  // namespace fullbore

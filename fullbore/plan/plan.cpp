@@ -68,11 +68,12 @@ void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& 
 
 }  // namespace
 
-Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options) {
+Plan make_plan(Graph graph, Compiler& compiler, const PlanOptions& options) {
   const CheckContext context("planning '" + graph.name() + "'");
   Plan plan;
   plan.graph = std::move(graph);
-  Planner(plan, backend, options).plan_step();
+  plan.alignment = options.alignment;
+  Planner(plan, compiler, options).plan_step();
   const Cost cost = graph_cost(plan.graph);
   plan.flops = cost.flops;
   plan.bytes_moved = cost.bytes;
@@ -93,7 +94,7 @@ int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   for (const Plan* plan : plans) {
     for (const Graph::Input& input : plan->graph.inputs())
       if (input.role == Role::derived)
-        copies[input.name] = aligned_bytes(plan->graph.type(input.value).bytes());
+        copies[input.name] = aligned_bytes(plan->graph.type(input.value).bytes(), plan->alignment);
     arena = std::max(arena, plan->arena_bytes);
     state = std::max(state, plan->state_bytes);
     own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes - plan->derived_bytes;

@@ -6,7 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "fullbore/device/device.h"
+#include "fullbore/device/kernel.h"
+#include "fullbore/device/peaks.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
@@ -70,7 +71,8 @@ struct Step {
   int node = -1;             ///< of the graph at this level, for profiles; -1 for copies
   int kernel = -1;           ///< index into Plan::kernels
   std::vector<int> buffers;  ///< kernel: inputs, outputs, scratch. copy: source, destination
-  bool waits = true;         ///< for all launches before it; else it may run beside them (waves.h)
+  bool waits =
+      true;  ///< for all launches before it; else it may run beside them (concurrent_launches.h)
   std::shared_ptr<LoopPlan> loop;
 };
 
@@ -84,6 +86,7 @@ struct Plan {
   std::vector<int> result_buffers;  ///< per graph output: buffer, or -1 if State
   std::vector<char> constants;      ///< contents of Space::constant
 
+  int64_t alignment = 64;  ///< of every buffer
   int64_t arena_bytes = 0;
   int64_t state_bytes = 0;    ///< derived weights left out
   int64_t derived_bytes = 0;  ///< of derived weights, beside State
@@ -104,20 +107,14 @@ inline int thread_group_count(const Plan& plan, const LoopPlan& loop) {
 }
 /// Of the loop with the most of them.
 int most_thread_groups(const Plan& plan);
-/// Thread groups are of neighbouring workers, as equal as can be: which one a worker is of, and who is first in it.
-inline int thread_group_of(int worker, int thread_groups, int workers) {
-  return worker * thread_groups / workers;
-}
-inline int first_worker(int thread_group, int thread_groups, int workers) {
-  return (thread_group * workers + thread_groups - 1) / thread_groups;
-}
-
 /// The planned peak of programs that run by turns on one State and in one arena: the largest of each,
 /// every copy once, and everybody's batch, results and constants.
 int64_t shared_peak_bytes(std::span<const Plan* const> plans);
 
 struct PlanOptions {
-  int workers = 1;
+  int workers = 1;  ///< of the device, as what follows (DeviceFacts)
+  int64_t alignment = 64;
+  int64_t group_alignment = 4096;
   /// Give every value bytes of its own: the reference that reuse is tested against.
   bool reuse_memory = true;
   /// Thread groups of a parallel loop, at most; 0: as many as there are workers. Fewer take less memory and longer, to the
@@ -126,14 +123,8 @@ struct PlanOptions {
 };
 
 /// Chooses kernels, order and bytes for a graph that has been through the passes.
-Plan make_plan(Graph graph, Backend& backend, const PlanOptions& options);
+Plan make_plan(Graph graph, Compiler& compiler, const PlanOptions& options);
 
-/// Peaks of a machine, measured by `fullbore doctor`.
-struct MachinePeaks {
-  double fp32_flops = 0;  ///< per second, all workers
-  double bf16_flops = 0;
-  double bytes_per_second = 0;
-};
 /// Of contractions of such factors; f16 ones are widened to f32 before they are multiplied.
 double peak_flops(DType factors, const MachinePeaks& peaks);
 /// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster.

@@ -7,7 +7,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/ir/op_def.h"
-#include "fullbore/plan/waves.h"
+#include "fullbore/plan/concurrent_launches.h"
 
 namespace fullbore {
 namespace {
@@ -123,7 +123,7 @@ void Planner::compile_kernels(Level& level) {
       level.kernel_index.push_back(-1);
       continue;
     }
-    level.kernels.emplace_back(backend_.compile(level.graph, node, workers_));
+    level.kernels.emplace_back(compiler_.compile(level.graph, node, workers_));
     level.kernel_index.push_back(static_cast<int>(plan_.kernels.size()));
     plan_.kernels.push_back(level.kernels.back());
   }
@@ -139,7 +139,7 @@ void Planner::plan_constant(Level& level, const Node& node) {
   plan_.buffers.back().offset = static_cast<int64_t>(plan_.constants.size());
   plan_.constants.insert(plan_.constants.end(), bytes.begin(), bytes.end());
   plan_.constants.resize(
-      static_cast<size_t>(aligned_bytes(static_cast<int64_t>(plan_.constants.size()))));
+      static_cast<size_t>(aligned(static_cast<int64_t>(plan_.constants.size()))));
   level.bind(node.outputs[0], buffer, true);
 }
 
@@ -271,7 +271,7 @@ void Planner::plan_step() {
     plan_.buffers.back().index = static_cast<int>(i);
     (input.role == Role::derived ? plan_.derived_bytes
      : state                     ? plan_.state_bytes
-                                 : plan_.batch_bytes) += aligned_bytes(bytes);
+                                 : plan_.batch_bytes) += aligned(bytes);
     level.bind(input.value, buffer, true);
   }
   compile_kernels(level);
@@ -294,7 +294,8 @@ int64_t Planner::place(Space space, int base) {
     blocks.push_back(lifetimes_[i]);
     which.push_back(i);
   }
-  const Placement placement = options_.reuse_memory ? place_by_size(blocks) : place_apart(blocks);
+  const Placement placement = options_.reuse_memory ? place_by_size(blocks, options_.alignment)
+                                                    : place_apart(blocks, options_.alignment);
   for (size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = placement.offsets[i];
   return placement.total_bytes;
 }
@@ -304,16 +305,15 @@ void Planner::place_all() {
     Buffer& buffer = plan_.buffers[i];
     if (buffer.space == Space::result) {
       buffer.offset = plan_.result_bytes;
-      plan_.result_bytes += aligned_bytes(buffer.bytes);
+      plan_.result_bytes += aligned(buffer.bytes);
     } else if (buffer.thread_groups > 0) {
-      // Whole pages, so that no two thread groups touch the same one.
-      constexpr int64_t kPage = 4096;
-      buffer.stride = (place(Space::thread_group, static_cast<int>(i)) + kPage - 1) / kPage * kPage;
+      buffer.stride =
+          aligned_bytes(place(Space::thread_group, static_cast<int>(i)), options_.group_alignment);
       buffer.bytes = lifetimes_[i].bytes = buffer.thread_groups * buffer.stride;
     }
   }
   plan_.arena_bytes = place(Space::arena, -1);
-  find_waves(plan_);
+  find_concurrent_launches(plan_);
 }
 
 }  // namespace fullbore

@@ -17,8 +17,8 @@ namespace fullbore {
 /// and what it stacks live from the loop's first launch to its last.
 class Planner {
  public:
-  Planner(Plan& plan, Backend& backend, const PlanOptions& options)
-      : plan_(plan), backend_(backend), options_(options) {}
+  Planner(Plan& plan, Compiler& compiler, const PlanOptions& options)
+      : plan_(plan), compiler_(compiler), options_(options) {}
 
   void plan_step();
 
@@ -67,11 +67,12 @@ class Planner {
   void touch(int buffer, int time);
   void touch_inputs(Level& level, const Node& node);
   Step copy_step(int from, int to);
+  int64_t aligned(int64_t bytes) const { return aligned_bytes(bytes, options_.alignment); }
   int64_t place(Space space, int base);
   void place_all();
 
   Plan& plan_;
-  Backend& backend_;
+  Compiler& compiler_;
   const PlanOptions& options_;
   /// Where working memory is taken from: the arena, or what a parallel loop's thread groups have each.
   Space working_space() const { return memory_ < 0 ? Space::arena : Space::thread_group; }

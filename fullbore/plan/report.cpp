@@ -18,7 +18,7 @@ class Counter {
 
   void count(const Graph& graph, const std::vector<Step>& steps, int64_t times) {
     for (const Step& step : steps) {
-      if (step.waits && step.kind != Step::Kind::loop) waves_ += times;
+      if (step.waits && step.kind != Step::Kind::loop) levels_ += times;
       if (step.kind == Step::Kind::loop) {
         const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
         count(*node.body, step.loop->body, times * step.loop->trips);
@@ -35,7 +35,7 @@ class Counter {
     }
   }
 
-  int64_t waves() const { return waves_; }
+  int64_t levels() const { return levels_; }
 
   std::vector<LaunchKind> kinds() const {
     std::vector<LaunchKind> list;
@@ -65,7 +65,7 @@ class Counter {
   const Plan& plan_;
   const MachinePeaks& peaks_;
   std::map<std::string, LaunchKind> kinds_;
-  int64_t waves_ = 0;
+  int64_t levels_ = 0;
 };
 
 std::vector<BufferUse> largest_buffers(const Plan& plan, int count) {
@@ -99,7 +99,7 @@ PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers)
   Counter counter(plan, peaks);
   counter.count(plan.graph, plan.steps, 1);
   report.kinds = counter.kinds();
-  report.waves = counter.waves();
+  report.launch_levels = counter.levels();
   for (const LaunchKind& kind : report.kinds) report.launches += kind.launches;
   report.largest = largest_buffers(plan, buffers);
   return report;
@@ -118,7 +118,7 @@ nlohmann::ordered_json to_json(const PlanReport& report) {
     largest.push_back({{"space", use.space}, {"bytes", use.bytes}, {"what", use.what}});
   return {{"name", report.name},
           {"launches", report.launches},
-          {"waves", report.waves},
+          {"launch_levels", report.launch_levels},
           {"flops", report.flops},
           {"bytes_moved", report.bytes_moved},
           {"roofline_seconds", report.roofline_seconds},
@@ -144,7 +144,7 @@ std::string text(const PlanReport& report) {
       fmt::format("  traffic      {}B, every operand moved once\n", count_text(report.bytes_moved));
   out += fmt::format("  roofline     {:.3f} ms at best on this machine\n",
                      report.roofline_seconds * 1e3);
-  out += fmt::format("  waves        {} of launches that may run side by side\n", report.waves);
+  out += fmt::format("  levels       {} of concurrent launches\n", report.launch_levels);
   out += "  memory, bytes\n";
   space("peak", report.peak_bytes);
   space("state", report.state_bytes);

@@ -28,7 +28,7 @@ struct BufferUse {
 struct PlanReport {
   std::string name;
   int64_t launches = 0;
-  int64_t waves = 0;  ///< groups of launches that do not wait for one another (waves.h)
+  int64_t launch_levels = 0;  ///< groups of launches that do not wait for one another
   double flops = 0;
   double bytes_moved = 0;
   double roofline_seconds = 0;

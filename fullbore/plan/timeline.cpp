@@ -55,7 +55,7 @@ std::vector<int64_t> live_bytes(const Plan& plan) {
   for (const Place& each : all) launches = std::max(launches, each.buffer->last + 1);
   std::vector<int64_t> changes(static_cast<size_t>(launches) + 1, 0);
   for (const Place& each : all) {
-    const int64_t bytes = each.copies * aligned_bytes(each.buffer->bytes);
+    const int64_t bytes = each.copies * aligned_bytes(each.buffer->bytes, plan.alignment);
     changes[static_cast<size_t>(each.buffer->first)] += bytes;
     changes[static_cast<size_t>(each.buffer->last) + 1] -= bytes;
   }

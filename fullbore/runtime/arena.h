@@ -1,25 +1,26 @@
 #pragma once
 #include <cstdint>
+#include <memory>
 
-#include "fullbore/base/tensor_memory.h"
+#include "fullbore/device/device.h"
 
 namespace fullbore {
 
-/// Zeroed memory for a program (base/tensor_memory.h). MemoryError if there is none.
-TensorMemory allocate_or_throw(int64_t bytes);
-
-/// Working memory. Programs that never run at the same time may share one: nothing in it outlives a
-/// run, so it is as large as the largest of them needs.
+/// Working memory on a device, which must outlive it. Programs that never run at the same time may share one: nothing in
+/// it outlives a run, so it is as large as the largest of them needs.
 class Arena {
  public:
-  /// At least so many bytes; what was there is lost, and may lie elsewhere.
+  explicit Arena(Device& device) : device_(device) {}
+
+  /// At least so many bytes; what was there is lost, and may lie elsewhere: programs record again. MemoryError if there
+  /// are none.
   void reserve(int64_t bytes);
-  char* data() const { return memory_.get(); }
-  int64_t bytes() const { return bytes_; }
+  Address address() const { return memory_ ? memory_->address() : Address{}; }
+  int64_t bytes() const { return memory_ ? memory_->bytes() : 0; }
 
  private:
-  TensorMemory memory_;
-  int64_t bytes_ = -1;
+  Device& device_;
+  std::unique_ptr<DeviceMemory> memory_;
 };
 
 }  // namespace fullbore

@@ -10,9 +10,8 @@
 #include <memory>
 #include <utility>
 
-#include "fullbore/device/device.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
@@ -326,17 +325,23 @@ std::vector<Literal> rounded_copies_of(const Graph& graph, std::span<const Liter
   return copies;
 }
 
-const void* kept(State& state, const Graph& graph, const Graph::Input& input) {
-  if (input.role != Role::derived) return state.data(state.find(input.name));
-  return state.derived_data(state.add_derived(*input.derived, graph.type(input.value)));
+Literal kept(State& state, const Graph& graph, const Graph::Input& input) {
+  const TensorType& type = graph.type(input.value);
+  const Address address = input.role == Role::derived
+                              ? state.derived_address(state.add_derived(*input.derived, type))
+                              : state.address(state.find(input.name));
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+  state.device().read(address, bytes);
+  return Literal::from_bytes(type, bytes.data());
 }
 
 }  // namespace
 
-std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal> inputs, Team& team,
-                                    const CompileOptions& options) {
-  State state(state_entries(graph));
-  Program program = Program::compile(graph, state, team, options);
+std::vector<Literal> run_on_device(const Graph& graph, std::span<const Literal> inputs,
+                                   const std::shared_ptr<Device>& device,
+                                   const CompileOptions& options) {
+  State state(state_entries(graph), device);
+  Program program = Program::compile(graph, state, options);
   std::vector<std::unique_ptr<void, Free>> memory;
   std::vector<const void*> batch;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
@@ -344,8 +349,7 @@ std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal>
     if (input.role == Role::derived) continue;
     const std::vector<char> bytes = inputs[i].bytes();
     if (is_state(input.role)) {
-      void* const place = state.mutable_data(state.find(input.name));
-      if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
+      state.write(state.find(input.name), std::as_bytes(std::span(bytes)));
       continue;
     }
     memory.emplace_back(std::aligned_alloc(64, (bytes.size() + 64) / 64 * 64));
@@ -356,11 +360,11 @@ std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal>
   std::vector<Literal> outputs;
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const Graph::Output& output = graph.outputs()[i];
-    const void* data =
+    outputs.push_back(
         output.updates < 0
-            ? program.result(static_cast<int>(i))
-            : kept(state, graph, graph.inputs()[static_cast<size_t>(output.updates)]);
-    outputs.push_back(Literal::from_bytes(graph.type(output.value), data));
+            ? Literal::from_bytes(graph.type(output.value),
+                                  program.read_result<std::byte>(static_cast<int>(i)).data())
+            : kept(state, graph, graph.inputs()[static_cast<size_t>(output.updates)]));
   }
   return outputs;
 }
@@ -383,12 +387,10 @@ Graph with_all_values(const Graph& graph) {
   return result;
 }
 
-std::string first_difference(const Graph& graph, std::span<const Literal> inputs, Team& team,
-                             const CompileOptions& options,
+std::string first_difference(const Graph& graph, std::span<const Literal> inputs,
+                             const std::shared_ptr<Device>& device, const CompileOptions& options,
                              const std::function<void(size_t done, size_t nodes)>& progress) {
-  const auto backend = make_backend(options.backend);
-  const Graph optimised =
-      run_passes(graph, compile_target(*backend, options, team.workers()), options.passes);
+  const Graph optimised = run_passes(graph, compile_target(*device, options), options.passes);
   CompileOptions as_is = options;
   for (const Pass& pass : pipeline())
     if (pass.optional) as_is.passes.disabled.insert(std::string(pass.name));
@@ -396,7 +398,7 @@ std::string first_difference(const Graph& graph, std::span<const Literal> inputs
   std::vector<Literal> rounded(inputs.begin(), inputs.end());
   for (Literal& input : rounded) input.round();
   for (Literal& copy : rounded_copies_of(optimised, rounded)) rounded.push_back(std::move(copy));
-  const std::vector<Literal> outputs = run_on_backend(visible, rounded, team, as_is);
+  const std::vector<Literal> outputs = run_on_device(visible, rounded, device, as_is);
 
   std::vector<const Literal*> values(static_cast<size_t>(visible.value_count()), nullptr);
   for (size_t i = 0; i < visible.inputs().size(); ++i)

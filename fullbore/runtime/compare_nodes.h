@@ -10,11 +10,12 @@
 
 namespace fullbore {
 
-/// Runs a graph once on a backend: compiles it, fills State and batch from `inputs` (one literal per
+/// Runs a graph once on a device: compiles it, fills State and batch from `inputs` (one literal per
 /// graph input, those of copies left out), replays, and returns one literal per graph output (State outputs from
 /// the State).
-std::vector<Literal> run_on_backend(const Graph& graph, std::span<const Literal> inputs, Team& team,
-                                    const CompileOptions& options);
+std::vector<Literal> run_on_device(const Graph& graph, std::span<const Literal> inputs,
+                                   const std::shared_ptr<Device>& device,
+                                   const CompileOptions& options);
 
 /// What the interpreter makes of the parameters that the graph reads copies of, in the order of these inputs, which
 /// are its last ones; `inputs` are those before.
@@ -23,8 +24,8 @@ std::vector<Literal> copies_of(const Graph& graph, std::span<const Literal> inpu
 /// The same graph with every value of its outermost level as an output, so that each can be seen.
 Graph with_all_values(const Graph& graph);
 
-/// Compares a backend with the interpreter node by node: runs `graph` with every value visible, then
-/// evaluates each node's reference on the backend's own operands, so that errors do not accumulate
+/// Compares a device with the interpreter node by node: runs `graph` with every value visible, then
+/// evaluates each node's reference on the device's own operands, so that errors do not accumulate
 /// and each node meets the bound of its op alone (ulps * eps * |y| + eps * magnitude). Nodes with a
 /// body (loop, fused) are bounded by stochastic arithmetic: their bodies are evaluated in double
 /// with every intermediate result perturbed by its rounding, several times, and the result may be
@@ -36,8 +37,8 @@ Graph with_all_values(const Graph& graph);
 ///
 /// Passes are those of `options`. `progress`, if set, is told the number of nodes done, of all.
 /// Returns "" or the first node where they part: element, values, bound, node.
-std::string first_difference(const Graph& graph, std::span<const Literal> inputs, Team& team,
-                             const CompileOptions& options,
+std::string first_difference(const Graph& graph, std::span<const Literal> inputs,
+                             const std::shared_ptr<Device>& device, const CompileOptions& options,
                              const std::function<void(size_t done, size_t nodes)>& progress = {});
 
 }  // namespace fullbore

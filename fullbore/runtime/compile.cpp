@@ -28,13 +28,17 @@ bool exceeds(const Plan& plan, const CompileOptions& options) {
 /// Passes and planning under one set of options.
 class Compilation {
  public:
-  Compilation(Backend& backend, const Target& target, const CompileOptions& options, int workers)
-      : backend_(backend),
+  Compilation(const DeviceFacts& device, Compiler& compiler, const Target& target,
+              const CompileOptions& options)
+      : compiler_(compiler),
         target_(target),
         options_(options),
-        planning_{.workers = workers, .reuse_memory = options.reuse_memory} {}
+        planning_{.workers = device.workers,
+                  .alignment = device.alignment,
+                  .group_alignment = device.group_alignment,
+                  .reuse_memory = options.reuse_memory} {}
 
-  Plan plan(Graph graph) const { return make_plan(std::move(graph), backend_, planning_); }
+  Plan plan(Graph graph) const { return make_plan(std::move(graph), compiler_, planning_); }
 
   // Every thread group of a parallel loop has memory of its own: fewer make its trips side by side, to the same bits.
   void use_fewer_thread_groups(Plan& plan) {
@@ -88,7 +92,7 @@ class Compilation {
   static constexpr const char* kGathering = "batch_weight_gradients";
   static constexpr int kMostAttempts = 8;
 
-  Backend& backend_;
+  Compiler& compiler_;
   const Target& target_;
   const CompileOptions& options_;
   PlanOptions planning_;
@@ -96,9 +100,8 @@ class Compilation {
 
 }  // namespace
 
-Target compile_target(const Backend& backend, const CompileOptions& options, int workers) {
-  Target target = backend.target();
-  target.threads = workers;
+Target compile_target(const Device& device, const CompileOptions& options) {
+  Target target = device.target();
   target.keeps_copies = true;
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
@@ -107,12 +110,12 @@ Target compile_target(const Backend& backend, const CompileOptions& options, int
   return target;
 }
 
-Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& options, int workers,
-                  CompileReport* report) {
-  const Target target = compile_target(backend, options, workers);
+Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
+                  const CompileOptions& options, CompileReport* report) {
+  const Target target = compile_target(device, options);
   CompileReport own;
   CompileReport& record = report ? *report : own;
-  Compilation compilation(backend, target, options, workers);
+  Compilation compilation(device.facts(), compiler, target, options);
   Clock::time_point start = Clock::now();
   const PlanStore store(options.passes.dump ? "" : options.plan_folder);
   const std::string key = store.key(graph, target, options);

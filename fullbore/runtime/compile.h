@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/device/device.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/plan/plan.h"
 
 namespace fullbore {
 
 struct CompileOptions {
-  std::string backend = "cpu";
   PassOptions passes = {};
   bool reuse_memory = true;
   DType precision = DType::f32;               ///< or bf16, f16: passes/precision/lower_precision.h
@@ -28,8 +28,8 @@ struct CompileOptions {
   std::string plan_folder = {};
 };
 
-/// What passes are told of a backend, its team and what is asked for.
-Target compile_target(const Backend& backend, const CompileOptions& options, int workers);
+/// What passes are told of a device and what is asked for.
+Target compile_target(const Device& device, const CompileOptions& options);
 
 /// Where a compilation's time went.
 struct CompileReport {
@@ -39,9 +39,9 @@ struct CompileReport {
   std::vector<PassRecord> passes;
 };
 
-/// Passes and planning. The plan's kernels can run once the backend has finished (Backend::finish), which
-/// is for the caller to ask: plans that are only looked at need no code.
-Plan compile_plan(const Graph& graph, Backend& backend, const CompileOptions& options, int workers,
-                  CompileReport* report = nullptr);
+/// Passes and planning. The plan's kernels can run once the compiler, one of the device's, has finished
+/// (Compiler::finish), which is for the caller to ask: plans that are only looked at need no code.
+Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
+                  const CompileOptions& options, CompileReport* report = nullptr);
 
 }  // namespace fullbore

@@ -45,14 +45,13 @@ std::string text_of(const Target& target) {
 
 /// Likewise.
 std::string text_of(const CompileOptions& options) {
-  const auto& [backend, passes, reuse_memory, precision, fp32_scopes, decomposed, recompute,
-               memory_bytes, must_fit, keeps_snapshot, plan_folder] = options;
+  const auto& [passes, reuse_memory, precision, fp32_scopes, decomposed, recompute, memory_bytes,
+               must_fit, keeps_snapshot, plan_folder] = options;
   const auto& [disabled, dump] = passes;
   (void)dump, (void)must_fit, (void)plan_folder;
   return fmt::format(
-      "{} without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot "
-      "{}",
-      backend, std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,
+      "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {}",
+      std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,
       dtype_name(precision), fp32_scopes,
       std::vector<std::string>(decomposed.begin(), decomposed.end()), static_cast<int>(recompute),
       memory_bytes, keeps_snapshot);

@@ -34,29 +34,28 @@ void check_fits(const Plan& plan, int64_t allowed) {
 
 }  // namespace
 
-PreparedProgram prepare_program(const Graph& graph, const CompileOptions& options, int workers) {
-  const auto backend = make_backend(options.backend);
+PreparedProgram prepare_program(const Graph& graph, Device& device, const CompileOptions& options) {
+  const std::unique_ptr<Compiler> compiler = device.compiler();
   CompileReport report;
-  Plan plan = compile_plan(graph, *backend, options, workers, &report);
+  Plan plan = compile_plan(graph, device, *compiler, options, &report);
   if (options.must_fit) check_fits(plan, options.memory_bytes);
   const auto start = std::chrono::steady_clock::now();
   std::optional<Plan> copies;
   if (const auto copying = deriving_graph(plan.graph)) {
     // It is made as fast as it would be read from plan_folder, and has no product that precision is about.
-    const CompileOptions as_it_is{.backend = options.backend,
-                                  .passes = {.disabled = {"low_precision_weight_copies"}},
+    const CompileOptions as_it_is{.passes = {.disabled = {"low_precision_weight_copies"}},
                                   .reuse_memory = options.reuse_memory,
                                   .decomposed = options.decomposed};
-    copies = compile_plan(*copying, *backend, as_it_is, workers);
+    copies = compile_plan(*copying, device, *compiler, as_it_is);
   }
-  backend->finish();
+  compiler->finish();
   report.plan_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(plan), std::move(copies), std::move(report)};
 }
 
-std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> graphs,
-                                              const CompileOptions& options, int workers,
+std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> graphs, Device& device,
+                                              const CompileOptions& options,
                                               const std::function<void(size_t done)>& progress) {
   std::vector<std::optional<PreparedProgram>> prepared(graphs.size());
   std::vector<std::exception_ptr> problems(graphs.size());
@@ -66,7 +65,7 @@ std::vector<PreparedProgram> prepare_programs(std::span<const Graph* const> grap
     const size_t i = next++;
     if (i >= graphs.size()) return false;
     try {
-      prepared[i] = prepare_program(*graphs[i], options, workers);
+      prepared[i] = prepare_program(*graphs[i], device, options);
     } catch (...) {
       problems[i] = std::current_exception();
       next = graphs.size();

@@ -16,13 +16,13 @@ struct PreparedProgram {
   CompileReport report = {};
 };
 
-PreparedProgram prepare_program(const Graph& graph, const CompileOptions& options, int workers);
+PreparedProgram prepare_program(const Graph& graph, Device& device, const CompileOptions& options);
 
 /// Of several graphs, on as many threads as there are processors: the passes of one take one thread, and code that
 /// several need is made once. Results in the graphs' order; what any of them throws, the first one in that order.
 /// `progress`, if there is one, is called by this thread now and then with the number of those that are ready.
 std::vector<PreparedProgram> prepare_programs(
-    std::span<const Graph* const> graphs, const CompileOptions& options, int workers,
+    std::span<const Graph* const> graphs, Device& device, const CompileOptions& options,
     const std::function<void(size_t done)>& progress = {});
 
 }  // namespace fullbore

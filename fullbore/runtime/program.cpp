@@ -3,77 +3,65 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
-#include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/runtime/quantized_state.h"
+#include "fullbore/runtime/record_plan.h"
 
 namespace fullbore {
 
 struct Program::Implementation {
-  Implementation(PreparedProgram prepared, State& bound, Team& team,
-                 std::shared_ptr<Arena> shared_arena)
+  Implementation(PreparedProgram prepared, State& bound, std::shared_ptr<Arena> shared_arena)
       : plan(std::move(prepared.plan)),
         state(bound),
-        arena(shared_arena ? std::move(shared_arena) : std::make_shared<Arena>()) {
+        device(bound.device()),
+        arena(shared_arena ? std::move(shared_arena) : std::make_shared<Arena>(bound.device())) {
     arena->reserve(plan.arena_bytes);
-    results = allocate_or_throw(plan.result_bytes);
-    constants = allocate_or_throw(static_cast<int64_t>(plan.constants.size()));
-    if (!plan.constants.empty())
-      std::memcpy(constants.get(), plan.constants.data(), plan.constants.size());
-    pointers.resize(plan.buffers.size(), nullptr);
-    for (size_t i = 0; i < plan.buffers.size(); ++i) bind(static_cast<int>(i));
-    bind_arena();
+    results = device.allocate(plan.result_bytes);
+    constants = device.allocate(static_cast<int64_t>(plan.constants.size()));
+    device.write(constants->address(), std::as_bytes(std::span(plan.constants)));
+    addresses.resize(plan.buffers.size());
+    for (size_t i = 0; i < plan.buffers.size(); ++i) place(i);
     list_writes();
     if (prepared.copies)
       copies = std::make_unique<Implementation>(
-          PreparedProgram{std::move(*prepared.copies), {}, {}}, state, team, arena);
-    for (size_t i = 0; i < plan.graph.inputs().size(); ++i)
-      if (!is_kept(plan.graph.inputs()[i].role))
-        batch.push_back(buffer_of_input(static_cast<int>(i)));
-    replay = std::make_unique<Replay>(plan, pointers, team);
+          PreparedProgram{std::move(*prepared.copies), {}, {}}, state, arena);
+    batch_inputs = static_cast<size_t>(std::ranges::count_if(
+        plan.graph.inputs(), [](const Graph::Input& input) { return !is_kept(input.role); }));
+    record();
   }
 
-  int buffer_of_input(int index) const {
-    for (size_t i = 0; i < plan.buffers.size(); ++i)
-      if (plan.buffers[i].index == index && plan.buffers[i].space == Space::batch)
-        return static_cast<int>(i);
-    FB_CHECK(false, "batch input {} has no buffer", index);
-  }
-
-  void bind(int index) {
-    const Buffer& buffer = plan.buffers[static_cast<size_t>(index)];
-    void*& pointer = pointers[static_cast<size_t>(index)];
+  void place(size_t index) {
+    const Buffer& buffer = plan.buffers[index];
+    Address& address = addresses[index];
     switch (buffer.space) {
-      case Space::arena:
-      case Space::thread_group: break;  // bind_arena()
-      case Space::result: pointer = results.get() + buffer.offset; break;
-      case Space::constant: pointer = constants.get() + buffer.offset; break;
-      case Space::state: pointer = state_pointer(buffer.index); break;
-      case Space::batch:
-      case Space::slice: break;  // set at each run, at each trip
+      case Space::result: address = results->address() + buffer.offset; break;
+      case Space::constant: address = constants->address() + buffer.offset; break;
+      case Space::state: address = state_address(buffer.index); break;
+      case Space::arena:         // record()
+      case Space::thread_group:  // in a buffer of the arena
+      case Space::batch:         // bound at each run
+      case Space::slice: break;  // in another buffer
     }
   }
 
-  /// Again after another program has made the arena larger.
-  void bind_arena() {
-    char* const data = arena->data();
-    for (size_t i = 0; i < plan.buffers.size(); ++i) {
-      const Buffer& buffer = plan.buffers[i];
-      if (buffer.space == Space::arena) pointers[i] = data + buffer.offset;
-      if (buffer.space == Space::thread_group)  // of the first thread group
-        pointers[i] = data + plan.buffers[static_cast<size_t>(buffer.base)].offset + buffer.offset;
-    }
-    arena_data = data;
+  /// Again when another program has made the arena larger.
+  void record() {
+    recorded_arena = arena->address();
+    for (size_t i = 0; i < plan.buffers.size(); ++i)
+      if (plan.buffers[i].space == Space::arena)
+        addresses[i] = recorded_arena + plan.buffers[i].offset;
+    replayable = record_plan(plan, addresses, device);
+    replayable->set_profiling(is_profiling);
   }
 
-  void* state_pointer(int input_index) {
+  Address state_address(int input_index) {
     const Graph::Input& input = plan.graph.inputs()[static_cast<size_t>(input_index)];
     const int entry = state.find(input.name);
-    if (input.role == Role::derived && entry < 0) return derived_pointer(input);
+    if (input.role == Role::derived && entry < 0) return derived_address(input);
     if (entry < 0)
       throw UsageError(fmt::format("the program '{}' needs State '{}' {}, which does not exist",
                                    plan.graph.name(), input.name,
@@ -83,13 +71,13 @@ struct Program::Implementation {
       throw UsageError(fmt::format("the program '{}' needs State '{}' as {}, it is {}",
                                    plan.graph.name(), input.name,
                                    plan.graph.type(input.value).text(), found.text()));
-    return const_cast<void*>(state.data(entry));  // run() notes what is written
+    return state.address(entry);  // run() notes what is written
   }
 
-  void* derived_pointer(const Graph::Input& input) {
+  Address derived_address(const Graph::Input& input) {
     const int derived = state.add_derived(*input.derived, plan.graph.type(input.value));
     read_derived.push_back(derived);
-    return state.derived_data(derived);
+    return state.derived_address(derived);
   }
 
   /// What a run writes.
@@ -104,25 +92,35 @@ struct Program::Implementation {
     }
   }
 
-  void run() {
+  void run(std::span<const void* const> batch) {
     if (copies &&
         std::ranges::any_of(read_derived, [&](int derived) { return state.is_outdated(derived); }))
-      copies->run();
-    if (arena->data() != arena_data) bind_arena();
-    replay->run();
-    for (const int entry : written_entries) state.mutable_data(entry);
+      copies->run({});
+    if (arena->address() != recorded_arena) record();
+    replayable->bind_batch(batch);
+    replayable->run();
+    replayable->wait();
+    for (const int entry : written_entries) state.was_written(entry);
     for (const int derived : written_derived) state.derived_was_made(derived);
+  }
+
+  const Buffer& result_buffer(int output) const {
+    const int buffer = plan.result_buffers[static_cast<size_t>(output)];
+    FB_CHECK(buffer >= 0, "output {} is State", output);
+    return plan.buffers[static_cast<size_t>(buffer)];
   }
 
   Plan plan;
   State& state;
+  Device& device;
   std::shared_ptr<Arena> arena;
-  const char* arena_data = nullptr;  ///< where its buffers are bound
-  TensorMemory results;
-  TensorMemory constants;
-  std::vector<void*> pointers;
-  std::vector<int> batch;
-  std::unique_ptr<Replay> replay;
+  Address recorded_arena;  ///< where its buffers lie in what is recorded
+  std::unique_ptr<DeviceMemory> results;
+  std::unique_ptr<DeviceMemory> constants;
+  std::vector<Address> addresses;  ///< by buffer
+  size_t batch_inputs = 0;
+  bool is_profiling = false;
+  std::unique_ptr<Replayable> replayable;
   std::vector<int> read_derived;
   std::vector<int> written_entries;
   std::vector<int> written_derived;        ///< of what is written, or of what is not
@@ -135,28 +133,22 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
 
-Program Program::compile(const Graph& graph, State& state, Team& team,
-                         const CompileOptions& options, CompileReport* report,
-                         std::shared_ptr<Arena> arena) {
-  PreparedProgram prepared = prepare_program(in_8_bits(graph, state), options, team.workers());
+Program Program::compile(const Graph& graph, State& state, const CompileOptions& options,
+                         CompileReport* report, std::shared_ptr<Arena> arena) {
+  PreparedProgram prepared = prepare_program(in_8_bits(graph, state), state.device(), options);
   if (report) *report = prepared.report;
-  return bind(std::move(prepared), state, team, std::move(arena));
+  return bind(std::move(prepared), state, std::move(arena));
 }
 
-Program Program::bind(PreparedProgram prepared, State& state, Team& team,
-                      std::shared_ptr<Arena> arena) {
-  return Program(
-      std::make_unique<Implementation>(std::move(prepared), state, team, std::move(arena)));
+Program Program::bind(PreparedProgram prepared, State& state, std::shared_ptr<Arena> arena) {
+  return Program(std::make_unique<Implementation>(std::move(prepared), state, std::move(arena)));
 }
 
 void Program::run(std::span<const void* const> batch) {
   Implementation& self = *implementation_;
-  FB_CHECK(batch.size() == self.batch.size(), "{} batch tensors for {}", batch.size(),
-           self.batch.size());
-  // Kernels take one table for what they read and write; batch inputs are never written.
-  for (size_t i = 0; i < batch.size(); ++i)
-    self.pointers[static_cast<size_t>(self.batch[i])] = const_cast<void*>(batch[i]);
-  self.run();
+  FB_CHECK(batch.size() == self.batch_inputs, "{} batch tensors for {}", batch.size(),
+           self.batch_inputs);
+  self.run(batch);
 }
 
 const Plan& Program::plan() const { return implementation_->plan; }
@@ -167,22 +159,31 @@ int Program::output(std::string_view name) const {
   return index;
 }
 
-const void* Program::result(int output) const {
-  const int buffer = plan().result_buffers[static_cast<size_t>(output)];
-  FB_CHECK(buffer >= 0, "output {} is State", output);
-  return implementation_->pointers[static_cast<size_t>(buffer)];
+const TensorType& Program::result_type(int output) const {
+  return plan().graph.type(plan().graph.outputs()[static_cast<size_t>(output)].value);
+}
+
+void Program::read_result(int output, std::span<std::byte> to, int64_t offset) const {
+  const Buffer& buffer = implementation_->result_buffer(output);
+  FB_CHECK(offset >= 0 && offset + static_cast<int64_t>(to.size()) <= buffer.bytes,
+           "{} bytes at {} of a result of {}", to.size(), offset, buffer.bytes);
+  implementation_->device.read(implementation_->results->address() + buffer.offset + offset, to);
 }
 
 double Program::scalar(std::string_view name) const {
   const int index = output(name);
-  const TensorType& type =
-      plan().graph.type(plan().graph.outputs()[static_cast<size_t>(index)].value);
+  const TensorType& type = result_type(index);
   FB_CHECK(type.elements() == 1, "'{}' is {}", name, type.text());
-  return load_element(result(index), type.dtype, 0);
+  std::byte bytes[8] = {};
+  read_result(index, std::span(bytes).first(static_cast<size_t>(type.bytes())));
+  return load_element(bytes, type.dtype, 0);
 }
 
-void Program::set_profiling(bool on) { implementation_->replay->set_profiling(on); }
+void Program::set_profiling(bool on) {
+  implementation_->is_profiling = on;
+  implementation_->replayable->set_profiling(on);
+}
 
-std::vector<WorkerEvents> Program::events() const { return implementation_->replay->events(); }
+std::vector<LaneEvents> Program::events() const { return implementation_->replayable->events(); }
 
 }  // namespace fullbore

@@ -5,28 +5,26 @@
 #include <string_view>
 #include <vector>
 
-#include "fullbore/base/threads.h"
+#include "fullbore/device/device.h"
 #include "fullbore/plan/plan.h"
 #include "fullbore/runtime/arena.h"
 #include "fullbore/runtime/prepare.h"
-#include "fullbore/runtime/replay.h"
 #include "fullbore/runtime/state.h"
 
 namespace fullbore {
 
-/// A compiled step, bound to a State: replayed any number of times without allocating.
-/// The State and the Team must outlive it and stay where they are. What it reads copies of is copied when that has been
-/// written since, be it by other programs or by hand (State::mutable_data).
+/// A compiled step, bound to a State on that State's device: replayed any number of times without allocating.
+/// The State must outlive it and stay where it is. What it reads copies of is copied when that has been
+/// written since, be it by other programs or by hand.
 class Program {
  public:
   /// Graph -> passes -> plan -> arena. State entries are bound by name, those in 8 bits too
   /// (runtime/quantized_state.h); a missing one or one of another type is a UsageError that names both.
   /// `arena`: to be shared with other programs; by default it has one of its own.
-  static Program compile(const Graph& graph, State& state, Team& team,
-                         const CompileOptions& options = {}, CompileReport* report = nullptr,
-                         std::shared_ptr<Arena> arena = nullptr);
+  static Program compile(const Graph& graph, State& state, const CompileOptions& options = {},
+                         CompileReport* report = nullptr, std::shared_ptr<Arena> arena = nullptr);
   /// The rest of it, of what other threads may have prepared.
-  static Program bind(PreparedProgram prepared, State& state, Team& team,
+  static Program bind(PreparedProgram prepared, State& state,
                       std::shared_ptr<Arena> arena = nullptr);
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
@@ -39,15 +37,24 @@ class Program {
   const Plan& plan() const;
   /// Index of an output by name; aborts when there is none.
   int output(std::string_view name) const;
-  const void* result(int output) const;  ///< valid until the next run
+  const TensorType& result_type(int output) const;
+  /// Bytes of a result, those of the last run, from `offset` on; aborts when it has fewer or is State.
+  void read_result(int output, std::span<std::byte> to, int64_t offset = 0) const;
+  /// All of it, T being the type of its elements.
+  template <class T>
+  std::vector<T> read_result(int output) const {
+    std::vector<T> values(static_cast<size_t>(result_type(output).bytes()) / sizeof(T));
+    read_result(output, std::as_writable_bytes(std::span(values)));
+    return values;
+  }
   /// Rank-0 or one-element floating output as double.
   double scalar(std::string_view name) const;
 
-  /// From the next run on, records when each worker made each launch, inside loops too: for
+  /// From the next run on, records when each lane of the device made each launch, inside loops too: for
   /// StepProfile and traces. Allocates the room for it; runs still allocate nothing.
   void set_profiling(bool on);
-  /// Of the last run, one entry per worker, empty while not profiling; valid until the next run.
-  std::vector<WorkerEvents> events() const;
+  /// Of the last run, one entry per lane, empty while not profiling; valid until the next run.
+  std::vector<LaneEvents> events() const;
 
  private:
   struct Implementation;

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
@@ -37,24 +37,28 @@ Graph in_8_bits(const Graph& graph, const State& state) {
 }
 
 State quantized_state(const State& from, std::vector<StateEntry> entries) {
-  State state(std::move(entries));
+  State state(std::move(entries), from.shared_device());
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
     if (const int same = from.find(entry.name); same >= 0) {
       FB_CHECK(from.entries()[static_cast<size_t>(same)].type == entry.type, "'{}' differs",
                entry.name);
-      std::memcpy(state.mutable_data(static_cast<int>(i)), from.data(same),
-                  static_cast<size_t>(entry.type.bytes()));
+      state.was_written(static_cast<int>(i));
+      state.device().copy(from.address(same), state.address(static_cast<int>(i)),
+                          entry.type.bytes());
     }
     const std::string name = parameter_of(entry);
     if (name.empty() || from.find(name) < 0) continue;
     const Shape& shape = entry.type.shape;
-    if (!quantize_rows(from.span<float>(name).data(), shape[0], shape[1],
-                       static_cast<int8_t*>(state.mutable_data(static_cast<int>(i))),
-                       state.mutable_span<float>(int8_scale_name(name)).data()))
+    std::vector<int8_t> weights(static_cast<size_t>(shape[0] * shape[1]));
+    std::vector<float> scales(static_cast<size_t>(shape[0]));
+    if (!quantize_rows(from.read<float>(name).data(), shape[0], shape[1], weights.data(),
+                       scales.data()))
       throw NumericalError(
           fmt::format("'{}' {} has a value that is not finite: it has no 8-bit form", name,
                       TensorType{DType::f32, shape}.text()));
+    state.write(entry.name, weights);
+    state.write(int8_scale_name(name), scales);
   }
   return state;
 }

@@ -1,47 +1,47 @@
 #include "fullbore/runtime/state.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/plan/memory.h"
 
 namespace fullbore {
-namespace {
-constexpr int64_t kAlignment = 64;
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-}  // namespace
 
-State::State(std::vector<StateEntry> entries) : entries_(std::move(entries)) {
-  pointers_.resize(entries_.size());
+State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device)
+    : device_(std::move(device)), entries_(std::move(entries)) {
+  addresses_.resize(entries_.size());
   writes_.resize(entries_.size(), 1);
+  struct Block {
+    Role role;
+    DType dtype;
+    int64_t bytes = 0;
+    std::vector<size_t> entries = {};
+  };
+  std::vector<Block> blocks;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const StateEntry& entry = entries_[i];
     FB_CHECK(names_.emplace(entry.name, static_cast<int>(i)).second, "State '{}' twice",
              entry.name);
-    Arena* home = nullptr;
-    for (Arena& arena : arenas_)
-      if (arena.role == entry.role && arena.dtype == entry.type.dtype) home = &arena;
-    if (!home) home = &arenas_.emplace_back(Arena{entry.role, entry.type.dtype, nullptr, 0, {}});
-    home->entries.push_back(static_cast<int>(i));
+    auto home = std::ranges::find_if(blocks, [&](const Block& block) {
+      return block.role == entry.role && block.dtype == entry.type.dtype;
+    });
+    if (home == blocks.end()) home = blocks.insert(home, Block{entry.role, entry.type.dtype});
+    home->entries.push_back(i);
     home->bytes += aligned(entry.type.bytes());
   }
-  for (Arena& arena : arenas_) {
-    TensorMemory memory = allocate_tensor_memory(arena.bytes);
-    if (!memory) throw std::bad_alloc();
-    char* const data = memory.get();
-    arena.data = data;
-    memory_.push_back(std::move(memory));
-    int64_t offset = 0;
-    for (int entry : arena.entries) {
-      pointers_[static_cast<size_t>(entry)] = data + offset;
-      offset += aligned(entries_[static_cast<size_t>(entry)].type.bytes());
+  for (const Block& block : blocks) {
+    blocks_.push_back(device_->allocate(block.bytes));
+    Address address = blocks_.back()->address();
+    for (const size_t entry : block.entries) {
+      addresses_[entry] = address;
+      address = address + aligned(entries_[entry].type.bytes());
     }
   }
+}
+
+int64_t State::aligned(int64_t bytes) const {
+  return aligned_bytes(bytes, device_->facts().alignment);
 }
 
 int State::find(std::string_view name) const {
@@ -49,9 +49,38 @@ int State::find(std::string_view name) const {
   return found == names_.end() ? -1 : found->second;
 }
 
-void* State::mutable_data(int entry) {
-  ++writes_[static_cast<size_t>(entry)];
-  return pointers_[static_cast<size_t>(entry)];
+void State::read(int entry, std::span<std::byte> to) const {
+  FB_CHECK(static_cast<int64_t>(to.size()) <= type(entry).bytes(), "{} bytes of '{}' {}", to.size(),
+           entries_[static_cast<size_t>(entry)].name, type(entry).text());
+  device_->read(address(entry), to);
+}
+
+void State::write(int entry, std::span<const std::byte> from) {
+  FB_CHECK(static_cast<int64_t>(from.size()) == type(entry).bytes(), "{} bytes for '{}' {}",
+           from.size(), entries_[static_cast<size_t>(entry)].name, type(entry).text());
+  was_written(entry);
+  device_->write(address(entry), from);
+}
+
+void State::produce(int entry, Pieces order, const Device::Produce& produce) {
+  was_written(entry);
+  device_->produce(address(entry), type(entry).bytes(), order, produce);
+}
+
+void State::consume(int entry, Pieces order, const Device::Consume& consume) const {
+  device_->consume(address(entry), type(entry).bytes(), order, consume);
+}
+
+void State::copy(int from, int to) {
+  FB_CHECK(type(from) == type(to), "'{}' is not of the type of '{}'",
+           entries_[static_cast<size_t>(from)].name, entries_[static_cast<size_t>(to)].name);
+  was_written(to);
+  device_->copy(address(from), address(to), type(to).bytes());
+}
+
+void State::make_resident() {
+  for (const std::unique_ptr<DeviceMemory>& block : blocks_)
+    device_->make_resident(block->address(), block->bytes());
 }
 
 int State::add_derived(const DerivedWeight& weight, const TensorType& type) {
@@ -62,9 +91,7 @@ int State::add_derived(const DerivedWeight& weight, const TensorType& type) {
     FB_CHECK(known->type == type, "'{}' is {}", weight.name(), known->type.text());
     return static_cast<int>(known - derived_.begin());
   }
-  TensorMemory memory = allocate_tensor_memory(aligned(type.bytes()));
-  if (!memory) throw std::bad_alloc();
-  derived_.push_back({weight, type, entry, 0, std::move(memory)});
+  derived_.push_back({weight, type, entry, 0, device_->allocate(aligned(type.bytes()))});
   return static_cast<int>(derived_.size() - 1);
 }
 
@@ -92,7 +119,7 @@ int State::require(std::string_view name) const {
 
 int64_t State::bytes() const {
   int64_t total = 0;
-  for (const Arena& arena : arenas_) total += arena.bytes;
+  for (const std::unique_ptr<DeviceMemory>& block : blocks_) total += block->bytes();
   return total;
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fullbore/base/shape.h"
-#include "fullbore/base/tensor_memory.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
@@ -19,52 +20,62 @@ struct StateEntry {
   TensorType type;
 };
 
-/// Everything that persists from step to step: parameters, moments, averages, counters. Kept in one
-/// flat arena per (role, dtype), entries in the order given, each at a multiple of 64 bytes, so that
-/// one sweep updates all and one write saves all. Programs bind to entries by name.
+/// Everything that persists from step to step: parameters, moments, averages, counters, in the memory of a device. Kept in one block per (role, dtype), entries in the order given, each at a multiple of the device's
+/// alignment. Programs bind to entries by name; the host reads and writes copies, or looks at pieces.
 ///
 /// Beside the entries lie derived weights (ir/derived_weight.h), which are neither saved nor restored. State counts the
-/// writes of each entry and so knows which derived weights are out of date: every write of an entry goes through
-/// mutable_data() or mutable_span(), once for each time.
+/// writes of each entry and so knows which derived weights are out of date.
 class State {
  public:
-  struct Arena {
-    Role role;
-    DType dtype;
-    const char* data = nullptr;
-    int64_t bytes = 0;
-    std::vector<int> entries;  ///< indices into entries(), in order of offset
-  };
-
   State() = default;
-  /// Zero-filled. Names must be unique.
-  explicit State(std::vector<StateEntry> entries);
+  /// Zero-filled. Names must be unique. MemoryError if there is no memory.
+  State(std::vector<StateEntry> entries, std::shared_ptr<Device> device);
   State(State&&) noexcept = default;
   State& operator=(State&&) noexcept = default;
 
   const std::vector<StateEntry>& entries() const { return entries_; }
-  const std::vector<Arena>& arenas() const { return arenas_; }
   int find(std::string_view name) const;  ///< index, or -1
-  const void* data(int entry) const { return pointers_[static_cast<size_t>(entry)]; }
-  /// To be written now: weights derived from the entry are out of date.
-  void* mutable_data(int entry);
-  int64_t bytes() const;  ///< all arenas, derived weights left out
+  Device& device() const { return *device_; }
+  const std::shared_ptr<Device>& shared_device() const { return device_; }
+  int64_t bytes() const;  ///< of all blocks, derived weights left out
 
+  /// Where an entry lies on the device, for what is recorded there: who writes to it says so by was_written().
+  Address address(int entry) const { return addresses_[static_cast<size_t>(entry)]; }
+  void was_written(int entry) { ++writes_[static_cast<size_t>(entry)]; }
+
+  /// The entry's bytes, or the first of them.
+  void read(int entry, std::span<std::byte> to) const;
+  /// All of the entry.
+  void write(int entry, std::span<const std::byte> from);
+  /// Piece by piece, without a second copy of it all (Device::produce, Device::consume).
+  void produce(int entry, Pieces order, const Device::Produce& produce);
+  void consume(int entry, Pieces order, const Device::Consume& consume) const;
+  /// One entry from another of the same type, on the device.
+  void copy(int from, int to);
+  /// What is written there soon will not wait for the system to find memory. Contents stay.
+  void make_resident();
+
+  /// All of an entry, T being the type of its elements; aborts when there is none of that name.
   template <class T>
-  std::span<const T> span(std::string_view name) const {
+  std::vector<T> read(std::string_view name) const {
     const int entry = require(name);
-    return {static_cast<const T*>(data(entry)), elements(entry)};
+    std::vector<T> values(static_cast<size_t>(type(entry).bytes()) / sizeof(T));
+    read(entry, std::as_writable_bytes(std::span(values)));
+    return values;
   }
   template <class T>
-  std::span<T> mutable_span(std::string_view name) {
-    const int entry = require(name);
-    return {static_cast<T*>(mutable_data(entry)), elements(entry)};
+  void write(std::string_view name, std::span<const T> values) {
+    write(require(name), std::as_bytes(values));
+  }
+  template <class T>
+  void write(std::string_view name, const std::vector<T>& values) {
+    write(name, std::span<const T>(values));
   }
 
   /// That derived weight of an entry; memory is allocated for a new one.
   int add_derived(const DerivedWeight& weight, const TensorType& type);
-  void* derived_data(int derived) const {
-    return derived_[static_cast<size_t>(derived)].memory.get();
+  Address derived_address(int derived) const {
+    return derived_[static_cast<size_t>(derived)].memory->address();
   }
   /// Has the entry been written since the weight was derived from it?
   bool is_outdated(int derived) const;
@@ -78,18 +89,17 @@ class State {
     TensorType type;
     int entry = -1;
     uint64_t made_of = 0;  ///< the entry's count of writes
-    TensorMemory memory;
+    std::unique_ptr<DeviceMemory> memory;
   };
 
   int require(std::string_view name) const;
-  size_t elements(int entry) const {
-    return static_cast<size_t>(entries_[static_cast<size_t>(entry)].type.elements());
-  }
+  const TensorType& type(int entry) const { return entries_[static_cast<size_t>(entry)].type; }
+  int64_t aligned(int64_t bytes) const;
 
+  std::shared_ptr<Device> device_;
   std::vector<StateEntry> entries_;
-  std::vector<Arena> arenas_;
-  std::vector<TensorMemory> memory_;
-  std::vector<void*> pointers_;
+  std::vector<std::unique_ptr<DeviceMemory>> blocks_;
+  std::vector<Address> addresses_;
   std::vector<uint64_t> writes_;  ///< of each entry, from 1
   std::vector<Derived> derived_;
   std::map<std::string, int, std::less<>> names_;

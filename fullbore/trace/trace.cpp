@@ -163,28 +163,27 @@ IterationScope::IterationScope(Trace& trace, Tensor index, int64_t iterations)
 }
 
 void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
-                const std::string& name, void* data, Team* team) {
+                const std::string& name, void* data) {
+  if (initializer.kind != Initializer::Kind::orthogonal)
+    return initialize_part(initializer, type, seed, name, 0, type.elements(), data);
+  FB_CHECK(type.shape.rank() == 2, "'{}' of {} is no matrix to be orthogonal", name, type.text());
+  store(orthogonal_matrix(PhiloxStream(seed, hash_text(name)), type.shape, initializer.a),
+        type.dtype, data, 0);
+}
+
+void initialize_part(const Initializer& initializer, const TensorType& type, uint64_t seed,
+                     const std::string& name, int64_t begin, int64_t end, void* data) {
   FB_CHECK(initializer.kind != Initializer::Kind::given ||
                static_cast<int64_t>(initializer.values.size()) == type.elements(),
            "{} initial values for '{}' of {}", initializer.values.size(), name, type.text());
+  FB_CHECK(initializer.kind != Initializer::Kind::orthogonal, "a part of '{}'", name);
   const PhiloxStream draws(seed, hash_text(name));
-  if (initializer.kind == Initializer::Kind::orthogonal) {
-    FB_CHECK(type.shape.rank() == 2, "'{}' of {} is no matrix to be orthogonal", name, type.text());
-    store(orthogonal_matrix(draws, type.shape, initializer.a), type.dtype, data, 0);
-    return;
+  double values[kBlock];
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const std::span<double> block(values, static_cast<size_t>(std::min(kBlock, end - at)));
+    first_values(initializer, draws, at, block);
+    store(block, type.dtype, data, at - begin);
   }
-  const auto fill = [&](int64_t begin, int64_t end) {
-    double values[kBlock];
-    for (int64_t at = begin; at < end; at += kBlock) {
-      const std::span<double> block(values, static_cast<size_t>(std::min(kBlock, end - at)));
-      first_values(initializer, draws, at, block);
-      store(block, type.dtype, data, at);
-    }
-  };
-  if (team)
-    team->parallel_for(type.elements(), fill);
-  else
-    fill(0, type.elements());
 }
 
 }  // namespace fullbore

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/base/threads.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
@@ -127,9 +126,12 @@ class Scope {
   Trace& trace_;
 };
 
-/// Fills `data` with the parameter's first values, on all workers of the team if there is one: element i
-/// is a function of seed, name and i.
+/// Fills `data` with the parameter's first values: element i is a function of seed, name and i.
 void initialize(const Initializer& initializer, const TensorType& type, uint64_t seed,
-                const std::string& name, void* data, Team* team = nullptr);
+                const std::string& name, void* data);
+/// Elements begin to end alone, the first of them at `data`. Several threads may draw parts at once. Not of an
+/// orthogonal matrix, which is drawn whole.
+void initialize_part(const Initializer& initializer, const TensorType& type, uint64_t seed,
+                     const std::string& name, int64_t begin, int64_t end, void* data);
 
 }  // namespace fullbore

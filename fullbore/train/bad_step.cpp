@@ -32,7 +32,7 @@ nlohmann::ordered_json report_of(const BadStep& step) {
       results[name] = fmt::format("{}", value);
   }
   return {{"step", step.step},
-          {"device", step.compile.backend},
+          {"device", step.device},
           {"disabled_passes", step.compile.passes.disabled},
           {"precision", dtype_name(step.compile.precision)},
           {"fp32_modules", step.compile.fp32_scopes},
@@ -53,7 +53,7 @@ Status parse_report(const std::string& text, const std::string& path, BadStep& s
   const nlohmann::json& json = parsed.value();
   try {
     step.step = json.at("step").get<int64_t>();
-    step.compile.backend = setting_of(json, "device").get<std::string>();
+    step.device = setting_of(json, "device").get<std::string>();
     for (const auto& name : json.at("disabled_passes").get<std::vector<std::string>>()) {
       const std::string_view now = renamed_value("engine.disabled_passes", name);
       step.compile.passes.disabled.insert(now.empty() ? name : std::string(now));
@@ -100,8 +100,10 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
   const int64_t counter = step.step - 1;
   for (TensorGroup& group : contents.groups)
     for (NamedTensor& tensor : group.tensors)
-      if (tensor.name == "step" && tensor.type == TensorType{DType::i64, {}})
+      if (tensor.name == "step" && tensor.type == TensorType{DType::i64, {}}) {
         tensor.data = &counter;
+        tensor.pieces = nullptr;
+      }
   TensorGroup fields{kBatch, {}};
   for (const Graph::Input& input : step.graph.inputs())
     if (!is_state(input.role))
@@ -126,30 +128,31 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
 
 std::string keep_bad_step(const std::string& folder, int64_t number, const CompiledStep& step,
                           const StepResults& results, State& state,
-                          std::span<const void* const> batch, Team& team,
-                          const CompileOptions& options) {
-  BadStep bad{number, step.graph(), options, {}, ""};
+                          std::span<const void* const> batch, const CompileOptions& options) {
+  BadStep bad{number, step.graph(), state.device().facts().name, options, {}, ""};
   for (const auto& [name, value] : results) bad.results[name] = value;
   // The step's counter alone went on; random draws depend on it.
-  int64_t& counter = state.mutable_span<int64_t>("step")[0];
-  --counter;
-  bad.finding = first_non_finite(bad.graph, state, batch, team, options);
-  ++counter;
+  const int64_t counter = state.read<int64_t>("step")[0];
+  state.write<int64_t>("step", {counter - 1});
+  bad.finding = first_non_finite(bad.graph, state, batch, options);
+  state.write<int64_t>("step", {counter});
   const std::string path = save_bad_step(folder, bad, state, batch);
   return fmt::format("{}{}See `fullbore replay-step {}`.", bad.finding,
                      bad.finding.empty() ? "" : ". ", path);
 }
 
-std::string non_finite_parameter(const State& state, Team& team) {
+std::string non_finite_parameter(const State& state) {
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
     const auto& [name, role, type] = state.entries()[entry];
     if (role != Role::parameter || type.dtype != DType::f32) continue;
-    const auto* const values = static_cast<const float*>(state.data(static_cast<int>(entry)));
     std::atomic<bool> finite = true;
-    team.parallel_for(type.elements(), [&](int64_t begin, int64_t end) {
-      if (!std::all_of(values + begin, values + end, [](float x) { return std::isfinite(x); }))
-        finite = false;
-    });
+    state.consume(static_cast<int>(entry), Pieces::any_order,
+                  [&](int64_t, std::span<const std::byte> piece) {
+                    const auto* const values = reinterpret_cast<const float*>(piece.data());
+                    if (!std::all_of(values, values + piece.size() / sizeof(float),
+                                     [](float x) { return std::isfinite(x); }))
+                      finite = false;
+                  });
     if (!finite) return fmt::format("parameter '{}' {}", name, type.text());
   }
   return "";

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/base/threads.h"
 #include "fullbore/ir/graph.h"
 #include "fullbore/ir/literal.h"
 #include "fullbore/runtime/program.h"
@@ -14,8 +13,9 @@ namespace fullbore {
 
 /// A step that was not finite, with all that is needed to make it again.
 struct BadStep {
-  int64_t step = 0;  ///< its number, from 1
-  Graph graph;       ///< as traced
+  int64_t step = 0;            ///< its number, from 1
+  Graph graph;                 ///< as traced
+  std::string device = "cpu";  ///< name of the device that it was run on
   CompileOptions compile;
   std::map<std::string, double> results;  ///< what it returned: loss, gradient_norm, ...
   std::string finding;                    ///< of first_non_finite(); "" if none was found
@@ -37,11 +37,10 @@ std::string save_bad_step(const std::string& folder, const BadStep& step, const 
 /// state    as it is after the step, which has left it alone but for its counter; unchanged in the end
 std::string keep_bad_step(const std::string& folder, int64_t number, const CompiledStep& step,
                           const StepResults& results, State& state,
-                          std::span<const void* const> batch, Team& team,
-                          const CompileOptions& options);
+                          std::span<const void* const> batch, const CompileOptions& options);
 
 /// The first parameter that is not finite, as "parameter 'head.weight' f32[8,8]"; "" if all are. It reads them all.
-std::string non_finite_parameter(const State& state, Team& team);
+std::string non_finite_parameter(const State& state);
 
 /// A saved step, read back.
 struct LoadedStep {
@@ -61,6 +60,6 @@ LoadedStep load_bad_step(const std::string& path);
 /// from, are nobody's fault. Where the members apart are finite and their kernel is not, it names the kernel.
 /// "" if everything is finite. State is not changed.
 std::string first_non_finite(const Graph& graph, State& state, std::span<const void* const> batch,
-                             Team& team, const CompileOptions& options);
+                             const CompileOptions& options);
 
 }  // namespace fullbore

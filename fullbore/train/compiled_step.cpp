@@ -5,10 +5,10 @@
 
 namespace fullbore {
 
-CompiledStep::CompiledStep(Graph graph, PreparedProgram prepared, State& state, Team& team,
+CompiledStep::CompiledStep(Graph graph, PreparedProgram prepared, State& state,
                            std::shared_ptr<Arena> arena)
     : graph_(std::move(graph)),
-      program_(Program::bind(std::move(prepared), state, team, std::move(arena))),
+      program_(Program::bind(std::move(prepared), state, std::move(arena))),
       loss_(program_.output("loss")),
       norm_(graph_.find_output("gradient_norm")),
       predictions_(graph_.find_output("predictions")),
@@ -37,7 +37,9 @@ StepResults CompiledStep::results() const {
 }
 
 double CompiledStep::read(int output) const {
-  return double{*static_cast<const float*>(program_.result(output))};
+  float value = 0;
+  program_.read_result(output, std::as_writable_bytes(std::span(&value, 1)));
+  return double{value};
 }
 
 }  // namespace fullbore

@@ -13,9 +13,8 @@ namespace fullbore {
 /// A training step compiled for one shape of batch, and what it returned, by name.
 class CompiledStep {
  public:
-  /// `graph`: of trace_training_step(), and what was prepared of it; State and Team as for Program::bind().
-  CompiledStep(Graph graph, PreparedProgram prepared, State& state, Team& team,
-               std::shared_ptr<Arena> arena);
+  /// `graph`: of trace_training_step(), and what was prepared of it; State as for Program::bind().
+  CompiledStep(Graph graph, PreparedProgram prepared, State& state, std::shared_ptr<Arena> arena);
 
   void run(std::span<const void* const> batch) { program_.run(batch); }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "fullbore/base/processor.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/optim/optimizer.h"
 
 namespace fullbore {
@@ -235,7 +236,7 @@ std::vector<ConfigField> common_fields() {
                     {},
                     "length of the sample shown at the end"}),
 
-      {FB_KEY(engine, device), {}, {"cpu", "null"}, "null does everything but the arithmetic"},
+      {FB_KEY(engine, device), {}, device_names(), "what runs the programs"},
       {FB_KEY(engine, precision),
        {},
        {"fp32", "bf16", "fp16"},

@@ -22,13 +22,13 @@ struct WeightedMean {
 };
 
 PreparedEvaluations prepare(std::vector<TracedStep> traced, const State& state,
-                            const CompileOptions& options, int workers) {
+                            const CompileOptions& options) {
   std::vector<const Graph*> graphs;
   for (TracedStep& step : traced) {
     step.graph = in_8_bits(step.graph, state);
     graphs.push_back(&step.graph);
   }
-  return {traced.front().metrics, prepare_programs(graphs, options, workers)};
+  return {traced.front().metrics, prepare_programs(graphs, state.device(), options)};
 }
 
 }  // namespace
@@ -42,20 +42,20 @@ std::vector<TracedStep> trace_evaluations(const LossFunction& loss, const Valida
   return traced;
 }
 
-Evaluator::Evaluator(const LossFunction& loss, const ValidationSet& set, State& state, Team& team,
+Evaluator::Evaluator(const LossFunction& loss, const ValidationSet& set, State& state,
                      const CompileOptions& options, Weights weights)
-    : Evaluator(set, prepare(trace_evaluations(loss, set, weights), state, options, team.workers()),
-                state, team, std::make_shared<Arena>()) {}
+    : Evaluator(set, prepare(trace_evaluations(loss, set, weights), state, options), state,
+                std::make_shared<Arena>(state.device())) {}
 
 // No worker threads for the batches: they are few and small, and the next run is seldom near.
-Evaluator::Evaluator(ValidationSet set, PreparedEvaluations prepared, State& state, Team& team,
+Evaluator::Evaluator(ValidationSet set, PreparedEvaluations prepared, State& state,
                      const std::shared_ptr<Arena>& arena)
     : set_(std::move(set)),
       metrics_(std::move(prepared.metrics)),
       loader_(set_.source, {.workers = 0, .prefetch = 1}) {
   FB_CHECK(set_.batches > 0, "an empty validation set");
   for (PreparedProgram& program : prepared.programs) {
-    programs_.push_back(Program::bind(std::move(program), state, team, arena));
+    programs_.push_back(Program::bind(std::move(program), state, arena));
     add_streams(programs_.back());
   }
   FB_CHECK(set_.judge.empty() || std::ranges::find(metrics_, set_.judge) != metrics_.end(),
@@ -94,8 +94,9 @@ void Evaluator::run(uint64_t position, std::span<const void* const> batch) {
   programs_[shape].run(inputs);
   for (size_t i = 0; i < streams_.memory.size(); ++i)
     if (streams_.results[shape][i] >= 0)
-      std::memcpy(streams_.memory[i].get(), programs_[shape].result(streams_.results[shape][i]),
-                  static_cast<size_t>(streams_.bytes[i]));
+      programs_[shape].read_result(streams_.results[shape][i],
+                                   {reinterpret_cast<std::byte*>(streams_.memory[i].get()),
+                                    static_cast<size_t>(streams_.bytes[i])});
 }
 
 std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t done)>& go_on) {

@@ -41,11 +41,11 @@ struct PreparedEvaluations {
 /// Compiled programs, one per shape of batch, that measure the loss of State on held-out batches.
 class Evaluator {
  public:
-  /// The State, which must hold what the loss asks for, and the Team must outlive it.
-  Evaluator(const LossFunction& loss, const ValidationSet& set, State& state, Team& team,
+  /// The State must hold what the loss asks for, and outlive it.
+  Evaluator(const LossFunction& loss, const ValidationSet& set, State& state,
             const CompileOptions& options, Weights weights = Weights::raw);
   /// Of what others have prepared, with programs in one arena.
-  Evaluator(ValidationSet set, PreparedEvaluations prepared, State& state, Team& team,
+  Evaluator(ValidationSet set, PreparedEvaluations prepared, State& state,
             const std::shared_ptr<Arena>& arena);
 
   std::vector<const Plan*> plans() const;

@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "fullbore/device/device.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/passes/gemm/derived_weights.h"
@@ -264,11 +263,11 @@ class Hunt {
   Order when_;
 };
 
-std::string hunt(const Graph& graph, State& state, std::span<const void* const> batch, Team& team,
+std::string hunt(const Graph& graph, State& state, std::span<const void* const> batch,
                  const CompileOptions& options) {
   ProbedGraph probed(graph);
   const Program program = [&] {
-    Program compiled = Program::compile(probed.take(), state, team, options);
+    Program compiled = Program::compile(probed.take(), state, options);
     compiled.run(batch);
     return compiled;
   }();
@@ -278,18 +277,16 @@ std::string hunt(const Graph& graph, State& state, std::span<const void* const> 
 }  // namespace
 
 std::string first_non_finite(const Graph& graph, State& state, std::span<const void* const> batch,
-                             Team& team, const CompileOptions& options) {
-  const Graph as_run =
-      run_passes(graph, compile_target(*make_backend(options.backend), options, team.workers()),
-                 options.passes);
+                             const CompileOptions& options) {
+  const Graph as_run = run_passes(graph, compile_target(state.device(), options), options.passes);
   CompileOptions plain = options;
   plain.plan_folder.clear();
   plain.memory_bytes = 0;
   for (const Pass& pass : pipeline())
     if (pass.optional) plain.passes.disabled.insert(std::string(pass.name));
-  const std::string found = hunt(with_members_apart(as_run), state, batch, team, plain);
+  const std::string found = hunt(with_members_apart(as_run), state, batch, plain);
   // Where members alone are finite, the kernel of them all may not be.
-  return found.empty() ? hunt(as_run, state, batch, team, plain) : found;
+  return found.empty() ? hunt(as_run, state, batch, plain) : found;
 }
 
 }  // namespace fullbore

@@ -42,12 +42,11 @@ Graph Generator::trace(const DecodeFunction& decode, const GeneratorSizes& sizes
   return trace.finish();
 }
 
-Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& state, Team& team,
+Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& state,
                      const CompileOptions& options)
     : decode_(std::move(decode)),
       sizes_(checked(sizes)),
       state_(state),
-      team_(team),
       options_(options),
       texts_(static_cast<size_t>(sizes.samples)),
       about_(static_cast<size_t>(sizes.samples)) {
@@ -57,6 +56,7 @@ Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& 
   if (sizes_.vocabulary == 0) sizes_.vocabulary = logits_extent_;
   FB_CHECK(sizes_.vocabulary <= logits_extent_, "{} tokens, {} logits", sizes_.vocabulary,
            logits_extent_);
+  last_logits_.resize(static_cast<size_t>(sizes_.samples * logits_extent_));
   const int64_t most = sizes_.samples * sizes_.chunk;
   tokens_.resize(static_cast<size_t>((most + 15) / 16));
   for (StreamText& text : about_) text.seen.assign(static_cast<size_t>(sizes_.vocabulary), false);
@@ -64,7 +64,7 @@ Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& 
 }
 
 Generator::Step Generator::compile(int64_t length) {
-  Program program = Program::compile(trace(decode_, sizes_, length), state_, team_, options_);
+  Program program = Program::compile(trace(decode_, sizes_, length), state_, options_);
   const int logits = program.output("logits");
   return {std::move(program), length, logits};
 }
@@ -92,7 +92,8 @@ void Generator::run(Step& step, std::span<const int32_t* const> texts, size_t us
   row_.value = static_cast<int64_t>(used) - 1;
   const void* const batch[] = {tokens_.data(), &place_, &row_};
   step.program.run(batch);
-  last_logits_ = static_cast<const float*>(step.program.result(step.logits));
+  step.program.read_result(step.logits, std::as_writable_bytes(std::span(last_logits_)));
+  has_logits_ = true;
   position_ += static_cast<int64_t>(used);
 }
 
@@ -163,7 +164,7 @@ void Generator::append(std::span<const int32_t> tokens) {
 }
 
 std::span<const float> Generator::logits(int64_t sample) const {
-  return {last_logits_ + sample * logits_extent_, static_cast<size_t>(sizes_.vocabulary)};
+  return {last_logits_.data() + sample * logits_extent_, static_cast<size_t>(sizes_.vocabulary)};
 }
 
 StreamStates Generator::streams() const {
@@ -180,7 +181,7 @@ void Generator::resume(const StreamStates& streams) {
   streams.put_to(state_);
   for (size_t i = 0; i < about_.size(); ++i) about_[i] = streams.text(static_cast<int64_t>(i));
   position_ = about_.front().tokens;
-  last_logits_ = nullptr;
+  has_logits_ = false;
 }
 
 void Generator::read_pending() {

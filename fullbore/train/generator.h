@@ -28,7 +28,7 @@ struct GeneratorSizes {
 };
 
 /// Continues texts, token by token, with compiled programs on one State: one that takes a chunk of
-/// every text (prefill) and one that takes a token of each. State and Team must outlive it.
+/// every text (prefill) and one that takes a token of each. The State must outlive it.
 ///
 /// Beyond the context: when every place is taken, the last half of the context (the newest tokens)
 /// is taken anew from place 0, and the rest forgotten. Positions are learned ones, so the cache
@@ -39,7 +39,7 @@ struct GeneratorSizes {
 /// eighth of that, and so on down to 32, then single ones.
 class Generator {
  public:
-  Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& state, Team& team,
+  Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& state,
             const CompileOptions& options);
 
   /// The graph for `length` tokens of each text; for whoever wants its State first. Inputs `tokens`,
@@ -63,7 +63,7 @@ class Generator {
   void resume(const StreamStates& streams);
 
   /// Has it read anything since it began or was resumed, or is there anything to read?
-  bool can_go_on() const { return last_logits_ != nullptr || about_.front().pending >= 0; }
+  bool can_go_on() const { return has_logits_ || about_.front().pending >= 0; }
 
   /// begin(prompt), then go_on().
   void generate(std::span<const int32_t> prompt, int64_t count, const SamplingOptions& options,
@@ -104,7 +104,6 @@ class Generator {
   DecodeFunction decode_;
   GeneratorSizes sizes_;
   State& state_;
-  Team& team_;
   CompileOptions options_;
   std::map<int64_t, Step> steps_;            ///< by length
   int64_t logits_extent_;                    ///< of the model, may be more than the vocabulary
@@ -114,7 +113,8 @@ class Generator {
   std::vector<Block> tokens_;
   Index place_;
   Index row_;
-  const float* last_logits_ = nullptr;
+  std::vector<float> last_logits_;  ///< [samples, logits of the model]
+  bool has_logits_ = false;
 };
 
 }  // namespace fullbore

@@ -13,17 +13,43 @@ InitialValues::InitialValues(const TracedStep& step, uint64_t seed)
     if (input.role == Role::parameter) averaged_.emplace(average_name(input.name), input.name);
 }
 
-void InitialValues::fill(const std::string& name, const TensorType& type, void* zeroed,
-                         Team* team) const {
+const Initializer* InitialValues::initializer_of(const std::string& name,
+                                                 std::string& drawn) const {
+  const auto averaged = averaged_.find(name);
+  drawn = averaged == averaged_.end() ? name : averaged->second;
+  const Initializer& initializer = initializers_.at(drawn);
+  return initializer.kind == Initializer::Kind::zeros ? nullptr : &initializer;
+}
+
+void InitialValues::fill(const std::string& name, const TensorType& type, void* zeroed) const {
   if (name == "random.seed") {
     std::memcpy(zeroed, &seed_, sizeof(seed_));
     return;
   }
-  const auto averaged = averaged_.find(name);
-  const std::string& drawn = averaged == averaged_.end() ? name : averaged->second;
-  const Initializer& initializer = initializers_.at(drawn);
-  if (initializer.kind != Initializer::Kind::zeros)
-    initialize(initializer, type, seed_, drawn, zeroed, team);
+  std::string drawn;
+  if (const Initializer* const initializer = initializer_of(name, drawn))
+    initialize(*initializer, type, seed_, drawn, zeroed);
+}
+
+void InitialValues::fill(State& state, int entry) const {
+  const auto& [name, role, type] = state.entries()[static_cast<size_t>(entry)];
+  std::string drawn;
+  const Initializer* const initializer =
+      name == "random.seed" ? nullptr : initializer_of(name, drawn);
+  if (name == "random.seed") {
+    state.write(entry, std::as_bytes(std::span(&seed_, 1)));
+  } else if (initializer && initializer->kind == Initializer::Kind::orthogonal) {
+    std::vector<std::byte> values(static_cast<size_t>(type.bytes()));
+    initialize(*initializer, type, seed_, drawn, values.data());
+    state.write(entry, values);
+  } else if (initializer) {
+    const int64_t width = static_cast<int64_t>(dtype_bytes(type.dtype));
+    state.produce(entry, Pieces::any_order, [&](int64_t offset, std::span<std::byte> piece) {
+      const int64_t begin = offset / width;
+      initialize_part(*initializer, type, seed_, drawn, begin,
+                      begin + static_cast<int64_t>(piece.size()) / width, piece.data());
+    });
+  }
 }
 
 }  // namespace fullbore

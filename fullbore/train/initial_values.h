@@ -3,7 +3,6 @@
 #include <map>
 #include <string>
 
-#include "fullbore/base/threads.h"
 #include "fullbore/train/step_function.h"
 
 namespace fullbore {
@@ -13,11 +12,15 @@ class InitialValues {
  public:
   InitialValues(const TracedStep& step, uint64_t seed);
   /// Writes those of the entry `name` to memory that is zero: what its initializer says, the seed for
-  /// `random.seed`, and what a moving average is the average of. A team shares the work and changes no bit.
-  void fill(const std::string& name, const TensorType& type, void* zeroed,
-            Team* team = nullptr) const;
+  /// `random.seed`, and what a moving average is the average of.
+  void fill(const std::string& name, const TensorType& type, void* zeroed) const;
+  /// Those of an entry of a State that nobody has written, by all that its device has: the same bits.
+  void fill(State& state, int entry) const;
 
  private:
+  /// Whose draws are the entry's, or null for one of zeros.
+  const Initializer* initializer_of(const std::string& name, std::string& drawn) const;
+
   uint64_t seed_;
   std::map<std::string, Initializer> initializers_;
   std::map<std::string, std::string> averaged_;  ///< parameters, by the name of their average

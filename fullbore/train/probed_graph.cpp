@@ -142,8 +142,9 @@ double ProbedGraph::read(const Program& program, const ProbedValue& value, int p
     element = element * around[i]->iterations() + value.iterations[i];
   const Graph& graph = program.plan().graph;
   const DType dtype = graph.type(graph.outputs()[static_cast<size_t>(probe)].value).dtype;
-  const char* const data = static_cast<const char*>(program.result(probe));
-  return Literal::from_bytes({dtype, {}}, data + element * TensorType{dtype, {}}.bytes()).at(0);
+  std::vector<std::byte> bytes(dtype_bytes(dtype));
+  program.read_result(probe, bytes, element * static_cast<int64_t>(bytes.size()));
+  return Literal::from_bytes({dtype, {}}, bytes.data()).at(0);
 }
 
 Health ProbedGraph::health(const Program& program, const ProbedValue& value) const {

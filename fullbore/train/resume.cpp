@@ -17,9 +17,9 @@ std::optional<RunPosition> restore_last(const TrainingJob& job, const RunDirecto
   if (record->seed != job.options.seed)
     throw UsageError(fmt::format("the run was started with run.seed={}, not {}", record->seed,
                                  job.options.seed));
-  if (state.span<int64_t>("step")[0] != record->step)
+  if (state.read<int64_t>("step")[0] != record->step)
     throw DataError(fmt::format("{}: metadata say step {}, the State says {}", run.path(),
-                                record->step, state.span<int64_t>("step")[0]));
+                                record->step, state.read<int64_t>("step")[0]));
   const RunPosition position = to_position(*record);
   if (position.step > job.options.steps)
     throw UsageError(fmt::format("{} is at step {} already, past train.steps = {}", run.path(),

@@ -21,11 +21,17 @@ bool is_checkpoint(const fs::path& path) {
 
 }  // namespace
 
+TensorSlot tensor_slot(State& state, int entry, const std::string& name) {
+  return {name, state.entries()[static_cast<size_t>(entry)].type, nullptr,
+          [&state, entry](const TensorSlot::Fill& fill) {
+            state.produce(entry, Pieces::in_order, fill);
+          }};
+}
+
 std::vector<TensorSlot> tensor_slots(State& state) {
   std::vector<TensorSlot> slots;
   for (size_t i = 0; i < state.entries().size(); ++i)
-    slots.push_back({state.entries()[i].name, state.entries()[i].type,
-                     state.mutable_data(static_cast<int>(i))});
+    slots.push_back(tensor_slot(state, static_cast<int>(i), state.entries()[i].name));
   return slots;
 }
 

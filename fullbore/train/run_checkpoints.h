@@ -32,5 +32,7 @@ OpenedCheckpoint open_checkpoint(const std::string& run_or_checkpoint);
 
 /// Places in State for restore().
 std::vector<TensorSlot> tensor_slots(State& state);
+/// One of them, to be filled from the tensor `name`.
+TensorSlot tensor_slot(State& state, int entry, const std::string& name);
 
 }  // namespace fullbore

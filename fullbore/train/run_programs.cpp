@@ -16,7 +16,8 @@ std::vector<TracedStep> trace_steps(const TrainingJob& job) {
 }
 
 RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced, State& state,
-                         Team& team, const Progress& progress) {
+                         const Progress& progress)
+    : arena_(std::make_shared<Arena>(state.device())) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<TracedStep> evaluations;
   if (job.validation)
@@ -25,17 +26,17 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   for (const auto* list : {&traced, &evaluations})
     for (const TracedStep& step : *list) graphs.push_back(&step.graph);
   std::vector<PreparedProgram> prepared =
-      prepare_programs(graphs, job.options.compile, team.workers(), [&](size_t done) {
+      prepare_programs(graphs, state.device(), job.options.compile, [&](size_t done) {
         if (progress) progress(done, graphs.size());
       });
   for (size_t i = 0; i < traced.size(); ++i)
-    steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, team, arena_);
+    steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, arena_);
   if (job.validation) {
     judge_ = job.validation->judge;
     PreparedEvaluations own{evaluations.front().metrics, {}};
     for (size_t i = traced.size(); i < prepared.size(); ++i)
       own.programs.push_back(std::move(prepared[i]));
-    evaluator_.emplace(*job.validation, std::move(own), state, team, arena_);
+    evaluator_.emplace(*job.validation, std::move(own), state, arena_);
     plans_ = evaluator_->plans();
   }
   for (const CompiledStep& step : steps_) plans_.push_back(&step.plan());

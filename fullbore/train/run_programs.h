@@ -24,8 +24,8 @@ class RunPrograms {
  public:
   using Progress = std::function<void(size_t done, size_t programs)>;
 
-  /// `traced`: of trace_steps(). State and Team must outlive it. `progress` may be empty.
-  RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced, State& state, Team& team,
+  /// `traced`: of trace_steps(). The State must outlive it. `progress` may be empty.
+  RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced, State& state,
               const Progress& progress);
 
   CompiledStep& step(size_t shape) { return steps_[shape]; }
@@ -36,9 +36,7 @@ class RunPrograms {
   /// The step with the most operations.
   const Plan& largest_step() const;
   /// What all programs work in: between two runs it is anybody's.
-  std::span<char> arena() const {
-    return {arena_->data(), static_cast<size_t>(std::max<int64_t>(arena_->bytes(), 0))};
-  }
+  const Arena& arena() const { return *arena_; }
   size_t count() const { return plans_.size(); }
   /// State, the arena, and every program's batch, results and constants.
   int64_t planned_bytes() const { return shared_peak_bytes(plans_); }
@@ -49,7 +47,7 @@ class RunPrograms {
   RunScale scale(const TrainingOptions& options, const State& state) const;
 
  private:
-  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();
+  std::shared_ptr<Arena> arena_;
   std::vector<CompiledStep> steps_;
   std::optional<Evaluator> evaluator_;
   std::vector<const Plan*> plans_;

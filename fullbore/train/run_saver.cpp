@@ -14,8 +14,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-RunSaver::RunSaver(CheckpointStore& store, const State& state, Team& team, SaveOptions options)
-    : store_(store), state_(state), team_(team), options_(options) {
+RunSaver::RunSaver(CheckpointStore& store, const State& state, SaveOptions options)
+    : store_(store), state_(state), options_(options) {
   if (options_.background) snapshot_ = Snapshot(state, options_.compression);
 }
 
@@ -44,7 +44,7 @@ void RunSaver::start(Write write) {
 void RunSaver::save(const RunRecord& record, bool best, std::function<Status()> before) {
   const auto begin = std::chrono::steady_clock::now();
   finish();
-  if (options_.background) snapshot_.take(team_);
+  if (options_.background) snapshot_.take();
   Write write = writing(record, best, std::move(before));
   if (options_.background)
     start(std::move(write));

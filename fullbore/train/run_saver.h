@@ -2,7 +2,6 @@
 #include <atomic>
 #include <functional>
 
-#include "fullbore/base/threads.h"
 #include "fullbore/ckpt/background_task.h"
 #include "fullbore/ckpt/checkpoint_store.h"
 #include "fullbore/runtime/state.h"
@@ -21,7 +20,7 @@ struct SaveOptions {
 /// by the wait for the one before.
 class RunSaver {
  public:
-  RunSaver(CheckpointStore& store, const State& state, Team& team, SaveOptions options);
+  RunSaver(CheckpointStore& store, const State& state, SaveOptions options);
   ~RunSaver() { wanted_ = true; }
 
   /// Saves the State as it is now. `before` is called first, on the writing thread: what must be on
@@ -45,7 +44,6 @@ class RunSaver {
 
   CheckpointStore& store_;
   const State& state_;
-  Team& team_;
   SaveOptions options_;
   Snapshot snapshot_;
   std::atomic<bool> wanted_{

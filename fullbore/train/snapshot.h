@@ -2,11 +2,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "fullbore/base/tensor_memory.h"
-#include "fullbore/base/threads.h"
+#include "fullbore/device/device.h"
 #include "fullbore/train/tensor_groups.h"
 
 namespace fullbore {
@@ -24,8 +24,8 @@ class Snapshot {
   Snapshot(Snapshot&&) noexcept = default;
   Snapshot& operator=(Snapshot&&) noexcept = default;
 
-  /// Copies the State as it is, by all of the team.
-  void take(Team& team);
+  /// Copies the State as it is.
+  void take();
   /// Instead of the first take(), without a look at the State: `draw` knows the values that it has. By this
   /// thread alone.
   void fill(const Draw& draw);
@@ -36,15 +36,14 @@ class Snapshot {
   void meet(const std::atomic<bool>& enough);
 
  private:
-  struct Piece {
-    const char* from;
-    char* to;
-    int64_t bytes;
+  /// Of one group: where its tensors lie on the device, one part of the memory each.
+  struct Copy {
+    std::unique_ptr<HostMemory> memory;
+    std::vector<SnapshotPart> parts;
   };
-  void add_pieces(const char* from, char* to, int64_t bytes);
+  std::shared_ptr<Device> device_;
   std::vector<TensorGroup> groups_;
-  std::vector<TensorMemory> memory_;  ///< one of each group
-  std::vector<Piece> pieces_;  ///< of all groups; what lies together is one, up to a huge page
+  std::vector<Copy> copies_;  ///< one of each group
   bool taken_ = false;
 };
 

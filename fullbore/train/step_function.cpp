@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/train/initial_values.h"
@@ -173,20 +173,16 @@ void start_averages(State& state) {
     const StateEntry& entry = state.entries()[i];
     if (entry.role != Role::parameter) continue;
     const int average = state.find(average_name(entry.name));
-    if (average >= 0)
-      std::memcpy(state.mutable_data(average), state.data(static_cast<int>(i)),
-                  static_cast<size_t>(entry.type.bytes()));
+    if (average >= 0) state.copy(static_cast<int>(i), average);
   }
 }
 
-State initial_state(const TracedStep& step, uint64_t seed, Team* team) {
-  State state(state_entries(step.graph));
+State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device) {
+  State state(state_entries(step.graph), std::move(device));
   const InitialValues values(step, seed);
-  for (size_t i = 0; i < state.entries().size(); ++i) {
-    const StateEntry& entry = state.entries()[i];
-    if (entry.role != Role::average)  // copied, which is faster
-      values.fill(entry.name, entry.type, state.mutable_data(static_cast<int>(i)), team);
-  }
+  for (size_t i = 0; i < state.entries().size(); ++i)
+    if (state.entries()[i].role != Role::average)  // copied, which is faster
+      values.fill(state, static_cast<int>(i));
   start_averages(state);
   return state;
 }

@@ -96,7 +96,7 @@ Graph with_streams_given(const Graph& graph);
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
 /// an entry, becomes the seed, and moving averages become what they are of. A team shares the work and
 /// changes no bit.
-State initial_state(const TracedStep& step, uint64_t seed, Team* team = nullptr);
+State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device);
 
 /// Copies every parameter of the State to its moving average, where it has one: for parameters that
 /// were filled anew.

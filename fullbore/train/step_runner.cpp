@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "fullbore/device/registry.h"
+
 namespace fullbore {
 namespace {
 
@@ -17,8 +19,9 @@ TrainingJob without_validation(TrainingJob job) {
   return job;
 }
 
-State filled_state(const TrainingJob& job, const TracedStep& step, Team& team) {
-  State state = initial_state(step, job.options.seed, &team);
+State filled_state(const TrainingJob& job, const TracedStep& step) {
+  State state =
+      initial_state(step, job.options.seed, open_device(job.options.device, job.options.workers));
   if (job.initialize) {
     job.initialize(state);
     start_averages(state);
@@ -40,11 +43,10 @@ StepRunner::StepRunner(const TrainingJob& job)
     : StepRunner(without_validation(job), Clock::now()) {}
 
 StepRunner::StepRunner(TrainingJob job, Clock::time_point start)
-    : team_(job.options.workers > 0 ? job.options.workers : available_processors()),
-      traced_(trace_steps(job)),
-      state_(filled_state(job, traced_.front(), team_)),
+    : traced_(trace_steps(job)),
+      state_(filled_state(job, traced_.front())),
       trace_seconds_(seconds_between(start, Clock::now())),
-      programs_(job, std::move(traced_), state_, team_, {}),
+      programs_(job, std::move(traced_), state_, {}),
       loader_(job.training, job.options.loader),
       batch_shapes_(first_shapes(*job.training)),
       tokens_per_step_(job.tokens_per_step),

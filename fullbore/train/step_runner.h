@@ -38,7 +38,7 @@ class StepRunner {
   const Plan& plan(size_t shape) const { return programs_.step(shape).plan(); }
   /// Of all programs together, on one State and in one arena.
   int64_t planned_bytes() const { return programs_.planned_bytes(); }
-  Team& team() { return team_; }
+  Device& device() const { return state_.device(); }
   const State& state() const { return state_; }
   int64_t steps() const { return steps_; }                      ///< made so far
   int64_t tokens_per_step() const { return tokens_per_step_; }  ///< at most; 0: the job has none
@@ -51,7 +51,6 @@ class StepRunner {
  private:
   StepRunner(TrainingJob job, std::chrono::steady_clock::time_point start);
 
-  Team team_;
   std::vector<TracedStep> traced_;  ///< until they are compiled
   State state_;
   double trace_seconds_;

@@ -32,20 +32,19 @@ void begin_streams(State& state) {
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
     if (entry.role != Role::stream) continue;
-    auto* const rows = static_cast<char*>(state.mutable_data(static_cast<int>(i)));
-    const auto bytes = static_cast<size_t>(entry.type.bytes());
+    std::vector<std::byte> rows(static_cast<size_t>(entry.type.bytes()));
     const bool generated = entry.name.starts_with(kGeneratedStreams);
     const int first =
         generated ? state.find(kFirstStates + entry.name.substr(kGeneratedStreams.size())) : -1;
-    if (first < 0) {
-      std::memset(rows, 0, bytes);
-      continue;
+    if (first >= 0) {
+      const TensorType& one = state.entries()[static_cast<size_t>(first)].type;
+      FB_CHECK(one == (TensorType{entry.type.dtype, entry.type.shape.without(0)}), "'{}' is {}",
+               entry.name, entry.type.text());
+      const auto width = static_cast<size_t>(one.bytes());
+      for (size_t at = 0; at < rows.size(); at += width)
+        state.read(first, std::span(rows).subspan(at, width));
     }
-    const TensorType& one = state.entries()[static_cast<size_t>(first)].type;
-    FB_CHECK(one == (TensorType{entry.type.dtype, entry.type.shape.without(0)}), "'{}' is {}",
-             entry.name, entry.type.text());
-    for (size_t at = 0; at < bytes; at += static_cast<size_t>(one.bytes()))
-      std::memcpy(rows + at, state.data(first), static_cast<size_t>(one.bytes()));
+    state.write(static_cast<int>(i), rows);
   }
 }
 
@@ -60,7 +59,7 @@ void StreamStates::take_from(const State& state) {
     const int entry = state.find(tensor.name);
     FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
              "no State '{}' {}", tensor.name, tensor.type.text());
-    std::memcpy(tensor.bytes.data(), state.data(entry), tensor.bytes.size());
+    state.read(entry, std::as_writable_bytes(std::span(tensor.bytes)));
   }
 }
 
@@ -69,7 +68,7 @@ void StreamStates::put_to(State& state) const {
     const int entry = state.find(tensor.name);
     FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
              "no State '{}' {}", tensor.name, tensor.type.text());
-    std::memcpy(state.mutable_data(entry), tensor.bytes.data(), tensor.bytes.size());
+    state.write(entry, std::as_bytes(std::span(tensor.bytes)));
   }
 }
 

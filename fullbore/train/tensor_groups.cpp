@@ -31,7 +31,11 @@ std::vector<TensorGroup> tensor_groups(const State& state, Compression compressi
     for (size_t i = 0; i < state.entries().size(); ++i) {
       const StateEntry& entry = state.entries()[i];
       if (group_of(entry.role) == group.name)
-        group.tensors.push_back({entry.name, entry.type, state.data(static_cast<int>(i))});
+        group.tensors.push_back(
+            {entry.name, entry.type, nullptr, [&state, i](const NamedTensor::Take& take) {
+               state.consume(static_cast<int>(i), Pieces::in_order,
+                             [&](int64_t, std::span<const std::byte> piece) { take(piece); });
+             }});
     }
     if (!group.tensors.empty() || group.name != "averages") groups.push_back(std::move(group));
   }

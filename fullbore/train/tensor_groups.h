@@ -13,8 +13,9 @@ enum class Compression : uint8_t { none, optimizer, all };
 /// By the names above; aborts on another.
 Compression compression(std::string_view name);
 
-/// The State by role, as the files of a checkpoint: weights (parameters, frozen ones too), moving averages
-/// (if there are any), optimizer (all the rest).
+/// The State by role, as the files of a checkpoint: weights (parameters, frozen ones too), moving
+/// averages (if there are any), optimizer (all the rest). Their tensors are handed out as the State is then, which must outlive
+/// them.
 std::vector<TensorGroup> tensor_groups(const State& state, Compression compression);
 
 }  // namespace fullbore

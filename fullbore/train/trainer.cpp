@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "fullbore/base/files.h"
-#include "fullbore/base/meet_pages.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/bad_step.h"
@@ -41,7 +41,7 @@ class Trainer {
         run_(run),
         reporter_(run, console, start),
         store_(run.checkpoints(), options_.saves.keep),
-        team_(options_.workers > 0 ? options_.workers : available_processors()) {}
+        device_(open_device(options_.device, options_.workers)) {}
 
   ExitCode run(bool resume) {
     reporter_.tell(job_.figures);
@@ -85,18 +85,19 @@ class Trainer {
   /// step is made and not before; its arrays lie in the arena where that is large enough.
   void measure_machine() {
     const int64_t resident = peak_resident_bytes();
-    std::optional<Machine> machine = kept_machine(team_.workers());
+    std::optional<Machine> machine = kept_machine(device_->facts());
     if (!machine) {
       reporter_.console().live("measuring the machine");
       const int64_t most = options_.compile.memory_bytes;
       const int64_t left = std::max<int64_t>(most - reporter_.planned_bytes(), 0);
-      machine = refresh_machine(
-          team_, {.bytes = most > 0 ? left : kAnyMemory, .lent = programs_->arena()});
+      machine = refresh_machine(*device_, {.bytes = most > 0 ? left : kAnyMemory,
+                                           .lent = programs_->arena().address(),
+                                           .lent_bytes = programs_->arena().bytes()});
       forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
     }
     reporter_.measured(peak_flops(options_.compile.precision, machine->peaks), resident);
     reporter_.log().info("{} workers  at best {:.2f} ms per step{} by this machine's roofline{}",
-                         team_.workers(),
+                         device_->facts().workers,
                          roofline_seconds(programs_->largest_step(), machine->peaks) * 1e3,
                          of_which_shape(), machine->busy ? " (measured while it was busy)" : "");
   }
@@ -117,7 +118,7 @@ class Trainer {
         traced_.front().initializers,
         [](const auto& named) { return named.second.kind == Initializer::Kind::orthogonal; });
     if (!job_.initialize && is_drawn_again) initial_values_.emplace(traced_.front(), options_.seed);
-    state_ = initial_state(traced_.front(), options_.seed, &team_);
+    state_ = initial_state(traced_.front(), options_.seed, device_);
   }
 
   /// False if the run is complete already.
@@ -143,13 +144,13 @@ class Trainer {
 
   void prepare() {
     run_.keep_config(job_.config, job_.given_config);
-    saver_.emplace(store_, state_, team_, options_.saves);
+    saver_.emplace(store_, state_, options_.saves);
     // Written while the step compiles: from here on there is always something to go on from, and a
     // folder that cannot be written to is met now, not at the first checkpoint.
     if (!restored_) save_initial();
     reporter_.started("save");
     const Clock::time_point start = Clock::now();
-    programs_.emplace(job_, std::move(traced_), state_, team_, [&](size_t done, size_t programs) {
+    programs_.emplace(job_, std::move(traced_), state_, [&](size_t done, size_t programs) {
       reporter_.console().live(fmt::format("compiling {}/{}", done + 1, programs));
     });
     loader_.emplace(job_.training, options_.loader);
@@ -160,14 +161,11 @@ class Trainer {
     reporter_.started("memory");
   }
 
-  /// All that the first step will write, by all of the team: inside the step it takes longer
+  /// All that the first step will write: inside the step it takes longer
   /// (docs/design/start.md).
   void meet_memory() {
-    // Nothing in it changes, and nobody else looks at it now.
-    for (const State::Arena& part : state_.arenas())
-      meet_pages(const_cast<char*>(part.data), part.bytes, team_);
-    const std::span<char> arena = programs_->arena();
-    meet_pages(arena.data(), static_cast<int64_t>(arena.size()), team_);
+    state_.make_resident();
+    device_->make_resident(programs_->arena().address(), programs_->arena().bytes());
   }
 
   void begin(double compile_seconds) {
@@ -289,11 +287,10 @@ class Trainer {
     if (!step.can_skip()) stop(words);
     ++position_.skipped_steps;
     ++position_.skipped_in_row;
-    if (const std::string bad = non_finite_parameter(state_, team_); !bad.empty())
-      stop_at_update(bad);
+    if (const std::string bad = non_finite_parameter(state_); !bad.empty()) stop_at_update(bad);
     if (bad_steps_++ < kMostBadSteps)
       words += ' ' + keep_bad_step(run_.bad_steps(), position_.step, step, step.results(), state_,
-                                   batch, team_, options_.compile);
+                                   batch, options_.compile);
     if (position_.skipped_in_row >= options_.max_skipped_steps)
       stop(fmt::format(
           "{} It is the last of {} in a row that were skipped (train.max_skipped_steps).", words,
@@ -309,17 +306,18 @@ class Trainer {
     const int64_t most = position_.step;
     StepResults results;
     int64_t step = make_again(most, results);
-    const bool found = step <= most && !non_finite_parameter(state_, team_).empty();
+    const bool found = step <= most && !non_finite_parameter(state_).empty();
     std::string words = fmt::format("{} is not finite after step {}.", bad, most);
     if (found && step > 0) {
       StepResults before;
       make_again(step - 1, before);
       const CompiledStep& compiled = programs_->step(job_.training->shape_at(loader_->position()));
       const std::span<const void* const> batch = loader_->next();
-      ++state_.mutable_span<int64_t>("step")[0];  // as if it had been made
+      state_.write<int64_t>("step",
+                            {state_.read<int64_t>("step")[0] + 1});  // as if it had been made
       words = fmt::format("step {} is finite, but its update is not: {}", step,
                           keep_bad_step(run_.bad_steps(), step, compiled, results, state_, batch,
-                                        team_, options_.compile));
+                                        options_.compile));
     }
     stop(words);
   }
@@ -332,7 +330,7 @@ class Trainer {
     if (!from) return 0;
     int64_t made = from->step;
     loader_->seek(static_cast<uint64_t>(made));
-    while (made < last && non_finite_parameter(state_, team_).empty()) {
+    while (made < last && non_finite_parameter(state_).empty()) {
       CompiledStep& step = programs_->step(job_.training->shape_at(loader_->position()));
       step.run(loader_->next());
       results = step.results();
@@ -387,8 +385,7 @@ class Trainer {
   void save(bool best) {
     // What a run goes on from, and what "the last good state" is, must be finite.
     if (position_.step > 0)
-      if (const std::string bad = non_finite_parameter(state_, team_); !bad.empty())
-        stop_at_update(bad);
+      if (const std::string bad = non_finite_parameter(state_); !bad.empty()) stop_at_update(bad);
     // Metrics of steps that the checkpoint knows of are not lost either. The first one knows of none.
     std::function<Status()> before;
     if (begun_) before = [this] { return reporter_.sync_metrics(); };
@@ -401,7 +398,7 @@ class Trainer {
   const RunDirectory& run_;
   RunReporter reporter_;
   CheckpointStore store_;
-  Team team_;
+  std::shared_ptr<Device> device_;
   State state_;
   std::vector<TracedStep> traced_;               ///< until they are compiled
   std::optional<InitialValues> initial_values_;  ///< of a State that begins with nothing else

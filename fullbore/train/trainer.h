@@ -37,6 +37,7 @@ struct TrainingOptions {
   CompileOptions compile = {};
   LoaderOptions loader = {};
   std::string resume_command = {};  ///< for people: what goes on with the run after a signal
+  std::string device = "cpu";       ///< by name, of open_device()
   int workers = 0;                  ///< threads of the step; 0: all processors there are
 };
 

@@ -228,11 +228,20 @@ void WeightSource::fill(const WeightTransfer& transfer, State& state) const {
     const StoredTensor& there = tensor(from);
     const int entry = state.find(each.parameter);
     FB_CHECK(entry >= 0, "no State '{}'", each.parameter);
-    auto* to = static_cast<char*>(state.mutable_data(entry));
-    if (each.rows.empty() && each.columns.empty())
-      file.read(there, to).take_or_throw();
-    else
-      fill_table(each, state.entries()[static_cast<size_t>(entry)].type, to);
+    if (each.rows.empty() && each.columns.empty()) {
+      Status status = success();
+      state.produce(entry, Pieces::in_order, [&](int64_t offset, std::span<std::byte> piece) {
+        if (status.ok())
+          status = file.read_part(there, static_cast<uint64_t>(offset), piece.size(), piece.data());
+      });
+      std::move(status).take_or_throw();
+    } else {
+      const TensorType& type = state.entries()[static_cast<size_t>(entry)].type;
+      std::vector<std::byte> table(static_cast<size_t>(type.bytes()));
+      state.read(entry, table);
+      fill_table(each, type, reinterpret_cast<char*>(table.data()));
+      state.write(entry, table);
+    }
   }
 }
 

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/error.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 

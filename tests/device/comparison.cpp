@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore::testing_support {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/kernel.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/scalar.h"
 #include "guarded_memory.h"
@@ -31,6 +32,7 @@ bool agrees(DType dtype, double expected, double found, double bound) {
 
 std::vector<Literal> run_kernel(const Kernel& kernel, const std::vector<Literal>& inputs,
                                 const std::vector<TensorType>& results, int parts) {
+  const auto& runnable = dynamic_cast<const CpuKernel&>(kernel);
   std::vector<GuardedMemory> memory;
   std::vector<void*> buffers;
   for (const Literal& input : inputs) memory.emplace_back(input.bytes());
@@ -41,9 +43,9 @@ std::vector<Literal> run_kernel(const Kernel& kernel, const std::vector<Literal>
   memory.emplace_back(static_cast<size_t>(kernel.scratch_bytes(parts)));
   for (const GuardedMemory& each : memory) buffers.push_back(each.data());
   for (int part = 0; part < parts; ++part) {
-    const int64_t begin = kernel.items() * part / parts;
-    const int64_t end = kernel.items() * (part + 1) / parts;
-    if (begin < end) kernel.run(buffers.data(), begin, end, part);
+    const int64_t begin = runnable.items() * part / parts;
+    const int64_t end = runnable.items() * (part + 1) / parts;
+    if (begin < end) runnable.run(buffers.data(), begin, end, part);
   }
   std::vector<Literal> outputs;
   for (size_t i = 0; i < results.size(); ++i)

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/kernel.h"
 
 namespace fullbore::testing_support {
 namespace {
@@ -101,8 +102,9 @@ RunResult run_kernel(const Kernel& kernel, const std::vector<const Literal*>& in
   }
   if (kernel.scratch_bytes(options.workers) == 0) table.pop_back();
 
-  for (const Share& share : shares(kernel.items(), options))
-    kernel.run(table.data(), share.begin, share.end, share.worker);
+  const auto& runnable = dynamic_cast<const CpuKernel&>(kernel);
+  for (const Share& share : shares(runnable.items(), options))
+    runnable.run(table.data(), share.begin, share.end, share.worker);
 
   RunResult result;
   for (size_t i = 0; i < buffers.size(); ++i)

@@ -52,14 +52,14 @@ Graph expanded(const Graph& graph, const Target& target) {
 
 }  // namespace
 
-OpCheck::OpCheck(Backend& backend, const OpDef& op, const Sample& sample, DType dtype,
-                 uint64_t seed)
+OpCheck::OpCheck(const Target& target, Compiler& compiler, const OpDef& op, const Sample& sample,
+                 DType dtype, uint64_t seed)
     : name_(fmt::format("{}, {}, {}", op.name, sample.why, dtype_name(dtype))) {
   MaterialisedSample call = materialise(op, sample, dtype, seed);
-  graph_ = expanded(call.graph, backend.target());
+  graph_ = expanded(call.graph, target);
   inputs_ = std::move(call.inputs);
   for (const Node& node : graph_.nodes())
-    kernels_.push_back(needs_kernel(node) ? backend.compile(graph_, node, 3) : nullptr);
+    kernels_.push_back(needs_kernel(node) ? compiler.compile(graph_, node, 3) : nullptr);
 }
 
 std::string OpCheck::run() const { return run(nullptr); }

@@ -9,18 +9,19 @@
 
 namespace fullbore::testing_support {
 
-/// One call of an op on a backend, node by node: a composite that the backend does not claim is run
-/// as its decomposition. Compiles on construction, runs after Backend::finish().
+/// One call of an op on the CPU, node by node: a composite that the device does not support natively is run as its
+/// decomposition. Compiles on construction, runs after Compiler::finish().
 class OpCheck {
  public:
-  OpCheck(Backend& backend, const OpDef& op, const Sample& sample, DType dtype, uint64_t seed);
+  OpCheck(const Target& target, Compiler& compiler, const OpDef& op, const Sample& sample,
+          DType dtype, uint64_t seed);
 
-  /// Runs every node on what the backend made of the nodes before it, in all the ways that must give
+  /// Runs every node on what the device made of the nodes before it, in all the ways that must give
   /// the same bits, and holds it to the reference on the same operands. "" or, in full, what is
   /// wrong: op, sample, dtype, node, element, expected, got, bound.
   std::string run() const;
 
-  /// With what the backend computed changed in place before it is compared: does the check see it?
+  /// With what the device computed changed in place before it is compared: does the check see it?
   using Tamper = void (*)(Literal&);
   std::string run(Tamper tamper) const;
 

@@ -7,16 +7,19 @@
 #include "../support/gradcheck.h"
 #include "comparison.h"
 #include "fullbore/autodiff/backward.h"
+#include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/interpret.h"
-#include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
 #include "kernel_runner.h"
+#include "tests/support/device.h"
 
 /// Attention and its gradient against their references, on every vector unit of this processor.
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 using cpu::ProductUnits;
 using testing_support::compare;
@@ -230,9 +233,8 @@ TEST(AttentionPlan, KeepsNoMatrixOfQueriesByKeys) {
   for (size_t i = 0; i < gradients.size(); ++i)
     builder.output(fmt::format("gradient{}", i), gradients[i]);
   const Graph graph = builder.take();
-  State state(state_entries(graph));
-  Team team(2);
-  const Program program = Program::compile(graph, state, team, {});
+  State state(state_entries(graph), cpu_device(2));
+  const Program program = Program::compile(graph, state, {});
   EXPECT_LT(program.plan().arena_bytes, kLength * kLength * dtype_bytes(DType::f32));
 }
 

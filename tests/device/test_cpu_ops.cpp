@@ -9,10 +9,13 @@
 #include "../support/samples.h"
 #include "fullbore/ir/op_def.h"
 #include "op_check.h"
+#include "tests/support/device.h"
 
-/// Every op on the cpu backend against the oracle, in every dtype that it declares.
+/// Every op on the cpu device against the oracle, in every dtype that it declares.
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 using testing_support::OpCheck;
 
@@ -52,11 +55,13 @@ TEST_P(CpuOps, AgreeWithTheOracle) {
   const OpDef& op = *GetParam();
   std::vector<Sample> samples = op.samples();
   for (Sample& sample : random_samples(op, 1, kRandomSamples)) samples.push_back(std::move(sample));
-  const auto backend = make_cpu_backend();
+  const std::shared_ptr<Device> device = cpu_device(3);
+  const auto compiler = device->compiler();
   std::deque<OpCheck> checks;
   for (DType dtype : sample_dtypes(op))
-    for (const Sample& sample : samples) checks.emplace_back(*backend, op, sample, dtype, 1);
-  backend->finish();
+    for (const Sample& sample : samples)
+      checks.emplace_back(device->target(), *compiler, op, sample, dtype, 1);
+  compiler->finish();
   for (const OpCheck& check : checks) EXPECT_EQ(check.run(), "");
 }
 
@@ -68,13 +73,11 @@ class CpuRegions : public ::testing::TestWithParam<const OpDef*> {};
 
 TEST_P(CpuRegions, AgreeWithTheOracle) {
   const OpDef& op = *GetParam();
-  Team team(2);
-  CompileOptions options;
-  options.backend = "cpu";
+  const std::shared_ptr<Device> device = cpu_device(2);
   for (DType dtype : sample_dtypes(op))
     for (const Sample& sample : op.samples()) {
       const MaterialisedSample call = materialise(op, sample, dtype, 1);
-      EXPECT_EQ(testing_support::check_against_oracle(call.graph, call.inputs, team, options), "")
+      EXPECT_EQ(testing_support::check_against_oracle(call.graph, call.inputs, device, {}), "")
           << sample.why << ", " << dtype_name(dtype);
     }
 }
@@ -85,10 +88,11 @@ INSTANTIATE_TEST_SUITE_P(All, CpuRegions, ::testing::ValuesIn(ops(true)),
 // --- the check itself: it must see what is wrong, and not what is right -----------------------------
 
 std::string check_tampered(const char* op, DType dtype, OpCheck::Tamper tamper) {
-  const auto backend = make_cpu_backend();
+  const std::shared_ptr<Device> device = cpu_device(3);
+  const auto compiler = device->compiler();
   const Sample sample = random_samples(get_op(op), 1, 1)[0];
-  const OpCheck check(*backend, get_op(op), sample, dtype, 1);
-  backend->finish();
+  const OpCheck check(device->target(), *compiler, get_op(op), sample, dtype, 1);
+  compiler->finish();
   return check.run(tamper);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "fullbore/base/philox.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ops/ops.h"
 #include "kernel_runner.h"
 
@@ -51,11 +52,11 @@ std::vector<TensorType> output_types(const Graph& graph) {
   return types;
 }
 
-// One node of the CPU backend on the operands, in all ways that must give the same bits.
+// One node of the CPU on the operands, in all ways that must give the same bits.
 std::vector<std::vector<char>> run_node(const Graph& graph, const std::vector<Literal>& inputs) {
-  const auto backend = make_backend("cpu");
-  const auto kernel = backend->compile(graph, graph.nodes()[0], 3);
-  backend->finish();
+  const auto compiler = open_device("cpu")->compiler();
+  const auto kernel = compiler->compile(graph, graph.nodes()[0], 3);
+  compiler->finish();
   std::vector<const Literal*> operands;
   for (const Literal& input : inputs) operands.push_back(&input);
   const RunResult result = run_kernel_in_all_ways(*kernel, operands, output_types(graph));

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "fullbore/base/files.h"
 #include "fullbore/device/cpu/codegen/code_store.h"
 #include "fullbore/device/kernel_ir/lower.h"
-#include "fullbore/base/files.h"
 #include "fullbore/ir/op_def.h"
 #include "jit_harness.h"
 

@@ -5,19 +5,22 @@
 #include <algorithm>
 
 #include "../support/evaluate.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/hash.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/device/cpu/codegen/code_generator.h"
 #include "fullbore/device/kernel_ir/lower.h"
 #include "fullbore/device/kernel_ir/partition.h"
 #include "fullbore/device/kernel_ir/schedule.h"
-#include "fullbore/base/error.h"
-#include "fullbore/base/hash.h"
-#include "fullbore/base/threads.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/compare_nodes.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 TensorType f32(Shape shape) { return {DType::f32, std::move(shape)}; }
 
@@ -121,9 +124,9 @@ TEST(KernelIr, PadsOfLongAxesAreCutAtTheRightPlace) {
     builder.output("end", slice(padded, 0, extent - 20, extent + 4) * 2.0);
     builder.output("begin", slice(padded, 0, 0, 20) * 3.0);
     const Graph graph = builder.take();
-    Team team(1);
+    const std::shared_ptr<Device> device = cpu_device(1);
     const std::vector<Literal> got =
-        run_on_backend(graph, std::vector{Literal::of({DType::f32, {}}, {1})}, team, {});
+        run_on_device(graph, std::vector{Literal::of({DType::f32, {}}, {1})}, device, {});
     for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(got[0].at(i), i < 21 ? 2 : 0) << extent;
     for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(got[1].at(i), i > 0 ? 3 : 0) << extent;
   }

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "../support/evaluate.h"
-#include "fullbore/device/device.h"
 #include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 
@@ -11,15 +11,23 @@ namespace fullbore {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
-TEST(MakeBackend, KnowsEachByItsName) {
-  for (const char* name : {"cpu", "null"}) EXPECT_EQ(make_backend(name)->target().name, name);
-  EXPECT_GE(make_backend("cpu")->target().threads, 1);
+TEST(OpenDevice, KnowsEachByItsName) {
+  for (const std::string& name : device_names()) {
+    EXPECT_EQ(open_device(name)->target().name, name);
+    EXPECT_EQ(open_device(name)->facts().name, name);
+  }
+  EXPECT_THAT(device_names(), IsSupersetOf({"cpu", "null", "reference"}));
+  EXPECT_GE(open_device("cpu")->facts().workers, 1);
+  EXPECT_EQ(open_device("cpu", 3)->facts().workers, 3);
+  EXPECT_EQ(open_device("cpu", 3)->target().threads, 3);
 }
 
-TEST(MakeBackend, NamesTheNearestForAnUnknownOne) {
-  EXPECT_THAT(usage_error([] { make_backend("cpus"); }), HasSubstr("Did you mean 'cpu'?"));
-  EXPECT_THAT(usage_error([] { make_backend("tpu-pod"); }), HasSubstr("'cpu' and 'null'"));
+TEST(OpenDevice, NamesTheNearestForAnUnknownOne) {
+  EXPECT_THAT(usage_error([] { open_device("cpus"); }), HasSubstr("Did you mean 'cpu'?"));
+  EXPECT_THAT(usage_error([] { open_device("tpu-pod:1"); }),
+              HasSubstr("no device 'tpu-pod:1'; there are cpu, null, "));
 }
 
 // A graph of one node: a product of [2,3] and [3,4].
@@ -31,30 +39,29 @@ Graph product(DType dtype) {
   return builder.take();
 }
 
-TEST(NullBackend, HasItemsAndTouchesNothing) {
+TEST(NullDevice, HasAKernelForAnything) {
   const Graph graph = product(DType::f32);
-  const auto backend = make_null_backend();
-  const auto kernel = backend->compile(graph, graph.nodes()[0], 2);
-  backend->finish();
-  EXPECT_EQ(kernel->items(), 8);
-  kernel->run(nullptr, 0, kernel->items(), 0);
+  const auto compiler = open_device("null")->compiler();
+  const auto kernel = compiler->compile(graph, graph.nodes()[0], 2);
+  compiler->finish();
+  EXPECT_EQ(kernel->nanoseconds(), 8);
   EXPECT_THAT(kernel->description(), HasSubstr("null matmul"));
 }
 
-TEST(CpuBackend, SaysWhyItHasNoKernel) {
+TEST(CpuDevice, SaysWhyItHasNoKernel) {
   Graph graph;
   const Value x = graph.add_input("x", Role::batch, {DType::f32, {4}});
   graph.add_node(get_op("softmax"), {x}, {{"axis", int64_t{0}}}, nullptr, {"models/gpt.cpp", 88});
   // A composite is expanded before it comes here.
   const std::string message =
-      usage_error([&] { make_cpu_backend()->compile(graph, graph.nodes()[0], 1); });
-  EXPECT_THAT(message, HasSubstr("softmax: the cpu backend has no kernel for f32[4]"));
+      usage_error([&] { open_device("cpu")->compiler()->compile(graph, graph.nodes()[0], 1); });
+  EXPECT_THAT(message, HasSubstr("softmax: the cpu device has no kernel for f32[4]"));
   EXPECT_THAT(message, HasSubstr("models/gpt.cpp:88"));
 }
 
-TEST(CpuBackend, SaysWhyAKernelIsPassedOver) {
+TEST(CpuDevice, SaysWhyAKernelIsPassedOver) {
   const Graph graph = product(DType::f16);
-  for (const KernelMaker& maker : kernel_list()) {
+  for (const KernelMaker& maker : cpu::kernel_list()) {
     if (maker.op != "matmul") continue;
     KernelRequest request(graph, graph.nodes()[0], 1);
     const bool made = maker.make(request) != nullptr;
@@ -63,11 +70,12 @@ TEST(CpuBackend, SaysWhyAKernelIsPassedOver) {
   }
 }
 
-TEST(CpuBackend, NeedsNoWorkForResultsWithoutElements) {
+TEST(CpuDevice, NeedsNoWorkForResultsWithoutElements) {
   Graph graph;
   const Value x = graph.add_input("x", Role::batch, {DType::f32, {3, 0}});
   graph.add_node(get_op("exp"), {x}, {});
-  EXPECT_EQ(make_cpu_backend()->compile(graph, graph.nodes()[0], 1)->items(), 0);
+  const auto kernel = open_device("cpu")->compiler()->compile(graph, graph.nodes()[0], 1);
+  EXPECT_EQ(dynamic_cast<const CpuKernel&>(*kernel).items(), 0);
 }
 
 }  // namespace

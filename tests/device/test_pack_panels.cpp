@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "comparison.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/ops/ops.h"
 #include "kernel_runner.h"
 

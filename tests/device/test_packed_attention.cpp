@@ -5,8 +5,8 @@
 
 #include "../support/gradcheck.h"
 #include "comparison.h"
-#include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/ops/packed_attention.h"
 #include "kernel_runner.h"
 

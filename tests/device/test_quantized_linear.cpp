@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "fullbore/device/cpu/quant/quantized_linear.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/quantize.h"
+#include "fullbore/device/cpu/quant/quantized_linear.h"
 #include "fullbore/ops/quantized_linear.h"
 #include "kernel_runner.h"
 

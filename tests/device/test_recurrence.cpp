@@ -10,9 +10,9 @@
 #include "../support/samples.h"
 #include "comparison.h"
 #include "fullbore/autodiff/backward.h"
+#include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 #include "fullbore/device/interpret.h"
-#include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/recurrent.h"
@@ -21,10 +21,13 @@
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/runtime/program.h"
 #include "kernel_runner.h"
+#include "tests/support/device.h"
 
 /// The parts of a linear recurrence against their references, on every vector unit of this processor.
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 using cpu::ProductUnits;
 using testing_support::compare;
@@ -347,8 +350,8 @@ Errors errors_in_f32(bool mamba, double mean, double deviation, int64_t chunk) {
   std::vector<Literal> wide;
   for (const Literal& operand : operands) wide.push_back(reals(operand.shape(), operand.reals()));
   const std::vector<Literal> expected = interpret(graph_of(DType::f64, 1), wide);
-  Team team(2);
-  const std::vector<Literal> got = run_on_backend(graph_of(DType::f32, chunk), operands, team, {});
+  const std::shared_ptr<Device> device = cpu_device(2);
+  const std::vector<Literal> got = run_on_device(graph_of(DType::f32, chunk), operands, device, {});
   Errors errors;
   for (size_t i = 0; i < got.size(); ++i) {
     double& largest = i < 2 ? errors.results : errors.cotangents;
@@ -374,7 +377,7 @@ int64_t states_made(int64_t tokens, bool last_is_read) {
   results.push_back(made[0]);
   if (last_is_read) results.push_back(made[1]);
   for (const Tensor& each : results) builder.output(fmt::format("y{}", each.value().id), each);
-  const Target target = make_cpu_backend()->target();
+  const Target target = open_device("cpu")->target();
   const Graph graph = dead_code_elimination(expand_composites(builder.take(), target), target);
   return std::ranges::count_if(
       graph.nodes(), [](const Node& node) { return node.op->name == "recurrence_states"; });

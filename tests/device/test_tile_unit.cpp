@@ -5,9 +5,9 @@
 #include <limits>
 #include <vector>
 
+#include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/attention/tile_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
-#include "fullbore/base/philox.h"
 
 /// The loops over tiles of attention, alone, on every vector unit of this processor.
 namespace fullbore {

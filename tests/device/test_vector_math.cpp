@@ -8,10 +8,10 @@
 #include <limits>
 #include <ostream>
 
-#include "fullbore/device/cpu/codegen/code_generator.h"
-#include "fullbore/device/cpu/codegen/code_store.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/codegen/code_generator.h"
+#include "fullbore/device/cpu/codegen/code_store.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/scalar.h"
 #include "jit_harness.h"

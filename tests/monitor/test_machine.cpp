@@ -11,13 +11,17 @@
 #include <vector>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/processor_facts.h"
 #include "fullbore/base/tensor_memory.h"
 #include "fullbore/base/threads.h"
-#include "fullbore/monitor/peak_kernels.h"
+#include "fullbore/device/cpu/peaks/peak_kernels.h"
 #include "fullbore/monitor/process.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 class MachineCache : public ::testing::Test {
  protected:
@@ -43,8 +47,8 @@ class MachineCache : public ::testing::Test {
 };
 
 TEST_F(MachineCache, MeasuresWhatAMachineCanDo) {
-  Team team(2);
-  const Machine machine = measure_machine(team);
+  const std::shared_ptr<Device> device = cpu_device(2);
+  const Machine machine = measure_machine(*device);
   EXPECT_GT(machine.peaks.fp32_flops, 1e8);
   EXPECT_GT(machine.peaks.bytes_per_second, 1e7);
   EXPECT_GE(machine.peaks.bf16_flops, machine.native_bf16 ? 1e8 : machine.peaks.fp32_flops);
@@ -54,49 +58,49 @@ TEST_F(MachineCache, MeasuresWhatAMachineCanDo) {
 
 // Whether a measurement is kept depends on what else the machine does: a file of our own does not.
 TEST_F(MachineCache, WhatIsKeptIsNotMeasuredAgain) {
-  Team team(1);
-  refresh_machine(team);  // with nothing kept yet, kept whatever the circumstances
+  const std::shared_ptr<Device> device = cpu_device(1);
+  refresh_machine(*device);  // with nothing kept yet, kept whatever the circumstances
   put(only_file(), "fp32_flops", "9e18");
-  const Machine known = known_machine(team);
+  const Machine known = known_machine(*device);
   EXPECT_EQ(known.peaks.fp32_flops, 9e18);
   EXPECT_EQ(known.processor, processor_name());
   EXPECT_FALSE(known.fp32_method.empty());
-  EXPECT_LT(measure_machine(team, {.bytes = 3 << 20}).peaks.fp32_flops, 9e18) << "not measured";
+  EXPECT_LT(measure_machine(*device, {.bytes = 3 << 20}).peaks.fp32_flops, 9e18) << "not measured";
 }
 
 TEST_F(MachineCache, OfABusyMachineIsKeptForAnHour) {
-  Team team(1);
-  refresh_machine(team);
+  const std::shared_ptr<Device> device = cpu_device(1);
+  refresh_machine(*device);
   const std::string path = only_file();
   put(path, "busy", "true");
   put(path, "fp32_flops", "17");
-  EXPECT_EQ(known_machine(team).peaks.fp32_flops, 17);
-  EXPECT_TRUE(known_machine(team).busy);
+  EXPECT_EQ(known_machine(*device).peaks.fp32_flops, 17);
+  EXPECT_TRUE(known_machine(*device).busy);
   namespace fs = std::filesystem;
   fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::minutes(61));
-  EXPECT_GT(known_machine(team).peaks.fp32_flops, 1e8);
-  EXPECT_GT(known_machine(team).peaks.fp32_flops, 1e8) << "not kept";
+  EXPECT_GT(known_machine(*device).peaks.fp32_flops, 1e8);
+  EXPECT_GT(known_machine(*device).peaks.fp32_flops, 1e8) << "not kept";
 }
 
 // What has been reached once can be reached: load lowers measurements, and nothing raises them.
 TEST_F(MachineCache, KeepsTheHighestPeaksEverSeen) {
-  Team team(1);
-  refresh_machine(team);
+  const std::shared_ptr<Device> device = cpu_device(1);
+  refresh_machine(*device);
   const std::string path = only_file();
   put(path, "fp32_flops", "17");
   put(path, "bytes_per_second", "9e18");
-  const Machine machine = refresh_machine(team);
+  const Machine machine = refresh_machine(*device);
   EXPECT_GT(machine.peaks.fp32_flops, 1e8);
   EXPECT_EQ(machine.peaks.bytes_per_second, 9e18);
-  const Machine kept = known_machine(team);
+  const Machine kept = known_machine(*device);
   EXPECT_EQ(kept.peaks.fp32_flops, machine.peaks.fp32_flops);
   EXPECT_EQ(kept.peaks.bytes_per_second, 9e18);
 }
 
 // Arrays that fit into caches tell nothing of memory.
 TEST_F(MachineCache, ABandwidthOfCachesIsNotKept) {
-  Team team(1);
-  const Machine machine = known_machine(team, {.bytes = 6 << 20});
+  const std::shared_ptr<Device> device = cpu_device(1);
+  const Machine machine = known_machine(*device, {.bytes = 6 << 20});
   EXPECT_TRUE(machine.in_caches);
   EXPECT_GT(machine.peaks.bytes_per_second, 1e7);
   EXPECT_FALSE(std::filesystem::exists(folder_) && !std::filesystem::is_empty(folder_));
@@ -110,16 +114,23 @@ TEST_F(MachineCache, ABandwidthOfCachesIsNotKept) {
 
 // What is lent is taken where it does as well as what may be had from the system.
 TEST_F(MachineCache, MeasuresInMemoryThatIsLent) {
-  Team team(2);
-  const TensorMemory memory = allocate_tensor_memory(6 << 20);
-  const std::span<char> lent(memory.get(), 6 << 20);
-  const auto untouched = [&] { return is_zero(memory.get(), 6 << 20); };
-  EXPECT_GT(measure_machine(team, {.bytes = 12 << 20, .lent = lent}).peaks.bytes_per_second, 1e7);
+  const std::shared_ptr<Device> device = cpu_device(2);
+  static constexpr int64_t kLent = 6 << 20;
+  const auto memory = device->allocate(kLent);
+  const auto lent = [&](int64_t allowed, int64_t bytes = int64_t{6} << 20) {
+    return measure_machine(*device,
+                           {.bytes = allowed, .lent = memory->address(), .lent_bytes = bytes});
+  };
+  const auto untouched = [&] {
+    std::vector<char> contents(kLent);
+    device->read(memory->address(), std::as_writable_bytes(std::span(contents)));
+    return is_zero(contents.data(), kLent);
+  };
+  EXPECT_GT(lent(12 << 20).peaks.bytes_per_second, 1e7);
   EXPECT_TRUE(untouched());
-  EXPECT_GT(measure_machine(team, {.bytes = 3 << 20, .lent = lent}).peaks.bytes_per_second, 1e7);
+  EXPECT_GT(lent(3 << 20).peaks.bytes_per_second, 1e7);
   EXPECT_FALSE(untouched());
-  EXPECT_GT(measure_machine(team, {.bytes = 0, .lent = lent.first(100)}).peaks.bytes_per_second,
-            1e7)
+  EXPECT_GT(lent(0, 100).peaks.bytes_per_second, 1e7)
       << "too little for anything: the least is taken";
 }
 
@@ -145,31 +156,31 @@ TEST(SettledPeaks, AreMeasuredAgainWhileAStepExceedsThem) {
 }
 
 TEST_F(MachineCache, BrokenCacheIsMeasuredAgain) {
-  Team team(1);
-  refresh_machine(team);
+  const std::shared_ptr<Device> device = cpu_device(1);
+  refresh_machine(*device);
   const std::string path = only_file();
   for (const char* text : {"", "{", "[1]", R"({"processor": 3})"}) {
     ASSERT_TRUE(write_file_atomically(path, text).ok());
-    const Machine machine = known_machine(team);
+    const Machine machine = known_machine(*device);
     EXPECT_GT(machine.peaks.fp32_flops, 1e8) << text;
     EXPECT_LT(machine.peaks.fp32_flops, 1e18) << text;
   }
-  refresh_machine(team);
+  refresh_machine(*device);
   put(path, "workers", "7");  // another machine's
-  EXPECT_EQ(known_machine(team).workers, 1);
+  EXPECT_EQ(known_machine(*device).workers, 1);
 }
 
 // x = x / 2 + 1/2 halves the distance to 1 in every lane of every chain, and reaches it in 25 steps.
 // Chains differ at the start: a compiler that makes one of them, as of equal ones, is found out.
 TEST(PeakKernels, DoTheArithmeticTheyAreCountedFor) {
-  const PeakKernel kernel = fp32_peak_kernel();
+  const cpu::PeakKernel kernel = cpu::fp32_peak_kernel();
   EXPECT_GT(kernel.flops_per_iteration, 0);
   constexpr float kDistance = 12 - 66.0F / 16;
   EXPECT_EQ(kernel.run(0), 12 - kDistance);
   EXPECT_EQ(kernel.run(1), 12 - kDistance / 2);
   EXPECT_EQ(kernel.run(2), 12 - kDistance / 4);
   EXPECT_EQ(kernel.run(100), 12.0F);
-  const PeakKernel bf16 = bf16_peak_kernel();
+  const cpu::PeakKernel bf16 = cpu::bf16_peak_kernel();
   if (bf16.run == nullptr) {
     EXPECT_EQ(bf16.flops_per_iteration, 0);
   } else {

@@ -1,3 +1,4 @@
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/step_profile.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,7 @@ Plan plan_with_loop(int64_t size = 8, int64_t iterations = 2) {
       loop(builder, {matmul(x, x)}, {}, {.iterations = iterations},
            [](const LoopBody& body) { return LoopStep{.carried = {tanh(body.carried[0])}}; });
   builder.output("y", result.carried[0]);
-  return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
+  return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
 }
 
 class StepProfileTest : public ::testing::Test {
@@ -47,7 +48,7 @@ class StepProfileTest : public ::testing::Test {
                                             {tanh_, 2100, 2300},
                                             {tanh_, 2500, 2900}};
     const std::vector<LaunchEvent> second = {{matmul_, 50, matmul_ns}};
-    const std::vector<WorkerEvents> workers = {{first, 0}, {second, 0}};
+    const std::vector<LaneEvents> workers = {{0, first, 0}, {1, second, 0}};
     profile.add(workers, step_seconds, shape);
   }
   static const KernelProfile& find(const std::vector<KernelProfile>& kernels,
@@ -89,7 +90,7 @@ TEST_F(StepProfileTest, LaunchesSideBySideShareTheTime) {
   StepProfile profile(plan_, kPeaks);
   const std::vector<LaunchEvent> first = {{matmul_, 1000, 1300}};
   const std::vector<LaunchEvent> second = {{tanh_, 1100, 1400}};
-  profile.add(std::vector<WorkerEvents>{{first, 0}, {second, 0}}, 1e-6);
+  profile.add(std::vector<LaneEvents>{{0, first, 0}, {1, second, 0}}, 1e-6);
   EXPECT_NEAR(find(profile.kernels(), "matmul").seconds, 200e-9, 1e-15);
   EXPECT_NEAR(find(profile.kernels(), "tanh").seconds, 200e-9, 1e-15);
   EXPECT_NEAR(profile.idle_seconds(), 600e-9, 1e-15);
@@ -158,7 +159,7 @@ TEST_F(StepProfileTest, OfSeveralShapesMediansAreWeighedBySteps) {
 TEST_F(StepProfileTest, LaunchesWithoutRoomAreReported) {
   StepProfile profile(plan_, kPeaks);
   const std::vector<LaunchEvent> events = {{matmul_, 0, 1000}};
-  const std::vector<WorkerEvents> workers = {{events, 12}};
+  const std::vector<LaneEvents> workers = {{0, events, 12}};
   profile.add(workers, 1e-6);
   EXPECT_EQ(profile.dropped(), 12);
   EXPECT_THAT(text(profile, 10, 0), HasSubstr("12 launches were not recorded"));
@@ -167,7 +168,7 @@ TEST_F(StepProfileTest, LaunchesWithoutRoomAreReported) {
 TEST_F(StepProfileTest, TracesHaveARowPerWorker) {
   const std::vector<LaunchEvent> first = {{matmul_, 100, 200}, {tanh_, 300, 400}};
   const std::vector<LaunchEvent> second = {{matmul_, 110, 190}};
-  const std::vector<WorkerEvents> workers = {{first, 0}, {second, 0}};
+  const std::vector<LaneEvents> workers = {{0, first, 0}, {1, second, 0}};
   ChromeTrace trace(1 << 16);
   trace_step(trace, plan_, list_, workers);
   const auto json = nlohmann::json::parse(trace.finish({}));

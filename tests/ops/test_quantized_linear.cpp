@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/quantize.h"
+#include "fullbore/device/interpret.h"
 #include "tests/support/evaluate.h"
 
 namespace fullbore {

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "fullbore/runtime/program.h"
+#include "tests/support/device.h"
 #include "tests/support/interpret_by_name.h"
 #include "tests/support/paths.h"
 
@@ -36,10 +37,11 @@ class Interpreted : public Replayed {
 class Compiled : public Replayed {
  public:
   Compiled(const Graph& graph, const Literals& start)
-      : state_(state_entries(graph)), team_(2), program_(Program::compile(graph, state_, team_)) {
+      : state_(state_entries(graph), testing_support::cpu_device(2)),
+        program_(Program::compile(graph, state_)) {
     for (const auto& [name, values] : start) {
       const std::vector<char> bytes = values.bytes();
-      std::memcpy(state_.mutable_data(state_.find(name)), bytes.data(), bytes.size());
+      state_.write(state_.find(name), std::as_bytes(std::span(bytes)));
     }
   }
   Literals step(const Literals& batch) override {
@@ -56,7 +58,8 @@ class Compiled : public Replayed {
     program_.run(pointers);
     Literals outputs;
     for (const StateEntry& entry : state_.entries())
-      outputs[entry.name] = Literal::from_bytes(entry.type, state_.data(state_.find(entry.name)));
+      outputs[entry.name] =
+          Literal::from_bytes(entry.type, state_.read<std::byte>(entry.name).data());
     for (const Graph::Output& output : graph.outputs())
       if (output.updates < 0)
         outputs[output.name] = Literal::scalar(DType::f32, program_.scalar(output.name));
@@ -65,7 +68,6 @@ class Compiled : public Replayed {
 
  private:
   State state_;
-  Team team_;
   Program program_;
 };
 

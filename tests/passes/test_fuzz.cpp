@@ -5,9 +5,9 @@
 #include <cmath>
 #include <iostream>
 
-#include "fullbore/device/kernel_ir/lower.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/interpret.h"
+#include "fullbore/device/kernel_ir/lower.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"

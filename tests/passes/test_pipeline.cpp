@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/error.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"

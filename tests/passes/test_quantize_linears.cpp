@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/quantize.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/ops/ops.h"

@@ -1,3 +1,4 @@
+#include "fullbore/device/registry.h"
 #include "fullbore/plan/launch_list.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +26,7 @@ Plan nested_plan() {
         return LoopStep{.carried = {tanh(inner.carried[0])}};
       });
   builder.output("y", outer.carried[0]);
-  return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
+  return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
 }
 
 TEST(LaunchList, LoopsStandBeforeWhatTheyHold) {
@@ -78,7 +79,7 @@ TEST(LaunchList, LoopsCostWhatTheirCarriedValuesMove) {
     return LoopStep{.carried = {body.carried[1], body.carried[0] + body.carried[1]}};
   });
   builder.output("y", result.carried[0]);
-  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 1});
+  const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 1});
   for (const PlannedLaunch& launch : launch_list(plan)) {
     if (launch.step->kind != Step::Kind::loop) continue;
     const auto carries = static_cast<double>(launch.step->loop->carries.size());

@@ -8,6 +8,8 @@
 namespace fullbore {
 namespace {
 
+constexpr int64_t kAlignment = 64;
+
 std::vector<Lifetime> random_blocks(uint64_t seed, int count) {
   PhiloxStream draws(seed);
   std::vector<Lifetime> blocks;
@@ -36,19 +38,20 @@ int64_t overlapping(const std::vector<Lifetime>& blocks, const Placement& placem
 TEST(Placement, NoTwoLiveBlocksOverlap) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const std::vector<Lifetime> blocks = random_blocks(seed, 60);
-    const Placement placement = place_by_size(blocks);
+    const Placement placement = place_by_size(blocks, kAlignment);
     EXPECT_EQ(overlapping(blocks, placement), 0) << "seed " << seed;
     int64_t floor = 0;
     for (int time = 0; time < 70; ++time) {
       int64_t live = 0;
       for (const Lifetime& block : blocks)
-        if (block.first <= time && time <= block.last) live += aligned_bytes(block.bytes);
+        if (block.first <= time && time <= block.last)
+          live += aligned_bytes(block.bytes, kAlignment);
       floor = std::max(floor, live);
     }
     EXPECT_GE(placement.total_bytes, floor);
-    EXPECT_LE(placement.total_bytes, place_apart(blocks).total_bytes);
+    EXPECT_LE(placement.total_bytes, place_apart(blocks, kAlignment).total_bytes);
     for (size_t i = 0; i < blocks.size(); ++i) {
-      EXPECT_EQ(placement.offsets[i] % kBufferAlignment, 0);
+      EXPECT_EQ(placement.offsets[i] % kAlignment, 0);
       EXPECT_LE(placement.offsets[i] + blocks[i].bytes, placement.total_bytes);
     }
   }
@@ -56,14 +59,14 @@ TEST(Placement, NoTwoLiveBlocksOverlap) {
 
 TEST(Placement, TheCheckFindsAnOverlap) {
   std::vector<Lifetime> blocks = {{100, 0, 3}, {100, 2, 5}};
-  EXPECT_EQ(overlapping(blocks, place_by_size(blocks)), 0);
+  EXPECT_EQ(overlapping(blocks, place_by_size(blocks, kAlignment)), 0);
   EXPECT_EQ(overlapping(blocks, Placement{{0, 64}, 256}), 1);
 }
 
 TEST(Placement, DeadBlocksShareBytes) {
   const std::vector<Lifetime> blocks = {{1000, 0, 1}, {1000, 2, 3}, {1000, 4, 5}};
-  EXPECT_EQ(place_by_size(blocks).total_bytes, aligned_bytes(1000));
-  EXPECT_EQ(place_apart(blocks).total_bytes, 3 * aligned_bytes(1000));
+  EXPECT_EQ(place_by_size(blocks, kAlignment).total_bytes, aligned_bytes(1000, kAlignment));
+  EXPECT_EQ(place_apart(blocks, kAlignment).total_bytes, 3 * aligned_bytes(1000, kAlignment));
 }
 
 }  // namespace

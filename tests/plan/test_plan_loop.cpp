@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fullbore/device/registry.h"
+#include "fullbore/device/thread_groups.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/plan/plan.h"
 
@@ -28,7 +30,7 @@ Plan plan_of(const LoopOptions& inner, bool reuse_memory = true) {
     return LoopStep{.carried = {}, .stacked = {rows.stacked[0]}};
   });
   builder.output("sum", reduce_sum(outer.stacked[0], {0}));
-  return make_plan(builder.take(), *make_null_backend(),
+  return make_plan(builder.take(), *open_device("null")->compiler(),
                    {.workers = 2, .reuse_memory = reuse_memory});
 }
 
@@ -55,7 +57,7 @@ Plan parallel_plan(int workers, bool parallel = true, int thread_groups = 0) {
         return LoopStep{.carried = {}, .stacked = {inner.carried[0]}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
-  return make_plan(builder.take(), *make_null_backend(),
+  return make_plan(builder.take(), *open_device("null")->compiler(),
                    {.workers = workers, .thread_groups = thread_groups});
 }
 
@@ -126,7 +128,7 @@ TEST(PlanLoop, ALoopWithinTheIterationsOfThreadGroupsIsAnOrdinaryOne) {
         return LoopStep{.carried = {}, .stacked = {rows.stacked[0]}};
       });
   builder.output("rows", outer.stacked[0]);
-  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 6});
+  const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 6});
   const LoopPlan& loop = loop_of(plan);
   EXPECT_GE(loop.memory, 0);
   EXPECT_EQ(std::ranges::find(loop.body, Step::Kind::loop, &Step::kind)->loop->memory, -1);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/plan/report.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,7 @@ namespace {
 const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
 
 Plan plan_of(GraphBuilder& builder) {
-  return make_plan(builder.take(), *make_null_backend(), {.workers = 2});
+  return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
 }
 
 // y = tanh(a b): one product of 2 * 8 * 4 * 16 operations and one sweep.

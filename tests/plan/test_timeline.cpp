@@ -1,3 +1,4 @@
+#include "fullbore/device/registry.h"
 #include "fullbore/plan/timeline.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +22,8 @@ Plan chain(bool reuse = true) {
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {32, 32}});
   for (int i = 0; i < 4; ++i) x = matmul(x, w);
   builder.output("y", x);
-  return make_plan(builder.take(), *make_null_backend(), {.workers = 1, .reuse_memory = reuse});
+  return make_plan(builder.take(), *open_device("null")->compiler(),
+                   {.workers = 1, .reuse_memory = reuse});
 }
 
 TEST(Timeline, LiveBytesAreThoseOfTheBuffersThatLive) {
@@ -33,7 +35,7 @@ TEST(Timeline, LiveBytesAreThoseOfTheBuffersThatLive) {
     for (const Buffer& buffer : plan.buffers)
       if (buffer.space == Space::arena && buffer.first <= static_cast<int>(launch) &&
           static_cast<int>(launch) <= buffer.last)
-        expected += aligned_bytes(buffer.bytes);
+        expected += aligned_bytes(buffer.bytes, plan.alignment);
     EXPECT_EQ(live[launch], expected) << launch;
   }
   EXPECT_EQ(*std::max_element(live.begin(), live.end()), 2 * 32 * 32 * 4)
@@ -70,7 +72,7 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
         return LoopStep{.carried = {}, .stacked = {matmul(product, body.slices[0])}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
-  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 3});
+  const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 3});
   const std::string text = timeline_text(plan);
   EXPECT_THAT(text, HasSubstr("matmul (of each of 3 thread groups)"));
   EXPECT_THAT(text, testing::Not(HasSubstr("memory of")));
@@ -83,7 +85,7 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
 TEST(Timeline, OfAPlanWithoutAnArenaIsAHeading) {
   GraphBuilder builder("step");
   builder.output("y", tanh(builder.input("x", Role::batch, {DType::f32, {8}})));
-  const Plan plan = make_plan(builder.take(), *make_null_backend(), {.workers = 1});
+  const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 1});
   ASSERT_EQ(plan.arena_bytes, 0);
   EXPECT_THAT(timeline_text(plan), HasSubstr("arena 0 bytes"));
 }

@@ -8,11 +8,14 @@
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/pass.h"
+#include "tests/support/device.h"
 #include "tests/support/program_check.h"
 #include "tests/support/random_graph.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 using testing_support::check_against_oracle;
 using testing_support::compare_bits;
@@ -21,34 +24,37 @@ using testing_support::with_all_values;
 
 // Buffers that are shared in time must change nothing: the plan in which every value stays until
 // the end gives the same bits.
-std::string check_sharing_of_memory(const RandomGraph& random, Team& team) {
-  const Graph optimised = run_passes(random.graph, make_backend("cpu")->target());
+std::string check_sharing_of_memory(const RandomGraph& random,
+                                    const std::shared_ptr<Device>& device) {
+  const Graph optimised = run_passes(random.graph, cpu_device(2)->target());
   CompileOptions as_is;
   for (const Pass& pass : pipeline())
     if (pass.optional) as_is.passes.disabled.insert(std::string(pass.name));
-  const std::vector<Literal> shared = run_graph(optimised, random.inputs, team, as_is);
-  std::vector<Literal> apart = run_graph(with_all_values(optimised), random.inputs, team, as_is);
+  const std::vector<Literal> shared = run_graph(optimised, random.inputs, device, as_is);
+  std::vector<Literal> apart = run_graph(with_all_values(optimised), random.inputs, device, as_is);
   apart.resize(shared.size(), Literal({DType::f32, {}}));
   const std::string difference = compare_bits(shared, apart);
   return difference.empty() ? "" : "sharing memory changes the result: " + difference;
 }
 
 // What is made a second time is the same to the bit.
-std::string check_recomputation(const RandomGraph& random, Team& team, DType precision) {
+std::string check_recomputation(const RandomGraph& random, const std::shared_ptr<Device>& device,
+                                DType precision) {
   const std::vector<Literal> kept =
-      run_graph(random.graph, random.inputs, team, {.precision = precision});
+      run_graph(random.graph, random.inputs, device, {.precision = precision});
   const std::vector<Literal> again = run_graph(
-      random.graph, random.inputs, team, {.precision = precision, .recompute = Recompute::full});
+      random.graph, random.inputs, device, {.precision = precision, .recompute = Recompute::full});
   const std::string difference = compare_bits(kept, again);
   return difference.empty() ? "" : "recomputation changes the result: " + difference;
 }
 
 // What is behind a product does to its tiles what a kernel of its own does to all of it.
-std::string check_epilogues(const RandomGraph& random, Team& team, DType precision) {
+std::string check_epilogues(const RandomGraph& random, const std::shared_ptr<Device>& device,
+                            DType precision) {
   const std::vector<Literal> together =
-      run_graph(random.graph, random.inputs, team, {.precision = precision});
+      run_graph(random.graph, random.inputs, device, {.precision = precision});
   const std::vector<Literal> apart =
-      run_graph(random.graph, random.inputs, team,
+      run_graph(random.graph, random.inputs, device,
                 {.passes = {.disabled = {"fuse_epilogues"}}, .precision = precision});
   const std::string difference = compare_bits(together, apart);
   return difference.empty() ? "" : "fuse_epilogues changes the result: " + difference;
@@ -68,7 +74,7 @@ int count_by_panels(const Graph& graph, int64_t fewest_rows) {
 
 // Those of them that prepack_operands makes.
 int count_packed(const Graph& graph, DType precision, int64_t fewest_rows) {
-  Target target = make_backend("cpu")->target();
+  Target target = cpu_device(2)->target();
   target.precision = precision;
   return count_by_panels(run_passes(graph, target), fewest_rows) -
          count_by_panels(run_passes(graph, target, {.disabled = {"prepack_operands"}}),
@@ -77,26 +83,28 @@ int count_packed(const Graph& graph, DType precision, int64_t fewest_rows) {
 
 // Panels that are made once hold what the products' kernels would pack, but products of few rows would
 // sum along depth instead, in another order: check_against_oracle() has judged these.
-std::string check_packing(const RandomGraph& random, Team& team, DType precision) {
+std::string check_packing(const RandomGraph& random, const std::shared_ptr<Device>& device,
+                          DType precision) {
   constexpr int64_t kMostDotRows = 16;
   const int packed = count_packed(random.graph, precision, 0);
   if (packed == 0 || packed > count_packed(random.graph, precision, kMostDotRows + 1)) return "";
   const std::vector<Literal> together =
-      run_graph(random.graph, random.inputs, team, {.precision = precision});
+      run_graph(random.graph, random.inputs, device, {.precision = precision});
   const std::vector<Literal> apart =
-      run_graph(random.graph, random.inputs, team,
+      run_graph(random.graph, random.inputs, device,
                 {.passes = {.disabled = {"prepack_operands"}}, .precision = precision});
   const std::string difference = compare_bits(together, apart);
   return difference.empty() ? "" : "prepack_operands changes the result: " + difference;
 }
 
-std::string check(const RandomGraph& random, Team& team, DType precision) {
+std::string check(const RandomGraph& random, const std::shared_ptr<Device>& device,
+                  DType precision) {
   std::string problem =
-      check_against_oracle(random.graph, random.inputs, team, {.precision = precision});
-  if (problem.empty()) problem = check_sharing_of_memory(random, team);
-  if (problem.empty()) problem = check_epilogues(random, team, precision);
-  if (problem.empty()) problem = check_packing(random, team, precision);
-  return problem.empty() ? check_recomputation(random, team, precision) : problem;
+      check_against_oracle(random.graph, random.inputs, device, {.precision = precision});
+  if (problem.empty()) problem = check_sharing_of_memory(random, device);
+  if (problem.empty()) problem = check_epilogues(random, device, precision);
+  if (problem.empty()) problem = check_packing(random, device, precision);
+  return problem.empty() ? check_recomputation(random, device, precision) : problem;
 }
 
 RandomGraph some_graph(uint64_t seed) {
@@ -120,7 +128,7 @@ bool has_epilogue(const Graph& graph) {
 TEST(Fuzz, ReachesProductsWithEpilogues) {
   int found = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed)
-    found += has_epilogue(run_passes(some_graph(seed).graph, make_backend("cpu")->target()));
+    found += has_epilogue(run_passes(some_graph(seed).graph, cpu_device(2)->target()));
   EXPECT_GE(found, 5);
 }
 
@@ -132,17 +140,17 @@ TEST(Fuzz, ReachesFactorsInPanels) {
 }
 
 TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
-  Team team(2);
+  const std::shared_ptr<Device> device = cpu_device(2);
   std::string failure;
   const int graphs = fuzz(400, [&](uint64_t seed) {
     const RandomGraph random = some_graph(seed);
     const DType precision = kPrecisions[seed / 7 % std::size(kPrecisions)];
-    failure = check(random, team, precision);
+    failure = check(random, device, precision);
     if (failure.empty()) return true;
     const RandomGraph small = shrink(random, [&](const RandomGraph& smaller) {
-      return !check(smaller, team, precision).empty();
+      return !check(smaller, device, precision).empty();
     });
-    failure = fmt::format("{}\nprecision {}, {}", check(small, team, precision),
+    failure = fmt::format("{}\nprecision {}, {}", check(small, device, precision),
                           dtype_name(precision), describe(seed, small));
     return false;
   });

@@ -4,17 +4,20 @@
 #include <algorithm>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/compile.h"
+#include "tests/support/device.h"
 #include "tests/support/program_check.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr int64_t kRows = 2;
 constexpr int64_t kWidth = 32;
@@ -93,8 +96,8 @@ Products products_of(const Graph& graph) {
 }
 
 Plan planned(const Graph& graph, const CompileOptions& options) {
-  const auto backend = make_backend(options.backend);
-  return compile_plan(graph, *backend, options, 1);
+  const std::shared_ptr<Device> device = cpu_device(1);
+  return compile_plan(graph, *device, *device->compiler(), options);
 }
 
 const CompileOptions kWithout = {.passes = {.disabled = {"batch_weight_gradients"}}};
@@ -121,10 +124,10 @@ TEST(Gathering, MakesOneProductOfManyPlaces) {
 }
 
 TEST(Gathering, KeepsTheGradients) {
-  Team team(2);
+  const std::shared_ptr<Device> device = cpu_device(2);
   for (const Graph& graph : {recurrence(6), unrolled(6), recurrence(1)})
     for (const DType precision : {DType::f32, DType::bf16})
-      EXPECT_EQ(testing_support::check_against_oracle(graph, random_inputs(graph), team,
+      EXPECT_EQ(testing_support::check_against_oracle(graph, random_inputs(graph), device,
                                                       {.precision = precision}),
                 "");
 }

@@ -12,9 +12,13 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/gemm/derived_weights.h"
 #include "fullbore/runtime/program.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 constexpr int64_t kWidth = 48;
 const TensorType kMatrix{DType::f32, {kWidth, kWidth}};
@@ -35,30 +39,27 @@ int copies_of(const Program& program) {
 }
 
 struct Bound {
-  explicit Bound(State& state, Team& team, const Graph& graph, DType precision, bool keeps) {
+  Bound(State& state, const Graph& graph, DType precision, bool keeps) {
     CompileOptions options{.precision = precision};
     if (!keeps) options.passes.disabled = {"low_precision_weight_copies", "prepack_operands"};
-    program.emplace(Program::compile(graph, state, team, options));
+    program.emplace(Program::compile(graph, state, options));
     const Shape& rows = graph.type(graph.inputs()[0].value).shape;
     for (int64_t i = 0; i < rows[0] * kWidth; ++i)
       batch[static_cast<size_t>(i)] = static_cast<float>((i * 37) % 101) / 101 - 0.5F;
-    elements = static_cast<size_t>(rows[0] * kWidth);
   }
   std::vector<float> run() {
     const void* const pointers[] = {batch};
     program->run(pointers);
-    const auto* y = static_cast<const float*>(program->result(program->output("y")));
-    return {y, y + elements};
+    return program->read_result<float>(program->output("y"));
   }
   std::optional<Program> program;
-  size_t elements = 0;
   alignas(64) float batch[64 * kWidth];
 };
 
 State some_state(uint64_t seed) {
-  State state({{"w", Role::parameter, kMatrix}});
+  State state({{"w", Role::parameter, kMatrix}}, cpu_device(2));
   PhiloxStream draws(seed);
-  for (float& value : state.mutable_span<float>("w")) value = static_cast<float>(draws.normal());
+  for (float& value : Edited<float>(state, "w")) value = static_cast<float>(draws.normal());
   return state;
 }
 
@@ -71,14 +72,13 @@ INSTANTIATE_TEST_SUITE_P(Precision, KeptCopies,
 // hand - the next product is that of the parameter as it is, to the bit where panels sum in the same order.
 TEST_P(KeptCopies, FollowWhoeverWritesTheParameter) {
   for (const int64_t rows : {1, 8, 64}) {
-    Team team(2);
     State with = some_state(3), without = some_state(3);
     std::vector<std::vector<float>> results[2];
     for (const bool keeps : {true, false}) {
       State& state = keeps ? with : without;
-      Bound reader(state, team, product(rows, false), GetParam(), keeps);
-      Bound writer(state, team, product(rows, true), GetParam(), keeps);
-      Bound stranger(state, team, product(64, true), DType::f32, false);
+      Bound reader(state, product(rows, false), GetParam(), keeps);
+      Bound writer(state, product(rows, true), GetParam(), keeps);
+      Bound stranger(state, product(64, true), DType::f32, false);
       EXPECT_EQ(copies_of(*stranger.program), 0);
       if (GetParam() != DType::f32) {
         EXPECT_EQ(copies_of(*reader.program), keeps ? 1 : 0);
@@ -91,11 +91,11 @@ TEST_P(KeptCopies, FollowWhoeverWritesTheParameter) {
       found.push_back(reader.run());
       stranger.run();
       found.push_back(reader.run());
-      std::ranges::fill(state.mutable_span<float>("w"), 0.25F);
+      std::ranges::fill(Edited<float>(state, "w"), 0.25F);
       found.push_back(writer.run());
       found.push_back(reader.run());
     }
-    EXPECT_TRUE(std::ranges::equal(with.span<float>("w"), without.span<float>("w")));
+    EXPECT_TRUE(std::ranges::equal(with.read<float>("w"), without.read<float>("w")));
     for (size_t run = 0; run < results[0].size(); ++run)
       for (size_t i = 0; i < results[0][run].size(); ++i)
         EXPECT_NEAR(results[1][run][i], results[0][run][i],
@@ -108,9 +108,8 @@ TEST_P(KeptCopies, FollowWhoeverWritesTheParameter) {
 TEST(KeptCopiesTraining, ChangeNoBit) {
   std::vector<float> results[2];
   for (const bool keeps : {true, false}) {
-    Team team(2);
     State state = some_state(5);
-    Bound step(state, team, product(64, true), DType::bf16, keeps);
+    Bound step(state, product(64, true), DType::bf16, keeps);
     for (int i = 0; i < 3; ++i) results[keeps] = step.run();
     EXPECT_EQ(state.derived_bytes(), keeps ? kWidth * kWidth * 2 : 0);
     EXPECT_EQ(step.program->plan().derived_bytes, keeps ? kWidth * kWidth * 2 : 0);
@@ -129,18 +128,16 @@ TEST(KeptCopiesState, KnowsWhatIsOutdated) {
   EXPECT_TRUE(state.is_outdated(copy));
   state.derived_was_made(copy);
   EXPECT_FALSE(state.is_outdated(copy));
-  (void)state.span<float>("w");
+  (void)state.read<float>("w");
   EXPECT_FALSE(state.is_outdated(copy));
-  state.mutable_span<float>("w")[0] = 1;
+  Edited<float>(state, "w")[0] = 1;
   EXPECT_TRUE(state.is_outdated(copy));
 }
 
 // The optimiser's sweep: one kernel writes parameter and copy.
 TEST(KeptCopiesTraining, AreWrittenByTheKernelThatUpdatesTheParameter) {
-  Team team(1);
   State state = some_state(5);
-  const Program program =
-      Program::compile(product(64, true), state, team, {.precision = DType::bf16});
+  const Program program = Program::compile(product(64, true), state, {.precision = DType::bf16});
   const Graph& graph = program.plan().graph;
   const int w = graph.find_output("w"), copy = graph.find_output("w as bf16");
   ASSERT_GE(w, 0);
@@ -150,11 +147,10 @@ TEST(KeptCopiesTraining, AreWrittenByTheKernelThatUpdatesTheParameter) {
 }
 
 TEST(KeptCopiesShared, AreCountedOnceByProgramsOfOneState) {
-  Team team(1);
   State state = some_state(5);
   const CompileOptions options{.precision = DType::bf16};
-  const Program a = Program::compile(product(64, true), state, team, options);
-  const Program b = Program::compile(product(48, false), state, team, options);
+  const Program a = Program::compile(product(64, true), state, options);
+  const Program b = Program::compile(product(48, false), state, options);
   ASSERT_GT(a.plan().derived_bytes, 0);
   const std::array<const Plan*, 2> both{&a.plan(), &b.plan()};
   int64_t own = 0;

@@ -4,17 +4,20 @@
 #include <string>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/device.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/pass.h"
+#include "tests/support/device.h"
 #include "tests/support/program_check.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr int64_t kWidth = 70;
 
@@ -56,7 +59,7 @@ void count(const Graph& graph, bool in_loop, Counts& counts) {
 }
 
 Counts counts_of(int64_t rows, DType precision) {
-  Target target = make_backend("cpu")->target();
+  Target target = cpu_device(2)->target();
   target.precision = precision;
   Counts counts;
   count(run_passes(recurrence(rows), target), false, counts);
@@ -74,8 +77,8 @@ std::vector<Literal> run(int64_t rows, DType precision, bool packed) {
   }
   CompileOptions options{.precision = precision};
   if (!packed) options.passes.disabled = {"prepack_operands"};
-  Team team(2);
-  return testing_support::run_graph(graph, inputs, team, options);
+  const std::shared_ptr<Device> device = cpu_device(2);
+  return testing_support::run_graph(graph, inputs, device, options);
 }
 
 // Forward and backward pass read one weight transposed to one another: two packings, each made once.

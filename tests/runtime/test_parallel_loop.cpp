@@ -9,10 +9,14 @@
 #include "fullbore/plan/launch_list.h"
 #include "fullbore/runtime/program.h"
 #include "tests/runtime/allocation_counter.h"
+#include "tests/support/device.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 constexpr int64_t kIterations = 5, kRows = 96, kWidth = 80;
 
@@ -61,19 +65,17 @@ struct Made {
 };
 
 struct Loops {
-  Team team;
   State state;
   Program program;
   std::vector<float> x;
 
   Loops(const Graph& graph, int workers, const CompileOptions& options = {})
-      : team(workers),
-        state(state_entries(graph)),
-        program(Program::compile(graph, state, team, options)),
+      : state(state_entries(graph), cpu_device(workers)),
+        program(Program::compile(graph, state, options)),
         x(static_cast<size_t>(2 * kIterations * kRows * kWidth)) {
     PhiloxStream draws(3);
     for (float& value : x) value = static_cast<float>(0.1 * draws.normal());
-    for (float& value : state.mutable_span<float>("weight"))
+    for (float& value : Edited<float>(state, "weight"))
       value = static_cast<float>(0.1 * draws.normal());
   }
 
@@ -84,9 +86,7 @@ struct Loops {
 
   Made made(int runs) {
     for (int i = 0; i < runs; ++i) run();
-    const auto weight = state.span<float>("weight");
-    const auto* sums = static_cast<const float*>(program.result(program.output("sums")));
-    return {{weight.begin(), weight.end()}, {sums, sums + 2 * kIterations}};
+    return {state.read<float>("weight"), program.read_result<float>(program.output("sums"))};
   }
 };
 
@@ -138,7 +138,7 @@ TEST(ParallelLoop, IsProfiledIterationByTrip) {
     loops.program.set_profiling(true);
     loops.run();
     const std::vector<PlannedLaunch> list = launch_list(loops.program.plan());
-    const std::vector<WorkerEvents> events = loops.program.events();
+    const std::vector<LaneEvents> events = loops.program.events();
     const std::vector<LaunchTime> times = launch_times(events, list);
     bool thread_groups_found = false;
     for (size_t i = 0; i < list.size(); ++i) {
@@ -147,7 +147,7 @@ TEST(ParallelLoop, IsProfiledIterationByTrip) {
     }
     EXPECT_TRUE(thread_groups_found);
     int64_t begin = INT64_MAX, end = 0;
-    for (const WorkerEvents& worker : events)
+    for (const LaneEvents& worker : events)
       for (const LaunchEvent& event : worker.events) {
         begin = std::min(begin, event.begin_ns);
         end = std::max(end, event.end_ns);

@@ -7,16 +7,19 @@
 #include <fstream>
 #include <set>
 
-#include "fullbore/device/device.h"
 #include "fullbore/base/files.h"
+#include "fullbore/device/device.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
+#include "tests/support/device.h"
 #include "tests/support/program_check.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 class PlanStoreTest : public ::testing::Test {
  protected:
@@ -27,9 +30,9 @@ class PlanStoreTest : public ::testing::Test {
   }
   /// All that a plan says, lines of model code and modules included.
   static std::string compiled(const Graph& graph, const CompileOptions& options, bool kept) {
-    const auto backend = make_backend(options.backend);
+    const std::shared_ptr<Device> device = cpu_device(2);
     CompileReport report;
-    const Plan plan = compile_plan(graph, *backend, options, 2, &report);
+    const Plan plan = compile_plan(graph, *device, *device->compiler(), options, &report);
     EXPECT_EQ(report.plan_was_kept, kept);
     EXPECT_EQ(report.passes.empty(), kept);
     return plan_text(plan) + print(plan.graph) +
@@ -61,14 +64,15 @@ TEST_F(PlanStoreTest, KeptPlansAreThoseOfCompilingAnew) {
 }
 
 TEST_F(PlanStoreTest, ProgramsOfKeptPlansMakeTheSameBits) {
-  Team team(2);
+  const std::shared_ptr<Device> device = cpu_device(2);
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const RandomGraph random = random_graph(seed, {.dtype = DType::f32});
-    const auto anew = testing_support::run_graph(random.graph, random.inputs, team, {});
+    const auto anew = testing_support::run_graph(random.graph, random.inputs, device, {});
     for (const char* start : {"first", "second"})
-      EXPECT_EQ(testing_support::compare_bits(
-                    testing_support::run_graph(random.graph, random.inputs, team, keeping()), anew),
-                "")
+      EXPECT_EQ(
+          testing_support::compare_bits(
+              testing_support::run_graph(random.graph, random.inputs, device, keeping()), anew),
+          "")
           << start << " start, seed " << seed;
   }
 }
@@ -100,8 +104,7 @@ TEST_F(PlanStoreTest, WhatIsNoGraphIsNotTaken) {
   const CompileOptions options = keeping();
   const std::string anew = compiled(graph, {}, false);
   const PlanStore store(options.plan_folder);
-  const std::string key =
-      store.key(graph, compile_target(*make_backend("cpu"), options, 2), options);
+  const std::string key = store.key(graph, compile_target(*cpu_device(2), options), options);
   for (const char* text : {"", "no graph", "graph \"step\" {\n  %0 = tanh(%9) : f32[2]\n}\n"}) {
     ContentCache(options.plan_folder).put(key, text);
     EXPECT_EQ(compiled(graph, options, false), anew) << text;
@@ -109,18 +112,18 @@ TEST_F(PlanStoreTest, WhatIsNoGraphIsNotTaken) {
 }
 
 TEST_F(PlanStoreTest, EverythingThatAPlanFollowsFromIsInItsKey) {
-  const auto backend = make_backend("cpu");
   const PlanStore store(folder_.path());
   std::set<std::string> keys;
   int count = 0;
-  const auto add = [&](const Graph& graph, const CompileOptions& options, int workers = 2) {
-    keys.insert(store.key(graph, compile_target(*backend, options, workers), options));
+  const auto add = [&](const Graph& graph, const CompileOptions& options, int workers = 2,
+                       const char* device = "cpu") {
+    keys.insert(store.key(graph, compile_target(*open_device(device, workers), options), options));
     EXPECT_EQ(keys.size(), static_cast<size_t>(++count));
   };
   const Graph graph = some_graph();
   add(graph, {});
   add(graph, {}, 3);
-  add(graph, {.backend = "null"});
+  add(graph, {}, 2, "null");
   add(graph, {.passes = {.disabled = {"fuse"}}});
   add(graph, {.passes = {.disabled = {"fuse", "algebraic_simplification"}}});
   add(graph, {.reuse_memory = false});
@@ -136,7 +139,8 @@ TEST_F(PlanStoreTest, EverythingThatAPlanFollowsFromIsInItsKey) {
   add(random_graph(1).graph, {});
   CompileOptions elsewhere;
   elsewhere.plan_folder = "elsewhere";
-  EXPECT_TRUE(keys.contains(store.key(graph, compile_target(*backend, elsewhere, 2), elsewhere)));
+  EXPECT_TRUE(
+      keys.contains(store.key(graph, compile_target(*cpu_device(2), elsewhere), elsewhere)));
 }
 
 TEST_F(PlanStoreTest, NothingIsKeptUnasked) {

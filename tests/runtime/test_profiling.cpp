@@ -7,9 +7,13 @@
 #include "fullbore/plan/launch_list.h"
 #include "fullbore/runtime/program.h"
 #include "tests/runtime/allocation_counter.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 constexpr int kIterations = 4;
 
@@ -29,11 +33,10 @@ Graph graph_with_loop(int64_t width) {
 }
 
 struct Profiled {
-  Team team;
   State state;
   Program program;
   explicit Profiled(const Graph& graph, int workers)
-      : team(workers), state(state_entries(graph)), program(Program::compile(graph, state, team)) {}
+      : state(state_entries(graph), cpu_device(workers)), program(Program::compile(graph, state)) {}
 };
 
 TEST(Profiling, EveryLaunchIsRecordedOncePerIterationOnEachWorkerThatMakesIt) {
@@ -45,7 +48,7 @@ TEST(Profiling, EveryLaunchIsRecordedOncePerIterationOnEachWorkerThatMakesIt) {
     for (int run = 0; run < 2; ++run) {
       program.run({});
       const std::vector<PlannedLaunch> list = launch_list(program.plan());
-      const std::vector<WorkerEvents> events = program.events();
+      const std::vector<LaneEvents> events = program.events();
       ASSERT_EQ(events.size(), static_cast<size_t>(workers));
       std::vector<int64_t> first(list.size(), 0);
       for (size_t worker = 0; worker < events.size(); ++worker) {
@@ -82,12 +85,12 @@ TEST(Profiling, SmallLaunchesThatDoNotWaitAreDealtOut) {
   Profiled profiled(builder.take(), 2);
   profiled.program.set_profiling(true);
   profiled.program.run({});
-  const std::vector<WorkerEvents> events = profiled.program.events();
+  const std::vector<LaneEvents> events = profiled.program.events();
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].events.size(), 2U);
   EXPECT_EQ(events[1].events.size(), 2U);
   std::set<int32_t> launches;
-  for (const WorkerEvents& worker : events)
+  for (const LaneEvents& worker : events)
     for (const LaunchEvent& event : worker.events) launches.insert(event.launch);
   EXPECT_EQ(launches.size(), 4U) << "each of them once";
 }
@@ -97,7 +100,7 @@ TEST(Profiling, WhatALoopHoldsLiesWithinIt) {
   profiled.program.set_profiling(true);
   profiled.program.run({});
   const std::vector<PlannedLaunch> list = launch_list(profiled.program.plan());
-  for (const WorkerEvents& worker : profiled.program.events()) {
+  for (const LaneEvents& worker : profiled.program.events()) {
     const LaunchEvent* loop = nullptr;
     int64_t last_begin = 0;
     for (const LaunchEvent& event : worker.events) {
@@ -118,7 +121,7 @@ TEST(Profiling, ChangesNoBitsAndAllocatesNothing) {
   Profiled plain(graph, 2);
   Profiled watched(graph, 2);
   for (Profiled* each : {&plain, &watched}) {
-    std::span<float> x = each->state.mutable_span<float>("x");
+    Edited<float> x(each->state, "x");
     for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01F * static_cast<float>(i % 17) - 0.08F;
   }
   plain.program.run({});
@@ -129,9 +132,9 @@ TEST(Profiling, ChangesNoBitsAndAllocatesNothing) {
   watched.program.run({});
   EXPECT_EQ(allocation_count(), allocations);
 #endif
-  const auto* a = static_cast<const float*>(plain.program.result(plain.program.output("y")));
-  const auto* b = static_cast<const float*>(watched.program.result(watched.program.output("y")));
-  for (int64_t i = 0; i < 64 * 64; ++i) ASSERT_EQ(a[i], b[i]) << i;
+  const std::vector<float> a = plain.program.read_result<float>(plain.program.output("y"));
+  const std::vector<float> b = watched.program.read_result<float>(watched.program.output("y"));
+  EXPECT_EQ(a, b);
 }
 
 // 2^21 iterations of one launch are more than there is room for.
@@ -146,7 +149,7 @@ TEST(Profiling, TooManyLaunchesAreCountedNotKept) {
   Profiled profiled(builder.take(), 1);
   profiled.program.set_profiling(true);
   profiled.program.run({});
-  const WorkerEvents events = profiled.program.events()[0];
+  const LaneEvents events = profiled.program.events()[0];
   int64_t launches = 0;
   for (const PlannedLaunch& launch : launch_list(profiled.program.plan())) launches += launch.times;
   EXPECT_GT(events.dropped, 0);

@@ -5,15 +5,19 @@
 #include <gtest/gtest.h>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ops/ops.h"
 #include "tests/runtime/allocation_counter.h"
+#include "tests/support/device.h"
 #include "tests/support/program_check.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using testing_support::check_against_oracle;
 using testing_support::compare_bits;
@@ -33,8 +37,8 @@ std::vector<Literal> random_inputs(const Graph& graph, uint64_t seed) {
 }
 
 void expect_oracle(const Graph& graph, const CompileOptions& options = {}) {
-  Team team(2);
-  EXPECT_EQ(check_against_oracle(graph, random_inputs(graph, 7), team, options), "");
+  const std::shared_ptr<Device> device = cpu_device(2);
+  EXPECT_EQ(check_against_oracle(graph, random_inputs(graph, 7), device, options), "");
 }
 
 // A small regression with everything a step has: State replaced in place, moments, a loop over
@@ -71,11 +75,11 @@ TEST(Program, RecurrentStepEqualsTheOracle) { expect_oracle(recurrent_training_s
 TEST(Program, ReuseOfMemoryAndTeamSizeDoNotChangeBits) {
   const Graph graph = recurrent_training_step();
   const std::vector<Literal> inputs = random_inputs(graph, 3);
-  Team one(1);
-  const std::vector<Literal> apart = run_graph(graph, inputs, one, {.reuse_memory = false});
+  const std::vector<Literal> apart =
+      run_graph(graph, inputs, cpu_device(1), {.reuse_memory = false});
   for (int workers : {1, 2, 3}) {
-    Team team(workers);
-    EXPECT_EQ(compare_bits(apart, run_graph(graph, inputs, team, {})), "") << workers;
+    const std::shared_ptr<Device> device = cpu_device(workers);
+    EXPECT_EQ(compare_bits(apart, run_graph(graph, inputs, device, {})), "") << workers;
   }
 }
 
@@ -91,17 +95,15 @@ TEST(Program, ProgramsThatShareAnArenaMakeTheSameBits) {
     return builder.take();
   };
   const Graph graphs[] = {step_of(4), step_of(300), step_of(32)};
-  Team team(2);
   const auto run = [&](bool shared) {
-    State state(state_entries(graphs[0]));
+    State state(state_entries(graphs[0]), cpu_device(2));
     PhiloxStream draws(5);
-    for (float& value : state.mutable_span<float>("w"))
-      value = static_cast<float>(0.1 * draws.normal());
-    const auto arena = shared ? std::make_shared<Arena>() : nullptr;
+    for (float& value : Edited<float>(state, "w")) value = static_cast<float>(0.1 * draws.normal());
+    const auto arena = shared ? std::make_shared<Arena>(state.device()) : nullptr;
     std::vector<Program> programs;
     int64_t most = 0;
     for (const Graph& graph : graphs) {
-      programs.push_back(Program::compile(graph, state, team, {}, nullptr, arena));
+      programs.push_back(Program::compile(graph, state, {}, nullptr, arena));
       most = std::max(most, programs.back().plan().arena_bytes);
     }
     if (shared) {
@@ -113,10 +115,10 @@ TEST(Program, ProgramsThatShareAnArenaMakeTheSameBits) {
       for (float& value : batch) value = static_cast<float>(draws.normal());
       const void* const pointers[] = {batch};
       programs[which].run(pointers);
-      const auto* const sum = static_cast<const float*>(programs[which].result(1));
-      bits.insert(bits.end(), sum, sum + 64);
+      const std::vector<float> sum = programs[which].read_result<float>(1);
+      bits.insert(bits.end(), sum.begin(), sum.end());
     }
-    bits.insert(bits.end(), state.span<float>("w").begin(), state.span<float>("w").end());
+    std::ranges::copy(state.read<float>("w"), std::back_inserter(bits));
     return bits;
   };
   EXPECT_EQ(run(true), run(false));
@@ -136,8 +138,8 @@ TEST(Program, StateMayChangePlaces) {
   const Graph graph = builder.take();
   expect_oracle(graph);
   const std::vector<Literal> inputs = random_inputs(graph, 5);
-  Team team(1);
-  const std::vector<Literal> outputs = run_graph(graph, inputs, team, {});
+  const std::shared_ptr<Device> device = cpu_device(1);
+  const std::vector<Literal> outputs = run_graph(graph, inputs, device, {});
   EXPECT_EQ(outputs[0].reals(), inputs[1].reals());
   EXPECT_EQ(outputs[1].reals(), inputs[0].reals());
   EXPECT_EQ(outputs[4].reals(), inputs[0].reals());
@@ -153,10 +155,10 @@ TEST(Program, CarriedValuesMayChangePlaces) {
   builder.output("a", result.carried[0]);
   builder.output("stacked", result.stacked[0]);
   const Graph graph = builder.take();
-  Team team(2);
+  const std::shared_ptr<Device> device = cpu_device(2);
   const std::vector<Literal> inputs = {Literal::of({DType::i64, {2}}, {0, 1}),
                                        Literal::of({DType::i64, {2}}, {1, 3})};
-  const std::vector<Literal> outputs = run_graph(graph, inputs, team, {});
+  const std::vector<Literal> outputs = run_graph(graph, inputs, device, {});
   EXPECT_EQ(outputs[0].integers(), (std::vector<int64_t>{34, 123 - 0}));
   EXPECT_EQ(compare_bits(outputs, interpret(graph, inputs)), "");
 }
@@ -186,8 +188,8 @@ TEST(Program, LoopFormsEqualTheOracle) {
         const Graph graph = builder.take();
         std::vector<Literal> inputs = random_inputs(graph, 11);
         inputs[1].put(0, 2);
-        Team team(2);
-        EXPECT_EQ(check_against_oracle(graph, inputs, team, {}), "")
+        const std::shared_ptr<Device> device = cpu_device(2);
+        EXPECT_EQ(check_against_oracle(graph, inputs, device, {}), "")
             << "width " << width << " form " << form;
       }
 }
@@ -221,11 +223,10 @@ TEST(Program, NestedLoopsEqualTheOracle) {
   expect_oracle(builder.take());
 }
 
-TEST(Program, NullBackendRunsEverySchedule) {
+TEST(Program, NullDeviceRunsEverySchedule) {
   const Graph graph = recurrent_training_step();
-  Team team(2);
   const std::vector<Literal> inputs = random_inputs(graph, 1);
-  EXPECT_EQ(run_graph(graph, inputs, team, {.backend = "null"}).size(), graph.outputs().size());
+  EXPECT_EQ(run_graph(graph, inputs, open_device("null", 2), {}).size(), graph.outputs().size());
 }
 
 TEST(Program, RefusesMissingAndForeignState) {
@@ -233,17 +234,16 @@ TEST(Program, RefusesMissingAndForeignState) {
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {3}});
   builder.output("w", w * 2.0, 0);
   const Graph graph = builder.take();
-  Team team(1);
-  State empty{std::vector<StateEntry>{}};
-  State foreign({{"w", Role::parameter, {DType::f32, {4}}}});
+  State empty({}, cpu_device(1));
+  State foreign({{"w", Role::parameter, {DType::f32, {4}}}}, cpu_device(1));
   try {
-    Program::compile(graph, empty, team);
+    Program::compile(graph, empty);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "the program 'step' needs State 'w' f32[3], which does not exist");
   }
   try {
-    Program::compile(graph, foreign, team);
+    Program::compile(graph, foreign);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "the program 'step' needs State 'w' as f32[3], it is f32[4]");
@@ -267,9 +267,8 @@ TEST(Program, SharedPeakCountsStateAndTheLargestArenaOnce) {
 
 TEST(Program, PlannedPeakIsTheSizeOfTheArena) {
   const Graph graph = recurrent_training_step();
-  State state(state_entries(graph));
-  Team team(2);
-  const Program program = Program::compile(graph, state, team);
+  State state(state_entries(graph), cpu_device(2));
+  const Program program = Program::compile(graph, state);
   const Plan& plan = program.plan();
   int64_t end = 0;
   for (const Buffer& buffer : plan.buffers) {
@@ -284,9 +283,8 @@ TEST(Program, PlannedPeakIsTheSizeOfTheArena) {
 
 TEST(Program, ReplayAllocatesNothing) {
   const Graph graph = recurrent_training_step();
-  State state(state_entries(graph));
-  Team team(2);
-  Program program = Program::compile(graph, state, team);
+  State state(state_entries(graph), cpu_device(2));
+  Program program = Program::compile(graph, state);
   alignas(64) static float x[6 * 5 * 16];
   alignas(64) static float y[5 * 16];
   PhiloxStream draws(1);

@@ -11,9 +11,13 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/runtime/program.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -31,11 +35,11 @@ Graph model() {
   return builder.take();
 }
 
-State random_state(const Graph& graph) {
-  State state(state_entries(graph));
+State random_state(const Graph& graph, const char* device = "cpu") {
+  State state(state_entries(graph), open_device(device, 2));
   PhiloxStream draws(5);
   for (const StateEntry& entry : state.entries())
-    for (float& x : state.mutable_span<float>(entry.name)) x = static_cast<float>(draws.normal());
+    for (float& x : Edited<float>(state, entry.name)) x = static_cast<float>(draws.normal());
   return state;
 }
 
@@ -43,16 +47,12 @@ State in_8_bits(const State& state, const Graph& graph) {
   return quantized_state(state, state_entries(quantize_linears(graph, {"table", "w"}).graph));
 }
 
-std::vector<float> logits(State& state, const char* backend = "cpu") {
-  Team team(2);
-  CompileOptions options;
-  options.backend = backend;
-  Program program = Program::compile(model(), state, team, options);
+std::vector<float> logits(State& state) {
+  Program program = Program::compile(model(), state);
   alignas(64) const int32_t tokens[kRows] = {4, 0, 8};
   const void* const batch[] = {tokens};
   program.run(batch);
-  const auto* first = static_cast<const float*>(program.result(program.output("logits")));
-  return {first, first + kRows * kTokens};
+  return program.read_result<float>(program.output("logits"));
 }
 
 TEST(QuantizedState, AProgramReadsWhatStateHoldsIn8Bits) {
@@ -75,17 +75,17 @@ TEST(QuantizedState, AProgramReadsWhatStateHoldsIn8Bits) {
   EXPECT_LT(std::sqrt(difference / size), 0.02);
 }
 
-TEST(QuantizedState, BackendsWithoutTheKernelMakeItOfPrimitives) {
+TEST(QuantizedState, DevicesWithoutTheKernelMakeItOfPrimitives) {
   const Graph graph = model();
-  State small = in_8_bits(random_state(graph), graph);
-  EXPECT_EQ(logits(small, "null").size(), static_cast<size_t>(kRows * kTokens));
+  State small = in_8_bits(random_state(graph, "null"), graph);
+  EXPECT_EQ(logits(small).size(), static_cast<size_t>(kRows * kTokens));
 }
 
 TEST(QuantizedState, AMissingScaleIsNamed) {
   const Graph graph = model();
   std::vector<StateEntry> entries = state_entries(quantize_linears(graph, {"table", "w"}).graph);
   std::erase_if(entries, [](const StateEntry& entry) { return entry.name == "w.int8_scale"; });
-  State small(entries);
+  State small(entries, open_device("cpu", 2));
   try {
     logits(small);
     FAIL() << "ran";
@@ -97,7 +97,7 @@ TEST(QuantizedState, AMissingScaleIsNamed) {
 TEST(QuantizedState, ParametersThatAreNotFiniteAreNamed) {
   const Graph graph = model();
   State whole = random_state(graph);
-  whole.mutable_span<float>("w")[7] = std::numeric_limits<float>::quiet_NaN();
+  Edited<float>(whole, "w")[7] = std::numeric_limits<float>::quiet_NaN();
   try {
     in_8_bits(whole, graph);
     FAIL() << "quantised";

@@ -5,14 +5,17 @@
 #include <cmath>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/compare_nodes.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr int64_t kHeads = 2, kPlaces = 16, kWidth = 16, kRows = 24, kClasses = 48;
 
@@ -85,7 +88,7 @@ CompileOptions in(DType precision) {
 class SoftmaxPrecision : public ::testing::TestWithParam<DType> {
  protected:
   std::vector<Literal> run(const Graph& graph, const CompileOptions& options) {
-    return run_on_backend(graph, inputs_of(graph), team_, options);
+    return run_on_device(graph, inputs_of(graph), device_, options);
   }
   /// The gradients are those of the reference but for a few roundings of weights and cotangents to the low dtype.
   void expect_near_reference(const Graph& graph, const CompileOptions& options,
@@ -96,7 +99,7 @@ class SoftmaxPrecision : public ::testing::TestWithParam<DType> {
     EXPECT_LT(distance(found, expected), roundings * dtype_epsilon(GetParam()) * norm(expected))
         << norm(found) << " for " << norm(expected);
   }
-  Team team_{2};
+  std::shared_ptr<Device> device_ = cpu_device(2);
 };
 
 INSTANTIATE_TEST_SUITE_P(Low, SoftmaxPrecision, ::testing::Values(DType::bf16, DType::f16),

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/verify.h"
 
 namespace fullbore {

@@ -9,8 +9,8 @@
 #include <limits>
 
 #include "fullbore/autodiff/backward.h"
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/tensor.h"
 
 namespace fullbore {

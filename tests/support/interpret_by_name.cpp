@@ -1,7 +1,7 @@
 #include "tests/support/interpret_by_name.h"
 
-#include "fullbore/device/interpret.h"
 #include "fullbore/base/check.h"
+#include "fullbore/device/interpret.h"
 #include "fullbore/ir/verify.h"
 
 namespace fullbore {

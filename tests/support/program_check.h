@@ -13,13 +13,15 @@ namespace fullbore::testing_support {
 
 /// See runtime/compare_nodes.h.
 inline std::vector<Literal> run_graph(const Graph& graph, std::span<const Literal> inputs,
-                                      Team& team, const CompileOptions& options) {
-  return run_on_backend(graph, inputs, team, options);
+                                      const std::shared_ptr<Device>& device,
+                                      const CompileOptions& options) {
+  return run_on_device(graph, inputs, device, options);
 }
 using fullbore::with_all_values;
 inline std::string check_against_oracle(const Graph& graph, std::span<const Literal> inputs,
-                                        Team& team, const CompileOptions& options) {
-  return first_difference(graph, inputs, team, options);
+                                        const std::shared_ptr<Device>& device,
+                                        const CompileOptions& options) {
+  return first_difference(graph, inputs, device, options);
 }
 
 /// Element by element equality of the stored bits; "" or the first difference.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs the build into an empty prefix, builds examples/spiral against it as a stranger would, and runs it.
+"""Installs the build into an empty prefix, builds the examples against it as a stranger would, and runs them.
 
 usage: installed_example.py BUILD_FOLDER
 """
@@ -44,10 +44,14 @@ def main():
                      "fullbore/configs/default.yaml"]:
             check((moved / "share" / page).stat().st_size > 0, page)
 
-        run("cmake", "-S", ROOT / "examples/spiral", "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={moved}",
-            "-DCMAKE_BUILD_TYPE=Release")
-        run("cmake", "--build", folder / "build")
-        text = run(folder / "build/spiral", "300", env={**os.environ, "FULLBORE_CACHE": str(folder / "cache")})
+        environment = {**os.environ, "FULLBORE_CACHE": str(folder / "cache")}
+        for example in ["spiral", "own_kernel"]:
+            run("cmake", "-S", ROOT / "examples" / example, "-B", folder / example, f"-DCMAKE_PREFIX_PATH={moved}",
+                "-DCMAKE_BUILD_TYPE=Release")
+            run("cmake", "--build", folder / example)
+        text = run(folder / "own_kernel/own_kernel", env=environment)
+        check("largest error" in text, text)
+        text = run(folder / "spiral/spiral", "300", env=environment)
         right = re.search(r"([\d.]+) % of new points are right", text)
         check(right and float(right[1]) > 97, text)
 

@@ -106,7 +106,7 @@ TEST(Initialize, PrefixesAgree) {
 }
 
 // Nor does it matter who fills which part.
-TEST(Initialize, AnyNumberOfThreadsGivesTheSameBytes) {
+TEST(Initialize, AnyNumberOfPartsGivesTheSameBytes) {
   const Initializer kinds[] = {Initializer::zeros(), Initializer::ones(),
                                Initializer::normal(0.02, 1), Initializer::uniform(-1, 3),
                                Initializer::given(std::vector<double>(10007, 0.3))};
@@ -115,19 +115,22 @@ TEST(Initialize, AnyNumberOfThreadsGivesTheSameBytes) {
       const TensorType type{dtype, {10007}};
       std::vector<char> alone(static_cast<size_t>(type.bytes()), '\x11');
       initialize(kind, type, 1, "w", alone.data());
-      for (const int workers : {1, 2, 3, 7}) {
-        Team team(workers);
+      const int64_t width = type.bytes() / type.elements();
+      for (const int64_t parts : {1, 2, 3, 7}) {
         std::vector<char> together(alone.size(), '\x22');
-        initialize(kind, type, 1, "w", together.data(), &team);
-        EXPECT_EQ(together, alone) << workers << " " << dtype_name(dtype);
+        for (int64_t part = 0; part < parts; ++part) {
+          const int64_t begin = type.elements() * part / parts;
+          initialize_part(kind, type, 1, "w", begin, type.elements() * (part + 1) / parts,
+                          together.data() + begin * width);
+        }
+        EXPECT_EQ(together, alone) << parts << " " << dtype_name(dtype);
       }
     }
 }
 
 TEST(Initialize, EmptyTensorsAreLeftAlone) {
-  Team team(2);
   float nothing = 7;
-  initialize(Initializer::normal(1), {DType::f32, {0, 3}}, 1, "w", &nothing, &team);
+  initialize(Initializer::normal(1), {DType::f32, {0, 3}}, 1, "w", &nothing);
   EXPECT_EQ(nothing, 7);
 }
 
@@ -158,15 +161,14 @@ TEST(Initialize, OrthogonalMatricesAre) {
   }
 }
 
-TEST(Initialize, OrthogonalMatricesDifferByNameAndNotByTeam) {
-  const auto made = [](const char* name, Team* team) {
+TEST(Initialize, OrthogonalMatricesDifferByName) {
+  const auto made = [](const char* name) {
     std::vector<float> values(32 * 32);
-    initialize(Initializer::orthogonal(1), {DType::f32, {32, 32}}, 3, name, values.data(), team);
+    initialize(Initializer::orthogonal(1), {DType::f32, {32, 32}}, 3, name, values.data());
     return values;
   };
-  Team team(2);
-  EXPECT_EQ(made("a", nullptr), made("a", &team));
-  EXPECT_LT(std::abs(correlation(made("a", nullptr), made("b", nullptr))), 5 / 32.0);
+  EXPECT_EQ(made("a"), made("a"));
+  EXPECT_LT(std::abs(correlation(made("a"), made("b"))), 5 / 32.0);
 }
 
 TEST(Initialize, AFunctionMayFollow) {

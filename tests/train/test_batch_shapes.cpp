@@ -8,10 +8,13 @@
 
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
+#include "tests/support/device.h"
 #include "tests/train/trainer_test.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 using ::testing::HasSubstr;
 
@@ -88,8 +91,8 @@ TEST_F(UnevenTrainerTest, ABadStepIsKeptWithTheGraphOfItsShape) {
   EXPECT_EQ(nlohmann::json::parse(file("run/summary.json"))["skipped_steps"], 1);
   const LoadedStep bad = load_bad_step(folder_ / "run/bad_steps/step-00000023");
   EXPECT_EQ(bad.step.finding, "batch 'y' f32[4] held an infinity before the step");
-  Team team(2);
-  EXPECT_EQ(first_difference(bad.step.graph, bad.inputs, team, bad.step.compile), "");
+  const std::shared_ptr<Device> device = cpu_device(2);
+  EXPECT_EQ(first_difference(bad.step.graph, bad.inputs, device, bad.step.compile), "");
 }
 
 }  // namespace

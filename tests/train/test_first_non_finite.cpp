@@ -12,9 +12,13 @@
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -57,7 +61,7 @@ class PlantedStep {
  public:
   PlantedStep(const LossFunction& loss, const Microbatches& parts, const CompileOptions& options)
       : options_(options), step_(trace_training_step(loss, fields(), optimizer(), parts)) {
-    state_ = std::make_unique<State>(initial_state(step_, 1));
+    state_ = std::make_unique<State>(initial_state(step_, 1, cpu_device(2)));
     PhiloxStream draws(3);
     for (const BatchField& field : fields()) {
       Literal literal(field.type);
@@ -73,13 +77,11 @@ class PlantedStep {
     }
   }
 
-  std::string finding() {
-    return first_non_finite(step_.graph, *state_, pointers_, team_, options_);
-  }
+  std::string finding() { return first_non_finite(step_.graph, *state_, pointers_, options_); }
   /// Is it a step that the trainer would skip?
   bool is_bad() {
-    State state = initial_state(step_, 1);
-    Program program = Program::compile(step_.graph, state, team_, options_);
+    State state = initial_state(step_, 1, cpu_device(2));
+    Program program = Program::compile(step_.graph, state, options_);
     program.run(pointers_);
     return program.scalar("skipped") == 1;
   }
@@ -90,11 +92,11 @@ class PlantedStep {
     for (const Graph::Input& input : step_.graph.inputs()) {
       if (is_state(input.role))
         inputs.push_back(Literal::from_bytes(step_.graph.type(input.value),
-                                             state_->data(state_->find(input.name))));
+                                             state_->read<std::byte>(input.name).data()));
       else
         inputs.push_back(batch_[field++]);
     }
-    return first_difference(step_.graph, inputs, team_, options_);
+    return first_difference(step_.graph, inputs, device_, options_);
   }
   State& state() { return *state_; }
 
@@ -111,7 +113,7 @@ class PlantedStep {
   CompileOptions options_;
   TracedStep step_;
   std::unique_ptr<State> state_;
-  Team team_{1};
+  std::shared_ptr<Device> device_ = cpu_device(1);
   std::vector<Literal> batch_;
   std::vector<std::unique_ptr<void, void (*)(void*)>> memory_;
   std::vector<const void*> pointers_;
@@ -243,7 +245,7 @@ TEST(FirstNonFinite, IsNamedInTheOptimizer) {
 
 TEST(FirstNonFinite, OfStateIsNamed) {
   PlantedStep step(model([](Trace&, Tensor h) { return h; }), {1, 2}, in(DType::bf16));
-  step.state().mutable_span<float>("first")[3] = INFINITY;
+  Edited<float>(step.state(), "first")[3] = INFINITY;
   EXPECT_THAT(step.finding(), StartsWith("parameter 'first' f32[8,8] held an infinity before"));
 }
 

@@ -6,9 +6,12 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr int64_t kVocabulary = 10;
 
@@ -33,9 +36,8 @@ Tensor flat_logits(Trace& trace, Tensor tokens, Tensor, Tensor, int64_t) {
 class Texts {
  public:
   Texts(const DecodeFunction& decode, GeneratorSizes sizes)
-      : state_(state_entries(Generator::trace(decode, sizes, 1))),
-        team_(2),
-        generator_(decode, sizes, state_, team_, {}),
+      : state_(state_entries(Generator::trace(decode, sizes, 1)), cpu_device(2)),
+        generator_(decode, sizes, state_, {}),
         samples_(sizes.samples) {}
 
   using Rows = std::vector<std::vector<int32_t>>;
@@ -51,7 +53,6 @@ class Texts {
 
  private:
   State state_;
-  Team team_;
   Generator generator_;
   int64_t samples_;
 };
@@ -140,14 +141,13 @@ TEST(Evaluator, WeighsBatchesByTheirPredictions) {
   ValidationSet set;
   set.source = std::make_shared<Numbers>();
   set.batches = 3;
-  State state;
-  Team team(1);
+  State state({}, cpu_device(1));
   const LossFunction loss_function = [](Trace& trace, std::span<const Tensor> batch) {
     const TensorType scalar{DType::f32, {}};
     return Loss(reduce_mean(batch[0], {0}),
                 full(trace.builder(), scalar, static_cast<double>(batch[0].dim(0))));
   };
-  Evaluator evaluator(loss_function, set, state, team, {});
+  Evaluator evaluator(loss_function, set, state, {});
   std::vector<uint64_t> asked;
   const auto result = evaluator.evaluate([&](uint64_t done) {
     asked.push_back(done);

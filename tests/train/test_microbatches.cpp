@@ -9,9 +9,13 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/runtime/program.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using ::testing::HasSubstr;
 
@@ -62,9 +66,8 @@ Trained train(const LossFunction& loss, bool ragged, const Microbatches& microba
   OptimizerOptions options{.name = "muon", .schedule = {"constant", 0.1, 0, 0, 1}};
   options.loss_scaling.initial = loss_scale;
   const TracedStep step = trace_training_step(loss, kFields, options, microbatches);
-  State state = initial_state(step, 7);
-  Team team(workers);
-  Program program = Program::compile(step.graph, state, team);
+  State state = initial_state(step, 7, cpu_device(workers));
+  Program program = Program::compile(step.graph, state);
   Trained result;
   for (uint64_t position = 0; position < 5; ++position) {
     const Batch batch = batch_of(position, ragged);
@@ -73,7 +76,7 @@ Trained train(const LossFunction& loss, bool ragged, const Microbatches& microba
     result.losses.push_back(static_cast<float>(program.scalar("loss")));
     EXPECT_EQ(program.scalar("skipped"), 0);
   }
-  const std::span<float> matrix = state.mutable_span<float>("matrix");
+  Edited<float> matrix(state, "matrix");
   result.matrix.assign(matrix.begin(), matrix.end());
   result.arena_bytes = program.plan().arena_bytes;
   return result;
@@ -129,9 +132,8 @@ TEST(Microbatches, DrawsAnewForEach) {
   const auto first_loss = [&](const std::vector<BatchField>& fields,
                               const Microbatches& microbatches) {
     const TracedStep step = trace_training_step(noise, fields, {}, microbatches);
-    State state = initial_state(step, 7);
-    Team team(1);
-    Program program = Program::compile(step.graph, state, team);
+    State state = initial_state(step, 7, cpu_device(1));
+    Program program = Program::compile(step.graph, state);
     const Batch batch = batch_of(0, false);
     const void* const pointers[] = {batch.x};
     program.run(pointers);

@@ -8,9 +8,12 @@
 #include <string>
 
 #include "fullbore/base/philox.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 // Sizes that fill no line, tiny, empty and large tensors, of types and roles that take turns.
 State mixed_state() {
@@ -24,27 +27,33 @@ State mixed_state() {
     entries.push_back({"m" + name, Role::moment, {DType::f32, {large}}});
     entries.push_back({"n" + name, Role::moment, {DType::i64, Shape{}}});
   }
-  return State(entries);
+  return State(entries, cpu_device(3));
 }
 
 void fill(State& state, uint64_t seed) {
   PhiloxStream draws(seed);
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
-    char* const data = static_cast<char*>(state.mutable_data(static_cast<int>(entry)));
-    for (int64_t i = 0; i + 8 <= state.entries()[entry].type.bytes(); i += 8) {
+    std::vector<std::byte> data(static_cast<size_t>(state.entries()[entry].type.bytes()));
+    for (size_t i = 0; i + 8 <= data.size(); i += 8) {
       const uint64_t bits = draws.below(UINT64_MAX);
-      std::memcpy(data + i, &bits, sizeof bits);
+      std::memcpy(&data[i], &bits, sizeof bits);
     }
+    state.write(static_cast<int>(entry), data);
   }
 }
 
 std::string contents(const NamedTensor& tensor) {
-  return {static_cast<const char*>(tensor.data), static_cast<size_t>(tensor.type.bytes())};
+  if (!tensor.pieces)
+    return {static_cast<const char*>(tensor.data), static_cast<size_t>(tensor.type.bytes())};
+  std::string all;
+  tensor.pieces([&](std::span<const std::byte> piece) {
+    all.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  });
+  return all;
 }
 
 TEST(SnapshotTest, HoldsTheStateOfItsTime) {
   State state = mixed_state();
-  Team team(3);
   Snapshot snapshot(state, Compression::none);
   const auto expect_equal = [&] {
     const std::vector<TensorGroup> expected = tensor_groups(state, Compression::none);
@@ -61,11 +70,11 @@ TEST(SnapshotTest, HoldsTheStateOfItsTime) {
       }
     }
   };
-  snapshot.take(team);  // of zeros, for which no memory is met
+  snapshot.take();  // of zeros, for which no memory is met
   expect_equal();
   for (const uint64_t seed : {1U, 2U}) {
     fill(state, seed);
-    snapshot.take(team);
+    snapshot.take();
     expect_equal();
   }
   const std::string before = contents(snapshot.groups()[0].tensors[0]);
@@ -91,11 +100,10 @@ TEST(SnapshotTest, AFilesTensorsLieSideBySideFromAPageOn) {
 
 TEST(SnapshotTest, PagesAreMetUntilItIsEnoughAndKeepTheirContents) {
   State state = mixed_state();
-  Team team(2);
   Snapshot snapshot(state, Compression::all);
   EXPECT_TRUE(snapshot.groups()[0].packed);
   fill(state, 4);
-  snapshot.take(team);
+  snapshot.take();
   const std::string before = contents(snapshot.groups()[0].tensors[0]);
   std::atomic<bool> enough{false};
   snapshot.meet(enough);

@@ -10,9 +10,12 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::Edited;
 
 using ::testing::ElementsAre;
 
@@ -67,7 +70,7 @@ TEST(StepRunner, MakesTheStepsThatTrainingMakes) {
 TEST(StepRunner, FillsParametersAsTheJobSays) {
   TrainingJob job = job_of();
   job.initialize = [](State& state) {
-    for (float& value : state.mutable_span<float>("weight")) value = 100;
+    for (float& value : Edited<float>(state, "weight")) value = 100;
   };
   EXPECT_GT(StepRunner(job).run().loss, 100);
 }
@@ -173,7 +176,7 @@ TEST(StepRunner, ProgramsOfAllShapesTrainOneState) {
   double last = first;
   for (int i = 0; i < 200; ++i) last = runner.run().loss;
   EXPECT_LT(last, 0.1 * first);
-  EXPECT_EQ(runner.state().span<int64_t>("step")[0], 201) << "counted by both programs";
+  EXPECT_EQ(runner.state().read<int64_t>("step")[0], 201) << "counted by both programs";
 }
 
 TEST(StepRunner, KnowsWhenEveryShapeToComeWasMet) {

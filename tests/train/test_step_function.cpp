@@ -10,10 +10,14 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/evaluator.h"
+#include "tests/support/device.h"
 #include "tests/support/evaluate.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -59,14 +63,13 @@ OptimizerOptions with_average() {
 /// Ten steps; with `evaluate`, the loss of those weights is measured after each of them.
 std::vector<float> trained(std::optional<Weights> evaluate, std::vector<double>& losses) {
   const TracedStep step = trace_training_step(squared_error, kFields, with_average());
-  State state = initial_state(step, 3);
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team);
+  State state = initial_state(step, 3, cpu_device(2));
+  Program program = Program::compile(step.graph, state);
   ValidationSet set;
   set.source = std::make_shared<Numbers>();
   set.batches = 2;
   std::optional<Evaluator> evaluator;
-  if (evaluate) evaluator.emplace(squared_error, set, state, team, CompileOptions{}, *evaluate);
+  if (evaluate) evaluator.emplace(squared_error, set, state, CompileOptions{}, *evaluate);
   for (uint64_t position = 0; position < 10; ++position) {
     const Batch batch = batch_of(position);
     const void* const pointers[] = {batch.x, batch.y};
@@ -75,7 +78,7 @@ std::vector<float> trained(std::optional<Weights> evaluate, std::vector<double>&
   }
   std::vector<float> bits;
   for (const char* name : {"weight", "weight.average", "weight.moment1", "weight.moment2"})
-    bits.insert(bits.end(), state.span<float>(name).begin(), state.span<float>(name).end());
+    std::ranges::copy(state.read<float>(name), std::back_inserter(bits));
   return bits;
 }
 
@@ -92,33 +95,31 @@ TEST(StepFunction, EvaluationOfEitherWeightsLeavesTrainingItsBits) {
 
 TEST(StepFunction, AveragesStartAsTheirParametersAndFollowNewOnes) {
   const TracedStep step = trace_training_step(squared_error, kFields, with_average());
-  State state = initial_state(step, 3);
-  EXPECT_TRUE(std::ranges::equal(state.span<float>("weight.average"), state.span<float>("weight")));
-  EXPECT_NE(state.span<float>("weight")[0], 0);
-  std::ranges::fill(state.mutable_span<float>("weight"), 7.0F);
+  State state = initial_state(step, 3, cpu_device(2));
+  EXPECT_TRUE(std::ranges::equal(state.read<float>("weight.average"), state.read<float>("weight")));
+  EXPECT_NE(state.read<float>("weight")[0], 0);
+  std::ranges::fill(Edited<float>(state, "weight"), 7.0F);
   start_averages(state);
-  EXPECT_THAT(state.span<float>("weight.average"), ElementsAre(7, 7, 7, 7));
+  EXPECT_THAT(state.read<float>("weight.average"), ElementsAre(7, 7, 7, 7));
 }
 
 TEST(StepFunction, ABadBatchIsSkippedAndTold) {
   const TracedStep step = trace_training_step(squared_error, kFields, with_average());
-  State state = initial_state(step, 3);
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team);
-  const std::vector<float> before(state.span<float>("weight").begin(),
-                                  state.span<float>("weight").end());
+  State state = initial_state(step, 3, cpu_device(2));
+  Program program = Program::compile(step.graph, state);
+  const std::vector<float> before = state.read<float>("weight");
   Batch batch = batch_of(0);
   batch.x[5] = std::numeric_limits<float>::infinity();
   const void* const pointers[] = {batch.x, batch.y};
   program.run(pointers);
   EXPECT_EQ(program.scalar("skipped"), 1);
-  EXPECT_TRUE(std::ranges::equal(state.span<float>("weight"), before));
-  EXPECT_EQ(state.span<int64_t>("step")[0], 1);
-  EXPECT_EQ(state.span<int64_t>("updates")[0], 0);
+  EXPECT_TRUE(std::ranges::equal(state.read<float>("weight"), before));
+  EXPECT_EQ(state.read<int64_t>("step")[0], 1);
+  EXPECT_EQ(state.read<int64_t>("updates")[0], 0);
   batch.x[5] = 1;
   program.run(pointers);
   EXPECT_EQ(program.scalar("skipped"), 0);
-  EXPECT_EQ(state.span<int64_t>("updates")[0], 1);
+  EXPECT_EQ(state.read<int64_t>("updates")[0], 1);
 }
 
 // The gradient of the whole batch is the mean of its halves'.
@@ -128,14 +129,13 @@ TEST(StepFunction, TheNoiseScaleChangesTheStepByRoundingAlone) {
     options.noise_scale = noise_scale;
     const TracedStep step = trace_training_step(squared_error, kFields, options);
     metrics = step.metrics;
-    State state = initial_state(step, 3);
-    Team team(2);
-    Program program = Program::compile(step.graph, state, team);
+    State state = initial_state(step, 3, cpu_device(2));
+    Program program = Program::compile(step.graph, state);
     const Batch batch = batch_of(0);
     const void* const pointers[] = {batch.x, batch.y};
     program.run(pointers);
     std::vector<double> results = {program.scalar("loss"), program.scalar("gradient_norm")};
-    for (const float weight : state.span<float>("weight.average"))
+    for (const float weight : state.read<float>("weight.average"))
       results.push_back(double{weight});
     return results;
   };

@@ -10,9 +10,12 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr size_t kRows = 12, kTokens = 3, kInputs = 4, kHidden = 5;
 
@@ -170,8 +173,8 @@ class Training {
   Training(const Microbatches& parts, DType precision, const OptimizerOptions& options,
            const LossFunction& loss = masked_error)
       : step_(trace_training_step(loss, kFields, options, parts)),
-        state_(initial_state(step_, 7)),
-        program_(Program::compile(step_.graph, state_, team_, in(precision))) {}
+        state_(initial_state(step_, 7, cpu_device(2))),
+        program_(Program::compile(step_.graph, state_, in(precision))) {}
 
   Told step(const Batch& batch) {
     const void* const pointers[] = {batch.x, batch.y, batch.mask};
@@ -180,10 +183,10 @@ class Training {
             program_.scalar("learning_rate"), program_.scalar("skipped")};
   }
   std::vector<double> values(const std::string& name) {
-    const std::span<float> found = state_.mutable_span<float>(name);
+    const std::vector<float> found = state_.read<float>(name);
     return {found.begin(), found.end()};
   }
-  int64_t count(const std::string& name) { return state_.mutable_span<int64_t>(name)[0]; }
+  int64_t count(const std::string& name) { return state_.read<int64_t>(name)[0]; }
   /// All of the State but the count of replays and what the loss scale lives on.
   std::string bytes() const {
     std::string all;
@@ -191,8 +194,8 @@ class Training {
       const StateEntry& entry = state_.entries()[i];
       if (entry.name == "step" || entry.name == "loss_scale" || entry.name == "finite_steps")
         continue;
-      all.append(reinterpret_cast<const char*>(state_.data(static_cast<int>(i))),
-                 static_cast<size_t>(entry.type.bytes()));
+      const std::vector<char> bytes = state_.read<char>(entry.name);
+      all.append(bytes.begin(), bytes.end());
     }
     return all;
   }
@@ -216,7 +219,6 @@ class Training {
 
   TracedStep step_;
   State state_;
-  Team team_{2};
   Program program_;
 };
 

@@ -9,11 +9,15 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
+#include "tests/support/device.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/train/stream_model.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using ::testing::HasSubstr;
 
@@ -40,13 +44,13 @@ class Texts {
     return made;
   }
   void zero(const std::string& name) {
-    std::ranges::fill(state_.mutable_span<float>("generated." + name), 0.0F);
+    std::ranges::fill(Edited<float>(state_, "generated." + name), 0.0F);
   }
 
  private:
   Texts(const GeneratorSizes& sizes, DType precision)
       : state_(made_state(sizes)),
-        generator_(decode(), sizes, state_, team_, CompileOptions{.precision = precision}) {}
+        generator_(decode(), sizes, state_, CompileOptions{.precision = precision}) {}
 
   static DecodeFunction decode() { return stream_decode(testing::SmallStreamModel::model()); }
   static State made_state(const GeneratorSizes& sizes) {
@@ -56,10 +60,9 @@ class Texts {
     trace.result("logits", decode()(trace, tokens, index, index, 0));
     TracedStep step{Graph(), trace.initializers()};
     step.graph = trace.finish();
-    return initial_state(step, 5);
+    return initial_state(step, 5, cpu_device(1));
   }
 
-  Team team_{1};
   State state_;
   Generator generator_;
 };
@@ -189,13 +192,13 @@ TEST(StreamStates, AreGatheredScatteredAndReset) {
 TEST(StreamStates, BeginWithWhatWasLearned) {
   State state({{"generated.a", Role::stream, {DType::f32, {2, 3}}},
                {"generated.b", Role::stream, {DType::f32, {2, 2}}},
-               {"initial.a", Role::parameter, {DType::f32, {3}}}});
-  for (size_t i = 0; i < 3; ++i)
-    state.mutable_span<float>("initial.a")[i] = static_cast<float>(i + 1);
-  std::ranges::fill(state.mutable_span<float>("generated.b"), 5.0F);
+               {"initial.a", Role::parameter, {DType::f32, {3}}}},
+              cpu_device(1));
+  for (size_t i = 0; i < 3; ++i) Edited<float>(state, "initial.a")[i] = static_cast<float>(i + 1);
+  std::ranges::fill(Edited<float>(state, "generated.b"), 5.0F);
   begin_streams(state);
-  EXPECT_THAT(state.span<float>("generated.a"), ::testing::ElementsAre(1, 2, 3, 1, 2, 3));
-  EXPECT_THAT(state.span<float>("generated.b"), ::testing::Each(0.0F));
+  EXPECT_THAT(state.read<float>("generated.a"), ::testing::ElementsAre(1, 2, 3, 1, 2, 3));
+  EXPECT_THAT(state.read<float>("generated.b"), ::testing::Each(0.0F));
 }
 
 TEST(StreamStates, PromptsFollowWhatWasSaid) {

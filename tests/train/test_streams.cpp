@@ -7,11 +7,14 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/support/device.h"
 #include "tests/train/stream_model.h"
 #include "tests/train/trainer_test.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -65,8 +68,8 @@ class Stepper {
  public:
   Stepper(const LossFunction& loss, std::shared_ptr<const BatchSource> source, double learning_rate)
       : step_(trace_training_step(loss, source->fields(), optimizer(learning_rate))),
-        state_(initial_state(step_, 3)),
-        program_(Program::compile(step_.graph, state_, team_)),
+        state_(initial_state(step_, 3, cpu_device(1))),
+        program_(Program::compile(step_.graph, state_)),
         loader_(std::move(source), {.workers = 0, .prefetch = 1}) {}
 
   double run() {
@@ -74,19 +77,16 @@ class Stepper {
     return program_.scalar("loss");
   }
   State& state() { return state_; }
-  Team& team() { return team_; }
   /// All parameters.
   std::vector<float> parameters() {
     std::vector<float> all;
     for (const StateEntry& entry : state_.entries())
       if (entry.role == Role::parameter)
-        all.insert(all.end(), state_.span<float>(entry.name).begin(),
-                   state_.span<float>(entry.name).end());
+        std::ranges::copy(state_.read<float>(entry.name), std::back_inserter(all));
     return all;
   }
 
  private:
-  Team team_{1};
   TracedStep step_;
   State state_;
   Program program_;
@@ -225,10 +225,10 @@ TEST(Streams, InitialStatesCanBeLearned) {
   const LossFunction loss = stream_loss(testing::SmallStreamModel::model(), options);
   Stepper stepper(loss, std::make_shared<Sequences>(6), 0.1);
   for (const char* name : {"previous", "memory", "history", "state_space"})
-    EXPECT_THAT(stepper.state().span<float>(std::string("initial.") + name), Each(0.0F));
+    EXPECT_THAT(stepper.state().read<float>(std::string("initial.") + name), Each(0.0F));
   stepper.run();
   for (const char* name : {"previous", "memory", "history", "state_space"})
-    EXPECT_THAT(stepper.state().span<float>(std::string("initial.") + name),
+    EXPECT_THAT(stepper.state().read<float>(std::string("initial.") + name),
                 ::testing::Contains(::testing::Ne(0.0F)))
         << name;
 }
@@ -242,7 +242,7 @@ TEST(Streams, ASkippedStepLeavesThemAsTheyWere) {
   };
   Stepper stepper(loss, std::make_shared<Numbered>(std::vector<uint8_t>(4, 0)), 0);
   EXPECT_TRUE(std::isnan(stepper.run()));
-  EXPECT_THAT(stepper.state().span<float>("streams.told"), Each(0.0F));
+  EXPECT_THAT(stepper.state().read<float>("streams.told"), Each(0.0F));
 }
 
 TEST(Streams, AreNotCutInMicrobatches) {
@@ -270,13 +270,13 @@ TEST(Streams, ModesAreNamed) {
 TEST(Streams, AnEvaluationBeginsAnewAndCarries) {
   Stepper stepper(small_loss(InitialState::carry), std::make_shared<Sequences>(6), 0);
   stepper.run();
-  const auto memory = stepper.state().span<float>("streams.memory");
+  const auto memory = stepper.state().read<float>("streams.memory");
   const std::vector<float> before(memory.begin(), memory.end());
   EXPECT_THAT(before, ::testing::Contains(::testing::Ne(0.0F)));
   ValidationSet set;
   set.source = std::make_shared<Sequences>(6);
   set.batches = 4;
-  Evaluator evaluator(small_loss(InitialState::carry), set, stepper.state(), stepper.team(), {});
+  Evaluator evaluator(small_loss(InitialState::carry), set, stepper.state(), {});
   const auto go_on = [](uint64_t) { return true; };
   const double loss = evaluator.evaluate(go_on)->loss;
   EXPECT_EQ(evaluator.evaluate(go_on)->loss, loss) << "the same bits again";

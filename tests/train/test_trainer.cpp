@@ -18,10 +18,14 @@
 #include "fullbore/monitor/process.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
+#include "tests/support/device.h"
 #include "tests/train/trainer_test.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -34,10 +38,10 @@ TEST_F(TrainerTest, LearnsAFunctionThatIsNoLanguageModel) {
   EXPECT_EQ(json["parameters"], kWidth);
   EXPECT_THAT(file("run/config.resolved.yaml"), ::testing::HasSubstr(job_.config));
 
-  State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}});
+  State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}}, cpu_device(1));
   restore(open_checkpoint(folder_ / "run").folder, tensor_slots(state), UnknownTensors::kIgnore)
       .take_or_throw();
-  const std::span<float> weight = state.mutable_span<float>("weight");
+  const std::vector<float> weight = state.read<float>("weight");
   EXPECT_NEAR(weight[0], 1, 0.05);
   EXPECT_NEAR(weight[1], -2, 0.05);
   EXPECT_NEAR(weight[2], 3, 0.05);
@@ -117,13 +121,13 @@ TEST_F(TrainerTest, TheFirstSaveIsOfStepZeroHoweverItIsMade) {
   EXPECT_FALSE(files("beside")["weights"] == file("beside/checkpoints/last/weights.safetensors"));
   // Values of another origin cannot be drawn again.
   job_.options.saves.background = true;
-  job_.initialize = [](State& state) { state.mutable_span<float>("weight")[0] = 17; };
+  job_.initialize = [](State& state) { Edited<float>(state, "weight")[0] = 17; };
   ASSERT_EQ(train_in("given"), ExitCode::kOk);
-  State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}});
+  State state({{"weight", Role::parameter, {DType::f32, {kWidth}}}}, cpu_device(1));
   restore(open_checkpoint(folder_ / "given/checkpoints/step-00000000").folder, tensor_slots(state),
           UnknownTensors::kIgnore)
       .take_or_throw();
-  EXPECT_EQ(state.span<float>("weight")[0], 17);
+  EXPECT_EQ(state.read<float>("weight")[0], 17);
 }
 
 TEST_F(TrainerTest, StagesMakeTheSameBitsAsOneRun) {
@@ -252,14 +256,14 @@ TEST_F(TrainerTest, AStepThatIsNotFiniteIsSkippedAndKept) {
   job_.options.steps = 24;
   job_.options.optimizer.schedule.total_steps = 40;
   ASSERT_EQ(train_in("before"), ExitCode::kOk);
-  State state(state_entries(bad.step.graph));
+  State state(state_entries(bad.step.graph), cpu_device(2));
   restore(open_checkpoint(folder_ / "before/checkpoints/last").folder, tensor_slots(state))
       .take_or_throw();
   for (size_t i = 0; i < bad.step.graph.inputs().size(); ++i) {
     const Graph::Input& input = bad.step.graph.inputs()[i];
     if (!is_state(input.role)) continue;
-    const Literal expected =
-        Literal::from_bytes(bad.step.graph.type(input.value), state.data(state.find(input.name)));
+    const Literal expected = Literal::from_bytes(bad.step.graph.type(input.value),
+                                                 state.read<std::byte>(input.name).data());
     EXPECT_EQ(bad.inputs[i].bytes(), expected.bytes()) << input.name;
   }
 }
@@ -284,14 +288,12 @@ TEST_F(TrainerTest, TheNodeThatMadeTheFirstBadValueIsNamed) {
   const LoadedStep bad = load_bad_step(folder_ / "run/bad_steps/step-00000025");
   EXPECT_THAT(bad.step.finding, HasSubstr("div in ratio (train/test_trainer.cpp:"));
   EXPECT_THAT(bad.step.finding, HasSubstr("made NaN first"));
-  // The backend did what the model says.
-  Team team(2);
-  EXPECT_EQ(first_difference(bad.step.graph, bad.inputs, team, bad.step.compile), "");
+  // The device did what the model says.
+  const std::shared_ptr<Device> device = cpu_device(2);
+  EXPECT_EQ(first_difference(bad.step.graph, bad.inputs, device, bad.step.compile), "");
   // And the comparison sees it where it did not.
   std::vector<Literal> inputs = bad.inputs;
-  CompileOptions null = bad.step.compile;
-  null.backend = "null";
-  EXPECT_NE(first_difference(bad.step.graph, inputs, team, null), "");
+  EXPECT_NE(first_difference(bad.step.graph, inputs, open_device("null"), bad.step.compile), "");
 }
 
 // What was saved at 20 stays, nothing after it is.

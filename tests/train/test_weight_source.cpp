@@ -9,6 +9,8 @@
 #include "fullbore/base/error.h"
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/ckpt/run_record.h"
+#include "fullbore/train/tensor_groups.h"
+#include "tests/support/device.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -16,6 +18,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 /// A checkpoint whose tensors count on: table [2,3] is 0 1 2 / 3 4 5, bias [3] 0 1 2, other [2] 0 1.
 class WeightSourceTest : public ::testing::Test {
@@ -23,13 +27,13 @@ class WeightSourceTest : public ::testing::Test {
   WeightSourceTest() {
     State state({{"table", Role::parameter, {DType::f32, {2, 3}}},
                  {"bias", Role::parameter, {DType::f32, {3}}},
-                 {"other", Role::frozen, {DType::f32, {2}}}});
-    TensorGroup weights{"weights", {}};
+                 {"other", Role::frozen, {DType::f32, {2}}}},
+                cpu_device(1));
     for (const StateEntry& entry : state.entries()) {
-      const auto values = state.mutable_span<float>(entry.name);
+      Edited<float> values(state, entry.name);
       std::iota(values.begin(), values.end(), 0.0F);
-      weights.tensors.push_back({entry.name, entry.type, values.data()});
     }
+    const TensorGroup weights = tensor_groups(state, Compression::none)[0];
     RunRecord record;
     record.config = "{}";
     record.tokenizer = "{}";
@@ -38,12 +42,12 @@ class WeightSourceTest : public ::testing::Test {
   /// The one tensor of a model, 9 where nothing was taken.
   std::vector<float> taken(const StateEntry& entry, const TableOrigins& origins) {
     const WeightSource source = WeightSource::open(folder_ / "checkpoint");
-    State state({entry});
-    std::ranges::fill(state.mutable_span<float>(entry.name), 9.0F);
+    State state({entry}, cpu_device(1));
+    std::ranges::fill(Edited<float>(state, entry.name), 9.0F);
     const WeightTransfer transfer = source.plan(state.entries(), {origins});
     source.fill(transfer, state);
     lines_ = transfer_lines(source, transfer);
-    const auto values = state.span<float>(entry.name);
+    const auto values = state.read<float>(entry.name);
     return {values.begin(), values.end()};
   }
 

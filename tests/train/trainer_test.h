@@ -11,6 +11,7 @@
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/train/trainer.h"
+#include "tests/support/device.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
@@ -50,8 +51,8 @@ class TrainerTest : public ::testing::Test {
   static void SetUpTestSuite() {
     setenv("FULLBORE_CACHE", (::testing::TempDir() + "fullbore_train_cache").c_str(), 1);
     for (const int workers : {1, 2}) {
-      Team team(workers);
-      refresh_machine(team);
+      const std::shared_ptr<Device> device = testing_support::cpu_device(workers);
+      refresh_machine(*device);
     }
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(getenv("FULLBORE_CACHE")); }

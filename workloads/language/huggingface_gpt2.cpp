@@ -216,8 +216,9 @@ void HuggingFaceGpt2::fill(const LanguageModelConfig& model, State& state) const
       continue;
     }
     // A shorter context takes the first positions.
-    const std::span<float> place = state.mutable_span<float>(name.ours);
-    std::copy_n(values.begin(), place.size(), place.begin());
+    const TensorType& type = state.entries()[static_cast<size_t>(state.find(name.ours))].type;
+    values.resize(static_cast<size_t>(type.elements()));
+    state.write(name.ours, values);
   }
   const std::optional<HuggingFaceTensors::Tensor> head = tensors_.find(kHuggingFaceHead);
   if (!model.tie_head || !head) return;
@@ -239,8 +240,7 @@ void export_huggingface_gpt2(const std::string& folder, const LanguageModelConfi
     const auto elements = static_cast<size_t>(name.shape.elements());
     std::vector<float>& values = memory.emplace_back(elements, 0.0F);
     if (state.find(name.ours) >= 0) {
-      const std::span<const float> ours = state.span<float>(name.ours);
-      values.assign(ours.begin(), ours.end());
+      values = state.read<float>(name.ours);
       if (name.transposed) values = transposed(values, name.shape[1], name.shape[0]);
     }
     tensors.push_back({name.theirs, {DType::f32, name.shape}, values.data()});

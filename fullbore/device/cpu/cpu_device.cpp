@@ -1,108 +1,120 @@
 #include "fullbore/device/cpu/cpu_device.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <utility>
 
-#include "fullbore/device/cpu/codegen/epilogue.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_target.h"
-#include "fullbore/base/error.h"
-#include "fullbore/base/processor.h"
-#include "fullbore/base/threads.h"
-#include "fullbore/ir/fused_product.h"
-#include "fullbore/ir/op_def.h"
+#include "fullbore/base/meet_pages.h"
+#include "fullbore/base/processor_facts.h"
+#include "fullbore/base/tensor_memory.h"
+#include "fullbore/device/cpu/cpu_compiler.h"
+#include "fullbore/device/cpu/executor/thread_replay.h"
+#include "fullbore/device/cpu/libraries.h"
+#include "fullbore/device/cpu/peaks/measure_peaks.h"
+#include "fullbore/device/registry.h"
 
-namespace fullbore {
+namespace fullbore::cpu {
 namespace {
 
-std::string operand_types(const KernelRequest& request) {
-  std::string text;
-  for (size_t i = 0; i < request.node().inputs.size(); ++i)
-    text += fmt::format("{}{}", i > 0 ? ", " : "", request.input(i).text());
-  return text;
+constexpr int64_t kLine = 64;  // of the caches, and a register of AVX-512
+
+char* pointer(Address address) { return reinterpret_cast<char*>(address.value); }
+
+std::shared_ptr<Device> open(const std::string&, int threads) {
+  return std::make_shared<CpuDevice>(threads);
 }
 
-std::string origin(const Node& node) {
-  return node.location.empty() ? "" : fmt::format(" ({})", node.location);
-}
-
-[[noreturn]] void refuse(const KernelRequest& request, const std::string& why_not) {
-  const Node& node = request.node();
-  throw UsageError(fmt::format("{}: the cpu backend has no kernel for {}{}{}", node.op->name,
-                               operand_types(request), why_not, origin(node)));
-}
-
-bool has_no_results(const KernelRequest& request) {
-  for (size_t i = 0; i < request.node().outputs.size(); ++i)
-    if (request.output(i).elements() > 0) return false;
-  return true;
-}
-
-/// Of a node whose results have no elements, whatever its op.
-class EmptyKernel final : public Kernel {
- public:
-  explicit EmptyKernel(std::string_view op) : op_(op) {}
-  int64_t items() const override { return 0; }
-  double nanoseconds() const override { return 0; }
-  void run(void* const*, int64_t, int64_t, int) const override {}
-  std::string description() const override { return fmt::format("empty {}", op_); }
-
- private:
-  std::string_view op_;
-};
+const RegisteredDevice registered({.name = "cpu",
+                                   .summary = "the processor, by generated code and kernels",
+                                   .open = open,
+                                   .libraries = libraries});
 
 }  // namespace
 
-CpuBackend::CpuBackend() = default;
-CpuBackend::~CpuBackend() = default;
+CpuDevice::CpuDevice(int threads) : threads_(threads > 0 ? threads : available_processors()) {}
+CpuDevice::~CpuDevice() = default;
 
-Target CpuBackend::target() const {
-  Target target;
-  target.name = "cpu";
-  target.threads = available_processors();
-  target.native_bf16 = this_processor().bf16_products;
-  for (const char* op :
-       {"attention", "attention_gradient", "packed_attention", "packed_attention_gradient",
-        "quantized_linear", "recurrence_states", "recurrence_outputs", "recurrence_gradient"})
-    target.claimed[op] = {DType::f32, DType::bf16, DType::f16};
-  target.claimed["matmul_add"] = {DType::f64, DType::f32, DType::f16};
-  // Where the processor has tiles for bf16, products by them and sums apart are faster.
-  if (!this_processor().bf16_tiles) target.claimed["matmul_add"].insert(DType::bf16);
-  // Fewer go through dot products, which read the matrix where it lies.
-  target.epilogues = {.factors = target.claimed["matmul_add"],
-                      .fewest_rows = cpu::kMostDotRows + 1,
-                      .near_bytes = 768 << 10};
-  target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
-  target.packing = cpu::packing_target();
-  target.claimed["pack_panels"] = {DType::f64, DType::f32, DType::bf16, DType::f16};
-  target.claimed["dropout_mask"] = {DType::i64};
-  target.claimed["panel_matmul"] = target.claimed["matmul_add"];
-  return target;
+Team& CpuDevice::team() const {
+  if (!team_) team_ = std::make_unique<Team>(threads_);
+  return *team_;
 }
 
-std::unique_ptr<Kernel> CpuBackend::compile(const Graph& graph, const Node& node, int workers) {
-  KernelRequest request(graph, node, workers);
-  if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
-  if (fused_product(node)) return compile_product(request);
-  std::string why_not;
-  for (const KernelMaker& maker : kernel_list()) {
-    if (maker.op != node.op->name) continue;
-    if (auto kernel = maker.make(request)) return kernel;
-    why_not += fmt::format("; {}: {}", maker.name, request.reason());
+Target CpuDevice::target() const { return cpu_target(threads_); }
+
+DeviceFacts CpuDevice::facts() const {
+  return {.name = "cpu", .hardware = processor_name(), .alignment = kLine, .workers = threads_};
+}
+
+template <class Body>
+void CpuDevice::in_pieces(int64_t bytes, Pieces order, const Body& body) const {
+  if (bytes == 0) return;
+  if (order == Pieces::in_order) return body(int64_t{0}, bytes);
+  team().parallel_for((bytes + kLine - 1) / kLine, [&](int64_t begin, int64_t end) {
+    body(begin * kLine, std::min(end * kLine, bytes));
+  });
+}
+
+void CpuDevice::produce(Address to, int64_t bytes, Pieces order, const Produce& produce) {
+  auto* const memory = reinterpret_cast<std::byte*>(pointer(to));
+  in_pieces(bytes, order, [&](int64_t begin, int64_t end) {
+    produce(begin, {memory + begin, memory + end});
+  });
+}
+
+void CpuDevice::consume(Address from, int64_t bytes, Pieces order, const Consume& consume) const {
+  const auto* const memory = reinterpret_cast<const std::byte*>(pointer(from));
+  in_pieces(bytes, order, [&](int64_t begin, int64_t end) {
+    consume(begin, {memory + begin, memory + end});
+  });
+}
+
+// In pieces of a huge page, so that workers have equal shares whatever the sizes of tensors.
+void CpuDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) {
+  constexpr int64_t kPiece = int64_t{2} << 20;
+  char* const memory = reinterpret_cast<char*>(to.bytes().data());
+  struct Piece {
+    const char* from;
+    char* to;
+    int64_t bytes;
+  };
+  std::vector<Piece> pieces;
+  for (const SnapshotPart& part : parts) {
+    const char* from = pointer(part.from);
+    char* target = memory + part.offset;
+    for (int64_t left = part.bytes; left > 0;) {
+      // What follows on the last piece in both memories becomes part of it.
+      const bool follows = !pieces.empty() && pieces.back().bytes < kPiece &&
+                           pieces.back().from + pieces.back().bytes == from &&
+                           pieces.back().to + pieces.back().bytes == target;
+      if (!follows) pieces.push_back({from, target, 0});
+      const int64_t count = std::min(left, kPiece - pieces.back().bytes);
+      pieces.back().bytes += count;
+      from += count;
+      target += count;
+      left -= count;
+    }
   }
-  std::string not_lowered;
-  if (auto kernel = jit_.add(graph, node, workers, &not_lowered)) return kernel;
-  refuse(request, why_not + "; jit: " + not_lowered);
+  team().parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece& piece = pieces[static_cast<size_t>(i)];
+      // Before the first step most of a State is zero, as new memory is: no page is met for that.
+      if (!to_is_zero || !is_zero(piece.from, piece.bytes))
+        copy_past_caches(piece.to, piece.from, piece.bytes);
+    }
+  });
 }
 
-std::unique_ptr<Kernel> CpuBackend::compile_product(KernelRequest& request) {
-  std::string why_not;
-  if (auto epilogue = jit_.add_epilogue(request.graph(), request.node(), &why_not))
-    return cpu::make_product_with_epilogue(request, std::move(epilogue));
-  refuse(request, "; jit: " + why_not);
+void CpuDevice::make_resident(Address memory, int64_t bytes) {
+  meet_pages(pointer(memory), bytes, team());
 }
 
-void CpuBackend::finish() { jit_.finish(); }
+std::unique_ptr<Compiler> CpuDevice::compiler() { return std::make_unique<CpuCompiler>(); }
 
-std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<Recorder> CpuDevice::record() { return std::make_unique<ThreadRecorder>(team()); }
 
-}  // namespace fullbore
+MeasuredPeaks CpuDevice::measure_peaks(const PeakMemory& memory) {
+  return cpu::measure_peaks(
+      team(), memory,
+      {pointer(memory.lent), memory.lent_bytes > 0 ? static_cast<size_t>(memory.lent_bytes) : 0});
+}
+
+}  // namespace fullbore::cpu

@@ -1,27 +1,36 @@
 #pragma once
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "fullbore/device/cpu/codegen/jit_kernel.h"
-#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/device/host_device.h"
 
-namespace fullbore {
+namespace fullbore::cpu {
 
-/// The kernels of this processor: those of kernel_list() first, then code compiled from kernel IR.
-class CpuBackend final : public Backend {
+/// The processor at hand: memory of the host, kernels by hand or compiled from kernel IR, a pool of threads.
+class CpuDevice final : public HostDevice {
  public:
-  CpuBackend();
-  ~CpuBackend() override;
+  /// The threads start when the first work is given to them: who only plans has none.
+  explicit CpuDevice(int threads);
+  ~CpuDevice() override;
 
   Target target() const override;
-  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) override;
-  void finish() override;
+  DeviceFacts facts() const override;
+  void produce(Address to, int64_t bytes, Pieces order, const Produce& produce) override;
+  void consume(Address from, int64_t bytes, Pieces order, const Consume& consume) const override;
+  void snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) override;
+  void make_resident(Address memory, int64_t bytes) override;
+  std::unique_ptr<Compiler> compiler() override;
+  std::unique_ptr<Recorder> record() override;
+  MeasuredPeaks measure_peaks(const PeakMemory& memory) override;
 
  private:
-  std::unique_ptr<Kernel> compile_product(KernelRequest& request);
+  Team& team() const;
+  /// Whole lines of the cache of `bytes`, each worker a part.
+  template <class Body>
+  void in_pieces(int64_t bytes, Pieces order, const Body& body) const;
 
-  JitCompiler jit_;
+  int threads_;
+  mutable std::unique_ptr<Team> team_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::cpu

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "fullbore/device/cpu/attention/attention.h"
-#include "fullbore/device/cpu/quant/quantized_linear.h"
+#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
 #include "fullbore/device/cpu/kernels/gather.h"
 #include "fullbore/device/cpu/kernels/scatter.h"
 #include "fullbore/device/cpu/kernels/sort.h"
-#include "fullbore/device/cpu/gemm/onednn_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/quant/quantized_linear.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 #include "fullbore/ir/number_everywhere.h"
 
@@ -28,7 +28,21 @@ bool KernelRequest::is_zero(size_t input) const {
   return number_everywhere(graph_, node_.inputs[input]) == 0.0;
 }
 
-const std::vector<KernelMaker>& kernel_list() {
+namespace cpu {
+namespace {
+
+struct Registered {
+  std::vector<KernelMaker> makers;
+  std::map<std::string, std::set<DType>> composites;
+};
+
+// Static variables of other files fill it, in whatever order they are made.
+Registered& registered() {
+  static Registered all;
+  return all;
+}
+
+const std::vector<KernelMaker>& own_kernels() {
   static const std::vector<KernelMaker> list = {
       {"attention", "rows", cpu::make_attention_rows},
       {"attention", "tiled", cpu::make_attention},
@@ -55,6 +69,30 @@ const std::vector<KernelMaker>& kernel_list() {
       {"take_along_axis", "copy", cpu::make_take_along_axis},
   };
   return list;
+}
+
+}  // namespace
+
+const std::vector<KernelMaker>& kernel_list() {
+  static const std::vector<KernelMaker> list = [] {
+    std::vector<KernelMaker> all = registered().makers;
+    all.insert(all.end(), own_kernels().begin(), own_kernels().end());
+    return all;
+  }();
+  return list;
+}
+
+const std::map<std::string, std::set<DType>>& registered_composites() {
+  return registered().composites;
+}
+
+}  // namespace cpu
+
+void register_cpu_kernel(const KernelMaker& maker, std::set<DType> composite_dtypes) {
+  cpu::Registered& all = cpu::registered();
+  all.makers.push_back(maker);
+  if (!composite_dtypes.empty())
+    all.composites[std::string(maker.op)].merge(std::move(composite_dtypes));
 }
 
 }  // namespace fullbore

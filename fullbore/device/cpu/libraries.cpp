@@ -1,10 +1,10 @@
-#include "fullbore/device/libraries.h"
+#include "fullbore/device/cpu/libraries.h"
 
 #include <fmt/format.h>
 #include <llvm/Config/llvm-config.h>
 #include <oneapi/dnnl/dnnl.h>
 
-namespace fullbore {
+namespace fullbore::cpu {
 namespace {
 
 std::string threading(unsigned runtime) {
@@ -19,11 +19,11 @@ std::string threading(unsigned runtime) {
 
 }  // namespace
 
-std::vector<Library> backend_libraries() {
+std::vector<Library> libraries() {
   const dnnl_version_t* dnnl = dnnl_version();
   return {{"LLVM", LLVM_VERSION_STRING, "compiles kernels for this processor"},
           {"oneDNN", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
            fmt::format("matrix products ({} build)", threading(dnnl->cpu_runtime))}};
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::cpu

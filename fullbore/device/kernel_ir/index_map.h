@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/device/kernel_ir/kernel_ir.h"
 #include "fullbore/base/shape.h"
+#include "fullbore/device/kernel_ir/kernel_ir.h"
 
 namespace fullbore::jit {
 

@@ -66,16 +66,16 @@ std::vector<Literal> run_loop(const Node& node, const std::vector<TensorType>& o
                               const Operands& inputs) {
   const LoopShape loop(node);
   const auto operand = [&](int i) { return inputs[static_cast<size_t>(i)]; };
-  int64_t trips = loop.trips;
-  if (loop.counted) trips = std::clamp<int64_t>(operand(0)->integers()[0], 0, trips);
+  int64_t iterations = loop.trips;
+  if (loop.counted) iterations = std::clamp<int64_t>(operand(0)->integers()[0], 0, iterations);
 
   std::vector<Literal> results = allocate(output_types);
   for (int i = 0; i < loop.carried; ++i)
     results[static_cast<size_t>(i)] = *operand(loop.first_carried() + i);
 
   int64_t executed = 0;
-  for (bool stopped = false; executed < trips && !stopped; ++executed) {
-    const int64_t index = loop.reverse ? trips - 1 - executed : executed;
+  for (bool stopped = false; executed < iterations && !stopped; ++executed) {
+    const int64_t index = loop.reverse ? iterations - 1 - executed : executed;
     Literal index_literal(TensorType{DType::i64, {}});
     index_literal.integers()[0] = index;
     std::vector<Literal> slices;

@@ -5,11 +5,14 @@
 
 #include "fullbore/autodiff/backward.h"
 #include "golden_hybrid.h"
+#include "tests/support/device.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/program_check.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 const std::vector<double> kTokens = {0, 6, 3, 2, 3, 6, 0};
 using Values = std::map<std::string, Literal>;
@@ -38,9 +41,9 @@ Values run(HybridBranch branch, const std::vector<double>& tokens, const Values&
   for (const Graph::Input& input : graph.inputs())
     inputs.push_back(given.contains(input.name) ? given.at(input.name)
                                                 : Literal(graph.type(input.value)));
-  Team team(2);
+  const std::shared_ptr<Device> device = cpu_device(2);
   const std::vector<Literal> results =
-      testing_support::run_graph(graph, inputs, team, {.precision = precision});
+      testing_support::run_graph(graph, inputs, device, {.precision = precision});
   Values found;
   for (size_t i = 0; i < results.size(); ++i) found[graph.outputs()[i].name] = results[i];
   return found;
@@ -113,8 +116,8 @@ TEST(HybridPrecision, EveryNodeIsWhatItsReferenceSays) {
     const Graph graph = trace.finish();
     std::vector<Literal> inputs;
     for (const Graph::Input& input : graph.inputs()) inputs.push_back(given.at(input.name));
-    Team team(2);
-    EXPECT_EQ(testing_support::check_against_oracle(graph, inputs, team, {}), "");
+    const std::shared_ptr<Device> device = cpu_device(2);
+    EXPECT_EQ(testing_support::check_against_oracle(graph, inputs, device, {}), "");
   }
 }
 

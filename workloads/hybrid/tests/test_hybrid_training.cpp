@@ -8,10 +8,13 @@
 #include "fullbore/base/tensor_memory.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "workloads/hybrid/hybrid_model.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 HybridConfig tiny(HybridBranch branch = HybridBranch::finch) {
   return {.branch = branch,
@@ -58,9 +61,8 @@ struct Steps {
 Steps train(const Training& training, int steps) {
   const TracedStep step = trace_training_step(loss_of(training.config), training.fields(),
                                               training.optimizer, training.parts);
-  State state = initial_state(step, 3);
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team, training.compile);
+  State state = initial_state(step, 3, cpu_device(2));
+  Program program = Program::compile(step.graph, state, training.compile);
   const int64_t count = training.batch * training.length;
   const TensorMemory inputs = allocate_tensor_memory(4 * count);
   const TensorMemory targets = allocate_tensor_memory(4 * count);
@@ -81,7 +83,7 @@ Steps train(const Training& training, int steps) {
   }
   for (const StateEntry& entry : state.entries()) {
     if (entry.role != Role::parameter) continue;
-    const std::span<const float> values = state.span<float>(entry.name);
+    const std::vector<float> values = state.read<float>(entry.name);
     result.parameters.insert(result.parameters.end(), values.begin(), values.end());
   }
   return result;
@@ -115,12 +117,12 @@ double gradient_difference(const Training& a, const Training& b) {
   };
   const std::vector<float> of_a = after(a), of_b = after(b);
   const TracedStep step = trace_training_step(loss_of(a.config), a.fields(), a.optimizer);
-  const State start = initial_state(step, 3);
+  const State start = initial_state(step, 3, cpu_device(2));
   double most = 0, squares = 0;
   size_t at = 0;
   for (const StateEntry& entry : start.entries()) {
     if (entry.role != Role::parameter) continue;
-    for (const float value : start.span<float>(entry.name)) {
+    for (const float value : start.read<float>(entry.name)) {
       most = std::max(most, std::abs(static_cast<double>(of_a[at]) - of_b[at]));
       squares += std::pow(static_cast<double>(of_a[at]) - value, 2);
       ++at;
@@ -163,9 +165,8 @@ TEST(HybridTraining, BeginsAtTheEntropyOfTheVocabulary) {
           .length = 32};
       const std::vector<BatchField> fields = training.fields();
       const TracedStep step = trace_evaluation(loss_of(training.config), fields);
-      State state = initial_state(step, 5);
-      Team team(2);
-      Program program = Program::compile(step.graph, state, team, {});
+      State state = initial_state(step, 5, cpu_device(2));
+      Program program = Program::compile(step.graph, state, {});
       const TensorMemory memory = allocate_tensor_memory(4 * 128);
       auto* const tokens = static_cast<int32_t*>(static_cast<void*>(memory.get()));
       PhiloxStream draws(7);

@@ -6,10 +6,13 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "workloads/language/models.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr int64_t kBatch = 12;
 constexpr int64_t kContext = 64;
@@ -26,9 +29,8 @@ GptSteps gpt_steps(int steps, const Microbatches& parts, const CompileOptions& o
   };
   const TracedStep step =
       trace_training_step(loss, {{"inputs", type}, {"targets", type}}, {}, parts);
-  State state = initial_state(step, 3);
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team, options);
+  State state = initial_state(step, 3, cpu_device(2));
+  Program program = Program::compile(step.graph, state, options);
   const auto bytes = static_cast<size_t>(type.bytes());
   const std::unique_ptr<int32_t, void (*)(void*)> inputs(
       static_cast<int32_t*>(std::aligned_alloc(64, bytes)), std::free);

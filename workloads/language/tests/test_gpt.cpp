@@ -8,11 +8,15 @@
 #include "fullbore/base/error.h"
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/runtime/program.h"
+#include "tests/support/device.h"
 #include "tests/support/paths.h"
 #include "workloads/language/models.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 constexpr int64_t kVocabulary = 65;
 constexpr int64_t kContext = 64;
@@ -37,7 +41,7 @@ void fill_parameters(const Graph& graph, State& state) {
   for (const Graph::Input& input : graph.inputs()) {
     if (input.role != Role::parameter) continue;
     const bool gain = input.name.find("norm.weight") != std::string::npos;
-    const std::span<float> values = state.mutable_span<float>(input.name);
+    Edited<float> values(state, input.name);
     for (size_t i = 0; i < values.size(); ++i) {
       const double uniform = static_cast<double>(splitmix((ordinal << 32) + i) >> 11) * 0x1p-53;
       values[i] = static_cast<float>((gain ? 1.0 : 0.0) +
@@ -82,15 +86,14 @@ struct TenSteps {
 /// `gain`: of queries and keys, so that scores are its square times what they would be.
 TenSteps ten_steps(bool bias, const CompileOptions& options = {}, float gain = 1, int steps = 10) {
   const Graph graph = training_step(bias);
-  State state(state_entries(graph));
+  State state(state_entries(graph), cpu_device(2));
   fill_parameters(graph, state);
   for (const Graph::Input& input : graph.inputs()) {
     if (!input.name.ends_with("qkv.weight")) continue;
-    const std::span<float> weights = state.mutable_span<float>(input.name);
-    for (float& weight : weights.first(weights.size() / 3 * 2)) weight *= gain;
+    Edited<float> weights(state, input.name);
+    for (size_t i = 0; i < weights.size() / 3 * 2; ++i) weights[i] *= gain;
   }
-  Team team(2);
-  Program program = Program::compile(graph, state, team, options);
+  Program program = Program::compile(graph, state, options);
   TenSteps result;
   result.arena_bytes = program.plan().arena_bytes;
   auto* const aligned = static_cast<int32_t*>(std::aligned_alloc(64, 2 * kBatch * kContext * 4));

@@ -4,18 +4,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fullbore/base/philox.h"
 #include "fullbore/device/device.h"
 #include "fullbore/device/interpret.h"
-#include "fullbore/base/philox.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/generator.h"
+#include "tests/support/device.h"
 #include "tests/support/interpret_by_name.h"
 #include "tests/support/program_check.h"
 #include "workloads/language/models.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using Literals = std::map<std::string, Literal>;
 
@@ -143,8 +147,7 @@ double rounding_of_logits(const LanguageModelConfig& config) {
   PassOptions primitives_only;
   for (const Pass& pass : pipeline())
     if (pass.optional) primitives_only.disabled.insert(std::string(pass.name));
-  const Graph graph =
-      run_passes(whole_pass(config), make_backend("cpu")->target(), primitives_only);
+  const Graph graph = run_passes(whole_pass(config), cpu_device(2)->target(), primitives_only);
   const Literals parameters = parameters_of(graph);
   const double epsilon = dtype_epsilon(DType::f32);
   const auto evaluate = [&](PhiloxStream* draws) {
@@ -186,17 +189,16 @@ double rounding_of_logits(const LanguageModelConfig& config) {
   return largest;
 }
 
-// A Generator on the cpu backend, with the model's parameters.
+// A Generator on the cpu device, with the model's parameters.
 class Compiled {
  public:
   Compiled(const LanguageModelConfig& config, int64_t samples)
       : sizes_{samples, kContext, 0, kChunk},
-        state_(state_entries(Generator::trace(decode_of(config), sizes_, 1))),
-        team_(2),
-        generator_(decode_of(config), sizes_, state_, team_, {}) {
+        state_(state_entries(Generator::trace(decode_of(config), sizes_, 1)), cpu_device(2)),
+        generator_(decode_of(config), sizes_, state_, {}) {
     for (const auto& [name, values] :
          parameters_of(Generator::trace(decode_of(config), sizes_, 1))) {
-      const std::span<float> place = state_.mutable_span<float>(name);
+      Edited<float> place(state_, name);
       for (size_t i = 0; i < place.size(); ++i)
         place[i] = static_cast<float>(values.at(static_cast<int64_t>(i)));
     }
@@ -210,7 +212,6 @@ class Compiled {
  private:
   GeneratorSizes sizes_;
   State state_;
-  Team team_;
   Generator generator_;
 };
 
@@ -235,7 +236,7 @@ TEST_P(GptDecode, CpuLogitsOfEveryPrefixAreWithinTheRoundingOfTheWholePass) {
 
 // Every node of both decode programs, on the backend's own operands.
 TEST_P(GptDecode, CpuProgramsMeetTheBoundsOfTheirOps) {
-  Team team(2);
+  const std::shared_ptr<Device> device = cpu_device(2);
   for (const int64_t length : {int64_t{1}, kChunk}) {
     const Graph graph = Generator::trace(decode_of(config_), {2, kContext, 0, kChunk}, length);
     const Literals parameters = parameters_of(graph);
@@ -250,7 +251,7 @@ TEST_P(GptDecode, CpuProgramsMeetTheBoundsOfTheirOps) {
       const auto known = parameters.find(input.name);
       inputs.push_back(known == parameters.end() ? values : known->second);
     }
-    EXPECT_EQ(testing_support::check_against_oracle(graph, inputs, team, {}), "") << length;
+    EXPECT_EQ(testing_support::check_against_oracle(graph, inputs, device, {}), "") << length;
   }
 }
 

@@ -13,10 +13,14 @@
 #include "fullbore/data/datasets.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "workloads/language/models.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 constexpr LanguageModelConfig kModel{
     .vocabulary = 11, .layers = 2, .heads = 2, .width = 16, .context = 12};
@@ -61,16 +65,15 @@ Learned learn(const Example& batch, const std::vector<std::string>& names) {
   const auto initializers = trace.initializers();
   const TracedStep step{trace.finish(), initializers};
 
-  State state = initial_state(step, 3);
+  State state = initial_state(step, 3, cpu_device(2));
   // Away from the start, where attention looks at everything alike and norms are the identity.
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
     if (state.entries()[entry].role != Role::parameter) continue;
     PhiloxStream draws(17, entry);
-    for (float& value : state.mutable_span<float>(state.entries()[entry].name))
+    for (float& value : Edited<float>(state, state.entries()[entry].name))
       value += static_cast<float>(0.3 * draws.normal());
   }
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team);
+  Program program = Program::compile(step.graph, state);
   std::vector<std::unique_ptr<char, void (*)(void*)>> memory;
   std::vector<const void*> pointers;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -83,9 +86,8 @@ Learned learn(const Example& batch, const std::vector<std::string>& names) {
   program.run(pointers);
   Learned learned{program.scalar("predictions"), program.scalar("loss"), {}};
   for (const Trace::Parameter& parameter : parameters) {
-    const auto* const data =
-        static_cast<const float*>(program.result(program.output("slope " + parameter.name)));
-    learned.slopes[parameter.name].assign(data, data + state.span<float>(parameter.name).size());
+    const auto slope = program.read_result<float>(program.output("slope " + parameter.name));
+    learned.slopes[parameter.name].assign(slope.begin(), slope.end());
   }
   return learned;
 }

@@ -8,11 +8,14 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "workloads/language/models.h"
 
 /// Output head and loss as one op, whose logits exist a chunk at a time, beside logits that exist whole.
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
 
 constexpr int64_t kBatch = 16;
 constexpr int64_t kContext = 96;
@@ -90,9 +93,8 @@ struct Learned {
 
 Learned learn(const Job& job, DType precision) {
   const TracedStep step = job.training(precision == DType::f16 ? 1024 : 0);
-  State state = initial_state(step, 3);
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team, {.precision = precision});
+  State state = initial_state(step, 3, cpu_device(2));
+  Program program = Program::compile(step.graph, state, {.precision = precision});
   Batches batches(job);
   Learned learned;
   for (int64_t i = 0; i < kSteps; ++i) {
@@ -139,9 +141,8 @@ TEST(GptFusedHead, LearnsAlikeFromWeightedSmoothedLosses) {
 }
 
 Plan plan_of(const TracedStep& step, DType precision = DType::f32) {
-  State state(state_entries(step.graph));
-  Team team(2);
-  return Program::compile(step.graph, state, team, {.precision = precision}).plan();
+  State state(state_entries(step.graph), cpu_device(2));
+  return Program::compile(step.graph, state, {.precision = precision}).plan();
 }
 
 int64_t largest_value(const Graph& graph) {
@@ -240,9 +241,8 @@ TEST(GptFusedHead, PredictionsAreTheTargetsThatCount) {
   Job job{.model = kSmall};
   job.loss.cross_entropy.ignore_index = 10;
   const TracedStep step = job.evaluation();
-  State state = initial_state(step, 3);
-  Team team(2);
-  Program program = Program::compile(step.graph, state, team);
+  State state = initial_state(step, 3, cpu_device(2));
+  Program program = Program::compile(step.graph, state);
   Batches batches(job);
   const std::span<const void* const> batch = batches.next();
   program.run(batch);

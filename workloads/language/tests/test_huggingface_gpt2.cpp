@@ -15,11 +15,16 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/runtime/program.h"
+#include "tests/support/device.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
 namespace fullbore {
 namespace {
+
+using testing_support::cpu_device;
+
+using testing_support::Edited;
 
 using nlohmann::json;
 using ::testing::HasSubstr;
@@ -42,7 +47,9 @@ Graph graph_of(const LanguageModelConfig& model, Shape tokens = {1, 1}) {
   return trace.finish();
 }
 
-State state_of(const LanguageModelConfig& model) { return State(state_entries(graph_of(model))); }
+State state_of(const LanguageModelConfig& model) {
+  return State(state_entries(graph_of(model)), cpu_device(2));
+}
 
 State filled(const std::string& folder, const LanguageModelConfig& model) {
   State state = state_of(model);
@@ -101,10 +108,7 @@ std::string write(const testing::ScratchFolder& folder, const Tensors& tensors,
 void expect_same_parameters(const State& found, const State& expected) {
   ASSERT_EQ(found.entries().size(), expected.entries().size());
   for (const StateEntry& entry : expected.entries())
-    EXPECT_EQ(
-        std::memcmp(found.data(found.find(entry.name)), expected.data(expected.find(entry.name)),
-                    static_cast<size_t>(entry.type.bytes())),
-        0)
+    EXPECT_EQ(found.read<std::byte>(entry.name), expected.read<std::byte>(entry.name))
         << entry.name;
 }
 
@@ -113,14 +117,13 @@ TEST(HuggingFaceGpt2, LogitsAreThoseOfTransformers) {
   const std::vector<std::vector<int32_t>> tokens = golden["tokens"];
   const auto length = static_cast<int64_t>(tokens[0].size());
   State state = filled(kGolden, kModel);
-  Team team(2);
-  Program program = Program::compile(graph_of(kModel, {2, length}), state, team);
+  Program program = Program::compile(graph_of(kModel, {2, length}), state);
   alignas(64) int32_t batch[2 * 16];
   for (size_t row = 0; row < 2; ++row)
     std::ranges::copy(tokens[row], batch + row * tokens[0].size());
   const void* const pointers[] = {batch};
   program.run(pointers);
-  const auto* logits = static_cast<const float*>(program.result(program.output("logits")));
+  const std::vector<float> logits = program.read_result<float>(program.output("logits"));
   size_t at = 0;
   for (const auto& text : golden["logits"])
     for (const auto& row : text)
@@ -177,7 +180,7 @@ TEST(HuggingFaceGpt2, EveryKindOfModelSurvivesTheRoundTrip) {
       State state = state_of(model);
       float value = 0;
       for (const StateEntry& entry : state.entries())
-        for (float& element : state.mutable_span<float>(entry.name)) element = (value += 0.25F);
+        for (float& element : Edited<float>(state, entry.name)) element = (value += 0.25F);
       const testing::ScratchFolder folder;
       export_huggingface_gpt2(folder / "x", model, state);
       expect_same_parameters(filled(folder / "x", model), state);
@@ -202,7 +205,7 @@ TEST(HuggingFaceGpt2, ReadsNamesWithoutPrefixOldBuffersAndNarrowTypes) {
   gain.data = bytes.data();
   const State state = filled(write(folder, narrow), kModel);
   for (size_t i = 0; i < 8; ++i)
-    EXPECT_EQ(state.span<float>("layers.0.attention_norm.weight")[i], static_cast<float>(i) / 4);
+    EXPECT_EQ(state.read<float>("layers.0.attention_norm.weight")[i], static_cast<float>(i) / 4);
 }
 
 /// The golden tensors in two files and an index, as transformers writes models above a size.
@@ -265,10 +268,10 @@ TEST(HuggingFaceGpt2, AShorterContextTakesTheFirstPositions) {
   LanguageModelConfig model = kModel;
   model.context = 5;
   const State state = filled(kGolden, model);
-  const std::span<const float> positions = state.span<float>("position_embedding.weight");
+  const std::vector<float> positions = state.read<float>("position_embedding.weight");
   ASSERT_EQ(positions.size(), 40U);
-  EXPECT_EQ(std::memcmp(positions.data(), whole.span<float>("position_embedding.weight").data(),
-                        positions.size_bytes()),
+  EXPECT_EQ(std::memcmp(positions.data(), whole.read<float>("position_embedding.weight").data(),
+                        positions.size() * sizeof(float)),
             0);
 }
 
@@ -277,8 +280,8 @@ TEST(HuggingFaceGpt2, TheHeadMayBeTiedOrNot) {
   LanguageModelConfig untied = kModel;
   untied.tie_head = false;
   const State state = filled(kGolden, untied);
-  EXPECT_TRUE(std::ranges::equal(state.span<float>("head.weight"),
-                                 state.span<float>("token_embedding.weight")))
+  EXPECT_TRUE(std::ranges::equal(state.read<float>("head.weight"),
+                                 state.read<float>("token_embedding.weight")))
       << "an own head starts as the table it was tied to";
   Tensors tensors;
   const NamedTensor table = tensors["transformer.wte.weight"];
@@ -289,7 +292,7 @@ TEST(HuggingFaceGpt2, TheHeadMayBeTiedOrNot) {
   EXPECT_THAT(refusal(write(folder, tensors)), HasSubstr("set model.tie_head=false"));
   json config = golden_config();
   config["tie_word_embeddings"] = false;
-  EXPECT_EQ(filled(write(folder, tensors, config), untied).span<float>("head.weight")[3], 0.5F);
+  EXPECT_EQ(filled(write(folder, tensors, config), untied).read<float>("head.weight")[3], 0.5F);
 }
 
 // --- refusals ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "workloads/peptide/losses.h"
 #include "workloads/peptide/recursive_model.h"
 #include "workloads/peptide/residues.h"
@@ -15,6 +16,9 @@
 
 namespace fullbore::peptide {
 namespace {
+
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 using testing::initial_parameters;
 using testing::literal;
@@ -137,12 +141,11 @@ double first_loss(uint64_t seed, bool head_of_zeros) {
     step.initializers = trace.initializers();
     step.graph = trace.finish();
   }
-  Team team(1);
-  State state = initial_state(step, seed);
+  State state = initial_state(step, seed, cpu_device(2));
   if (head_of_zeros)
     for (const char* name : {"head.weight", "head.bias"})
-      std::ranges::fill(state.mutable_span<float>(name), 0.0F);
-  Program program = Program::compile(step.graph, state, team);
+      std::ranges::fill(Edited<float>(state, name), 0.0F);
+  Program program = Program::compile(step.graph, state);
   const auto place = [](const auto& values, auto as) {
     using Type = decltype(as);
     auto* const memory =

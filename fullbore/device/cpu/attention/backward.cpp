@@ -21,7 +21,7 @@ struct KeyRange {
 };
 
 template <class E>
-class AttentionGradientKernel final : public Kernel {
+class AttentionGradientKernel final : public CpuKernel {
  public:
   using Tiles = AttentionTiles<E>;
   AttentionGradientKernel(const Tiles& tiles, DType log_sum_exp, DType delta)

@@ -10,7 +10,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 template <class E>
-class AttentionKernel final : public Kernel {
+class AttentionKernel final : public CpuKernel {
  public:
   using Tiles = AttentionTiles<E>;
   explicit AttentionKernel(const Tiles& tiles)

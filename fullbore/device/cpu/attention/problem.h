@@ -5,9 +5,9 @@
 #include <string>
 
 #include "fullbore/device/cpu/attention/tile_unit.h"
-#include "fullbore/device/cpu/kernel_list.h"
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernel.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/packed_attention.h"
 

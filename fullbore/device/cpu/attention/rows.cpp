@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "fullbore/base/draw_unit.h"
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/attention/tiles.h"
-#include "fullbore/base/draw_unit.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t kMostRows = 4;
 // Keys of a part of the rows: as wide as a tile, whose loops serve rows of one key each.
 constexpr int64_t kPartKeys = kTileQueries;
 
-class AttentionRowsKernel final : public Kernel {
+class AttentionRowsKernel final : public CpuKernel {
  public:
   using Tiles = AttentionTiles<float>;
   explicit AttentionRowsKernel(const Tiles& tiles)

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <mutex>
 
-#include "fullbore/device/cpu/codegen/kernel_emitter.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/codegen/kernel_emitter.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"

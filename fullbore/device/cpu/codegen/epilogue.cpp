@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "fullbore/device/kernel_ir/partition.h"
 #include "fullbore/base/check.h"
+#include "fullbore/device/kernel_ir/partition.h"
 #include "fullbore/ir/fused_product.h"
 
 namespace fullbore {

@@ -6,20 +6,20 @@
 #include <chrono>
 #include <map>
 
+#include "fullbore/base/check.h"
 #include "fullbore/device/cpu/codegen/code_store.h"
 #include "fullbore/device/cpu/codegen/epilogue.h"
 #include "fullbore/device/cpu/codegen/jit_piece.h"
 #include "fullbore/device/kernel_ir/lower.h"
 #include "fullbore/device/kernel_ir/partition.h"
 #include "fullbore/device/kernel_ir/schedule.h"
-#include "fullbore/base/check.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore {
 namespace jit {
 namespace {
 
-class JitKernel : public Kernel {
+class JitKernel : public CpuKernel {
  public:
   std::vector<Piece> pieces;
   std::vector<Piece> in_place;  // instead, where in_place_input is in_place_output

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "fullbore/device/device.h"
+#include "fullbore/device/cpu/kernel.h"
 
 namespace fullbore {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "fullbore/device/cpu/codegen/codegen_target.h"
-#include "fullbore/device/kernel_ir/kernel_ir.h"
 #include "fullbore/device/cpu/codegen/llvm_headers.h"
 #include "fullbore/device/cpu/codegen/scalar_emitter.h"
+#include "fullbore/device/kernel_ir/kernel_ir.h"
 #include "fullbore/device/kernel_ir/schedule.h"
 
 namespace fullbore::jit {

@@ -2,8 +2,8 @@
 #include <limits>
 #include <numeric>
 
-#include "fullbore/device/cpu/codegen/kernel_emitter.h"
 #include "fullbore/base/check.h"
+#include "fullbore/device/cpu/codegen/kernel_emitter.h"
 
 namespace fullbore::jit {
 

@@ -1,7 +1,7 @@
 #include "fullbore/device/cpu/codegen/scalar_emitter.h"
 
-#include "fullbore/device/cpu/codegen/vector_math.h"
 #include "fullbore/base/check.h"
+#include "fullbore/device/cpu/codegen/vector_math.h"
 
 namespace fullbore::jit {
 

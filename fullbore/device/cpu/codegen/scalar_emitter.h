@@ -1,9 +1,9 @@
 #pragma once
 #include <span>
 
+#include "fullbore/base/dtype.h"
 #include "fullbore/device/cpu/codegen/codegen_target.h"
 #include "fullbore/device/cpu/codegen/llvm_headers.h"
-#include "fullbore/base/dtype.h"
 #include "fullbore/ir/scalar.h"
 
 namespace fullbore::jit {

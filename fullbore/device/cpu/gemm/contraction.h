@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernel.h"
 
 namespace fullbore::cpu {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -16,7 +16,7 @@ constexpr int64_t kColumns = 32;
 /// a [batch, m, k] few rows, b [batch, n, k]: an item makes all rows of some columns. A product with
 /// one column is that of its transposes, with one row: `a` and `b` say which operand is which.
 template <class T>
-class DotMatmul final : public Kernel {
+class DotMatmul final : public CpuKernel {
  public:
   DotMatmul(const Contraction& c, VectorUnit unit, const PanelUnit<T>& loops)
       : c_(c.n == 1 ? with_one_row(c) : c),

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 // oneDNN asks OpenMP how many threads to use, and has no option of its own. Weak: bound to whichever
 // runtime it has brought along, absent if it was built without one.
@@ -184,7 +184,7 @@ class Tile {
 /// Immutable, as every kernel: thread groups number their workers from 0 each, and run it at the same time. Streams
 /// and memory objects, which oneDNN changes while it works, belong to one call of run(); packed operands and
 /// scratchpads lie in the scratch of the plan, which each group has of its own.
-class OneDnnMatmul final : public Kernel {
+class OneDnnMatmul final : public CpuKernel {
  public:
   explicit OneDnnMatmul(const Contraction& c)
       : c_(c),

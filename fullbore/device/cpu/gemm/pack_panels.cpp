@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/panel_matmul.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -15,7 +15,7 @@ constexpr int64_t kDepth = 256;
 /// x [batch, k, n], or [batch, n, k] if transposed, as [batch, panels, depth, panel] operands of type P: an
 /// item is a part of the depth of one panel.
 template <class P>
-class PackPanels final : public Kernel {
+class PackPanels final : public CpuKernel {
  public:
   PackPanels(const TensorType& x, const TensorType& y, bool transposed, const PanelUnit<P>& loops)
       : in_(x.dtype),

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 // Every processor with AVX2 converts half precision too.
 #define FB_TARGET __attribute__((target("avx2,fma,f16c")))

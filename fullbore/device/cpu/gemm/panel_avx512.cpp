@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/avx512_registers.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 // GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
 #ifndef __clang__

@@ -2,8 +2,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 // What every processor of the family has: 16 bytes, no fused multiply-add.
 #define FB_TARGET

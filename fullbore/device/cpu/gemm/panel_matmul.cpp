@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/panel_tiling.h"
 #include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/ir/fused_product.h"
 
 namespace fullbore::cpu {
@@ -39,7 +39,7 @@ struct Surroundings {
 
 /// Depth is counted in operands of type P: one element each, or two if they are pairs.
 template <class P>
-class PanelMatmul final : public Kernel {
+class PanelMatmul final : public CpuKernel {
  public:
   PanelMatmul(const Contraction& c, std::string_view unit, const PanelUnit<P>& loops,
               Surroundings around)

@@ -1,7 +1,7 @@
 #pragma once
+#include "fullbore/base/processor.h"
 #include "fullbore/device/cpu/codegen/epilogue.h"
 #include "fullbore/device/cpu/gemm/contraction.h"
-#include "fullbore/base/processor.h"
 
 namespace fullbore::cpu {
 

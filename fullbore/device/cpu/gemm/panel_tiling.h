@@ -1,6 +1,6 @@
 #pragma once
-#include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/gemm/contraction.h"
+#include "fullbore/device/cpu/kernels/elements.h"
 
 namespace fullbore::cpu {
 

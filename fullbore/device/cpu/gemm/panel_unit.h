@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "fullbore/device/cpu/gemm/ahead.h"
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/gemm/ahead.h"
 
 namespace fullbore::cpu {
 

@@ -15,7 +15,7 @@ constexpr int64_t kItemElements = 2048;
 constexpr int64_t kItemDraws = kItemElements / kDrawElements;
 constexpr size_t kLaneElements = kDrawElements * kDrawLanes;
 
-class DropoutMaskKernel final : public Kernel {
+class DropoutMaskKernel final : public CpuKernel {
  public:
   explicit DropoutMaskKernel(const KernelRequest& request)
       : elements_(request.output().elements()),

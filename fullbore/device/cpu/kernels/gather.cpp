@@ -12,7 +12,7 @@ namespace {
 
 /// x [rows, width], indices [count] -> y [count, width]: an item copies some rows of y.
 template <class Index>
-class GatherKernel final : public Kernel {
+class GatherKernel final : public CpuKernel {
  public:
   GatherKernel(const TensorType& x, const TensorType& indices)
       : rows_(x.shape[0]),
@@ -49,7 +49,7 @@ class GatherKernel final : public Kernel {
 
 /// y[o, i, n] = x[o, indices[o, i, n], n]: an item makes some rows (o, i) of y.
 template <class Index, class Bits>
-class TakeAlongAxisKernel final : public Kernel {
+class TakeAlongAxisKernel final : public CpuKernel {
  public:
   TakeAlongAxisKernel(const TensorType& x, const TensorType& indices, int64_t axis)
       : source_(x.shape, axis),

@@ -64,7 +64,7 @@ Sum<T>* scratch_of(void* scratch, int64_t cells, int worker) {
 /// by some columns, and reads all indices. Columns balance better (tokens are not equally common) but
 /// each block of them reads every index again; so does each block of rows.
 template <class Index, class T>
-class ScatterAddKernel final : public Kernel {
+class ScatterAddKernel final : public CpuKernel {
  public:
   ScatterAddKernel(const TensorType& indices, const TensorType& y)
       : count_(indices.elements()),
@@ -129,7 +129,7 @@ class ScatterAddKernel final : public Kernel {
 /// updates and indices [outer, count, inner] -> y [outer, extent, inner]. An item owns all of the
 /// axis for some outer or, where those are few, some inner indices.
 template <class Index, class T>
-class ScatterAlongAxisKernel final : public Kernel {
+class ScatterAlongAxisKernel final : public CpuKernel {
  public:
   ScatterAlongAxisKernel(const TensorType& updates, const TensorType& y, int64_t axis)
       : view_(updates.shape, axis),

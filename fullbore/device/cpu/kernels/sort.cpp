@@ -74,7 +74,7 @@ Entry<Key>* radix_sort(Entry<Key>* entries, Entry<Key>* other, int64_t count) {
 
 /// x [rows, extent] -> values, indices [rows, extent]: an item sorts some rows.
 template <class T>
-class SortKernel final : public Kernel {
+class SortKernel final : public CpuKernel {
  public:
   using Key = KeyOf<T>;
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernel.h"
 
 namespace fullbore::cpu {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "fullbore/device/cpu/quant/int8_unit.h"
 #include "fullbore/base/quantize.h"
+#include "fullbore/device/cpu/quant/int8_unit.h"
 
 // GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
 #ifndef __clang__

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "fullbore/device/cpu/quant/int8_unit.h"
 #include "fullbore/base/quantize.h"
+#include "fullbore/device/cpu/quant/int8_unit.h"
 
 #define FB_TARGET __attribute__((target("avxvnni,avx2,fma,f16c")))
 #define FB_INLINE FB_TARGET __attribute__((always_inline)) static inline

@@ -2,8 +2,8 @@
 #include <bit>
 #include <cmath>
 
-#include "fullbore/device/cpu/quant/int8_unit.h"
 #include "fullbore/base/quantize.h"
+#include "fullbore/device/cpu/quant/int8_unit.h"
 
 #define FB_TARGET
 #define FB_INLINE static inline

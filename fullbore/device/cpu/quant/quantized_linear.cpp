@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fullbore/device/cpu/gemm/panel_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // Rows of an item: that many share a reading of the weights, from the second-level cache.
 constexpr int64_t kRows = 64;
 
-class QuantizedLinear final : public Kernel {
+class QuantizedLinear final : public CpuKernel {
  public:
   QuantizedLinear(const KernelRequest& request, const Int8Unit& unit)
       : unit_(unit),

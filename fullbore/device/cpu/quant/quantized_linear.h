@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
 
+#include "fullbore/device/cpu/kernel.h"
 #include "fullbore/device/cpu/quant/int8_unit.h"
-#include "fullbore/device/cpu/kernel_list.h"
 
 namespace fullbore::cpu {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernel.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"
 #include "fullbore/device/cpu/recurrence/factors.h"

@@ -1,7 +1,7 @@
 #pragma once
+#include "fullbore/device/cpu/gemm/panel_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
 #include "fullbore/device/cpu/recurrence/row_unit.h"
 
 namespace fullbore::cpu {

@@ -7,7 +7,7 @@ namespace fullbore::cpu {
 namespace {
 
 template <class P>
-class RecurrenceGradient final : public Kernel {
+class RecurrenceGradient final : public CpuKernel {
  public:
   RecurrenceGradient(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 1, 2, 4, unit, Factors<P>::kPairs),

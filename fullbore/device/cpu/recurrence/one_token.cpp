@@ -50,7 +50,7 @@ class Remainders {
   float *zeros_, *ones_, *left_;
 };
 
-class OneTokenStates final : public Kernel {
+class OneTokenStates final : public CpuKernel {
  public:
   OneTokenStates(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 0, 1, 2, unit),
@@ -143,7 +143,7 @@ class OneTokenStates final : public Kernel {
   Chunks parts_;
 };
 
-class OneTokenOutputs final : public Kernel {
+class OneTokenOutputs final : public CpuKernel {
  public:
   OneTokenOutputs(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 1, 2, 3, unit),

@@ -1,6 +1,6 @@
 #pragma once
-#include "fullbore/device/cpu/kernel_list.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/kernel.h"
 
 namespace fullbore::cpu {
 

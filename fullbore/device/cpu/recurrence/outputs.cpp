@@ -8,7 +8,7 @@ namespace fullbore::cpu {
 namespace {
 
 template <class P>
-class RecurrenceOutputs final : public Kernel {
+class RecurrenceOutputs final : public CpuKernel {
  public:
   RecurrenceOutputs(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 1, 2, 3, unit, Factors<P>::kPairs),

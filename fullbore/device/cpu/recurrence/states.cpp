@@ -16,7 +16,7 @@ int64_t item_values(const RecurrenceShape& shape, int workers) {
 }
 
 template <class P>
-class RecurrenceStates final : public Kernel {
+class RecurrenceStates final : public CpuKernel {
  public:
   RecurrenceStates(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 0, 1, 2, unit, Factors<P>::kPairs),

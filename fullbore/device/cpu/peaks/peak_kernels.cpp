@@ -1,4 +1,4 @@
-#include "fullbore/monitor/peak_kernels.h"
+#include "fullbore/device/cpu/peaks/peak_kernels.h"
 
 #include "fullbore/base/processor.h"
 
@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-namespace fullbore {
+namespace fullbore::cpu {
 namespace {
 
 // x = x * kScale + kShift tends to 1 from below: never denormal, never infinite.
@@ -150,4 +150,4 @@ PeakKernel bf16_peak_kernel() {
   return {"not native: widened to f32", 0, nullptr};
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::cpu

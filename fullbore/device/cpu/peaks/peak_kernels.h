@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-namespace fullbore {
+namespace fullbore::cpu {
 
 /// A loop that does nothing but arithmetic, out of registers: what a core can do at most.
 struct PeakKernel {
@@ -18,4 +18,4 @@ PeakKernel fp32_peak_kernel();
 /// is null where there are none.
 PeakKernel bf16_peak_kernel();
 
-}  // namespace fullbore
+}  // namespace fullbore::cpu

@@ -1,4 +1,4 @@
-#include "fullbore/plan/waves.h"
+#include "fullbore/plan/concurrent_launches.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,7 +6,7 @@
 namespace fullbore {
 namespace {
 
-// Looking back costs the square of a wave's length. Nobody gains by longer ones.
+// Looking back costs the square of a level's length. Nobody gains by longer ones.
 constexpr size_t kMostLaunches = 64;
 
 /// Bytes of one launch's operand.
@@ -41,7 +41,7 @@ std::vector<Access> accesses(const Plan& plan, const Graph& graph, const Step& s
 }
 
 void mark(const Plan& plan, const Graph& graph, std::vector<Step>& steps) {
-  std::vector<Access> wave;
+  std::vector<Access> level;
   size_t launches = 0;
   for (Step& step : steps) {
     if (step.kind == Step::Kind::loop) {
@@ -53,19 +53,19 @@ void mark(const Plan& plan, const Graph& graph, std::vector<Step>& steps) {
     step.waits =
         launches == 0 || launches == kMostLaunches ||
         std::ranges::any_of(mine, [&](const Access& a) {
-          return std::ranges::any_of(wave, [&](const Access& b) { return a.conflicts(b); });
+          return std::ranges::any_of(level, [&](const Access& b) { return a.conflicts(b); });
         });
     if (step.waits) {
-      wave.clear();
+      level.clear();
       launches = 0;
     }
-    wave.insert(wave.end(), mine.begin(), mine.end());
+    level.insert(level.end(), mine.begin(), mine.end());
     ++launches;
   }
 }
 
 }  // namespace
 
-void find_waves(Plan& plan) { mark(plan, plan.graph, plan.steps); }
+void find_concurrent_launches(Plan& plan) { mark(plan, plan.graph, plan.steps); }
 
 }  // namespace fullbore

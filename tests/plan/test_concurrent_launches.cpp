@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "fullbore/plan/waves.h"
+#include "fullbore/device/registry.h"
+#include "fullbore/plan/concurrent_launches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,11 +20,11 @@ std::vector<bool> waits(const std::vector<Step>& steps) {
 }
 
 Plan plan_of(GraphBuilder& builder, bool reuse_memory = true) {
-  return make_plan(builder.take(), *make_null_backend(),
+  return make_plan(builder.take(), *open_device("null")->compiler(),
                    {.workers = 2, .reuse_memory = reuse_memory});
 }
 
-TEST(Waves, LaunchesOnOtherBytesDoNotWait) {
+TEST(ConcurrentLaunches, LaunchesOnOtherBytesDoNotWait) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   builder.output("a", tanh(x));
@@ -32,7 +33,7 @@ TEST(Waves, LaunchesOnOtherBytesDoNotWait) {
   EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, false, false));
 }
 
-TEST(Waves, AReaderWaitsForItsWriter) {
+TEST(ConcurrentLaunches, AReaderWaitsForItsWriter) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   const Tensor a = tanh(x);
@@ -41,7 +42,7 @@ TEST(Waves, AReaderWaitsForItsWriter) {
   EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, false, true));
 }
 
-TEST(Waves, OneThatReplacesStateWaitsForItsReaders) {
+TEST(ConcurrentLaunches, OneThatReplacesStateWaitsForItsReaders) {
   GraphBuilder builder("step");
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {16}});
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
@@ -52,7 +53,7 @@ TEST(Waves, OneThatReplacesStateWaitsForItsReaders) {
 
 // The bytes of the first chain's intermediate serve the second one's: what is only a matter of place
 // makes a launch wait as well, and with places of their own the chains run side by side.
-TEST(Waves, SharedPlacesKeepLaunchesApart) {
+TEST(ConcurrentLaunches, SharedPlacesKeepLaunchesApart) {
   const auto chains = [](bool reuse_memory) {
     GraphBuilder builder("step");
     const Tensor x = builder.input("x", Role::batch, {DType::f32, {1024}});
@@ -67,8 +68,8 @@ TEST(Waves, SharedPlacesKeepLaunchesApart) {
   EXPECT_THAT(chains(false), ElementsAre(true, true, false, true));
 }
 
-// Looking back costs the square of a wave's length: they are cut at 64.
-TEST(Waves, AreOfBoundedLength) {
+// Looking back costs the square of a level's length: they are cut at 64.
+TEST(ConcurrentLaunches, AreOfBoundedLength) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   for (int i = 0; i < 70; ++i) builder.output(std::to_string(i), tanh(x));
@@ -78,7 +79,7 @@ TEST(Waves, AreOfBoundedLength) {
 }
 
 // What stands behind a loop waits for it, and a body's first launch for the iteration's index.
-TEST(Waves, LoopsAreAlone) {
+TEST(ConcurrentLaunches, LoopsAreAlone) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {4, 16}});
   builder.output("a", tanh(x));

@@ -1,0 +1,108 @@
+#include "fullbore/device/cpu/cpu_compiler.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/codegen/epilogue.h"
+#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/gemm/panel_target.h"
+#include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore::cpu {
+namespace {
+
+std::string operand_types(const KernelRequest& request) {
+  std::string text;
+  for (size_t i = 0; i < request.node().inputs.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", request.input(i).text());
+  return text;
+}
+
+std::string origin(const Node& node) {
+  return node.location.empty() ? "" : fmt::format(" ({})", node.location);
+}
+
+[[noreturn]] void refuse(const KernelRequest& request, const std::string& why_not) {
+  const Node& node = request.node();
+  throw UsageError(fmt::format("{}: the cpu device has no kernel for {}{}{}", node.op->name,
+                               operand_types(request), why_not, origin(node)));
+}
+
+bool has_no_results(const KernelRequest& request) {
+  for (size_t i = 0; i < request.node().outputs.size(); ++i)
+    if (request.output(i).elements() > 0) return false;
+  return true;
+}
+
+/// Of a node whose results have no elements, whatever its op.
+class EmptyKernel final : public CpuKernel {
+ public:
+  explicit EmptyKernel(std::string_view op) : op_(op) {}
+  int64_t items() const override { return 0; }
+  double nanoseconds() const override { return 0; }
+  void run(void* const*, int64_t, int64_t, int) const override {}
+  std::string description() const override { return fmt::format("empty {}", op_); }
+
+ private:
+  std::string_view op_;
+};
+
+}  // namespace
+
+CpuCompiler::CpuCompiler() = default;
+CpuCompiler::~CpuCompiler() = default;
+
+Target cpu_target(int threads) {
+  Target target;
+  target.name = "cpu";
+  target.threads = threads;
+  target.native_bf16 = this_processor().bf16_products;
+  for (const char* op :
+       {"attention", "attention_gradient", "packed_attention", "packed_attention_gradient",
+        "quantized_linear", "recurrence_states", "recurrence_outputs", "recurrence_gradient"})
+    target.claimed[op] = {DType::f32, DType::bf16, DType::f16};
+  target.claimed["matmul_add"] = {DType::f64, DType::f32, DType::f16};
+  // Where the processor has tiles for bf16, products by them and sums apart are faster.
+  if (!this_processor().bf16_tiles) target.claimed["matmul_add"].insert(DType::bf16);
+  // Fewer go through dot products, which read the matrix where it lies.
+  target.epilogues = {.factors = target.claimed["matmul_add"],
+                      .fewest_rows = kMostDotRows + 1,
+                      .near_bytes = 768 << 10};
+  target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
+  target.packing = packing_target();
+  target.claimed["pack_panels"] = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  target.claimed["dropout_mask"] = {DType::i64};
+  target.claimed["panel_matmul"] = target.claimed["matmul_add"];
+  for (const auto& [op, dtypes] : registered_composites())
+    target.claimed[op].insert(dtypes.begin(), dtypes.end());
+  return target;
+}
+
+std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& node, int workers) {
+  KernelRequest request(graph, node, workers);
+  if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
+  if (fused_product(node)) return compile_product(request);
+  std::string why_not;
+  for (const KernelMaker& maker : kernel_list()) {
+    if (maker.op != node.op->name) continue;
+    if (auto kernel = maker.make(request)) return kernel;
+    why_not += fmt::format("; {}: {}", maker.name, request.reason());
+  }
+  std::string not_lowered;
+  if (auto kernel = jit_.add(graph, node, workers, &not_lowered)) return kernel;
+  refuse(request, why_not + "; jit: " + not_lowered);
+}
+
+std::unique_ptr<Kernel> CpuCompiler::compile_product(KernelRequest& request) {
+  std::string why_not;
+  if (auto epilogue = jit_.add_epilogue(request.graph(), request.node(), &why_not))
+    return make_product_with_epilogue(request, std::move(epilogue));
+  refuse(request, "; jit: " + why_not);
+}
+
+void CpuCompiler::finish() { jit_.finish(); }
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,28 @@
+#pragma once
+#include <memory>
+
+#include "fullbore/device/cpu/codegen/jit_kernel.h"
+#include "fullbore/device/cpu/kernel.h"
+#include "fullbore/ir/target.h"
+
+namespace fullbore::cpu {
+
+/// The kernels of this processor: those of kernel_list() first, then code compiled from kernel IR.
+class CpuCompiler final : public Compiler {
+ public:
+  CpuCompiler();
+  ~CpuCompiler() override;
+
+  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) override;
+  void finish() override;
+
+ private:
+  std::unique_ptr<Kernel> compile_product(KernelRequest& request);
+
+  JitCompiler jit_;
+};
+
+/// What passes may know of this processor and so many threads.
+Target cpu_target(int threads);
+
+}  // namespace fullbore::cpu

@@ -1,0 +1,331 @@
+#include "fullbore/device/cpu/executor/thread_replay.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "fullbore/base/check.h"
+#include "fullbore/device/thread_groups.h"
+
+namespace fullbore::cpu {
+namespace {
+
+// A barrier of the pool costs a microsecond or so: launches below this are left to worker 0.
+constexpr double kParallelNanoseconds = 4000;
+// What one core copies in a nanosecond.
+constexpr double kCopiedBytes = 8;
+// Of each worker in one run, 24 bytes each: a loop of millions of iterations is recorded in part.
+constexpr int64_t kMostEvents = 1 << 20;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+ThreadReplay::ThreadReplay(std::vector<RecordedLaunch> recorded, Team& team)
+    : team_(team), all_(team.workers()) {
+  std::vector<const LoopRange*> around;
+  launches_ = prepare(recorded, around, 1, team.workers());
+  scratch_.assign(static_cast<size_t>(team.workers()),
+                  {std::vector<int64_t>(deepest_ + 1), std::vector<void*>(most_arguments_ + 1)});
+}
+
+const ThreadReplay::ThreadGroups& ThreadReplay::thread_groups(int count) {
+  ThreadGroups& groups = thread_groups_[count];
+  while (static_cast<int>(groups.size()) < count) {
+    const auto next = static_cast<int>(groups.size());
+    groups.push_back(std::make_unique<ThreadGroup>(first_worker(next + 1, count, team_.workers()) -
+                                                   first_worker(next, count, team_.workers())));
+  }
+  return groups;
+}
+
+ThreadReplay::Place ThreadReplay::place_of(const LaunchOperand& operand,
+                                           std::span<const LoopRange* const> around) {
+  Place place;
+  place.base = reinterpret_cast<char*>(operand.base.value);
+  place.batch_input = operand.batch_input;
+  for (size_t i = 0; i < operand.strides.size(); ++i)
+    if (operand.strides[i] != 0) place.moves.push_back({i, operand.strides[i]});
+  for (const LoopRange* range : around)
+    if (operand.batch_input < 0 && range->groups > 1 && operand.base >= range->group_memory &&
+        operand.base < range->group_memory + range->group_stride)
+      place.group_stride = range->group_stride;
+  return place;
+}
+
+std::optional<ThreadReplay::Place> ThreadReplay::place_of(
+    const std::optional<LaunchOperand>& operand, std::span<const LoopRange* const> around) {
+  if (!operand) return std::nullopt;
+  return place_of(*operand, around);
+}
+
+ThreadReplay::Launch ThreadReplay::prepare_loop(const RecordedLaunch& recorded,
+                                                std::vector<const LoopRange*>& around,
+                                                int64_t times, int workers) {
+  auto loop = std::make_shared<Loop>();
+  loop->range = recorded.loop->range;
+  loop->depth = around.size();
+  const LoopRange& range = loop->range;
+  Launch launch{.kind = recorded.kind, .id = recorded.id, .waits = recorded.waits};
+  if (range.groups > 1) {
+    launch.parallel = true;
+    loop->thread_groups = &thread_groups(range.groups);
+  }
+  loop->count = place_of(range.count, around);
+  loop->executed = place_of(range.executed, around);
+  around.push_back(&range);
+  deepest_ = std::max(deepest_, around.size());
+  loop->stop = place_of(range.stop, around);
+  loop->index = place_of(range.index, around);
+  for (const RecordedCarry& carry : recorded.loop->carries)
+    loop->carries.push_back({place_of(carry.from, around), place_of(carry.to, around),
+                             static_cast<size_t>(carry.bytes)});
+  loop->body = prepare(recorded.loop->body, around,
+                       std::min(times * std::min(range.iterations, kMostEvents), kMostEvents),
+                       (workers + range.groups - 1) / range.groups);
+  around.pop_back();
+  for (const Launch& inner : loop->body) launch.parallel |= inner.group_spread;
+  launch.loop = std::move(loop);
+  return launch;
+}
+
+std::vector<ThreadReplay::Launch> ThreadReplay::prepare(const std::vector<RecordedLaunch>& recorded,
+                                                        std::vector<const LoopRange*>& around,
+                                                        int64_t times, int workers) {
+  std::vector<Launch> launches;
+  for (const RecordedLaunch& each : recorded) {
+    most_events_ = std::min(most_events_ + times, kMostEvents);
+    if (each.kind == RecordedLaunch::Kind::loop) {
+      launches.push_back(prepare_loop(each, around, times, workers));
+      continue;
+    }
+    Launch launch{.kind = each.kind, .id = each.id, .waits = each.waits};
+    most_arguments_ = std::max(most_arguments_, each.operands.size());
+    for (const LaunchOperand& operand : each.operands) {
+      Place place = place_of(operand, around);
+      launch.arguments.push_back(place.base);
+      if (!place.is_fixed())
+        launch.moving.emplace_back(launch.arguments.size() - 1, std::move(place));
+    }
+    if (each.kind == RecordedLaunch::Kind::kernel) {
+      launch.kernel = dynamic_cast<const CpuKernel*>(each.kernel);
+      FB_CHECK(launch.kernel != nullptr, "'{}' is no kernel of the CPU",
+               each.kernel->description());
+      launch.items = launch.kernel->items();
+      launch.nanoseconds = launch.kernel->nanoseconds();
+    } else {
+      launch.items = each.bytes;
+      launch.nanoseconds = static_cast<double>(each.bytes) / kCopiedBytes;
+    }
+    launch.parallel = workers > 1 && launch.items > 1 && launch.nanoseconds > kParallelNanoseconds;
+    launches.push_back(std::move(launch));
+  }
+  for (size_t begin = 0, end = 1; begin < launches.size(); begin = end++) {
+    while (end < launches.size() && !launches[end].waits) ++end;
+    share(std::span(launches).subspan(begin, end - begin), workers);
+  }
+  return launches;
+}
+
+// Launches that are not worth spreading go to whoever has least to do; launches side by side that are not worth a
+// barrier in all, to worker 0.
+void ThreadReplay::share(std::span<Launch> side_by_side, int workers) const {
+  double alone = 0;
+  for (const Launch& launch : side_by_side)
+    if (!launch.parallel) alone += launch.nanoseconds;
+  bool spread = std::ranges::any_of(side_by_side, &Launch::parallel);
+  if (workers > 1 && side_by_side.size() > 1 && alone > kParallelNanoseconds) {
+    std::vector<double> load(static_cast<size_t>(workers), 0);
+    for (Launch& launch : side_by_side) {
+      if (launch.parallel) continue;
+      const auto least = std::ranges::min_element(load);
+      launch.worker = static_cast<int>(least - load.begin());
+      spread |= launch.worker != 0;
+      *least += launch.nanoseconds;
+    }
+  }
+  for (Launch& launch : side_by_side) launch.group_spread = spread;
+}
+
+void ThreadReplay::set_profiling(bool on) {
+  logs_.clear();
+  if (!on) return;
+  logs_.resize(static_cast<size_t>(team_.workers()));
+  for (EventLog& log : logs_) log.events.resize(static_cast<size_t>(most_events_));
+}
+
+std::vector<LaneEvents> ThreadReplay::events() const {
+  std::vector<LaneEvents> events;
+  for (const EventLog& log : logs_)
+    events.push_back(
+        {static_cast<int>(events.size()), std::span(log.events).first(log.count), log.dropped});
+  return events;
+}
+
+void ThreadReplay::bind_batch(std::span<const void* const> host) {
+  batch_.assign(host.begin(), host.end());
+}
+
+void ThreadReplay::run() {
+  for (EventLog& log : logs_) {
+    log.count = 0;
+    log.dropped = 0;
+  }
+  team_.run(
+      [](void* context, int worker) {
+        auto& self = *static_cast<ThreadReplay*>(context);
+        Scratch& scratch = self.scratch_[static_cast<size_t>(worker)];
+        Walk walk;
+        walk.worker = walk.rank = worker;
+        walk.thread_group = &self.all_;
+        walk.indices = scratch.indices.data();
+        walk.arguments = scratch.arguments.data();
+        if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
+        self.walk(self.launches_, walk);
+      },
+      this);
+}
+
+// Batch inputs are never written, but kernels take one table for what they read and write.
+char* ThreadReplay::at(const Place& place, const Walk& walk) const {
+  char* result = place.base;
+  if (place.batch_input >= 0)
+    result = static_cast<char*>(const_cast<void*>(batch_[static_cast<size_t>(place.batch_input)]));
+  result += walk.group * place.group_stride;
+  for (const Place::Move& move : place.moves) result += walk.indices[move.loop] * move.stride;
+  return result;
+}
+
+void ThreadReplay::order(Walk& walk, bool spread) {
+  if (!walk.solo && (spread || walk.last_spread)) walk.thread_group->barrier.wait();
+  walk.last_spread = spread;
+}
+
+void ThreadReplay::walk(const std::vector<Launch>& launches, Walk& walk) {
+  for (const Launch& next : launches) {
+    if (next.waits) order(walk, next.group_spread);
+    // A thread group may be smaller than others, which launches were shared out for.
+    if (!next.parallel && next.worker % walk.thread_group->workers != walk.rank) continue;
+    // What is cleared for a loop is no entry of the launch list.
+    if (walk.log == nullptr || next.kind == RecordedLaunch::Kind::clear)
+      launch(next, walk);
+    else
+      timed_launch(next, walk);
+  }
+}
+
+// The place is taken before the launch, so that a loop stands before what it holds.
+void ThreadReplay::timed_launch(const Launch& next, Walk& walk) {
+  EventLog& log = *walk.log;
+  if (log.count == log.events.size()) {
+    ++log.dropped;
+    launch(next, walk);
+    return;
+  }
+  LaunchEvent& event = log.events[log.count++];
+  event.launch = next.id;
+  event.begin_ns = now_ns();
+  launch(next, walk);
+  event.end_ns = now_ns();
+}
+
+void ThreadReplay::launch(const Launch& launch, Walk& walk) {
+  if (launch.kind == RecordedLaunch::Kind::loop) {
+    if (launch.loop->thread_groups) return run_thread_groups(*launch.loop, walk);
+    const bool solo = walk.solo;
+    walk.solo |= !launch.parallel;
+    run_loop(launch, walk);
+    walk.solo = solo;
+    return;
+  }
+  int64_t begin = 0;
+  int64_t end = launch.items;
+  if (launch.parallel && !walk.solo) {
+    begin = launch.items * walk.rank / walk.thread_group->workers;
+    end = launch.items * (walk.rank + 1) / walk.thread_group->workers;
+  }
+  if (begin >= end) return;
+  void* const* arguments = launch.arguments.data();
+  if (!launch.moving.empty()) {
+    std::copy(launch.arguments.begin(), launch.arguments.end(), walk.arguments);
+    for (const auto& [index, place] : launch.moving) walk.arguments[index] = at(place, walk);
+    arguments = walk.arguments;
+  }
+  const auto bytes = static_cast<size_t>(end - begin);
+  switch (launch.kind) {
+    case RecordedLaunch::Kind::copy:
+      std::memcpy(static_cast<char*>(arguments[1]) + begin,
+                  static_cast<const char*>(arguments[0]) + begin, bytes);
+      return;
+    case RecordedLaunch::Kind::clear:
+      std::memset(static_cast<char*>(arguments[0]) + begin, 0, bytes);
+      return;
+    default: launch.kernel->run(arguments, begin, end, walk.rank);
+  }
+}
+
+// The memory of the index is written for those who read it as a value; the walk goes by its own copy.
+void ThreadReplay::begin_iteration(const Loop& loop, int64_t index, const Walk& walk) const {
+  if (walk.rank == 0 && loop.index) std::memcpy(at(*loop.index, walk), &index, sizeof(index));
+}
+
+// Called by every worker of the pool, behind a barrier; the next launch comes behind another one.
+void ThreadReplay::run_thread_groups(const Loop& loop, const Walk& walk) {
+  const LoopRange& range = loop.range;
+  const int number = thread_group_of(walk.worker, range.groups, team_.workers());
+  Walk own = walk;
+  own.thread_group = (*loop.thread_groups)[static_cast<size_t>(number)].get();
+  own.group = number;
+  own.rank = walk.worker - first_worker(number, range.groups, team_.workers());
+  own.last_spread = false;
+  for (int64_t i = number; i < range.iterations; i += range.groups) {
+    order(own, false);
+    own.indices[loop.depth] = range.reverse ? range.iterations - 1 - i : i;
+    begin_iteration(loop, own.indices[loop.depth], own);
+    this->walk(loop.body, own);
+  }
+}
+
+// Called by every worker of a thread group, or by the first alone (walk.solo). Between two barriers either one worker
+// writes shared things (index, carried values) or all read them.
+void ThreadReplay::run_loop(const Launch& launch, Walk& walk) {
+  const Loop& loop = *launch.loop;
+  const LoopRange& range = loop.range;
+  int64_t iterations = range.iterations;
+  if (loop.count) {
+    int64_t count = 0;
+    std::memcpy(&count, at(*loop.count, walk), sizeof(count));
+    iterations = std::clamp<int64_t>(count, 0, iterations);
+  }
+  // The launch itself came after a barrier if it is parallel; what follows on worker 0 is ordered as if it were a
+  // launch of one worker.
+  walk.last_spread = false;
+  int64_t executed = 0;
+  while (executed < iterations) {
+    order(walk, false);
+    walk.indices[loop.depth] = range.reverse ? iterations - 1 - executed : executed;
+    begin_iteration(loop, walk.indices[loop.depth], walk);
+    this->walk(loop.body, walk);
+    ++executed;
+    order(walk, false);
+    if (walk.rank == 0)
+      for (const Carry& carry : loop.carries)
+        std::memcpy(at(carry.to, walk), at(carry.from, walk), carry.bytes);
+    if (!loop.stop) continue;
+    if (!walk.solo) walk.thread_group->barrier.wait();
+    const bool stop = *at(*loop.stop, walk) != 0;
+    if (!walk.solo)
+      walk.thread_group->barrier.wait();  // nobody overwrites the flag before all have read
+    if (stop) break;
+  }
+  order(walk, false);
+  if (walk.rank == 0 && loop.executed)
+    std::memcpy(at(*loop.executed, walk), &executed, sizeof(executed));
+}
+
+}  // namespace fullbore::cpu

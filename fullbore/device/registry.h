@@ -1,0 +1,42 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/device/device.h"
+
+namespace fullbore {
+
+/// A third-party library that does work for a device.
+struct Library {
+  std::string name;     ///< "oneDNN"
+  std::string version;  ///< as loaded, "2.6.3"
+  std::string purpose;
+};
+
+/// A kind of device, as its own room registers it.
+struct DeviceKind {
+  std::string_view name;     ///< as people type it: "cpu"
+  std::string_view summary;  ///< for lists
+  /// `name`: as it was typed, with an ordinal perhaps; `threads`: of the host that work for it, 0: as many as there are
+  /// processors. UsageError or MemoryError where there is no such device.
+  std::shared_ptr<Device> (*open)(const std::string& name, int threads) = nullptr;
+  std::vector<Library> (*libraries)() = nullptr;  ///< null: none
+};
+
+/// A static variable of this type in a device's room makes the device known. Names must be unique.
+struct RegisteredDevice {
+  explicit RegisteredDevice(const DeviceKind& kind);
+};
+
+/// By name; a device of which a machine has several takes an ordinal, "cuda:1". UsageError with the nearest name for one
+/// that is not registered.
+std::shared_ptr<Device> open_device(const std::string& name, int threads = 0);
+
+std::vector<DeviceKind> device_kinds();   ///< by name
+std::vector<std::string> device_names();  ///< sorted
+/// Of all devices that this build has.
+std::vector<Library> device_libraries();
+
+}  // namespace fullbore

@@ -1,0 +1,97 @@
+#include "fullbore/device/sequential_replay.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "fullbore/base/check.h"
+
+namespace fullbore {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+SequentialReplay::SequentialReplay(std::vector<RecordedLaunch> launches)
+    : launches_(std::move(launches)) {}
+
+void SequentialReplay::bind_batch(std::span<const void* const> host) {
+  batch_.assign(host.begin(), host.end());
+}
+
+void SequentialReplay::run() {
+  events_.clear();
+  walk(launches_);
+}
+
+void SequentialReplay::set_profiling(bool on) { is_profiling_ = on; }
+
+std::vector<LaneEvents> SequentialReplay::events() const {
+  if (!is_profiling_) return {};
+  return {{.lane = 0, .events = events_, .dropped = 0}};
+}
+
+SequentialReplay::Place SequentialReplay::place(const LaunchOperand& operand) const {
+  int64_t moved = 0;
+  for (size_t i = 0; i < operand.strides.size(); ++i) moved += operand.strides[i] * indices_[i];
+  if (operand.batch_input < 0) return {operand.base + moved, nullptr};
+  return {{}, static_cast<const char*>(batch_[static_cast<size_t>(operand.batch_input)]) + moved};
+}
+
+void SequentialReplay::walk(const std::vector<RecordedLaunch>& launches) {
+  for (const RecordedLaunch& launch : launches) {
+    if (!is_profiling_ || launch.kind == RecordedLaunch::Kind::clear) {
+      run_once(launch);
+      continue;
+    }
+    const size_t event = events_.size();
+    events_.push_back({.launch = launch.id, .begin_ns = now_ns()});
+    run_once(launch);
+    events_[event].end_ns = now_ns();
+  }
+}
+
+void SequentialReplay::run_once(const RecordedLaunch& launch) {
+  switch (launch.kind) {
+    case RecordedLaunch::Kind::kernel: {
+      std::vector<Place> places;
+      for (const LaunchOperand& operand : launch.operands) places.push_back(place(operand));
+      this->launch(*launch.kernel, places);
+      return;
+    }
+    case RecordedLaunch::Kind::copy:
+      return copy(place(launch.operands[0]), place(launch.operands[1]), launch.bytes);
+    case RecordedLaunch::Kind::clear: return clear(place(launch.operands[0]), launch.bytes);
+    case RecordedLaunch::Kind::loop: return run_loop(*launch.loop);
+  }
+}
+
+// Thread groups of a parallel loop have memory of their own so that they may run side by side: one after another needs
+// the first group's alone.
+void SequentialReplay::run_loop(const RecordedLoop& loop) {
+  const LoopRange& range = loop.range;
+  int64_t iterations = range.iterations;
+  if (range.count)
+    iterations = std::clamp<int64_t>(number(place(*range.count), sizeof(int64_t), iterations), 0,
+                                     iterations);
+  int64_t executed = 0;
+  indices_.push_back(0);
+  while (executed < iterations) {
+    indices_.back() = range.reverse ? iterations - 1 - executed : executed;
+    if (range.index) set_number(place(*range.index), indices_.back());
+    walk(loop.body);
+    ++executed;
+    for (const RecordedCarry& carry : loop.carries)
+      copy(place(carry.from), place(carry.to), carry.bytes);
+    if (range.stop && number(place(*range.stop), 1, 0) != 0) break;
+  }
+  indices_.pop_back();
+  if (range.executed) set_number(place(*range.executed), executed);
+}
+
+}  // namespace fullbore
