@@ -107,10 +107,12 @@ FB_INLINE Reals root(Reals x) { return _mm512_sqrt_pd(x); }
 std::span<const DrawUnit> draw_units() {
   static constexpr DrawUnit kUnits[] = {
 #if defined(__x86_64__)
-    {vector_unit_name(VectorUnit::avx512), avx512::bits, avx512::compare, avx512::normals},
-    {vector_unit_name(VectorUnit::avx2), avx2::bits, avx2::compare, avx2::normals},
+    {vector_unit_name(VectorUnit::avx512), avx512::bits, avx512::compare, avx512::normals,
+     avx512::floats},
+    {vector_unit_name(VectorUnit::avx2), avx2::bits, avx2::compare, avx2::normals, avx2::floats},
 #endif
-    {vector_unit_name(VectorUnit::baseline), baseline::bits, baseline::compare, baseline::normals},
+    {vector_unit_name(VectorUnit::baseline), baseline::bits, baseline::compare, baseline::normals,
+     baseline::floats},
   };
   // The best first, and those below it.
   return std::span(kUnits).last(static_cast<size_t>(this_processor().vector_unit) + 1);

@@ -24,6 +24,8 @@ struct DrawUnit {
   /// out[i] = sqrt(-2 log(1 - u)) cos(2 pi v), u and v = (bits >> 11) / 2^53. Error: 1e-14.
   void (*normals)(const uint64_t* radius_bits, const uint64_t* angle_bits, double* out,
                   size_t count);
+  /// out[i] = values[i] * factor + offset, computed in double and rounded once more.
+  void (*floats)(const double* values, double factor, double offset, float* out, size_t count);
 };
 
 /// Those that this_processor() has, the fastest first.

@@ -55,9 +55,13 @@ class PhiloxStream {
   // Many at once, many times faster; each is what the single call would give next.
   void uniforms(std::span<double> out);
   void normals(std::span<double> out);
+  /// normals() of that deviation about that mean, rounded to float.
+  void normals(std::span<float> out, double mean, double deviation);
   void skip(uint64_t draws) { position_ += draws; }
 
  private:
+  template <class Take>
+  void normal_blocks(size_t count, const Take& take);
   uint64_t key_;
   uint64_t stream_;
   uint64_t position_ = 0;

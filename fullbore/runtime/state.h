@@ -41,7 +41,12 @@ class State {
 
   /// Where an entry lies on the device, for what is recorded there: who writes to it says so by was_written().
   Address address(int entry) const { return addresses_[static_cast<size_t>(entry)]; }
-  void was_written(int entry) { ++writes_[static_cast<size_t>(entry)]; }
+  void was_written(int entry) {
+    ++writes_[static_cast<size_t>(entry)];
+    ++all_writes_;
+  }
+  /// Of all entries in all: as long as it is the same, so are they.
+  uint64_t writes() const { return all_writes_; }
 
   /// The entry's bytes, or the first of them.
   void read(int entry, std::span<std::byte> to) const;
@@ -101,6 +106,7 @@ class State {
   std::vector<std::unique_ptr<DeviceMemory>> blocks_;
   std::vector<Address> addresses_;
   std::vector<uint64_t> writes_;  ///< of each entry, from 1
+  uint64_t all_writes_ = 0;
   std::vector<Derived> derived_;
   std::map<std::string, int, std::less<>> names_;
 };

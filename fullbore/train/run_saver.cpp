@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "fullbore/base/check.h"
-
 namespace fullbore {
 namespace {
 
@@ -33,38 +31,63 @@ RunSaver::Write RunSaver::writing(const RunRecord& record, bool best,
   };
 }
 
-void RunSaver::start(Write write) {
-  task_.start([this, first = saves_ == 0, write = std::move(write)] {
-    Status status = write();
-    if (first && status.ok()) snapshot_.meet(wanted_);
-    return status;
-  });
+void RunSaver::in_background(Write write) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (takes_more_) {
+      queue_.push_back(std::move(write));
+      return;
+    }
+  }
+  finish();  // the task has looked into the queue for the last time
+  queue_.push_back(std::move(write));
+  takes_more_ = true;
+  task_.start([this] { return write_queue(); });
+}
+
+Status RunSaver::write_queue() {
+  const auto give_up = [this] {
+    const std::lock_guard lock(mutex_);
+    queue_.clear();
+    takes_more_ = false;
+  };
+  try {
+    while (const Write write = next_write())
+      if (Status status = write(); !status.ok()) {
+        give_up();
+        return status;
+      }
+  } catch (...) {
+    give_up();
+    throw;
+  }
+  return success();
+}
+
+/// None when there is nothing left to write.
+RunSaver::Write RunSaver::next_write() {
+  const std::lock_guard lock(mutex_);
+  if (queue_.empty()) {
+    takes_more_ = false;
+    return {};
+  }
+  Write write = std::move(queue_.front());
+  queue_.pop_front();
+  return write;
 }
 
 void RunSaver::save(const RunRecord& record, bool best, std::function<Status()> before) {
   const auto begin = std::chrono::steady_clock::now();
-  finish();
-  if (options_.background) snapshot_.take();
   Write write = writing(record, best, std::move(before));
-  if (options_.background)
-    start(std::move(write));
-  else
-    write().take_or_throw();
-  ++saves_;
-  stall_seconds_ += seconds_since(begin);
-}
-
-void RunSaver::save_initial(const RunRecord& record, Snapshot::Draw draw) {
-  FB_CHECK(saves_ == 0, "a State that begins after {} saves", saves_);
   if (!options_.background) {
-    save(record, false, {});
-    return;
+    write().take_or_throw();
+  } else {
+    if (!snapshot_.is_current()) {
+      finish();
+      snapshot_.take();
+    }
+    in_background(std::move(write));
   }
-  const auto begin = std::chrono::steady_clock::now();
-  start([this, draw = std::move(draw), write = writing(record, false, {})] {
-    snapshot_.fill(draw);
-    return write();
-  });
   ++saves_;
   stall_seconds_ += seconds_since(begin);
 }
@@ -77,6 +100,14 @@ void RunSaver::finish() {
 
 void RunSaver::check() {
   if (task_.pending() && !task_.running()) finish();
+  // Not beside the first step, which shall be made soon: once the State has changed.
+  if (task_.pending() || meets_ || saves_ == 0 || !options_.background || snapshot_.is_current())
+    return;
+  meets_ = true;
+  task_.start([this] {
+    snapshot_.meet(wanted_);
+    return success();
+  });
 }
 
 }  // namespace fullbore

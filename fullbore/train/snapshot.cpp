@@ -12,7 +12,9 @@ constexpr size_t kPage = 4096;
 }  // namespace
 
 Snapshot::Snapshot(const State& state, Compression compression)
-    : device_(state.shared_device()), groups_(tensor_groups(state, compression)) {
+    : state_(&state),
+      device_(state.shared_device()),
+      groups_(tensor_groups(state, compression)) {
   for (TensorGroup& group : groups_) {
     group.tensors = in_file_order(group.tensors);
     Copy copy;
@@ -34,16 +36,7 @@ void Snapshot::take() {
   for (Copy& copy : copies_) device_->snapshot(copy.parts, *copy.memory, !taken_);
   for (Copy& copy : copies_) copy.memory->wait();
   taken_ = true;
-}
-
-void Snapshot::fill(const Draw& draw) {
-  for (size_t i = 0; i < groups_.size(); ++i)
-    for (size_t t = 0; t < groups_[i].tensors.size(); ++t) {
-      const NamedTensor& tensor = groups_[i].tensors[t];
-      draw(tensor.name, tensor.type,
-           copies_[i].memory->bytes().data() + copies_[i].parts[t].offset);
-    }
-  taken_ = true;
+  taken_at_ = state_->writes();
 }
 
 void Snapshot::meet(const std::atomic<bool>& enough) {

@@ -1,9 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "fullbore/device/device.h"
@@ -15,9 +13,6 @@ namespace fullbore {
 /// order and without gaps, so that it can be written from where it is.
 class Snapshot {
  public:
-  /// Writes the values of a tensor to zeroed memory.
-  using Draw = std::function<void(const std::string& name, const TensorType& type, void* zeroed)>;
-
   Snapshot() = default;
   /// Of `state`, which must outlive it; nothing is copied yet, and no memory met.
   Snapshot(const State& state, Compression compression);
@@ -26,9 +21,8 @@ class Snapshot {
 
   /// Copies the State as it is.
   void take();
-  /// Instead of the first take(), without a look at the State: `draw` knows the values that it has. By this
-  /// thread alone.
-  void fill(const Draw& draw);
+  /// Has something been taken, and nothing written to the State since?
+  bool is_current() const { return taken_ && state_->writes() == taken_at_; }
   /// What was taken last.
   const std::vector<TensorGroup>& groups() const { return groups_; }
   /// Meets the pages that the first take() left out, so that the loop does not wait for them at the
@@ -41,10 +35,12 @@ class Snapshot {
     std::unique_ptr<HostMemory> memory;
     std::vector<SnapshotPart> parts;
   };
+  const State* state_ = nullptr;
   std::shared_ptr<Device> device_;
   std::vector<TensorGroup> groups_;
   std::vector<Copy> copies_;  ///< one of each group
   bool taken_ = false;
+  uint64_t taken_at_ = 0;  ///< writes of the State
 };
 
 }  // namespace fullbore

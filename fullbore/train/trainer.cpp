@@ -14,7 +14,6 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/bad_step.h"
-#include "fullbore/train/initial_values.h"
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/resume.h"
 #include "fullbore/train/run_programs.h"
@@ -113,11 +112,6 @@ class Trainer {
       samples_.push_back(rows.rank() == 0 ? 1 : static_cast<double>(rows[0]));
     }
     reporter_.started("trace");
-    // An orthogonal matrix takes memory to draw: only now, while the arena is not met, is there some to spare.
-    const bool is_drawn_again = std::ranges::none_of(
-        traced_.front().initializers,
-        [](const auto& named) { return named.second.kind == Initializer::Kind::orthogonal; });
-    if (!job_.initialize && is_drawn_again) initial_values_.emplace(traced_.front(), options_.seed);
     state_ = initial_state(traced_.front(), options_.seed, device_);
   }
 
@@ -147,7 +141,7 @@ class Trainer {
     saver_.emplace(store_, state_, options_.saves);
     // Written while the step compiles: from here on there is always something to go on from, and a
     // folder that cannot be written to is met now, not at the first checkpoint.
-    if (!restored_) save_initial();
+    if (!restored_) save(false);
     reporter_.started("save");
     const Clock::time_point start = Clock::now();
     programs_.emplace(job_, std::move(traced_), state_, [&](size_t done, size_t programs) {
@@ -375,13 +369,6 @@ class Trainer {
     return record;
   }
 
-  void save_initial() {
-    if (!initial_values_) return save(false);
-    saver_->save_initial(
-        record(), [values = *initial_values_](const std::string& name, const TensorType& type,
-                                              void* zeroed) { values.fill(name, type, zeroed); });
-  }
-
   void save(bool best) {
     // What a run goes on from, and what "the last good state" is, must be finite.
     if (position_.step > 0)
@@ -400,9 +387,8 @@ class Trainer {
   CheckpointStore store_;
   std::shared_ptr<Device> device_;
   State state_;
-  std::vector<TracedStep> traced_;               ///< until they are compiled
-  std::optional<InitialValues> initial_values_;  ///< of a State that begins with nothing else
-  std::vector<double> samples_;                  ///< of a step, by shape of batch
+  std::vector<TracedStep> traced_;  ///< until they are compiled
+  std::vector<double> samples_;     ///< of a step, by shape of batch
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<Loader> loader_;

@@ -104,6 +104,31 @@ TEST(RandomDraws, EveryVectorUnitGivesTheSameBits) {
     unit.normals(radius.data(), angle.data(), found.data(), found.size());
     for (size_t i = 0; i < found.size(); ++i)
       ASSERT_EQ(std::bit_cast<uint64_t>(found[i]), std::bit_cast<uint64_t>(first[i])) << unit.name;
+    std::vector<float> floats(first.size());
+    unit.floats(first.data(), 0.02, 0.25, floats.data(), floats.size());
+    for (size_t i = 0; i < floats.size(); ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(floats[i]),
+                std::bit_cast<uint32_t>(static_cast<float>(first[i] * 0.02 + 0.25)))
+          << unit.name;
+  }
+}
+
+// Whole blocks and what is left of one, and not a float beyond.
+TEST(RandomDraws, FloatsAreTheRoundedNormals) {
+  for (const size_t count : {0, 1, 7, 127, 128, 129, 300}) {
+    std::vector<double> values(count);
+    PhiloxStream(3, 4).normals(values);
+    std::vector<float> found(count + 1, 77.0F);
+    PhiloxStream draws(3, 4);
+    draws.normals({found.data(), count}, 0.25, 0.02);
+    EXPECT_EQ(found[count], 77.0F);
+    for (size_t i = 0; i < count; ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(found[i]),
+                std::bit_cast<uint32_t>(static_cast<float>(0.25 + 0.02 * values[i])))
+          << count << " " << i;
+    PhiloxStream next(3, 4);
+    next.skip(2 * count);
+    EXPECT_EQ(draws.bits(), next.bits());
   }
 }
 

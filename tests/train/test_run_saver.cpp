@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <future>
 
 #include "fullbore/ckpt/checkpoint_folder.h"
@@ -33,19 +35,19 @@ std::vector<float> all_of(const State& state) {
   return values;
 }
 
-class RunSaverTest : public ::testing::TestWithParam<bool> {
+std::vector<float> saved(const std::string& checkpoint) {
+  State state = two_tensors();
+  restore(open_checkpoint(checkpoint).folder, tensor_slots(state), UnknownTensors::kIgnore)
+      .take_or_throw();
+  return all_of(state);
+}
+
+class RunSaverWays : public ::testing::TestWithParam<bool> {
  protected:
-  std::vector<float> saved(const std::string& checkpoint) const {
-    State state = two_tensors();
-    restore(open_checkpoint(folder_ / checkpoint).folder, tensor_slots(state),
-            UnknownTensors::kIgnore)
-        .take_or_throw();
-    return all_of(state);
-  }
   testing::ScratchFolder folder_;
 };
 
-TEST_P(RunSaverTest, EverySaveHoldsTheStateOfItsTime) {
+TEST_P(RunSaverWays, EverySaveHoldsTheStateOfItsTime) {
   CheckpointStore store(folder_.path(), 0);
   State state = two_tensors();
   RunSaver saver(store, state, {.keep = 0, .background = GetParam()});
@@ -70,45 +72,61 @@ TEST_P(RunSaverTest, EverySaveHoldsTheStateOfItsTime) {
   const std::vector<float> third = save(3);
   saver.finish();
   EXPECT_EQ(saver.saves(), 3);
-  EXPECT_TRUE(saved("step-00000001") == first);
-  EXPECT_TRUE(saved("step-00000002") == second);
-  EXPECT_TRUE(saved("step-00000003") == third);
+  EXPECT_TRUE(saved(folder_ / "step-00000001") == first);
+  EXPECT_TRUE(saved(folder_ / "step-00000002") == second);
+  EXPECT_TRUE(saved(folder_ / "step-00000003") == third);
 }
 
-// The first step may have changed the State before its first values are even drawn.
-TEST_P(RunSaverTest, TheFirstSaveHoldsTheStateOfTheBeginning) {
-  CheckpointStore store(folder_.path(), 0);
-  State state = two_tensors();
-  const auto draw = [](const std::string& name, const TensorType& type, void* zeroed) {
-    if (name != "weight") return;
-    auto* const values = static_cast<float*>(zeroed);
-    for (int64_t i = 0; i < type.elements(); ++i) values[i] = static_cast<float>(i % 1000) - 3;
-  };
-  std::vector<float> first(kElements);
-  draw("weight", state.entries()[0].type, first.data());
-  state.write("weight", first);
-  const std::vector<float> beginning = all_of(state);
-  std::promise<void> stepped;
-  RunSaver saver(store, state, {.keep = 0, .background = GetParam()});
-  if (!GetParam()) stepped.set_value();
-  saver.save_initial({}, [&](const std::string& name, const TensorType& type, void* zeroed) {
-    if (name == "weight") stepped.get_future().wait();
-    draw(name, type, zeroed);
-  });
-  std::ranges::fill(Edited<float>(state, "weight.m"), 3.0F);
-  std::ranges::fill(Edited<float>(state, "weight"), 5.0F);
-  if (GetParam()) stepped.set_value();
-  saver.finish();
-  const std::vector<float> later = all_of(state);
+RunRecord at_step(int64_t step) {
   RunRecord record;
-  record.step = 1;
-  saver.save(record, false, {});
-  saver.finish();
-  EXPECT_TRUE(saved("step-00000000") == beginning);
-  EXPECT_TRUE(saved("step-00000001") == later);
+  record.step = step;
+  return record;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, RunSaverTest, ::testing::Bool(),
+// As after the evaluation before the first step: a large save would hold up the step.
+TEST(RunSaverTest, ASaveOfTheSameStateDoesNotWaitForTheOneBefore) {
+  const testing::ScratchFolder folder;
+  CheckpointStore store(folder.path(), 0);
+  State state = two_tensors();
+  Edited<float>(state, "weight")[7] = 1;
+  const std::vector<float> beginning = all_of(state);
+  RunSaver saver(store, state, {.keep = 0});
+  std::promise<void> returned;
+  // Fails where the second save() waits for this one.
+  saver.save(at_step(1), false, [&]() -> Status {
+    if (returned.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready)
+      return success();
+    return Failure{"nobody comes"};
+  });
+  saver.save(at_step(2), true, {});
+  returned.set_value();
+  Edited<float>(state, "weight")[7] = 2;
+  saver.save(at_step(3), false, {});
+  const std::vector<float> later = all_of(state);
+  saver.finish();
+  EXPECT_TRUE(saved(folder / "step-00000001") == beginning);
+  EXPECT_TRUE(saved(folder / "step-00000002") == beginning);
+  EXPECT_TRUE(saved(folder / "step-00000003") == later);
+  EXPECT_EQ(std::filesystem::read_symlink(folder / "best"), "step-00000002");
+}
+
+TEST(RunSaverTest, WhatIsQueuedBehindAFailureIsNotWritten) {
+  const testing::ScratchFolder folder;
+  CheckpointStore store(folder.path(), 0);
+  State state = two_tensors();
+  RunSaver saver(store, state, {.keep = 0});
+  std::promise<void> queued;
+  saver.save(at_step(1), false, [&]() -> Status {
+    queued.get_future().wait();
+    return Failure{"no more room"};
+  });
+  saver.save(at_step(2), false, {});
+  queued.set_value();
+  EXPECT_THROW(saver.finish(), DataError);
+  EXPECT_TRUE(store.list().take_or_throw().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, RunSaverWays, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "Background" : "AtOnce"; });
 
 }  // namespace

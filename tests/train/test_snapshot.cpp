@@ -70,10 +70,13 @@ TEST(SnapshotTest, HoldsTheStateOfItsTime) {
       }
     }
   };
+  EXPECT_FALSE(snapshot.is_current());
   snapshot.take();  // of zeros, for which no memory is met
+  EXPECT_TRUE(snapshot.is_current());
   expect_equal();
   for (const uint64_t seed : {1U, 2U}) {
     fill(state, seed);
+    EXPECT_FALSE(snapshot.is_current());
     snapshot.take();
     expect_equal();
   }

@@ -93,13 +93,17 @@ void CpuDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bo
       left -= count;
     }
   }
-  team().parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Piece& piece = pieces[static_cast<size_t>(i)];
-      // Before the first step most of a State is zero, as new memory is: no page is met for that.
-      if (!to_is_zero || !is_zero(piece.from, piece.bytes))
-        copy_past_caches(piece.to, piece.from, piece.bytes);
-    }
+  // In turns: what is not zero then lies together, and would be one worker's.
+  const int64_t workers = team().workers();
+  team().parallel_for(workers, [&](int64_t begin, int64_t end) {
+    for (int64_t worker = begin; worker < end; ++worker)
+      for (auto i = static_cast<size_t>(worker); i < pieces.size();
+           i += static_cast<size_t>(workers)) {
+        const Piece& piece = pieces[i];
+        // Before the first step most of a State is zero, as new memory is: no page is met for that.
+        if (!to_is_zero || !is_zero(piece.from, piece.bytes))
+          copy_past_caches(piece.to, piece.from, piece.bytes);
+      }
   });
 }
 
