@@ -124,6 +124,9 @@ TEST(RunSaverTest, WhatIsQueuedBehindAFailureIsNotWritten) {
   queued.set_value();
   EXPECT_THROW(saver.finish(), DataError);
   EXPECT_TRUE(store.list().take_or_throw().empty());
+  saver.save(at_step(3), false, {});  // there is room again
+  saver.finish();
+  EXPECT_EQ(store.list().take_or_throw(), std::vector<std::string>{folder / "step-00000003"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, RunSaverWays, ::testing::Bool(),
