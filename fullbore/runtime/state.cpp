@@ -12,27 +12,27 @@ State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device)
     : device_(std::move(device)), entries_(std::move(entries)) {
   addresses_.resize(entries_.size());
   writes_.resize(entries_.size(), 1);
-  struct Block {
+  struct Layout {
     Role role;
     DType dtype;
     int64_t bytes = 0;
     std::vector<size_t> entries = {};
   };
-  std::vector<Block> blocks;
+  std::vector<Layout> blocks;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const StateEntry& entry = entries_[i];
     FB_CHECK(names_.emplace(entry.name, static_cast<int>(i)).second, "State '{}' twice",
              entry.name);
-    auto home = std::ranges::find_if(blocks, [&](const Block& block) {
+    auto home = std::ranges::find_if(blocks, [&](const Layout& block) {
       return block.role == entry.role && block.dtype == entry.type.dtype;
     });
-    if (home == blocks.end()) home = blocks.insert(home, Block{entry.role, entry.type.dtype});
+    if (home == blocks.end()) home = blocks.insert(home, Layout{entry.role, entry.type.dtype});
     home->entries.push_back(i);
     home->bytes += aligned(entry.type.bytes());
   }
-  for (const Block& block : blocks) {
-    blocks_.push_back(device_->allocate(block.bytes));
-    Address address = blocks_.back()->address();
+  for (const Layout& block : blocks) {
+    blocks_.push_back({block.role, block.dtype, device_->allocate(block.bytes)});
+    Address address = blocks_.back().memory->address();
     for (const size_t entry : block.entries) {
       addresses_[entry] = address;
       address = address + aligned(entries_[entry].type.bytes());
@@ -71,6 +71,12 @@ void State::consume(int entry, Pieces order, const Device::Consume& consume) con
   device_->consume(address(entry), type(entry).bytes(), order, consume);
 }
 
+void State::consume(Role role, DType dtype, Pieces order, const Device::Consume& consume) const {
+  for (const Block& block : blocks_)
+    if (block.role == role && block.dtype == dtype)
+      device_->consume(block.memory->address(), block.memory->bytes(), order, consume);
+}
+
 void State::copy(int from, int to) {
   FB_CHECK(type(from) == type(to), "'{}' is not of the type of '{}'",
            entries_[static_cast<size_t>(from)].name, entries_[static_cast<size_t>(to)].name);
@@ -79,8 +85,8 @@ void State::copy(int from, int to) {
 }
 
 void State::make_resident() {
-  for (const std::unique_ptr<DeviceMemory>& block : blocks_)
-    device_->make_resident(block->address(), block->bytes());
+  for (const Block& block : blocks_)
+    device_->make_resident(block.memory->address(), block.memory->bytes());
 }
 
 int State::add_derived(const DerivedWeight& weight, const TensorType& type) {
@@ -119,7 +125,7 @@ int State::require(std::string_view name) const {
 
 int64_t State::bytes() const {
   int64_t total = 0;
-  for (const std::unique_ptr<DeviceMemory>& block : blocks_) total += block->bytes();
+  for (const Block& block : blocks_) total += block.memory->bytes();
   return total;
 }
 

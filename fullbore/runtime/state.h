@@ -55,6 +55,8 @@ class State {
   /// Piece by piece, without a second copy of it all (Device::produce, Device::consume).
   void produce(int entry, Pieces order, const Device::Produce& produce);
   void consume(int entry, Pieces order, const Device::Consume& consume) const;
+  /// All entries of a role and dtype, with zeros between them; nothing where there are none.
+  void consume(Role role, DType dtype, Pieces order, const Device::Consume& consume) const;
   /// One entry from another of the same type, on the device.
   void copy(int from, int to);
   /// What is written there soon will not wait for the system to find memory. Contents stay.
@@ -89,6 +91,11 @@ class State {
   int64_t derived_bytes() const;
 
  private:
+  struct Block {
+    Role role;
+    DType dtype;
+    std::unique_ptr<DeviceMemory> memory;
+  };
   struct Derived {
     DerivedWeight weight;
     TensorType type;
@@ -103,7 +110,7 @@ class State {
 
   std::shared_ptr<Device> device_;
   std::vector<StateEntry> entries_;
-  std::vector<std::unique_ptr<DeviceMemory>> blocks_;
+  std::vector<Block> blocks_;
   std::vector<Address> addresses_;
   std::vector<uint64_t> writes_;  ///< of each entry, from 1
   uint64_t all_writes_ = 0;

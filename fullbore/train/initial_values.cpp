@@ -1,7 +1,5 @@
 #include "fullbore/train/initial_values.h"
 
-#include <cstring>
-
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/trace/trace.h"
 
@@ -19,16 +17,6 @@ const Initializer* InitialValues::initializer_of(const std::string& name,
   drawn = averaged == averaged_.end() ? name : averaged->second;
   const Initializer& initializer = initializers_.at(drawn);
   return initializer.kind == Initializer::Kind::zeros ? nullptr : &initializer;
-}
-
-void InitialValues::fill(const std::string& name, const TensorType& type, void* zeroed) const {
-  if (name == "random.seed") {
-    std::memcpy(zeroed, &seed_, sizeof(seed_));
-    return;
-  }
-  std::string drawn;
-  if (const Initializer* const initializer = initializer_of(name, drawn))
-    initialize(*initializer, type, seed_, drawn, zeroed);
 }
 
 void InitialValues::fill(State& state, int entry) const {

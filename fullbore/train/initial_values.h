@@ -11,10 +11,8 @@ namespace fullbore {
 class InitialValues {
  public:
   InitialValues(const TracedStep& step, uint64_t seed);
-  /// Writes those of the entry `name` to memory that is zero: what its initializer says, the seed for
-  /// `random.seed`, and what a moving average is the average of.
-  void fill(const std::string& name, const TensorType& type, void* zeroed) const;
-  /// Those of an entry of a State that nobody has written, by all that its device has: the same bits.
+  /// Writes those of an entry of a State that nobody has written: what its initializer says, the seed for
+  /// `random.seed`, and what a moving average is the average of. By all that the device has: the same bits.
   void fill(State& state, int entry) const;
 
  private:
