@@ -1,3 +1,3 @@
-#include "apps/command_line.h"
+#include "fullbore/app/app.h"
 
-int main(int argc, char** argv) { return fullbore::run_command_line(argc, argv); }
+int main(int argc, char** argv) { return fullbore::app(argc, argv); }

@@ -1,5 +1,5 @@
 // What the kernels of recurrences gain over their decompositions, and how near they come to the peak: the
-// branches of the hybrid language model, RWKV-6 (heads [32,32]) and Mamba-2 (heads [64,64] that share b and
+// branches of a language model, RWKV-6 (heads [32,32]) and Mamba-2 (heads [64,64] that share b and
 // c). Rows "f32/wkv6 8x256/training/kernel" and ".../decomposition" count the operations of the chunked form,
 // chunk (K + V) + 4 K V per token and head forward (half of a chunk's pairs of tokens are seen), and as
 // much again and a half with the gradient's own; "peak" is the share of one core's peak. One worker, and

@@ -18,14 +18,18 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "apps/language_model.h"
-#include "apps/measured_job.h"
+#include "fullbore/app/measured_job.h"
 #include "fullbore/ckpt/safetensors.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/plan/launch_list.h"
+#include "fullbore/text/text_keys.h"
+#include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/step_runner.h"
+#include "workloads/hybrid/hybrid_keys.h"
+#include "workloads/language/gpt_keys.h"
+#include "workloads/peptide/peptide_keys.h"
 
 namespace fullbore {
 namespace {
@@ -93,8 +97,7 @@ void share(const std::string& path, const MeasuredJob& job, const StepRunner& ru
     const BatchField& field = job.job.training->fields()[i];
     file.add(field.name, field.type, batch[i]);
   }
-  if (job.config.model.name != "peptide" && !job.config.data.path.empty())
-    add_tokens(file, job.config);
+  if (is_text_model(job.config) && !job.config.data.path.empty()) add_tokens(file, job.config);
   file.write(path);
 }
 
@@ -145,18 +148,18 @@ Json schedule_json(const Config& config) {
 
 Json gpt_json(const Config& config) {
   return {{"batch", config.train.batch_size},
-          {"context", config.model.context},
-          {"layers", config.model.layers},
-          {"heads", config.model.heads},
-          {"width", config.model.width},
-          {"bias", config.model.bias ? 1 : 0},
-          {"tie_head", config.model.tie_head ? 1 : 0},
-          {"activation", config.model.activation},
+          {"context", text_keys(config).model.context},
+          {"layers", text_keys(config).model.layers},
+          {"heads", text_keys(config).model.heads},
+          {"width", text_keys(config).model.width},
+          {"bias", gpt_keys(config).bias ? 1 : 0},
+          {"tie_head", gpt_keys(config).tie_head ? 1 : 0},
+          {"activation", gpt_keys(config).activation},
           {"dropout", config.model.dropout}};
 }
 
 Json peptide_json(const Config& config, int64_t peaks) {
-  const Config::Peptide& peptide = config.peptide;
+  const PeptideKeys& peptide = peptide_keys(config);
   return {{"counted", "spectra"},
           {"batch", config.train.batch_size},
           {"peaks", peaks},
@@ -179,12 +182,12 @@ Json peptide_json(const Config& config, int64_t peaks) {
 }
 
 Json hybrid_json(const Config& config) {
-  const Config::Hybrid::Model& model = config.hybrid.model;
+  const HybridKeys::Model& model = hybrid_keys(config).model;
   return {{"batch", config.train.batch_size},
-          {"context", config.model.context},
-          {"layers", config.model.layers},
-          {"heads", config.model.heads},
-          {"width", config.model.width},
+          {"context", text_keys(config).model.context},
+          {"layers", text_keys(config).model.layers},
+          {"heads", text_keys(config).model.heads},
+          {"width", text_keys(config).model.width},
           {"branch", model.branch == "finch" ? "finch" : "static"},
           {"mix_rank", model.mix_rank},
           {"decay_rank", model.decay_rank},
@@ -252,24 +255,24 @@ void check_comparable(const Config& config) {
   if (config.model.name == "peptide") {
     const std::vector<std::string> decays = {
         fmt::format("match=* weight_decay={}", optim.weight_decay)};
-    if (!config.data.path.empty() || config.peptide.curriculum != "none" || optim.name != "adamw" ||
-        optim.schedule != "cosine" || optim.groups != decays || optim.ema_warmup ||
-        optim.clip_value != 0 || optim.noise_scale)
+    if (!config.data.path.empty() || peptide_keys(config).curriculum != "none" ||
+        optim.name != "adamw" || optim.schedule != "cosine" || optim.groups != decays ||
+        optim.ema_warmup || optim.clip_value != 0 || optim.noise_scale)
       throw UsageError(
           "the peers know the peptide model on synthetic spectra of one stage, "
           "trained by adamw with one decay of all tensors and a cosine schedule");
     return;
   }
-  const Config::Hybrid::Model& hybrid = config.hybrid.model;
+  const HybridKeys::Model& hybrid = hybrid_keys(config).model;
   if (config.model.name == "hybrid" &&
       (hybrid.fusion != "gains" || hybrid.channel_mix || hybrid.branch == "channel_softmax" ||
        optim.warmup_from_zero || optim.decay_policy != "matrices"))
     throw UsageError(
         "the peers know hybrids joined by gains, with feed-forward layers, warmed up from the "
         "first step");
-  if (config.data.batching != "windows" || optim.name != "adamw" || optim.schedule != "cosine" ||
-      !optim.groups.empty() || optim.ema_decay != 0 || optim.clip_value != 0 || optim.noise_scale ||
-      config.model.dropout != 0)
+  if (text_keys(config).data.batching != "windows" || optim.name != "adamw" ||
+      optim.schedule != "cosine" || !optim.groups.empty() || optim.ema_decay != 0 ||
+      optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
     throw UsageError(
         "the peers know GPTs and hybrids without dropout, on windows of a text, trained by adamw "
         "with "

@@ -35,8 +35,8 @@ if(TARGET fullbore_cli)
   file(RELATIVE_PATH bin_to_lib "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
   set_target_properties(fullbore_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS fullbore_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT fullbore)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs" DESTINATION ${CMAKE_INSTALL_DATADIR}/fullbore
-    COMPONENT fullbore FILES_MATCHING PATTERN "*.yaml")
+  file(GLOB configs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/workloads/*/configs/*.yaml")  # configs/ links to them
+  install(FILES ${configs} DESTINATION ${CMAKE_INSTALL_DATADIR}/fullbore/configs COMPONENT fullbore)
 
   # The command writes its own manual page and completions, so they are never older than it is.
   set(pages "${CMAKE_CURRENT_BINARY_DIR}/pages")

@@ -120,41 +120,32 @@ function(fb_version_facts source)
     "FB_VERSION=\"${PROJECT_VERSION}\";FB_COMMIT=\"${commit}\";FB_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\"")
 endfunction()
 
-# apps/*.cpp -> bin/fullbore. All but main.cpp goes through an OBJECT library that test_apps links too.
+# apps/*.cpp -> bin/fullbore: the commands of fullbore/app, with all workloads.
 function(fb_cli)
   fb_sources(sources headers "${PROJECT_SOURCE_DIR}/apps")
-  set(main "${PROJECT_SOURCE_DIR}/apps/main.cpp")
-  if(NOT main IN_LIST sources)
-    return()
-  endif()
-  list(REMOVE_ITEM sources "${main}")
-  add_executable(fullbore_cli "${main}")
-  set_target_properties(fullbore_cli PROPERTIES OUTPUT_NAME fullbore)
-  target_link_libraries(fullbore_cli PRIVATE fullbore fullbore_workloads)
   if(sources)
-    add_library(fullbore_apps OBJECT ${sources})
-    target_link_libraries(fullbore_apps
-      PUBLIC fullbore fb_yaml fullbore_workloads
-      PRIVATE CLI11::CLI11)
-    target_precompile_headers(fullbore_apps REUSE_FROM fb_room_headers)
-    fb_version_facts("${PROJECT_SOURCE_DIR}/apps/version.cpp")
-    fb_declare_headers(fullbore_apps PUBLIC ${headers})
-    target_link_libraries(fullbore_cli PRIVATE fullbore_apps)
+    add_executable(fullbore_cli ${sources})
+    set_target_properties(fullbore_cli PROPERTIES OUTPUT_NAME fullbore)
+    target_link_libraries(fullbore_cli PRIVATE fullbore fullbore_workloads)
   endif()
 endfunction()
 
 # tests/<room>/*.cpp -> bin/test_<room>, one ctest entry each: starting one process per case would cost
 # more than the cases do. Rooms of minutes are dealt out to SHARDS entries, bin/test_<room> being the same, so that
-# two processors have them done together. fb_tests(<room> [FOLDER <folder>] [SHARDS <n>] [AT_LEVELS] [LIBRARIES <lib>...]);
+# two processors have them done together. fb_tests(<room> [FOLDER <folder>] [EXCEPT <subfolder>...] [SHARDS <n>]
+# [AT_LEVELS] [LIBRARIES <lib>...]);
 # an absent or empty folder is skipped. AT_LEVELS adds entries test_<room>@<level> that run it as on lesser processors
 # (base/processor.h); ctest lists as skipped what this machine lacks. Not with sanitizers, where it would take too long.
 # Every one of them begins with the same precompiled headers, those of the target fb_test_headers.
 function(fb_tests room)
-  cmake_parse_arguments(tests "AT_LEVELS" "FOLDER;SHARDS" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(tests "AT_LEVELS" "FOLDER;SHARDS" "EXCEPT;LIBRARIES" ${ARGN})
   if(NOT tests_FOLDER)
     set(tests_FOLDER "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
   endif()
   fb_sources(sources headers "${tests_FOLDER}")
+  foreach(subfolder ${tests_EXCEPT})
+    list(FILTER sources EXCLUDE REGEX "^${tests_FOLDER}/${subfolder}/")
+  endforeach()
   if(NOT sources)
     return()
   endif()
@@ -176,6 +167,28 @@ function(fb_tests room)
   foreach(level ${levels})
     fb_test_entries(${target} "@${level}" "${tests_SHARDS}" at_level ${level} $<TARGET_FILE:${target}>)
   endforeach()
+endfunction()
+
+# fb_workload_tests([SHARDS <n>] [COMMAND_SHARDS <n>] [AT_LEVELS] [LIBRARIES <lib>...]), called by
+# workloads/<name>/tests/CMakeLists.txt: the folder becomes bin/test_<name>, but for commands/, which runs the real
+# command and becomes bin/test_<name>_commands, and fuzz/ (tests/CMakeLists.txt).
+function(fb_workload_tests)
+  cmake_parse_arguments(tests "AT_LEVELS" "SHARDS;COMMAND_SHARDS" "LIBRARIES" ${ARGN})
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR PARENT_PATH folder)
+  cmake_path(GET folder FILENAME name)
+  set(options "")
+  if(tests_AT_LEVELS)
+    list(APPEND options AT_LEVELS)
+  endif()
+  if(tests_SHARDS)
+    list(APPEND options SHARDS ${tests_SHARDS})
+  endif()
+  fb_tests(${name} FOLDER "${CMAKE_CURRENT_SOURCE_DIR}" EXCEPT commands fuzz ${options} LIBRARIES ${tests_LIBRARIES})
+  set(options "")
+  if(tests_COMMAND_SHARDS)
+    list(APPEND options SHARDS ${tests_COMMAND_SHARDS})
+  endif()
+  fb_tests(${name}_commands FOLDER "${CMAKE_CURRENT_SOURCE_DIR}/commands" ${options} LIBRARIES ${tests_LIBRARIES})
 endfunction()
 
 # Entries of ctest, <target><suffix> or one a shard, for a command (and its arguments) that runs tests of GoogleTest.
@@ -216,17 +229,17 @@ function(fb_test_headers)
     <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <algorithm> <filesystem> <functional> <map> <span>)
 endfunction()
 
-# bench/<file>.cpp -> bin/bench_<file>, all of them by the target `benches`: neither the command nor the tests wait for
+# bench/<file>.cpp, and those of workloads/*/bench -> bin/bench_<file>, all of them by the target `benches`: neither the command nor the tests wait for
 # them.
 function(fb_benches)
   add_custom_target(benches)
-  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp")
+  file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp" "${PROJECT_SOURCE_DIR}/workloads/*/bench/*.cpp")
   foreach(file ${files})
     cmake_path(GET file STEM name)
     add_executable(bench_${name} EXCLUDE_FROM_ALL "${file}")
     add_dependencies(benches bench_${name})
     target_link_libraries(bench_${name} PRIVATE
-      fullbore $<TARGET_NAME_IF_EXISTS:fullbore_apps> fullbore_workloads
+      fullbore fullbore_workloads
       fb_dnnl benchmark::benchmark_main)
   endforeach()
 endfunction()

@@ -44,7 +44,7 @@ add_library(fb_flags INTERFACE)
 target_include_directories(fb_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(fb_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion
-  # Paths in messages and debug info start at the repository root: "models/gpt.cpp:141". The second form is
+  # Paths in messages and debug info start at the repository root: "one/model.cpp:141". The second form is
   # what ccache makes of the first.
   "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=" "-ffile-prefix-map=${build_to_source}="
   # Clang counts -Wsign-conversion under -Wconversion, GCC does not: hold both to the same rule.

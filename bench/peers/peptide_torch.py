@@ -1,6 +1,6 @@
 """The recursive peptide transformer in PyTorch: the model of the peptide workload at any configuration.
 
-Written from the workload's specification alone, so that it is a second opinion: tools/golden/peptide.py takes golden
+Written from the workload's specification alone, so that it is a second opinion: workloads/peptide/tests/golden/peptide.py takes golden
 values from it and compare_peptide races it. Parameters carry Fullbore's names and PyTorch's layouts ([out, in]).
 Axes: B batch, P peak slots, L = P + 1, S sequence slots, H width, V vocabulary, T supervision steps, n latent steps.
 """

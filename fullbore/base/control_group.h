@@ -12,7 +12,7 @@ struct ControlGroupLimits {
 };
 
 /// The least limits of this process's own groups and of every group above them, in cgroup v1, v2, or both
-/// (hybrid). Groups are found through /proc/self/cgroup and the mounts of /proc/self/mountinfo. In a container
+/// (mixed). Groups are found through /proc/self/cgroup and the mounts of /proc/self/mountinfo. In a container
 /// whose mount shows a part of the hierarchy, the visible groups count. What is missing or unreadable sets no
 /// limit.
 ///

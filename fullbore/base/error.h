@@ -31,7 +31,7 @@ class Error : public std::runtime_error {
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message) : Error(ExitCode::kUsage, message) {}
-  /// Appends "(models/gpt.cpp:88)" when the location is known.
+  /// Appends "(models/example.cpp:88)" when the location is known.
   UsageError(const std::string& message, SourceLoc loc);
 };
 

@@ -14,7 +14,7 @@ struct SourceLoc {
     return {file, line};
   }
 
-  /// "models/gpt.cpp:88": the last two components of the path, or "" if unknown.
+  /// "models/example.cpp:88": the last two components of the path, or "" if unknown.
   std::string text() const;
 };
 

@@ -9,7 +9,7 @@
 
 namespace fullbore {
 
-/// One token per character, behind tokens for chats: the vocabulary of the recorded hybrid models. Ids 0 to 7 are
+/// One token per character, behind tokens for chats: the vocabulary of the recorded models. Ids 0 to 7 are
 /// the special tokens <pad> <unk> <bos> <eos> <|system|> <|user|> <|assistant|> <|end|>, 8 to 31 are reserved and
 /// stand for no text, and the characters of a text follow from 32 in code-point order. A character that the text
 /// lacked is <unk>, so that every text has tokens; the text is then not what they decode to.

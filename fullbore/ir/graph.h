@@ -49,7 +49,7 @@ struct Node {
   std::vector<Value> outputs;
   Attributes attributes;
   std::shared_ptr<const Graph> body;  ///< of a `loop` or `fused` node; null for every other op
-  std::string location;               ///< line of model code, "models/gpt.cpp:88"
+  std::string location;               ///< line of model code, "models/example.cpp:88"
   std::string scope;                  ///< module path, "layers.0.attention"
 };
 

@@ -42,7 +42,7 @@ struct OpCall {
   const Graph* body;
   SourceLoc loc;
 
-  /// Throws UsageError "softmax: <message> (models/gpt.cpp:141)".
+  /// Throws UsageError "softmax: <message> (models/example.cpp:141)".
   [[noreturn]] void fail(const std::string& message) const;
 };
 

@@ -222,7 +222,7 @@ class Parser {
     fail(fmt::format("a derived weight has no such {}", name));
   }
 
-  // "# models/gpt.cpp:88 @ layers.0", to the end of the line.
+  // "# models/example.cpp:88 @ layers.0", to the end of the line.
   void origin(std::string& location, std::string& scope) {
     while (peek() == ' ') ++position_;
     if (peek() != '#') return;

@@ -11,7 +11,7 @@ namespace fullbore {
 ///
 ///   graph "step" {
 ///     %0 = input "x" batch : f32[8,4]
-///     %1 = tanh(%0) : f32[8,4]  # models/gpt.cpp:88 @ layers.0
+///     %1 = tanh(%0) : f32[8,4]  # models/example.cpp:88 @ layers.0
 ///     %2, %3 = loop(%1) {carried=1, ...} : f32[8,4], f32[3,8,4] {
 ///       graph "body" { ... }
 ///     }

@@ -20,8 +20,7 @@ struct Progress {
   double samples_per_second = -1;
   std::string sample_unit =
       {};  ///< what a row of a batch is: "spectra"; empty: rates are of tokens
-  std::vector<std::pair<std::string, double>> shares =
-      {};                       ///< such as "peptide accuracy", in [0, 1]
+  std::vector<std::pair<std::string, double>> shares = {};  ///< such as "accuracy", in [0, 1]
   double utilisation = -1;      ///< share of the machine's measured peak, in [0, 1]
   int64_t resident_bytes = -1;  ///< of the process
   int64_t planned_bytes = -1;   ///< of the compiled programs

@@ -30,7 +30,7 @@ std::string shortened(const std::string& text, int columns) {
   return text.substr(0, room - tail) + "..." + text.substr(text.size() - tail);
 }
 
-// "gpt:33" of "models/gpt.cpp:33": enough where there is little room.
+// "example:33" of "models/example.cpp:33": enough where there is little room.
 std::string short_location(const std::string& location) {
   const std::string name = location.substr(location.rfind('/') + 1);
   const size_t dot = std::min(name.find('.'), name.size());

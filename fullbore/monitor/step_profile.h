@@ -16,7 +16,7 @@ namespace fullbore {
 /// model have the same ones.
 struct KernelProfile {
   std::string kernel;    ///< "matmul avx512 f32 [768,128] [384,128]T"
-  std::string location;  ///< "models/gpt.cpp:29", or "" for copies
+  std::string location;  ///< "models/example.cpp:29", or "" for copies
   std::string scope;     ///< of the first of them: "layers.0.mlp.up"
   double launches = 0;   ///< per step
   /// Per step: from the first worker's begin to the last one's end; of the time in which launches ran

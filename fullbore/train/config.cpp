@@ -12,10 +12,10 @@
 #include "fullbore/base/threads.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/optim/parameter_groups.h"
+#include "fullbore/train/config_keys.h"
 #include "fullbore/train/config_override.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
-#include "fullbore/train/context_curriculum.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_config.h"
@@ -75,9 +75,6 @@ class ConfigBuilder {
   Config finish() {
     check_keys_of_model();
     check_name();
-    check_together(
-        config_.model.name == "peptide" || config_.model.width % config_.model.heads == 0,
-        "model.width", "is not a multiple of", "model.heads");
     check_together(config_.optim.schedule == "constant" ||
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
                    "optim.minimum_learning_rate", "is above", "optim.learning_rate");
@@ -102,9 +99,8 @@ class ConfigBuilder {
                    "does not go with", "engine.parallel_microbatches");
     check_memory_budget();
     check_groups();
-    check_batching();
-    check_hybrid();
-    check_peptide();
+    for (const ConfigKeys& keys : registered_config_keys())
+      if (keys.check) keys.check(ConfigCheck(config_, origins_));
     return std::move(config_);
   }
 
@@ -216,14 +212,11 @@ class ConfigBuilder {
   }
 
   std::string with_origin(const std::string& key) const {
-    const auto origin = origins_.find(key);
-    return fmt::format("{} {} ({})", key, value_yaml(*find_config_field(key), config_),
-                       origin == origins_.end() ? "default" : origin->second);
+    return ConfigCheck(config_, origins_).with_origin(key);
   }
   void check_together(bool holds, const std::string& a, const char* relation,
                       const std::string& b) const {
-    if (!holds)
-      throw UsageError(fmt::format("config: {} {} {}", with_origin(a), relation, with_origin(b)));
+    ConfigCheck(config_, origins_).together(holds, a, relation, b);
   }
 
   /// What the model has no use for is refused, not ignored.
@@ -238,82 +231,6 @@ class ConfigBuilder {
                                    where, key, fmt::join(field.models, "|"), config_.model.name,
                                    did_you_mean(key, known)));
     }
-  }
-
-  void check_hybrid() const {
-    if (config_.model.name != "hybrid") return;
-    const Config::Hybrid::Model& model = config_.hybrid.model;
-    check_together(model.branch == "channel_softmax" || model.inner % model.mamba_heads == 0,
-                   "model.inner", "is not a multiple of", "model.mamba_heads");
-    const Config::Hybrid::Data& data = config_.hybrid.data;
-    check_together(data.initial_state == "zero" || config_.data.batching == "sequences",
-                   "data.initial_state", "goes on along sequences, not with", "data.batching");
-    check_together((data.initial_state == "carry-k") == (data.segments > 1), "data.initial_state",
-                   "does not go with", "data.segments");
-    check_together(!model.learned_state || config_.data.batching == "sequences",
-                   "model.learned_state", "needs batches of sequences, not of", "data.batching");
-    check_together(data.initial_state == "zero" || config_.engine.accumulate == 1,
-                   "data.initial_state", "does not go with", "engine.accumulate");
-    check_together(data.initial_state == "zero" || config_.engine.parallel_microbatches <= 1,
-                   "data.initial_state", "does not go with", "engine.parallel_microbatches");
-  }
-
-  void check_peptide() const {
-    if (config_.model.name != "peptide") return;
-    check_together(config_.peptide.model.hidden_dim % config_.peptide.model.num_heads == 0,
-                   "model.hidden_dim", "is not a multiple of", "model.num_heads");
-    check_together(config_.peptide.model.hidden_dim % 2 == 0, "model.hidden_dim",
-                   "is odd, which the mass embedding does not go with:", "model.max_mass");
-    check_together(config_.peptide.data.min_length <= config_.peptide.data.max_length,
-                   "data.min_length", "is above", "data.max_length");
-    check_together(
-        config_.peptide.curriculum == "none" || config_.peptide.curriculum_stages.empty(),
-        "train.curriculum", "does not go with", "train.curriculum_stages");
-  }
-
-  void check_batching() const {
-    if (config_.model.name == "peptide") return;
-    const Config::Data& data = config_.data;
-    const bool buckets = data.batching == "buckets";
-    check_together(buckets || data.buckets.empty(), "data.buckets", "means nothing with",
-                   "data.batching");
-    check_together(buckets || data.tokens_per_batch == 0, "data.tokens_per_batch",
-                   "means nothing with", "data.batching");
-    if (data.tokens_per_batch > 0 && config_.train.batch_size == 0)
-      throw UsageError(fmt::format(
-          "config: {} cannot be solved, for {} settles how large a batch is: set "
-          "data.tokens_per_batch=0 to have the batch solved, or leave train.batch_size out",
-          with_origin("train.batch_size"), with_origin("data.tokens_per_batch")));
-    check_together(data.split != "sequences" || data.batching == "sequences", "data.split",
-                   "is of batches of sequences, not of", "data.batching");
-    check_together(data.batching == "mqar" || data.mqar_sizes.empty(), "data.mqar_sizes",
-                   "means nothing with", "data.batching");
-    check_together(data.batching == "mqar" || data.mqar_vocabulary == 0, "data.mqar_vocabulary",
-                   "means nothing with", "data.batching");
-    check_together(data.batching == "passkey" || data.passkey_lengths.empty(),
-                   "data.passkey_lengths", "means nothing with", "data.batching");
-    const bool made_up = data.batching == "mqar" || data.batching == "passkey";
-    check_together(!made_up || data.path.empty(), "data.path", "means nothing with",
-                   "data.batching");
-    check_together(data.context_curriculum.empty() || data.batching == "windows" ||
-                       data.batching == "sequences",
-                   "data.context_curriculum", "means nothing with", "data.batching");
-    try {
-      context_stages(config_);
-    } catch (const UsageError& error) {
-      throw UsageError(
-          fmt::format("config: {}: {}", origins_.at("data.context_curriculum"), error.what()));
-    }
-    check_together(data.batching == "windows" || !config_.optim.noise_scale, "optim.noise_scale",
-                   "needs halves of a batch that count alike, not", "data.batching");
-    if (!std::ranges::is_sorted(data.buckets, std::less_equal<>()))
-      throw UsageError(fmt::format("config: {} are not ascending", with_origin("data.buckets")));
-    const int64_t context = config_.model.context;
-    const int64_t longest = data.buckets.empty() ? context : data.buckets.back();
-    check_together(longest <= context, "data.buckets", "go beyond", "model.context");
-    check_together(data.tokens_per_batch == 0 || data.tokens_per_batch >= longest,
-                   "data.tokens_per_batch", "is less than the longest sequence, of",
-                   data.buckets.empty() ? "model.context" : "data.buckets");
   }
 
   void check_memory_budget() const {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fullbore/base/check.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/optim/optimizer.h"
+#include "fullbore/train/config_keys.h"
 
 namespace fullbore {
 namespace {
@@ -19,20 +21,12 @@ constexpr ConfigRange kPositive{.low = 1e-30, .high = 1e15};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
 // Bounds of counts keep products of them within 64 bits, and a slip of the keyboard from the planner.
 constexpr ConfigRange kSteps{.low = 1, .high = 1e9};
-constexpr ConfigRange kLength{.low = 1, .high = 1048576};
 constexpr ConfigRange kInterval{.low = 0, .high = 1e9};
 
 #define FB_KEY(section, member) \
 #section "." #member, [](Config & config) -> ConfigPlace { return &config.section.member; }
 
-ConfigField for_gpt(ConfigField field) {
-  field.models = {"gpt"};
-  return field;
-}
-ConfigField for_language(ConfigField field) {
-  field.models = {"gpt", "hybrid"};
-  return field;
-}
+std::vector<std::string> all_models();
 
 std::vector<ConfigField> common_fields() {
   return {
@@ -49,78 +43,19 @@ std::vector<ConfigField> common_fields() {
        {},
        "UTF-8 text to learn from: a file, a folder, a pattern, - for standard input; or token "
        "shards"},
-      for_language({FB_KEY(data, field),
-                    {},
-                    {},
-                    "of each line of *.jsonl files: the one that holds the text"}),
-      for_language(
-          {FB_KEY(data, tokenizer),
-           {},
-           {},
-           "character (or compact), recorded, byte, bpe:<folder or tokenizer.json>; shards have "
-           "their own"}),
       {FB_KEY(data, cache_dir), {}, {}, "folder for token caches; empty: the user's cache folder"},
       {FB_KEY(data, validation_fraction),
        kFraction,
        {},
        "share of the text, at its end, that is held out; 0: no validation"},
-      for_language(
-          {FB_KEY(data, split),
-           {},
-           {"fraction", "document", "file", "sequences"},
-           "what the held-out part's boundary must not divide; fraction: nothing; or the end of "
-           "each sequence"}),
-      for_language({FB_KEY(data, batching),
-                    {},
-                    {"windows", "packed", "buckets", "sequences", "mqar", "passkey"},
-                    "stretches of text; documents kept apart in rows, or of like length; sequences "
-                    "that go on; or made up"}),
-      for_language({FB_KEY(data, buckets),
-                    kLength,
-                    {},
-                    "lengths of batches, ascending; longer documents are cut; []: 1/4, 1/2, all of "
-                    "model.context"}),
-      for_language(
-          {FB_KEY(data, context_curriculum),
-           {},
-           {},
-           "{until_step, length} each: tokens of sequences up to that step, then model.context",
-           true,
-           false,
-           {},
-           "[{until_step: 500, length: 16}, {until_step: 1000, length: 32}]"}),
-      for_language({FB_KEY(data, tokens_per_batch),
-                    kInterval,
-                    {},
-                    "of buckets, padding included; 0: train.batch_size times model.context"}),
       {FB_KEY(data, workers),
        {0, 256},
        {},
        "threads that prepare batches, 0: the training thread; no effect on the result"},
       {FB_KEY(data, prefetch), {1, 1024}, {}, "batches kept ready; no effect on the result"},
 
-      {FB_KEY(model, name),
-       {},
-       {"gpt", "hybrid", "peptide"},
-       "the architecture; which other keys there are"},
-      for_language({FB_KEY(model, layers), {1, 1000}, {}, "blocks, one after the other"}),
-      for_language({FB_KEY(model, heads),
-                    {1, 1024},
-                    {},
-                    "heads of each block, of attention or of RWKV; divides model.width"}),
-      for_language({FB_KEY(model, width), {1, 65536}, {}, "channels of the residual stream"}),
-      for_language({FB_KEY(model, context), kLength, {}, "tokens seen at once, at most"}),
+      {FB_KEY(model, name), {}, all_models(), "the architecture; which other keys there are"},
       {FB_KEY(model, dropout), kFraction, {}, "share of activations dropped while training"},
-      for_gpt({FB_KEY(model, bias), {}, {}, "biases in linear layers and layer norms"}),
-      for_gpt({FB_KEY(model, tie_head), {}, {}, "the output head is the token table"}),
-      for_gpt({FB_KEY(model, activation),
-               {},
-               {"gelu", "gelu_tanh"},
-               "of the blocks; GPT-2's is gelu_tanh"}),
-      for_language({FB_KEY(model, vocabulary),
-                    {0, 1e9},
-                    {},
-                    "rows of the token table; 0: as many as tokens"}),
       {FB_KEY(model, initialize_from),
        {},
        {},
@@ -190,11 +125,6 @@ std::vector<ConfigField> common_fields() {
        kFraction,
        {},
        "share of each target spread over all tokens while training; validation is without"},
-      for_language(
-          {FB_KEY(train, z_loss),
-           kNotNegative,
-           {},
-           "factor of log^2 of the softmax's normaliser, added while training; PaLM has 1e-4"}),
       {FB_KEY(train, eval_interval),
        kInterval,
        {},
@@ -231,10 +161,6 @@ std::vector<ConfigField> common_fields() {
        kSteps,
        {},
        "stop after so many steps in a row whose loss or gradients were not finite"},
-      for_language({FB_KEY(train, sample_characters),
-                    {0, 1e6},
-                    {},
-                    "length of the sample shown at the end"}),
 
       {FB_KEY(engine, device), {}, device_names(), "what runs the programs"},
       {FB_KEY(engine, precision),
@@ -271,11 +197,6 @@ std::vector<ConfigField> common_fields() {
        {},
        "of fp16: the scale's factor after a step that was not finite, and was skipped"},
       {FB_KEY(engine, loss_scale_interval), kSteps, {}, "of fp16: see loss_scale_growth"},
-      for_language(
-          {FB_KEY(engine, fused_head),
-           {},
-           {"auto", "on", "off"},
-           "output head and loss in one, logits a chunk at a time; auto: where they are large"}),
       {FB_KEY(engine, threads), {0, 1024}, {}, "threads of a step; 0: all processors there are"},
       {FB_KEY(engine, processor),
        {},
@@ -317,20 +238,40 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(log, prometheus_port),
        {0, 65535},
        {},
-       "serve metrics to Prometheus on this port of 127.0.0.1; 0: no"},
-  };
+       "serve metrics to Prometheus on this port of 127.0.0.1; 0: no"}};
 }
 
 #undef FB_KEY
 
-// In each section, keys that all models have before those of one.
+std::vector<std::string> all_models() {
+  std::vector<std::string> models;
+  for (const ConfigKeys& keys : registered_config_keys())
+    models.insert(models.end(), keys.models.begin(), keys.models.end());
+  std::ranges::sort(models);
+  return models;
+}
+
+/// What others have registered to be chosen there.
+void add_choices(std::vector<ConfigField>& fields, const ConfigKeys& keys) {
+  for (const auto& [key, choices] : keys.choices) {
+    const auto field = std::ranges::find(fields, key, &ConfigField::key);
+    FB_CHECK(field != fields.end(), "'{}' adds choices of '{}', which is no key", keys.name, key);
+    field->choices.insert(field->choices.end(), choices.begin(), choices.end());
+  }
+}
+
+// In each section, keys that all models have before those of some; sections of others behind them.
 std::vector<ConfigField> make_fields() {
   std::vector<ConfigField> fields = common_fields();
-  const std::vector<std::string_view> order = {"run",   "data",  "model",  "loss",
-                                               "optim", "train", "engine", "log"};
-  for (ConfigField& field : hybrid_config_fields()) fields.push_back(std::move(field));
-  for (ConfigField& field : recall_config_fields()) fields.push_back(std::move(field));
-  for (ConfigField& field : peptide_config_fields()) fields.push_back(std::move(field));
+  mark(fields, &ConfigField::is_size, {"train.batch_size", "data.prefetch"});
+  std::vector<std::string_view> order = {"run",   "data",  "model",  "loss",
+                                         "optim", "train", "engine", "log"};
+  for (const ConfigKeys& keys : registered_config_keys())
+    if (keys.fields)
+      for (ConfigField& field : keys.fields()) fields.push_back(std::move(field));
+  for (const ConfigKeys& keys : registered_config_keys()) add_choices(fields, keys);
+  for (const ConfigField& field : fields)
+    if (std::ranges::find(order, field.section()) == order.end()) order.push_back(field.section());
   std::ranges::stable_sort(fields, {}, [&](const ConfigField& field) {
     return std::ranges::find(order, field.section()) - order.begin();
   });
@@ -358,6 +299,15 @@ std::string_view ConfigField::section() const {
 }
 std::string_view ConfigField::name() const {
   return std::string_view(key).substr(key.find('.') + 1);
+}
+
+void mark(std::vector<ConfigField>& fields, bool ConfigField::*trait,
+          const std::vector<std::string_view>& keys) {
+  for (const std::string_view key : keys) {
+    const auto field = std::ranges::find(fields, key, &ConfigField::key);
+    FB_CHECK(field != fields.end(), "'{}' is no key", key);
+    (*field).*trait = true;
+  }
 }
 
 bool ConfigField::is_for(const Config& config) const {

@@ -34,22 +34,24 @@ struct ConfigField {
   std::vector<std::string> models = {};  ///< values of model.name that it is for; empty: all
   std::string example = {};              ///< of lists of maps: a value as on the command line
   bool one_without_brackets = false;     ///< lists of texts only: a single item may go without
+  bool is_size = false;                  ///< memory grows with it
+  bool is_taken =
+      false;  ///< a text that stored configurations may set all the same (stored_config.h)
+  bool names_file = false;  ///< names what is read
 
   std::string_view section() const;
   std::string_view name() const;  ///< without the section
   bool is_list() const;
   bool is_for(const Config& config) const;  ///< has its model such a key?
   std::string expectation() const;          ///< "a whole number in [1, 1000]"
-  std::string restriction() const;          ///< "; of model.name=gpt", or ""
+  std::string restriction() const;          ///< "; of model.name=mine", or ""
 };
 
-/// Keys of one kind of model, to be grouped with the others.
-std::vector<ConfigField> hybrid_config_fields();
-std::vector<ConfigField> peptide_config_fields();
-/// Keys of made-up tasks of memory, of data.batching mqar and passkey.
-std::vector<ConfigField> recall_config_fields();
+/// Sets `trait` of the fields with these keys.
+void mark(std::vector<ConfigField>& fields, bool ConfigField::*trait,
+          const std::vector<std::string_view>& keys);
 
-/// All keys, grouped by section.
+/// All keys, those that were registered (config_keys.h) among them, grouped by section.
 const std::vector<ConfigField>& config_fields();
 const ConfigField* find_config_field(std::string_view key);
 std::vector<std::string> config_keys();

@@ -13,6 +13,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/process.h"
+#include "fullbore/train/config_keys.h"
 
 namespace fullbore {
 namespace {
@@ -330,10 +331,10 @@ class Fitting {
     if (const auto run = fewest_parts(changed, rows))
       offer(fmt::format("engine.accumulate={}", changed.engine.accumulate), changed, run);
     changed = config;
-    if (config.engine.fused_head == "auto") {
-      changed.engine.fused_head = "on";
-      offer("engine.fused_head=on", changed, plan(changed));
-    }
+    for (const ConfigKeys& keys : registered_config_keys())
+      if (keys.lighter)
+        for (const LighterConfig& lighter : keys.lighter(config))
+          offer(lighter.setting, lighter.config, plan(lighter.config));
     changed = config;
     if (config.train.background_saves) {
       changed.train.background_saves = false;
@@ -352,8 +353,9 @@ class Fitting {
           offer(fmt::format("engine.parallel_microbatches={}", count), changed, plan(changed));
       }
     changed = config;
-    // Tokens settle the batch, not its number of rows.
-    if (config.data.tokens_per_batch == 0)
+    if (std::ranges::none_of(registered_config_keys(), [&](const ConfigKeys& keys) {
+          return keys.settles_rows && keys.settles_rows(config);
+        }))
       if (const auto run = largest_batch(changed))
         offer(fmt::format("train.batch_size={}", changed.train.batch_size), changed, run);
     if (remedies.empty() && keeps) {  // together

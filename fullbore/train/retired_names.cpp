@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "fullbore/train/config_keys.h"
+
 namespace fullbore {
 namespace {
 
 struct Key {
-  std::string_view retired;
-  std::string_view now;
-};
-
-struct Word {
-  std::string_view key;
   std::string_view retired;
   std::string_view now;
 };
@@ -22,31 +18,36 @@ constexpr std::array kKeys = {
     Key{"engine.shards", "engine.parallel_microbatches"},
 };
 
-constexpr std::array kWords = {
-    Word{"data.batching", "tracks", "sequences"},
-    Word{"data.split", "tracks", "sequences"},
-    Word{"model.branch", "stand_in", "channel_softmax"},
-    Word{"engine.disabled_passes", "fold_constants", "constant_folding"},
-    Word{"engine.disabled_passes", "simplify", "algebraic_simplification"},
-    Word{"engine.disabled_passes", "hoist_invariants", "loop_invariant_code_motion"},
-    Word{"engine.disabled_passes", "merge_common", "common_subexpression_elimination"},
-    Word{"engine.disabled_passes", "remove_dead", "dead_code_elimination"},
-    Word{"engine.disabled_passes", "narrow_stacks", "reduce_residual_precision"},
-    Word{"engine.disabled_passes", "narrow_storage", "reduce_intermediate_precision"},
-    Word{"engine.disabled_passes", "gather_products", "batch_weight_gradients"},
-    Word{"engine.disabled_passes", "accumulate_products", "gemm_accumulation"},
-    Word{"engine.disabled_passes", "keep_copies", "low_precision_weight_copies"},
-    Word{"engine.disabled_passes", "pack_factors", "prepack_operands"},
-    Word{"engine.disabled_passes", "recompute", "rematerialize"},
+const std::array kWords = {
+    RetiredWord{"engine.disabled_passes", "fold_constants", "constant_folding"},
+    RetiredWord{"engine.disabled_passes", "simplify", "algebraic_simplification"},
+    RetiredWord{"engine.disabled_passes", "hoist_invariants", "loop_invariant_code_motion"},
+    RetiredWord{"engine.disabled_passes", "merge_common", "common_subexpression_elimination"},
+    RetiredWord{"engine.disabled_passes", "remove_dead", "dead_code_elimination"},
+    RetiredWord{"engine.disabled_passes", "narrow_stacks", "reduce_residual_precision"},
+    RetiredWord{"engine.disabled_passes", "narrow_storage", "reduce_intermediate_precision"},
+    RetiredWord{"engine.disabled_passes", "gather_products", "batch_weight_gradients"},
+    RetiredWord{"engine.disabled_passes", "accumulate_products", "gemm_accumulation"},
+    RetiredWord{"engine.disabled_passes", "keep_copies", "low_precision_weight_copies"},
+    RetiredWord{"engine.disabled_passes", "pack_factors", "prepack_operands"},
+    RetiredWord{"engine.disabled_passes", "recompute", "rematerialize"},
 };
 
 constexpr std::array kSources = {
     Key{"train/batch_parts.cpp", "train/microbatches.cpp"},
 };
 
+/// Ours, and those of registered keys.
+template <typename Take>
+void for_each_word(const Take& take) {
+  for (const RetiredWord& word : kWords) take(word);
+  for (const ConfigKeys& keys : registered_config_keys())
+    for (const RetiredWord& word : keys.retired_words) take(word);
+}
+
 /// All "<before><retired>" that end there as words, with `now` instead.
-void replace_word(std::string& text, const std::string& before, const Word& word) {
-  const std::string retired = before + std::string(word.retired);
+void replace_word(std::string& text, const std::string& before, const RetiredWord& word) {
+  const std::string retired = before + word.retired;
   for (size_t at = text.find(retired); at != text.npos; at = text.find(retired, at + 1)) {
     const size_t end = at + retired.size();
     if (end == text.size() || text[end] == ' ' || text[end] == ',')
@@ -62,17 +63,19 @@ std::string_view renamed_key(std::string_view key) {
 }
 
 std::string_view renamed_value(std::string_view key, std::string_view value) {
-  const auto found = std::ranges::find_if(
-      kWords, [&](const Word& word) { return word.key == key && word.retired == value; });
-  return found == kWords.end() ? std::string_view() : found->now;
+  std::string_view now;
+  for_each_word([&](const RetiredWord& word) {
+    if (word.key == key && word.retired == value) now = word.now;
+  });
+  return now;
 }
 
 std::string renamed_identity(std::string text) {
-  for (const Word& word : kWords) {
-    const std::string name(word.key.substr(word.key.find('.') + 1));
+  for_each_word([&](const RetiredWord& word) {
+    const std::string name = word.key.substr(word.key.find('.') + 1);
     replace_word(text, name + "=", word);
     replace_word(text, name + " by ", word);
-  }
+  });
   return text;
 }
 

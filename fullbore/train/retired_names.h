@@ -4,7 +4,15 @@
 
 namespace fullbore {
 
-/// Names of earlier versions, and what they are called today: the only place where the old ones remain. A person who
+/// A value of a key that has another name today.
+struct RetiredWord {
+  std::string key;  ///< by its name of today
+  std::string retired;
+  std::string now;
+};
+
+/// Names of earlier versions, and what they are called today: the only place where the old ones remain; those
+/// of registered keys stand in ConfigKeys::retired_words. A person who
 /// types one is told the new one; what a run or a checkpoint has stored is translated.
 
 /// Today's name of a key of the configuration; empty: no key was ever called so.

@@ -9,7 +9,7 @@
 
 namespace fullbore {
 
-/// A metric that log lines tell as a share: "peptide accuracy 58.0%".
+/// A metric that log lines tell as a share: "answer accuracy 58.0%".
 struct ShownMetric {
   std::string name;   ///< of the loss
   std::string label;  ///< for people

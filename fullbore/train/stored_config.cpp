@@ -9,20 +9,15 @@
 namespace fullbore {
 namespace {
 
-/// Sections whose numbers, truth values and choices from a list do nothing but decide what is computed.
-constexpr std::array<std::string_view, 5> kSections = {"data", "model", "loss", "optim", "train"};
+/// In all sections but these, those that workloads add among them, numbers, truth values and choices from a list do
+/// nothing but decide what is computed.
+constexpr std::array<std::string_view, 3> kJudgedByKey = {"run", "engine", "log"};
 
 /// All else that is taken, key by key.
-constexpr std::array<std::string_view, 32> kTaken = {
+constexpr std::array<std::string_view, 24> kTaken = {
     "run.name",
     "run.seed",
-    "data.field",
-    "data.mqar_sizes",
-    "data.context_curriculum",
-    "data.charge_distribution",
-    "data.modifications",
     "optim.groups",
-    "train.curriculum_stages",
     "engine.device",
     "engine.precision",
     "engine.fp32_modules",
@@ -32,7 +27,6 @@ constexpr std::array<std::string_view, 32> kTaken = {
     "engine.loss_scale_growth",
     "engine.loss_scale_backoff",
     "engine.loss_scale_interval",
-    "engine.fused_head",
     "engine.threads",
     "engine.processor",
     "engine.attention",
@@ -44,12 +38,10 @@ constexpr std::array<std::string_view, 32> kTaken = {
     "log.interval",
     "log.level",
     "log.metrics",
-    "log.diagnostics",
     "log.tensorboard",  // in the run's own folder
 };
 
-constexpr std::array<std::string_view, 3> kPaths = {"data.path", "data.tokenizer",
-                                                    "model.initialize_from"};
+constexpr std::array<std::string_view, 2> kPaths = {"data.path", "model.initialize_from"};
 
 bool contains(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -66,9 +58,9 @@ bool is_free_text(const ConfigField& field) {
 }  // namespace
 
 StoredKey stored_key(const ConfigField& field) {
-  if (contains(kPaths, field.key)) return StoredKey::path;
-  const bool taken =
-      contains(kTaken, field.key) || (contains(kSections, field.section()) && !is_free_text(field));
+  if (field.names_file || contains(kPaths, field.key)) return StoredKey::path;
+  const bool taken = field.is_taken || contains(kTaken, field.key) ||
+                     (!contains(kJudgedByKey, field.section()) && !is_free_text(field));
   return taken ? StoredKey::taken : StoredKey::ignored;
 }
 

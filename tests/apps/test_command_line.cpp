@@ -9,9 +9,9 @@
 #include <functional>
 #include <sstream>
 
-#include "apps/command_tree.h"
-#include "apps/commands.h"
-#include "apps/exit_codes.h"
+#include "fullbore/app/command_tree.h"
+#include "fullbore/app/commands.h"
+#include "fullbore/app/exit_codes.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"

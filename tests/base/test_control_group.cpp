@@ -114,7 +114,7 @@ TEST_F(ControlGroup, TheKernelsOwnSumOverInvisibleGroupsCounts) {
   EXPECT_EQ(memory(), 123456789);
 }
 
-// systemd's hybrid: controllers in version 1, the unified tree for names alone.
+// systemd's mixed mode: controllers in version 1, the unified tree for names alone.
 TEST_F(ControlGroup, BothVersionsAreReadWhereBothAreMounted) {
   groups("4:memory:/job\n0::/init.scope\n");
   mounts(std::string(kMemoryMount) +

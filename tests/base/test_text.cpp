@@ -27,8 +27,8 @@ TEST(Text, Quantities) {
 TEST(Text, TypesAndPlaces) {
   EXPECT_EQ((TensorType{DType::f32, {8, 1024}}).text(), "f32[8,1024]");
   EXPECT_EQ((TensorType{DType::boolean, {}}).text(), "bool[]");
-  EXPECT_EQ((SourceLoc{"/a/b/models/gpt.cpp", 88}).text(), "models/gpt.cpp:88");
-  EXPECT_STREQ(UsageError("no", {"models/gpt.cpp", 3}).what(), "no (models/gpt.cpp:3)");
+  EXPECT_EQ((SourceLoc{"/a/b/models/example.cpp", 88}).text(), "models/example.cpp:88");
+  EXPECT_STREQ(UsageError("no", {"models/example.cpp", 3}).what(), "no (models/example.cpp:3)");
 }
 
 TEST(Shape, StridesAndEdits) {

@@ -5,38 +5,23 @@
 #include <string>
 #include <string_view>
 
-#include "apps/peptide_job.h"
 #include "fullbore/base/error.h"
+#include "fullbore/text/context_curriculum.h"
+#include "fullbore/text/text_keys.h"
+#include "fullbore/text/text_model.h"
 #include "fullbore/train/config_schema.h"
-#include "fullbore/train/context_curriculum.h"
 #include "fullbore/train/run_config.h"
 #include "tests/fuzz/memory_file.h"
-#include "workloads/peptide/curriculum.h"
 
 using namespace fullbore;
 using fullbore::testing::require;
 
 namespace {
 
-bool is_share(double value) { return value >= 0 && value <= 1; }
-
 void check_job(const Config& config) {
-  if (config.model.name != "peptide") {
-    const std::vector<ContextStage> stages = context_stages(config);
-    require(!stages.empty() && stages.back().length <= config.model.context);
-    return;
-  }
-  const peptide::SyntheticOptions options = peptide_synthetic_options(config);
-  for (const auto& [charge, share] : options.charges)
-    require(charge >= 1 && charge <= 6 && share >= 0);
-  uint64_t first = 0;
-  for (const peptide::CurriculumStage& stage : peptide_curriculum(config)) {
-    require(stage.first_step >= first && stage.spectra.min_length <= stage.spectra.max_length);
-    require(stage.spectra.noise_peaks >= 0 && is_share(stage.spectra.peak_dropout));
-    require(stage.spectrum_weight >= 0 && stage.precursor_weight >= 0);
-    first = stage.first_step + 1;
-  }
-  require(peptide_alphabet(config).size() > 0);
+  if (!is_text_model(config)) return;
+  const std::vector<ContextStage> stages = context_stages(config);
+  require(!stages.empty() && stages.back().length <= text_keys(config).model.context);
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ TEST(ChromeTrace, IsTheFormatThatPerfettoReads) {
   ChromeTrace trace(1 << 20);
   trace.name_thread(0, "worker 0");
   EXPECT_TRUE(
-      trace.add("matmul \"quoted\" \xff", 0, 1'000'000, 1'002'500, {{"line", "gpt.cpp:3"}}));
+      trace.add("matmul \"quoted\" \xff", 0, 1'000'000, 1'002'500, {{"line", "model.cpp:3"}}));
   EXPECT_TRUE(trace.add("tanh", 1, 1'003'000, 1'003'001));
-  const Json json = Json::parse(trace.finish({{"job", "gpt"}}));
+  const Json json = Json::parse(trace.finish({{"job", "mine"}}));
   ASSERT_EQ(json["traceEvents"].size(), 3U);
   EXPECT_EQ(json["traceEvents"][0]["ph"], "M");
   EXPECT_EQ(json["traceEvents"][0]["args"]["name"], "worker 0");
@@ -23,9 +23,9 @@ TEST(ChromeTrace, IsTheFormatThatPerfettoReads) {
   EXPECT_EQ(event["ts"], 0);
   EXPECT_EQ(event["dur"], 2.5) << "microseconds";
   EXPECT_EQ(event["tid"], 0);
-  EXPECT_EQ(event["args"]["line"], "gpt.cpp:3");
+  EXPECT_EQ(event["args"]["line"], "model.cpp:3");
   EXPECT_EQ(json["traceEvents"][2]["ts"], 3);
-  EXPECT_EQ(json["otherData"]["job"], "gpt");
+  EXPECT_EQ(json["otherData"]["job"], "mine");
   EXPECT_EQ(json["otherData"]["events"], 2);
   EXPECT_EQ(json["otherData"]["dropped_events"], 0);
 }

@@ -42,12 +42,13 @@ TEST_P(EveryOp, RefusesErrorSamples) {
   const OpDef& op = *GetParam();
   for (const ErrorSample& sample : op.error_samples()) {
     const std::string message = usage_error([&] {
-      op.infer({op, sample.inputs, sample.attributes, nullptr, SourceLoc{"models/gpt.cpp", 88}});
+      op.infer(
+          {op, sample.inputs, sample.attributes, nullptr, SourceLoc{"models/example.cpp", 88}});
     });
     ASSERT_FALSE(sample.message_contains.empty()) << sample.why;
     EXPECT_THAT(message, HasSubstr(sample.message_contains)) << sample.why;
     EXPECT_THAT(message, HasSubstr(std::string(op.name) + ": ")) << sample.why;
-    EXPECT_THAT(message, HasSubstr("(models/gpt.cpp:88)")) << sample.why;
+    EXPECT_THAT(message, HasSubstr("(models/example.cpp:88)")) << sample.why;
   }
 }
 

@@ -165,10 +165,10 @@ TEST(Indexing, NamesWhatDoesNotFit) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {4, 2}});
   const Tensor i = builder.input("i", Role::batch, {DType::i32, {3}});
-  const SourceLoc line{"models/gpt.cpp", 12};
+  const SourceLoc line{"models/example.cpp", 12};
   EXPECT_EQ(usage_error([&] { scatter_add(x, i, 4, line); }),
             "scatter_add: updates f32[4,2] must begin with the axes of indices i32[3] "
-            "(models/gpt.cpp:12)");
+            "(models/example.cpp:12)");
   EXPECT_THAT(usage_error([&] { gather(x, Tensor()); }), HasSubstr("indices is an empty Tensor"));
   EXPECT_THAT(usage_error([&] { gather(x, x); }), HasSubstr("needs integer indices"));
   EXPECT_THAT(usage_error([&] { dynamic_slice(x, i, 0, 2); }), HasSubstr("needs start i64[]"));

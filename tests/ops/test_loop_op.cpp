@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const SourceLoc kLine{"models/gpt.cpp", 33};
+const SourceLoc kLine{"models/example.cpp", 33};
 
 struct Traced {
   GraphBuilder builder{"step"};
@@ -94,10 +94,10 @@ TEST(LoopBuilder, NamesWhatDoesNotFit) {
                       return LoopStep{.carried = {reduce_sum(body.carried[0], {0})}};
                     }),
             "loop: carried 0 enters the body as f32[3] and leaves it as f32[] "
-            "(models/gpt.cpp:33)");
+            "(models/example.cpp:33)");
   EXPECT_EQ(refusal({t.x}, {}, {.iterations = 4},
                     [](const LoopBody&) { return LoopStep{.carried = {}}; }),
-            "loop: 1 values enter the body as carried and 0 leave it (models/gpt.cpp:33)");
+            "loop: 1 values enter the body as carried and 0 leave it (models/example.cpp:33)");
   EXPECT_THAT(refusal({t.x}, {t.rows}, {.iterations = 5}, keep),
               HasSubstr("sliced 0 is f32[4,3], which has no row for each of 5 iterations"));
   const std::string apart = "iterations side by side carry nothing from one to the next";
@@ -147,7 +147,7 @@ TEST(LoopBuilder, RefusesTensorsOfABodyThatHasEnded) {
                 add({leaked, kLine}, {t.x, kLine});
               }),
               HasSubstr("add: a belongs to a trace or the body of a loop that has ended"));
-  EXPECT_THAT(usage_error([&] { exp(leaked, kLine); }), HasSubstr("(models/gpt.cpp:33)"));
+  EXPECT_THAT(usage_error([&] { exp(leaked, kLine); }), HasSubstr("(models/example.cpp:33)"));
   EXPECT_THAT(usage_error([&] { reduce_sum(leaked, {0}); }), HasSubstr("reduce_sum: x belongs"));
   EXPECT_THAT(usage_error([&] { t.builder.output("y", leaked); }), HasSubstr("used in 'step'"));
   EXPECT_THAT(usage_error([&] { (void)leaked.shape(); }), HasSubstr("was used after"));

@@ -128,10 +128,10 @@ TEST(Linear, NamesWhatDoesNotFit) {
   };
   const Tensor x = make("x", DType::f32, {2, 4});
   const Tensor weight = make("w", DType::f32, {5, 3});
-  const SourceLoc line{"models/gpt.cpp", 7};
+  const SourceLoc line{"models/example.cpp", 7};
   EXPECT_EQ(usage_error([&] { linear(x, weight, {}, line); }),
             "linear: x f32[2,4] and weight f32[5,3] differ in their last extent "
-            "(models/gpt.cpp:7)");
+            "(models/example.cpp:7)");
   const Tensor good = make("good", DType::f32, {5, 4});
   EXPECT_THAT(usage_error([&] { linear(x, good, make("b", DType::f32, {4})); }),
               HasSubstr("needs bias f32[5], got f32[4]"));

@@ -101,9 +101,9 @@ TEST(Norms, NameWhatDoesNotFit) {
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 4}});
   const Tensor gain = builder.input("gain", Role::parameter, {DType::f32, {5}});
   EXPECT_EQ(usage_error([&] {
-              layer_norm(x, gain, {}, 1e-5, {"models/gpt.cpp", 9});
+              layer_norm(x, gain, {}, 1e-5, {"models/example.cpp", 9});
             }),
-            "layer_norm: needs gain f32[4] for x f32[3,4], got f32[5] (models/gpt.cpp:9)");
+            "layer_norm: needs gain f32[4] for x f32[3,4], got f32[5] (models/example.cpp:9)");
   EXPECT_THAT(usage_error([&] { rms_norm(x, Tensor()); }), HasSubstr("gain is an empty Tensor"));
 }
 

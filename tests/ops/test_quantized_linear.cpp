@@ -92,7 +92,7 @@ Product sines() {
   return product;
 }
 
-// Check 14 of the specification of the hybrid language model.
+// Check 14 of the specification of a recurrent language model.
 TEST(QuantizedLinear, MakesTheNumbersOfTheSpecification) {
   const Product product = sines();
   EXPECT_THAT(std::vector<int8_t>(product.q.begin(), product.q.begin() + 6),

@@ -209,9 +209,9 @@ TEST(Random, RefusesASourceWithoutSeed) {
   GraphBuilder builder;
   const Tensor step = builder.input("step", Role::control, {DType::i64, {}});
   EXPECT_EQ(usage_error([&] {
-              random_uniform({{}, step, 0, {}}, kMany, SourceLoc{"models/gpt.cpp", 9});
+              random_uniform({{}, step, 0, {}}, kMany, SourceLoc{"models/example.cpp", 9});
             }),
-            "random_uniform: the source's seed is an empty Tensor (models/gpt.cpp:9)");
+            "random_uniform: the source's seed is an empty Tensor (models/example.cpp:9)");
 }
 
 }  // namespace

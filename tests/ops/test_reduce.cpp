@@ -106,9 +106,9 @@ TEST(ReduceMean, DividesByTheCount) {
 TEST(Reductions, NameTheAxisAndTheLine) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {8, 4, 2}});
-  const SourceLoc line{"models/gpt.cpp", 141};
+  const SourceLoc line{"models/example.cpp", 141};
   EXPECT_EQ(usage_error([&] { reduce_sum(x, {3}, false, line); }),
-            "reduce_sum: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "reduce_sum: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_THAT(usage_error([&] { reduce_mean(x, {-4}); }), HasSubstr("axis -4 out of range"));
   EXPECT_THAT(usage_error([&] { reduce_max(x, {1, -2}); }), HasSubstr("axis 1 is given twice"));
   EXPECT_THAT(usage_error([&] { reduce_max(Tensor(), {0}); }), HasSubstr("x is an empty Tensor"));

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const SourceLoc kLine{"/home/user/models/gpt.cpp", 141};
+const SourceLoc kLine{"/home/user/models/example.cpp", 141};
 
 TEST(BroadcastShapes, FollowsNumpy) {
   EXPECT_EQ(broadcast_shapes({}, {3}), (Shape{3}));
@@ -76,14 +76,15 @@ TEST(Operands, ThatDoNotFitAreNamed) {
     return usage_error([&] { add(left, right); });
   };
   EXPECT_EQ(sum({a, kLine}, {b, kLine}),
-            "add: a f32[4,3] and b f32[4] do not broadcast (models/gpt.cpp:141)");
+            "add: a f32[4,3] and b f32[4] do not broadcast (models/example.cpp:141)");
   EXPECT_EQ(sum({a, kLine}, {n, kLine}),
-            "add: a f32[4,3] and b i32[4,3] differ in dtype (models/gpt.cpp:141)");
-  EXPECT_EQ(sum({1, kLine}, {2, kLine}), "add: no operand is a Tensor (models/gpt.cpp:141)");
-  EXPECT_EQ(sum({a, kLine}, {Tensor{}, kLine}), "add: b is an empty Tensor (models/gpt.cpp:141)");
-  EXPECT_EQ(sum({n, kLine}, {0.5, kLine}), "add: 0.5 is no i32 (models/gpt.cpp:141)");
+            "add: a f32[4,3] and b i32[4,3] differ in dtype (models/example.cpp:141)");
+  EXPECT_EQ(sum({1, kLine}, {2, kLine}), "add: no operand is a Tensor (models/example.cpp:141)");
+  EXPECT_EQ(sum({a, kLine}, {Tensor{}, kLine}),
+            "add: b is an empty Tensor (models/example.cpp:141)");
+  EXPECT_EQ(sum({n, kLine}, {0.5, kLine}), "add: 0.5 is no i32 (models/example.cpp:141)");
   EXPECT_EQ(usage_error([] { exp(Tensor{}, kLine); }),
-            "exp: x is an empty Tensor (models/gpt.cpp:141)");
+            "exp: x is an empty Tensor (models/example.cpp:141)");
 }
 
 TEST(Operands, OfUnrelatedGraphsAreRefused) {
@@ -100,9 +101,9 @@ TEST(Numbers, AreRoundedButNeverLost) {
   };
   EXPECT_EQ(number(DType::f32, 0.1), "");
   EXPECT_EQ(number(DType::f16, -HUGE_VAL), "");
-  EXPECT_EQ(number(DType::f16, 1e6), "full: 1000000 is no f16 (models/gpt.cpp:141)");
-  EXPECT_EQ(number(DType::u8, 300), "full: 300 is no u8 (models/gpt.cpp:141)");
-  EXPECT_EQ(number(DType::boolean, 2), "full: 2 is no bool (models/gpt.cpp:141)");
+  EXPECT_EQ(number(DType::f16, 1e6), "full: 1000000 is no f16 (models/example.cpp:141)");
+  EXPECT_EQ(number(DType::u8, 300), "full: 300 is no u8 (models/example.cpp:141)");
+  EXPECT_EQ(number(DType::boolean, 2), "full: 2 is no bool (models/example.cpp:141)");
 }
 
 TEST(Select, GivesNumbersTheDTypeOfTheOtherBranch) {
@@ -134,26 +135,26 @@ TEST(Axes, OutOfRangeAreNamedAsWritten) {
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {8, 4, 2}});
   const auto message = [](const std::function<void()>& call) { return usage_error(call); };
   EXPECT_EQ(message([&] { reverse(x, 3, kLine); }),
-            "reverse: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "reverse: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_EQ(message([&] { slice(x, -4, 0, 1, 1, kLine); }),
-            "slice: axis -4 out of range [-3, 2] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "slice: axis -4 out of range [-3, 2] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_EQ(message([&] { expand_dims(x, 4, kLine); }),
-            "expand_dims: axis 4 out of range [-4, 3] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "expand_dims: axis 4 out of range [-4, 3] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_EQ(message([&] { squeeze(x, -4, kLine); }),
-            "squeeze: axis -4 out of range [-3, 2] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "squeeze: axis -4 out of range [-3, 2] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_EQ(message([&] { squeeze(x, 1, kLine); }),
-            "squeeze: axis 1 of x f32[8,4,2] has not extent 1 (models/gpt.cpp:141)");
+            "squeeze: axis 1 of x f32[8,4,2] has not extent 1 (models/example.cpp:141)");
   EXPECT_EQ(message([&] { swap_axes(x, 0, 3, kLine); }),
-            "swap_axes: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "swap_axes: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_EQ(message([&] { split(x, 3, {1}, kLine); }),
-            "split: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/gpt.cpp:141)");
+            "split: axis 3 out of range [-3, 2] for x f32[8,4,2] (models/example.cpp:141)");
   EXPECT_EQ(message([&] {
               split(x, 0, {3, 4}, kLine);
             }),
             "split: the parts of axis 0 add up to 7, not to the 8 of x f32[8,4,2] "
-            "(models/gpt.cpp:141)");
+            "(models/example.cpp:141)");
   EXPECT_EQ(message([&] { concat({}, 0, kLine); }),
-            "concat: needs at least one part (models/gpt.cpp:141)");
+            "concat: needs at least one part (models/example.cpp:141)");
 }
 
 }  // namespace

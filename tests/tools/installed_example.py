@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Installs the build into an empty prefix, builds the examples against it as a stranger would, and runs them.
+"""Installs the build into an empty prefix, builds the programs of examples/ against it as a stranger would, and runs them.
 
 usage: installed_example.py BUILD_FOLDER
 """
 
+import json
 import os
 import pathlib
 import re
@@ -25,6 +26,30 @@ def run(*command, **options):
 def check(condition, message):
     if not condition:
         sys.exit(message)
+
+
+def own_workload(prefix, folder):
+    """examples/spring: keys, training, checkpoints and resuming of a workload that the tree does not know."""
+    build = folder / "spring"
+    run("cmake", "-S", ROOT / "examples/spring", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", build)
+    spring = build / "spring"
+    there = {"cwd": build, "env": {**os.environ, "FULLBORE_CACHE": str(folder / "cache")}}
+    check("how fast the spring comes to rest" in run(spring, "config", "spring.damping", **there), "config spring.damping")
+    (build / "spring.yaml").write_text("model: {name: spring, channels: 16}\nspring: {damping: 0.2}\ntrain: {batch_size: 64}\n"
+                                       "optim: {learning_rate: 0.01, minimum_learning_rate: 0.001}\n", encoding="utf-8")
+    run(spring, "train", "spring.yaml", "run.dir=run", "train.steps=300", **there)
+    run(spring, "train", "run", "--resume", "train.steps=400", **there)
+    summary = json.loads((build / "run" / "summary.json").read_text(encoding="utf-8"))
+    check(summary["steps"] == 400 and summary["final_validation_loss"] < 0.1, str(summary))
+    check("damping: 0.2" in (build / "run" / "config.resolved.yaml").read_text(encoding="utf-8"), "config.resolved.yaml")
+    check("spring" in run(spring, "plan", "spring.yaml", **there), "plan")
+    for words, reason in [(["train", "spring.yaml", "spring.dampin=1"], "Did you mean 'spring.damping'?"),
+                          (["train", "spring.yaml", "spring.damping=11"], "a number in [0, 10]"),
+                          (["train", "spring.yaml", "model.name=other"], "model.name is 'other'"),
+                          (["no-such-command"], "no-such-command")]:
+        done = subprocess.run([str(spring), *words], capture_output=True, text=True, check=False, **there)
+        check(done.returncode == 2 and reason in done.stderr, f"{words}: {done.returncode}: {done.stderr}")
 
 
 def main():
@@ -54,6 +79,9 @@ def main():
         text = run(folder / "spiral/spiral", "300", env=environment)
         right = re.search(r"([\d.]+) % of new points are right", text)
         check(right and float(right[1]) > 97, text)
+
+        # A workload of the program's own has the commands, and the installed workloads are none of its business.
+        own_workload(moved, folder)
 
         configured = next(moved.glob("lib/**/pkgconfig"))
         flags = run("pkg-config", "--cflags", "--libs", "fullbore",

@@ -16,13 +16,13 @@ LAYERS = """
 3  passes device device/kernel_ir
 4  plan device/cpu device/null
 7  train
-8  /workloads
+8  /workloads/*
 only  device/cpu  llvm/* dnnl*
 """
 FILES = [
     "fullbore/base/text.h", "fullbore/ir/graph.h", "fullbore/passes/fusion/fuse.h", "fullbore/device/device.h",
     "fullbore/device/cpu/jit.h", "fullbore/device/null/null.h", "fullbore/device/kernel_ir/ir.h", "fullbore/plan/plan.h",
-    "fullbore/train/loop.h", "workloads/gpt.h",
+    "fullbore/train/loop.h", "workloads/one/model.h", "workloads/other/model.h",
 ]
 
 
@@ -55,8 +55,9 @@ class CheckLayers(unittest.TestCase):
             ("fullbore/device/cpu/a.h", '#include "fullbore/device/kernel_ir/ir.h"'),  # beside it, on a lower floor
             ("fullbore/device/cpu/a.cpp", '#include "llvm/IR/IRBuilder.h"'),
             ("fullbore/device/cpu/a.cpp", "#include <dnnl.hpp>"),
-            ("workloads/a.cpp", '#include "fullbore/ir/graph.h"'),
-            ("workloads/tests/a.cpp", '#include "fullbore/device/cpu/jit.h"'),       # tests see anything
+            ("workloads/one/a.cpp", '#include "fullbore/ir/graph.h"'),
+            ("workloads/one/inner/a.cpp", '#include "workloads/one/model.h"'),
+            ("workloads/one/tests/a.cpp", '#include "fullbore/device/cpu/jit.h"'),      # tests see anything
             ("fullbore/base/a.cpp", "#include <vector>"),
             ("fullbore/base/a.cpp", '// #include "fullbore/ir/graph.h"'),
         ]:
@@ -68,7 +69,8 @@ class CheckLayers(unittest.TestCase):
             ("fullbore/base/a.h", '#include "fullbore/ir/graph.h"', "above it on floor 1"),
             ("fullbore/base/a.h", '  #  include <fullbore/ir/graph.h>', "above it on floor 1"),
             ("fullbore/passes/a.h", '#include "fullbore/device/device.h"', "neighbours on floor 3"),
-            ("fullbore/train/a.h", '#include "workloads/gpt.h"', "above it on floor 8"),
+            ("fullbore/train/a.h", '#include "workloads/one/model.h"', "above it on floor 8"),
+            ("workloads/one/a.h", '#include "workloads/other/model.h"', "neighbours on floor 8"),
             ("fullbore/device/null/a.h", '#include "fullbore/device/cpu/jit.h"', "neighbours on floor 4"),
             ("fullbore/device/kernel_ir/a.h", '#include "fullbore/device/cpu/jit.h"', "above it on floor 4"),
             ("fullbore/plan/a.h", '#include "fullbore/device/kernel_ir/ir.h"', "private to its own files"),

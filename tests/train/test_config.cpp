@@ -11,6 +11,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/text/text_keys.h"
 #include "fullbore/train/config_schema.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
@@ -18,6 +19,7 @@
 namespace fullbore {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -44,7 +46,7 @@ TEST(ConfigFile, SetsEveryTypeOfValue) {
       "train: {steps: 7}\n"
       "model:\n"
       "  dropout: .25   # a comment\n"
-      "  bias: true\n"
+      "  initialize_partial: true\n"
       "data:\n"
       "  path: \"a b\\u00e9.txt\"\n"
       "  cache_dir: '12'\n"
@@ -55,7 +57,7 @@ TEST(ConfigFile, SetsEveryTypeOfValue) {
       "x");
   EXPECT_EQ(config.train.steps, 7);
   EXPECT_EQ(config.model.dropout, 0.25);
-  EXPECT_TRUE(config.model.bias);
+  EXPECT_TRUE(config.model.initialize_partial);
   EXPECT_EQ(config.data.path, "a b\u00E9.txt");
   EXPECT_EQ(config.data.cache_dir, "12");
   EXPECT_EQ(config.run.name, "2024");
@@ -84,13 +86,13 @@ TEST(ConfigFile, OverridesComeAfterAndTheLastOneWins) {
 TEST(ConfigFile, ListsOfNumbersAreReadAndWritten) {
   const std::string yaml = "data: {batching: buckets, buckets: [8, 16, 64]}";
   const Config config = parse_config(yaml, "x");
-  EXPECT_THAT(config.data.buckets, ElementsAre(8, 16, 64));
+  EXPECT_THAT(text_keys(config).data.buckets, ElementsAre(8, 16, 64));
   EXPECT_EQ(parse_config(config_yaml(config), "resolved"), config);
   EXPECT_EQ(parse_config(config_json(config), "config.json"), config);
   const std::vector<std::string> overrides = {"data.buckets=[4,32 ]"};
-  EXPECT_THAT(parse_config(yaml, "x", overrides).data.buckets, ElementsAre(4, 32));
+  EXPECT_THAT(text_keys(parse_config(yaml, "x", overrides)).data.buckets, ElementsAre(4, 32));
   const std::vector<std::string> none = {"data.buckets=[]"};
-  EXPECT_TRUE(parse_config(yaml, "x", none).data.buckets.empty());
+  EXPECT_TRUE(text_keys(parse_config(yaml, "x", none)).data.buckets.empty());
 }
 
 TEST(ConfigFile, ParameterGroupsAreMapsOrTexts) {
@@ -171,8 +173,10 @@ const Refused kRefused[] = {
     {"train: {steps: 1 2}", "train.steps is '1 2'; a whole number"},
     {"train:\n  steps:\n", ":2: 'train.steps' has no value; leave the key out"},
     {"train: {steps: ~}", "'train.steps' has no value"},
-    {"model: {bias: yes}", ":1: model.bias is 'yes'; true or false was expected."},
-    {"model: {bias: 'true'}", "model.bias is the text \"true\"; true or false"},
+    {"model: {initialize_partial: yes}",
+     ":1: model.initialize_partial is 'yes'; true or false was expected."},
+    {"model: {initialize_partial: 'true'}",
+     "model.initialize_partial is the text \"true\"; true or false"},
     {"optim: {learning_rate: fast}", "optim.learning_rate is 'fast'; a number in [0, 1e+15]"},
     {"optim: {schedule: cosin}",
      "optim.schedule is 'cosin'; one of cosine, constant, linear, warmup_stable_decay, one_cycle "
@@ -209,39 +213,19 @@ const Refused kRefused[] = {
      "train.evaluate ema (configs/x.yaml:1) has no moving average to look at, for optim.ema_decay "
      "0"},
     {"data: {batching: bucket}",
-     "data.batching is 'bucket'; one of windows, packed, buckets, sequences, mqar, passkey was "
-     "expected. Did you mean 'buckets'?"},
+     "data.batching is 'bucket'; one of windows, packed, buckets, sequences"},
     {"data: {buckets: [8]}",
      "data.buckets [8] (configs/x.yaml:1) means nothing with data.batching windows (default)"},
     {"data: {split: sequences}",
      "data.split sequences (configs/x.yaml:1) is of batches of sequences, not of data.batching "
      "windows "
      "(default)"},
-    {"model: {name: hybrid}\ndata: {initial_state: carry}",
-     "data.initial_state carry (configs/x.yaml:2) goes on along sequences, not with data.batching "
-     "windows (default)"},
-    {"model: {name: hybrid}\ndata: {initial_state: carry, batching: sequences, segments: 3}",
-     "data.initial_state carry (configs/x.yaml:2) does not go with data.segments 3 "
-     "(configs/x.yaml:2)"},
-    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: sequences}\nengine: "
-     "{accumulate: "
-     "2}\ntrain: {batch_size: 4}",
-     "data.initial_state noise (configs/x.yaml:2) does not go with engine.accumulate 2 "
-     "(configs/x.yaml:3)"},
-    {"model: {name: hybrid}\ndata: {initial_state: noise, batching: sequences}\nengine: "
-     "{parallel_microbatches: "
-     "2}\ntrain: {batch_size: 4}",
-     "data.initial_state noise (configs/x.yaml:2) does not go with engine.parallel_microbatches 2 "
-     "(configs/x.yaml:3)"},
     {"engine: {accumulate: 2, parallel_microbatches: 3}\ntrain: {batch_size: 8}",
      "train.batch_size 8 (configs/x.yaml:2) is not a multiple of engine.accumulate times "
      "engine.parallel_microbatches 3 (configs/x.yaml:1)"},
     {"engine: {parallel_microbatches: 2}\noptim: {noise_scale: true}\ntrain: {batch_size: 8}",
      "optim.noise_scale true (configs/x.yaml:2) does not go with engine.parallel_microbatches 2 "
      "(configs/x.yaml:1)"},
-    {"model: {name: hybrid, learned_state: true}",
-     "model.learned_state true (configs/x.yaml:1) needs batches of sequences, not of data.batching "
-     "windows (default)"},
     {"data: {tokens_per_batch: 8, batching: packed}",
      "data.tokens_per_batch 8 (configs/x.yaml:1) means nothing with data.batching packed"},
     {"data: {batching: buckets, buckets: [8, 8]}",
@@ -365,7 +349,7 @@ TEST(ConfigFile, TheResolvedConfigReproducesItself) {
       return result;
     };
     config.data.path = text();
-    config.data.field = text();  // not run.name, which is that of a folder
+    text_keys(config).data.field = text();  // not run.name, which is that of a folder
     for (uint64_t n = random.below(3); n > 0; --n) config.engine.disabled_passes.push_back(text());
     config.optim.epsilon = std::exp(random.uniform(-69, 20));
     config.model.dropout = random.uniform();
@@ -426,7 +410,7 @@ TEST(ConfigSchema, EveryKeyIsComplete) {
     // A default that its own range refuses could not be written back.
     const std::string yaml =
         fmt::format("{}: {{{}: {}}}", field.section(), field.name(), value_yaml(field, defaults));
-    const std::string model = field.models.empty() ? "gpt" : field.models.front();
+    const std::string model = field.models.empty() ? default_model() : field.models.front();
     const std::vector<std::string> overrides = {"model.name=" + model};
     EXPECT_EQ(refusal(yaml, overrides), "") << yaml;
   }
@@ -436,61 +420,17 @@ TEST(ConfigSchema, EveryShippedConfigIsRead) {
   int files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(testing::source_folder() + "/configs")) {
-    if (entry.path().extension() != ".yaml") continue;
-    EXPECT_NO_THROW(load_config(entry.path().string())) << entry.path();
-    ++files;
+    // A link to a file of a workload that is not here is one to nowhere.
+    if (entry.path().extension() != ".yaml" || !std::filesystem::exists(entry.path())) continue;
+    try {
+      load_config(entry.path().string());
+      ++files;
+    } catch (const UsageError& error) {  // a task of one workload for the model of another
+      EXPECT_THAT(error.what(), AnyOf(HasSubstr("model.name is '"), HasSubstr("data.batching is '"),
+                                      HasSubstr("unknown key 'data.")));
+    }
   }
-  EXPECT_GE(files, 2);
-}
-
-TEST(ConfigSchema, ADefaultConfigOfEachModelShowsItsKeys) {
-  for (const char* name : {"default", "peptide", "hybrid-p2"}) {
-    const std::string path = fmt::format("{}/configs/{}.yaml", testing::source_folder(), name);
-    const std::string yaml = read_file(path).value();
-    const Config config = load_config(path);
-    for (const ConfigField& field : config_fields())
-      if (field.is_for(config)) {
-        EXPECT_THAT(yaml, HasSubstr(fmt::format("\n  {}:", field.name()))) << path << field.key;
-      }
-  }
-}
-
-TEST(ConfigSchema, KeysOfAnotherModelAreRefused) {
-  EXPECT_EQ(refusal("model:\n  name: peptide\n  context: 64\n"),
-            "config: configs/x.yaml:3: 'model.context' is a key of model.name=gpt|hybrid, not of "
-            "peptide.");
-  const std::vector<std::string> overrides = {"model.name=peptide"};
-  EXPECT_EQ(refusal("data: {split: file}", overrides),
-            "config: configs/x.yaml:1: 'data.split' is a key of model.name=gpt|hybrid, not of "
-            "peptide.");
-  EXPECT_THAT(
-      refusal("", {"model.hidden_dim=64"}),
-      HasSubstr("command line: 'model.hidden_dim' is a key of model.name=peptide, not of gpt."));
-  const Config config = parse_config("model: {name: peptide, hidden_dim: 64}", "x");
-  EXPECT_EQ(config.peptide.model.hidden_dim, 64);
-  EXPECT_EQ(parse_config(config_yaml(config), "resolved"), config);
-  EXPECT_EQ(parse_config(config_json(config), "config.json"), config);
-  EXPECT_EQ(config_yaml(config).find("context"), std::string::npos);
-}
-
-// config/train_shakespeare_char.py of nanoGPT.
-TEST(ConfigSchema, TheLargerShakespeareConfigIsNanoGptsForAGpu) {
-  const Config config = load_config(testing::source_folder() + "/configs/gpt-shakespeare.yaml");
-  EXPECT_EQ(config.train.steps, 5000);
-  EXPECT_EQ(config.train.batch_size, 64);
-  EXPECT_EQ(config.model, (Config::Model{"gpt", 6, 6, 384, 256, 0.2, false, true}));
-  EXPECT_EQ(config.optim, (Config::Optim{"adamw", 1e-3, 1e-4, 100, false, "cosine", 0.9, 0.99, 1e-8,
-                                         0.1, "matrices", 1}));
-}
-
-TEST(ConfigSchema, TheShakespeareConfigIsNanoGpts) {
-  const Config config = load_config(testing::source_folder() + "/configs/gpt-shakespeare-cpu.yaml");
-  EXPECT_EQ(config.train.steps, 2000);
-  EXPECT_EQ(config.train.batch_size, 12);
-  EXPECT_EQ(config.train.eval_interval, 250);
-  EXPECT_EQ(config.model, (Config::Model{"gpt", 4, 4, 128, 64, 0, false, true}));
-  EXPECT_EQ(config.optim, (Config::Optim{"adamw", 1e-3, 1e-4, 100, false, "cosine", 0.9, 0.99, 1e-8,
-                                         0.1, "matrices", 1}));
+  EXPECT_GE(files, 1);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/text/text_keys.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/stored_config.h"
@@ -77,9 +78,7 @@ TEST(RetiredNames, OfKeysLeadToKeys) {
 
 TEST(RetiredNames, OfValuesLeadToChoices) {
   const std::tuple<const char*, const char*, const char*> renamed[] = {
-      {"data.batching", "tracks", "sequences"},
-      {"data.split", "tracks", "sequences"},
-      {"model.branch", "stand_in", "channel_softmax"}};
+      {"data.batching", "tracks", "sequences"}, {"data.split", "tracks", "sequences"}};
   for (const auto& [key, retired, now] : renamed) {
     EXPECT_EQ(renamed_value(key, retired), now);
     const std::vector<std::string>& choices = find_config_field(key)->choices;
@@ -93,10 +92,9 @@ TEST(RetiredNames, OfValuesLeadToChoices) {
 
 TEST(RetiredNames, AreTranslatedInWhatARunWas) {
   EXPECT_EQ(renamed_identity("1502 bytes, split by tracks"), "1502 bytes, split by sequences");
-  EXPECT_EQ(renamed_identity("hybrid branch=stand_in fusion=gains"),
-            "hybrid branch=channel_softmax fusion=gains");
+  EXPECT_EQ(renamed_identity("a split=tracks, b"), "a split=sequences, b");
   for (const char* untouched :
-       {"", "hybrid branch=stand_ins", "tracks", "split by document", "a branch=stand_in_2 b"})
+       {"", "a split=trackss", "tracks", "split by document", "split=tracks_2 b"})
     EXPECT_EQ(renamed_identity(untouched), untouched);
 }
 
@@ -114,15 +112,13 @@ TEST(RetiredNames, AreTranslatedWhereARunStoredThem) {
               ElementsAre("fuse", "common_subexpression_elimination", "rematerialize"));
   const Config older = parse_stored_config(R"(engine: {backend: "null", shards: 2}
 data: {batching: tracks, split: tracks}
-model: {name: hybrid, branch: stand_in}
 )",
                                            "config.resolved.yaml")
                            .config;
   EXPECT_EQ(older.engine.device, "null");
   EXPECT_EQ(older.engine.parallel_microbatches, 2);
-  EXPECT_EQ(older.data.batching, "sequences");
-  EXPECT_EQ(older.data.split, "sequences");
-  EXPECT_EQ(older.hybrid.model.branch, "channel_softmax");
+  EXPECT_EQ(text_keys(older).data.batching, "sequences");
+  EXPECT_EQ(text_keys(older).data.split, "sequences");
   // What is typed on top of it is a person's all the same.
   const std::vector<std::string> typed = {"engine.disabled_passes=[remove_dead]"};
   EXPECT_THAT(refusal([&] { parse_stored_config("", "config.resolved.yaml", typed); }),

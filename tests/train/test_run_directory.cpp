@@ -34,14 +34,14 @@ class RunDirectoryTest : public ::testing::Test {
 };
 
 TEST_F(RunDirectoryTest, NumbersGrowPastTheLargest) {
-  EXPECT_EQ(RunDirectory::latest_numbered(folder_, "gpt"), "");
-  EXPECT_EQ(RunDirectory::create_numbered(folder_, "gpt").path(), folder_ + "/gpt-1");
-  EXPECT_EQ(RunDirectory::create_numbered(folder_, "gpt").path(), folder_ + "/gpt-2");
-  for (const char* other : {"gpt-x", "gpt-07b", "gpt-", "gpt", "other-50", "gpt--3"})
+  EXPECT_EQ(RunDirectory::latest_numbered(folder_, "net"), "");
+  EXPECT_EQ(RunDirectory::create_numbered(folder_, "net").path(), folder_ + "/net-1");
+  EXPECT_EQ(RunDirectory::create_numbered(folder_, "net").path(), folder_ + "/net-2");
+  for (const char* other : {"net-x", "net-07b", "net-", "net", "other-50", "net--3"})
     fs::create_directory(fs::path(folder_) / other);
-  fs::create_directory(folder_ + "/gpt-9");
-  EXPECT_EQ(RunDirectory::latest_numbered(folder_, "gpt"), folder_ + "/gpt-9");
-  EXPECT_EQ(RunDirectory::create_numbered(folder_, "gpt").path(), folder_ + "/gpt-10");
+  fs::create_directory(folder_ + "/net-9");
+  EXPECT_EQ(RunDirectory::latest_numbered(folder_, "net"), folder_ + "/net-9");
+  EXPECT_EQ(RunDirectory::create_numbered(folder_, "net").path(), folder_ + "/net-10");
 }
 
 TEST_F(RunDirectoryTest, ARunIsNotOverwritten) {
@@ -104,7 +104,7 @@ TEST_F(RunDirectoryTest, ImpossibleFoldersAreNamed) {
               HasSubstr("there is no run " + folder_ + "/none"));
   EXPECT_THAT(error_of([] { RunDirectory::create("/proc/none/run"); }),
               HasSubstr("cannot create the folder /proc/none/run"));
-  EXPECT_THAT(error_of([] { RunDirectory::create_numbered("/proc/none", "gpt"); }),
+  EXPECT_THAT(error_of([] { RunDirectory::create_numbered("/proc/none", "net"); }),
               HasSubstr("cannot create the folder /proc/none"));
 }
 

@@ -4,6 +4,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/seal.h"
+#include "fullbore/text/text_keys.h"
 #include "fullbore/train/run_directory.h"
 #include "tests/support/scratch_folder.h"
 
@@ -94,8 +95,8 @@ TEST(SettledConfig, WhatIsRecordedAsGivenGoesTogether) {
   EXPECT_EQ(keep_settled(config_of(32, 4), parts).given, config_of(32, 4)) << "not 32 in 3 parts";
   const SettledConfig batch{config_of(0, 1), config_of(96, 1)};
   Config by_tokens = config_of(96, 1);
-  by_tokens.data.batching = "buckets";
-  by_tokens.data.tokens_per_batch = 128;
+  text_keys(by_tokens).data.batching = "buckets";
+  text_keys(by_tokens).data.tokens_per_batch = 128;
   EXPECT_EQ(keep_settled(by_tokens, batch).given, by_tokens);
 }
 

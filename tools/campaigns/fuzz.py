@@ -1,6 +1,6 @@
 """Fuzzes every reader of files, within 256 MiB of memory and one second of processor time an input.
 
-Builds the preset `fuzz` (clang, AddressSanitizer) where it is not built yet, and runs the targets of tests/fuzz one after
+Builds the preset `fuzz` (clang, AddressSanitizer) where it is not built yet, and runs the targets of tests/fuzz and workloads/*/tests/fuzz one after
 the other on copies of their corpora. Memory is what a target takes above what it takes for its corpus alone, for the
 sanitizer's own is most of that; no allocation may be larger than 256 MiB either.
 
@@ -198,8 +198,9 @@ def run(context):
     kind = Target if engine == "libfuzzer" else SampleTarget
     folder = pathlib.Path(programs) if programs else build(context) if kind is Target else context.build / "bin"
     binaries = {path.name.removeprefix(kind.prefix): path for path in sorted(folder.glob(kind.prefix + "*"))}
-    corpora = context.root / "tests" / "fuzz" / "corpus"
-    binaries = {name: path for name, path in binaries.items() if (corpora / name).is_dir()}
+    corpora = {folder.name: folder for pattern in ("tests/fuzz/corpus/*", "workloads/*/tests/fuzz/corpus/*")
+               for folder in sorted(context.root.glob(pattern)) if folder.is_dir()}
+    binaries = {name: path for name, path in binaries.items() if name in corpora}
     if names != "all":
         binaries = {name: binaries[name] for name in names.split(",")}
     if not binaries:
@@ -209,7 +210,7 @@ def run(context):
     table = old.get("targets", {})
     before = {name: sum(row["executions"].values()) for name, row in table.items()}
     with tempfile.TemporaryDirectory(prefix="fullbore_fuzz_") as work:
-        targets = [kind(path, corpora / name, pathlib.Path(work), pathlib.Path(found) if found else None)
+        targets = [kind(path, corpora[name], pathlib.Path(work), pathlib.Path(found) if found else None)
                    for name, path in binaries.items()]
         in_rounds(context, targets, executions, least, seconds, jobs, keep, before)
     for target in targets:

@@ -12,7 +12,7 @@ namespace fullbore::long_context {
 namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n";
-constexpr size_t kMostBytes = peptide::TextLines::kMostBytes;
+constexpr size_t kMostBytes = TextLines::kMostBytes;
 
 /// A text, or a number as it is written.
 bool read_element(JsonReader& reader, std::string& text) {
@@ -26,9 +26,9 @@ bool read_element(JsonReader& reader, std::string& text) {
 }  // namespace
 
 Result<JsonRecords> JsonRecords::open(const std::string& path) {
-  Result<peptide::InputBytes> bytes = peptide::InputBytes::open(path);
+  Result<InputBytes> bytes = InputBytes::open(path);
   if (!bytes) return Failure{bytes.error()};
-  return JsonRecords(peptide::TextLines(std::move(bytes).value()));
+  return JsonRecords(TextLines(std::move(bytes).value()));
 }
 
 Result<bool> JsonRecords::next(std::string_view& json) {

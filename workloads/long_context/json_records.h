@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fullbore/base/result.h"
-#include "workloads/peptide/text_lines.h"
+#include "fullbore/data/text_lines.h"
 
 namespace fullbore::long_context {
 
@@ -23,11 +23,11 @@ class JsonRecords {
   Failure failure(std::string_view message) const { return lines_.failure(line_, message); }
 
  private:
-  explicit JsonRecords(peptide::TextLines lines) : lines_(std::move(lines)) {}
+  explicit JsonRecords(TextLines lines) : lines_(std::move(lines)) {}
   Result<bool> next_in_list(std::string_view& json);
   bool take_from_line();
 
-  peptide::TextLines lines_;
+  TextLines lines_;
   bool begun_ = false;
   bool is_list_ = false;
   bool list_ended_ = false;

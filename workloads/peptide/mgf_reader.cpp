@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/peptide/charges.h"
 #include "workloads/peptide/peak_lines.h"
 
 namespace fullbore::peptide {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "workloads/peptide/charges.h"
 #include "workloads/peptide/peak_lines.h"
 
 namespace fullbore::peptide {

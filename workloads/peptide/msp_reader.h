@@ -1,6 +1,6 @@
 #pragma once
+#include "fullbore/data/text_lines.h"
 #include "workloads/peptide/spectrum_reader.h"
-#include "workloads/peptide/text_lines.h"
 
 namespace fullbore::peptide {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
+#include "fullbore/data/text_lines.h"
 #include "workloads/peptide/mzml_spectrum.h"
-#include "workloads/peptide/text_lines.h"
 
 namespace fullbore::peptide {
 namespace {

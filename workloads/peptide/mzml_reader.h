@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "workloads/peptide/input_bytes.h"
+#include "fullbore/data/input_bytes.h"
 #include "workloads/peptide/spectrum_reader.h"
 
 namespace fullbore::peptide {

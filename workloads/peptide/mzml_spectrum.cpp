@@ -4,9 +4,10 @@
 
 #include <cmath>
 
+#include "fullbore/data/text_lines.h"
+#include "workloads/peptide/charges.h"
 #include "workloads/peptide/peak_lines.h"
 #include "workloads/peptide/spectrum_reader.h"
-#include "workloads/peptide/text_lines.h"
 
 namespace fullbore::peptide {
 namespace {

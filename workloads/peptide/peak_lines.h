@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "fullbore/data/text_lines.h"
 #include "workloads/peptide/spectrum.h"
-#include "workloads/peptide/text_lines.h"
 
 namespace fullbore::peptide {
 

@@ -6,6 +6,7 @@
 
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
+#include "workloads/peptide/charges.h"
 #include "workloads/peptide/peptide_scores.h"
 #include "workloads/peptide/predictions.h"
 #include "workloads/peptide/table_rows.h"

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <iterator>
 
+#include "fullbore/data/text_lines.h"
 #include "workloads/peptide/centroid.h"
 #include "workloads/peptide/mgf_reader.h"
 #include "workloads/peptide/msp_reader.h"
 #include "workloads/peptide/mzml_reader.h"
 #include "workloads/peptide/spectrum_table.h"
-#include "workloads/peptide/text_lines.h"
 
 namespace fullbore::peptide {
 namespace {

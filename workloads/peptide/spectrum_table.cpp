@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fullbore/base/text.h"
+#include "workloads/peptide/charges.h"
 #include "workloads/peptide/peak_lines.h"
 #include "workloads/peptide/table_rows.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
 
+#include "fullbore/data/text_lines.h"
 #include "workloads/peptide/spectrum_reader.h"
-#include "workloads/peptide/text_lines.h"
 
 namespace fullbore::peptide {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workloads/peptide/text_lines.h"
+#include "fullbore/data/text_lines.h"
 
 namespace fullbore::peptide {
 

@@ -17,7 +17,7 @@ using testing_support::cpu_device;
 const std::vector<double> kTokens = {0, 6, 3, 2, 3, 6, 0};
 using Values = std::map<std::string, Literal>;
 
-/// Logits of a segment of the golden model by the backend, and the states behind it; those before by name.
+/// Logits of a segment of the golden model by the device, and the states behind it; those before by name.
 Values run(HybridBranch branch, const std::vector<double>& tokens, const Values& before,
            DType precision) {
   const HybridConfig model = golden_hybrid(branch);
@@ -86,7 +86,7 @@ TEST(HybridPrecision, LowPrecisionRounds) {
   EXPECT_GT(most, 1e-4);
 }
 
-// Every node of the model and its gradient, on the backend's own operands.
+// Every node of the model and its gradient, on the device's own operands.
 TEST(HybridPrecision, EveryNodeIsWhatItsReferenceSays) {
   for (const HybridBranch branch :
        {HybridBranch::finch, HybridBranch::static_decay, HybridBranch::channel_softmax}) {

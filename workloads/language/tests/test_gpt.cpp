@@ -22,7 +22,7 @@ constexpr int64_t kVocabulary = 65;
 constexpr int64_t kContext = 64;
 constexpr int64_t kBatch = 12;
 
-// Steele, Lea, Flood 2014; the same formulas as tools/golden/gpt_golden.py.
+// Steele, Lea, Flood 2014; the same formulas as workloads/language/tests/golden/gpt_golden.py.
 uint64_t splitmix(uint64_t state) {
   uint64_t z = state + 0x9E3779B97F4A7C15U;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -114,7 +114,7 @@ TenSteps ten_steps(bool bias, const CompileOptions& options = {}, float gain = 1
 
 class GptGolden : public ::testing::TestWithParam<bool> {};
 
-// Ten steps of the reference configuration against PyTorch (tools/golden/gpt_golden.py): losses and
+// Ten steps of the reference configuration against PyTorch (workloads/language/tests/golden/gpt_golden.py): losses and
 // gradient norms to 1e-5 relative.
 TEST_P(GptGolden, TenStepsEqualPyTorch) {
   const bool bias = GetParam();

@@ -234,7 +234,7 @@ TEST_P(GptDecode, CpuLogitsOfEveryPrefixAreWithinTheRoundingOfTheWholePass) {
   }
 }
 
-// Every node of both decode programs, on the backend's own operands.
+// Every node of both decode programs, on the device's own operands.
 TEST_P(GptDecode, CpuProgramsMeetTheBoundsOfTheirOps) {
   const std::shared_ptr<Device> device = cpu_device(2);
   for (const int64_t length : {int64_t{1}, kChunk}) {

@@ -1,4 +1,4 @@
-// A GPT-2 that Hugging Face's transformers made and saved (tools/golden/huggingface_gpt2.py).
+// A GPT-2 that Hugging Face's transformers made and saved (workloads/language/tests/golden/huggingface_gpt2.py).
 #include "workloads/language/huggingface_gpt2.h"
 
 #include <gmock/gmock.h>

@@ -42,7 +42,7 @@ TEST(AnswerScores, RougeOfSummariesIsOfLines) {
   EXPECT_EQ(rouge_l_sum("same text\nin lines", Texts{"same text\nin lines"}), 1);
 }
 
-// tools/golden/rouge_golden.py prints these.
+// workloads/long_context/tests/golden/rouge_golden.py prints these.
 TEST(AnswerScores, RougeIsThatOfTheReferenceProgram) {
   struct Row {
     std::string prediction;

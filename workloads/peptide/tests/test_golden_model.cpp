@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // parameters are numbered in the file's order
 
-// Steele, Lea, Flood 2014; the same formulas as tools/golden/peptide.py.
+// Steele, Lea, Flood 2014; the same formulas as workloads/peptide/tests/golden/peptide.py.
 double uniform(uint64_t state) {
   uint64_t z = state + 0x9E3779B97F4A7C15U;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;

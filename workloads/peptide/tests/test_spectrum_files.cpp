@@ -612,7 +612,7 @@ TEST(SpectrumFiles, SkippingLeavesOutWhatHasNoSingleCharge) {
   EXPECT_EQ(tried.spectra.at(2).charges, (std::vector<int>{2, 3}));
 }
 
-// tools/golden/spectrum_files.py: what pyteomics and psims write, and pyteomics reads.
+// workloads/peptide/tests/golden/spectrum_files.py: what pyteomics and psims write, and pyteomics reads.
 TEST(SpectrumFiles, WhatOtherToolsWriteIsReadAsTheyReadIt) {
   const std::string folder = fullbore::testing::source_folder() + "/workloads/peptide/tests/data/";
   const json written = json::parse(fullbore::read_file(folder + "written.json").take_or_throw());

@@ -1,9 +1,0 @@
-#pragma once
-#include "apps/command.h"
-
-namespace fullbore {
-
-/// `peptide generate`: synthetic spectra as a file.
-void add_peptide_generate(Command peptide);
-
-}  // namespace fullbore

@@ -1,0 +1,93 @@
+#include "fullbore/app/app.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "fullbore/app/commands.h"
+#include "fullbore/app/exit_codes.h"
+#include "fullbore/app/invocation.h"
+#include "fullbore/app/output.h"
+#include "fullbore/app/version.h"
+
+namespace fullbore {
+namespace {
+
+constexpr const char* kAbout =
+    "Fullbore trains neural networks as one compiled program: traced once, planned to the byte,\n"
+    "replayed a million times.";
+
+constexpr const char* kFooter = R"(
+Example:
+  fullbore train configs/default.yaml data.path=play.txt
+  fullbore generate runs/default-1 --prompt "ROMEO:"
+
+Each command has a --help of its own.
+
+Exit codes:
+)";
+
+/// What was printed before a failure still comes before its message.
+void flush_what_goes() {
+  try {
+    flush_output();
+  } catch (const OutputError& error) {
+    if (!error.pipe_closed()) print_message("fullbore: {}\n", error.what());
+  }
+}
+
+int exit_with(ExitCode code, const std::string& message) {
+  flush_what_goes();
+  print_message("fullbore: {}\n", message);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+void add_commands(Command root) {
+  root.require_subcommand();
+  root.footer(kFooter + exit_codes_text());
+  add_train_command(root);
+  add_eval_command(root);
+  for (const Workload& workload : workloads())
+    if (workload.add_commands) workload.add_commands(root);
+  add_metrics_command(root);
+  add_replay_step_command(root);
+  add_plan_command(root);
+  add_bench_command(root);
+  add_profile_command(root);
+  add_doctor_command(root);
+  add_ops_command(root);
+  add_passes_command(root);
+  add_config_command(root);
+  add_completion_command(root);
+  add_manual_command(root);
+}
+
+int app(int argc, const char* const* argv, std::span<const Workload> own) {
+  prepare_standard_streams();
+  keep_command_line(argc, argv);
+  try {
+    for (const Workload& workload : own) register_workload(workload);
+    CommandParser parser("fullbore", kAbout, version_text);
+    add_commands(parser.root());
+    const ExitCode code = parser.run(argc, argv);
+    // A command that failed has said why, and its code stays.
+    code == ExitCode::kOk ? flush_output() : flush_what_goes();
+    return static_cast<int>(code);
+  } catch (const OutputError& error) {
+    if (error.pipe_closed()) end_by_closed_pipe();
+    print_message("fullbore: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const Error& error) {
+    return exit_with(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return exit_with(ExitCode::kMemory, "out of memory");
+  } catch (const std::exception& error) {
+    return exit_with(ExitCode::kInternal, fmt::format("a bug of ours: {}", error.what()));
+  }
+}
+
+}  // namespace fullbore

@@ -1,0 +1,139 @@
+#include "fullbore/app/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <numeric>
+
+#include "fullbore/base/processor.h"
+#include "fullbore/base/text.h"
+#include "fullbore/base/threads.h"
+#include "fullbore/device/registry.h"
+#include "fullbore/train/least_memory.h"
+#include "fullbore/train/parallel_count.h"
+#include "fullbore/train/step_function.h"
+
+namespace fullbore {
+namespace {
+
+// Of a step whose workers share launches instead of taking microbatches side by side, as a factor
+// (bench/results/2026-11-24-shards-by-job.txt: 1.12 and 1.25).
+constexpr double kFewerThreadGroupsTime = 1.2;
+
+// For comparing one plan with another; no figure is shown in seconds.
+MachinePeaks some_machine() {
+  return {.fp32_flops = 200e9,
+          .bf16_flops = this_processor().bf16_products ? 400e9 : 200e9,
+          .bytes_per_second = 30e9};
+}
+
+int64_t batch_elements(const std::vector<BatchField>& shape) {
+  return shape.front().type.shape.elements();
+}
+
+}  // namespace
+
+namespace {
+
+int64_t node_count(const Graph& graph) {
+  int64_t count = 0;
+  for (const Node& node : graph.nodes()) count += 1 + (node.body ? node_count(*node.body) : 0);
+  return count;
+}
+
+/// Of a batch of each field at its largest.
+int64_t largest_batch_bytes(const std::vector<std::vector<BatchField>>& shapes) {
+  int64_t sum = 0;
+  for (size_t field = 0; field < shapes.front().size(); ++field) {
+    int64_t largest = 0;
+    for (const std::vector<BatchField>& shape : shapes)
+      largest = std::max(largest, shape[field].type.bytes());
+    sum += largest;
+  }
+  return sum;
+}
+
+}  // namespace
+
+PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
+                       const PlannedMachine& machine, int64_t data_bytes) {
+  const LossFunction loss = workload.loss(config);
+  const std::vector<std::vector<BatchField>> shapes = workload.shapes(config);
+  const std::vector<BatchField> fields = *std::ranges::max_element(shapes, {}, batch_elements);
+  const bool validates = workload.validates(config);
+  const TracedStep traced =
+      trace_training_step(loss, fields, optimizer_options(config), microbatches(config));
+  Graph evaluated;
+  if (validates)
+    evaluated =
+        with_streams_given(trace_evaluation(loss, fields, training_options(config).evaluate).graph);
+  // A step and an evaluation for every shape; each has a loader with batches of its own.
+  const int64_t programs = validates ? 2 : 1;
+  const int64_t kept = config.data.workers == 0 ? 1 : config.data.prefetch + 1;
+  PlannedRun run;
+  run.process = process_memory({.nodes = (node_count(traced.graph) + node_count(evaluated)) *
+                                         static_cast<int64_t>(shapes.size()),
+                                .workers = machine.workers,
+                                .processors = machine.processors,
+                                .loaders = programs * config.data.workers,
+                                .batch_bytes = programs * kept * largest_batch_bytes(shapes),
+                                .data_bytes = data_bytes,
+                                .saves_in_background = config.train.background_saves});
+  CompileOptions options = compile_options(config);
+  options.memory_bytes = plan_memory_bytes(config, run.process);
+  const std::shared_ptr<Device> device =
+      open_device(config.engine.device, static_cast<int>(machine.workers));
+  const auto plan_of = [&](const Graph& graph) {
+    return compile_plan(graph, *device, *device->compiler(), options);
+  };
+  // Beside one another: a start waits for both. With the graphs that the run will have, whose plans are kept for it.
+  std::future<Plan> evaluation;
+  if (validates)
+    // Deferred, where the system has no thread for it.
+    evaluation =
+        std::async(std::launch::async | std::launch::deferred, [&] { return plan_of(evaluated); });
+  const Plan step = plan_of(traced.graph);
+  for (const std::vector<BatchField>& shape : shapes)
+    run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
+  run.thread_groups = most_thread_groups(step);
+  run.seconds = roofline_seconds(step, some_machine());
+  if (run.thread_groups < std::min<int64_t>(microbatches(config).parallel, machine.workers))
+    run.seconds *= kFewerThreadGroupsTime;
+  if (evaluation.valid()) {
+    const Plan held_out = evaluation.get();
+    run.bytes = shared_peak_bytes(std::array{&step, &held_out});
+  } else {
+    run.bytes = step.peak_bytes();
+  }
+  if (config.train.background_saves) run.bytes += step.state_bytes;
+  return run;
+}
+
+FittedConfig fit_memory(const Config& config, const OpenedWorkload& workload) {
+  check_least_memory(config);
+  // Before graphs and plans are made: of the data and their tokenizer.
+  const int64_t data_bytes = heap_bytes();
+  RunPlanning planning;
+  planning.here = [&](const Config& each) {
+    return planned_run(each, workload, {worker_count(each), available_processors()}, data_bytes);
+  };
+  // Tables of the data are not counted either: how much was allocated for them depends on threads.
+  planning.least = [&](const Config& each) { return planned_run(each, workload, {}, 0); };
+  planning.parallel_counts = [&](const Config& each) -> std::vector<int64_t> {
+    if (each.optim.noise_scale) return {1};
+    return parallel_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
+  };
+  FittedConfig fitted = fit_memory(config, planning);
+  const int64_t thread_groups =
+      std::min<int64_t>(fitted.config.engine.parallel_microbatches, worker_count(fitted.config));
+  if (fitted.run.thread_groups < thread_groups)
+    fitted.decisions.push_back(fmt::format(
+        "{} of {} microbatches at a time, not {}, to keep to {}: to the same bits, but slower",
+        fitted.run.thread_groups, fitted.config.engine.parallel_microbatches, thread_groups,
+        bytes_text(static_cast<double>(memory_budget_bytes(config)))));
+  return fitted;
+}
+
+}  // namespace fullbore

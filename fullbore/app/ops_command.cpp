@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "fullbore/app/commands.h"
+#include "fullbore/app/json_text.h"
+#include "fullbore/app/output.h"
+#include "fullbore/base/text.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore {
+namespace {
+
+struct OpsArguments {
+  std::string name;
+  bool json = false;
+};
+
+std::vector<std::string> tag_names(const OpDef& op) {
+  static constexpr std::pair<Tag, const char*> kNames[] = {
+      {Tag::elementwise, "elementwise"}, {Tag::reduction, "reduction"},
+      {Tag::movement, "movement"},       {Tag::contraction, "contraction"},
+      {Tag::composite, "composite"},     {Tag::region, "region"},
+      {Tag::source, "source"},           {Tag::commutative, "commutative"},
+      {Tag::identity, "identity"},       {Tag::zero_gradient, "zero_gradient"}};
+  std::vector<std::string> names;
+  for (const auto& [tag, name] : kNames)
+    if (op.is(tag)) names.emplace_back(name);
+  return names;
+}
+
+std::string gradient_rule(const OpDef& op) {
+  if (op.vjp != nullptr) return "its own rule";
+  if (op.is(Tag::zero_gradient)) return "none: cotangents stop here";
+  if (op.decompose != nullptr) return "through its decomposition";
+  return "none";
+}
+
+std::vector<std::string> dtype_names(const OpDef& op) {
+  std::vector<std::string> names;
+  for (const DType dtype : op.dtypes) names.emplace_back(dtype_name(dtype));
+  return names;
+}
+
+nlohmann::ordered_json to_json(const OpDef& op) {
+  return {{"name", op.name},
+          {"summary", op.summary},
+          {"tags", tag_names(op)},
+          {"dtypes", dtype_names(op)},
+          {"gradient", gradient_rule(op)},
+          {"decomposes", op.decompose != nullptr}};
+}
+
+/// "softmax(f32[4,8]) {axis=-1} -> f32[4,8]" of one of the op's own samples.
+std::string call_text(const OpDef& op, const Sample& sample) {
+  std::vector<TensorType> types;
+  std::vector<std::string> inputs;
+  for (const SampleInput& input : sample.inputs) {
+    types.push_back(input.type);
+    inputs.push_back(input.type.text());
+  }
+  std::vector<std::string> outputs;
+  for (const TensorType& type :
+       op.infer({op, types, sample.attributes, sample.body.get(), SourceLoc{}}))
+    outputs.push_back(type.text());
+  const std::string attributes = sample.attributes.text();
+  return fmt::format("{}({}){}{} -> {}", op.name, fmt::join(inputs, ", "),
+                     attributes.empty() ? "" : " ", attributes, fmt::join(outputs, ", "));
+}
+
+void print_details(const OpDef& op) {
+  print_output("{}: {}\n\n", op.name, op.summary);
+  print_output("  tags       {}\n", fmt::join(tag_names(op), " "));
+  const std::vector<std::string> dtypes = dtype_names(op);
+  print_output("  tested in  {}\n", dtypes.empty() ? "integers and booleans"
+                                                   : fmt::format("{}", fmt::join(dtypes, " ")));
+  print_output("  gradient   {}\n", gradient_rule(op));
+  if (op.decompose != nullptr) print_output("  defined by its decomposition into other ops\n");
+  if (op.samples != nullptr) {
+    print_output("\nSamples, which every test of the op runs:\n");
+    for (const Sample& sample : op.samples())
+      print_output("  {:<28} {}\n", sample.why, call_text(op, sample));
+  }
+  if (op.error_samples != nullptr) {
+    print_output("\nRefused:\n");
+    for (const ErrorSample& sample : op.error_samples())
+      print_output("  {:<28} \"... {} ...\"\n", sample.why, sample.message_contains);
+  }
+}
+
+void print_table(const std::vector<const OpDef*>& ops) {
+  size_t name_width = 0;
+  size_t tags_width = 0;
+  for (const OpDef* op : ops) {
+    name_width = std::max(name_width, op->name.size());
+    tags_width = std::max(tags_width, fmt::format("{}", fmt::join(tag_names(*op), " ")).size());
+  }
+  for (const OpDef* op : ops)
+    print_output("{:<{}}  {:<{}}  {}\n", op->name, name_width,
+                 fmt::format("{}", fmt::join(tag_names(*op), " ")), tags_width, op->summary);
+}
+
+ExitCode run_ops(const OpsArguments& arguments) {
+  std::vector<const OpDef*> ops = all_ops();
+  if (!arguments.name.empty()) {
+    const OpDef* op = find_op(arguments.name);
+    if (op == nullptr) {
+      std::vector<std::string> names;
+      for (const OpDef* known : ops) names.emplace_back(known->name);
+      throw UsageError(fmt::format("there is no op '{}'.{} 'fullbore ops' lists them.",
+                                   arguments.name, did_you_mean(arguments.name, names)));
+    }
+    ops = {op};
+  }
+  if (arguments.json) {
+    auto list = nlohmann::ordered_json::array();
+    for (const OpDef* op : ops) list.push_back(to_json(*op));
+    write_output(json_text(list));
+  } else if (arguments.name.empty()) {
+    print_table(ops);
+  } else {
+    print_details(*ops.front());
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_ops_command(Command root) {
+  Command command = root.add_subcommand("ops", "List the operations, or tell all about one");
+  auto arguments = std::make_shared<OpsArguments>();
+  command.add_option("NAME", arguments->name, "Operation to describe");
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer("\nExample:\n  fullbore ops\n  fullbore ops softmax");
+  command.runs([arguments] { return run_ops(*arguments); });
+}
+
+}  // namespace fullbore

@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "fullbore/app/commands.h"
+#include "fullbore/app/job_options.h"
+#include "fullbore/app/json_text.h"
+#include "fullbore/app/memory_plan.h"
+#include "fullbore/app/output.h"
+#include "fullbore/app/parameter_report.h"
+#include "fullbore/app/workload.h"
+#include "fullbore/base/text.h"
+#include "fullbore/ir/print.h"
+#include "fullbore/monitor/machine.h"
+#include "fullbore/passes/pass.h"
+#include "fullbore/plan/cast_report.h"
+#include "fullbore/plan/report.h"
+#include "fullbore/plan/timeline.h"
+
+namespace fullbore {
+namespace {
+
+struct PlanArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  int64_t vocabulary = 0;
+  bool graph = false;
+  bool launches = false;
+  bool timeline = false;
+  bool casts = false;
+  bool parameters = false;
+  bool json = false;
+};
+
+/// Passes and planning, without the code and the memory that Program::compile would make.
+Plan plan_of(const Graph& graph, Device& device, const CompileOptions& options) {
+  return compile_plan(graph, device, *device.compiler(), options);
+}
+
+int64_t parameter_count(const Graph& graph) {
+  int64_t count = 0;
+  for (const StateEntry& entry : state_entries(graph))
+    if (entry.role == Role::parameter || entry.role == Role::frozen) count += entry.type.elements();
+  return count;
+}
+
+/// The programs of a run: a step and an evaluation for every shape of batch.
+struct RunPlans {
+  std::vector<std::vector<BatchField>> shapes;
+  std::vector<Plan> steps;
+  std::vector<Plan> evaluations;
+
+  size_t largest() const {
+    const auto step =
+        std::ranges::max_element(steps, {}, [](const Plan& plan) { return plan.flops; });
+    return static_cast<size_t>(step - steps.begin());
+  }
+  /// As the trainer has them: on one State, in one arena.
+  int64_t bytes(bool snapshot) const {
+    std::vector<const Plan*> plans;
+    for (const Plan& plan : steps) plans.push_back(&plan);
+    for (const Plan& plan : evaluations) plans.push_back(&plan);
+    return shared_peak_bytes(plans) + (snapshot ? steps[0].state_bytes : 0);
+  }
+};
+
+void print_shapes(const RunPlans& plans, const Machine& machine) {
+  print_output("{:<16}{:>14}{:>16}{:>16}\n", "batch", "FLOP", "arena", "roofline ms");
+  for (size_t i = 0; i < plans.shapes.size(); ++i) {
+    const Plan& plan = plans.steps[i];
+    print_output("{:<16}{:>14}{:>16}{:>16.3f}\n", plans.shapes[i][0].type.shape.text(),
+                 count_text(plan.flops), bytes_text(static_cast<double>(plan.arena_bytes)),
+                 1e3 * roofline_seconds(plan, machine.peaks));
+  }
+  print_output("\n");
+}
+
+void print_text(const Config& config, const std::string& unit, int64_t parameters,
+                const ProcessMemory& process, const Machine& machine, const RunPlans& plans,
+                const PlanReport& step, const PlanReport& evaluation) {
+  const int64_t total_bytes = plans.bytes(config.train.background_saves);
+  const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
+  const auto tokens = static_cast<double>(batch.elements());
+  print_output("{}: {} parameters\n", config.model.name, parameters);
+  print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
+               total_bytes, bytes_text(static_cast<double>(total_bytes)),
+               plans.steps.size() + plans.evaluations.size());
+  print_output("and at most {} ({} in all, of {} allowed)\n",
+               "for the process beside it, " + text(process),
+               bytes_text(static_cast<double>(total_bytes + process.bytes())),
+               bytes_text(static_cast<double>(memory_budget_bytes(config))));
+  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
+               static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
+               static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
+  if (plans.shapes.size() > 1) print_shapes(plans, machine);
+  const int64_t parallel = microbatches(config).parallel;
+  print_output("Training step, {} x {} {}{}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
+               parallel > 1 ? fmt::format(" in {} parallel microbatches", parallel) : "",
+               count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
+               text(step));
+  print_output("Evaluation step\n{}", text(evaluation));
+}
+
+ExitCode run_plan(const PlanArguments& arguments) {
+  Config config = named_config(arguments.config, arguments.overrides);
+  choose_processor(config);
+  choose_caches(config);
+  Console console;
+  const OpenedWorkload workload =
+      open_workload(config, console, {.vocabulary = arguments.vocabulary, .allowed = true});
+  const FittedConfig fitted = fit_memory(config, workload);
+  config = fitted.config;
+  const LossFunction loss = workload.loss(config);
+  if (arguments.parameters) {
+    const OptimizerOptions optimizer = optimizer_options(config);
+    const TracedStep step =
+        trace_training_step(loss, workload.shapes(config).front(), optimizer, microbatches(config));
+    print_output("{}", parameters_text(step, optimizer, static_cast<uint64_t>(config.run.seed)));
+    return ExitCode::kOk;
+  }
+  const std::shared_ptr<Device> device = open_job_device(config);
+  CompileOptions options = compile_options(config);
+  options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
+  RunPlans plans{workload.shapes(config), {}, {}};
+  for (const std::vector<BatchField>& shape : plans.shapes)
+    plans.steps.push_back(plan_of(
+        with_metrics(
+            trace_training_step(loss, shape, optimizer_options(config), microbatches(config)).graph,
+            metrics_level(config.log.metrics)),
+        *device, options));
+  const Plan& step = plans.steps[plans.largest()];
+  if (arguments.graph) {
+    print_output("{}", print(step.graph));
+    return ExitCode::kOk;
+  }
+  if (arguments.launches) {
+    print_output("{}", plan_text(step));
+    return ExitCode::kOk;
+  }
+  if (arguments.casts) {
+    print_output("{}", casts_text(step.graph));
+    return ExitCode::kOk;
+  }
+  if (arguments.timeline) {
+    print_output("{}", timeline_text(step));
+    return ExitCode::kOk;
+  }
+  for (const std::vector<BatchField>& shape : plans.shapes)
+    plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, *device, options));
+  const Machine machine = known_machine(*device);
+  const PlanReport step_report = report_plan(step, machine.peaks);
+  const PlanReport evaluation_report =
+      report_plan(plans.evaluations[plans.largest()], machine.peaks);
+  const int64_t parameters = parameter_count(step.graph);
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {
+        {"model", config.model.name},
+        {"parameters", parameters},
+        {"decisions", fitted.decisions},
+        {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
+        {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
+        {"process_bytes", fitted.run.process.bytes()},
+        {"train", to_json(step_report)},
+        {"evaluate", to_json(evaluation_report)}};
+    write_output(json_text(json));
+  } else {
+    for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);
+    if (const std::string_view note = precision_note(config); !note.empty())
+      print_output("{}\n", note);
+    print_text(config, workload.unit, parameters, fitted.run.process, machine, plans, step_report,
+               evaluation_report);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_plan_command(Command root) {
+  Command command =
+      root.add_subcommand("plan", "Tell what a step computes, moves and needs, before it runs");
+  auto arguments = std::make_shared<PlanArguments>();
+  command.add_option("CONFIG", arguments->config, "YAML file").required();
+  command.add_option("key=value", arguments->overrides, "Settings that override the file's");
+  command
+      .add_option("--vocabulary", arguments->vocabulary,
+                  "Number of distinct tokens, where there is no text to count them in")
+      .between(int64_t{1}, int64_t{1} << 31);
+  command.add_flag("--graph", arguments->graph, "Print the graph that is run, after all passes");
+  command.add_flag("--launches", arguments->launches, "Print every launch and every buffer");
+  command.add_flag("--casts", arguments->casts,
+                   "Print every change of precision, and why it is made");
+  command.add_flag("--parameters", arguments->parameters,
+                   "Print every parameter, how it starts, and how it is updated");
+  command.add_flag("--timeline", arguments->timeline, "Print what lives when in the arena");
+  command.add_flag("--json", arguments->json, "Print JSON");
+  command.footer(
+      "\nParameters, FLOPs and bytes per step, memory to the byte, and the time that no replay "
+      "can\n"
+      "beat on this machine. Nothing is allocated or trained.\n"
+      "\nExample:\n"
+      "  fullbore plan configs/default.yaml data.path=novel.txt model.width=512\n"
+      "  fullbore plan configs/default.yaml --vocabulary 65 --timeline\n"
+      "  fullbore plan configs/default.yaml --vocabulary 65 engine.precision=bf16 --casts\n"
+      "  fullbore plan configs/default.yaml --vocabulary 65 --parameters\n"
+      "  fullbore plan configs/default.yaml --vocabulary 65 --json");
+  command.runs([arguments] { return run_plan(*arguments); });
+}
+
+}  // namespace fullbore

@@ -1,0 +1,84 @@
+#include "fullbore/app/trained_state.h"
+
+#include "fullbore/app/job_options.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
+#include "fullbore/optim/optimizer.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
+
+namespace fullbore {
+namespace {
+
+std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder) {
+  const std::string suffix = int8_weight_name("");
+  std::set<std::string> names;
+  for (const std::string& group : folder.groups()) {
+    const Checkpoint file = folder.group(group).take_or_throw();
+    for (const StoredTensor& tensor : file.tensors())
+      if (tensor.name.ends_with(suffix))
+        names.insert(tensor.name.substr(0, tensor.name.size() - suffix.size()));
+  }
+  return names;
+}
+
+void check_fits(const Config& config, const std::vector<StateEntry>& entries) {
+  double weights = 0, others = 0;
+  for (const StateEntry& entry : entries)
+    (entry.role == Role::parameter || entry.role == Role::frozen ? weights : others) +=
+        static_cast<double>(entry.type.bytes());
+  const auto allowed = static_cast<double>(trained_memory_bytes(config));
+  if (weights + others <= allowed) return;
+  throw MemoryError(
+      fmt::format("memory: weights take {}, what texts leave behind {}; {} are allowed beside the "
+                  "process (engine.memory_budget)",
+                  bytes_text(weights), bytes_text(others), bytes_text(allowed)));
+}
+
+}  // namespace
+
+Config stored_config(const OpenedCheckpoint& checkpoint, bool tells) {
+  StoredConfig stored =
+      parse_stored_config(checkpoint.record.config, checkpoint.folder.path() + "/config.json");
+  return tells ? told_config(std::move(stored)) : std::move(stored.config);
+}
+
+std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph) {
+  const std::set<std::string> names = parameters_in_8_bits(checkpoint.folder);
+  if (names.empty()) return state_entries(graph);
+  const QuantizedLinears quantized = quantize_linears(graph, names);
+  for (const std::string& name : names)
+    if (!quantized.replaced.contains(name))
+      throw DataError(
+          fmt::format("{} has '{}', which no matmul of the model that its "
+                      "config.json describes reads",
+                      checkpoint.folder.path(), int8_weight_name(name)));
+  return state_entries(quantized.graph);
+}
+
+State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
+                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device) {
+  std::vector<TensorSlot> slots;
+  std::vector<int> filled;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const StateEntry& entry = entries[i];
+    if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
+    const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema";
+    slots.push_back({averaged ? average_name(entry.name) : entry.name, entry.type});
+    filled.push_back(static_cast<int>(i));
+  }
+  // A configuration may say any sizes: what the checkpoint does not have takes no memory.
+  restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  check_fits(config, entries);
+  State state(entries, std::move(device));
+  for (size_t i = 0; i < slots.size(); ++i) slots[i] = tensor_slot(state, filled[i], slots[i].name);
+  restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  return state;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,101 @@
+#include "fullbore/text/generate_text.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/app/output.h"
+#include "fullbore/text/trained_text_model.h"
+#include "fullbore/train/text_stream.h"
+
+namespace fullbore {
+namespace {
+
+/// The prompt's tokens; an empty prompt becomes the end of a document before the text, or of a line,
+/// or the first token of the vocabulary where it has no lines.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
+  if (prompt.empty()) {
+    if (tokenizer.end_of_document() >= 0) return {tokenizer.end_of_document()};
+    const Result<std::vector<int32_t>> line_end = tokenizer.encode("\n");
+    return line_end.ok() && !line_end.value().empty() ? line_end.value() : std::vector<int32_t>{0};
+  }
+  Result<std::vector<int32_t>> tokens = tokenizer.encode(prompt);
+  if (!tokens) throw UsageError("--prompt: " + tokens.error());
+  return tokens.value();
+}
+
+/// Shows it at once.
+void print(const std::string& text) {
+  write_text(text);
+  flush_output();
+}
+
+/// One text: the first is printed as it comes, the others are kept for later.
+struct Sample {
+  TextStream stream;
+  std::string kept;
+  bool live;
+
+  void add(const std::string& text) { live ? print(text) : void(kept += text); }
+};
+
+void begin(Generator& generator, const std::vector<int32_t>& prompt, const TrainedModel& model,
+           const GenerateOptions& options) {
+  if (options.state_in.empty()) {
+    generator.set_seed(options.seed);
+    return generator.begin(prompt);
+  }
+  const StreamStates streams =
+      load_streams(options.state_in, generator.streams(), model.identity).take_or_throw();
+  if (streams.streams() != options.samples)
+    throw UsageError(fmt::format("{} holds {} texts: pass --samples {}", options.state_in,
+                                 streams.streams(), streams.streams()));
+  generator.resume(streams);
+  if (!options.prompt.empty())
+    generator.extend(prompt);
+  else if (!generator.can_go_on())
+    throw UsageError(
+        fmt::format("{} was saved behind its prompt, with nothing generated: pass "
+                    "--prompt to go on from it",
+                    options.state_in));
+}
+
+}  // namespace
+
+void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
+  TrainedModel model = load_model(run_or_checkpoint, options.samples, options.tells, true);
+  const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
+  const int64_t tokens = model.tokenizer->vocabulary_size();
+  const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);
+  if (sizes.context > 0 && !(options.state_in + options.state_out).empty())
+    throw UsageError(fmt::format(
+        "a {} model looks back at its text and keeps no state: --state-in and --state-out are for "
+        "recurrent models",
+        model.config.model.name));
+  if (sizes.context > 0 && static_cast<int64_t>(prompt.size()) > sizes.context)
+    print_message("the prompt has {} tokens, the model sees the last {} of them\n", prompt.size(),
+                  sizes.context);
+  Generator generator(model_decode(model.config, tokens), sizes, model.state,
+                      trained_options(model.config));
+  std::vector<Sample> samples(static_cast<size_t>(options.samples),
+                              Sample{TextStream(options.stops), "", false});
+  samples.front().live = true;
+  const auto heading = [&](size_t number) {
+    return options.samples > 1 ? fmt::format("--- sample {} ---\n", number + 1) : std::string();
+  };
+  print(heading(0) + options.prompt);
+  begin(generator, prompt, model, options);
+  generator.go_on(options.characters, options.sampling, [&](int64_t index, int32_t token) {
+    Sample& sample = samples[static_cast<size_t>(index)];
+    const int32_t one[] = {token};
+    sample.add(sample.stream.push(model.tokenizer->decode(one).take_or_throw()));
+    return !sample.stream.stopped();
+  });
+  if (!options.state_out.empty())
+    save_streams(options.state_out, generator.streams(), model.identity).take_or_throw();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    samples[i].add(samples[i].stream.finish());
+    if (i > 0) print(heading(i) + options.prompt + samples[i].kept);
+    print("\n");
+  }
+}
+
+}  // namespace fullbore

@@ -1,0 +1,114 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fullbore/app/workload.h"
+#include "fullbore/text/text_keys.h"
+#include "fullbore/train/evaluator.h"
+#include "fullbore/train/generator.h"
+
+namespace fullbore {
+
+class Tokenizer;
+struct TextData;
+struct TrainedModel;
+
+/// A loss that `eval` measures beside the model's own.
+struct TextVariant {
+  std::string name;  ///< "without attention"; of JSON with underscores
+  LossFunction loss;
+};
+
+/// What a model adds to `eval` of texts.
+struct TextEval {
+  /// UsageError that names an option of its own, if one was given for that model; "": one that is not of texts.
+  std::function<void(const std::string& model)> refuse;
+  /// Changes what the model was trained with, or UsageError.
+  std::function<void(Config&)> begin = {};
+  /// Does something else in place of an evaluation; nothing: it is not asked to.
+  std::function<std::optional<ExitCode>(const EvalRequest&, TrainedModel&, const TextData&,
+                                        Console&)>
+      instead = {};
+  std::function<std::optional<TextVariant>(const Config&, int64_t tokens)> variant = {};
+  std::vector<std::string> examples = {};
+};
+
+/// A layout of weights that other programs read.
+struct ForeignLayout {
+  std::string name;  ///< of export --format
+  std::function<void(const TrainedModel&, const std::string& folder)> write;
+  /// Weights of a folder that is neither run nor checkpoint of ours.
+  std::function<InitialWeights(const Config&, const Tokenizer&)> read;
+};
+
+/// A model of texts, as everything that handles texts knows it. `tokens`: how many distinct ones the data have.
+struct TextModel {
+  std::string name;  ///< value of model.name
+  /// The loss on batches of data.batching (text_batches.h).
+  std::function<LossFunction(const Config&, int64_t tokens)> loss;
+  /// What generates.
+  std::function<DecodeFunction(const Config&, int64_t tokens)> decode;
+  /// i32 [B,T] -> f32 [B,T,vocabulary], on rows that know of nothing before them: for tasks with losses of their own.
+  std::function<std::function<Tensor(Trace&, Tensor tokens)>(const Config&, int64_t tokens)> logits;
+  /// All that decides what its parameters mean.
+  std::function<std::string(const Config&)> identity;
+  /// Elements of its matrices, but for the token table.
+  std::function<double(const Config&)> matrix_elements;
+  bool is_recurrent =
+      false;  ///< remembers a stream in a state that does not grow, in place of a context
+
+  // Its weights (text_weights.h).
+  std::vector<std::string> weight_keys = {};  ///< settings that change what weights of a shape mean
+  std::string token_table;                    ///< the parameter with a row for each token
+  std::string position_table = {};            ///< with a row for each place; "": it has none
+  /// The parameter that is an output head of its own; "": it has none.
+  std::function<std::string(const Config&)> head = {};
+  std::optional<ForeignLayout> layout = {};
+  /// Parameters that stay f32 in `export --int8`, besides those that --keep names.
+  std::function<std::set<std::string>(const Config&)> keeps_f32 = {};
+
+  // Further, where it has such things.
+  std::function<int64_t(const Config&)> segments =
+      {};  ///< of each sequence in a batch, of data.batching=sequences
+  std::function<std::string(const std::string& name, double value)> figure =
+      {};  ///< of a step, for the live line
+  /// What evaluations begin segments with, for people.
+  std::function<std::string(const Config&)> evaluated_state = {};
+  std::function<TextEval(Command eval)> add_eval = {};
+};
+
+/// What makes batches of no text: a value of data.batching.
+struct TextTask {
+  std::string name;
+  /// What stands for a text: a tokenizer, and no tokens. UsageError for sizes that make no examples.
+  std::function<TextData(const Config&)> data;
+  std::function<std::vector<std::vector<BatchField>>(const Config&)> shapes;
+  std::function<std::shared_ptr<const BatchSource>(const Config&, const TextData&)> training;
+  /// `most_batches` of them; 0: as many as the task has use for.
+  std::function<ValidationSet(const Config&, const TextData&, int64_t most_batches)> held_out;
+  std::function<std::string(const Config&)> about;  ///< a line for people
+  std::function<LossFunction(const Config&, int64_t tokens)> loss;
+  /// A figure of a step, for the live line, in place of the perplexity.
+  std::function<std::string(const std::string& name, double value)> figure;
+  std::string measured_by;  ///< the command, in place of `eval`: "eval-mine recall"
+};
+
+/// A workload of such a model; what is not of texts may be added to what is returned.
+Workload text_workload(const std::string& name, TextModel model);
+/// For Workload::registers.
+void register_text_model(TextModel model);
+void register_text_task(TextTask task);
+
+/// UsageError "<what> is of a <name> model, not of a language model".
+const TextModel& text_model(const Config& config, const std::string& what = "the configuration");
+bool is_text_model(const Config& config);
+/// The task of data.batching; null if batches are of a text.
+const TextTask* text_task(const Config& config);
+const std::vector<TextModel>& text_models();
+std::vector<std::string> text_model_names();
+
+}  // namespace fullbore

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "fullbore/app/output.h"
+#include "fullbore/data/random_tokens.h"
+#include "fullbore/monitor/run_log.h"
+#include "fullbore/text/generate_text.h"
+#include "fullbore/text/text_batches.h"
+#include "fullbore/text/text_keys.h"
+#include "fullbore/text/text_model.h"
+#include "fullbore/text/text_progress.h"
+#include "fullbore/text/text_weights.h"
+#include "fullbore/train/run_checkpoints.h"
+#include "fullbore/train/run_directory.h"
+
+namespace fullbore {
+namespace {
+
+int64_t random_vocabulary(const Config& config, int64_t given) {
+  if (text_keys(config).data.batching != "windows" &&
+      text_keys(config).data.batching != "sequences")
+    throw UsageError(fmt::format(
+        "data.batching is {}, and random tokens make no documents: name a text by data.path=FILE, "
+        "or set data.batching=windows",
+        text_keys(config).data.batching));
+  if (given > 0) return given;
+  if (text_keys(config).model.vocabulary > 0) return text_keys(config).model.vocabulary;
+  throw UsageError(
+      "without a text it is not known how many distinct tokens there are: name it by "
+      "data.path=FILE, or pass --vocabulary N, or set model.vocabulary");
+}
+
+/// What of a job a measurement needs, on random tokens.
+TrainingJob random_job(const Config& config, int64_t vocabulary) {
+  const int64_t segments = batch_segments(config);
+  TrainingJob job;
+  job.loss = model_loss(config, vocabulary);
+  job.training = std::make_shared<RandomTokens>(
+      vocabulary,
+      WindowOptions{config.train.batch_size, text_keys(config).model.context * segments},
+      static_cast<uint64_t>(config.run.seed),
+      text_keys(config).data.batching == "sequences" ? segments : 0);
+  job.tokens_per_step = config.train.batch_size * text_keys(config).model.context * segments;
+  job.options = training_options(config);
+  return job;
+}
+
+std::string about_text(const Config& config, const TextData& text) {
+  if (const TextTask* const task = text_task(config)) return "examples " + task->about(config);
+  const std::string known =
+      fmt::format("text     {}: {} tokens ({}), {} distinct", config.data.path, text.tokens->size(),
+                  text.tokenizer->kind(), text.tokenizer->vocabulary_size());
+  if (text_keys(config).data.batching == "sequences")
+    return fmt::format("{}; held out {}", known, split_text_about(config));
+  const TokenSplit split = split_text(config, text);
+  return fmt::format("{}; {} to train on, {} held out", known, split.training.size(),
+                     split.validation.size());
+}
+
+/// A text of the model's on standard output. DataError, told in the run's log too, where it is lost.
+void print_sample(const RunDirectory& run, int64_t characters, Console& console) {
+  console.line(fmt::format("sample   of {}", checkpoint_of(run.path())));
+  GenerateOptions options;
+  options.characters = characters;
+  options.tells = false;  // the settings are this command's own
+  try {
+    generate_text(run.path(), options);
+  } catch (const OutputError& error) {
+    make_run_log(console, run.log()).take_or_throw()->debug("{}", error.what());
+    throw DataError(error.what());
+  }
+}
+
+void show_sample(const Config& config, const RunDirectory& run, Console& console) {
+  const int64_t characters = text_keys(config).train.sample_characters;
+  if (characters > 0 && config.engine.device != "null") print_sample(run, characters, console);
+}
+
+// Tokens settle how large a batch is, not its rows.
+std::string batch_size_text(const Config& config) {
+  const int64_t tokens = text_keys(config).data.tokens_per_batch;
+  return tokens > 0 ? fmt::format("at most {} tokens", tokens) : "";
+}
+
+/// Tokens and what follows each of them.
+double batch_bytes(const Config& config) {
+  constexpr double kPairBytes = 8;
+  const TextKeys& keys = text_keys(config);
+  if (keys.data.tokens_per_batch > 0)
+    return kPairBytes * static_cast<double>(keys.data.tokens_per_batch);
+  return kPairBytes * static_cast<double>(std::max<int64_t>(1, config.train.batch_size)) *
+         static_cast<double>(keys.model.context);
+}
+
+LeastMemory least_memory_of(const Config& config) {
+  const TextKeys::Model& sizes = text_keys(config).model;
+  LeastMemory least;
+  least.parameters = static_cast<double>(sizes.vocabulary) * static_cast<double>(sizes.width) +
+                     text_model(config).matrix_elements(config);
+  least.batch_bytes = batch_bytes(config);
+  return least;
+}
+
+OpenedWorkload open_text_workload(const Config& config, Console& console, const StandIn& stand_in) {
+  OpenedWorkload workload;
+  workload.unit = "tokens";
+  workload.shapes = batch_shapes;
+  workload.validates = [](const Config& each) { return each.data.validation_fraction > 0; };
+  workload.batch_size = batch_size_text;
+  workload.show = show_sample;
+  const TextTask* const task = stand_in.vocabulary == 0 ? text_task(config) : nullptr;
+  const bool random =
+      stand_in.allowed && task == nullptr && (config.data.path.empty() || stand_in.vocabulary > 0);
+  if (random) {
+    const int64_t tokens = random_vocabulary(config, stand_in.vocabulary);
+    workload.batches = fmt::format("random tokens, {} kinds", tokens);
+    workload.loss = [tokens](const Config& each) { return model_loss(each, tokens); };
+    workload.job = [tokens](const Config& each) { return random_job(each, tokens); };
+    workload.about = [](const Config&) { return std::string(); };
+    return workload;
+  }
+  console.live("reading the text");
+  const auto text = std::make_shared<const TextData>(
+      task != nullptr ? task->data(config) : open_text(config, text_progress(console)));
+  console.clear();
+  workload.batches = task != nullptr ? task->about(config) : config.data.path;
+  workload.loss = [text](const Config& each) {
+    return model_loss(each, text->tokenizer->vocabulary_size());
+  };
+  workload.job = [text](const Config& each) { return training_job(each, *text); };
+  workload.about = [text](const Config& each) { return about_text(each, *text); };
+  workload.weight_keys = text_model(config).weight_keys;
+  workload.weight_tables = [text](const Config& each, const WeightSource& source) {
+    return text_weight_tables(each, *text->tokenizer, source);
+  };
+  workload.foreign_weights = [text](const Config& each) {
+    return foreign_text_weights(each, *text->tokenizer);
+  };
+  return workload;
+}
+
+}  // namespace
+
+Workload text_workload(const std::string& name, TextModel model) {
+  Workload workload;
+  workload.name = name;
+  workload.keys.models = {model.name};
+  workload.keys.least_memory = least_memory_of;
+  workload.open = open_text_workload;
+  workload.registers = [model = std::move(model)] { register_text_model(model); };
+  return workload;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,73 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fullbore/app/job_options.h"
+#include "fullbore/data/token_windows.h"
+#include "fullbore/data/tokenize.h"
+#include "fullbore/text/text_model.h"
+#include "fullbore/train/config.h"
+#include "fullbore/train/evaluator.h"
+#include "fullbore/train/generator.h"
+#include "fullbore/train/trainer.h"
+
+namespace fullbore {
+
+/// Here a configuration becomes functions and batches: the one place where the trainer, the models
+/// and the data of a language model meet.
+
+/// A text as a model sees it.
+struct TextData {
+  std::string path;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const TokenCorpus> tokens;
+  std::string identity;  ///< of the contents, not of the path
+};
+/// data.path by data.tokenizer: token shards as they are, text through the token cache. UsageError if
+/// it is empty or there is no such tokenizer, DataError if it cannot be read. `progress` is told of the
+/// bytes tokenised, and stops the work with a DataError when it returns false.
+TextData open_text(const Config& config, const TextProgress& progress = {});
+/// The text at `path` by the tokenizer of a trained model; DataError names a character outside its
+/// vocabulary, or shards that another tokenizer made.
+TextData open_text(const Config& config, const std::string& path,
+                   std::shared_ptr<const Tokenizer> tokenizer, const TextProgress& progress = {});
+
+/// The folder of the token cache: data.cache_dir, or the user's.
+std::string token_cache_folder(const Config& config);
+/// The tokenizer that data.tokenizer names; a vocabulary of characters is that of `sources`.
+std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
+                                                const TextSources& sources);
+/// Tokens to learn from and tokens held out, by data.validation_fraction and data.split.
+TokenSplit split_text(const Config& config, const TextData& text);
+
+/// What generates; `tokens`: how many distinct ones the data have. UsageError if model.vocabulary is less.
+DecodeFunction model_decode(const Config& config, int64_t tokens);
+
+/// Rows of the token table for so many distinct tokens: as many, or model.vocabulary. UsageError if that is less.
+int64_t table_rows(const Config& config, int64_t tokens);
+/// Perplexity of the step and of the last validation, and what figures the model or the task of data.batching has.
+StepFigures step_figures(const Config& config);
+
+/// The whole job. `config` is what the run keeps: with run.dir and absolute paths.
+TrainingJob training_job(const Config& config, const TextData& text);
+
+/// A trained model, out of a run or a checkpoint: what `eval`, `generate` and `export` start from.
+struct TrainedModel {
+  std::string path;  ///< of the checkpoint
+  int64_t step = 0;
+  Config config;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  State state;  ///< the parameters, and the caches of the texts to be continued
+  /// What decides what its parameters, and states that they have left, mean.
+  std::string identity = {};
+};
+/// `run_or_checkpoint`: a run directory (its best checkpoint) or a checkpoint. The parameters
+/// are the raw ones or their exponential moving averages, as train.evaluate of the run says; with `samples` there are
+/// caches to continue as many texts. DataError if it is damaged or not of the model that its
+/// configuration says. `tells`: on stderr, what of that is ignored.
+TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples = 0,
+                        bool tells = true, bool decodes = false);
+/// Sizes of a generator for the model.
+GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples);
+
+}  // namespace fullbore

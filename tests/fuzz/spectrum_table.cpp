@@ -1,7 +1,0 @@
-// Any bytes as a table of spectra: read as spectra that can be used, or refused with file and line.
-#include "tests/fuzz/spectrum_file.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  fullbore::testing::check_spectrum_file(data, size, fullbore::peptide::SpectrumFormat::table);
-  return 0;
-}

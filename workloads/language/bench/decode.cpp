@@ -1,0 +1,140 @@
+/// A token at a time through trained models' shapes, in fp32, in bf16 with weights that are kept in panels and without
+/// (low_precision_weight_copies), and in int8: rows "gpt-shakespeare/int8/workers:1/streams:1", for each of the configurations below
+/// whose model can continue texts. Run it where configs/ is:
+///
+///     bench_decode --benchmark_repetitions=10 --benchmark_enable_random_interleaving=true
+///
+/// Counters: tokens per second, and `of_bandwidth`, the share of the machine's measured memory bandwidth at which
+/// weights are read; a model that fits into caches may have more than all of it.
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fullbore/base/philox.h"
+#include "fullbore/monitor/machine.h"
+#include "fullbore/passes/gemm/quantize_linears.h"
+#include "fullbore/runtime/quantized_state.h"
+#include "fullbore/text/text_keys.h"
+#include "fullbore/text/trained_text_model.h"
+
+namespace {
+
+using namespace fullbore;  // NOLINT: a program, not a header
+
+constexpr int64_t kVocabulary = 65;  // distinct characters of tiny-shakespeare
+
+int64_t vocabulary(const Config& config) {
+  return text_keys(config).model.vocabulary > 0 ? text_keys(config).model.vocabulary : kVocabulary;
+}
+
+/// How weights are read.
+struct Form {
+  const char* name;
+  bool int8 = false;
+  DType precision = DType::f32;
+  bool keeps_copies = true;
+
+  int64_t bytes() const { return int8 ? 1 : dtype_bytes(precision); }
+};
+constexpr Form kForms[] = {{"fp32"},
+                           {"fp32-not-kept", false, DType::f32, false},
+                           {"bf16", false, DType::bf16},
+                           {"bf16-not-kept", false, DType::bf16, false},
+                           {"int8", true}};
+
+Graph step(const Config& config, int64_t streams) {
+  const int64_t tokens = vocabulary(config);
+  return Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, streams),
+                          1);
+}
+
+/// Numbers of the size that models start with: what they are is no matter for time, if no denormals come of them.
+State random_state(const Graph& graph) {
+  State state(state_entries(graph));
+  PhiloxStream draws(1);
+  for (const StateEntry& entry : state.entries())
+    if (entry.role == Role::parameter && entry.type.dtype == DType::f32)
+      for (float& x : state.mutable_span<float>(entry.name))
+        x = 0.02F * static_cast<float>(draws.normal());
+  return state;
+}
+
+/// Products in 8 bits, all that can be.
+QuantizedLinears quantized(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Graph::Input& input : graph.inputs())
+    if (input.role == Role::parameter) names.insert(input.name);
+  return quantize_linears(graph, names);
+}
+
+/// What a token reads of the parameters; rows that are looked up are few.
+int64_t weight_bytes(const Graph& graph, const Form& form) {
+  int64_t bytes = 0;
+  const std::set<std::string> products = quantized(graph).replaced;
+  for (const StateEntry& entry : state_entries(graph)) {
+    const bool product = products.contains(entry.name);
+    if (entry.role != Role::parameter || (entry.type.shape.rank() == 2 && !product)) continue;
+    bytes += product ? form.bytes() * entry.type.elements() : entry.type.bytes();
+  }
+  return bytes;
+}
+
+void run(benchmark::State& timer, const Config& config, const Form& form, int workers,
+         int64_t streams) {
+  Team team(workers);
+  const Graph graph = step(config, streams);
+  State state = random_state(graph);
+  if (form.int8) state = quantized_state(state, state_entries(quantized(graph).graph));
+  const int64_t tokens = vocabulary(config);
+  const GeneratorSizes sizes = generator_sizes(config, tokens, streams);
+  CompileOptions options{.precision = form.precision};
+  if (!form.keeps_copies) options.passes.disabled.insert("low_precision_weight_copies");
+  Generator generator(model_decode(config, tokens), sizes, state, team, options);
+  const std::vector<int32_t> next(static_cast<size_t>(streams), 1);
+  const int32_t first[] = {1};
+  generator.begin(first);
+  int64_t place = 1;
+  for (auto _ : timer) {
+    if (sizes.context > 0 && ++place >= sizes.context) {  // what a full one costs is another matter
+      timer.PauseTiming();
+      generator.begin(first);
+      place = 1;
+      timer.ResumeTiming();
+    }
+    generator.append(next);
+  }
+  const auto count = static_cast<double>(timer.iterations());
+  timer.counters["tokens"] =
+      benchmark::Counter(count * static_cast<double>(streams), benchmark::Counter::kIsRate);
+  const double traffic = count * static_cast<double>(weight_bytes(graph, form));
+  timer.counters["of_bandwidth"] = benchmark::Counter(
+      traffic / known_machine(team).peaks.bytes_per_second, benchmark::Counter::kIsRate);
+}
+
+void register_config(const std::string& name) {
+  const Config config = load_config("configs/" + name + ".yaml");
+  try {
+    model_decode(config, vocabulary(config));
+  } catch (const UsageError&) {
+    return;
+  }
+  for (const int workers : std::set<int>{1, available_processors()})
+    for (const int64_t streams : {1, 8})
+      for (const Form& form : kForms)
+        benchmark::RegisterBenchmark(
+            fmt::format("{}/{}/workers:{}/streams:{}", name, form.name, workers, streams).c_str(),
+            [=](benchmark::State& timer) { run(timer, config, form, workers, streams); })
+            ->UseRealTime();
+}
+
+const bool registered = [] {
+  for (const char* name : {"default", "gpt-shakespeare", "gpt2-124m", "hybrid-p1", "hybrid-p2"})
+    register_config(name);
+  return true;
+}();
+
+}  // namespace

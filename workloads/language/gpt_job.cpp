@@ -1,0 +1,91 @@
+#include "workloads/language/gpt_job.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/text/text_batches.h"
+#include "fullbore/text/text_keys.h"
+#include "workloads/language/gpt_keys.h"
+#include "workloads/language/huggingface_layout.h"
+
+namespace fullbore {
+namespace {
+
+/// "gpt layers=4 heads=4 ...": all that decides what the parameters mean.
+std::string identity(const Config& config) {
+  const TextKeys::Model& sizes = text_keys(config).model;
+  const GptKeys& own = gpt_keys(config);
+  return fmt::format(
+      "{} layers={} heads={} width={} context={} dropout={} bias={} tie_head={} activation={} "
+      "vocabulary={}",
+      config.model.name, sizes.layers, sizes.heads, sizes.width, sizes.context,
+      config.model.dropout, own.bias, own.tie_head, own.activation, sizes.vocabulary);
+}
+
+LossFunction loss(const Config& config, int64_t tokens) {
+  const LanguageModelConfig model = model_config(config, tokens);
+  const bool packed = text_keys(config).data.batching == "packed";
+  return [=](Trace& trace, std::span<const Tensor> batch) {
+    const LanguageModelLossOptions options = loss_options(config, trace.training());
+    // Behind a document of a bucket there is nothing that it could see: its model is causal.
+    const LanguageModelLoss loss =
+        packed ? gpt_packed_loss(trace, {batch[0], batch[2], batch[3]}, batch[1], model, options)
+               : gpt_loss(trace, batch[0], batch[1], model, options);
+    return Loss(loss.mean, loss.predictions);
+  };
+}
+
+DecodeFunction decode(const Config& config, int64_t tokens) {
+  const LanguageModelConfig model = model_config(config, tokens);
+  return [model](Trace& trace, Tensor inputs, Tensor position, Tensor row, int64_t capacity) {
+    return gpt_decode(trace, {inputs, position, row, capacity}, model);
+  };
+}
+
+std::function<Tensor(Trace&, Tensor)> logits(const Config& config, int64_t tokens) {
+  return [model = model_config(config, tokens)](Trace& trace, Tensor inputs) {
+    return gpt(trace, inputs, model);
+  };
+}
+
+/// The position table, and the matrices of the blocks.
+double matrix_elements(const Config& config) {
+  const TextKeys::Model& sizes = text_keys(config).model;
+  const auto width = static_cast<double>(sizes.width);
+  return static_cast<double>(sizes.context) * width +
+         static_cast<double>(sizes.layers) * 12 * width * width;
+}
+
+}  // namespace
+
+LanguageModelConfig model_config(const Config& config, int64_t tokens) {
+  const TextKeys::Model& sizes = text_keys(config).model;
+  return {.vocabulary = table_rows(config, tokens),
+          .layers = sizes.layers,
+          .heads = sizes.heads,
+          .width = sizes.width,
+          .context = sizes.context,
+          .dropout = config.model.dropout,
+          .bias = gpt_keys(config).bias,
+          .tie_head = gpt_keys(config).tie_head,
+          .tanh_gelu = gpt_keys(config).activation == "gelu_tanh"};
+}
+
+TextModel gpt_text_model() {
+  TextModel model;
+  model.name = "gpt";
+  model.loss = loss;
+  model.decode = decode;
+  model.logits = logits;
+  model.identity = identity;
+  model.matrix_elements = matrix_elements;
+  model.weight_keys = {"model.heads", "model.activation"};
+  model.token_table = "token_embedding.weight";
+  model.position_table = "position_embedding.weight";
+  model.head = [](const Config& config) {
+    return std::string(gpt_keys(config).tie_head ? "" : "head.weight");
+  };
+  model.layout = huggingface_layout();
+  return model;
+}
+
+}  // namespace fullbore

@@ -1,0 +1,7 @@
+// Any bytes as Mascot generic format: read as spectra that can be used, or refused with file and line.
+#include "workloads/peptide/tests/fuzz/spectrum_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fullbore::testing::check_spectrum_file(data, size, fullbore::peptide::SpectrumFormat::mgf);
+  return 0;
+}
