@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/monitor/machine.h"
@@ -74,20 +75,20 @@ Graph make_graph(const Case& c, bool decomposed) {
   return builder.take();
 }
 
-Team& team() {
-  static Team instance(1);
+const std::shared_ptr<Device>& device() {
+  static const std::shared_ptr<Device> instance = open_device("cpu", 1);
   return instance;
 }
 
 double peak(DType dtype) {
-  static const MachinePeaks peaks = known_machine(team()).peaks;
+  static const MachinePeaks peaks = known_machine(*device()).peaks;
   return dtype == DType::bf16 ? peaks.bf16_flops : peaks.fp32_flops;
 }
 
 void run(benchmark::State& state, const Case& c, bool decomposed) {
   const Graph graph = make_graph(c, decomposed);
-  State none(state_entries(graph));
-  Program program = Program::compile(graph, none, team(), {});
+  State none(state_entries(graph), device());
+  Program program = Program::compile(graph, none);
   std::vector<std::unique_ptr<void, Free>> memory;
   std::vector<const void*> batch;
   PhiloxStream draws(1);

@@ -9,6 +9,7 @@
 /// the plan's peak, and the loss.
 #include <benchmark/benchmark.h>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
@@ -59,18 +60,20 @@ Graph step(Evaluation evaluate, const std::vector<Shape>& shapes, bool unrolled,
 void run(benchmark::State& state, const Graph& graph) {
   CompileOptions options;
   if (state.range(3) == 0) options.passes.disabled.insert("batch_weight_gradients");
-  Team team(kThreads);
-  State weights(state_entries(graph));
+  State weights(state_entries(graph), open_device("cpu", kThreads));
   PhiloxStream draws(3);
   for (const StateEntry& entry : weights.entries())
-    for (float& value : weights.mutable_span<float>(entry.name))
-      value = static_cast<float>(0.02 * draws.normal());
-  Program program = Program::compile(graph, weights, team, options);
+    weights.write(entry.name, [&] {
+      std::vector<float> values(static_cast<size_t>(entry.type.elements()));
+      for (float& value : values) value = static_cast<float>(0.02 * draws.normal());
+      return values;
+    }());
+  Program program = Program::compile(graph, weights, options);
   std::vector<float> x(static_cast<size_t>(graph.type(graph.inputs()[0].value).elements()));
   for (float& value : x) value = static_cast<float>(draws.normal());
   const void* const batch[] = {x.data()};
   for (int i = 0; i < 2; ++i) program.run(batch);
-  const float loss = *static_cast<const float*>(program.result(0));
+  const float loss = program.read_result<float>(0)[0];
   for (auto _ : state) program.run(batch);
   state.counters["peak_MiB"] = static_cast<double>(program.plan().peak_bytes()) / 0x1p20;
   state.counters["loss"] = loss;  // of the second step, by when the first one's gradients count

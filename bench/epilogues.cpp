@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/device.h"
@@ -68,8 +69,9 @@ Graph traced(const Work& work) {
 /// A program of the graph as it is.
 class Contender {
  public:
-  Contender(const Graph& graph, const std::vector<std::vector<float>>& inputs, Team& team)
-      : state_(state_entries(graph)), program_(compiled(graph, state_, team)) {
+  Contender(const Graph& graph, const std::vector<std::vector<float>>& inputs,
+            const std::shared_ptr<Device>& device)
+      : state_(state_entries(graph), device), program_(compiled(graph, state_)) {
     for (const std::vector<float>& input : inputs) batch_.push_back(input.data());
   }
 
@@ -82,11 +84,11 @@ class Contender {
   double shortest_microseconds() const { return shortest_; }
 
  private:
-  static Program compiled(const Graph& graph, State& state, Team& team) {
+  static Program compiled(const Graph& graph, State& state) {
     CompileOptions as_is;
     for (const Pass& pass : pipeline())
       if (pass.optional) as_is.passes.disabled.insert(std::string(pass.name));
-    return Program::compile(graph, state, team, as_is);
+    return Program::compile(graph, state, as_is);
   }
 
   State state_;
@@ -96,8 +98,8 @@ class Contender {
 };
 
 void measure(const Work& work, DType precision, int repeats) {
-  Team team(1);
-  Target target = make_backend("cpu")->target();
+  const std::shared_ptr<Device> device = open_device("cpu", 1);
+  Target target = device->target();
   target.precision = precision;
   const Graph apart = run_passes(traced(work), target, {.disabled = {"fuse_epilogues"}});
   target.epilogues.near_bytes = std::numeric_limits<int64_t>::max();
@@ -109,7 +111,7 @@ void measure(const Work& work, DType precision, int repeats) {
     for (int64_t i = 0; i < apart.type(input.value).elements(); ++i)
       values.push_back(static_cast<float>(draws.normal()));
   }
-  Contender two(apart, inputs, team), one(together, inputs, team);
+  Contender two(apart, inputs, device), one(together, inputs, device);
   for (int i = 0; i < repeats; ++i) {
     two.run();
     one.run();

@@ -58,11 +58,12 @@ Team& team() {
 }
 
 // A kernel as the runtime launches it: equal ranges of items.
-void run_on_team(benchmark::State& state, const Contraction& c, const Kernel& kernel) {
+void run_on_team(benchmark::State& state, const Contraction& c, const Kernel& made) {
+  const auto& kernel = dynamic_cast<const CpuKernel&>(made);
   const Operands operands(c);
   const Memory scratch = allocate(kernel.scratch_bytes(team().workers()));
   struct Launch {
-    const Kernel& kernel;
+    const CpuKernel& kernel;
     void* buffers[4];
   } launch{kernel, {operands.a.get(), operands.b.get(), operands.y.get(), scratch.get()}};
   for (auto _ : state) {

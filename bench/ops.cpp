@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/text.h"
@@ -165,15 +166,15 @@ Memory drawn(const SampleInput& input, uint64_t stream) {
   return memory;
 }
 
-Team& team() {
-  static Team instance(available_processors());
+const std::shared_ptr<Device>& device() {
+  static const std::shared_ptr<Device> instance = open_device("cpu");
   return instance;
 }
 
 void run_row(benchmark::State& state, const Row& row) {
   try {
-    State none;
-    Program program = Program::compile(row.graph, none, team());
+    State none({}, device());
+    Program program = Program::compile(row.graph, none);
     std::vector<Memory> memory;
     std::vector<const void*> batch;
     for (const SampleInput& input : row.inputs) {
@@ -181,7 +182,7 @@ void run_row(benchmark::State& state, const Row& row) {
       batch.push_back(memory.back().get());
     }
     for (auto _ : state) program.run(batch);
-    static const Machine machine = known_machine(team());
+    static const Machine machine = known_machine(*device());
     const Plan& plan = program.plan();
     const auto rate = benchmark::Counter::kIsIterationInvariantRate;
     state.counters["bytes"] = benchmark::Counter(plan.bytes_moved, rate);

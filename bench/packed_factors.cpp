@@ -17,6 +17,7 @@
 #include <memory>
 #include <string_view>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
@@ -89,7 +90,7 @@ Graph three_nodes(const Product& p, const PackingTarget::Layout& layout) {
 
 std::unique_ptr<Kernel> kernel_of(const Graph& graph, const Node& node) {
   KernelRequest request(graph, node, 1);
-  for (const KernelMaker& maker : kernel_list())
+  for (const KernelMaker& maker : cpu::kernel_list())
     if (maker.op == node.op->name)
       if (auto kernel = maker.make(request)) return kernel;
   return nullptr;
@@ -120,9 +121,9 @@ void measure(const Product& p, const PackingTarget::Layout& layout, int repeats)
         if (operand) buffers.push_back(const_cast<void*>(operand));
       buffers.push_back(results[i]);
       buffers.push_back(scratch[i].get());
-      shortest[i] = std::min(shortest[i], microseconds([&] {
-                               kernels[i]->run(buffers.data(), 0, kernels[i]->items(), 0);
-                             }));
+      const auto& kernel = dynamic_cast<const CpuKernel&>(*kernels[i]);
+      shortest[i] = std::min(
+          shortest[i], microseconds([&] { kernel.run(buffers.data(), 0, kernel.items(), 0); }));
     }
   const auto name = fmt::format("{} {}x{} {}", dtype_name(p.dtype), p.depth, p.columns,
                                 p.transposed ? "transposed" : "as it lies");
@@ -184,12 +185,16 @@ Graph traced(const Step& step, int64_t rows, bool training) {
 
 class Contender {
  public:
-  Contender(const Graph& graph, DType precision, bool packed, Team& team)
-      : state_(state_entries(graph)), program_(compiled(graph, precision, packed, state_, team)) {
+  Contender(const Graph& graph, DType precision, bool packed,
+            const std::shared_ptr<Device>& device)
+      : state_(state_entries(graph), device),
+        program_(compiled(graph, precision, packed, state_)) {
     PhiloxStream draws(3);
-    for (const StateEntry& entry : state_.entries())
-      for (float& value : state_.mutable_span<float>(entry.name))
-        value = static_cast<float>(0.02 * draws.normal());
+    for (const StateEntry& entry : state_.entries()) {
+      std::vector<float> values(static_cast<size_t>(entry.type.elements()));
+      for (float& value : values) value = static_cast<float>(0.02 * draws.normal());
+      state_.write(entry.name, values);
+    }
     x_.resize(static_cast<size_t>(graph.type(graph.inputs()[0].value).elements()));
     for (float& value : x_) value = static_cast<float>(draws.normal());
     run();
@@ -200,17 +205,16 @@ class Contender {
     shortest_ = std::min(shortest_, time);
   }
   double shortest() const { return shortest_; }
-  float loss() const { return *static_cast<const float*>(program_.result(0)); }
+  float loss() const { return program_.read_result<float>(0)[0]; }
   double peak_mebibytes() const {
     return static_cast<double>(program_.plan().peak_bytes()) / 0x1p20;
   }
 
  private:
-  static Program compiled(const Graph& graph, DType precision, bool packed, State& state,
-                          Team& team) {
+  static Program compiled(const Graph& graph, DType precision, bool packed, State& state) {
     CompileOptions options{.precision = precision};
     if (!packed) options.passes.disabled.insert("prepack_operands");
-    return Program::compile(graph, state, team, options);
+    return Program::compile(graph, state, options);
   }
 
   State state_;
@@ -222,7 +226,7 @@ class Contender {
 void measure_steps(int repeats) {
   fmt::print("{:<34}{:>6}{:>12}{:>12}{:>8}{:>18}  losses\n", "step", "rows", "without", "with",
              "ratio", "peak, MiB");
-  Team team(1);
+  const std::shared_ptr<Device> device = open_device("cpu", 1);
   for (const DType precision : kDtypes)
     for (const Step& step : {Step{"recurrence 64 x 256", false, 64, 256},
                              {"recurrence 64 x 768", false, 64, 768},
@@ -230,7 +234,7 @@ void measure_steps(int repeats) {
       for (const bool training : {false, true})
         for (const int64_t rows : {1, 4, 8, 16, 32, 64, 128}) {
           const Graph graph = traced(step, rows, training);
-          Contender without(graph, precision, false, team), with(graph, precision, true, team);
+          Contender without(graph, precision, false, device), with(graph, precision, true, device);
           for (int i = 0; i < std::max<int64_t>(5, repeats / (1 + rows / 8)); ++i) {
             without.run();
             with.run();

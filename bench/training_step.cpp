@@ -90,7 +90,7 @@ void share(const std::string& path, const MeasuredJob& job, const StepRunner& ru
   for (size_t i = 0; i < state.entries().size(); ++i)
     if (const StateEntry& entry = state.entries()[i];
         entry.role == Role::parameter || entry.role == Role::frozen)
-      file.add(entry.name, entry.type, state.data(static_cast<int>(i)));
+      file.add(entry.name, entry.type, state.read<std::byte>(entry.name).data());
   Loader loader(job.job.training, job.job.options.loader);
   const std::span<const void* const> batch = loader.next();
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -219,7 +219,7 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
   const double since_spawn = spawned ? first_step_done - std::atof(spawned) : 0;
   // Kept from a run of `fullbore doctor`, or measured now, when nothing is timed.
   memory.before_measuring_the_machine();
-  const Machine machine = known_machine(runner.team());
+  const Machine machine = known_machine(runner.device());
   memory.after_it();
   auto passes = Json::array();
   for (const Pass& pass : pipeline())
@@ -229,7 +229,7 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
   return {{"ready", true},
           {"side", "fullbore"},
           {"flags", passes},
-          {"threads", runner.team().workers()},
+          {"threads", runner.device().facts().workers},
           {"precision", job.config.engine.precision},
           {"parameters", parameter_count(runner.state())},
           {"batches", job.batches},

@@ -15,6 +15,7 @@
 #include "fullbore/train/bad_step.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 
@@ -22,6 +23,8 @@ namespace fullbore::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using testing_support::cpu_device;
+using testing_support::Edited;
 
 /// The first step of a job in two microbatches.
 class WorkloadStep {
@@ -46,7 +49,7 @@ class WorkloadStep {
     const BatchSource& batches = *measured.job.training;
     const std::vector<BatchField> fields = batches.shapes()[batches.shape_at(0)];
     step_ = trace_training_step(loss, fields, options.optimizer, options.parts);
-    state_ = std::make_unique<State>(initial_state(step_, 1));
+    state_ = std::make_unique<State>(initial_state(step_, 1, cpu_device(2)));
     std::vector<void*> buffers;
     for (const BatchField& field : fields) {
       const auto bytes = static_cast<size_t>(field.type.bytes());
@@ -60,11 +63,10 @@ class WorkloadStep {
   /// Every element of a parameter.
   void set(const std::string& parameter, float value) {
     ASSERT_GE(state_->find(parameter), 0) << parameter;
-    std::ranges::fill(state_->mutable_span<float>(parameter), value);
+    std::ranges::fill(Edited<float>(*state_, parameter), value);
   }
   std::string finding() {
-    Team team(2);
-    return first_non_finite(step_.graph, *state_, pointers_, team, compile_);
+    return first_non_finite(step_.graph, *state_, pointers_, compile_);
   }
 
  private:

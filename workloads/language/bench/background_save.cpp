@@ -19,6 +19,7 @@
 #include <fstream>
 #include <vector>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/data/loader.h"
 #include "fullbore/monitor/sample_statistics.h"
@@ -49,14 +50,16 @@ State large_state(int64_t parameters) {
        {std::pair{"weight", Role::parameter}, std::pair{"weight.moment1", Role::moment},
         std::pair{"weight.moment2", Role::moment}})
     entries.push_back({name, role, {DType::f32, {parameters}}});
-  State state(entries);
+  State state(entries, open_device("cpu"));
   PhiloxStream draws(1);
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
-    char* const data = static_cast<char*>(state.mutable_data(static_cast<int>(entry)));
-    for (int64_t i = 0; i + 8 <= 4 * parameters; i += 4096) {  // some bits in every page
-      const uint64_t bits = draws.below(uint64_t{1} << 62);
-      std::memcpy(data + i, &bits, sizeof bits);
-    }
+    state.produce(static_cast<int>(entry), Pieces::in_order,
+                  [&](int64_t, std::span<std::byte> piece) {
+                    for (size_t i = 0; i + 8 <= piece.size(); i += 4096) {  // some bits in every page
+                      const uint64_t bits = draws.below(uint64_t{1} << 62);
+                      std::memcpy(&piece[i], &bits, sizeof bits);
+                    }
+                  });
   }
   return state;
 }
@@ -74,12 +77,11 @@ class Loop {
   explicit Loop(const Config& config)
       : job_(training_job(config, open_text(config))),
         step_(trace_training_step(job_.loss, job_.training->fields(), job_.options.optimizer)),
-        state_(initial_state(step_, 1)),
-        team_(job_.options.workers),
-        program_(Program::compile(step_.graph, state_, team_, job_.options.compile)),
+        state_(initial_state(step_, 1, open_device("cpu", job_.options.workers))),
+        program_(Program::compile(step_.graph, state_, job_.options.compile)),
         loader_(job_.training, {.workers = 1, .prefetch = 4}) {}
 
-  Team& team() { return team_; }
+  int workers() const { return state_.device().facts().workers; }
   /// Steps per second over so many seconds from `start` on.
   double run(Clock::time_point start, double seconds) {
     int64_t steps = 0;
@@ -91,7 +93,6 @@ class Loop {
   TrainingJob job_;
   TracedStep step_;
   State state_;
-  Team team_;
   Program program_;
   Loader loader_;
 };
@@ -126,8 +127,8 @@ int measure(int64_t parameters, const std::string& parent, double window, int ro
       parse_config("{}", "bench", std::vector<std::string>{"data.path=" + made_up_text(folder)}));
   const State state = large_state(parameters);
   CheckpointStore store(folder, 1);
-  RunSaver saver(store, state, loop.team(), {.keep = 1});
-  save_alone(saver, loop.team().workers());
+  RunSaver saver(store, state, {.keep = 1});
+  save_alone(saver, loop.workers());
   loop.run(Clock::now(), 2);
   double before = loop.run(Clock::now(), window);
   std::vector<double> seconds;

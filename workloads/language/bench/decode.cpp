@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/device/registry.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/passes/gemm/quantize_linears.h"
@@ -53,13 +54,15 @@ Graph step(const Config& config, int64_t streams) {
 }
 
 /// Numbers of the size that models start with: what they are is no matter for time, if no denormals come of them.
-State random_state(const Graph& graph) {
-  State state(state_entries(graph));
+State random_state(const Graph& graph, int workers) {
+  State state(state_entries(graph), open_device("cpu", workers));
   PhiloxStream draws(1);
   for (const StateEntry& entry : state.entries())
-    if (entry.role == Role::parameter && entry.type.dtype == DType::f32)
-      for (float& x : state.mutable_span<float>(entry.name))
-        x = 0.02F * static_cast<float>(draws.normal());
+    if (entry.role == Role::parameter && entry.type.dtype == DType::f32) {
+      std::vector<float> values(static_cast<size_t>(entry.type.elements()));
+      for (float& x : values) x = 0.02F * static_cast<float>(draws.normal());
+      state.write(entry.name, values);
+    }
   return state;
 }
 
@@ -85,15 +88,14 @@ int64_t weight_bytes(const Graph& graph, const Form& form) {
 
 void run(benchmark::State& timer, const Config& config, const Form& form, int workers,
          int64_t streams) {
-  Team team(workers);
   const Graph graph = step(config, streams);
-  State state = random_state(graph);
+  State state = random_state(graph, workers);
   if (form.int8) state = quantized_state(state, state_entries(quantized(graph).graph));
   const int64_t tokens = vocabulary(config);
   const GeneratorSizes sizes = generator_sizes(config, tokens, streams);
   CompileOptions options{.precision = form.precision};
   if (!form.keeps_copies) options.passes.disabled.insert("low_precision_weight_copies");
-  Generator generator(model_decode(config, tokens), sizes, state, team, options);
+  Generator generator(model_decode(config, tokens), sizes, state, options);
   const std::vector<int32_t> next(static_cast<size_t>(streams), 1);
   const int32_t first[] = {1};
   generator.begin(first);
@@ -112,7 +114,7 @@ void run(benchmark::State& timer, const Config& config, const Form& form, int wo
       benchmark::Counter(count * static_cast<double>(streams), benchmark::Counter::kIsRate);
   const double traffic = count * static_cast<double>(weight_bytes(graph, form));
   timer.counters["of_bandwidth"] = benchmark::Counter(
-      traffic / known_machine(team).peaks.bytes_per_second, benchmark::Counter::kIsRate);
+      traffic / known_machine(state.device()).peaks.bytes_per_second, benchmark::Counter::kIsRate);
 }
 
 void register_config(const std::string& name) {
