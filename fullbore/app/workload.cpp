@@ -36,11 +36,11 @@ const Workload* find_workload(const Config& config) {
   return found == registry().end() ? nullptr : &*found;
 }
 
-OpenedWorkload open_workload(const Config& config, Console& console, const StandIn& stand_in) {
+OpenedWorkload open_workload(const Config& config, Console& console, const StandIn& synthetic) {
   const Workload* const workload = find_workload(config);
   if (workload == nullptr)
     throw UsageError(fmt::format("there is no workload for model.name='{}'", config.model.name));
-  return workload->open(config, console, stand_in);
+  return workload->open(config, console, synthetic);
 }
 
 }  // namespace fullbore

@@ -106,6 +106,6 @@ const std::vector<Workload>& workloads();
 const Workload* find_workload(const Config& config);
 
 /// The workload of model.name, with its data.
-OpenedWorkload open_workload(const Config& config, Console& console, const StandIn& stand_in = {});
+OpenedWorkload open_workload(const Config& config, Console& console, const StandIn& synthetic = {});
 
 }  // namespace fullbore

@@ -103,18 +103,18 @@ LeastMemory least_memory_of(const Config& config) {
   return least;
 }
 
-OpenedWorkload open_text_workload(const Config& config, Console& console, const StandIn& stand_in) {
+OpenedWorkload open_text_workload(const Config& config, Console& console, const StandIn& synthetic) {
   OpenedWorkload workload;
   workload.unit = "tokens";
   workload.shapes = batch_shapes;
   workload.validates = [](const Config& each) { return each.data.validation_fraction > 0; };
   workload.batch_size = batch_size_text;
   workload.show = show_sample;
-  const TextTask* const task = stand_in.vocabulary == 0 ? text_task(config) : nullptr;
+  const TextTask* const task = synthetic.vocabulary == 0 ? text_task(config) : nullptr;
   const bool random =
-      stand_in.allowed && task == nullptr && (config.data.path.empty() || stand_in.vocabulary > 0);
+      synthetic.allowed && task == nullptr && (config.data.path.empty() || synthetic.vocabulary > 0);
   if (random) {
-    const int64_t tokens = random_vocabulary(config, stand_in.vocabulary);
+    const int64_t tokens = random_vocabulary(config, synthetic.vocabulary);
     workload.batches = fmt::format("random tokens, {} kinds", tokens);
     workload.loss = [tokens](const Config& each) { return model_loss(each, tokens); };
     workload.job = [tokens](const Config& each) { return random_job(each, tokens); };

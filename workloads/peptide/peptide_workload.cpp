@@ -168,8 +168,8 @@ class MeasuredData {
 
 }  // namespace
 
-OpenedWorkload peptide_workload(const Config& config, Console& console, const StandIn& stand_in) {
-  if (stand_in.vocabulary > 0)
+OpenedWorkload peptide_workload(const Config& config, Console& console, const StandIn& synthetic) {
+  if (synthetic.vocabulary > 0)
     throw UsageError("--vocabulary is for language models; model.name is " + config.model.name);
   check_corruption(config);
   OpenedWorkload workload;

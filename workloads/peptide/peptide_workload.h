@@ -4,6 +4,6 @@
 namespace fullbore {
 
 /// model.name=peptide on synthetic spectra, or on measured ones where there is a data.path.
-OpenedWorkload peptide_workload(const Config& config, Console& console, const StandIn& stand_in);
+OpenedWorkload peptide_workload(const Config& config, Console& console, const StandIn& synthetic);
 
 }  // namespace fullbore

@@ -190,7 +190,7 @@ TEST(GptFusedHead, AddsUpTheGradientInPlace) {
   const auto loop = std::ranges::find_if(
       plan.steps, [](const Step& step) { return step.kind == Step::Kind::loop; });
   ASSERT_NE(loop, plan.steps.end());
-  EXPECT_EQ(loop->loop->iterations, 3);
+  EXPECT_EQ(loop->loop->trips, 3);
   EXPECT_TRUE(loop->loop->carries.empty());
   EXPECT_TRUE(std::ranges::none_of(loop->loop->body,
                                    [](const Step& step) { return step.kind == Step::Kind::copy; }));

@@ -196,6 +196,9 @@ TEST(AnswerScore, ByTheMeasureOfTheTask) {
   line.first_line = true;
   EXPECT_EQ(answer_score(line, "\ncity\nstate"), 1);
   EXPECT_EQ(answer_score({}, "anything"), 0);
+  const BenchmarkItem marked = item_of(AnswerMetric::marked_sequence, {"Xy12the sea"}, {"Xy12"});
+  EXPECT_EQ(answer_score(marked, "Xy12the sea"), 1);
+  EXPECT_EQ(answer_score(marked, "Xy13the sea"), 0) << "as long, but another marker";
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <system_error>
 
+#include "tests/support/command_run.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -100,6 +102,28 @@ TEST_F(MeasureTest, StartsLeaveNothingBehind) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
+}
+
+// Of nobody else's caches: a cold start must find none.
+TEST_F(MeasureTest, StartsKeepTheirCachesToThemselves) {
+  namespace fs = std::filesystem;
+  const std::string temporary = folder_ / "temporary";
+  fs::create_directory(temporary);
+  bool seen = false;
+  const auto look = [&](pid_t) {
+    std::error_code gone;  // at any time
+    for (fs::directory_iterator start(temporary, gone), end; !seen && !gone && start != end;
+         start.increment(gone))
+      seen = fs::exists(start->path() / "cache", gone);
+  };
+  setenv("TMPDIR", temporary.c_str(), 1);
+  const CommandResult result = run_command(folder_.path(),
+                                           {"bench", "job.yaml", "--vocabulary", "30", "--rounds",
+                                            "3", "--steps", "2", "--warm-up", "1"},
+                                           look);
+  unsetenv("TMPDIR");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(seen);
 }
 
 // A process that makes one start tells the parts in their order, the step last, and nothing else.
