@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/ops.h"

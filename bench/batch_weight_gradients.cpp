@@ -9,11 +9,11 @@
 /// the plan's peak, and the loss.
 #include <benchmark/benchmark.h>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/device.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
 

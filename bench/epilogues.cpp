@@ -13,10 +13,10 @@
 #include <cstdlib>
 #include <limits>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/device.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/runtime/program.h"

@@ -19,10 +19,10 @@
 #include <optional>
 #include <vector>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ir/literal.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/monitor/machine.h"

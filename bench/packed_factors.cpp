@@ -17,12 +17,12 @@
 #include <memory>
 #include <string_view>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/cpu/kernel_list.h"
 #include "fullbore/device/cpu/kernels/elements.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
@@ -185,10 +185,8 @@ Graph traced(const Step& step, int64_t rows, bool training) {
 
 class Contender {
  public:
-  Contender(const Graph& graph, DType precision, bool packed,
-            const std::shared_ptr<Device>& device)
-      : state_(state_entries(graph), device),
-        program_(compiled(graph, precision, packed, state_)) {
+  Contender(const Graph& graph, DType precision, bool packed, const std::shared_ptr<Device>& device)
+      : state_(state_entries(graph), device), program_(compiled(graph, precision, packed, state_)) {
     PhiloxStream draws(3);
     for (const StateEntry& entry : state_.entries()) {
       std::vector<float> values(static_cast<size_t>(entry.type.elements()));

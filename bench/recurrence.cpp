@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/recurrent.h"

@@ -74,9 +74,10 @@ void add_export_command(Command root) {
       .add_option("RUN_OR_CHECKPOINT", options.model,
                   "Run directory (its best checkpoint) or .safetensors file")
       .required();
-  command
-      .add_option("--format", arguments->format, "The layout: huggingface, unless --int8 is given")
-      .one_of(layouts());
+  Option format = command.add_option("--format", arguments->format,
+                                     "The layout: huggingface, unless --int8 is given");
+  // Without any, the model is told to have none.
+  if (const std::vector<std::string> known = layouts(); !known.empty()) format.one_of(known);
   command.add_option("-o,--output", options.output, "Folder to write").required();
   command.add_flag("--int8", arguments->int8,
                    "Instead: a checkpoint for eval and generate, with large matrices in 8 bits");

@@ -26,7 +26,8 @@ SequenceOptions sequence_options(const Config& config) {
 SequenceSplit split_by_sequences(const Config& config, const TextData& text) {
   const int64_t sequences = config.train.batch_size;
   if (text_keys(config).data.split == "sequences")
-    return split_sequences(text.tokens->size(), sequences, config.data.validation_fraction, text.path);
+    return split_sequences(text.tokens->size(), sequences, config.data.validation_fraction,
+                           text.path);
   const TokenSplit split = split_text(config, text);
   return {sequences_of(split.training, sequences), sequences_of(split.validation, sequences)};
 }
@@ -133,7 +134,7 @@ std::shared_ptr<const BatchSource> training_batches(const Config& config, const 
   if (!text_keys(config).data.context_curriculum.empty()) return curriculum_batches(config, text);
   if (text_keys(config).data.batching == "sequences")
     return TokenSequences::create(text.tokens, split_by_sequences(config, text).training,
-                               sequence_options(config))
+                                  sequence_options(config))
         .take_or_throw();
   const TokenRange range = split_text(config, text).training;
   const auto seed = static_cast<uint64_t>(config.run.seed);
@@ -150,8 +151,9 @@ ValidationSet validation_set(const Config& config, const TextData& text, int64_t
   if (const TextTask* const task = text_task(config))
     return task->held_out(config, text, most_batches);
   if (text_keys(config).data.batching == "sequences")
-    return first_batches(held_out_sequences(config, text, split_by_sequences(config, text).validation),
-                         most_batches);
+    return first_batches(
+        held_out_sequences(config, text, split_by_sequences(config, text).validation),
+        most_batches);
   return validation_set(config, text, split_text(config, text).validation, most_batches);
 }
 
@@ -167,8 +169,9 @@ std::string split_text_about(const Config& config) {
 ValidationSet validation_set(const Config& config, const TextData& text, const TokenRange& range,
                              int64_t most_batches) {
   if (text_keys(config).data.batching == "sequences")
-    return first_batches(held_out_sequences(config, text, sequences_of(range, config.train.batch_size)),
-                         most_batches);
+    return first_batches(
+        held_out_sequences(config, text, sequences_of(range, config.train.batch_size)),
+        most_batches);
   ValidationSet set;
   if (text_keys(config).data.batching == "windows") {
     std::shared_ptr<const SequentialWindows> windows =

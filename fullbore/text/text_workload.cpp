@@ -103,7 +103,8 @@ LeastMemory least_memory_of(const Config& config) {
   return least;
 }
 
-OpenedWorkload open_text_workload(const Config& config, Console& console, const StandIn& synthetic) {
+OpenedWorkload open_text_workload(const Config& config, Console& console,
+                                  const StandIn& synthetic) {
   OpenedWorkload workload;
   workload.unit = "tokens";
   workload.shapes = batch_shapes;
@@ -111,8 +112,8 @@ OpenedWorkload open_text_workload(const Config& config, Console& console, const 
   workload.batch_size = batch_size_text;
   workload.show = show_sample;
   const TextTask* const task = synthetic.vocabulary == 0 ? text_task(config) : nullptr;
-  const bool random =
-      synthetic.allowed && task == nullptr && (config.data.path.empty() || synthetic.vocabulary > 0);
+  const bool random = synthetic.allowed && task == nullptr &&
+                      (config.data.path.empty() || synthetic.vocabulary > 0);
   if (random) {
     const int64_t tokens = random_vocabulary(config, synthetic.vocabulary);
     workload.batches = fmt::format("random tokens, {} kinds", tokens);

@@ -12,9 +12,7 @@ constexpr size_t kPage = 4096;
 }  // namespace
 
 Snapshot::Snapshot(const State& state, Compression compression)
-    : state_(&state),
-      device_(state.shared_device()),
-      groups_(tensor_groups(state, compression)) {
+    : state_(&state), device_(state.shared_device()), groups_(tensor_groups(state, compression)) {
   for (TensorGroup& group : groups_) {
     group.tensors = in_file_order(group.tensors);
     Copy copy;

@@ -86,8 +86,7 @@ TEST(NullDevice, MakesAllIterationsOfEveryLoop) {
     std::vector<int64_t> counts(list.size(), 0);
     const std::vector<LaneEvents> lanes = program.events();
     ASSERT_EQ(lanes.size(), 1U);
-    for (const LaunchEvent& event : lanes[0].events)
-      ++counts[static_cast<size_t>(event.launch)];
+    for (const LaunchEvent& event : lanes[0].events) ++counts[static_cast<size_t>(event.launch)];
     for (size_t i = 0; i < list.size(); ++i) EXPECT_EQ(counts[i], list[i].times) << i;
   }
 }

@@ -27,7 +27,7 @@ TEST(OpenDevice, KnowsEachByItsName) {
 TEST(OpenDevice, NamesTheNearestForAnUnknownOne) {
   EXPECT_THAT(usage_error([] { open_device("cpus"); }), HasSubstr("Did you mean 'cpu'?"));
   EXPECT_THAT(usage_error([] { open_device("tpu-pod:1"); }),
-              HasSubstr("no device 'tpu-pod:1'; there are cpu, null, "));
+              HasSubstr("no device 'tpu-pod:1'; there are cpu, "));
 }
 
 // A graph of one node: a product of [2,3] and [3,4].

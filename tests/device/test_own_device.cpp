@@ -17,16 +17,12 @@ namespace {
 // Added to every pointer: beyond what a processor translates.
 constexpr uint64_t kFar = 0x0FF0'0000'0000'0000;
 
-std::byte* pointer(Address address) {
-  return reinterpret_cast<std::byte*>(address.value - kFar);
-}
+std::byte* pointer(Address address) { return reinterpret_cast<std::byte*>(address.value - kFar); }
 
 class FarMemory final : public DeviceMemory {
  public:
   explicit FarMemory(int64_t bytes) : contents_(static_cast<size_t>(bytes) + 1) {}
-  Address address() const override {
-    return {reinterpret_cast<uint64_t>(contents_.data()) + kFar};
-  }
+  Address address() const override { return {reinterpret_cast<uint64_t>(contents_.data()) + kFar}; }
   int64_t bytes() const override { return static_cast<int64_t>(contents_.size()) - 1; }
 
  private:
@@ -40,7 +36,9 @@ class FarKernel final : public Kernel {
     for (const Value output : node.outputs) outputs_.push_back(graph.type(output));
   }
   double nanoseconds() const override { return 1; }
-  std::string description() const override { return std::string("far ") + std::string(node_.op->name); }
+  std::string description() const override {
+    return std::string("far ") + std::string(node_.op->name);
+  }
   void run(std::span<const void* const> operands, std::span<void* const> results) const {
     std::vector<Literal> inputs;
     std::vector<const Literal*> given;
@@ -75,7 +73,9 @@ class FarReplay final : public SequentialReplay {
   using SequentialReplay::SequentialReplay;
 
  private:
-  static const void* at(const Place& place) { return place.host ? place.host : pointer(place.address); }
+  static const void* at(const Place& place) {
+    return place.host ? place.host : pointer(place.address);
+  }
   void launch(const Kernel& kernel, std::span<const Place> operands) override {
     ++launches_made;
     const auto& own = dynamic_cast<const FarKernel&>(kernel);
@@ -117,14 +117,20 @@ class FarDevice final : public HostDevice {
     return target;
   }
   DeviceFacts facts() const override {
-    return {.name = "far", .hardware = "of a test", .alignment = 16, .group_alignment = 16, .workers = 3};
+    return {.name = "far",
+            .hardware = "of a test",
+            .alignment = 16,
+            .group_alignment = 16,
+            .workers = 3};
   }
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
     return std::make_unique<FarMemory>(bytes);
   }
   std::unique_ptr<Compiler> compiler() override { return std::make_unique<FarCompiler>(); }
   std::unique_ptr<Recorder> record() override { return std::make_unique<FarRecorder>(); }
-  MeasuredPeaks measure_peaks(const PeakMemory&) override { return {.peaks = {1, 1, 1}}; }
+  MeasuredPeaks measure_peaks(const PeakMemory&) override {
+    return {.peaks = {1, 1, 1}, .fp32_method = "none", .bf16_method = "none"};
+  }
 
  private:
   std::byte* contents(Address address, int64_t) const override { return pointer(address); }
@@ -163,7 +169,8 @@ std::vector<float> trained_on(const std::string& device) {
   job.training = std::make_shared<Lines>();
   job.loss = squared_error;
   job.options.device = device;
-  job.options.parts = {.accumulate = 1, .parallel = 2};  // a parallel loop, of thread groups where there are workers
+  job.options.parts = {.accumulate = 1,
+                       .parallel = 2};  // a parallel loop, of thread groups where there are workers
   job.options.optimizer.schedule = {"constant", 0.1, 0, 0, 1};
   StepRunner runner(job);
   double loss = 0;

@@ -65,9 +65,7 @@ class WorkloadStep {
     ASSERT_GE(state_->find(parameter), 0) << parameter;
     std::ranges::fill(Edited<float>(*state_, parameter), value);
   }
-  std::string finding() {
-    return first_non_finite(step_.graph, *state_, pointers_, compile_);
-  }
+  std::string finding() { return first_non_finite(step_.graph, *state_, pointers_, compile_); }
 
  private:
   CompileOptions compile_;

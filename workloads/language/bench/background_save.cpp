@@ -19,9 +19,9 @@
 #include <fstream>
 #include <vector>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/data/loader.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/sample_statistics.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/text/trained_text_model.h"
@@ -53,13 +53,13 @@ State large_state(int64_t parameters) {
   State state(entries, open_device("cpu"));
   PhiloxStream draws(1);
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
-    state.produce(static_cast<int>(entry), Pieces::in_order,
-                  [&](int64_t, std::span<std::byte> piece) {
-                    for (size_t i = 0; i + 8 <= piece.size(); i += 4096) {  // some bits in every page
-                      const uint64_t bits = draws.below(uint64_t{1} << 62);
-                      std::memcpy(&piece[i], &bits, sizeof bits);
-                    }
-                  });
+    state.produce(
+        static_cast<int>(entry), Pieces::in_order, [&](int64_t, std::span<std::byte> piece) {
+          for (size_t i = 0; i + 8 <= piece.size(); i += 4096) {  // some bits in every page
+            const uint64_t bits = draws.below(uint64_t{1} << 62);
+            std::memcpy(&piece[i], &bits, sizeof bits);
+          }
+        });
   }
   return state;
 }

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/device/registry.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/runtime/quantized_state.h"
