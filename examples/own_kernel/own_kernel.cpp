@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/autodiff/autodiff.h"
+#include "fullbore/autodiff/backward.h"
 #include "fullbore/base/error.h"
 #include "fullbore/device/cpu/kernel.h"
 #include "fullbore/device/interpret.h"

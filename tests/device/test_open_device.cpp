@@ -51,12 +51,12 @@ TEST(NullDevice, HasAKernelForAnything) {
 TEST(CpuDevice, SaysWhyItHasNoKernel) {
   Graph graph;
   const Value x = graph.add_input("x", Role::batch, {DType::f32, {4}});
-  graph.add_node(get_op("softmax"), {x}, {{"axis", int64_t{0}}}, nullptr, {"models/gpt.cpp", 88});
+  graph.add_node(get_op("softmax"), {x}, {{"axis", int64_t{0}}}, nullptr, {"models/example.cpp", 88});
   // A composite is expanded before it comes here.
   const std::string message =
       usage_error([&] { open_device("cpu")->compiler()->compile(graph, graph.nodes()[0], 1); });
   EXPECT_THAT(message, HasSubstr("softmax: the cpu device has no kernel for f32[4]"));
-  EXPECT_THAT(message, HasSubstr("models/gpt.cpp:88"));
+  EXPECT_THAT(message, HasSubstr("models/example.cpp:88"));
 }
 
 TEST(CpuDevice, SaysWhyAKernelIsPassedOver) {

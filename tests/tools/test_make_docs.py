@@ -38,7 +38,7 @@ class MakeDocs(unittest.TestCase):
     def test_writes_both_parts_and_nothing_else(self):
         self.assertEqual(self.run_tool("--binary", str(self.binary))[0], 0)
         page = self.page.read_text()
-        for part in ["before\n", "between\n", "after\n", "0 | base ", "device [cpu", "apps/",
+        for part in ["before\n", "between\n", "after\n", "0 | base ", "device [kernel_ir", "apps/",
                      "p0 --> p1 --> p2 --> p3 --> p4 --> p5", "| 1 | `fold` | evaluates constants | first \\| makes"]:
             self.assertIn(part, page)
         self.assertNotIn("stale", page)

@@ -30,19 +30,19 @@ const RegisteredDevice registered({.name = "cpu",
 
 }  // namespace
 
-CpuDevice::CpuDevice(int threads) : threads_(threads > 0 ? threads : available_processors()) {}
+CpuDevice::CpuDevice(int threads)
+    : facts_({.name = "cpu",
+              .hardware = processor_name(),
+              .alignment = kLine,
+              .workers = threads > 0 ? threads : available_processors()}) {}
 CpuDevice::~CpuDevice() = default;
 
 Team& CpuDevice::team() const {
-  if (!team_) team_ = std::make_unique<Team>(threads_);
+  if (!team_) team_ = std::make_unique<Team>(facts_.workers);
   return *team_;
 }
 
-Target CpuDevice::target() const { return cpu_target(threads_); }
-
-DeviceFacts CpuDevice::facts() const {
-  return {.name = "cpu", .hardware = processor_name(), .alignment = kLine, .workers = threads_};
-}
+Target CpuDevice::target() const { return cpu_target(facts_.workers); }
 
 template <class Body>
 void CpuDevice::in_pieces(int64_t bytes, Pieces order, const Body& body) const {

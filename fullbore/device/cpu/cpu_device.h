@@ -14,7 +14,7 @@ class CpuDevice final : public HostDevice {
   ~CpuDevice() override;
 
   Target target() const override;
-  DeviceFacts facts() const override;
+  DeviceFacts facts() const override { return facts_; }
   void produce(Address to, int64_t bytes, Pieces order, const Produce& produce) override;
   void consume(Address from, int64_t bytes, Pieces order, const Consume& consume) const override;
   void snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) override;
@@ -29,7 +29,7 @@ class CpuDevice final : public HostDevice {
   template <class Body>
   void in_pieces(int64_t bytes, Pieces order, const Body& body) const;
 
-  int threads_;
+  DeviceFacts facts_;
   mutable std::unique_ptr<Team> team_;
 };
 
