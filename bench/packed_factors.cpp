@@ -135,7 +135,7 @@ void measure(const Product& p, const PackingTarget::Layout& layout, int repeats)
 void measure_products(int repeats) {
   fmt::print("{:<26}{:>6}{:>10}{:>10}{:>10}{:>8}\n", "product", "rows", "now", "panels", "packing",
              "ratio");
-  const PackingTarget target = make_backend("cpu")->target().packing;
+  const PackingTarget target = open_device("cpu", 1)->target().packing;
   for (const DType dtype : kDtypes) {
     const auto layout = target.layouts.find(dtype);
     if (layout == target.layouts.end()) continue;

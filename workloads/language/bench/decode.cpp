@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fullbore/base/philox.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/passes/gemm/quantize_linears.h"
