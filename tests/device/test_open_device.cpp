@@ -51,7 +51,8 @@ TEST(NullDevice, HasAKernelForAnything) {
 TEST(CpuDevice, SaysWhyItHasNoKernel) {
   Graph graph;
   const Value x = graph.add_input("x", Role::batch, {DType::f32, {4}});
-  graph.add_node(get_op("softmax"), {x}, {{"axis", int64_t{0}}}, nullptr, {"models/example.cpp", 88});
+  graph.add_node(get_op("softmax"), {x}, {{"axis", int64_t{0}}}, nullptr,
+                 {"models/example.cpp", 88});
   // A composite is expanded before it comes here.
   const std::string message =
       usage_error([&] { open_device("cpu")->compiler()->compile(graph, graph.nodes()[0], 1); });
