@@ -7,21 +7,18 @@
 
 namespace fullbore {
 
-/// What a State begins with, entry by entry: the same bits wherever and whenever they are drawn.
+/// What a State begins with, entry by entry, moving averages left out: the same bits on any number of threads.
 class InitialValues {
  public:
-  InitialValues(const TracedStep& step, uint64_t seed);
-  /// Writes those of an entry of a State that nobody has written: what its initializer says, the seed for
-  /// `random.seed`, and what a moving average is the average of. By all that the device has: the same bits.
+  InitialValues(const TracedStep& step, uint64_t seed)
+      : seed_(seed), initializers_(step.initializers) {}
+  /// Writes those of an entry of a State that nobody has written: what its initializer says, or the seed for
+  /// `random.seed`. By all that the device has.
   void fill(State& state, int entry) const;
 
  private:
-  /// Whose draws are the entry's, or null for one of zeros.
-  const Initializer* initializer_of(const std::string& name, std::string& drawn) const;
-
   uint64_t seed_;
   std::map<std::string, Initializer> initializers_;
-  std::map<std::string, std::string> averaged_;  ///< parameters, by the name of their average
 };
 
 }  // namespace fullbore
