@@ -192,23 +192,27 @@ function(fb_workload_tests)
 endfunction()
 
 # Entries of ctest, <target><suffix> or one a shard, for a command (and its arguments) that runs tests of GoogleTest.
+# Each has a folder of its own as ::testing::TempDir(): the same tests run at other levels at the same time.
 function(fb_test_entries target suffix shards)
-  set(environment "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
-  if(NOT shards)
-    set(name "${target}${suffix}")
-    add_test(NAME ${name} COMMAND ${ARGN} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
-    return()
+  set(indices NONE)
+  set(properties TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  if(shards)
+    math(EXPR last "${shards} - 1")
+    set(indices RANGE ${last})
+    list(APPEND properties COST ${shards})  # the longest begin first
   endif()
-  foreach(shard RANGE 1 ${shards})
-    math(EXPR index "${shard} - 1")
-    set(name "${target}_${shard}${suffix}")
+  foreach(index ${indices})
+    set(name "${target}${suffix}")
+    set(environment "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1")
+    if(shards)
+      math(EXPR number "${index} + 1")
+      set(name "${target}_${number}${suffix}")
+      string(APPEND environment ";GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    endif()
+    set(scratch "${CMAKE_BINARY_DIR}/scratch/${name}")
+    file(MAKE_DIRECTORY "${scratch}")
     add_test(NAME ${name} COMMAND ${ARGN} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES
-      TIMEOUT 1200
-      SKIP_RETURN_CODE 77
-      COST ${shards}  # the longest begin first
-      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    set_tests_properties(${name} PROPERTIES ${properties} ENVIRONMENT "${environment};TEST_TMPDIR=${scratch}")
   endforeach()
 endfunction()
 
