@@ -3,44 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "fullbore/data/bpe_parts.h"
 #include "fullbore/data/byte_characters.h"
 #include "fullbore/data/json_reader.h"
+#include "fullbore/data/tokenizer_json.h"
 
 namespace fullbore {
 namespace {
 
-/// The members of an object, each as it stands.
-using Members = std::map<std::string, std::string_view, std::less<>>;
-
-Result<Members> members_of(std::string_view json) {
-  JsonReader reader(json);
-  Members members;
-  std::string key;
-  std::string_view value;
-  reader.begin_object();
-  while (reader.next_key(key))
-    if (reader.skip(value)) members[key] = value;
-  if (!reader.finish()) return Failure{reader.error()};
-  return members;
-}
-
-std::string_view value_of(const Members& members, std::string_view key) {
-  const auto member = members.find(key);
-  return member == members.end() ? "null" : member->second;
-}
-
-/// Whether the member is one of the values that change nothing; Failure names it and what stands.
-Status expect(const Members& members, const std::string& path, std::string_view key,
-              std::initializer_list<std::string_view> accepted) {
-  const std::string_view value = value_of(members, key);
-  for (const std::string_view one : accepted)
-    if (value == one) return success();
-  return Failure{fmt::format("{}{} is {}, which is not supported; {} was expected", path, key,
-                             value.substr(0, 60), *accepted.begin())};
-}
+using namespace hugging_face_json;
 
 /// A component of the pipeline: null, or an object of type ByteLevel.
 Status expect_byte_level(const Members& members, std::string_view key, bool required) {

@@ -14,6 +14,7 @@
 #include "fullbore/data/recorded_tokenizer.h"
 #include "fullbore/data/text_file.h"
 #include "fullbore/data/utf8.h"
+#include "fullbore/data/word_piece_tokenizer.h"
 
 namespace fullbore {
 namespace {
@@ -73,6 +74,12 @@ std::string format_of(std::string_view json) {
   return "";
 }
 
+template <class Kind>
+Result<std::shared_ptr<const Tokenizer>> share(Result<Kind> result) {
+  if (!result.ok()) return Failure{result.error()};
+  return std::shared_ptr<const Tokenizer>(std::make_shared<const Kind>(std::move(result).value()));
+}
+
 }  // namespace
 
 const std::vector<SpecialToken>& Tokenizer::special_tokens() const {
@@ -122,12 +129,6 @@ uint64_t Tokenizer::hash() const { return hash_text(to_json()); }
 
 Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view json,
                                                          const std::string& source) {
-  const auto share = [](auto result) -> Result<std::shared_ptr<const Tokenizer>> {
-    if (!result.ok()) return Failure{result.error()};
-    using Kind = std::decay_t<decltype(result.value())>;
-    return std::shared_ptr<const Tokenizer>(
-        std::make_shared<const Kind>(std::move(result).value()));
-  };
   const std::string format = format_of(json);
   if (format == CharacterTokenizer::kFormat)
     return share(CharacterTokenizer::from_json(json, source));
@@ -135,11 +136,14 @@ Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view json,
   if (format == RecordedTokenizer::kFormat)
     return share(RecordedTokenizer::from_json(json, source));
   if (format == NumberTokenizer::kFormat) return share(NumberTokenizer::from_json(json, source));
+  if (format == WordPieceTokenizer::kFormat)
+    return share(WordPieceTokenizer::from_json(json, source));
   if (!format.empty())
-    return Failure{
-        fmt::format("{}: not a tokenizer: \"format\" is \"{}\"; {}, {}, {} and {} are known",
-                    source, format.substr(0, 80), CharacterTokenizer::kFormat,
-                    ByteTokenizer::kFormat, RecordedTokenizer::kFormat, NumberTokenizer::kFormat)};
+    return Failure{fmt::format(
+        "{}: not a tokenizer: \"format\" is \"{}\"; {}, {}, {}, {} and {} are known", source,
+        format.substr(0, 80), CharacterTokenizer::kFormat, ByteTokenizer::kFormat,
+        RecordedTokenizer::kFormat, NumberTokenizer::kFormat, WordPieceTokenizer::kFormat)};
+  if (is_word_piece_json(json)) return share(parse_word_piece_json(json, source));
   Result<std::shared_ptr<const BpeTokenizer>> bpe = parse_tokenizer_json(json, source);
   if (!bpe.ok()) return Failure{bpe.error()};
   return std::shared_ptr<const Tokenizer>(std::move(bpe).value());
@@ -152,10 +156,13 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path)
   if (fs::is_directory(path, error)) {
     file = path + "/tokenizer.json";
     if (!fs::exists(file, error)) {
-      if (!fs::exists(path + "/vocab.json", error))
-        return Failure{fmt::format(
-            "{} holds no tokenizer: tokenizer.json, or vocab.json and merges.txt, was expected",
-            path)};
+      if (!fs::exists(path + "/vocab.json", error)) {
+        if (fs::exists(path + "/vocab.txt", error)) return load_tokenizer(path + "/vocab.txt");
+        return Failure{
+            fmt::format("{} holds no tokenizer: tokenizer.json, vocab.json and merges.txt, or "
+                        "vocab.txt was expected",
+                        path)};
+      }
       const Result<std::string> vocabulary = read_text(path + "/vocab.json", kMostBytes);
       if (!vocabulary.ok()) return Failure{vocabulary.error()};
       const Result<std::string> merges = read_text(path + "/merges.txt", kMostBytes);
@@ -166,9 +173,11 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path)
       return std::shared_ptr<const Tokenizer>(std::move(bpe).value());
     }
   }
-  const Result<std::string> json = read_text(file, kMostBytes);
-  if (!json.ok()) return Failure{json.error()};
-  return parse_tokenizer(json.value(), file);
+  const Result<std::string> text = read_text(file, kMostBytes);
+  if (!text.ok()) return Failure{text.error()};
+  if (fs::path(file).filename() == "vocab.txt")  // of BERT, uncased
+    return share(parse_word_piece_vocabulary(text.value(), {}, file));
+  return parse_tokenizer(text.value(), file);
 }
 
 Status save_tokenizer(const Tokenizer& tokenizer, const std::string& path) {

@@ -55,11 +55,12 @@ class Tokenizer {
   uint64_t hash() const;  ///< of to_json()
 };
 
-/// Any tokenizer from its JSON: one of ours, or a Hugging Face tokenizer.json of GPT-2's kind.
+/// Any tokenizer from its JSON: one of ours, or a Hugging Face tokenizer.json of GPT-2's or BERT's kind.
 /// `source` is how messages name where it came from: a path.
 Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view json,
                                                          const std::string& source);
-/// From a .json file, or a folder that holds tokenizer.json, or vocab.json and merges.txt.
+/// From a .json file, a vocab.txt of BERT (uncased), or a folder that holds tokenizer.json, vocab.json and merges.txt, or
+/// vocab.txt.
 Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& path);
 Status save_tokenizer(const Tokenizer& tokenizer, const std::string& path);
 
