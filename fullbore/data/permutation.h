@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "fullbore/base/check.h"
+#include "fullbore/data/split_mix.h"
 
 namespace fullbore {
 
@@ -14,7 +15,7 @@ class Permutation {
   Permutation(uint64_t n, uint64_t key, uint64_t stream = 0)
       : n_(n),
         half_(static_cast<int>(std::bit_width(n > 1 ? n - 1 : 1) + 1) / 2),
-        key_(mix(key ^ mix(stream + 0x9E3779B97F4A7C15U))) {
+        key_(mix(key ^ mix(stream + SplitMix64::kIncrement))) {
     FB_CHECK(n >= 1 && n <= uint64_t{1} << 62, "a permutation of {}", n);
   }
 
@@ -25,18 +26,13 @@ class Permutation {
   }
 
  private:
-  /// The finaliser of SplitMix64. Source: Steele, Lea, Flood 2014, figure 16.
-  static constexpr uint64_t mix(uint64_t z) {
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBU;
-    return z ^ z >> 31;
-  }
+  static uint64_t mix(uint64_t word) { return SplitMix64::mix(word); }
   uint64_t encrypt(uint64_t value) const {
     const uint64_t mask = (uint64_t{1} << half_) - 1;
     uint64_t left = value >> half_;
     uint64_t right = value & mask;
     for (uint64_t round = 1; round <= 6; ++round) {
-      const uint64_t next = left ^ (mix(right + key_ + round * 0x9E3779B97F4A7C15U) & mask);
+      const uint64_t next = left ^ (mix(right + key_ + round * SplitMix64::kIncrement) & mask);
       left = right;
       right = next;
     }

@@ -70,9 +70,9 @@ class Workloads(unittest.TestCase):
     def test_no_name_or_key_occurs_outside_its_folder(self):
         self.assertEqual(violations(ROOT, files()), [])
 
-    def test_every_folder_has_keys_that_are_found(self):
+    def test_keys_are_found_where_there_are_any(self):
         for folder in (ROOT / "workloads").iterdir():
-            if folder.is_dir():
+            if any("ConfigField" in path.read_text(encoding="utf-8") for path in folder.glob("*.cpp")):
                 self.assertTrue(keys_of(folder), folder)
 
     def test_links_of_configs_lead_into_folders(self):

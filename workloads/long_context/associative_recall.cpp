@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "fullbore/base/error.h"
-#include "workloads/long_context/split_mix.h"
+#include "fullbore/data/split_mix.h"
 
 namespace fullbore::long_context {
 

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "fullbore/base/error.h"
+#include "fullbore/data/split_mix.h"
 #include "workloads/long_context/answer_words.h"
 #include "workloads/long_context/made_words.h"
-#include "workloads/long_context/split_mix.h"
 
 namespace fullbore::long_context {
 namespace {

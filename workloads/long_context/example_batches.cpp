@@ -7,8 +7,8 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/data/split_mix.h"
 #include "workloads/long_context/needle_example.h"
-#include "workloads/long_context/split_mix.h"
 
 namespace fullbore::long_context {
 namespace {

@@ -12,7 +12,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
-#include "workloads/long_context/split_mix.h"
+#include "fullbore/data/split_mix.h"
 
 namespace fullbore {
 namespace {

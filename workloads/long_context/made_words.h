@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "workloads/long_context/split_mix.h"
+#include "fullbore/data/split_mix.h"
 
 namespace fullbore::long_context {
 

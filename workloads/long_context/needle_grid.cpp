@@ -8,7 +8,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
-#include "workloads/long_context/split_mix.h"
+#include "fullbore/data/split_mix.h"
 
 namespace fullbore::long_context {
 namespace {

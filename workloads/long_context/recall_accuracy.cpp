@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "workloads/long_context/split_mix.h"
+#include "fullbore/data/split_mix.h"
 
 namespace fullbore::long_context {
 namespace {

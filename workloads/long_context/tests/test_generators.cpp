@@ -5,9 +5,9 @@
 #include <set>
 
 #include "fullbore/base/error.h"
+#include "fullbore/data/split_mix.h"
 #include "workloads/long_context/associative_recall.h"
 #include "workloads/long_context/needle_example.h"
-#include "workloads/long_context/split_mix.h"
 
 namespace fullbore::long_context {
 namespace {

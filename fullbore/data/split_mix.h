@@ -3,23 +3,26 @@
 #include <cstdint>
 #include <initializer_list>
 #include <numeric>
+#include <utility>
 #include <vector>
 
-namespace fullbore::long_context {
+namespace fullbore {
 
-/// SplitMix64: what the examples of this suite are drawn by, so that any program can make the same
-/// ones from the same key in a few lines.
+/// SplitMix64: the source of synthetic examples, such that any program can make the same ones from the same key in a
+/// few lines.
 /// Source: Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators", figure 14.
 class SplitMix64 {
  public:
+  static constexpr uint64_t kIncrement = 0x9E3779B97F4A7C15U;
+
   explicit SplitMix64(uint64_t key) : state_(key) {}
-  uint64_t bits() {
-    state_ += 0x9E3779B97F4A7C15U;
-    uint64_t word = state_;
+  /// The output of a state: a bijection in which every bit of the word decides on every bit of the result.
+  static uint64_t mix(uint64_t word) {
     word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9U;
     word = (word ^ (word >> 27)) * 0x94D049BB133111EBU;
     return word ^ (word >> 31);
   }
+  uint64_t bits() { return mix(state_ += kIncrement); }
   /// In [0, n): the high 64 bits of a draw times n.
   uint64_t below(uint64_t n) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(bits()) * n) >> 64);
@@ -45,4 +48,4 @@ inline uint64_t mixed_key(std::initializer_list<uint64_t> parts) {
   return key;
 }
 
-}  // namespace fullbore::long_context
+}  // namespace fullbore
