@@ -90,8 +90,8 @@ Graph three_nodes(const Product& p, const PackingTarget::Layout& layout) {
 
 std::unique_ptr<Kernel> kernel_of(const Graph& graph, const Node& node) {
   KernelRequest request(graph, node, 1);
-  for (const KernelMaker& maker : cpu::kernel_list())
-    if (maker.op == node.op->name)
+  for (const cpu::ListedKernel& maker : cpu::kernel_list())
+    if (maker.op == node.op)
       if (auto kernel = maker.make(request)) return kernel;
   return nullptr;
 }

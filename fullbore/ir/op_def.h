@@ -13,7 +13,7 @@
 
 namespace fullbore {
 
-/// What passes and backends may know of an op without knowing its name. Bit flags.
+/// What passes and devices may know of an op without knowing its name. Bit flags.
 enum class Tag : uint32_t {
   none = 0,
   elementwise = 1 << 0,  ///< one ScalarOp per element; all shapes equal
@@ -33,6 +33,8 @@ constexpr Tag operator|(Tag a, Tag b) {
 constexpr bool has_tag(Tag set, Tag tag) {
   return (static_cast<uint32_t>(set) & static_cast<uint32_t>(tag)) != 0;
 }
+
+class OpHandle;
 
 /// A call that is being checked: what `infer` sees.
 struct OpCall {
@@ -132,7 +134,7 @@ struct ErrorSample {
 };
 
 /// Everything that is true of an op on any machine. One file under ops/ each, registered by
-/// OpRegistrar; a new op edits no pass, no backend and no neighbour.
+/// OpRegistrar; a new op edits no pass, no device and no neighbour.
 struct OpDef {
   std::string_view name;
   std::string_view summary;  ///< one line for `fullbore ops`
@@ -157,7 +159,7 @@ struct OpDef {
   size_t contracted_operands = 2;
   /// An op whose first results are this one's, given equal operands and attributes: the gradient of a
   /// loss that makes the loss on its way. Where a graph asks for both, it serves for both.
-  std::string_view included_in = {};
+  const OpHandle* included_in = nullptr;
   /// Floating dtypes that samples are run in. Empty: none (integer and boolean ops).
   std::vector<DType> dtypes = {DType::f64, DType::f32, DType::bf16, DType::f16};
 

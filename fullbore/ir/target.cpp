@@ -1,15 +1,17 @@
 #include "fullbore/ir/target.h"
 
-#include "fullbore/ir/op_def.h"
-
 namespace fullbore {
 
 bool Target::claims(const Graph& graph, const Node& node) const {
-  const auto found = claimed.find(std::string(node.op->name));
+  const auto found = claimed.find(node.op);
   if (found == claimed.end()) return false;
-  const std::set<DType>& dtypes = found->second;
-  return dtypes.empty() ||
-         (!node.inputs.empty() && dtypes.contains(graph.type(node.inputs[0]).dtype));
+  return found->second.empty() ||
+         (!node.inputs.empty() && claims(*node.op, graph.type(node.inputs[0]).dtype));
+}
+
+bool Target::claims(const OpDef& op, DType dtype) const {
+  const auto found = claimed.find(&op);
+  return found != claimed.end() && (found->second.empty() || found->second.contains(dtype));
 }
 
 }  // namespace fullbore

@@ -49,13 +49,13 @@ struct PackingTarget {
   int64_t fewest_uses = 1;
 };
 
-/// What passes may know of a device: plain data that a backend fills in, so that no pass includes a
-/// backend and no backend a pass. And what is asked of the device: precision, memory.
+/// What passes may know of a device: plain data that a device fills in, so that no pass includes a
+/// device and no device a pass. And what is asked of the device: precision, memory.
 struct Target {
   std::string name;  ///< "cpu", "null", "interpreter"
   /// Composite ops that have a kernel of their own, and for which dtypes of their first operand;
   /// none named: all. Those of other dtypes are decomposed.
-  std::map<std::string, std::set<DType>> claimed;
+  std::map<const OpDef*, std::set<DType>> claimed;
   bool native_bf16 = false;  ///< bf16 contractions run faster than f32
   int threads = 1;
   EpilogueTarget epilogues = {};
@@ -77,6 +77,8 @@ struct Target {
 
   /// Is there a kernel for this composite?
   bool claims(const Graph& graph, const Node& node) const;
+  /// The same of a first operand of that dtype.
+  bool claims(const OpDef& op, DType dtype) const;
 };
 
 }  // namespace fullbore

@@ -63,9 +63,14 @@ std::vector<Tensor> GraphBuilder::emit(const OpDef& op, std::span<const Tensor> 
   return outputs;
 }
 
+Tensor GraphBuilder::emit_one(const OpDef& op, std::initializer_list<Tensor> inputs,
+                              Attributes attributes, SourceLoc loc) {
+  return emit(op, std::span(inputs.begin(), inputs.size()), std::move(attributes), loc)[0];
+}
+
 Tensor GraphBuilder::emit_one(std::string_view op, std::initializer_list<Tensor> inputs,
                               Attributes attributes, SourceLoc loc) {
-  return emit(get_op(op), std::span(inputs.begin(), inputs.size()), std::move(attributes), loc)[0];
+  return emit_one(get_op(op), inputs, std::move(attributes), loc);
 }
 
 std::vector<Tensor> GraphBuilder::emit_like(const Node& node, std::span<const Tensor> inputs) {

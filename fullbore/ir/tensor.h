@@ -49,6 +49,8 @@ class GraphBuilder {
   /// Appends a node and returns its outputs. Operands of enclosing builders are captured.
   std::vector<Tensor> emit(const OpDef& op, std::span<const Tensor> inputs, Attributes attributes,
                            SourceLoc loc, std::shared_ptr<const Graph> body = nullptr);
+  Tensor emit_one(const OpDef& op, std::initializer_list<Tensor> inputs, Attributes attributes,
+                  SourceLoc loc);
   Tensor emit_one(std::string_view op, std::initializer_list<Tensor> inputs, Attributes attributes,
                   SourceLoc loc);
   /// Copies a node of another graph here, on other operands.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/base/error.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -175,7 +176,7 @@ const OpRegistrar linear_cross_entropy_op(OpDef{
     .reference = linear_cross_entropy_reference,
     .samples = linear_cross_entropy_samples,
     .error_samples = linear_cross_entropy_error_samples,
-    .included_in = "linear_cross_entropy_gradient",
+    .included_in = &op::linear_cross_entropy_gradient,
 });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -249,7 +250,9 @@ const OpRegistrar packed_attention_gradient_op(OpDef{
 
 }  // namespace
 
-bool is_packed_attention(const Node& node) { return node.op->name.starts_with("packed_attention"); }
+bool is_packed_attention(const Node& node) {
+  return node.op == op::packed_attention || node.op == op::packed_attention_gradient;
+}
 
 AttentionShape packed_attention_shape(std::span<const TensorType> inputs,
                                       const Attributes& attributes, size_t operands) {

@@ -11,6 +11,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/optim/gradient_statistics.h"
 #include "fullbore/optim/update_rules.h"
 
@@ -42,7 +43,7 @@ std::vector<Tensor> tensors_of(const std::vector<Trace::Parameter>& parameters) 
 // Are rows of the value looked up, as of an embedding, here or in a loop?
 bool is_table(const Graph& graph, Value value) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    if (node.op->name == "gather" && node.inputs[0] == value) return true;
+    if (node.op == op::gather && node.inputs[0] == value) return true;
     if (!is_loop(node)) return false;
     const LoopShape shape(node);
     for (size_t i = static_cast<size_t>(shape.first_captured()); i < node.inputs.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "fullbore/ir/op_def.h"
 #include "fullbore/passes/memory/memory_lowering.h"
 #include "fullbore/runtime/plan_store.h"
 
@@ -106,7 +107,7 @@ Target compile_target(const Device& device, const CompileOptions& options) {
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
   target.recompute = options.recompute;
-  for (const std::string& op : options.decomposed) target.claimed.erase(op);
+  for (const std::string& op : options.decomposed) target.claimed.erase(&get_op(op));
   return target;
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "fullbore/base/build_id.h"
+#include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 
@@ -21,12 +23,13 @@ std::string text_of(const Target& target) {
                narrow_from, fp32_scopes, recompute, arena_bytes] = target;
   const auto& [factors, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
-  std::string claims;
+  std::vector<std::string> composites;  // by name: addresses come in any order
   for (const auto& [op, dtypes] : claimed) {
-    claims += op;
-    for (const DType dtype : dtypes) claims += fmt::format(" {}", dtype_name(dtype));
-    claims += ';';
+    composites.emplace_back(op->name);
+    for (const DType dtype : dtypes) composites.back() += fmt::format(" {}", dtype_name(dtype));
   }
+  std::ranges::sort(composites);
+  std::string claims = fmt::format("{};", fmt::join(composites, ";"));
   claims += "epilogues";
   for (const DType dtype : factors) claims += fmt::format(" {}", dtype_name(dtype));
   claims += fmt::format(" of {} rows {} near, packing", fewest_rows, near_bytes);

@@ -5,6 +5,7 @@
 #include "fullbore/device/cpu/kernel_list.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
@@ -62,8 +63,8 @@ TEST(CpuDevice, SaysWhyItHasNoKernel) {
 
 TEST(CpuDevice, SaysWhyAKernelIsPassedOver) {
   const Graph graph = product(DType::f16);
-  for (const KernelMaker& maker : cpu::kernel_list()) {
-    if (maker.op != "matmul") continue;
+  for (const cpu::ListedKernel& maker : cpu::kernel_list()) {
+    if (maker.op != op::matmul) continue;
     KernelRequest request(graph, graph.nodes()[0], 1);
     const bool made = maker.make(request) != nullptr;
     EXPECT_EQ(made, maker.name == "panel") << maker.name;

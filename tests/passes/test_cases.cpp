@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "fullbore/device/interpret.h"
+#include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/passes/pass.h"
@@ -56,7 +57,7 @@ void add_claim(const std::string& claim, Target& target) {
   std::istringstream parts(claim);
   std::string name, dtype;
   std::getline(parts, name, ':');
-  std::set<DType>& dtypes = target.claimed[name];
+  std::set<DType>& dtypes = target.claimed[&get_op(name)];
   while (std::getline(parts, dtype, ':')) dtypes.insert(parse_dtype(dtype).value());
 }
 
@@ -121,8 +122,11 @@ void bless(const Case& each, const std::string& after) {
   file << "why: " << each.why << "\n";
   if (!each.target.claimed.empty()) {
     file << "claimed:";
-    for (const auto& [name, dtypes] : each.target.claimed) {
-      file << " " << name;
+    for (const OpDef* op : all_ops()) {  // by name: addresses come in any order
+      const auto claimed = each.target.claimed.find(op);
+      if (claimed == each.target.claimed.end()) continue;
+      const std::set<DType>& dtypes = claimed->second;
+      file << " " << op->name;
       for (DType dtype : dtypes) file << ":" << dtype_name(dtype);
     }
     file << "\n";

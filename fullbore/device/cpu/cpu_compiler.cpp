@@ -10,6 +10,7 @@
 #include "fullbore/device/cpu/kernel_list.h"
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -60,24 +61,25 @@ Target cpu_target(int threads) {
   target.name = "cpu";
   target.threads = threads;
   target.native_bf16 = this_processor().bf16_products;
-  for (const char* op :
-       {"attention", "attention_gradient", "packed_attention", "packed_attention_gradient",
-        "quantized_linear", "recurrence_states", "recurrence_outputs", "recurrence_gradient"})
-    target.claimed[op] = {DType::f32, DType::bf16, DType::f16};
-  target.claimed["matmul_add"] = {DType::f64, DType::f32, DType::f16};
+  const auto claimed = [&](const OpDef& op) -> std::set<DType>& { return target.claimed[&op]; };
+  for (const OpHandle* handle :
+       {&op::attention, &op::attention_gradient, &op::packed_attention,
+        &op::packed_attention_gradient, &op::quantized_linear, &op::recurrence_states,
+        &op::recurrence_outputs, &op::recurrence_gradient})
+    claimed(*handle) = {DType::f32, DType::bf16, DType::f16};
+  std::set<DType>& factors = claimed(op::matmul_add);
+  factors = {DType::f64, DType::f32, DType::f16};
   // Where the processor has tiles for bf16, products by them and sums apart are faster.
-  if (!this_processor().bf16_tiles) target.claimed["matmul_add"].insert(DType::bf16);
+  if (!this_processor().bf16_tiles) factors.insert(DType::bf16);
   // Fewer go through dot products, which read the matrix where it lies.
-  target.epilogues = {.factors = target.claimed["matmul_add"],
-                      .fewest_rows = kMostDotRows + 1,
-                      .near_bytes = 768 << 10};
+  target.epilogues = {.factors = factors, .fewest_rows = kMostDotRows + 1, .near_bytes = 768 << 10};
   target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = packing_target();
-  target.claimed["pack_panels"] = {DType::f64, DType::f32, DType::bf16, DType::f16};
-  target.claimed["dropout_mask"] = {DType::i64};
-  target.claimed["panel_matmul"] = target.claimed["matmul_add"];
+  claimed(op::pack_panels) = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  claimed(op::dropout_mask) = {DType::i64};
+  claimed(op::panel_matmul) = factors;
   for (const auto& [op, dtypes] : registered_composites())
-    target.claimed[op].insert(dtypes.begin(), dtypes.end());
+    claimed(*op).insert(dtypes.begin(), dtypes.end());
   return target;
 }
 
@@ -86,8 +88,8 @@ std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& nod
   if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
   if (fused_product(node)) return compile_product(request);
   std::string why_not;
-  for (const KernelMaker& maker : kernel_list()) {
-    if (maker.op != node.op->name) continue;
+  for (const ListedKernel& maker : kernel_list()) {
+    if (maker.op != node.op) continue;
     if (auto kernel = maker.make(request)) return kernel;
     why_not += fmt::format("; {}: {}", maker.name, request.reason());
   }

@@ -12,6 +12,8 @@
 #include "fullbore/device/cpu/quant/quantized_linear.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 #include "fullbore/ir/number_everywhere.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore {
 
@@ -36,54 +38,58 @@ struct Registered {
   std::map<std::string, std::set<DType>> composites;
 };
 
-// Static variables of other files fill it, in whatever order they are made.
+// Static variables of other files fill it, in whatever order they are made: their ops may not be known yet.
 Registered& registered() {
   static Registered all;
   return all;
 }
 
-const std::vector<KernelMaker>& own_kernels() {
-  static const std::vector<KernelMaker> list = {
-      {"attention", "rows", cpu::make_attention_rows},
-      {"attention", "tiled", cpu::make_attention},
-      {"attention_gradient", "tiled", cpu::make_attention_gradient},
-      {"dropout_mask", "draws", cpu::make_dropout_mask},
-      {"gather", "copy", cpu::make_gather},
-      {"matmul", "dot", cpu::make_dot_matmul},
-      {"matmul", "pairs", cpu::make_pair_matmul},
-      {"matmul", "onednn", cpu::make_onednn_matmul},
-      {"matmul", "panel", cpu::make_panel_matmul},
-      {"matmul_add", "pairs", cpu::make_pair_matmul},
-      {"matmul_add", "panel", cpu::make_panel_matmul},
-      {"pack_panels", "copy", cpu::make_pack_panels},
-      {"packed_attention", "tiled", cpu::make_attention},
-      {"packed_attention_gradient", "tiled", cpu::make_attention_gradient},
-      {"panel_matmul", "panel", cpu::make_matmul_of_panels},
-      {"quantized_linear", "int8", cpu::make_quantized_linear},
-      {"recurrence_gradient", "chunks", cpu::make_recurrence_gradient},
-      {"recurrence_outputs", "chunks", cpu::make_recurrence_outputs},
-      {"recurrence_states", "walk", cpu::make_recurrence_states},
-      {"scatter_add", "scatter", cpu::make_scatter_add},
-      {"scatter_along_axis", "scatter", cpu::make_scatter_along_axis},
-      {"sort", "radix", cpu::make_sort},
-      {"take_along_axis", "copy", cpu::make_take_along_axis},
+const std::vector<ListedKernel>& own_kernels() {
+  static const std::vector<ListedKernel> list = {
+      {op::attention, "rows", make_attention_rows},
+      {op::attention, "tiled", make_attention},
+      {op::attention_gradient, "tiled", make_attention_gradient},
+      {op::dropout_mask, "draws", make_dropout_mask},
+      {op::gather, "copy", make_gather},
+      {op::matmul, "dot", make_dot_matmul},
+      {op::matmul, "pairs", make_pair_matmul},
+      {op::matmul, "onednn", make_onednn_matmul},
+      {op::matmul, "panel", make_panel_matmul},
+      {op::matmul_add, "pairs", make_pair_matmul},
+      {op::matmul_add, "panel", make_panel_matmul},
+      {op::pack_panels, "copy", make_pack_panels},
+      {op::packed_attention, "tiled", make_attention},
+      {op::packed_attention_gradient, "tiled", make_attention_gradient},
+      {op::panel_matmul, "panel", make_matmul_of_panels},
+      {op::quantized_linear, "int8", make_quantized_linear},
+      {op::recurrence_gradient, "chunks", make_recurrence_gradient},
+      {op::recurrence_outputs, "chunks", make_recurrence_outputs},
+      {op::recurrence_states, "walk", make_recurrence_states},
+      {op::scatter_add, "scatter", make_scatter_add},
+      {op::scatter_along_axis, "scatter", make_scatter_along_axis},
+      {op::sort, "radix", make_sort},
+      {op::take_along_axis, "copy", make_take_along_axis},
   };
   return list;
 }
 
 }  // namespace
 
-const std::vector<KernelMaker>& kernel_list() {
-  static const std::vector<KernelMaker> list = [] {
-    std::vector<KernelMaker> all = registered().makers;
+const std::vector<ListedKernel>& kernel_list() {
+  static const std::vector<ListedKernel> list = [] {
+    std::vector<ListedKernel> all;
+    for (const KernelMaker& each : registered().makers)
+      all.emplace_back(get_op(each.op), each.name, each.make);
     all.insert(all.end(), own_kernels().begin(), own_kernels().end());
     return all;
   }();
   return list;
 }
 
-const std::map<std::string, std::set<DType>>& registered_composites() {
-  return registered().composites;
+std::map<const OpDef*, std::set<DType>> registered_composites() {
+  std::map<const OpDef*, std::set<DType>> composites;
+  for (const auto& [op, dtypes] : registered().composites) composites.emplace(&get_op(op), dtypes);
+  return composites;
 }
 
 }  // namespace cpu

@@ -7,6 +7,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore::jit {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using Kind = Instruction::Kind;
 
 bool walks_rows(const Node& node) {
-  return node.op->is(Tag::reduction) || node.op->name == "argmax" || node.op->name == "cumsum";
+  return node.op->is(Tag::reduction) || node.op == op::argmax || node.op == op::cumsum;
 }
 
 std::vector<int64_t> reduced_axes(const Node& node) {
@@ -72,7 +73,7 @@ void BodyLowering::choose_domain() {
     return;
   }
   const std::vector<int64_t> axes = reduced_axes(*first);
-  const bool backwards = first->op->name == "cumsum" && first->attributes.get_or("reverse", false);
+  const bool backwards = first->op == op::cumsum && first->attributes.get_or("reverse", false);
   domain_ =
       Domain(graph_.type(first->inputs[0]).shape, axes, backwards ? static_cast<int>(axes[0]) : -1);
 }
@@ -204,18 +205,17 @@ int BodyLowering::build_load(Value value, int buffer, const IndexMap& map) {
 }
 
 int BodyLowering::build_node(const Node& node, const IndexMap& map) {
-  const std::string_view name = node.op->name;
   if (node.op->is(Tag::elementwise)) {
     std::vector<int> operands;
     for (Value input : node.inputs) operands.push_back(build(input, map));
     return scalar(node.op->scalar, graph_.type(node.outputs[0]).dtype, std::move(operands));
   }
   if (node.op->is(Tag::source)) return build_source(node, map);
-  if (name == "argmax") return build_argmax(node, map);
-  if (name == "cumsum") return build_scan(node, map);
+  if (node.op == op::argmax) return build_argmax(node, map);
+  if (node.op == op::cumsum) return build_scan(node, map);
   if (node.op->is(Tag::reduction)) return build_reduction(node, map);
-  if (name == "dynamic_slice") return build_dynamic_slice(node, map);
-  if (name == "dynamic_update_slice") return build_dynamic_update(node, map);
+  if (node.op == op::dynamic_slice) return build_dynamic_slice(node, map);
+  if (node.op == op::dynamic_update_slice) return build_dynamic_update(node, map);
   return build_movement(node, map);
 }
 

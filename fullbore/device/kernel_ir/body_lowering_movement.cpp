@@ -4,6 +4,7 @@
 
 #include "fullbore/device/kernel_ir/body_lowering.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore::jit {
 namespace {
@@ -18,31 +19,30 @@ size_t axis_of(const Node& node) {
 
 // Ops that only change which element is meant.
 int BodyLowering::build_movement(const Node& node, const IndexMap& map) {
-  const std::string_view name = node.op->name;
-  if (name == "pad") return build_pad(node, map);
-  if (name == "concat") return build_concat(node, map);
-  if (node.inputs.empty()) fail(fmt::format("{} is not lowered", name));
+  if (node.op == op::pad) return build_pad(node, map);
+  if (node.op == op::concat) return build_concat(node, map);
+  if (node.inputs.empty()) fail(fmt::format("{} is not lowered", node.op->name));
   const Value x = node.inputs[0];
   const Shape& from = graph_.type(x).shape;
   const Shape& to = graph_.type(node.outputs[0]).shape;
   IndexMap inner{{}, map.predicates};
-  if (name == "broadcast_to") {
+  if (node.op == op::broadcast_to) {
     const int added = to.rank() - from.rank();
     for (int axis = 0; axis < from.rank(); ++axis)
       inner.axes.push_back(from[axis] == to[axis + added]
                                ? map.axes[static_cast<size_t>(axis + added)]
                                : AxisIndex{domain_.zero(), 1});
-  } else if (name == "transpose") {
+  } else if (node.op == op::transpose) {
     const auto& permutation = node.attributes.get<std::vector<int64_t>>("permutation");
     inner.axes.resize(permutation.size());
     for (size_t i = 0; i < permutation.size(); ++i)
       inner.axes[static_cast<size_t>(permutation[i])] = map.axes[i];
-  } else if (name == "slice") {
+  } else if (node.op == op::slice) {
     inner = map;
     AxisIndex& index = inner.axes[axis_of(node)];
     index.form = shifted(scaled(index.form, node.attributes.get<int64_t>("stride")),
                          node.attributes.get<int64_t>("start") * index.divisor);
-  } else if (name == "reverse") {
+  } else if (node.op == op::reverse) {
     inner = map;
     AxisIndex& index = inner.axes[axis_of(node)];
     const int64_t last = from[static_cast<int>(axis_of(node))] - 1;
@@ -50,14 +50,14 @@ int BodyLowering::build_movement(const Node& node, const IndexMap& map) {
   } else if (node.op->is(Tag::identity)) {
     inner = from == to ? map : reshaped(map, to, from);
   } else {
-    fail(fmt::format("{} is not lowered", name));
+    fail(fmt::format("{} is not lowered", node.op->name));
   }
   return build(x, inner);
 }
 
 int BodyLowering::build_source(const Node& node, const IndexMap& map) {
   const DType dtype = graph_.type(node.outputs[0]).dtype;
-  if (node.op->name == "iota") {
+  if (node.op == op::iota) {
     const AxisIndex& index = map.axes[axis_of(node)];
     Instruction instruction;
     instruction.kind = Kind::index;
@@ -70,7 +70,7 @@ int BodyLowering::build_source(const Node& node, const IndexMap& map) {
                              {position, constant(DType::i64, static_cast<double>(index.divisor))});
     return scalar(ScalarOp::cast, dtype, {whole});
   }
-  if (node.op->name != "constant") fail(fmt::format("{} is not lowered", node.op->name));
+  if (node.op != op::constant) fail(fmt::format("{} is not lowered", node.op->name));
   const auto& values = node.attributes.get<std::vector<double>>("values");
   if (values.empty()) return constant(dtype, 0);
   // Bits, not numbers: a table of NaNs is all one value, 0 and -0 are two.

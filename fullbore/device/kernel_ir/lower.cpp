@@ -5,6 +5,7 @@
 #include "fullbore/device/kernel_ir/body_lowering.h"
 #include "fullbore/ir/fused_product.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore::jit {
 namespace {
@@ -107,13 +108,13 @@ bool add_window_update(const Graph& graph, const Node& node, LoweredNode& lowere
 }  // namespace
 
 std::optional<LoweredNode> lower(const Graph& graph, const Node& node, std::string* why_not) {
-  if (node.op->name == "concat") return lower_concat(graph, node, why_not);
+  if (node.op == op::concat) return lower_concat(graph, node, why_not);
   LoweredNode result;
   std::vector<BodyOutput> outputs;
   std::optional<LoweredPiece> piece;
   const auto inputs = static_cast<int>(node.inputs.size());
   if (node.body != nullptr) {
-    if (node.op->name != "fused") {
+    if (node.op != op::fused) {
       if (why_not != nullptr) *why_not = "it has a body that is not one kernel";
       return std::nullopt;
     }
@@ -133,7 +134,7 @@ std::optional<LoweredNode> lower(const Graph& graph, const Node& node, std::stri
   }
   if (!piece) return std::nullopt;
   result.pieces.push_back(std::move(*piece));
-  if (node.op->name == "dynamic_update_slice") add_window_update(graph, node, result);
+  if (node.op == op::dynamic_update_slice) add_window_update(graph, node, result);
   return result;
 }
 

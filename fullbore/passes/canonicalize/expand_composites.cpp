@@ -4,6 +4,7 @@
 #include <set>
 
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ir/op_handle.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
@@ -22,10 +23,10 @@ bool is_unexpanded(const Graph& graph, const Target& target) {
 
 // The node that makes this one's results on its way (OpDef::included_in), or null.
 const Node* including(const Graph& graph, const Node& node) {
-  if (node.op->included_in.empty()) return nullptr;
+  if (!node.op->included_in) return nullptr;
   const auto found =
       std::find_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& other) {
-        return other.op->name == node.op->included_in && other.inputs == node.inputs &&
+        return other.op == *node.op->included_in && other.inputs == node.inputs &&
                other.attributes == node.attributes;
       });
   return found == graph.nodes().end() ? nullptr : &*found;

@@ -8,6 +8,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
@@ -29,7 +30,7 @@ Attributes packing_attributes(const Packing& packing) {
 }
 
 Tensor prepack(const Packing& packing, Tensor unpacked) {
-  return unpacked.builder().emit_one("pack_panels", {unpacked}, packing_attributes(packing), {});
+  return unpacked.builder().emit_one(op::pack_panels, {unpacked}, packing_attributes(packing), {});
 }
 
 Tensor derive(const DerivedWeight& derived, Tensor parameter) {

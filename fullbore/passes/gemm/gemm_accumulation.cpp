@@ -12,12 +12,6 @@
 namespace fullbore {
 namespace {
 
-bool has_kernel(const Target& target, DType dtype) {
-  const auto claimed = target.claimed.find("matmul_add");
-  return claimed != target.claimed.end() &&
-         (claimed->second.empty() || claimed->second.contains(dtype));
-}
-
 int64_t count_readers(const Graph& graph, Value value) {
   int64_t readers = 0;
   for (const Node& node : graph.nodes())
@@ -31,8 +25,9 @@ const Node* sole_matmul(const Graph& body, Value value, const Target& target) {
   const Node* node = body.producer_node(value);
   if (!node || node->op != op::matmul || count_readers(body, value) != 1) return nullptr;
   const DType operand = body.type(node->inputs[0]).dtype;
-  return body.type(value).dtype == compute_dtype(operand) && has_kernel(target, operand) ? node
-                                                                                         : nullptr;
+  return body.type(value).dtype == compute_dtype(operand) && target.claims(op::matmul_add, operand)
+             ? node
+             : nullptr;
 }
 
 /// Additions to become matmuls, and those matmuls.

@@ -175,7 +175,7 @@ class Packed {
     const Tensor b = panels(node.inputs[1], packing);
     const Shape& y = graph_.type(node.outputs[0]).shape;
     const Tensor matmul =
-        rewriter_.builder().emit_one("panel_matmul", {rewriter_.tensor(node.inputs[0]), b},
+        rewriter_.builder().emit_one(op::panel_matmul, {rewriter_.tensor(node.inputs[0]), b},
                                      {{"transpose_a", node.attributes.get<bool>("transpose_a")},
                                       {"columns", y[y.rank() - 1]},
                                       {"wide", node.attributes.get<bool>("wide")}},
@@ -193,7 +193,7 @@ class Packed {
     const Copied::Input* const copied =
         scope_.is_outermost() ? uses_.copied().find(value) : nullptr;
     if (captured == captured_.end() && !copied)
-      return known = builder.emit_one("pack_panels", {matrix}, packing_attributes(packing), {});
+      return known = builder.emit_one(op::pack_panels, {matrix}, packing_attributes(packing), {});
     const OpDef& op = op::pack_panels;
     const TensorType type =
         op.infer({op, std::span(&matrix.type(), 1), packing_attributes(packing), nullptr, {}})

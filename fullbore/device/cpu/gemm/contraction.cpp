@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore::cpu {
 
@@ -11,7 +12,7 @@ Contraction Contraction::of(const KernelRequest& request) {
   const Shape& y = request.output().shape;
   Contraction c;
   c.transpose_a = request.attribute<bool>("transpose_a");
-  const bool in_panels = request.node().op->name == "panel_matmul";
+  const bool in_panels = request.node().op == op::panel_matmul;
   c.transpose_b = !in_panels && request.attribute<bool>("transpose_b");
   c.batch = y.slice(0, y.rank() - 2).elements();
   c.m = y[y.rank() - 2];
