@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -15,16 +16,27 @@
 namespace fullbore {
 namespace {
 
-std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder) {
-  const std::string suffix = int8_weight_name("");
-  std::set<std::string> names;
-  for (const std::string& group : folder.groups()) {
-    const Checkpoint file = folder.group(group).take_or_throw();
-    for (const StoredTensor& tensor : file.tensors())
-      if (tensor.name.ends_with(suffix))
-        names.insert(tensor.name.substr(0, tensor.name.size() - suffix.size()));
+[[noreturn]] void refuse_unread(const CheckpointFolder& folder, const std::string& weights) {
+  throw DataError(
+      fmt::format("{} has '{}', which no matmul of the model that its config.json describes reads",
+                  folder.path(), weights));
+}
+
+/// The graph's parameters that the checkpoint has in 8 bits. DataError names weights that are of none of them.
+std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder, const Graph& graph) {
+  std::set<std::string> parameters;
+  if (!folder.has_group("weights")) return parameters;
+  std::map<std::string, std::string> by_weights;
+  for (const Graph::Input& input : graph.inputs())
+    by_weights.emplace(int8_weight_name(input.name), input.name);
+  const Checkpoint file = folder.group("weights").take_or_throw();
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.type.dtype != DType::i8) continue;
+    const auto found = by_weights.find(tensor.name);
+    if (found == by_weights.end()) refuse_unread(folder, tensor.name);
+    parameters.insert(found->second);
   }
-  return names;
+  return parameters;
 }
 
 void check_fits(const Config& config, const std::vector<StateEntry>& entries) {
@@ -49,15 +61,12 @@ Config stored_config(const OpenedCheckpoint& checkpoint, bool tells) {
 }
 
 std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph) {
-  const std::set<std::string> names = parameters_in_8_bits(checkpoint.folder);
+  const std::set<std::string> names = parameters_in_8_bits(checkpoint.folder, graph);
   if (names.empty()) return state_entries(graph);
   const QuantizedLinears quantized = quantize_linears(graph, names);
   for (const std::string& name : names)
     if (!quantized.replaced.contains(name))
-      throw DataError(
-          fmt::format("{} has '{}', which no matmul of the model that its "
-                      "config.json describes reads",
-                      checkpoint.folder.path(), int8_weight_name(name)));
+      refuse_unread(checkpoint.folder, int8_weight_name(name));
   return state_entries(quantized.graph);
 }
 

@@ -62,7 +62,7 @@ class Graph {
     std::string name;
     Role role = Role::batch;
     Value value;
-    std::optional<DerivedWeight> derived = {};  ///< of role `derived` alone
+    std::optional<DerivedWeight> derived = {};  ///< of role `derived`, or `frozen` in 8 bits
   };
   struct Output {
     std::string name;

@@ -201,9 +201,8 @@ class Parser {
     fail(fmt::format("unknown role '{}'", name));
   }
 
-  // "of "w" {dtype=bf16, columns=32, depth=2, transposed=true}"
+  // Behind "of": "w" {dtype=bf16, columns=32, depth=2, transposed=true}
   DerivedWeight derived_weight() {
-    expect("of");
     DerivedWeight derived{.parameter = quoted()};
     const Attributes how = attributes();
     if (how.has("dtype")) derived.dtype = attribute<DType>(how, "dtype");
@@ -211,6 +210,7 @@ class Parser {
       derived.packing =
           Packing{attribute<bool>(how, "transposed"), attribute<int64_t>(how, "columns"),
                   attribute<int64_t>(how, "depth")};
+    if (how.has("scales")) derived.scales = attribute<bool>(how, "scales");
     return derived;
   }
 
@@ -306,7 +306,9 @@ class Parser {
         if (names.size() != 1) fail("an input is one value");
         const std::string name = quoted();
         Graph::Input input{name, role(), {}};
-        if (input.role == Role::derived) input.derived = derived_weight();
+        if (input.role == Role::derived) expect("of");
+        if (input.role == Role::derived || (input.role == Role::frozen && accept("of")))
+          input.derived = derived_weight();
         expect(":");
         define(values, names[0], graph.add_input_like(input, type()));
       } else {

@@ -69,6 +69,7 @@ class Printer {
       how.set("depth", packing->depth);
       how.set("transposed", packing->transposed);
     }
+    if (input.derived->scales) how.set("scales", true);
     return fmt::format(" of {} {}", quoted_text(input.derived->parameter), how.text());
   }
 

@@ -47,9 +47,13 @@ std::string verify_interface(const Graph& graph) {
   for (const Graph::Input& input : graph.inputs()) {
     if (!names.insert(input.name).second)
       return fmt::format("two inputs are named '{}'", input.name);
-    if ((input.role == Role::derived) != input.derived.has_value())
-      return fmt::format("input '{}' is {}, and {}", input.name, role_name(input.role),
-                         input.derived ? "derived" : "derived of nothing");
+    if (input.role == Role::derived && !input.derived)
+      return fmt::format("input '{}' is derived, and derived of nothing", input.name);
+    // Beside State; but 8 bits stand for a parameter in State.
+    if (input.derived && input.role != (input.derived->in_8_bits() ? Role::frozen : Role::derived))
+      return fmt::format("input '{}' is {}, and derived", input.name, role_name(input.role));
+    if (input.derived && input.derived->scales && !input.derived->in_8_bits())
+      return fmt::format("input '{}' has scales, and is not in 8 bits", input.name);
     if (input.derived && !input.derived->dtype && !input.derived->packing)
       return fmt::format("input '{}' is its parameter itself", input.name);
   }

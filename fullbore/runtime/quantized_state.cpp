@@ -13,11 +13,10 @@
 namespace fullbore {
 namespace {
 
-/// The parameter of whose 8-bit weights this is the name, or "".
+/// The parameter whose 8-bit weights the entry is, or "".
 std::string parameter_of(const StateEntry& entry) {
-  const std::string suffix = int8_weight_name("");
-  if (entry.type.dtype != DType::i8 || !entry.name.ends_with(suffix)) return "";
-  return entry.name.substr(0, entry.name.size() - suffix.size());
+  const bool weights = entry.derived && entry.derived->in_8_bits() && !entry.derived->scales;
+  return weights ? entry.derived->parameter : "";
 }
 
 }  // namespace

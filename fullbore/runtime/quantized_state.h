@@ -8,7 +8,7 @@
 
 namespace fullbore {
 
-/// Parameters that State holds in 8 bits, by the names of passes/gemm/quantize_linears.h. A program that is bound to such
+/// Parameters that State holds in 8 bits, as its entries say (passes/gemm/quantize_linears.h). A program that is bound to such
 /// a State reads them so in its products, whatever the model's code says (Program::compile).
 std::set<std::string> quantized_parameters(const State& state);
 /// The graph with its products reading these so; the graph as it is for a State that has none.

@@ -139,7 +139,8 @@ int64_t parameter_count(const State& state) {
 std::vector<StateEntry> state_entries(const Graph& graph) {
   std::vector<StateEntry> entries;
   for (const Graph::Input& input : graph.inputs())
-    if (is_state(input.role)) entries.push_back({input.name, input.role, graph.type(input.value)});
+    if (is_state(input.role))
+      entries.push_back({input.name, input.role, graph.type(input.value), input.derived});
   return entries;
 }
 

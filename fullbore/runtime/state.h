@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "fullbore/base/shape.h"
 #include "fullbore/device/device.h"
+#include "fullbore/ir/derived_weight.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
@@ -18,6 +20,8 @@ struct StateEntry {
   std::string name;
   Role role = Role::parameter;
   TensorType type;
+  std::optional<DerivedWeight> derived =
+      {};  ///< what of a parameter it stands for in 8 bits, if it does
 };
 
 /// Everything that persists from step to step: parameters, moments, averages, counters, in the memory of a device. Kept in one block per (role, dtype), entries in the order given, each at a multiple of the device's

@@ -155,14 +155,14 @@ std::string non_finite_parameter(const State& state) {
                 });
   if (finite) return "";
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
-    const auto& [name, role, type] = state.entries()[entry];
-    if (role != Role::parameter || type.dtype != DType::f32) continue;
+    const StateEntry& each = state.entries()[entry];
+    if (each.role != Role::parameter || each.type.dtype != DType::f32) continue;
     bool is_sound = true;
     state.consume(static_cast<int>(entry), Pieces::in_order,
                   [&](int64_t, std::span<const std::byte> piece) {
                     is_sound = is_sound && all_finite(piece);
                   });
-    if (!is_sound) return fmt::format("parameter '{}' {}", name, type.text());
+    if (!is_sound) return fmt::format("parameter '{}' {}", each.name, each.type.text());
   }
   return "";
 }

@@ -9,7 +9,9 @@
 namespace fullbore {
 
 void InitialValues::fill(State& state, int entry) const {
-  const auto& [name, role, type] = state.entries()[static_cast<size_t>(entry)];
+  const StateEntry& filled = state.entries()[static_cast<size_t>(entry)];
+  const std::string& name = filled.name;
+  const TensorType& type = filled.type;
   if (name == "random.seed") {
     state.write(entry, std::as_bytes(std::span(&seed_, 1)));
     return;
@@ -23,12 +25,11 @@ void InitialValues::fill(State& state, int entry) const {
     return;
   }
   const auto width = static_cast<int64_t>(dtype_bytes(type.dtype));
-  state.produce(entry, Pieces::any_order,
-                [&, &own = name, &shape = type](int64_t offset, std::span<std::byte> piece) {
-                  const int64_t begin = offset / width;
-                  initialize_part(initializer, shape, seed_, own, begin,
-                                  begin + static_cast<int64_t>(piece.size()) / width, piece.data());
-                });
+  state.produce(entry, Pieces::any_order, [&](int64_t offset, std::span<std::byte> piece) {
+    const int64_t begin = offset / width;
+    initialize_part(initializer, type, seed_, name, begin,
+                    begin + static_cast<int64_t>(piece.size()) / width, piece.data());
+  });
 }
 
 }  // namespace fullbore

@@ -11,7 +11,6 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/optim/optimizer.h"
-#include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/train/stored_config.h"
 
 namespace fullbore {
@@ -54,9 +53,8 @@ OpenedCheckpoint open_within(const std::string& named) {
 }
 
 void refuse_8_bits(const std::string& path, const Checkpoint& file) {
-  const std::string suffix = int8_weight_name("");
   for (const StoredTensor& tensor : file.tensors())
-    if (tensor.name.ends_with(suffix))
+    if (tensor.type.dtype == DType::i8)
       throw DataError(fmt::format(
           "{} has '{}', a weight in 8 bits, which is not trained: start from the run that it was "
           "exported from",

@@ -17,6 +17,10 @@ DerivedWeight low_copy(const char* parameter) {
   return {.parameter = parameter, .dtype = DType::bf16};
 }
 
+DerivedWeight in_8_bits(bool scales) {
+  return {.parameter = "head.weight", .dtype = DType::i8, .scales = scales};
+}
+
 DerivedWeight prepacked(std::optional<DType> dtype, bool transposed) {
   return {.parameter = "head.weight",
           .dtype = dtype,
@@ -45,6 +49,12 @@ TEST(DerivedWeight, IsPrintedAndReadAgain) {
                           .derived = derived},
                          {DType::bf16, {2, 3, 4, 2}});
   }
+  for (const bool scales : {false, true})
+    graph.add_input_like({.name = scales ? "scales" : "numbers",
+                          .role = Role::frozen,
+                          .value = {},
+                          .derived = in_8_bits(scales)},
+                         {scales ? DType::f32 : DType::i8, {6}});
   ASSERT_EQ(verify(graph), "");
   const Result<Graph> read = parse_graph(print(graph));
   ASSERT_TRUE(read.ok()) << read.error();
@@ -60,11 +70,13 @@ TEST(DerivedWeight, IsNotReadFromOtherTexts) {
     return "graph \"step\" {\n  %0 = input \"w as bf16\" " + input + " : bf16[2,2]\n}\n";
   };
   ASSERT_TRUE(parse_graph(text("derived of \"w\" {dtype=bf16}")).ok());
+  ASSERT_TRUE(parse_graph(text("frozen of \"w\" {dtype=i8, scales=true}")).ok());
   for (const char* malformed :
        {"derived", "derived of w {dtype=bf16}", "derived of \"w\" {dtype=2}",
         "derived of \"w\" {columns=2}", "derived of \"w\" {columns=2, depth=x}",
         "derived of \"w\" {columns=2, depth=2, transposed=3}",
-        "derived of \"w\" {columns=2, depth=2, transposed", "parameter of \"w\" {dtype=bf16}"})
+        "derived of \"w\" {columns=2, depth=2, transposed", "parameter of \"w\" {dtype=bf16}",
+        "frozen of \"w\" {dtype=i8, scales=1}"})
     EXPECT_FALSE(parse_graph(text(malformed)).ok()) << malformed;
 }
 
@@ -73,7 +85,13 @@ TEST(DerivedWeight, IsVerified) {
   for (const Graph::Input& input :
        {Graph::Input{"w as bf16", Role::derived, {}},
         Graph::Input{"w as bf16", Role::derived, {}, DerivedWeight{.parameter = "w"}},
-        Graph::Input{"w", Role::parameter, {}, prepacked({}, false)}}) {
+        Graph::Input{"w", Role::parameter, {}, prepacked({}, false)},
+        Graph::Input{"w", Role::frozen, {}, prepacked({}, false)},
+        Graph::Input{"w", Role::derived, {}, in_8_bits(false)},
+        Graph::Input{"w",
+                     Role::derived,
+                     {},
+                     DerivedWeight{.parameter = "w", .dtype = DType::bf16, .scales = true}}}) {
     Graph graph;
     graph.add_input_like(input, {DType::bf16, {2, 2}});
     EXPECT_NE(verify(graph), "");

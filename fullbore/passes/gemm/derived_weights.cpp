@@ -85,7 +85,7 @@ std::optional<Graph> deriving_graph(const Graph& graph) {
   std::map<DerivedWeight, Tensor> unpacked;
   std::vector<std::pair<const Graph::Input*, Tensor>> made;
   for (const Graph::Input& input : graph.inputs()) {
-    if (!input.derived || !read[static_cast<size_t>(input.value.id)]) continue;
+    if (input.role != Role::derived || !read[static_cast<size_t>(input.value.id)]) continue;
     const DerivedWeight& derived = *input.derived;
     Tensor& parameter = parameters[derived.parameter];
     if (!parameter.valid()) {

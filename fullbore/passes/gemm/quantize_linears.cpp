@@ -110,10 +110,17 @@ class Quantizer {
   Tensor& tensor(Value value) { return values_[static_cast<size_t>(value.id)]; }
 
   Form declare(const Graph::Input& input) {
-    const Role role = input.role == Role::local ? Role::local : Role::frozen;
     const Shape& shape = from_.type(input.value).shape;
-    return {builder_.input(int8_weight_name(input.name), role, {DType::i8, shape}),
-            builder_.input(int8_scale_name(input.name), role, {DType::f32, {shape[0]}})};
+    const auto form = [&](std::string name, bool scales, TensorType type) {
+      Graph::Input like{std::move(name), Role::local, {}};
+      if (input.role != Role::local) {
+        like.role = Role::frozen;
+        like.derived = {.parameter = input.name, .dtype = DType::i8, .scales = scales};
+      }
+      return builder_.input_like(like, std::move(type));
+    };
+    return {form(int8_weight_name(input.name), false, {DType::i8, shape}),
+            form(int8_scale_name(input.name), true, {DType::f32, {shape[0]}})};
   }
 
   std::vector<Tensor> rewrite(const Node& node) {
