@@ -15,6 +15,7 @@
 #include "fullbore/passes/canonicalize/expand_composites.h"
 #include "fullbore/passes/fusion/fuse.h"
 #include "fullbore/passes/fusion/fuse_epilogues.h"
+#include "fullbore/passes/fusion/rematerialize_cheap_values.h"
 #include "fullbore/passes/gemm/batch_weight_gradients.h"
 #include "fullbore/passes/gemm/gemm_accumulation.h"
 #include "fullbore/passes/gemm/low_precision_weight_copies.h"
@@ -117,10 +118,15 @@ const std::vector<Pass>& pipeline() {
        true, low_precision_weight_copies},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
+      {"rematerialize_cheap_values",
+       "kernels make values that cost no more than reading them, instead of handing them on",
+       "right after fuse, whose kernels it looks into; before reduce_intermediate_precision, which "
+       "counts what reaches memory",
+       true, rematerialize_cheap_values},
       {"reduce_intermediate_precision",
        "values between kernels are stored as engine.precision says",
-       "after fuse: only now is it known which values reach memory", true,
-       reduce_intermediate_precision},
+       "after fuse and rematerialize_cheap_values: only now is it known which values reach memory",
+       true, reduce_intermediate_precision},
       {"prepack_operands", "matrices that many matmuls read are prepacked once",
        "after the passes that look for matmuls of matrices; before fuse_epilogues, which adds "
        "epilogues to these too",

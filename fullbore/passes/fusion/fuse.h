@@ -6,8 +6,7 @@ namespace fullbore {
 
 /// Gathers elementwise nodes, and the reductions of rows among them, into `fused` nodes: one kernel
 /// each, whose intermediate values never reach memory. What is repeated (broadcast_to), counted
-/// (iota), constant, cut out (slice) or padded is computed where it is read, and so is what is as cheap to
-/// make as to read (rematerialized_values.h).
+/// (iota), constant, cut out (slice) or padded is computed where it is read.
 ///
 /// before  primitives; equal nodes are one
 /// after   each `fused` body evaluates elements of one index space: every value in it has either all

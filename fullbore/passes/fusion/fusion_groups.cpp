@@ -1,6 +1,7 @@
 #include "fullbore/passes/fusion/fusion_groups.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "fullbore/ir/op_def.h"
@@ -18,17 +19,31 @@ constexpr size_t kMostStreams = 48;
 
 }  // namespace
 
+// What is reduced says what the rows are that others have one number of.
+std::optional<FusionSpace> common_space(const Graph& graph, const std::vector<int>& members) {
+  const auto node = [&](int member) -> const Node& { return graph.nodes()[at(member)]; };
+  const auto reduction = std::ranges::find_if(
+      members, [&](int member) { return node(member).op->is(Tag::reduction); });
+  const int leader = reduction == members.end() ? members.front() : *reduction;
+  std::optional<FusionSpace> space = fusion_space(graph, node(leader));
+  for (int member : members) {
+    const std::optional<FusionSpace> own = fusion_space(graph, node(member));
+    if (member != leader && space) space = own ? fit_together(*own, *space) : std::nullopt;
+  }
+  for (int member : members)
+    for (Value operand : node(member).inputs) {
+      const int maker = graph.producer(fusion_edge(graph, operand).from);
+      const bool within = std::ranges::binary_search(members, maker);
+      if (space && within && !admit(*space, graph, operand)) space.reset();
+    }
+  return space;
+}
+
 FusionGroups::FusionGroups(const Graph& graph)
     : graph_(graph),
       readers_(static_cast<size_t>(graph.value_count())),
       is_output_(static_cast<size_t>(graph.value_count()), false) {
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    spaces_.push_back(fusion_space(graph, graph.nodes()[i]));
-    group_.push_back(static_cast<int>(i));
-    members_.push_back({static_cast<int>(i)});
-    borders_.insert(borders_.end(), static_cast<int>(i));
-  }
-  for (const Graph::Output& output : graph.outputs()) is_output_[place(output.value)] = true;
+  find_readers();
   find_candidates();
   // First where the value between the two vanishes, then where only a read of it is saved.
   for (const Candidate& candidate : candidates_) {
@@ -38,12 +53,42 @@ FusionGroups::FusionGroups(const Graph& graph)
   for (const Candidate& candidate : candidates_) try_to_join(candidate);
 }
 
+FusionGroups::FusionGroups(const Graph& graph, const std::vector<int>& numbers)
+    : graph_(graph),
+      readers_(static_cast<size_t>(graph.value_count())),
+      is_output_(static_cast<size_t>(graph.value_count()), false) {
+  find_readers();
+  std::map<int, int> firsts;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] < 0) continue;
+    const auto node = static_cast<int>(i);
+    group_[i] = firsts.try_emplace(numbers[i], node).first->second;
+    if (group_[i] == node) continue;
+    members_[i].clear();
+    members_[at(group_[i])].push_back(node);
+  }
+  for (const auto& [number, first] : firsts)
+    spaces_[at(first)] = common_space(graph, members_[at(first)]);
+}
+
+// Each node is a group by itself.
+void FusionGroups::find_readers() {
+  for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+    spaces_.push_back(fusion_space(graph_, graph_.nodes()[i]));
+    group_.push_back(static_cast<int>(i));
+    members_.push_back({static_cast<int>(i)});
+    borders_.insert(borders_.end(), static_cast<int>(i));
+    for (Value operand : graph_.nodes()[i].inputs)
+      readers_[place(spaces_[i] ? fusion_edge(graph_, operand).from : operand)].push_back(
+          static_cast<int>(i));
+  }
+  for (const Graph::Output& output : graph_.outputs()) is_output_[place(output.value)] = true;
+}
+
 void FusionGroups::find_candidates() {
   for (size_t i = 0; i < graph_.nodes().size(); ++i)
     for (Value operand : graph_.nodes()[i].inputs) {
-      const Value from = spaces_[i] ? fusion_edge(graph_, operand).from : operand;
-      readers_[place(from)].push_back(static_cast<int>(i));
-      const int producer = graph_.producer(from);
+      const int producer = graph_.producer(fusion_edge(graph_, operand).from);
       if (spaces_[i] && producer >= 0 && spaces_[at(producer)])
         candidates_.push_back({producer, static_cast<int>(i)});
     }

@@ -8,10 +8,16 @@
 
 namespace fullbore {
 
+/// The space in which nodes are computed together that are settled to be; nothing where one of them is not of it.
+std::optional<FusionSpace> common_space(const Graph& graph, const std::vector<int>& members);
+
 /// Which nodes of a graph are computed together.
 class FusionGroups {
  public:
   explicit FusionGroups(const Graph& graph);
+  /// Groups that are settled: of each node a number that the nodes of its group share, or -1 for a node alone. Each has
+  /// a common space.
+  FusionGroups(const Graph& graph, const std::vector<int>& numbers);
 
   /// The group of a node, named by its first member; a node that is not fused is alone in one.
   int group(int node) const { return group_[static_cast<size_t>(node)]; }
@@ -38,6 +44,7 @@ class FusionGroups {
     int producer;
     int consumer;
   };
+  void find_readers();
   void find_candidates();
   void try_to_join(const Candidate& candidate);
   std::optional<FusionSpace> joined_space(int producer, int consumer) const;

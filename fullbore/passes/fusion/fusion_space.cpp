@@ -102,24 +102,28 @@ FusionEdge fusion_edge(const Graph& graph, Value operand) {
   return edge;
 }
 
-std::optional<FusionSpace> join(const FusionSpace& a, const FusionSpace& b) {
+std::optional<FusionSpace> fit_together(const FusionSpace& a, const FusionSpace& b) {
   if (a.columns || (b.columns && (a.width > 0 || a.elements != b.elements))) return std::nullopt;
   if (a.width > 0 && b.width > 0 && (a.reduced_shape != b.reduced_shape || a.axes != b.axes))
     return std::nullopt;
   FusionSpace space = a.width > 0 ? a : b;
   space.nodes = a.nodes + b.nodes;
   space.reductions = a.reductions + b.reductions;
-  if (space.nodes > kMostNodes || space.reductions > kMostReductions) return std::nullopt;
   for (const FusionSpace* part : {&a, &b}) {
     // A group without reductions of its own may become what the other has one of per row.
     const bool per_row = part->width == 0 && space.is_row(part->elements);
     if (part->elements != space.elements && !per_row) return std::nullopt;
     for (int64_t stride : part->strides) space.strides.insert(stride * (per_row ? space.width : 1));
   }
-  if (!divide_one_another(space.strides)) return std::nullopt;
-  if (space.width > 0 && space.rows() < kFewRows && space.elements > kSmallSpace &&
-      space.nodes > kLittleWork)
+  return divide_one_another(space.strides) ? std::optional(space) : std::nullopt;
+}
+
+std::optional<FusionSpace> join(const FusionSpace& a, const FusionSpace& b) {
+  std::optional<FusionSpace> space = fit_together(a, b);
+  if (!space || space->nodes > kMostNodes || space->reductions > kMostReductions)
     return std::nullopt;
+  const bool few_rows = space->width > 0 && space->rows() < kFewRows;
+  if (few_rows && space->elements > kSmallSpace && space->nodes > kLittleWork) return std::nullopt;
   return space;
 }
 

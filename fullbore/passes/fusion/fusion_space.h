@@ -44,6 +44,8 @@ FusionEdge fusion_edge(const Graph& graph, Value operand);
 std::optional<FusionSpace> fusion_space(const Graph& graph, const Node& node);
 
 /// The common space of two groups. Nothing if they do not fit into one.
+std::optional<FusionSpace> fit_together(const FusionSpace& producer, const FusionSpace& consumer);
+/// Likewise, and nothing if one kernel of both would be too large or leave workers idle.
 std::optional<FusionSpace> join(const FusionSpace& producer, const FusionSpace& consumer);
 
 /// Can an operand be evaluated at the points of the space that are made of the value it comes from?
