@@ -47,6 +47,7 @@ struct Diagnosis {
   std::vector<std::string> features;
   int online_processors = 0;
   int64_t memory_bytes = 0;
+  std::vector<DeviceKind> devices;
   std::vector<Library> libraries;
   std::string cache_folder;
   std::string cache_problem;  ///< why it is a temporary one; "" if it is not
@@ -148,6 +149,7 @@ Diagnosis diagnose() {
   d.features = processor_features();
   d.online_processors = online_processors();
   d.memory_bytes = memory_limit_bytes();
+  d.devices = device_kinds();
   d.libraries = device_libraries();
   d.cache_problem = cache_directory_problem();
   d.cache_folder = cache_directory();
@@ -182,6 +184,9 @@ void print_text(const Diagnosis& d) {
             fmt::format("{:.1f} GFLOP/s  ({})", peaks.bf16_flops / 1e9, d.machine.bf16_method));
   print_row("memory",
             fmt::format("{:.1f} GB/s  (triad, three streams)", peaks.bytes_per_second / 1e9));
+  print_output("Devices\n");
+  for (const DeviceKind& kind : d.devices)
+    print_row(std::string(kind.name).c_str(), std::string(kind.summary));
   print_output("Libraries\n");
   print_row("fullbore", version());
   for (const Library& library : d.libraries)
@@ -198,6 +203,8 @@ void print_text(const Diagnosis& d) {
 }
 
 void print_json(const Diagnosis& d) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::object();
+  for (const DeviceKind& kind : d.devices) devices[std::string(kind.name)] = kind.summary;
   nlohmann::ordered_json libraries = nlohmann::ordered_json::object();
   for (const Library& library : d.libraries) libraries[library.name] = library.version;
   const nlohmann::ordered_json json = {
@@ -215,6 +222,7 @@ void print_json(const Diagnosis& d) {
       {"native_bf16", d.machine.native_bf16},
       {"bytes_per_second", d.machine.peaks.bytes_per_second},
       {"version", version()},
+      {"devices", devices},
       {"libraries", libraries},
       {"kernels_work", d.kernel_test.empty()},
       {"cache", d.cache_folder},

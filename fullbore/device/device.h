@@ -41,8 +41,6 @@ struct DeviceFacts {
   /// Likewise, of memory that different thread groups write to.
   int64_t group_alignment = 4096;
   int workers = 1;  ///< what work is divided by: threads, multiprocessors
-  /// Does the device work in the memory that the host has? Its allocations count against the host's, then.
-  bool in_host_memory = true;
 };
 
 /// A part of a snapshot: `bytes` from `from` on go to `offset` of the host memory.

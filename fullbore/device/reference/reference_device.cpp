@@ -1,54 +1,13 @@
-#include <fmt/format.h>
-
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "fullbore/device/host_device.h"
-#include "fullbore/device/interpret.h"
+#include "fullbore/device/reference_kernel.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/device/sequential_replay.h"
 
 namespace fullbore {
 namespace {
-
-/// One node by its op's reference, in double; rounded to the graph's dtypes where it is stored.
-class ReferenceKernel final : public Kernel {
- public:
-  ReferenceKernel(const Graph& graph, const Node& node) : node_(node) {
-    for (const Value input : node.inputs) inputs_.push_back(graph.type(input));
-    for (const Value output : node.outputs) outputs_.push_back(graph.type(output));
-  }
-  double nanoseconds() const override { return 1e6; }
-  std::string description() const override { return fmt::format("reference {}", node_.op->name); }
-
-  /// `operands`: inputs, then outputs.
-  void run(std::span<void* const> operands) const {
-    std::vector<Literal> inputs;
-    for (size_t i = 0; i < inputs_.size(); ++i)
-      inputs.push_back(Literal::from_bytes(inputs_[i], operands[i]));
-    std::vector<const Literal*> given;
-    for (const Literal& input : inputs) given.push_back(&input);
-    std::vector<Literal> results = interpret_node(node_, outputs_, given);
-    for (size_t i = 0; i < results.size(); ++i) {
-      results[i].round();
-      const std::vector<char> bytes = results[i].bytes();
-      if (!bytes.empty()) std::memcpy(operands[inputs_.size() + i], bytes.data(), bytes.size());
-    }
-  }
-
- private:
-  Node node_;
-  std::vector<TensorType> inputs_;
-  std::vector<TensorType> outputs_;
-};
-
-class ReferenceCompiler final : public Compiler {
- public:
-  std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int) override {
-    return std::make_unique<ReferenceKernel>(graph, node);
-  }
-};
 
 class ReferenceReplay final : public SequentialReplay {
  public:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "fullbore/device/registry.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -75,6 +76,8 @@ TEST_F(JobTest, DoctorFindsThisMachineWell) {
   EXPECT_GT(json["fp32_flops"], 1e8);
   EXPECT_TRUE(json["libraries"].contains("LLVM"));
   EXPECT_TRUE(json["libraries"].contains("oneDNN"));
+  for (const DeviceKind& kind : device_kinds())
+    EXPECT_EQ(json["devices"][std::string(kind.name)], kind.summary);
 }
 
 TEST_F(JobTest, PlanTellsWhatTrainThenUses) {
