@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "campaigns" / "support"))
+sys.path.insert(0, str(ROOT / "tools" / "support"))
 import two_builds
 
 

@@ -109,13 +109,32 @@ class Check(unittest.TestCase):
                           "docs/a.md: links to b.md#of-c, and b.md has no such heading"])
 
     def test_changed_sources(self):
-        self.assertEqual(check.changed_sources(), [])
-        self.write("fullbore/base/b.cpp", "int b();\n")
-        self.assertEqual(check.changed_sources(), ["fullbore/base/b.cpp"])  # not added
+        a, b, c = (f"fullbore/base/{name}.cpp" for name in "abc")
+        self.assertEqual(check.changed_sources(), ([a], 0))  # of the last commits
+        self.write(b, "int b();\n")
+        self.assertEqual(check.changed_sources(), ([b, a], 0))  # not added
         self.git("checkout", "-q", "-b", "branch")
         self.commit()
-        self.write("fullbore/base/a.cpp", "int c();\n")
-        self.assertEqual(check.changed_sources(), ["fullbore/base/a.cpp", "fullbore/base/b.cpp"])
+        self.assertEqual(check.changed_sources(), ([b], 0))
+        self.write(a, "int c();\n")
+        self.assertEqual(check.changed_sources(), ([a, b], 0))
+        self.git("update-ref", "refs/remotes/origin/main", "branch")  # main as it is elsewhere goes before the one here
+        self.assertEqual(check.changed_sources(), ([a, b], 0))
+        self.write(c, "int c();\n")
+        self.commit()
+        self.assertEqual(check.changed_sources(), ([a, c], 0))
+
+    def test_changed_sources_of_a_long_history(self):
+        self.addCleanup(setattr, check, "MOST_OF_HISTORY", check.MOST_OF_HISTORY)
+        check.MOST_OF_HISTORY = 2
+        names = [f"fullbore/base/{name}.cpp" for name in "bcde"]
+        for name in names:
+            self.write(name, "int b();\n")
+            self.commit()
+        (self.root / names[3]).unlink()  # what is gone does not count
+        self.commit()
+        self.write(names[0], "int c();\n")
+        self.assertEqual(check.changed_sources(), ([names[0], names[2], names[1]], 1))
 
     def test_flags(self):
         command = "/usr/bin/ccache /usr/bin/c++ -DA -I/x -O2 -Werror -Winvalid-pch -include /b/pch.hxx -MD -MT a.o -MF d -o a.o -c /a.cpp"
@@ -127,7 +146,7 @@ class Check(unittest.TestCase):
         file = self.root / "fullbore" / "base" / "a.cpp"
         self.write("build/compile_commands.json",
                    json.dumps([{"file": str(file), "command": f"/usr/bin/c++ -std=c++20 -o a.o -c {file}"}]))
-        self.assertTrue(check.check_tidy(build, 40).skipped)  # not changed
+        self.assertEqual(check.check_tidy(build, 40).note, "1 of 1 changed files")  # of the last commit
         self.write("fullbore/base/a.cpp", "typedef int Number;\nNumber a();\n")
         outcome = check.check_tidy(build, 40)
         self.assertIn("modernize-use-using", "".join(outcome.faults))

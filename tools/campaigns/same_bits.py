@@ -1,7 +1,7 @@
 """Weights after 100 steps of each configuration: the same bits by two builds.
 
 Trains every file in configs/ by both builds on a text that is made for it, large ones in smaller sizes
-(support/two_builds.py), and compares all that the last checkpoint keeps, tensor by tensor: weights, averages, moments,
+(tools/support/two_builds.py), and compares all that the last checkpoint keeps, tensor by tensor: weights, averages, moments,
 counters. Each build reads the configurations of its own tree, for keys may have other names.
 
 settings: old=BINARY, new=BINARY (that of --build), steps=100, configs=NAME,NAME (all), old_configs=FOLDER and
@@ -16,7 +16,7 @@ import struct
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 import two_builds
 
 

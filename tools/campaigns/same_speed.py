@@ -1,7 +1,7 @@
 """Step time of each configuration by two builds, interleaved: after/before at most 1.01.
 
 `fullbore bench` of the one build and of the other take turns, in the order old, new, new, old, on every file in
-configs/, large ones in smaller sizes (support/two_builds.py); then the next turn of all of them, until the time is over.
+configs/, large ones in smaller sizes (tools/support/two_builds.py); then the next turn of all of them, until the time is over.
 A pair of neighbours gives one ratio of median step times. For each configuration: the geometric mean of its ratios, and
 its upper bound by Student's t over the pairs' logarithms. All bounds hold at once with 95 % confidence (Bonferroni). A
 configuration fails whose bound is above the limit: it is slower, or there were too few turns to tell. Needs a machine
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 import two_builds
 
 CONFIDENCE = 0.95

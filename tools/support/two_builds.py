@@ -1,4 +1,4 @@
-"""What the campaigns that compare two builds share: the jobs, one for each file in configs/, small enough to repeat."""
+"""What campaigns that compare two builds, and tests, share: the jobs, one for each file in configs/, small enough to repeat."""
 
 import os
 import pathlib
