@@ -1,10 +1,13 @@
 #include "tests/support/paths.h"
 
+#include <cstdlib>
+
 namespace fullbore::testing {
 
 // As functions: constants of other sources are made of them before main() begins.
 const std::string& source_folder() {
-  static const std::string path = FB_SOURCE_DIR;
+  static const char* const copy = std::getenv("FULLBORE_TEST_SOURCES");
+  static const std::string path = copy != nullptr ? copy : FB_SOURCE_DIR;
   return path;
 }
 

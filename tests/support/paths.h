@@ -5,7 +5,8 @@
 // another clone, and ccache would know none of them.
 namespace fullbore::testing {
 
-/// The root of the repository.
+/// The root of the repository, or of a copy of it that the environment variable FULLBORE_TEST_SOURCES names: to it
+/// tests/tools add cases.
 const std::string& source_folder();
 /// Optional data beside it: a test that needs a file from there skips with a message when it is absent.
 const std::string& shared_folder();

@@ -7,38 +7,7 @@ The workload is that of examples/spring, whose main() becomes a registrar. Its t
 BUILD_FOLDER, which knows nothing of it, then loads it, has its keys and trains it.
 """
 
-import os
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, **options)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout}")
-    return done.stdout
-
-
-def check(condition, message):
-    if not condition:
-        sys.exit(message)
-
-
-def copy_tree(target):
-    """The tracked files, links as links."""
-    names = run("git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
-                cwd=ROOT).split("\0")
-    for name in filter(None, names):
-        source, copy = ROOT / name, target / name
-        if source.is_symlink() or source.is_file():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, copy, follow_symlinks=False)
+from exercise import ROOT, check, exercise, run
 
 
 def write_workload(folder):
@@ -52,32 +21,24 @@ def write_workload(folder):
     (folder / "CMakeLists.txt").write_text("fb_workload()\n", encoding="utf-8")
 
 
-def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    with tempfile.TemporaryDirectory(prefix="fullbore_add_workload_") as folder:
-        folder = pathlib.Path(folder)
-        tree = folder / "tree"
-        copy_tree(tree)
-        write_workload(tree / "workloads" / "spring")
-        run("cmake", "-S", tree, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DFB_TESTS=OFF")
-        run("cmake", "--build", folder / "build", "--target", "fullbore_spring")
-        names = run("ninja", "-C", folder / "build", "-t", "query", "lib/libfullbore_workloads.so." + version(tree))
-        check("fullbore_spring" in names, f"libfullbore_workloads.so does not hold it:\n{names}")
-        run(tree / "tools" / "check_layers")
+def body(it):
+    write_workload(it.tree / "workloads" / "spring")
+    objects = it.objects("workloads/spring/CMakeFiles/fullbore_spring.dir/spring.cpp.o")
+    names = run("ninja", "-C", it.folder / "build", "-t", "query", "lib/libfullbore_workloads.so." + version(it.tree))
+    check("fullbore_spring" in names, f"libfullbore_workloads.so does not hold it:\n{names}")
+    run(it.tree / "tools" / "check_layers")
 
-        objects = list((folder / "build").glob("workloads/spring/**/*.o"))
-        check(len(objects) == 1, f"{objects}")
-        library = folder / "spring.so"
-        run("c++", "-shared", "-o", library, *objects, "-L", build / "lib", "-lfullbore", f"-Wl,-rpath,{build / 'lib'}")
-        there = {"cwd": folder, "env": {**os.environ, "LD_PRELOAD": str(library), "FULLBORE_CACHE": str(folder / "cache")}}
-        command = build / "bin" / "fullbore"
-        (folder / "spring.yaml").write_text("model: {name: spring, channels: 8}\nspring: {damping: 0.2}\n"
-                                            "train: {steps: 20, batch_size: 16}\n", encoding="utf-8")
-        check("how fast the spring comes to rest" in run(command, "config", "spring.damping", **there), "its key")
-        run(command, "train", "spring.yaml", "run.dir=run", **there)
-        check("channels: 8" in (folder / "run/config.resolved.yaml").read_text(encoding="utf-8"), "its configuration")
-        run(command, "train", "run", "--resume", "train.steps=30", **there)
-    print("a workload is its own folder: 2 files, nothing else touched")
+    there = it.there(it.library("spring.so", objects))
+    command = it.build / "bin" / "fullbore"
+    (it.folder / "spring.yaml").write_text("model: {name: spring, channels: 8}\nspring: {damping: 0.2}\n"
+                                           "train: {steps: 20, batch_size: 16}\n", encoding="utf-8")
+    check("how fast the spring comes to rest" in run(command, "config", "spring.damping", **there), "its key")
+    run(command, "train", "spring.yaml", "run.dir=run", **there)
+    check("channels: 8" in (it.folder / "run/config.resolved.yaml").read_text(encoding="utf-8"), "its configuration")
+    run(command, "train", "run", "--resume", "train.steps=30", **there)
+    touched = it.touched()
+    check(all(name.startswith("workloads/spring/") for name in touched), f"beside its folder: {touched}")
+    return f"a workload is its own folder: {', '.join(touched)}"
 
 
 def version(tree):
@@ -85,4 +46,4 @@ def version(tree):
     return text.split("VERSION ", 2)[2].split()[0]
 
 
-main()
+exercise(body)
