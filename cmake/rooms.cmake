@@ -233,17 +233,20 @@ function(fb_test_headers)
     <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h> <algorithm> <filesystem> <functional> <map> <span>)
 endfunction()
 
-# bench/<file>.cpp, and those of workloads/*/bench -> bin/bench_<file>, all of them by the target `benches`: neither the command nor the tests wait for
-# them.
+# bench/<file>.cpp, and those of workloads/*/bench -> bin/bench_<file>, all of them by the target `benches`: neither the
+# command nor the tests wait for them. bench/support holds what several of them share.
 function(fb_benches)
   add_custom_target(benches)
+  fb_sources(sources headers "${PROJECT_SOURCE_DIR}/bench/support")
+  add_library(fb_bench_support STATIC EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(fb_bench_support PUBLIC fullbore)
   file(GLOB files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/*.cpp" "${PROJECT_SOURCE_DIR}/workloads/*/bench/*.cpp")
   foreach(file ${files})
     cmake_path(GET file STEM name)
     add_executable(bench_${name} EXCLUDE_FROM_ALL "${file}")
     add_dependencies(benches bench_${name})
     target_link_libraries(bench_${name} PRIVATE
-      fullbore fullbore_workloads
+      fullbore fullbore_workloads fb_bench_support
       fb_dnnl benchmark::benchmark_main)
   endforeach()
 endfunction()

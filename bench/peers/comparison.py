@@ -1,4 +1,4 @@
-"""How a job is run by Fullbore and its peers in turns: what compare_gpt and compare_peptide share."""
+"""How a job is run by Fullbore and its peers in turns: what the scripts compare_* of workloads share."""
 import argparse
 import dataclasses
 import os
@@ -33,11 +33,15 @@ PROCESSORS = {
 @dataclasses.dataclass(frozen=True)
 class Job:
     """A kind of job that can be compared."""
-    what: str  # "gpt-step"
+    what: str  # "name-step"
+    folder: pathlib.Path  # of the peers' scripts
     binary: str  # of ours, with --share FILE CONFIG key=value ...
     config: str  # unless another is given
     settings: tuple  # (key, value) pairs unless given
     peers: dict  # command of each by name: script, then what comes before the job's own keys
+    title: str  # of a model, for people; the size is added
+    work: str  # what a step is made of, for people, with keys of the job in braces
+    titles: dict = dataclasses.field(default_factory=dict)  # by configuration, where one has another
 
 
 def arguments(job, document):
@@ -145,7 +149,7 @@ class Comparison:
         ready = self.ours[0].ready
         script, *settings = self.job.peers[name]
         values = {**ready["job"], "threads": ready["threads"], "precision": precision, "share": self.shared}
-        return self.start(f"{name}-{precision}", [python, HERE / script, *settings,
+        return self.start(f"{name}-{precision}", [python, self.job.folder / script, *settings,
                                                   *(f"{key}={value}" for key, value in values.items())])
 
     def measure(self, group):
@@ -191,7 +195,7 @@ class Comparison:
         waiting = [(name, precision) for precision in self.options.precisions for name in self.options.peers]
         if self.options.at_once == 0:
             self.measure_one_by_one(waiting, python)
-            return record.result(self.measured, self.unavailable, self.options, self.job.what)
+            return record.result(self.measured, self.unavailable, self.options, self.job)
         self.start_all_of_ours()
         while True:
             group = []
@@ -207,7 +211,7 @@ class Comparison:
                 break
         for side in self.ours:
             side.close()
-        return record.result(self.measured, self.unavailable, self.options, self.job.what)
+        return record.result(self.measured, self.unavailable, self.options, self.job)
 
 
 

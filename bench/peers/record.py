@@ -76,11 +76,20 @@ def machine(reported):
             "processors": os.cpu_count(), "load_average_at_end": os.getloadavg()}
 
 
-def result(measured, unavailable, options, what="gpt-step"):
-    """`measured`: the sides with their blocks, Fullbore's first; `unavailable`: (name, reason) pairs."""
+def title(job, config, parameters):
+    """"MINE 10.7 M"."""
+    millions = parameters / 1e6
+    return f"{job.titles.get(config, job.title)} {millions:.{1 if millions < 100 else 0}f} M"
+
+
+def result(measured, unavailable, options, job):
+    """`measured`: the sides with their blocks, Fullbore's first; `unavailable`: (name, reason) pairs; `job`: a
+    comparison.Job."""
     ours = [side for side in measured if side.ready["side"] == "fullbore"]
     first = measured[0].ready
-    return {"schema": 2, "what": what, "config": pathlib.Path(options.job[0]).stem,
+    config = pathlib.Path(options.job[0]).stem
+    return {"schema": 2, "what": job.what, "config": config, "title": title(job, config, first["parameters"]),
+            "work": job.work.format_map(first.get("job", {})),
             "settings": [shown_word(word) for word in options.job[1:]],
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": git("rev-parse", "HEAD"),
@@ -144,16 +153,8 @@ def rooflines(record):
                    f"{side['launches']} launches")
 
 
-def work(job):
-    """What a step is made of."""
-    if "latent_steps" in job:
-        return (f"batch {job['batch']} spectra of {job['peaks']} peak slots, {job['supervision_steps']} supervision x "
-                f"{job['latent_steps']} latent steps, width {job['width']}")
-    return f"batch {job['batch']} x {job['context']} tokens, {job['layers']} layers, width {job['width']}"
-
-
 def markdown(record):
-    machine, job = record["machine"], record["job"]
+    machine = record["machine"]
     peaks = ", ".join(f"{machine[key] / 1e9:.0f} {unit}" for key, unit in (
         ("fp32_flops", "GFLOP/s fp32"), ("bf16_flops", "GFLOP/s bf16"), ("bytes_per_second", "GB/s")) if key in machine)
     commit = record["commit"][:12] + (" with uncommitted changes" if record["uncommitted_changes"] else "")
@@ -162,7 +163,7 @@ def markdown(record):
     settings = " ".join(record["settings"])
     return f"""# {record['config']}: a training step beside its peers, {record['date'][:10]}
 
-{record['parameters']} parameters, {work(job)}; settings: {settings}.
+{record['parameters']} parameters, {record['work']}; settings: {settings}.
 {machine.get('processor', 'unknown processor')}, {machine['processors']} processors; measured peaks: {peaks}; load {machine['load_average_at_end'][0]:.1f}.
 {record['rounds']} interleaved rounds, blocks of about {record['seconds_per_block']:g} s, after {record['warm_up_seconds']:g} s of warm-up; \
 {'peers told not to spin; ' if record['passive_peers'] else ''}\

@@ -107,7 +107,7 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(sum(sizes.recorded_bytes(distributions[name]) for name in needed), 1105)
 
     def test_an_environment_without_torch_is_told(self):
-        with self.assertRaisesRegex(SystemExit, "no PyTorch in .*; bench/peers/compare_gpt makes"):
+        with self.assertRaisesRegex(SystemExit, "no PyTorch in .*; a comparison with peers makes"):
             sizes.report_torch(pathlib.Path(self.folder.name) / "elsewhere")
 
     def test_a_file_with_two_names_counts_once(self):

@@ -19,7 +19,7 @@ def side(name, seconds, mebibytes, ratios):
 
 
 def record(date="2026-01-01", config="tiny", processor="auto", kind="K1", peer="torch-eager-fp32", ratio=3.5):
-    return {"schema": 2, "what": "gpt-step", "config": config, "settings": ["model.dropout=0"], "date": date, "commit": "0123456789",
+    return {"schema": 2, "what": "a-step", "config": config, "title": config, "settings": ["model.dropout=0"], "date": date, "commit": "0123456789",
             "processor": processor, "machine": {"processor": "P", "microarchitecture": kind, "fp32_flops": 2e9, "bytes_per_second": 3e9},
             "job": {"batch": 4, "context": 8, "dropout": 0.0}, "rounds": 3,
             "sides": [side("fullbore-fp32", 0.01, 100, {"fullbore-fp32": 1, "fullbore-bf16": 0.5}),

@@ -30,6 +30,9 @@ for line in sys.stdin:
         cpu_seconds_per_step=seconds, tokens_per_second=8 / seconds, loss=2.0, peak_resident_bytes=5 << 20)
 """
 
+JOB = comparison.Job(what="mine-step", folder=pathlib.Path(), binary="", config="", settings=(), peers={}, title="mine",
+                     work="{batch} rows of {context}", titles={"large": "MINE"})
+
 
 def pretender(name, seconds, side="torch"):
     return sides.Side(name, [sys.executable, "-c", PRETENDER, side, seconds], {})
@@ -71,15 +74,15 @@ class RecordTest(unittest.TestCase):
         for side in (self.ours, self.peer):
             side.blocks = [{**side.run(2), "round": i} for i in (1, 2, 3)]
             side.close()
-        job = ["configs/gpt-x.yaml", "engine.threads=2", "data.path=/home/me/play.txt"]
-        options = types.SimpleNamespace(job=job, passive=False, rounds=3, block_seconds=1, warm_up_seconds=3,
+        job_words = ["configs/mine-x.yaml", "engine.threads=2", "data.path=/home/me/play.txt"]
+        options = types.SimpleNamespace(job=job_words, passive=False, rounds=3, block_seconds=1, warm_up_seconds=3,
                                         processor="avx2")
-        self.record = record.result([self.ours, self.peer], [("jax-fp32", "no module named jax")], options)
+        self.record = record.result([self.ours, self.peer], [("jax-fp32", "no module named jax")], options, JOB)
 
     def test_ratios_are_of_the_same_rounds(self):
         self.assertEqual(self.record["sides"][1]["time_ratio_to"]["fullbore-fp32"]["median"], 2)
         self.assertEqual(self.record["sides"][0]["tokens_per_second"], 32)
-        self.assertEqual(self.record["config"], "gpt-x")
+        self.assertEqual(self.record["config"], "mine-x")
 
     def test_the_table_names_every_side(self):
         text = record.markdown(self.record)
@@ -90,12 +93,15 @@ class RecordTest(unittest.TestCase):
         lines = [line for line in text.splitlines() if line.startswith("| ")]
         self.assertEqual(len({line.count(" |") for line in lines}), 1, "rows of one length")
 
-    def test_a_job_says_what_it_counts(self):
-        self.record["job"] = {"batch": 2, "peaks": 19, "supervision_steps": 8, "latent_steps": 4, "width": 8,
-                              "counted": "spectra"}
-        text = record.markdown(self.record)
-        for part in ("batch 2 spectra of 19 peak slots, 8 supervision x 4 latent steps", "| spectra/s |"):
-            self.assertIn(part, text)
+    def test_a_job_says_what_it_is_and_what_it_counts(self):
+        self.assertIn("10 parameters, 2 rows of 4; settings", record.markdown(self.record))
+        self.record["job"]["counted"] = "pictures"
+        self.assertIn("| pictures/s |", record.markdown(self.record))
+
+    def test_a_title_has_the_size(self):
+        self.assertEqual(self.record["title"], "mine 0.0 M")
+        self.assertEqual(record.title(JOB, "large", 10_745_088), "MINE 10.7 M")
+        self.assertEqual(record.title(JOB, "large", 124_046_592), "MINE 124 M")
 
     def test_the_kind_of_processor_is_named(self):
         def kind(vendor, family, flags="fpu"):
@@ -108,9 +114,9 @@ class RecordTest(unittest.TestCase):
         self.assertIsNone(record.microarchitecture("Processor : ARMv8\n"))
 
     def test_paths_of_this_machine_stay_out(self):
-        self.peer.command = ["/home/me/venv/bin/python", f"{ROOT}/bench/peers/gpt_torch.py", "share=/tmp/x/start.safetensors"]
+        self.peer.command = ["/home/me/venv/bin/python", f"{ROOT}/bench/peers/mine_torch.py", "share=/tmp/x/start.safetensors"]
         self.assertEqual(record.shown_command(self.peer),
-                         ["python", "bench/peers/gpt_torch.py", "share=start.safetensors"])
+                         ["python", "bench/peers/mine_torch.py", "share=start.safetensors"])
         self.assertEqual(record.shown_word("data.path=/home/me/play.txt"), "data.path=play.txt")
         self.assertEqual(record.shown_word("/home/me/play.txt"), "play.txt")
         self.assertEqual(record.shown_word("data.path=texts/play.txt"), "data.path=texts/play.txt")
@@ -131,8 +137,10 @@ class EnvironmentTest(unittest.TestCase):
 
 class CommandLineTest(unittest.TestCase):
     def test_peers_are_told_apart_by_name(self):
-        for script in ("compare_gpt", "compare_hybrid", "compare_peptide"):
-            done = subprocess.run([sys.executable, ROOT / "bench/peers" / script, "--binary", sys.executable,
+        scripts = sorted(ROOT.glob("workloads/*/bench/peers/compare_*"))
+        self.assertTrue(scripts)
+        for script in scripts:
+            done = subprocess.run([sys.executable, script, "--binary", sys.executable,
                                    "--peers", "torch-eagre"], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 2)
             self.assertIn("unknown 'torch-eagre'; known: torch-eager, ", done.stderr)

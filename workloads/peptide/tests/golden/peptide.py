@@ -5,8 +5,8 @@ Needs torch; neither the build nor the tests do. Usage:
 
     python3 workloads/peptide/tests/golden/peptide.py > workloads/peptide/tests/golden/model.json
 
-The model and the losses are those of bench/peers/peptide_torch*.py, written from the specification. Parameters come
-from SplitMix64, so that both sides make them from a formula: with u uniform in [-1, 1), element i of tensor k has
+The model and the losses are those of workloads/peptide/bench/peers/peptide_torch*.py, written from the specification.
+Parameters come from SplitMix64, so that both sides make them from a formula: with u uniform in [-1, 1), element i of tensor k has
 u from the 53 high bits of splitmix(k 2^32 + i); gains and scales are 1 + 0.1 u, all else 0.3 u.
 
 Each case has its own configuration, inputs and total loss (`total.terms`: its coefficients); all loss terms are listed,
@@ -21,7 +21,7 @@ import sys
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "bench/peers"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/peers"))
 import peptide_torch_losses as losses  # noqa: E402
 from peptide_torch import Config, Peptide  # noqa: E402
 

@@ -3,7 +3,7 @@
 
 Usage: gpt_torch.py TEXT|- [key=value ...]        keys and defaults: DEFAULTS below and in gpt_job.py
 
-The same step as workloads/language/gpt: pre-layer-norm GPT, learned positions, GELU, mean cross-entropy, clipping of the
+The same step as workloads/language/gpt.cpp: pre-layer-norm GPT, learned positions, GELU, mean cross-entropy, clipping of the
 global norm, AdamW on fused kernels with decay of matrices only, warm-up and half cosine. Fresh random windows
 of the first 90 % of the text (`-`: random tokens, or those of share=FILE) for every step, made inside the
 measured time. precision=bf16 is torch.autocast with fp32 parameters.
@@ -11,14 +11,15 @@ measured time. precision=bf16 is torch.autocast with fp32 parameters.
 Obeys the protocol of bench/peers/README.md: a JSON line when ready, then for each line `N` read from
 standard input N training steps and one JSON line about them; ends at the end of input. The line
 `evaluate` is answered with the mean loss over the held-out tenth of the text, in windows side by side:
-    { echo 1999; echo evaluate; } | bench/peers/gpt_torch.py play.txt seed=1
+    { echo 1999; echo evaluate; } | workloads/language/bench/peers/gpt_torch.py play.txt seed=1
 """
 import math
 import os
 import platform
 
-import gpt_job
+import gpt_job  # finds what all peers share
 import peer_job
+import text_job
 
 DEFAULTS = {
     "mode": "eager",  # or compile: torch.compile of forward and loss (and so of their gradients)
@@ -96,7 +97,7 @@ class Job:
         self.o = o
         self.step = 0
         shared = peer_job.read_shared(o["share"])
-        self.data = gpt_job.Data(text, shared, o)
+        self.data = text_job.Data(text, shared, o)
         self.model = Gpt(self.data.vocabulary, o)
         if shared:
             self.model.fill(shared)

@@ -1,13 +1,5 @@
-/// The training step of a config, replayed on demand: Fullbore's side of bench/peers/compare_gpt, compare_hybrid and
-/// compare_peptide.
-///
-///     bench_training_step [--share FILE] CONFIG [key=value ...]
-///
-/// Obeys the protocol of bench/peers/README.md: a JSON line when ready, then for each line `N` read
-/// from standard input N steps on fresh batches and one JSON line about them. --share writes what the
-/// other sides start from before the first step: initial parameters, the first batch, and the tokens
-/// to draw further ones from. Batches are made by the calling thread inside the measured time, so
-/// that no thread beside the team works. For people there are `fullbore bench` and `profile`.
+#include "bench/support/training_step.h"
+
 #include <fmt/format.h>
 #include <time.h>
 
@@ -15,7 +7,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "fullbore/app/measured_job.h"
@@ -27,14 +18,9 @@
 #include "fullbore/text/text_keys.h"
 #include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/step_runner.h"
-#include "workloads/hybrid/hybrid_keys.h"
-#include "workloads/language/gpt_keys.h"
-#include "workloads/peptide/peptide_keys.h"
 
-namespace fullbore {
+namespace fullbore::bench {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What of a long text is shared: a draw from more would be no better.
 constexpr int64_t kMostSharedTokens = int64_t{1} << 24;
@@ -146,73 +132,18 @@ Json schedule_json(const Config& config) {
           {"clip", optim.clip_norm}};
 }
 
-Json gpt_json(const Config& config) {
-  return {{"batch", config.train.batch_size},
-          {"context", text_keys(config).model.context},
-          {"layers", text_keys(config).model.layers},
-          {"heads", text_keys(config).model.heads},
-          {"width", text_keys(config).model.width},
-          {"bias", gpt_keys(config).bias ? 1 : 0},
-          {"tie_head", gpt_keys(config).tie_head ? 1 : 0},
-          {"activation", gpt_keys(config).activation},
-          {"dropout", config.model.dropout}};
-}
-
-Json peptide_json(const Config& config, int64_t peaks) {
-  const PeptideKeys& peptide = peptide_keys(config);
-  return {{"counted", "spectra"},
-          {"batch", config.train.batch_size},
-          {"peaks", peaks},
-          {"width", peptide.model.hidden_dim},
-          {"heads", peptide.model.num_heads},
-          {"supervision_steps", peptide.model.num_supervision_steps},
-          {"latent_steps", peptide.model.num_latent_steps},
-          {"max_mass", peptide.model.max_mass},
-          {"precursor_mz", peptide.model.precursor_input == "mz" ? 1 : 0},
-          {"start_and_end", peptide.data.start_and_end ? 1 : 0},
-          {"iteration_weights", peptide.loss.iteration_weights},
-          {"label_smoothing", config.train.label_smoothing},
-          {"ce_weight", peptide.loss.ce_weight},
-          {"spectrum", peptide.loss.spectrum},
-          {"coverage_sigma", peptide.loss.coverage_sigma},
-          {"mask_padding", peptide.loss.mask_padding ? 1 : 0},
-          {"precursor", peptide.loss.precursor},
-          {"ema", config.optim.ema_decay},
-          {"dropout", config.model.dropout}};
-}
-
-Json hybrid_json(const Config& config) {
-  const HybridKeys::Model& model = hybrid_keys(config).model;
-  return {{"batch", config.train.batch_size},
-          {"context", text_keys(config).model.context},
-          {"layers", text_keys(config).model.layers},
-          {"heads", text_keys(config).model.heads},
-          {"width", text_keys(config).model.width},
-          {"branch", model.branch == "finch" ? "finch" : "static"},
-          {"mix_rank", model.mix_rank},
-          {"decay_rank", model.decay_rank},
-          {"inner", model.inner},
-          {"mamba_heads", model.mamba_heads},
-          {"states", model.states},
-          {"convolution", model.convolution},
-          {"hidden", model.hidden},
-          {"dropout", config.model.dropout}};
-}
-
 /// What the other sides copy.
-Json job_json(const MeasuredJob& job) {
-  const int64_t peaks = job.job.training->fields().front().type.shape[1];
-  const std::string& model = job.config.model.name;
-  Json json = model == "peptide"  ? peptide_json(job.config, peaks)
-              : model == "hybrid" ? hybrid_json(job.config)
-                                  : gpt_json(job.config);
+Json job_json(const PeerJob& peer, const MeasuredJob& job) {
+  Json json = {{"batch", job.config.train.batch_size}, {"dropout", job.config.model.dropout}};
+  if (!peer.counted.empty()) json["counted"] = peer.counted;
+  json.update(peer.sizes(job.config, job.job));
   json.update(schedule_json(job.config));
   return json;
 }
 
 /// `sharing`: seconds of the start in which files were written for the other sides.
-Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, double started,
-           double sharing) {
+Json ready(const PeerJob& peer, const MeasuredJob& job, StepRunner& runner, PeakMemory& memory,
+           double started, double sharing) {
   const double first_loss = runner.run().loss;
   const double first_step_done = clock_seconds(CLOCK_MONOTONIC) - sharing;
   const char* const spawned = std::getenv("BENCH_STARTED");
@@ -246,41 +177,14 @@ Json ready(const MeasuredJob& job, StepRunner& runner, PeakMemory& memory, doubl
             {"fp32_flops", machine.peaks.fp32_flops},
             {"bf16_flops", machine.peaks.bf16_flops},
             {"bytes_per_second", machine.peaks.bytes_per_second}}},
-          {"job", job_json(job)}};
+          {"job", job_json(peer, job)}};
 }
 
-/// Settings that the peers' scripts do not know would make them do other work.
-void check_comparable(const Config& config) {
-  const Config::Optim& optim = config.optim;
-  if (config.model.name == "peptide") {
-    const std::vector<std::string> decays = {
-        fmt::format("match=* weight_decay={}", optim.weight_decay)};
-    if (!config.data.path.empty() || peptide_keys(config).curriculum != "none" ||
-        optim.name != "adamw" || optim.schedule != "cosine" || optim.groups != decays ||
-        optim.ema_warmup || optim.clip_value != 0 || optim.noise_scale)
-      throw UsageError(
-          "the peers know the peptide model on synthetic spectra of one stage, "
-          "trained by adamw with one decay of all tensors and a cosine schedule");
-    return;
-  }
-  const HybridKeys::Model& hybrid = hybrid_keys(config).model;
-  if (config.model.name == "hybrid" &&
-      (hybrid.fusion != "gains" || hybrid.channel_mix || hybrid.branch == "channel_softmax" ||
-       optim.warmup_from_zero || optim.decay_policy != "matrices"))
+void serve(const PeerJob& peer, const std::string& shared, const Config& config) {
+  if (config.model.name != peer.model)
     throw UsageError(
-        "the peers know hybrids joined by gains, with feed-forward layers, warmed up from the "
-        "first step");
-  if (text_keys(config).data.batching != "windows" || optim.name != "adamw" ||
-      optim.schedule != "cosine" || !optim.groups.empty() || optim.ema_decay != 0 ||
-      optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
-    throw UsageError(
-        "the peers know GPTs and hybrids without dropout, on windows of a text, trained by adamw "
-        "with "
-        "a cosine schedule, without parameter groups, averages and clip_value");
-}
-
-void serve(const std::string& shared, const Config& config) {
-  check_comparable(config);
+        fmt::format("this compares model.name={}, not {}", peer.model, config.model.name));
+  peer.check(config);
   const double started = clock_seconds(CLOCK_MONOTONIC);
   Console console;
   MeasuredJob job = measured_job(config, 0, console);
@@ -290,9 +194,9 @@ void serve(const std::string& shared, const Config& config) {
   if (!shared.empty()) share(shared, job, runner);
   const double sharing = clock_seconds(CLOCK_MONOTONIC) - built;
   const int64_t counted =
-      config.model.name == "peptide" ? job.config.train.batch_size : runner.tokens_per_step();
+      peer.counted.empty() ? runner.tokens_per_step() : job.config.train.batch_size;
   PeakMemory memory;
-  std::cout << ready(job, runner, memory, started, sharing).dump() << std::endl;
+  std::cout << ready(peer, job, runner, memory, started, sharing).dump() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     int64_t count = 0;
@@ -303,9 +207,26 @@ void serve(const std::string& shared, const Config& config) {
 }
 
 }  // namespace
-}  // namespace fullbore
 
-int main(int argc, char** argv) {
+void check_text_job(const Config& config) {
+  const Config::Optim& optim = config.optim;
+  if (text_keys(config).data.batching != "windows" || optim.name != "adamw" ||
+      optim.schedule != "cosine" || !optim.groups.empty() || optim.ema_decay != 0 ||
+      optim.clip_value != 0 || optim.noise_scale || config.model.dropout != 0)
+    throw UsageError(
+        "the peers know language models without dropout, on windows of a text, trained by adamw "
+        "with a cosine schedule, without parameter groups, averages and clip_value");
+}
+
+Json text_sizes(const Config& config) {
+  const TextKeys::Model& model = text_keys(config).model;
+  return {{"context", model.context},
+          {"layers", model.layers},
+          {"heads", model.heads},
+          {"width", model.width}};
+}
+
+int run_training_step(int argc, char** argv, const PeerJob& peer) {
   std::vector<std::string> words(argv + 1, argv + argc);
   std::string shared;
   if (words.size() >= 2 && words[0] == "--share") {
@@ -313,15 +234,17 @@ int main(int argc, char** argv) {
     words.erase(words.begin(), words.begin() + 2);
   }
   if (words.empty()) {
-    std::cerr << "usage: bench_training_step [--share FILE] CONFIG [key=value ...]\n";
+    std::cerr << "usage: " << argv[0] << " [--share FILE] CONFIG [key=value ...]\n";
     return 2;
   }
   try {
     const std::vector<std::string> overrides(words.begin() + 1, words.end());
-    fullbore::serve(shared, fullbore::load_config(words[0], overrides));
-  } catch (const fullbore::Error& error) {
-    std::cerr << "bench_training_step: " << error.what() << '\n';
+    serve(peer, shared, load_config(words[0], overrides));
+  } catch (const Error& error) {
+    std::cerr << argv[0] << ": " << error.what() << '\n';
     return static_cast<int>(error.code());
   }
   return 0;
 }
+
+}  // namespace fullbore::bench

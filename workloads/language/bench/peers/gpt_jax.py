@@ -3,7 +3,7 @@
 
 Usage: gpt_jax.py TEXT|- [key=value ...]        keys and defaults: DEFAULTS in gpt_job.py
 
-The same step as workloads/language/gpt and gpt_torch.py. precision=bf16 does the products and activations in bf16; norms,
+The same step as workloads/language/gpt.cpp and gpt_torch.py. precision=bf16 does the products and activations in bf16; norms,
 softmax, loss, parameters and optimiser are in fp32. Obeys the protocol of bench/peers/README.md.
 """
 import functools
@@ -11,8 +11,9 @@ import math
 import os
 import platform
 
-import gpt_job
+import gpt_job  # finds what all peers share
 import peer_job
+import text_job
 
 TEXT, OPTIONS = gpt_job.options(__doc__)
 # XLA takes a thread for each processor it may use.
@@ -114,7 +115,7 @@ class Job:
         self.o = o
         self.step = 0
         shared = peer_job.read_shared(o["share"])
-        self.data = gpt_job.Data(text, shared, o)
+        self.data = text_job.Data(text, shared, o)
         names = initial_parameters(self.data.vocabulary, o)
         self.parameters = {name: jnp.array(shared.get(name, value)) for name, value in names.items()}
         self.first = {name: jnp.zeros_like(value) for name, value in self.parameters.items()}

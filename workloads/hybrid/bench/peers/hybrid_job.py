@@ -10,11 +10,13 @@ shared ones. precision=bf16 is torch.autocast with fp32 parameters; sums of deca
 Obeys the protocol of bench/peers/README.md.
 """
 import os
+import pathlib
 import platform
 import sys
 
-import gpt_job
-import peer_job
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "bench/peers"))
+import peer_job  # noqa: E402
+import text_job  # noqa: E402
 
 DEFAULTS = {
     "share": "", "threads": 2, "seed": 1, "precision": "fp32", "dropout": 0.0,
@@ -47,7 +49,7 @@ class Job:
         self.o = o
         self.step = 0
         shared = peer_job.read_shared(o["share"])
-        self.data = gpt_job.Data("-", shared, o)
+        self.data = text_job.Data("-", shared, o)
         self.model = Hybrid(self.data.vocabulary, o)
         self.model.fill(shared)
         self.parameters = list(self.model.parameters())

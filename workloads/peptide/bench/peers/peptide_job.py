@@ -13,10 +13,12 @@ Obeys the protocol of bench/peers/README.md: a JSON line when ready, then for ea
 N training steps and one JSON line about them; ends at the end of input. What is counted is spectra.
 """
 import os
+import pathlib
 import platform
 import sys
 
-import peer_job
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "bench/peers"))
+import peer_job  # noqa: E402
 
 DEFAULTS = {
     "share": "", "threads": 2, "seed": 1, "precision": "fp32", "dropout": 0.0,
