@@ -152,12 +152,12 @@ function(fb_tests room)
   set(target test_${room})
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE
-    fullbore fullbore_workloads $<TARGET_NAME_IF_EXISTS:fb_test_support>
+    fullbore $<TARGET_NAME_IF_EXISTS:fb_test_support>
     ${tests_LIBRARIES} GTest::gmock GTest::gtest_main)
   fb_fast_to_compile(${target})
   target_precompile_headers(${target} REUSE_FROM fb_test_headers)
   if(TARGET fullbore_cli AND NOT CMAKE_CROSSCOMPILING)
-    add_dependencies(${target} fullbore_cli)
+    add_dependencies(${target} fullbore_cli fullbore_tiny)
   endif()
   set(levels "")
   if(tests_AT_LEVELS AND NOT FB_SANITIZE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -183,12 +183,14 @@ function(fb_workload_tests)
   if(tests_SHARDS)
     list(APPEND options SHARDS ${tests_SHARDS})
   endif()
-  fb_tests(${name} FOLDER "${CMAKE_CURRENT_SOURCE_DIR}" EXCEPT commands fuzz ${options} LIBRARIES ${tests_LIBRARIES})
+  fb_tests(${name} FOLDER "${CMAKE_CURRENT_SOURCE_DIR}" EXCEPT commands fuzz ${options}
+    LIBRARIES fullbore_workloads ${tests_LIBRARIES})
   set(options "")
   if(tests_COMMAND_SHARDS)
     list(APPEND options SHARDS ${tests_COMMAND_SHARDS})
   endif()
-  fb_tests(${name}_commands FOLDER "${CMAKE_CURRENT_SOURCE_DIR}/commands" ${options} LIBRARIES ${tests_LIBRARIES})
+  fb_tests(${name}_commands FOLDER "${CMAKE_CURRENT_SOURCE_DIR}/commands" ${options}
+    LIBRARIES fullbore_workloads ${tests_LIBRARIES})
 endfunction()
 
 # Entries of ctest, <target><suffix> or one a shard, for a command (and its arguments) that runs tests of GoogleTest.

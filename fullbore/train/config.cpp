@@ -73,6 +73,7 @@ class ConfigBuilder {
   }
 
   Config finish() {
+    check_model();
     check_keys_of_model();
     check_name();
     check_together(config_.optim.schedule == "constant" ||
@@ -195,6 +196,13 @@ class ConfigBuilder {
     } catch (const UsageError&) {
       return false;  // no budget at all: finish() says so
     }
+  }
+
+  void check_model() const {
+    const std::vector<std::string>& known = find_config_field("model.name")->choices;
+    if (config_.model.name.empty() && !known.empty())
+      throw UsageError(
+          fmt::format("config: model.name is not set; it is one of {}", fmt::join(known, ", ")));
   }
 
   void check_name() const {

@@ -9,7 +9,8 @@
 
 namespace fullbore {
 
-/// What model.name is, left out: the first that a workload has registered (config_keys.h).
+/// What model.name is, left out: that of the workload that says so (config_keys.h), or the only one that there is. "" if
+/// there are several and none says so: then a configuration must name its own.
 std::string default_model();
 
 /// A job: all that its YAML file and the command line may set. What each key means, its range and

@@ -55,14 +55,15 @@ const ConfigKeys* keys_of_model(const Config& config) {
   return nullptr;
 }
 
-std::string default_model() {
-  std::string first;
-  for (const ConfigKeys& keys : registry()) {
-    if (keys.models.empty()) continue;
-    if (keys.is_default) return keys.models.front();
-    if (first.empty()) first = keys.models.front();
+std::string default_model() { return default_model_of(registry()); }
+
+std::string default_model_of(const std::vector<ConfigKeys>& all) {
+  std::vector<std::string> models;
+  for (const ConfigKeys& keys : all) {
+    if (keys.is_default && !keys.models.empty()) return keys.models.front();
+    models.insert(models.end(), keys.models.begin(), keys.models.end());
   }
-  return first;
+  return models.size() == 1 ? models.front() : "";
 }
 
 }  // namespace fullbore

@@ -61,6 +61,8 @@ struct ConfigKeys {
 void register_config_keys(ConfigKeys keys);
 /// All that were registered, by name.
 const std::vector<ConfigKeys>& registered_config_keys();
+/// default_model() where these are registered: of those that claim it the first, or the only model that there is, or "".
+std::string default_model_of(const std::vector<ConfigKeys>& all);
 /// Who brings config.model.name; null for a name that nobody brings.
 const ConfigKeys* keys_of_model(const Config& config);
 

@@ -7,7 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "fullbore/app/command_tree.h"
 #include "fullbore/app/commands.h"
@@ -15,13 +18,33 @@
 #include "fullbore/base/text.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"
+#include "tests/support/gathered.h"
 #include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using Words = std::vector<std::string>;
+
+/// A model that has the key.
+std::string model_with(const ConfigField& field) {
+  if (!field.models.empty()) return field.models.front();
+  return default_model().empty() ? find_config_field("model.name")->choices.front()
+                                 : default_model();
+}
+
+/// Why a configuration is refused; "" if it is not.
+std::string refusal(const std::string& yaml, const Words& overrides) {
+  try {
+    (void)parse_config(yaml, "x", overrides);
+    return "";
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
 
 class CommandLine : public ::testing::Test {
  protected:
@@ -77,8 +100,9 @@ TEST_F(CommandLine, NumbersAreFiniteAndWithinBounds) {
 
 TEST_F(CommandLine, NumbersOfAConfigurationAreFiniteAndWithinBounds) {
   const auto refused = [](const std::string& override) {
-    const Words overrides = {override};
-    EXPECT_THROW((void)parse_config("", "x", overrides), UsageError) << override;
+    const std::string key = override.substr(0, override.find('='));
+    const Words overrides = {"model.name=" + model_with(*find_config_field(key)), override};
+    EXPECT_THAT(refusal("", overrides), HasSubstr(key)) << override;
   };
   Config defaults;
   int keys = 0;
@@ -94,13 +118,53 @@ TEST_F(CommandLine, NumbersOfAConfigurationAreFiniteAndWithinBounds) {
   EXPECT_GT(keys, 70);
   // Numbers within texts and lists.
   for (const char* value : {"nan", "inf", "-1", "1e999", "1e300", ""}) {
-    for (const char* key : {"weight_decay", "learning_rate_multiplier"})
-      refused(fmt::format("optim.groups=[{{match: '*.bias', {}: {}}}]", key, value));
+    for (const char* name : {"weight_decay", "learning_rate_multiplier"})
+      refused(fmt::format("optim.groups=[{{match: '*.bias', {}: {}}}]", name, value));
     refused(fmt::format("data.buckets=[4, {}]", value));
     refused(fmt::format("data.context_curriculum=[{{until_step: {}, length: 4}}]", value));
     refused(fmt::format("data.context_curriculum=[{{until_step: 4, length: {}}}]", value));
     if (*value != '\0') refused(fmt::format("engine.memory_budget={}", value));
   }
+}
+
+TEST_F(CommandLine, EveryKeyIsComplete) {
+  const Config defaults;
+  for (const ConfigField& field : config_fields()) {
+    EXPECT_EQ(find_config_field(field.key), &field) << "two rows for " << field.key;
+    EXPECT_FALSE(field.meaning.empty()) << field.key;
+    EXPECT_LE(field.meaning.size(), 100U) << field.key;
+    EXPECT_THAT(config_documentation(), HasSubstr(field.key));
+    // A default that its own range refuses could not be written back.
+    const std::string yaml =
+        fmt::format("{}: {{{}: {}}}", field.section(), field.name(), value_yaml(field, defaults));
+    const Words overrides = {"model.name=" + model_with(field)};
+    EXPECT_EQ(refusal(yaml, overrides), "") << yaml;
+  }
+}
+
+TEST_F(CommandLine, AModelMustBeNamedWhereNoneIsTheDefault) {
+  const std::string refused = refusal("", {});
+  if (default_model().empty())
+    EXPECT_THAT(refused, HasSubstr("config: model.name is not set; it is one of "));
+  else
+    EXPECT_EQ(refused, "");
+}
+
+TEST_F(CommandLine, EveryShippedConfigIsRead) {
+  const std::set<std::string> absent = testing::absent_workloads();
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing::source_folder() + "/configs")) {
+    if (entry.path().extension() != ".yaml") continue;
+    try {
+      (void)load_config(entry.path().string());
+      ++files;
+    } catch (const UsageError& error) {
+      // A link to nowhere, or a task of one workload for the model of another.
+      EXPECT_THAT(absent, Not(IsEmpty())) << error.what();
+    }
+  }
+  EXPECT_GE(files, 1);
 }
 
 /// The words of a line as a shell has them; what follows a pipe, && or > is another command's.
@@ -153,12 +217,9 @@ bool check_example(const std::string& line, const std::string& where,
       const ConfigField* const field =
           equals == std::string::npos ? nullptr : find_config_field(word.substr(0, equals));
       if (field == nullptr || word.ends_with("NAME]")) continue;
-      Config config;
       try {
-        const std::vector<std::string> overrides = {word};
-        const std::string yaml =
-            field->models.empty() ? "" : "model: {name: " + field->models.front() + "}\n";
-        (void)parse_config(yaml, "x", overrides);
+        const Words overrides = {word};
+        (void)parse_config("model: {name: " + model_with(*field) + "}\n", "x", overrides);
       } catch (const UsageError& error) {
         // What two settings are together is another matter.
         EXPECT_THAT(error.what(), Not(HasSubstr("command line: " + field->key)))
@@ -180,6 +241,9 @@ TEST_F(CommandLine, EveryExampleOfAHelpIsRight) {
 }
 
 TEST_F(CommandLine, EveryExampleOfTheDocumentsIsRight) {
+  const std::set<std::string> absent = testing::absent_workloads();
+  if (!absent.empty())
+    GTEST_SKIP() << "documents tell of all workloads; not here: " << fmt::format("{}", absent);
   std::vector<std::string> pages = {testing::source_folder() + "/README.md"};
   for (const auto& page :
        std::filesystem::directory_iterator(testing::source_folder() + "/docs/guide"))
@@ -203,8 +267,7 @@ TEST_F(CommandLine, EveryExampleOfAKeyIsRight) {
         << field.key << ": what maps look like is shown by an example";
     if (field.example.empty()) continue;
     const std::vector<std::string> overrides = {field.key + "=" + field.example};
-    const std::string yaml =
-        field.models.empty() ? "" : "model: {name: " + field.models.front() + "}\n";
+    const std::string yaml = "model: {name: " + model_with(field) + "}\n";
     const Config config = parse_config(yaml, "x", overrides);
     EXPECT_NE(value_yaml(field, config), value_yaml(field, Config{}));
     // And what `config` prints as a default.

@@ -27,7 +27,7 @@ bool limits_memory();
 std::string snapshot(const std::string& folder, const std::vector<std::string>& except = {});
 
 /// A user with files (victim/), a place to work in (work/) and the run folder of a stranger (gift/), which
-/// is a sound one: 20 steps of a tiny GPT, to be spoilt.
+/// is a sound one: 20 steps of a tiny model, to be spoilt.
 class HostileTest : public JobTest {
  public:
   HostileTest();

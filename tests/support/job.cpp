@@ -10,6 +10,7 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -18,12 +19,18 @@ namespace fs = std::filesystem;
 
 constexpr const char* kConfig = R"(run: {name: tiny, seed: 7}
 data: {validation_fraction: 0.2}
-model: {layers: 1, heads: 2, width: 16, context: 8, dropout: 0.1}
+model: {@layers: 1, heads: 2, width: 16, context: 8, dropout: 0.1}
 optim: {learning_rate: 0.01, warmup_steps: 3}
 train: {steps: 20, batch_size: 4, eval_interval: 5, eval_batches: 3, checkpoint_interval: 5, sample_characters: 0}
 engine: {threads: 2}
 log: {interval: 2}
 )";
+
+/// What job.yaml has before the sizes of its model: "name: mine, ", or nothing.
+std::string& model_name() {
+  static std::string name;
+  return name;
+}
 
 /// Sentences of five words, so that there is something to learn.
 std::string make_text() {
@@ -57,7 +64,9 @@ const auto* const cache = ::testing::AddGlobalTestEnvironment(new SharedCache);
 }  // namespace
 
 JobTest::JobTest() {
-  folder_.put("job.yaml", kConfig);
+  std::string config = kConfig;
+  config.replace(config.find('@'), 1, model_name());
+  folder_.put("job.yaml", config);
   folder_.put("text.txt", make_text());
 }
 
@@ -95,6 +104,12 @@ std::vector<nlohmann::json> JobTest::metrics(const std::string& run) const {
   std::istringstream lines(read(run + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) records.push_back(nlohmann::json::parse(line));
   return records;
+}
+
+bool use_tiny_model() {
+  testing::use_command("fullbore_tiny");
+  model_name() = "name: tiny, ";
+  return true;
 }
 
 std::vector<nlohmann::json> without_times(std::vector<nlohmann::json> metrics) {

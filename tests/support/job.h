@@ -30,6 +30,9 @@ class JobTest : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
+/// From now on job.yaml is of the model of tests/tiny, and commands are those of bin/fullbore_tiny, which has it. True.
+bool use_tiny_model();
+
 /// The same lines without what depends on the clock.
 std::vector<nlohmann::json> without_times(std::vector<nlohmann::json> metrics);
 

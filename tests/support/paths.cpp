@@ -16,9 +16,20 @@ const std::string& shared_folder() {
   return path;
 }
 
-const std::string& command_path() {
-  static const std::string path = FB_BINARY;
+namespace {
+
+std::string& command() {
+  static std::string path = FB_BINARY;
   return path;
+}
+
+}  // namespace
+
+const std::string& command_path() { return command(); }
+
+void use_command(const std::string& name) {
+  std::string& path = command();
+  path = path.substr(0, path.rfind('/') + 1) + name;
 }
 
 }  // namespace fullbore::testing

@@ -10,7 +10,9 @@ namespace fullbore::testing {
 const std::string& source_folder();
 /// Optional data beside it: a test that needs a file from there skips with a message when it is absent.
 const std::string& shared_folder();
-/// The command, of the same build.
+/// The command, of the same build: bin/fullbore, or what use_command() said.
 const std::string& command_path();
+/// From now on command_path() is bin/<name>.
+void use_command(const std::string& name);
 
 }  // namespace fullbore::testing

@@ -12,6 +12,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/text/text_keys.h"
+#include "fullbore/train/config_keys.h"
 #include "fullbore/train/config_schema.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
@@ -400,37 +401,17 @@ TEST(ConfigFile, UnreadableFilesAreUsageErrors) {
               HasSubstr("config: " + (folder / "x.yaml") + ":2: train.steps is 'x'"));
 }
 
-TEST(ConfigSchema, EveryKeyIsComplete) {
-  const Config defaults;
-  for (const ConfigField& field : config_fields()) {
-    EXPECT_EQ(find_config_field(field.key), &field) << "two rows for " << field.key;
-    EXPECT_FALSE(field.meaning.empty()) << field.key;
-    EXPECT_LE(field.meaning.size(), 100U) << field.key;
-    EXPECT_THAT(config_documentation(), HasSubstr(field.key));
-    // A default that its own range refuses could not be written back.
-    const std::string yaml =
-        fmt::format("{}: {{{}: {}}}", field.section(), field.name(), value_yaml(field, defaults));
-    const std::string model = field.models.empty() ? default_model() : field.models.front();
-    const std::vector<std::string> overrides = {"model.name=" + model};
-    EXPECT_EQ(refusal(yaml, overrides), "") << yaml;
-  }
-}
-
-TEST(ConfigSchema, EveryShippedConfigIsRead) {
-  int files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(testing::source_folder() + "/configs")) {
-    // A link to a file of a workload that is not here is one to nowhere.
-    if (entry.path().extension() != ".yaml" || !std::filesystem::exists(entry.path())) continue;
-    try {
-      load_config(entry.path().string());
-      ++files;
-    } catch (const UsageError& error) {  // a task of one workload for the model of another
-      EXPECT_THAT(error.what(), AnyOf(HasSubstr("model.name is '"), HasSubstr("data.batching is '"),
-                                      HasSubstr("unknown key 'data.")));
-    }
-  }
-  EXPECT_GE(files, 1);
+TEST(DefaultModel, IsClaimedOrTheOnlyOne) {
+  const ConfigKeys common{.name = "common"};
+  const ConfigKeys a{.name = "a", .models = {"apple", "pear"}};
+  const ConfigKeys b{.name = "b", .models = {"bean"}};
+  ConfigKeys claims = b;
+  claims.is_default = true;
+  EXPECT_EQ(default_model_of({}), "");
+  EXPECT_EQ(default_model_of({common, b}), "bean");
+  EXPECT_EQ(default_model_of({common, a, b}), "");
+  EXPECT_EQ(default_model_of({common, a}), "") << "which of its two?";
+  EXPECT_EQ(default_model_of({common, a, claims}), "bean");
 }
 
 }  // namespace
