@@ -37,7 +37,7 @@ int64_t now_ns() {
       .count();
 }
 
-/// "gpt.trace.json" of configs/gpt.yaml.
+/// "mine.trace.json" of configs/mine.yaml.
 std::string default_trace(const std::string& config) {
   return std::filesystem::path(config).stem().string() + ".trace.json";
 }

@@ -40,6 +40,13 @@ std::vector<std::string> layouts() {
   return names;
 }
 
+std::string about_layouts() {
+  std::string text;
+  for (const TextModel& model : text_models())
+    if (model.layout) text += fmt::format("\n{}: {}", model.layout->name, model.layout->about);
+  return text;
+}
+
 ExitCode run_export(const ExportArguments& all) {
   check_options(all);
   const Int8ExportOptions& arguments = all.options;
@@ -99,11 +106,7 @@ void add_export_command(Command root) {
                   "several times")
       .one_value_each_time();
   command.footer(
-      "\nhuggingface: config.json and model.safetensors, which transformers reads as\n"
-      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer goes beside them: a byte-level\n"
-      "BPE as tokenizer.json, which transformers reads too, others as fullbore_tokenizer.json.\n"
-      "The way back, to go on from such a folder, is\n"
-      "`fullbore train CONFIG model.initialize_from=FOLDER`.\n"
+      about_layouts() +
       "\n--int8: a quarter of the bytes that a token reads. Every matrix W of a matmul x W^T has\n"
       "a scale for each row, every x one when it is used; a table that is the output head too is\n"
       "there in both forms. The losses before and after are measured; if the difference is more\n"

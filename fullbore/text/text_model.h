@@ -39,7 +39,8 @@ struct TextEval {
 
 /// A layout of weights that other programs read.
 struct ForeignLayout {
-  std::string name;  ///< of export --format
+  std::string name;   ///< of export --format
+  std::string about;  ///< for its --help: what is written, and who reads it how
   std::function<void(const TrainedModel&, const std::string& folder)> write;
   /// Weights of a folder that is neither run nor checkpoint of ours.
   std::function<InitialWeights(const Config&, const Tokenizer&)> read;

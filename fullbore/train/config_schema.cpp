@@ -59,8 +59,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(model, initialize_from),
        {},
        {},
-       "run or checkpoint to start from, or a GPT-2 in the Hugging Face layout; empty: random "
-       "weights"},
+       "run or checkpoint to start from, or weights that export writes for others; empty: random "
+       "ones"},
       {FB_KEY(model, initialize_partial),
        {},
        {},

@@ -39,7 +39,7 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"one head of a small GPT", 1, 1, 1, 64, 64, 32, true},
+    {"one head of a small language model", 1, 1, 1, 64, 64, 32, true},
     {"many heads: an item each of the gradient", 4, 4, 4, 19, 19, 16, true},
     {"many heads that share keys", 8, 4, 2, 33, 40, 8, true, Mask::padding},
     {"two ranges of keys", 1, 2, 1, 70, 300, 16},

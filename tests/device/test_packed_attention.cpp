@@ -30,7 +30,7 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"a small GPT: an item for each set of keys", 3, 70, 4, 4, 32, true},
+    {"a small language model: an item for each set of keys", 3, 70, 4, 4, 32, true},
     {"ranges of keys", 1, 300, 2, 2, 16, true},
     {"heads that share keys", 2, 40, 6, 2, 16, true},
     {"few positions, of which heads that share keys fill no block together", 2, 7, 6, 2, 16},

@@ -1,4 +1,5 @@
-"""Watches the system calls of a small training run: `durable_calls.py BUILD`.
+"""Watches the system calls of a small training run, and of what workloads/*/tests/parts/durable_calls.py add:
+`durable_calls.py BUILD`.
 
 What a power cut must not take is written under a temporary name, synced, renamed, and its folder synced, in this
 order. The tests of the rooms look at a model of the disk; this one looks at what the kernel was asked for. Then it
@@ -14,16 +15,17 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/support"))
+import gathered
+
 CALLS = ("openat,open,creat,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,rename,renameat,renameat2,unlink,"
          "unlinkat,mkdir,mkdirat,rmdir,symlink,symlinkat,close")
 JOB = """run: {name: tiny, seed: 7}
-model: {layers: 1, heads: 2, width: 16, context: 8}
+model: {name: tiny, layers: 1, heads: 2, width: 16, context: 8}
 train: {steps: 6, batch_size: 4, eval_interval: 3, eval_batches: 2, checkpoint_interval: 1, sample_characters: 0}
 engine: {threads: 2}
 log: {interval: 1}
 """
-SPECTRA = ("BEGIN IONS\nTITLE=first\nPEPMASS=257.6290\nCHARGE=2+\nSEQ=PEPTA\n"
-           + "".join(f"{80 + 3.1 * i:.3f} {1 + i % 7}\n" for i in range(40)) + "END IONS\n")
 
 
 class Event:
@@ -206,7 +208,7 @@ def trace_of(command, folder, environment):
 
 
 def main():
-    binary = pathlib.Path(sys.argv[1]).resolve() / "bin/fullbore"
+    binary = pathlib.Path(sys.argv[1]).resolve() / "bin/fullbore_tiny"
     if shutil.which("strace") is None:
         print("not run: no strace")
         return 77
@@ -221,13 +223,17 @@ def main():
                        "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         (folder / "text.txt").write_text("the sea is calm tonight. " * 100)
         (folder / "job.yaml").write_text(JOB)
-        (folder / "spectra.mgf").write_text(SPECTRA)
         commands = {
             "train": [binary, "train", "job.yaml", "data.path=text.txt", "run.dir=run"],
             "tokenize": [binary, "data", "tokenize", "text.txt", "--out", "text.tokens"],
-            "convert": [binary, "peptide", "convert", "spectra.mgf", "--min-length", "5", "-o", "spectra.cache"],
-            "export": [binary, "export", "run", "-o", "exported"],
         }
+        # FILES by name, COMMANDS by what they do, and what is to be run before.
+        for part in gathered.parts("durable_calls").values():
+            for file, text in part.FILES.items():
+                (folder / file).write_text(text)
+            for words in getattr(part, "BEFORE", []):
+                subprocess.run([binary, *words], cwd=folder, env=environment, check=True, capture_output=True)
+            commands |= {what: [binary, *words] for what, words in part.COMMANDS.items()}
         for what, command in commands.items():
             events = trace_of(command, folder, environment)
             failures += [f"{what}: {complaint}" for complaint in judge(events)]

@@ -1,4 +1,5 @@
-"""Runs the command and the kernels' small shapes on an emulated processor: `emulated_processor.py BUILD CPU`.
+"""Runs jobs of workloads/*/tests/parts/emulated_processor.py and the kernels' small shapes on an emulated processor:
+`emulated_processor.py BUILD CPU`.
 
 QEMU's user emulation offers a program exactly the instructions of CPU (Nehalem, Haswell): one that leaks in from a
 template, a library or generated code ends in a fault. Exit code 77, which ctest lists as skipped, without QEMU.
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/support"))
+import gathered
+
 # Every kind of kernel: generated, products, attention, recurrences, random draws, 8 bits, movements.
 OPS = ["matmul", "panel_matmul", "packed_attention", "recurrence_outputs", "dropout_mask", "quantized_linear", "cast",
        "exp", "sin", "softmax", "sort", "gather", "cumsum", "pow"]
 KERNELS = ":".join(["JitFused.*", "TileUnit.*", *(f"All/CpuOps.AgreeWithTheOracle/{op}" for op in OPS)])
-JOB = ["train.steps=2", "train.batch_size=2", "train.sample_characters=4", "model.layers=1", "model.width=32",
-       "model.heads=2", "model.context=16", "engine.cache=false"]
 
 
 def main():
@@ -25,7 +27,6 @@ def main():
     if emulator is None:
         print("not run: no qemu-x86_64 (Debian: qemu-user)")
         return 77
-    source = pathlib.Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder:
         text = pathlib.Path(folder) / "text.txt"
         text.write_text("the quick brown fox jumps over the lazy dog. " * 200)
@@ -33,8 +34,8 @@ def main():
         environment = {**os.environ, "FULLBORE_CACHE": folder, "FULLBORE_TEST_GUARDS": "off"}
         environment.pop("FULLBORE_PROCESSOR", None)
         for command in (
-                [build / "bin/fullbore", "train", source / "configs/default.yaml", f"data.path={text}",
-                 f"run.dir={folder}/run", *JOB],
+                *([build / "bin/fullbore", "train", *part.ARGUMENTS, f"data.path={text}", f"run.dir={folder}/run"]
+                  for part in gathered.parts("emulated_processor").values()),
                 [build / "bin/test_device", f"--gtest_filter={KERNELS}", "--gtest_brief=1"]):
             done = subprocess.run([emulator, "-cpu", processor, *map(str, command)], env=environment, cwd=folder,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -7,7 +7,9 @@ Of a page of docs/guide the ```sh blocks are run in their order, in an empty fol
 the PATH. Each must end with 0. A ```text block behind one holds lines that it must print, in any order; `...` stands for
 any text. ```console blocks are not run: they take minutes, a network or files of one's own. Their commands are held
 against --help and `config` like all others, and so are keys, files and links within sentences. Comparisons with peers,
-those of bench/peers/README.md too, are parsed by their scripts, and their jobs planned.
+those of workloads/*/bench/peers/README.md too, are parsed by their scripts, and their jobs planned.
+
+Where a folder of workloads/ is deleted (tools/support/gathered.py), a page that tells of what is not there is left out, with a note.
 """
 
 import contextlib
@@ -24,6 +26,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "support"))
+import gathered
 SECTIONS = "run|data|model|loss|optim|train|engine|log"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
 FILES = "(?:txt|h|cpp|md|json|yaml)$"  # log.txt is a file
@@ -31,7 +35,7 @@ FILES = "(?:txt|h|cpp|md|json|yaml)$"  # log.txt is a file
 
 def documents():
     """Every page a user reads; CHANGELOG tells of keys that were."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if not gathered.leads_to_absent(path))]
 
 
 def blocks(page):
@@ -131,7 +135,7 @@ def examine(path, command):
 def comparisons(page):
     """(line, script, words) of each command of a page that calls a comparison with peers."""
     for line in page.replace("\\\n", " ").splitlines():
-        match = re.match(r"\s*bench/peers/(compare_(?:gpt|peptide|hybrid))(\s.*)?$", line)
+        match = re.match(r"\s*(workloads/\w+/bench/peers/compare_\w+)(\s.*)?$", line)
         if match:
             yield line.strip(), match[1], shlex.split(match[2] or "", comments=True)
 
@@ -145,8 +149,8 @@ def examine_comparisons(page, binary, environment, text):
     import comparison
     found = []
     for line, script, words in comparisons(page):
-        loader = importlib.machinery.SourceFileLoader(script, f"{peers}/{script}")
-        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(script, loader))
+        loader = importlib.machinery.SourceFileLoader(pathlib.Path(script).name, str(ROOT / script))
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
         loader.exec_module(module)
         arguments, errors = sys.argv, io.StringIO()
         sys.argv = [script, *words, "--binary", binary]
@@ -184,7 +188,7 @@ def run_page(path, environment, folder):
 
 def main(arguments):
     binary = pathlib.Path(arguments[0]).resolve()
-    pages = [pathlib.Path(page).resolve() for page in arguments[1:]]
+    pages = [pathlib.Path(page).absolute() for page in arguments[1:]]
     with tempfile.TemporaryDirectory() as name:
         home = pathlib.Path(name)
         for folder in ("cache", "state"):
@@ -198,9 +202,13 @@ def main(arguments):
             sys.exit(f"{binary} config lists no keys")
         text = home / "text.txt"
         text.write_text(string.printable * 1000, encoding="utf-8")
-        for page in pages or [*documents(), ROOT / "bench" / "peers" / "README.md"]:
+        absent = gathered.absent_workloads()
+        for page in pages or [*documents(), *sorted(ROOT.glob("workloads/*/bench/peers/README.md"))]:
             found = examine(page, command)
             found += examine_comparisons(page.read_text(encoding="utf-8"), str(binary), environment, text)
+            if found and absent:
+                print(f"{page.relative_to(ROOT)} is left out, without {', '.join(absent)}: {found[0].splitlines()[0]}")
+                continue
             if page.parent == ROOT / "docs" / "guide":
                 (home / page.stem).mkdir()
                 found += run_page(page, environment, home / page.stem)

@@ -66,7 +66,7 @@ def main():
         check(version.startswith("fullbore "), version)
         for page in ["man/man1/fullbore.1", "bash-completion/completions/fullbore",
                      "zsh/vendor-completions/_fullbore", "fish/vendor_completions.d/fullbore.fish",
-                     "fullbore/configs/default.yaml"]:
+                     *(f"fullbore/configs/{path.name}" for path in ROOT.glob("workloads/*/configs/*.yaml"))]:
             check((moved / "share" / page).stat().st_size > 0, page)
 
         environment = {**os.environ, "FULLBORE_CACHE": str(folder / "cache")}

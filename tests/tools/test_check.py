@@ -74,6 +74,16 @@ class Check(unittest.TestCase):
                 self.assertIn(f"{file}:1: ", output)
                 (self.root / file).unlink()
 
+    def test_links_to_a_deleted_workload_are_left_alone(self):
+        (self.root / "docs/guide").mkdir(parents=True)
+        (self.root / "docs/guide/fish.md").symlink_to("../../workloads/fish/guide.md")
+        self.write("docs/a.md", "[a page](guide/fish.md)\n")
+        self.assertEqual(self.run_main("links")[0], 0)
+        self.write("workloads/fish/other.md", "")
+        code, output = self.run_main("links")
+        self.assertEqual(code, 1)
+        self.assertIn("docs/a.md: links to guide/fish.md, which is not there", output)
+
     def test_a_script_that_breaks_fails_it(self):
         self.write("fullbore/LAYERS", "nonsense\n")
         self.assertEqual(self.run_main("layers")[0], 1)

@@ -48,7 +48,7 @@ class CheckWords(unittest.TestCase):
                          ["fullbore/plan/a.h:1: 'b=old' is called new today"])
 
     def test_what_translates_old_words_keeps_them(self):
-        for name in ("fullbore/train/retired_names.cpp", "workloads/hybrid/tests/commands/older_run/run.yaml", "CHANGELOG.md"):
+        for name in ("fullbore/train/retired_names.cpp", "workloads/mine/mine_keys.cpp", "workloads/mine/tests/commands/older_run/run.yaml", "CHANGELOG.md"):
             self.assertEqual(self.violations(name, "gadget\n"), [])
 
     def test_a_malformed_list_is_told(self):

@@ -30,6 +30,7 @@ class Guide(unittest.TestCase):
         binary.chmod(0o755)
         self.command = guide.Command(binary)
         self.page = self.folder / "page.md"
+        self.config = f"configs/{next(path.name for path in sorted((guide.ROOT / 'configs').iterdir()) if path.exists())}"
 
     def examine(self, text):
         self.page.write_text(text)
@@ -43,8 +44,8 @@ class Guide(unittest.TestCase):
     def test_what_is_there_passes(self):
         self.assertEqual(self.examine(
             "`train.steps=5` and `log.txt` in [this](page.md), [that](https://example.org)\n"
-            "```sh\nfullbore train configs/default.yaml \\\n  train.steps=5 --resume && fullbore data stats x --json | cat\n```\n"
-            "```console\nbuild/release/bin/fullbore train configs/default.yaml   # --no-option\n```\n"), [])
+            f"```sh\nfullbore train {self.config} \\\n  train.steps=5 --resume && fullbore data stats x --json | cat\n```\n"
+            f"```console\nbuild/release/bin/fullbore train {self.config}   # --no-option\n```\n"), [])
 
     def test_what_is_not_there_is_named(self):
         for text, complaint in [
@@ -66,8 +67,9 @@ class Guide(unittest.TestCase):
                 self.assertIn(complaint, found[0])
 
     def test_comparisons_with_peers_can_begin(self):
-        text = ("    bench/peers/compare_hybrid --rounds 2   # --none\n    bench/peers/compare_hybrid --rounded 2\n"
-                "    bench/peers/compare_gpt configs/a.yaml --peers none,such\n    bench/peers/compare_gpt configs/refused.yaml \\\n  --rounds 2\n")
+        script = str(next(guide.ROOT.glob("workloads/*/bench/peers/compare_*")).relative_to(guide.ROOT))
+        text = (f"    {script} --rounds 2   # --none\n    {script} --rounded 2\n"
+                f"    {script} configs/a.yaml --peers none,such\n    {script} configs/refused.yaml \\\n  --rounds 2\n")
         (self.folder / "fullbore").write_text("#!/bin/sh\ncase \"$*\" in *refused*) echo 'no such text' >&2; exit 2;; esac\n")
         found = guide.examine_comparisons(text, str(self.folder / "fullbore"), None, "t")
         self.assertEqual(len(found), 3, found)

@@ -46,7 +46,7 @@ class TwoBuilds(unittest.TestCase):
     def build(self, name, weight, seconds):
         tree = self.folder / name
         (tree / "configs").mkdir(parents=True, exist_ok=True)
-        (tree / "configs" / "small.yaml").write_text("model:\n  name: gpt\n")
+        (tree / "configs" / "small.yaml").write_text("model:\n  name: mine\n")
         (tree / "build" / "release" / "bin").mkdir(parents=True, exist_ok=True)
         binary = tree / "build" / "release" / "bin" / "fullbore"
         binary.write_text(SCRIPT.format(python=sys.executable))

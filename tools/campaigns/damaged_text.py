@@ -1,7 +1,7 @@
 """Damages the text files of runs, and counts the commands that do not tell.
 
 A run of a tiny language model, the same run as a crash would have left it half way, one whose batch memory has settled,
-and predictions of a tiny peptide model are made. Each try copies one of them, damages one text file in one place, and
+and what workloads/*/tests/parts/damaged_text.py add are made. Each try copies one of them, damages one text file in one place, and
 runs a command that reads it. It fails where the command neither refuses nor says that something is wrong with the file,
 where it crashes, where a refusal changes a checkpoint, and where a run that goes on ends otherwise than the undamaged.
 
@@ -14,37 +14,20 @@ import pathlib
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import gathered
 
 JOB = """run: {name: tiny, seed: 7}
 data: {validation_fraction: 0.2}
-model: {layers: 1, heads: 2, width: 16, context: 8, dropout: 0.1}
+model: {name: tiny, layers: 1, heads: 2, width: 16, context: 8, dropout: 0.1}
 optim: {learning_rate: 0.01, warmup_steps: 3}
 train: {steps: 24, batch_size: 4, eval_interval: 6, eval_batches: 3, checkpoint_interval: 6, sample_characters: 0,
   keep_checkpoints: 0}
 engine: {threads: 1}
 log: {interval: 2}
-"""
-PEPTIDE = """data: {min_length: 5, max_length: 6, validation_spectra: 16, min_peaks: 5}
-model: {name: peptide, hidden_dim: 48, num_encoder_layers: 1, num_decoder_layers: 1, num_heads: 2, max_peaks: 14,
-  max_seq_len: 9, num_supervision_steps: 2, num_latent_steps: 2}
-train: {steps: 2, batch_size: 8}
-engine: {threads: 1}
-"""
-SPECTRUM = """BEGIN IONS
-TITLE=spectrum {0}
-PEPMASS=257.6290
-CHARGE=2+
-SEQ=PEPTA
-98.06 1
-227.103 2
-324.155 3
-425.203 2
-90.055 4
-191.103 5
-288.155 6
-417.198 7
-END IONS
 """
 
 
@@ -65,15 +48,17 @@ class Runs:
         (folder / "text.txt").write_text(
             "".join(" ".join(draws.choices(words, k=5)) + ".\n" for _ in range(160)))
         (folder / "job.yaml").write_text(JOB)
-        (folder / "peptide.yaml").write_text(PEPTIDE)
-        (folder / "spectra.mgf").write_text("".join(SPECTRUM.format(i) for i in range(12)))
 
         self.must("train", "job.yaml", "data.path=text.txt", "run.dir=whole")
         self.must("train", "job.yaml", "data.path=text.txt", "run.dir=settled", "train.batch_size=auto",
                   "engine.memory_budget=0.5GiB", "train.steps=6")
         self.cut_back("whole", "half", 12)
-        self.must("train", "peptide.yaml", "run.dir=peptide")
-        self.must("predict", "peptide", "spectra.mgf", "-o", "found.mztab")
+        self.parts = gathered.parts("damaged_text").values()  # FILES by name, COMMANDS that make what CASES damage
+        for part in self.parts:
+            for file, text in part.FILES.items():
+                (folder / file).write_text(text)
+            for command in part.COMMANDS:
+                self.must(*command)
 
     def run(self, *arguments):
         done = subprocess.run([self.binary, *arguments], cwd=self.folder, env=self.environment, capture_output=True,
@@ -110,8 +95,9 @@ class Runs:
                  ("whole", "summary.json", resume),
                  ("whole", "summary.json", lambda copy: ("record", copy)),
                  ("whole", "log.txt", resume),
-                 ("half", "log.txt", resume),
-                 ("found.mztab", "", lambda copy: ("eval", copy, "--data", "spectra.mgf"))]
+                 ("half", "log.txt", resume)]
+        for part in self.parts:
+            cases += part.CASES
         for name in ("manifest.json", "config.json", "position.json", "metrics.json", "tokenizer.json"):
             cases.append(("whole", f"checkpoints/step-00000024/{name}", lambda copy: ("eval", copy + "/checkpoints/last")))
         return cases
@@ -171,7 +157,7 @@ def verdict(code, output, file, baseline, runs, copy, before):
 
 
 def run(context):
-    binary = context.build / "bin" / "fullbore"
+    binary = context.build / "bin" / "fullbore_tiny"
     if not binary.is_file():
         raise context.skip(f"there is no {binary}")
     tries = context.setting("tries", 240)

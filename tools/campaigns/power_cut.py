@@ -1,8 +1,8 @@
 """Power cuts below the system calls: a FUSE file system drops what was not synced.
 
-Five workloads run on tests/power_cut's disk, which remembers every operation: the library's writers (saving, the
-links, rotation, appending to metrics.jsonl, replacing a file), the conversion of a text to tokens, that of spectra to
-a cache, a whole `fullbore train`, and the start of one that was cut before. For each cut the disk takes a state that
+Jobs run on tests/power_cut's disk, which remembers every operation: the library's writers (saving, the links, rotation,
+appending to metrics.jsonl, replacing a file), the conversion of a text to tokens, a whole `fullbore train`, the start of
+one that was cut before, and the conversions that workloads/*/tests/parts/power_cut.py have. For each cut the disk takes a state that
 a power cut behind one of the operations may leave: unsynced sectors, sizes and names there or not, each by itself.
 Then everything that was promised before the cut must be there and verify, the next start leaves no temporary file,
 and a run that is resumed ends with the bits of one never disturbed.
@@ -16,19 +16,20 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import gathered
+
 JOB = """run: {name: tiny, seed: 7}
-model: {layers: 1, heads: 2, width: 16, context: 8}
+model: {name: tiny, layers: 1, heads: 2, width: 16, context: 8}
 train: {steps: 8, batch_size: 4, eval_interval: 4, eval_batches: 2, checkpoint_interval: 2, sample_characters: 0}
 engine: {threads: 2}
 log: {interval: 1}
 """
-SPECTRA = "".join(
-    f"BEGIN IONS\nTITLE={n}\nPEPMASS=257.6290\nCHARGE=2+\nSEQ=PEPTA\n"
-    + "".join(f"{80 + 3.1 * i + n:.3f} {1 + i % 7}\n" for i in range(40)) + "END IONS\n" for n in range(40))
-SHARES = {"store": 0.6, "tokens": 0.1, "spectra": 0.1, "train": 0.1, "restart": 0.1}
+SHARES = {"store": 0.6, "tokens": 0.1, "train": 0.1, "restart": 0.1}
 
 
 class Disk:
@@ -68,7 +69,7 @@ class Disk:
 class Campaign:
     def __init__(self, context, disk, scratch):
         self.context, self.disk, self.scratch = context, disk, scratch
-        self.binary = context.build / "bin" / "fullbore"
+        self.binary = context.build / "bin" / "fullbore_tiny"
         self.writers = context.build / "bin" / "power_cut_run"
         self.random = random.Random(context.seed)
         self.failures = []
@@ -79,7 +80,10 @@ class Campaign:
         for book in range(4):
             (scratch / "books" / f"{book}.txt").write_text(f"book {book}: the sea is calm tonight. " * 100)
         (scratch / "job.yaml").write_text(JOB)
-        (scratch / "spectra.mgf").write_text(SPECTRA)
+        self.conversions = {}
+        for folder, part in gathered.parts("power_cut").items():
+            (scratch / part.SOURCE).write_text(part.TEXT)
+            self.conversions[folder] = part
 
     def call(self, *command):
         return subprocess.run(list(map(str, command)), cwd=self.scratch, env=self.environment, text=True,
@@ -91,15 +95,23 @@ class Campaign:
             raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}")
         return done
 
-    def cut_workload(self, name, cuts):
-        """Records the workload once, then cuts it at random places."""
+    def steps_of(self, name):
+        """(prepare or None, live, check) of a job: methods of its name, or those of a workload's conversion."""
+        if name in self.conversions:
+            return (None, lambda folder: self.live_conversion(name, folder),
+                    lambda folder, before: self.check_conversion(name, folder, before))
+        return getattr(self, f"prepare_{name}", None), getattr(self, f"live_{name}"), getattr(self, f"check_{name}")
+
+    def cut_job(self, name, cuts):
+        """Records the job once, then cuts it at random places."""
+        prepare, live, check = self.steps_of(name)
         folder = self.disk.folder / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        if prepare := getattr(self, f"prepare_{name}", None):
+        if prepare:
             prepare(folder)
         self.disk.order("begin")
-        getattr(self, f"live_{name}")(folder)
+        live(folder)
         self.disk.order("mark done")
         self.disk.order("end")
         report = self.disk.report().splitlines()
@@ -112,7 +124,7 @@ class Campaign:
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
             before = [text for place, text in history if place < at]
             try:
-                loss = getattr(self, f"check_{name}")(folder, before)
+                loss = check(folder, before)
             except (OSError, subprocess.TimeoutExpired) as error:
                 loss = str(error)
             if loss:
@@ -162,18 +174,23 @@ class Campaign:
         again = self.tokenize(folder)
         return self.leftover(folder) if again.returncode == 0 else again.stdout
 
-    # Spectra become a cache.
-    def live_spectra(self, folder):
-        self.need(self.binary, "peptide", "convert", "spectra.mgf", "--min-length", "5", "-o", folder / "a.cache")
-        self.spectra = (folder / "a.cache").read_bytes()
+    # A file of a workload's becomes another: SOURCE, its TEXT, and CONVERT, the command.
+    def convert(self, part, *more):
+        return self.call(self.binary, *part.CONVERT, *more)
 
-    def check_spectra(self, folder, before):
-        path = folder / "a.cache"
-        if path.exists() and path.read_bytes() != self.spectra:
-            return "a damaged cache has its name"
+    def live_conversion(self, name, folder):
+        done = self.convert(self.conversions[name], "-o", folder / "converted")
+        if done.returncode != 0:
+            raise RuntimeError(done.stdout)
+        self.converted = (folder / "converted").read_bytes()
+
+    def check_conversion(self, name, folder, before):
+        path = folder / "converted"
+        if path.exists() and path.read_bytes() != self.converted:
+            return "a damaged file has its name"
         if "mark done" in before and not path.exists():
-            return "the cache is gone"
-        again = self.call(self.binary, "peptide", "convert", "spectra.mgf", "--min-length", "5", "--force", "-o", path)
+            return "what was converted is gone"
+        again = self.convert(self.conversions[name], "--force", "-o", path)
         return self.leftover(folder) if again.returncode == 0 else again.stdout
 
     # A whole run.
@@ -233,16 +250,16 @@ def run(context):
             campaign = Campaign(context, disk, scratch)
             # What sees no loss on a disk that syncs nothing sees none at all.
             disk.order("careless")
-            campaign.cut_workload("store", 10)
+            campaign.cut_job("store", 10)
             disk.order("careful")
             seen, campaign.failures, campaign.kinds = campaign.failures, [], {}
             if not seen:
                 campaign.failures.append("on a disk that syncs nothing, 10 cuts lost nothing: the checks are blind")
-            workloads = {}
-            for workload, share in SHARES.items():
-                workloads[workload] = campaign.cut_workload(workload, max(1, round(cuts * share)))
+            jobs = {}
+            for job, share in {**SHARES, **dict.fromkeys(campaign.conversions, 0.1)}.items():
+                jobs[job] = campaign.cut_job(job, max(1, round(cuts * share)))
         finally:
             disk.unmount()
     return {"losses on a disk that syncs nothing": f"{len(seen)} of 10",
-            "tries": sum(each["cuts"] for each in workloads.values()), "failures": campaign.failures,
-            "workloads": workloads, "kinds": campaign.kinds}
+            "tries": sum(each["cuts"] for each in jobs.values()), "failures": campaign.failures,
+            "jobs": jobs, "kinds": campaign.kinds}

@@ -1,6 +1,6 @@
 """Resident memory against engine.memory_budget: never above.
 
-20 jobs: GPT, hybrid and peptide, small ones and GPT-2 124M, with accumulation, recomputation, microbatches, bf16, one
+Jobs of all workloads, small ones and of 124 M parameters, with accumulation, recomputation, microbatches, bf16, one
 thread and several, background saves, texts that a run ends with. For each, `plan --json` tells the plan's bytes and those
 of the process beside it. The job is trained with exactly that budget (all as it would be without one), and then with
 the smallest one that `plan` accepts, found by halving to 1 MiB: each with an empty kernel cache (code is generated), and
@@ -20,43 +20,20 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import gathered
+
 MEBIBYTE = 1 << 20
 
-GPT = ["configs/default.yaml"]
-HYBRID = ["configs/hybrid-p2.yaml"]
-PEPTIDE = ["configs/peptide-cpu.yaml"]
-SAMPLE = "train.sample_characters=40"
 
-# Name, configuration, settings.
-JOBS = [
-    ("gpt", GPT, [SAMPLE]),
-    ("gpt with one thread", GPT, ["engine.threads=1"]),
-    ("gpt saves in the foreground", GPT, ["train.background_saves=false", "train.checkpoint_interval=1"]),
-    ("gpt accumulates, saves often", GPT, ["engine.accumulate=4", "train.checkpoint_interval=1"]),
-    ("gpt recomputes", GPT, ["engine.recompute=full"]),
-    ("gpt recomputes to fit", GPT, ["engine.recompute=auto", "train.batch_size=48"]),
-    ("gpt in one microbatch", GPT, ["engine.parallel_microbatches=1"]),
-    ("gpt in four, by three threads", GPT, ["engine.parallel_microbatches=4", "engine.threads=3"]),
-    ("gpt bf16", GPT, ["engine.precision=bf16", SAMPLE]),
-    ("gpt small", GPT, ["train.batch_size=1", "model.width=32", "model.layers=1", "model.context=16", SAMPLE]),
-    ("gpt deep", GPT, ["model.layers=12", "train.batch_size=2"]),
-    ("gpt with loaders", GPT, ["data.workers=4", "data.prefetch=16"]),
-    ("gpt in buckets", GPT, ["data.batching=buckets"]),
-    ("gpt-2 124m", GPT,
-     ["model.layers=12", "model.width=768", "model.heads=12", "model.context=256", "model.vocabulary=50257",
-      "train.batch_size=2", "train.background_saves=false", "engine.precision=bf16"]),
-    ("hybrid", HYBRID, ["train.batch_size=2", SAMPLE]),
-    ("hybrid bf16", HYBRID, ["train.batch_size=2", "engine.precision=bf16"]),
-    ("hybrid accumulates, recomputes", HYBRID,
-     ["train.batch_size=4", "engine.accumulate=2", "engine.recompute=full"]),
-    ("peptide", PEPTIDE, ["train.batch_size=8"]),
-    ("peptide bf16", PEPTIDE, ["train.batch_size=8", "engine.precision=bf16"]),
-    ("peptide accumulates, saves in the foreground", PEPTIDE,
-     ["train.batch_size=8", "engine.accumulate=2", "train.background_saves=false"]),
-]
+def jobs_of_workloads():
+    """Of workloads/*/tests/parts/resident_memory.py: name, configuration, settings, and whether it reads a text."""
+    return [(name, part.CONFIG, settings, getattr(part, "READS_TEXT", True))
+            for part in gathered.parts("resident_memory").values() for name, settings in part.JOBS]
 
 
 def peak_resident(command, folder, environment):
@@ -98,10 +75,9 @@ def make_text(folder):
 
 class Job:
     def __init__(self, context, binary, job, steps, folder):
-        name, config, self.settings = job
+        name, config, self.settings, self.reads_text = job
         self.binary, self.steps, self.folder = binary, steps, folder
-        self.arguments = [str(context.root / config[0]), *self.settings]
-        self.reads_text = config is not PEPTIDE
+        self.arguments = [str(context.root / config), *self.settings]
         if self.reads_text:
             self.arguments.append("data.path=" +
                                   ("lines.jsonl" if "data.batching=buckets" in self.settings else "text.txt"))
@@ -183,7 +159,8 @@ def run_job(*arguments):
 
 
 def run(context):
-    jobs = JOBS[: context.setting("jobs", len(JOBS))]
+    jobs = jobs_of_workloads()
+    jobs = jobs[: context.setting("jobs", len(jobs))]
     steps = context.setting("steps", 4)
     workers = context.setting("workers", 1)
     binary = str(pathlib.Path(context.build).resolve() / "bin" / "fullbore")

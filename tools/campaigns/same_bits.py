@@ -53,7 +53,7 @@ def trained(build, name, text, steps):
     shutil.rmtree(run, ignore_errors=True)
     more = [f"train.steps={steps}", f"train.eval_interval={max(1, steps // 2)}", "train.eval_batches=2",
             "train.checkpoint_interval=0", "train.background_saves=false", "log.interval=50", f"run.dir={run}"]
-    if not two_builds.is_peptide(build.configs / f"{name}.yaml"):
+    if name not in two_builds.NO_TEXT:
         more.append("train.sample_characters=0")
     build.run("train", *build.job(name, text), *more)
     state = kept(run)

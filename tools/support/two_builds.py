@@ -4,18 +4,24 @@ import os
 import pathlib
 import random
 import subprocess
+import sys
 
-# Of a configuration that is large: the same on both sides, in keys that no version has renamed.
-SMALLER = {
-    "gpt-shakespeare": ["train.batch_size=4", "model.context=128"],
-    "gpt2-124m": ["model.layers=1", "model.context=32", "train.batch_size=2"],
-    "hybrid-8m": ["model.context=128", "train.batch_size=2", "data.context_curriculum=[{until_step: 50, length: 64}]"],
-    "hybrid-p1": ["model.context=128"],
-    "hybrid-p2": ["model.context=128"],
-    "passkey-gpt": ["train.batch_size=4"],
-    "peptide": ["train.batch_size=4", "data.validation_spectra=64"],
-    "peptide-cpu": ["data.validation_spectra=64"],
-}
+import gathered
+
+
+def collected(name):
+    """What workloads/*/tests/parts/two_builds.py say of their configurations:
+
+    SMALLER   settings of those that are large: the same on both sides, in keys that no version has renamed
+    MADE_UP   those whose examples are made up: they read no text
+    NO_TEXT   those whose models continue no text
+    """
+    return [getattr(part, name) for part in gathered.parts("two_builds").values() if hasattr(part, name)]
+
+
+SMALLER = {config: settings for each in collected("SMALLER") for config, settings in each.items()}
+MADE_UP = {config for each in collected("MADE_UP") for config in each}
+NO_TEXT = {config for each in collected("NO_TEXT") for config in each}
 
 
 def write_text(path):
@@ -58,18 +64,9 @@ class Build:
         """Arguments behind the command's name."""
         config = self.configs / f"{name}.yaml"
         arguments = [config, *SMALLER.get(name, [])]
-        if not reads_no_text(config):
+        if name not in MADE_UP:
             arguments.append(f"data.path={text}")
         return arguments
-
-
-def is_peptide(config):
-    return "\n  name: peptide\n" in config.read_text()
-
-
-def reads_no_text(config):
-    """Its examples are made up."""
-    return is_peptide(config) or any(f"batching: {made}\n" in config.read_text() for made in ("mqar", "passkey"))
 
 
 def configurations(context, *builds):

@@ -53,7 +53,7 @@ Band singular_share_band(double share) { return of_ranges(share > 0.5, share >= 
 
 Band saturation_band(double share) { return of_ranges(share < 0.3, share <= 1); }
 
-Band long_context_band(double ratio) { return of_ranges(ratio < 1.5, ratio <= 3); }
+Band longer_segments_band(double ratio) { return of_ranges(ratio < 1.5, ratio <= 3); }
 
 Band gradient_norm_band(double norm) {
   return of_ranges(within(norm, 0.5, 1.5), within(norm, 0, 5));

@@ -31,7 +31,7 @@ Band singular_share_band(double share);
 /// Share of a state's values beyond 5: OK below 0.3, else WARN.
 Band saturation_band(double share);
 /// Perplexity over stretches of 512 tokens by that over 64: OK below 1.5, WARN to 3.
-Band long_context_band(double ratio);
+Band longer_segments_band(double ratio);
 /// Norm of a step's gradient: OK in [0.5, 1.5], WARN to 5.
 Band gradient_norm_band(double norm);
 /// Entropy in nats of an untrained model's next token: OK within a tenth of log(vocabulary), else FAIL.

@@ -136,7 +136,7 @@ class Examination {
     const double at_once = evaluate("long stretches", loss(sizes_), rows_of(kLong)).loss;
     const double in_parts = evaluate("short stretches", loss(sizes_), rows_of(kShort)).loss;
     const double ratio = std::exp(at_once - in_parts);
-    report("perplexity/512_by_64", ratio, long_context_band(ratio));
+    report("perplexity/512_by_64", ratio, longer_segments_band(ratio));
   }
 
   // Whole rows of held-out text.

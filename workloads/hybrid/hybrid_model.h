@@ -103,7 +103,7 @@ struct HybridLoss {
   LanguageModelLoss loss;
   HybridResult result;
 };
-/// Its loss by targets i32 [B,T], which count as those of gpt_loss() do.
+/// Its loss by targets i32 [B,T], others than [0, V), such as the -1 of padding, count for nothing.
 HybridLoss hybrid_loss(Trace& trace, const HybridInputs& inputs, Tensor targets,
                        const HybridConfig& config, const LanguageModelLossOptions& options = {});
 

@@ -44,6 +44,15 @@ void write(const TrainedModel& model, const std::string& folder) {
 
 }  // namespace
 
-ForeignLayout huggingface_layout() { return {"huggingface", write, read}; }
+ForeignLayout huggingface_layout() {
+  return {
+      "huggingface",
+      "config.json and model.safetensors, which transformers reads as\n"
+      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer goes beside them: a byte-level\n"
+      "BPE as tokenizer.json, which transformers reads too, others as fullbore_tokenizer.json.\n"
+      "The way back, to go on from such a folder, is\n"
+      "`fullbore train CONFIG model.initialize_from=FOLDER`.\n",
+      write, read};
+}
 
 }  // namespace fullbore

@@ -238,8 +238,8 @@ without spaces between words are compared by characters. Prompts are short forms
 instruction tuning can continue. Characters that it has no token for are left out, and counted.
 
 Example:
-  fullbore longcontext longbench runs/gpt-1 hotpotqa.jsonl trec.jsonl --json longbench.json
-  fullbore longcontext longbench runs/gpt-1 data.json --limit 8K --items 20 --answers answers.jsonl)");
+  fullbore longcontext longbench runs/default-1 hotpotqa.jsonl trec.jsonl --json longbench.json
+  fullbore longcontext longbench runs/default-1 data.json --limit 8K --items 20 --answers answers.jsonl)");
   Command mrcr = group.add_subcommand("mrcr", "MRCR, of files that you have");
   add_benchmark(mrcr, Benchmark::mrcr);
   mrcr.footer(R"(
@@ -248,7 +248,7 @@ answer that does not begin with that string, else how alike the rest is to the r
 Python's difflib.SequenceMatcher tells it.
 
 Example:
-  fullbore longcontext mrcr runs/gpt-1 mrcr.jsonl --limit 8K --items 50)");
+  fullbore longcontext mrcr runs/default-1 mrcr.jsonl --limit 8K --items 50)");
   Command infinitebench =
       group.add_subcommand("infinitebench", "InfiniteBench, of files that you have");
   const auto more = add_benchmark(infinitebench, Benchmark::infinitebench);
@@ -261,8 +261,8 @@ words of KV pairs and dialogues, letters of choices, the last integer of code, F
 ROUGE-Lsum of summaries, the share of a calculation that is right from its begin on.
 
 Example:
-  fullbore longcontext infinitebench runs/gpt-1 passkey.jsonl kv_retrieval.jsonl
-  fullbore longcontext infinitebench runs/gpt-1 part.jsonl --task math_find --limit 16K)");
+  fullbore longcontext infinitebench runs/default-1 passkey.jsonl kv_retrieval.jsonl
+  fullbore longcontext infinitebench runs/default-1 part.jsonl --task math_find --limit 16K)");
 }
 
 }  // namespace fullbore

@@ -86,8 +86,8 @@ people and documents are made up, none of its data is needed. Scores: the share 
 stand in what the model writes, of qa whether one does. 0.856 is the paper's threshold.
 
 Example:
-  fullbore longcontext ruler runs/gpt-1 --lengths 2K,4K --json ruler.json
-  fullbore longcontext ruler runs/gpt-1 --tasks niah_single_1,vt,cwe --haystack novel.txt
+  fullbore longcontext ruler runs/default-1 --lengths 2K,4K --json ruler.json
+  fullbore longcontext ruler runs/default-1 --tasks niah_single_1,vt,cwe --haystack novel.txt
   fullbore longcontext usable-length ruler.json --threshold 0.856 --svg usable.svg)");
   ruler.runs([of_ruler] { return run_ruler(*of_ruler); });
 
@@ -105,8 +105,8 @@ facts are made up by bAbI's rules from a seed. An answer is right if its first s
 words that the task can be answered by, the right one alone; words of the question do not count.
 
 Example:
-  fullbore longcontext babilong runs/gpt-1 --background novel.txt --lengths 2K,4K
-  fullbore longcontext babilong runs/gpt-1 --background novel.txt --tasks qa1,qa2 --export qa.jsonl)");
+  fullbore longcontext babilong runs/default-1 --background novel.txt --lengths 2K,4K
+  fullbore longcontext babilong runs/default-1 --background novel.txt --tasks qa1,qa2 --export qa.jsonl)");
   babilong.runs([of_babilong] { return run_babilong(*of_babilong); });
 }
 

@@ -133,7 +133,7 @@ arXiv:2312.04927). A model learns it from data.batching=mqar.
 
 Example:
   fullbore train configs/mqar-hybrid.yaml
-  fullbore longcontext mqar runs/mqar-hybrid-1 --sizes 64:4,64:8,64:16 --json mqar.json)");
+  fullbore longcontext mqar runs/mqar-1 --sizes 64:4,64:8,64:16 --json mqar.json)");
   command.runs([arguments] { return run_mqar(*arguments); });
 }
 

@@ -343,9 +343,9 @@ Intervals are Wilson's, of 95 %. A model that sees less than a text has the newe
 each by itself. An answer may begin with white space or quotes; what is missing is not found.
 
 Example:
-  fullbore longcontext niah runs/gpt-1 --lengths 64,128,256 --svg niah.svg
+  fullbore longcontext niah runs/default-1 --lengths 64,128,256 --svg niah.svg
   fullbore longcontext niah oracle --lengths 4K --export prompts.jsonl   # then --score answers.jsonl
-  fullbore longcontext niah runs/gpt-1 --control --json control.json
+  fullbore longcontext niah runs/default-1 --control --json control.json
   fullbore longcontext niah oracle --task variable-tracking)");
   command.runs([arguments] { return run_niah(*arguments); });
 }

@@ -140,12 +140,12 @@ They go in phases: who finds more than 80 % of single needles at 16K has cause t
 LongBench at 100K; who has an F1 above 0.6 there, to InfiniteBench.
 
 Example:
-  fullbore longcontext niah runs/gpt-1 --lengths 64,128,256 --svg niah.svg
+  fullbore longcontext niah runs/default-1 --lengths 64,128,256 --svg niah.svg
   fullbore longcontext mqar runs/recall-1
-  fullbore longcontext ruler runs/gpt-1 --lengths 2K,4K
-  fullbore longcontext babilong runs/gpt-1 --background novel.txt
-  fullbore longcontext longbench runs/gpt-1 longbench/*.jsonl
-  fullbore longcontext infinitebench runs/gpt-1 passkey.jsonl --limit 8K
+  fullbore longcontext ruler runs/default-1 --lengths 2K,4K
+  fullbore longcontext babilong runs/default-1 --background novel.txt
+  fullbore longcontext longbench runs/default-1 longbench/*.jsonl
+  fullbore longcontext infinitebench runs/default-1 passkey.jsonl --limit 8K
   fullbore longcontext usable-length niah.json
   fullbore longcontext phases niah.json longbench.json)");
 }

@@ -34,7 +34,7 @@ std::string percent_text(double share);   ///< "87.5 %"
 /// Shows on the console how much is done, how fast, and how long the rest will take.
 std::function<bool(int64_t done, int64_t all)> token_progress(Console& console, std::string doing);
 
-/// "runs/gpt-1/checkpoints/best (step 2000)".
+/// "runs/default-1/checkpoints/best (step 2000)".
 std::string model_text(const ContextModel& model);
 /// {"model": ..., "step": ...}.
 nlohmann::ordered_json model_json(const ContextModel& model);

@@ -53,9 +53,9 @@ TEST(Bands, AreTheRecords) {
   EXPECT_EQ(singular_share_band(0.4), Band::warn);
   EXPECT_EQ(saturation_band(0.1), Band::ok);
   EXPECT_EQ(saturation_band(0.4), Band::warn);
-  EXPECT_EQ(long_context_band(1.04), Band::ok);
-  EXPECT_EQ(long_context_band(2), Band::warn);
-  EXPECT_EQ(long_context_band(3.5), Band::fail);
+  EXPECT_EQ(longer_segments_band(1.04), Band::ok);
+  EXPECT_EQ(longer_segments_band(2), Band::warn);
+  EXPECT_EQ(longer_segments_band(3.5), Band::fail);
   EXPECT_EQ(gradient_norm_band(1), Band::ok);
   EXPECT_EQ(gradient_norm_band(2), Band::warn);
   EXPECT_EQ(gradient_norm_band(6), Band::fail);
@@ -68,7 +68,7 @@ TEST(Bands, WhatIsNoNumberFails) {
   for (Band (*band)(double) :
        {gradient_ratio_band, branch_deviation_band, variance_ratio_band, channel_entropy_band,
         state_growth_band, state_variance_band, information_flow_band, state_cosine_band,
-        singular_share_band, saturation_band, long_context_band, gradient_norm_band})
+        singular_share_band, saturation_band, longer_segments_band, gradient_norm_band})
     EXPECT_EQ(band(kNoNumber), Band::fail);
   EXPECT_EQ(contribution_band(kNoNumber, 1), Band::fail);
 }
