@@ -39,8 +39,8 @@ OptimizerOptions optimizer_options(const Config& config) {
                               .decays_all = optim.decay_policy == "all",
                               .clip_norm = optim.clip_norm,
                               .clip_value = optim.clip_value,
-                              .average_decay = optim.ema_decay,
-                              .average_warms_up = optim.ema_warmup,
+                              .ema_decay = optim.ema_decay,
+                              .ema_warms_up = optim.ema_warmup,
                               .norms = optim.norms,
                               .noise_scale = optim.noise_scale};
   const Config::Engine& engine = config.engine;

@@ -78,7 +78,7 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
     const StateEntry& entry = entries[i];
     if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
     const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema";
-    slots.push_back({averaged ? average_name(entry.name) : entry.name, entry.type});
+    slots.push_back({averaged ? ema_name(entry.name) : entry.name, entry.type});
     filled.push_back(static_cast<int>(i));
   }
   // A configuration may say any sizes: what the checkpoint does not have takes no memory.

@@ -185,7 +185,7 @@ class LoopGradient {
   }
 
   Tensor first_index_made() const {
-    const Tensor bound = full(builder_, {DType::i64, {}}, static_cast<double>(shape_.trips));
+    const Tensor bound = full(builder_, {DType::i64, {}}, static_cast<double>(shape_.iterations));
     const Tensor most = shape_.counted ? minimum(outer(node_.inputs[0]), bound) : bound;
     return sub(most, forward_.back());
   }

@@ -13,7 +13,7 @@ std::string_view role_name(Role role) {
     case Role::parameter: return "parameter";
     case Role::frozen: return "frozen";
     case Role::moment: return "moment";
-    case Role::average: return "average";
+    case Role::ema: return "ema";
     case Role::control: return "control";
     case Role::stream: return "stream";
     case Role::derived: return "derived";

@@ -30,7 +30,7 @@ enum class Role : uint8_t {
   parameter,  ///< trained
   frozen,     ///< a parameter that no gradient is wanted for
   moment,     ///< optimiser state
-  average,    ///< exponential moving averages of parameters
+  ema,        ///< exponential moving averages of parameters
   control,    ///< scalars: step, seed, loss scale, counters
   stream,     ///< recurrent state carried from batch to batch, caches
   derived,    ///< a parameter as matmuls read it (derived_weight.h): beside State, never saved

@@ -10,7 +10,7 @@ LoopShape::LoopShape(const Node& node)
 LoopShape::LoopShape(const Attributes& attributes, int node_inputs, const Graph& body)
     : carried(static_cast<int>(attributes.get<int64_t>("carried"))),
       sliced(static_cast<int>(attributes.get<int64_t>("sliced"))),
-      trips(attributes.get<int64_t>("trips")),
+      iterations(attributes.get<int64_t>("iterations")),
       reverse(attributes.get_or("reverse", false)),
       until(attributes.get_or("until", false)),
       counted(attributes.get_or("counted", false)),

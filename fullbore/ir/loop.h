@@ -12,13 +12,13 @@ namespace fullbore {
 /// Node inputs:  [count i64[] if counted] carried... sliced... captured...
 /// Body inputs:  index i64[], carried..., slice of each sliced (axis 0 removed)..., captured...
 /// Body outputs: carried..., stacked..., [stop bool[] if until]
-/// Node outputs: carried..., stacked with a leading axis of `trips`..., [executed i64[] if until]
+/// Node outputs: carried..., stacked with a leading axis of `iterations`..., [executed i64[] if until]
 ///
-/// Attributes: carried, sliced (counts), trips (the bound), reverse, until, counted, and where it is so,
+/// Attributes: carried, sliced (counts), iterations (the bound), reverse, until, counted, and where it is so,
 /// parallel: iterations may be made side by side, for nothing is carried from one to the next and all are made.
-/// A plain loop makes `trips` iterations, index 0..trips-1 (or down, with reverse). `counted` makes
-/// min(count, trips) iterations, index 0..count-1 (or count-1 down to 0). `until` stops after the first
-/// iteration whose stop is true; at least one iteration is made when trips > 0. Sliced operands are read and
+/// A plain loop makes `iterations` iterations, index 0..iterations-1 (or down, with reverse). `counted` makes
+/// min(count, iterations) iterations, index 0..count-1 (or count-1 down to 0). `until` stops after the first
+/// iteration whose stop is true; at least one iteration is made when iterations > 0. Sliced operands are read and
 /// stacked results written at the index. Rows of stacked results whose iteration was not made are zero:
 /// the semantics of a masked unroll of fixed length.
 struct LoopShape {
@@ -26,7 +26,7 @@ struct LoopShape {
   int sliced = 0;
   int captured = 0;
   int stacked = 0;
-  int64_t trips = 0;
+  int64_t iterations = 0;
   bool reverse = false;
   bool until = false;
   bool counted = false;
@@ -41,7 +41,7 @@ struct LoopShape {
 };
 
 inline bool is_loop(const Node& node) {
-  return node.body != nullptr && node.attributes.has("trips");
+  return node.body != nullptr && node.attributes.has("iterations");
 }
 
 }  // namespace fullbore

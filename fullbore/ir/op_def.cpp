@@ -41,7 +41,7 @@ Cost region_cost(const Graph& graph, const Node& node) {
   const Cost body = graph_cost(*node.body);
   // Intermediate values of a fused body never reach memory.
   if (!is_loop(node)) return {body.flops, operand_bytes(graph, node)};
-  const auto iterations = static_cast<double>(LoopShape(node).trips);
+  const auto iterations = static_cast<double>(LoopShape(node).iterations);
   return {iterations * body.flops, iterations * body.bytes};
 }
 

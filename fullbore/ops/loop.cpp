@@ -30,7 +30,7 @@ const TensorType& operand(const OpCall& call, int index) {
 LoopShape require_shape(const OpCall& call) {
   const int64_t carried = require_count(call, "carried");
   const int64_t sliced = require_count(call, "sliced");
-  require_count(call, "trips");
+  require_count(call, "iterations");
   for (const std::string_view name : {"reverse", "until", "counted"})
     require_attribute<bool>(call, name);
   if (!call.body) call.fail("needs a body");
@@ -70,9 +70,9 @@ void require_operands(const OpCall& call, const LoopShape& shape) {
   }
   for (int i = 0; i < shape.sliced; ++i) {
     const TensorType& rows = operand(call, shape.first_sliced() + i);
-    if (rows.shape.rank() == 0 || rows.shape[0] != shape.trips)
+    if (rows.shape.rank() == 0 || rows.shape[0] != shape.iterations)
       call.fail(fmt::format("sliced {} is {}, which has no row for each of {} iterations", i,
-                            rows.text(), shape.trips));
+                            rows.text(), shape.iterations));
     const TensorType row{rows.dtype, rows.shape.without(0)};
     if (body_input(call, 1 + shape.carried + i) != row)
       call.fail(fmt::format("a row of sliced {} is {}, the body takes {}", i, row.text(),
@@ -97,7 +97,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   for (int i = 0; i < shape.carried; ++i) types.push_back(body_output(call, i));
   for (int i = 0; i < shape.stacked; ++i) {
     const TensorType& row = body_output(call, shape.carried + i);
-    types.push_back({row.dtype, row.shape.inserted(0, shape.trips)});
+    types.push_back({row.dtype, row.shape.inserted(0, shape.iterations)});
     require_elements(call, types.back().shape);
   }
   if (shape.until) types.push_back(kIndex);
@@ -189,7 +189,7 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
   const bool until = step.stop.valid();
   Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
                         {"sliced", static_cast<int64_t>(sliced.size())},
-                        {"trips", options.iterations},
+                        {"iterations", options.iterations},
                         {"reverse", options.reverse},
                         {"until", until},
                         {"counted", options.count.valid()}};

@@ -218,11 +218,11 @@ std::vector<ErrorSample> loop_error_samples() {
   // of bodies are in tests/ops/test_loop.cpp.
   const TensorType h{DType::f32, {3}};
   const auto attributes = [](int64_t carried, int64_t iterations) {
-    return Attributes{{"carried", carried}, {"sliced", int64_t{0}}, {"trips", iterations},
+    return Attributes{{"carried", carried}, {"sliced", int64_t{0}}, {"iterations", iterations},
                       {"reverse", false},   {"until", false},       {"counted", false}};
   };
   return {{"no body", {h}, attributes(1, 4), "needs a body"},
-          {"negative iterations", {h}, attributes(1, -4), "trips cannot be -4"},
+          {"negative iterations", {h}, attributes(1, -4), "iterations cannot be -4"},
           {"a negative count of carried values", {h}, attributes(-1, 4), "carried cannot be -1"},
           {"no attributes", {h}, {}, "needs attribute 'carried'"}};
 }

@@ -127,7 +127,7 @@ class Update {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Tensor next = next_value(context, i);
       keep(parameters_[i].tensor, next);
-      if (options_.average_decay > 0) keep_average(parameters_[i], next, context.count);
+      if (options_.ema_decay > 0) keep_ema(parameters_[i], next, context.count);
     }
     keep(updates, updates + 1.0);
     const Tensor step = count_state(trace_, "step");
@@ -175,11 +175,11 @@ class Update {
     return adamw_update(context, parameter);
   }
 
-  void keep_average(const Trace::Parameter& parameter, Tensor next, Tensor count) {
-    const Tensor average = trace_.state(average_name(parameter.name), Role::average,
+  void keep_ema(const Trace::Parameter& parameter, Tensor next, Tensor count) {
+    const Tensor average = trace_.state(ema_name(parameter.name), Role::ema,
                                         parameter.tensor.type(), Initializer::zeros());
-    const double limit = options_.average_decay;
-    if (!options_.average_warms_up) {
+    const double limit = options_.ema_decay;
+    if (!options_.ema_warms_up) {
       keep(average, average * limit + next * (1.0 - limit));
       return;
     }
@@ -263,7 +263,7 @@ const std::vector<std::string>& optimizer_names() {
   return names;
 }
 
-std::string average_name(const std::string& parameter) { return parameter + ".average"; }
+std::string ema_name(const std::string& parameter) { return parameter + ".average"; }
 
 OptimizerResult optimize(Trace& trace, Tensor loss, const OptimizerOptions& options) {
   const Scope scope(trace, "optimizer");

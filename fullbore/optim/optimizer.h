@@ -39,8 +39,8 @@ struct OptimizerOptions {
   bool decays_all = false;     ///< vectors and scalars too
   double clip_norm = 1.0;      ///< largest global gradient norm; 0: no clipping
   double clip_value = 0;       ///< largest magnitude of a gradient's element; 0: no clipping
-  double average_decay = 0;    ///< of the exponential moving average of the weights; 0: none
-  bool average_warms_up = true;
+  double ema_decay = 0;        ///< of the exponential moving average of the weights; 0: none
+  bool ema_warms_up = true;
   std::vector<ParameterGroup> groups = {};
   std::string norms = "off";  ///< further results: "groups" or "parameters"
   std::vector<GradientRatio> ratios = {};
@@ -75,8 +75,8 @@ struct OptimizerResult {
 /// the gradients after; `finite_steps` (i64) counts since it last changed. A step in which it was too
 /// large is skipped like any other that is not finite. The result `loss_scale` is the step's.
 ///
-/// Exponential moving average (EMA): State `<name>.average` of role `average`, a' = d a + (1 - d) p' with d =
-/// average_decay or, where it warms up, min(average_decay, (1 + t) / (10 + t)), t the updates made before; it starts as
+/// Exponential moving average (EMA): State `<name>.average` of role `ema`, a' = d a + (1 - d) p' with d =
+/// ema_decay or, where it warms up, min(ema_decay, (1 + t) / (10 + t)), t the updates made before; it starts as
 /// the parameter does.
 ///
 /// Norms: `gradient_norm/<key>` (before clipping) and `parameter_norm/<key>` (before the update) per
@@ -104,6 +104,6 @@ OptimizerResult optimize_gradients(
     const OptimizerOptions& options);
 
 /// The name of a parameter's moving average.
-std::string average_name(const std::string& parameter);
+std::string ema_name(const std::string& parameter);
 
 }  // namespace fullbore

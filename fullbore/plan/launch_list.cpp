@@ -12,7 +12,7 @@ void append(const Plan& plan, const Graph& graph, const std::vector<Step>& steps
     list.push_back(inner);
     if (step.kind != Step::Kind::loop) continue;
     inner.parent = static_cast<int>(list.size()) - 1;
-    inner.times *= step.loop->trips;
+    inner.times *= step.loop->iterations;
     inner.thread_groups *= thread_group_count(plan, *step.loop);
     append(plan, *inner.node()->body, step.loop->body, inner, list);
   }
@@ -40,8 +40,8 @@ std::string launch_text(const Plan& plan, const PlannedLaunch& launch) {
     case Step::Kind::kernel: return plan.kernels[static_cast<size_t>(step.kernel)]->description();
     case Step::Kind::copy: return fmt::format("copy {} bytes", bytes_of(plan, step.buffers[1]));
     case Step::Kind::loop:
-      return fmt::format("loop of {}{} trips", step.loop->stop >= 0 ? "at most " : "",
-                         step.loop->trips);
+      return fmt::format("loop of {}{} iterations", step.loop->stop >= 0 ? "at most " : "",
+                         step.loop->iterations);
   }
   return "";
 }
@@ -54,7 +54,7 @@ Cost launch_cost(const Plan& plan, const PlannedLaunch& launch) {
     moved = bytes_of(plan, step.buffers[1]);
   } else {
     for (const LoopPlan::Carry& carry : step.loop->carries)
-      moved += step.loop->trips * bytes_of(plan, carry.to);
+      moved += step.loop->iterations * bytes_of(plan, carry.to);
   }
   return {.flops = 0, .bytes = 2.0 * static_cast<double>(moved)};
 }

@@ -23,7 +23,7 @@ struct PlannedLaunch {
 /// name launches. The plan must outlive the list.
 std::vector<PlannedLaunch> launch_list(const Plan& plan);
 
-/// "matmul avx512 f32 [768,128] [384,128]T", "copy 64 bytes", "loop of 16 trips".
+/// "matmul avx512 f32 [768,128] [384,128]T", "copy 64 bytes", "loop of 16 iterations".
 std::string launch_text(const Plan& plan, const PlannedLaunch& launch);
 
 /// Of one launch, without what a loop holds: there, what its carried values move.

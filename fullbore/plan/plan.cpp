@@ -53,9 +53,10 @@ void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& 
         break;
       case Step::Kind::loop: {
         const LoopPlan& loop = *step.loop;
-        text += fmt::format("{}loop of {}{} trips{}{}\n", indent, loop.stop >= 0 ? "at most " : "",
-                            loop.trips, loop.reverse ? ", reversed" : "",
-                            loop.memory >= 0 ? ", side by side" : "");
+        text +=
+            fmt::format("{}loop of {}{} iterations{}{}\n", indent, loop.stop >= 0 ? "at most " : "",
+                        loop.iterations, loop.reverse ? ", reversed" : "",
+                        loop.memory >= 0 ? ", side by side" : "");
         const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
         print_steps(plan, *node.body, loop.body, depth + 1, text);
         for (const LoopPlan::Carry& carry : loop.carries)
@@ -114,7 +115,7 @@ double roofline_seconds(const Plan& plan, const MachinePeaks& peaks) {
 double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks& peaks) {
   if (node.op->is(Tag::identity) || node.op->is(Tag::source)) return 0;
   if (is_loop(node))
-    return static_cast<double>(LoopShape(node).trips) * roofline(*node.body, peaks);
+    return static_cast<double>(LoopShape(node).iterations) * roofline(*node.body, peaks);
   return std::max(arithmetic_seconds(graph, node, peaks),
                   node_cost(graph, node).bytes / peaks.bytes_per_second);
 }

@@ -43,22 +43,22 @@ struct Step;
 
 /// A loop as the runtime walks it.
 struct LoopPlan {
-  int64_t trips = 0;
+  int64_t iterations = 0;
   bool reverse = false;
-  int count = -1;           ///< buffer of the i64 trip count, or -1
+  int count = -1;           ///< buffer of the i64 iteration count, or -1
   int stop = -1;            ///< buffer of the body's stop flag, or -1
-  int index = -1;           ///< buffer that receives the trip's index
-  int executed = -1;        ///< buffer that receives the number of trips made, or -1
+  int index = -1;           ///< buffer that receives the iteration's index
+  int executed = -1;        ///< buffer that receives the number of executed iterations, or -1
   std::vector<int> slices;  ///< buffers of Space::slice to be moved with the index
-  /// After each trip the bytes of `from` become those of `to` (a carried value that could not be
+  /// After each iteration the bytes of `from` become those of `to` (a carried value that could not be
   /// computed in place).
   struct Carry {
     int from = -1;
     int to = -1;
   };
   std::vector<Carry> carries;
-  std::vector<int> cleared;  ///< stacked buffers to zero first, because trips may be missing
-  /// Buffer of the thread groups' memory, or -1. Thread groups of workers make trips side by side: the first thread group the first trip,
+  std::vector<int> cleared;  ///< stacked buffers to zero first, because iterations may be missing
+  /// Buffer of the thread groups' memory, or -1. Thread groups of workers make iterations side by side: the first thread group the first iteration,
   /// and so on, and all go on as far behind as there are thread groups.
   int memory = -1;
   std::vector<Step> body;
@@ -101,7 +101,7 @@ struct Plan {
   double bytes_moved = 0;
 };
 
-/// Thread groups that make a loop's trips side by side; 1 if it is not parallel.
+/// Thread groups that make a loop's iterations side by side; 1 if it is not parallel.
 inline int thread_group_count(const Plan& plan, const LoopPlan& loop) {
   return loop.memory < 0 ? 1 : plan.buffers[static_cast<size_t>(loop.memory)].thread_groups;
 }
@@ -129,7 +129,7 @@ Plan make_plan(Graph graph, Compiler& compiler, const PlanOptions& options);
 double peak_flops(DType factors, const MachinePeaks& peaks);
 /// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster.
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks);
-/// One node's part of it: 0 for what launches nothing; of a loop, its trips times its body's.
+/// One node's part of it: 0 for what launches nothing; of a loop, its iterations times its body's.
 double roofline_seconds(const Graph& graph, const Node& node, const MachinePeaks& peaks);
 
 std::string_view space_name(Space space);  ///< "arena", "state", ...

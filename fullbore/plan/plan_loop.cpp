@@ -28,7 +28,7 @@ int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape
 }
 
 // Is the value what a loop of the body stacks? Such a stack is a row of this loop's, and is made there. Not
-// where trips may be missing, whose rows are cleared in one piece before the first.
+// where iterations may be missing, whose rows are cleared in one piece before the first.
 bool Planner::stacked_by_loop(const Level& level, Value value) const {
   const Value root = level.root_of(value);
   const int producer = level.graph.producer(root);
@@ -43,7 +43,7 @@ bool Planner::stacked_by_loop(const Level& level, Value value) const {
 }
 
 // Decides how each output of the body reaches its place before the body is planned: made there if
-// possible, else copied at the end of a trip (see the end of plan_loop).
+// possible, else copied at the end of an iteration (see the end of plan_loop).
 void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& loop,
                                 const std::vector<int>& carried, const std::vector<int>& stacked) {
   const Graph& graph = body.graph;
@@ -64,12 +64,12 @@ void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& l
   }
 }
 
-// Thread groups that make trips side by side; 1 if that is not to be, or all are at work in a loop around this one.
+// Thread groups that make iterations side by side; 1 if that is not to be, or all are at work in a loop around this one.
 int Planner::thread_group_count(const LoopShape& shape) const {
   if (!shape.parallel || memory_ >= 0) return 1;
   const int most = options_.thread_groups > 0 ? std::min(options_.thread_groups, options_.workers)
                                               : options_.workers;
-  return static_cast<int>(std::clamp<int64_t>(shape.trips, 1, most));
+  return static_cast<int>(std::clamp<int64_t>(shape.iterations, 1, most));
 }
 
 void Planner::plan_loop(Level& level, int index) {
@@ -77,7 +77,7 @@ void Planner::plan_loop(Level& level, int index) {
   const LoopShape shape(node);
   const Graph& graph = *node.body;
   auto loop = std::make_shared<LoopPlan>();
-  loop->trips = shape.trips;
+  loop->iterations = shape.iterations;
   loop->reverse = shape.reverse;
 
   std::vector<int> carried;
@@ -96,7 +96,7 @@ void Planner::plan_loop(Level& level, int index) {
                                        fmt::format("stacked {} of loop", s)));
     if (shape.until || shape.counted) loop->cleared.push_back(stacked.back());
   }
-  if (shape.until) loop->executed = new_buffer(working_space(), 8, "trips made by loop");
+  if (shape.until) loop->executed = new_buffer(working_space(), 8, "iterations executed by loop");
 
   const int thread_groups = thread_group_count(shape);
   if (thread_groups > 1) {
@@ -148,7 +148,7 @@ void Planner::plan_loop(Level& level, int index) {
   }
   if (shape.until) loop->stop = body.buffer_of(graph.outputs().back().value);
 
-  // Everything that outlives a trip is alive during the whole loop. (A body's constant or captured
+  // Everything that outlives an iteration is alive during the whole loop. (A body's constant or captured
   // value may be the source of a carry: touched here too.)
   const int end = clock_++;
   if (thread_groups > 1) {

@@ -12,8 +12,8 @@ namespace fullbore {
 
 /// Turns one graph into the steps, buffers and lifetimes of a Plan. Used by make_plan alone.
 ///
-/// Time is counted in launches, a loop's body once: its values live and die within a trip, so the
-/// intervals of one trip serve all, except that what the body reads from outside, what it carries
+/// Time is counted in launches, a loop's body once: its values live and die within an iteration, so the
+/// intervals of one iteration serve all, except that what the body reads from outside, what it carries
 /// and what it stacks live from the loop's first launch to its last.
 class Planner {
  public:

@@ -21,9 +21,9 @@ class Counter {
       if (step.waits && step.kind != Step::Kind::loop) levels_ += times;
       if (step.kind == Step::Kind::loop) {
         const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
-        count(*node.body, step.loop->body, times * step.loop->trips);
+        count(*node.body, step.loop->body, times * step.loop->iterations);
         for (const LoopPlan::Carry& carry : step.loop->carries)
-          count_copy(carry.from, times * step.loop->trips);
+          count_copy(carry.from, times * step.loop->iterations);
       } else if (step.kind == Step::Kind::copy) {
         count_copy(step.buffers[0], times);
       } else {

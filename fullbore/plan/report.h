@@ -8,7 +8,7 @@
 namespace fullbore {
 
 /// All launches of one kind together: an op's name, "fused" or "copy". Those inside a loop count
-/// once per trip.
+/// once per iteration.
 struct LaunchKind {
   std::string name;
   int64_t launches = 0;

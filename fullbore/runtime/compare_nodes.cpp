@@ -33,9 +33,9 @@ double compute_epsilon(DType dtype) {
   return dtype == DType::f64 ? dtype_epsilon(DType::f64) : dtype_epsilon(DType::f32);
 }
 
-// +1 or -1 by the trip of a loop, in one of eight patterns: the parity of some of its index's bits. What
-// trips add up would otherwise err by the same share in each, and the errors cancel where the sum does.
-Tensor sign_of_trip(Tensor index, DType dtype, PhiloxStream& draws) {
+// +1 or -1 by the iteration of a loop, in one of eight patterns: the parity of some of its index's bits. What
+// iterations add up would otherwise err by the same share in each, and the errors cancel where the sum does.
+Tensor sign_of_iteration(Tensor index, DType dtype, PhiloxStream& draws) {
   const Tensor bits = bit_and(index, static_cast<double>(draws.below(8)));
   const Tensor odd = bit_and(bit_xor(bit_xor(bits, shift_right(bits, 1)), shift_right(bits, 2)), 1);
   return 1 - 2 * cast(odd, dtype);
@@ -48,12 +48,12 @@ double some_error(double most, PhiloxStream& draws) {
   return draws.below(2) == 0 ? -size : size;
 }
 
-// x, each element multiplied by 1 plus or minus up to `error`; `index`: the trip's, or none outside loops.
+// x, each element multiplied by 1 plus or minus up to `error`; `index`: the iteration's, or none outside loops.
 Tensor shaken(Tensor x, double error, PhiloxStream& draws, Tensor index) {
   std::vector<double> errors(static_cast<size_t>(x.type().elements()));
   for (double& each : errors) each = some_error(error, draws);
   Tensor by = constant(x.builder(), x.type(), std::move(errors));
-  if (index.valid()) by = by * broadcast_to(sign_of_trip(index, x.dtype(), draws), x.shape());
+  if (index.valid()) by = by * broadcast_to(sign_of_iteration(index, x.dtype(), draws), x.shape());
   return x * (1 + by);  // which leaves infinity what it is
 }
 
@@ -64,7 +64,8 @@ Tensor shaken_below_normal(Tensor x, PhiloxStream& draws, Tensor index) {
   std::vector<double> steps(static_cast<size_t>(x.type().elements()));
   for (double& step : steps) step = draws.below(2) == 0 ? -kStep : kStep;
   Tensor error = constant(x.builder(), x.type(), std::move(steps)) * 0.5;
-  if (index.valid()) error = error * broadcast_to(sign_of_trip(index, x.dtype(), draws), x.shape());
+  if (index.valid())
+    error = error * broadcast_to(sign_of_iteration(index, x.dtype(), draws), x.shape());
   return select(equal(x, zeros_like(x)), x, x + error);
 }
 

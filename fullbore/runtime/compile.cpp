@@ -41,7 +41,7 @@ class Compilation {
 
   Plan plan(Graph graph) const { return make_plan(std::move(graph), compiler_, planning_); }
 
-  // Every thread group of a parallel loop has memory of its own: fewer make its trips side by side, to the same bits.
+  // Every thread group of a parallel loop has memory of its own: fewer make its iterations side by side, to the same bits.
   void use_fewer_thread_groups(Plan& plan) {
     for (int thread_groups = most_thread_groups(plan);
          thread_groups > 1 && exceeds(plan, options_);) {

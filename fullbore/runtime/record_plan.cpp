@@ -66,7 +66,7 @@ class Walk {
     for (const int cleared : plan.cleared)
       recorder_.clear(operand(cleared), buffer(cleared).bytes, true);
     LoopRange range;
-    range.iterations = plan.trips;
+    range.iterations = plan.iterations;
     range.reverse = plan.reverse;
     range.count = operand_or_none(plan.count);
     range.executed = operand_or_none(plan.executed);

@@ -171,7 +171,8 @@ LoadedStep load_bad_step(const std::string& path) {
   const CheckpointFolder folder = open_checkpoint_folder(path).take_or_throw();
   folder.verify().take_or_throw();
   LoadedStep loaded;
-  loaded.step.graph = parse_graph(folder.text(kGraph).take_or_throw()).take_or_throw();
+  loaded.step.graph =
+      parse_graph(renamed_graph(folder.text(kGraph).take_or_throw())).take_or_throw();
   // A stranger's may be any text: what is run is a graph by all rules.
   if (const std::string fault = verify(loaded.step.graph); !fault.empty())
     throw DataError(fmt::format("{}/{}: {}", path, kGraph, fault));

@@ -110,7 +110,7 @@ class Hunt {
       before.value = level.graph->outputs()[index - 1].value;
       before.iterations.back() += shape.reverse ? 1 : -1;
       const int64_t iteration = before.iterations.back();
-      if (iteration >= 0 && iteration < shape.trips && probed_.was_executed(program_, before))
+      if (iteration >= 0 && iteration < shape.iterations && probed_.was_executed(program_, before))
         return before;
     }
     ProbedValue outer{level.parent, value.iterations, {}};
@@ -168,8 +168,8 @@ class Hunt {
     if (output >= body.graph->outputs().size()) return;
     ProbedValue inner{&body, value.iterations, body.graph->outputs()[output].value};
     inner.iterations.push_back(0);
-    for (int64_t i = shape.trips - 1; i >= 0; --i) {  // the last one first
-      inner.iterations.back() = shape.reverse ? shape.trips - 1 - i : i;
+    for (int64_t i = shape.iterations - 1; i >= 0; --i) {  // the last one first
+      inner.iterations.back() = shape.reverse ? shape.iterations - 1 - i : i;
       if (!probed_.was_executed(program_, inner)) continue;
       follow(inner);
       if (output < static_cast<size_t>(shape.carried)) return;
@@ -186,7 +186,7 @@ class Hunt {
     for (size_t i = value.iterations.size(); i-- > 0; level = level->parent) {
       const LoopShape shape(level->loop());
       const int64_t iteration = value.iterations[i];
-      result.insert(result.begin(), shape.reverse ? shape.trips - 1 - iteration : iteration);
+      result.insert(result.begin(), shape.reverse ? shape.iterations - 1 - iteration : iteration);
       result.insert(result.begin(), level->node);
     }
     return result;

@@ -26,7 +26,7 @@ struct ProbedLevel {
   std::map<int, std::unique_ptr<ProbedLevel>> loops;  ///< by node
 
   const Node& loop() const { return parent->graph->nodes()[static_cast<size_t>(node)]; }
-  int64_t iterations() const { return LoopShape(loop()).trips; }
+  int64_t iterations() const { return LoopShape(loop()).iterations; }
 };
 
 /// A value of a level in one iteration of each loop around it, the outermost first.

@@ -1,7 +1,10 @@
 #include "fullbore/train/retired_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "fullbore/train/config_keys.h"
 
@@ -37,6 +40,9 @@ constexpr std::array kSources = {
     Key{"train/batch_parts.cpp", "train/microbatches.cpp"},
 };
 
+constexpr std::array kRoles = {Key{"average", "ema"}};
+constexpr std::array kLoopAttributes = {Key{"trips", "iterations"}};
+
 /// Ours, and those of registered keys.
 template <typename Take>
 void for_each_word(const Take& take) {
@@ -52,6 +58,30 @@ void replace_word(std::string& text, const std::string& before, const RetiredWor
     const size_t end = at + retired.size();
     if (end == text.size() || text[end] == ' ' || text[end] == ',')
       text.replace(at + before.size(), word.retired.size(), word.now);
+  }
+}
+
+/// `before` + retired + `after` within [from, to) of the line, with `now` instead.
+void replace_between(std::string& line, size_t from, size_t to, char before, char after,
+                     std::span<const Key> keys) {
+  for (const auto& [retired, now] : keys) {
+    const size_t at = line.find(fmt::format("{}{}{}", before, retired, after), from);
+    if (at < to) line.replace(at + 1, retired.size(), now);
+  }
+}
+
+/// One line of a stored graph: `%0 = input "name" role : type` or `%2 = loop(%0) {attributes} : type {`.
+void rename_in_graph(std::string& line) {
+  constexpr std::string_view kInput = " = input \"", kLoop = " = loop(";
+  // Before the first quotation mark there is no name that could look like either.
+  const std::string_view head = std::string_view(line).substr(0, line.find('"') + 1);
+  if (const size_t input = head.find(kInput); input != head.npos) {
+    size_t end = input + kInput.size();
+    while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+    replace_between(line, end, line.find(' ', end + 2), ' ', ' ', kRoles);
+  } else if (const size_t loop = line.find(kLoop); loop < line.find('"')) {
+    const size_t begin = line.find('{', loop);
+    replace_between(line, begin, line.find('}', loop), ' ', '=', kLoopAttributes);
   }
 }
 
@@ -82,6 +112,18 @@ std::string renamed_identity(std::string text) {
 std::string_view renamed_source(std::string_view source) {
   const auto found = std::ranges::find(kSources, source, &Key::retired);
   return found == kSources.end() ? std::string_view() : found->now;
+}
+
+std::string renamed_graph(std::string_view text) {
+  std::string renamed;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    std::string line(text.substr(0, end));
+    rename_in_graph(line);
+    renamed += line;
+    text.remove_prefix(end);
+  }
+  return renamed;
 }
 
 }  // namespace fullbore

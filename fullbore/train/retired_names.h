@@ -24,5 +24,7 @@ std::string_view renamed_value(std::string_view key, std::string_view value);
 std::string renamed_identity(std::string text);
 /// Today's name of a source in the locations of a stored graph ("train/streams.cpp"); empty: it never had another one.
 std::string_view renamed_source(std::string_view source);
+/// The text of a stored graph (ir/print.h), whose inputs' roles and loops' attributes have the names of today.
+std::string renamed_graph(std::string_view text);
 
 }  // namespace fullbore

@@ -130,20 +130,19 @@ TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchFie
       trace.result(metric_weight_name(metric.name), cast(metric.weight, DType::f32));
   TracedStep step = finish(trace);
   for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
-  if (weights == Weights::ema) step.graph = with_averages(step.graph);
+  if (weights == Weights::ema) step.graph = with_ema(step.graph);
   return step;
 }
 
 std::string metric_weight_name(const std::string& metric) { return metric + "/weight"; }
 
-Graph with_averages(const Graph& graph) {
+Graph with_ema(const Graph& graph) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> inputs;
   for (const Graph::Input& input : graph.inputs())
-    inputs.push_back(
-        input.role == Role::parameter
-            ? builder.input(average_name(input.name), Role::average, graph.type(input.value))
-            : builder.input_like(input, graph.type(input.value)));
+    inputs.push_back(input.role == Role::parameter
+                         ? builder.input(ema_name(input.name), Role::ema, graph.type(input.value))
+                         : builder.input_like(input, graph.type(input.value)));
   const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i)
     builder.output(graph.outputs()[i].name, outputs[i], graph.outputs()[i].updates);
@@ -168,11 +167,11 @@ Graph with_streams_given(const Graph& graph) {
   return builder.take();
 }
 
-void start_averages(State& state) {
+void start_ema(State& state) {
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
     if (entry.role != Role::parameter) continue;
-    const int average = state.find(average_name(entry.name));
+    const int average = state.find(ema_name(entry.name));
     if (average >= 0) state.copy(static_cast<int>(i), average);
   }
 }
@@ -181,9 +180,9 @@ State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Devic
   State state(state_entries(step.graph), std::move(device));
   const InitialValues values(step, seed);
   for (size_t i = 0; i < state.entries().size(); ++i)
-    if (state.entries()[i].role != Role::average)  // copied, which is faster
+    if (state.entries()[i].role != Role::ema)  // copied, which is faster
       values.fill(state, static_cast<int>(i));
-  start_averages(state);
+  start_ema(state);
   return state;
 }
 

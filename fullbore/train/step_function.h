@@ -87,7 +87,7 @@ TracedStep trace_evaluation(const LossFunction& loss, const std::vector<BatchFie
 std::string metric_weight_name(const std::string& metric);
 
 /// The graph with every parameter read from its moving average instead.
-Graph with_averages(const Graph& graph);
+Graph with_ema(const Graph& graph);
 
 /// The graph with State of role `stream` given as batch inputs, behind those that it has, and what it becomes as
 /// results: one after another they are read from batch to batch, and the State is not touched.
@@ -100,6 +100,6 @@ State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Devic
 
 /// Copies every parameter of the State to its moving average, where it has one: for parameters that
 /// were filled anew.
-void start_averages(State& state);
+void start_ema(State& state);
 
 }  // namespace fullbore

@@ -24,7 +24,7 @@ State filled_state(const TrainingJob& job, const TracedStep& step) {
       initial_state(step, job.options.seed, open_device(job.options.device, job.options.workers));
   if (job.initialize) {
     job.initialize(state);
-    start_averages(state);
+    start_ema(state);
   }
   return state;
 }

@@ -9,7 +9,7 @@ const char* group_of(Role role) {
   switch (role) {
     case Role::parameter:
     case Role::frozen: return "weights";
-    case Role::average: return "averages";
+    case Role::ema: return "averages";
     default: return "optimizer";
   }
 }

@@ -51,7 +51,7 @@ class Trainer {
       if (resume && !restore()) return ExitCode::kOk;
       if (job_.initialize && position_.step == 0) {
         job_.initialize(state_);
-        start_averages(state_);
+        start_ema(state_);
         for (const std::string& line : job_.initialized) reporter_.log().info("{}", line);
       }
       reporter_.started("state");

@@ -146,15 +146,15 @@ WeightSource::WeightSource(OpenedCheckpoint checkpoint, Config config,
                            std::vector<Checkpoint> files)
     : checkpoint_(std::move(checkpoint)),
       config_(std::move(config)),
-      averages_(config_.train.evaluate == "ema"),
+      ema_(config_.train.evaluate == "ema"),
       files_(std::move(files)) {
-  const std::string suffix = average_name("");
+  const std::string suffix = ema_name("");
   std::map<std::string, Stored> by_name;
   for (size_t file = 0; file < files_.size(); ++file)
     for (size_t i = 0; i < files_[file].tensors().size(); ++i) {
       std::string name = files_[file].tensors()[i].name;
       // The average of a parameter goes before the parameter; frozen ones have none.
-      if (averages_ && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+      if (ema_ && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
       by_name[name] = {name, file, i};
     }
   for (auto& [name, each] : by_name) stored_.push_back(std::move(each));
@@ -297,7 +297,7 @@ std::vector<std::string> transfer_lines(const WeightSource& source,
   }
   std::vector<std::string> lines = {fmt::format(
       "weights  {} (step {}){}: {} of {} tensors taken; moments, step and data begin anew",
-      source.path(), source.record().step, source.averages() ? ", moving averages" : "",
+      source.path(), source.record().step, source.ema() ? ", moving averages" : "",
       transfer.taken.size(), transfer.taken.size() + transfer.left.size())};
   for (std::string& line : listed_lines("taken", names)) lines.push_back(std::move(line));
   for (const std::string& text : parts) lines.push_back("in part  " + text);

@@ -54,7 +54,7 @@ class WeightSource {
   const std::string& path() const { return checkpoint_.folder.path(); }
   const RunRecord& record() const { return checkpoint_.record; }
   const Config& config() const { return config_; }  ///< of the run
-  bool averages() const { return averages_; }
+  bool ema() const { return ema_; }
   /// Its tensor of a parameter: shape and dtype; nullptr: it has none.
   const TensorType* find(const std::string& parameter) const;
 
@@ -80,7 +80,7 @@ class WeightSource {
 
   OpenedCheckpoint checkpoint_;
   Config config_;
-  bool averages_;
+  bool ema_;
   std::vector<Checkpoint> files_;
   std::vector<Stored> stored_;  ///< in order of parameter
 };

@@ -142,8 +142,8 @@ TEST_F(StepProfileTest, OfSeveralShapesMediansAreWeighedBySteps) {
   EXPECT_DOUBLE_EQ(matmul.seconds, 0.75 * 1500e-9 + 0.25 * 1800e-9);
   EXPECT_DOUBLE_EQ(matmul.flops, 0.75 * 2 * 8 * 8 * 8 + 0.25 * 2 * 16 * 16 * 16);
   EXPECT_EQ(matmul.launches, 1);
-  EXPECT_EQ(find(kernels, "loop of 2 trips").launches, 0.75);
-  EXPECT_EQ(find(kernels, "loop of 5 trips").launches, 0.25);
+  EXPECT_EQ(find(kernels, "loop of 2 iterations").launches, 0.75);
+  EXPECT_EQ(find(kernels, "loop of 5 iterations").launches, 0.25);
 
   const nlohmann::ordered_json json = to_json(profile);
   ASSERT_EQ(json["shapes"].size(), 3U);

@@ -34,7 +34,7 @@ TEST(LoopBuilder, CapturesWhatTheBodyUsesOnce) {
   EXPECT_EQ(verify(t.builder.graph()), "");
 }
 
-TEST(LoopBuilder, LeavesOutsideWhatDoesNotDependOnTheTrip) {
+TEST(LoopBuilder, LeavesOutsideWhatDoesNotDependOnTheIteration) {
   Traced t;
   loop(t.builder, {t.x}, {}, {.iterations = 4},
        [&](const LoopBody& body) { return LoopStep{.carried = {body.carried[0] + exp(t.w)}}; });
@@ -155,9 +155,9 @@ TEST(LoopBuilder, RefusesTensorsOfABodyThatHasEnded) {
 
 TEST(LoopOp, RefusesABodyOfAnotherForm) {
   const auto refuse = [](const std::vector<TensorType>& inputs, const Graph& body) {
-    const Attributes attributes{{"carried", int64_t{1}}, {"sliced", int64_t{0}},
-                                {"trips", int64_t{2}},   {"reverse", false},
-                                {"until", false},        {"counted", false}};
+    const Attributes attributes{{"carried", int64_t{1}},    {"sliced", int64_t{0}},
+                                {"iterations", int64_t{2}}, {"reverse", false},
+                                {"until", false},           {"counted", false}};
     return usage_error([&] {
       get_op("loop").infer({get_op("loop"), inputs, attributes, &body, kLine});
     });
@@ -173,7 +173,7 @@ TEST(LoopOp, RefusesABodyOfAnotherForm) {
   EXPECT_THAT(refuse({}, body), HasSubstr("0 operands for 1 carried and 0 sliced"));
   Graph idle("body");
   idle.add_input("index", Role::local, {DType::i64, {}});
-  const Attributes none{{"carried", int64_t{0}}, {"sliced", int64_t{0}}, {"trips", int64_t{2}},
+  const Attributes none{{"carried", int64_t{0}}, {"sliced", int64_t{0}}, {"iterations", int64_t{2}},
                         {"reverse", false},      {"until", false},       {"counted", false}};
   EXPECT_THAT(usage_error([&] {
                 get_op("loop").infer({get_op("loop"), {}, none, &idle, kLine});

@@ -138,7 +138,7 @@ TEST(Random, NoTwoCountersMeet) {
   EXPECT_EQ(seen.size(), draws);
 }
 
-TEST(Random, TripZeroIsTheDrawOutsideALoop) {
+TEST(Random, IterationZeroIsTheDrawOutsideALoop) {
   EXPECT_EQ(draw(Kind::uniform, {DType::f32, {5}}, 1, 2, 3, 0),
             draw(Kind::uniform, {DType::f32, {5}}, 1, 2, 3));
 }

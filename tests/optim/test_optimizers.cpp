@@ -38,7 +38,7 @@ OptimizerOptions options_of(const json& test_case) {
   options.weight_decay = test_case.value("weight_decay", 0.0);
   options.clip_norm = test_case.value("clip_norm", 0.0);
   options.clip_value = test_case.value("clip_value", 0.0);
-  options.average_decay = test_case.value("average_decay", 0.0);
+  options.ema_decay = test_case.value("ema_decay", 0.0);
   const json groups = test_case.value("groups", json::object());
   for (const auto& [name, group] : groups.items()) {
     ParameterGroup& added = options.groups.emplace_back();
@@ -61,7 +61,7 @@ Literals start(bool averages) {
   Literals result;
   for (const auto& [name, values] : golden()["start"].items()) {
     result[name] = literal(name, values);
-    if (averages) result[average_name(name)] = result[name];
+    if (averages) result[ema_name(name)] = result[name];
   }
   return result;
 }
@@ -80,14 +80,14 @@ void expect_golden(Replayed& replayed, const json& test_case, bool exact) {
       expect_close(outputs.at(name), values, exact, where + name);
     const json averages = expected.value("averages", json::object());
     for (const auto& [name, values] : averages.items())
-      expect_close(outputs.at(average_name(name)), values, exact, where + "average of " + name);
+      expect_close(outputs.at(ema_name(name)), values, exact, where + "average of " + name);
   }
 }
 
 class OptimizerGolden : public testing::TestWithParam<int> {
  protected:
   const json& test_case() const { return golden()["cases"][static_cast<size_t>(GetParam())]; }
-  Literals begin() const { return start(test_case().contains("average_decay")); }
+  Literals begin() const { return start(test_case().contains("ema_decay")); }
 };
 
 TEST_P(OptimizerGolden, InterpreterEqualsGolden) {

@@ -23,7 +23,7 @@ Graph step_of(const std::string& name, double clip_norm, double clip_value) {
                                            .schedule = {"cosine", 0.1, 0.01, 3, 9},
                                            .clip_norm = clip_norm,
                                            .clip_value = clip_value,
-                                           .average_decay = 0.9});
+                                           .ema_decay = 0.9});
   trace.result("skipped", result.skipped);
   trace.result("learning_rate", result.learning_rate);
   return trace.finish();

@@ -49,7 +49,8 @@ TEST(LaunchList, LoopsStandBeforeWhatTheyHold) {
       EXPECT_EQ(launch.parent, inner);
       EXPECT_EQ(launch.times, 6);
     }
-  EXPECT_THAT(launch_text(plan, list[static_cast<size_t>(outer)]), StartsWith("loop of 3 trips"));
+  EXPECT_THAT(launch_text(plan, list[static_cast<size_t>(outer)]),
+              StartsWith("loop of 3 iterations"));
 }
 
 TEST(LaunchList, CostsAddUpToThePlanReports) {

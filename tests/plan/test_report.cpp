@@ -42,7 +42,7 @@ TEST(PlanReport, AddsUpByKind) {
   EXPECT_EQ(report.state_bytes, 4 * 16 * 4);
 }
 
-TEST(PlanReport, LaunchesInALoopCountOncePerTrip) {
+TEST(PlanReport, LaunchesInALoopCountOncePerIteration) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   const LoopResult result = loop(builder, {x}, {}, {.iterations = 5}, [](const LoopBody& body) {

@@ -104,7 +104,7 @@ const CompileOptions kWithout = {.passes = {.disabled = {"batch_weight_gradients
 
 // Of five products an iteration keeps those of the forward pass and the one that takes the gradient back to h.
 // What is made of the context is outside anyway, for the trace itself sees that.
-TEST(Gathering, MakesOneProductOfAllTrips) {
+TEST(Gathering, MakesOneProductOfAllIterations) {
   for (const DType precision : {DType::f32, DType::bf16}) {
     CompileOptions with = {.precision = precision}, without = kWithout;
     without.precision = precision;

@@ -132,7 +132,7 @@ TEST(ParallelLoop, AllocatesNothingWhileItRuns) {
 
 // Each iteration's launches are seen once, on workers of one thread group, and all times together are no more than the
 // step's.
-TEST(ParallelLoop, IsProfiledIterationByTrip) {
+TEST(ParallelLoop, IsProfiledIterationByIteration) {
   for (const int workers : {1, 2, 4, 7}) {
     Loops loops(graph_of(true), workers);
     loops.program.set_profiling(true);

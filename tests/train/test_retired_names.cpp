@@ -105,6 +105,28 @@ TEST(RetiredNames, OfSourcesLeadToSources) {
   EXPECT_EQ(renamed_source("train/microbatches.cpp"), "");
 }
 
+TEST(RetiredNames, AreTranslatedInStoredGraphs) {
+  const auto graph = [](const char* role, const char* bound) {
+    return fmt::format(R"(graph "trips= average" {{
+  %0 = input "w average \" : " {0} : f32[2]  # a = loop() {{ trips= average 
+  %1, %2 = loop(%0) {{carried=1, counted=false, {1}=3}} : f32[2], f32[3,2] {{
+      graph "body" {{
+        %0 = input "state" local : f32[2]  # average 
+        %1 = loop(%0) {{carried=1, {1}=4}} : f32[2] {{
+        }}
+        %2 = constant() {{ trips=7}} : f32[2]
+      }}
+    }}
+  output " = loop( {{ trips=3" %2
+}})",
+                       role, bound);
+  };
+  EXPECT_EQ(renamed_graph(graph("average", "trips")), graph("ema", "iterations"));
+  EXPECT_EQ(renamed_graph(graph("ema", "iterations")), graph("ema", "iterations"));
+  EXPECT_EQ(renamed_graph(""), "");
+  EXPECT_EQ(renamed_graph("\n = loop( {"), "\n = loop( {");
+}
+
 TEST(RetiredNames, AreTranslatedWhereARunStoredThem) {
   const StoredConfig stored = parse_stored_config(
       "engine:\n  disabled_passes: [fuse, merge_common, recompute]\n", "config.resolved.yaml");

@@ -56,13 +56,11 @@ class Numbers : public BatchSource {
   }
 };
 
-OptimizerOptions with_average() {
-  return {.schedule = {"constant", 0.1, 0, 0, 1}, .average_decay = 0.9};
-}
+OptimizerOptions with_ema() { return {.schedule = {"constant", 0.1, 0, 0, 1}, .ema_decay = 0.9}; }
 
 /// Ten steps; with `evaluate`, the loss of those weights is measured after each of them.
 std::vector<float> trained(std::optional<Weights> evaluate, std::vector<double>& losses) {
-  const TracedStep step = trace_training_step(squared_error, kFields, with_average());
+  const TracedStep step = trace_training_step(squared_error, kFields, with_ema());
   State state = initial_state(step, 3, cpu_device(2));
   Program program = Program::compile(step.graph, state);
   ValidationSet set;
@@ -94,17 +92,17 @@ TEST(StepFunction, EvaluationOfEitherWeightsLeavesTrainingItsBits) {
 }
 
 TEST(StepFunction, AveragesStartAsTheirParametersAndFollowNewOnes) {
-  const TracedStep step = trace_training_step(squared_error, kFields, with_average());
+  const TracedStep step = trace_training_step(squared_error, kFields, with_ema());
   State state = initial_state(step, 3, cpu_device(2));
   EXPECT_TRUE(std::ranges::equal(state.read<float>("weight.average"), state.read<float>("weight")));
   EXPECT_NE(state.read<float>("weight")[0], 0);
   std::ranges::fill(Edited<float>(state, "weight"), 7.0F);
-  start_averages(state);
+  start_ema(state);
   EXPECT_THAT(state.read<float>("weight.average"), ElementsAre(7, 7, 7, 7));
 }
 
 TEST(StepFunction, ABadBatchIsSkippedAndTold) {
-  const TracedStep step = trace_training_step(squared_error, kFields, with_average());
+  const TracedStep step = trace_training_step(squared_error, kFields, with_ema());
   State state = initial_state(step, 3, cpu_device(2));
   Program program = Program::compile(step.graph, state);
   const std::vector<float> before = state.read<float>("weight");
@@ -125,7 +123,7 @@ TEST(StepFunction, ABadBatchIsSkippedAndTold) {
 // The gradient of the whole batch is the mean of its halves'.
 TEST(StepFunction, TheNoiseScaleChangesTheStepByRoundingAlone) {
   const auto weights_after = [](bool noise_scale, std::vector<std::string>& metrics) {
-    OptimizerOptions options = with_average();
+    OptimizerOptions options = with_ema();
     options.noise_scale = noise_scale;
     const TracedStep step = trace_training_step(squared_error, kFields, options);
     metrics = step.metrics;

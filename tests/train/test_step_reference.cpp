@@ -56,7 +56,7 @@ const std::vector<BatchField> kFields = {{"x", {DType::f32, {kRows, kTokens, kIn
                                          {"mask", {DType::f32, {kRows, kTokens}}}};
 
 constexpr double kRate = 0.05, kLeastRate = 0.01, kDecay = 0.1, kBeta1 = 0.9, kBeta2 = 0.99;
-constexpr double kEpsilon = 1e-6, kClip = 0.4, kAverageDecay = 0.9, kFirstScale = 1024;
+constexpr double kEpsilon = 1e-6, kClip = 0.4, kEmaDecay = 0.9, kFirstScale = 1024;
 constexpr int kWarmUp = 2, kTotal = 9, kInterval = 3;
 
 OptimizerOptions options_of(bool scaled) {
@@ -71,7 +71,7 @@ OptimizerOptions options_of(bool scaled) {
       .epsilon = kEpsilon,
       .weight_decay = kDecay,
       .clip_norm = kClip,
-      .average_decay = kAverageDecay,
+      .ema_decay = kEmaDecay,
   };
   if (scaled)
     options.loss_scaling = {
@@ -153,7 +153,7 @@ struct Reference {
   void update(Weights& weights, const Told& told) const {
     const double clip = std::min(1.0, kClip / (told.norm + 1e-6));
     const auto t = static_cast<double>(updates) + 1;
-    const double average_decay = std::min(kAverageDecay, t / (t + 9));
+    const double ema_decay = std::min(kEmaDecay, t / (t + 9));
     for (size_t i = 0; i < weights.value.size(); ++i) {
       const double g = weights.gradient[i] * clip;
       weights.first[i] = kBeta1 * weights.first[i] + (1 - kBeta1) * g;
@@ -161,8 +161,7 @@ struct Reference {
       const double mean = weights.first[i] / (1 - std::pow(kBeta1, t));
       const double root = std::sqrt(weights.second[i] / (1 - std::pow(kBeta2, t)));
       weights.value[i] -= told.rate * (weights.decay * weights.value[i] + mean / (root + kEpsilon));
-      weights.average[i] =
-          average_decay * weights.average[i] + (1 - average_decay) * weights.value[i];
+      weights.average[i] = ema_decay * weights.average[i] + (1 - ema_decay) * weights.value[i];
     }
   }
 };

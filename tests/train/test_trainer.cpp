@@ -104,7 +104,7 @@ TEST_F(TrainerTest, PeaksAreMeasuredWhenTheFirstStepIsMade) {
 // The State of step 0, drawn again beside the steps that change it, has the bits that are written where the run
 // waits for them.
 TEST_F(TrainerTest, TheFirstSaveIsOfStepZeroHoweverItIsMade) {
-  job_.options.optimizer.average_decay = 0.9;
+  job_.options.optimizer.ema_decay = 0.9;
   job_.options.evaluation_interval = 0;
   job_.options.saves.keep = 0;
   ASSERT_EQ(train_in("beside"), ExitCode::kOk);

@@ -120,7 +120,7 @@ CASES = [
     {"name": "sgd", "title": "sgd nesterov", "momentum": 0.875, "nesterov": True, "weight_decay": 0.25,
      "clip_norm": 1.0},
     {"name": "adamw", "title": "adamw groups and average", "beta1": 0.875, "beta2": 0.96875, "epsilon": 2.0**-20,
-     "weight_decay": 0.25, "average_decay": 0.375,
+     "weight_decay": 0.25, "ema_decay": 0.375,
      "groups": {"vector": {"weight_decay": 0.5, "learning_rate_multiplier": 2.0}, "wide": {"weight_decay": 0.0}}},
     {"name": "lion", "title": "lion clipped twice", "beta1": 0.875, "beta2": 0.96875, "weight_decay": 0.25,
      "clip_value": 1.0, "clip_norm": 2.0},
@@ -136,8 +136,8 @@ def run(case):
     averages = {name: start[name].numpy().copy() for name in SHAPES}
     for step, (values, norm) in enumerate(RULES[case["name"]](case)):
         record = {"gradient_norm": norm, "parameters": {n: v.flatten().tolist() for n, v in values.items()}}
-        if "average_decay" in case:
-            decay = min(case["average_decay"], (1 + step) / (10 + step))
+        if "ema_decay" in case:
+            decay = min(case["ema_decay"], (1 + step) / (10 + step))
             averages = {n: decay * averages[n] + (1 - decay) * values[n] for n in SHAPES}
             record["averages"] = {n: v.flatten().tolist() for n, v in averages.items()}
         steps.append(record)

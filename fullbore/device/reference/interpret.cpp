@@ -66,7 +66,7 @@ std::vector<Literal> run_loop(const Node& node, const std::vector<TensorType>& o
                               const Operands& inputs) {
   const LoopShape loop(node);
   const auto operand = [&](int i) { return inputs[static_cast<size_t>(i)]; };
-  int64_t iterations = loop.trips;
+  int64_t iterations = loop.iterations;
   if (loop.counted) iterations = std::clamp<int64_t>(operand(0)->integers()[0], 0, iterations);
 
   std::vector<Literal> results = allocate(output_types);

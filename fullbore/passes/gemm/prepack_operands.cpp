@@ -72,7 +72,7 @@ class Scope {
   static Scope of_body(int number, const Node& node, const Scope& around) {
     const LoopShape shape(node);
     Scope scope(number,
-                around.iterations_ * static_cast<double>(std::max<int64_t>(1, shape.trips)));
+                around.iterations_ * static_cast<double>(std::max<int64_t>(1, shape.iterations)));
     for (int i = 0; i < shape.captured; ++i) {
       const auto inner = static_cast<size_t>(1 + shape.carried + shape.sliced + i);
       const auto outer = static_cast<size_t>(shape.first_captured() + i);

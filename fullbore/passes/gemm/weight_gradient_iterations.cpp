@@ -50,7 +50,7 @@ class IterationGathering {
   }
 
   std::vector<Tensor> run() {
-    if (shape_.trips < 2) return {};
+    if (shape_.iterations < 2) return {};
     // What is stacked for one sum may be there for another.
     for (bool found = true; found;) {
       found = false;
@@ -88,7 +88,7 @@ class IterationGathering {
     const LoopShape made(*maker);
     const auto first = maker->outputs.begin() + made.carried;
     const bool is_stacked = std::find(first, first + made.stacked, root) != first + made.stacked;
-    if (!is_stacked || made.trips != shape_.trips) return false;
+    if (!is_stacked || made.iterations != shape_.iterations) return false;
     const Value count = operands_[0].value();
     return made.until ? maker->outputs.back() == count && !made.reverse
                       : made.counted && maker->inputs[0] == count;
@@ -200,7 +200,7 @@ class IterationGathering {
       rows = made_[first_row_ + static_cast<size_t>(at)];
     }
     const TensorType& type = body_.type(value);
-    return reshape(rows, {shape_.trips * k, k == 1 ? type.elements() : type.shape[1]});
+    return reshape(rows, {shape_.iterations * k, k == 1 ? type.elements() : type.shape[1]});
   }
 
   Tensor matmul_over_all_iterations(const SummedMatmul& matmul) {

@@ -160,7 +160,7 @@ double contraction_flops(const Graph& graph) {
     if (node.op->is(Tag::contraction)) flops += node_cost(graph, node).flops;
     // A loop's iterations, and products that a kernel has with what is behind them.
     if (node.body)
-      flops += (is_loop(node) ? static_cast<double>(LoopShape(node).trips) : 1.0) *
+      flops += (is_loop(node) ? static_cast<double>(LoopShape(node).iterations) : 1.0) *
                contraction_flops(*node.body);
   }
   return flops;
@@ -190,7 +190,7 @@ TEST(GptFusedHead, AddsUpTheGradientInPlace) {
   const auto loop = std::ranges::find_if(
       plan.steps, [](const Step& step) { return step.kind == Step::Kind::loop; });
   ASSERT_NE(loop, plan.steps.end());
-  EXPECT_EQ(loop->loop->trips, 3);
+  EXPECT_EQ(loop->loop->iterations, 3);
   EXPECT_TRUE(loop->loop->carries.empty());
   EXPECT_TRUE(std::ranges::none_of(loop->loop->body,
                                    [](const Step& step) { return step.kind == Step::Kind::copy; }));

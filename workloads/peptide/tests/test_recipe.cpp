@@ -35,21 +35,21 @@ std::map<std::string, Literal> update(double average, double slope, bool warms_u
   const OptimizerResult result = optimize(trace, loss,
                                           {.schedule = {"constant", 0, 0, 0, 1},
                                            .clip_norm = 1,
-                                           .average_decay = 0.999,
-                                           .average_warms_up = warms_up});
+                                           .ema_decay = 0.999,
+                                           .ema_warms_up = warms_up});
   trace.result("norm", result.gradient_norm);
   return interpret_by_name(trace.finish(),
                            {{"w", literal({DType::f32, {1}}, {1})},
-                            {average_name("w"), literal({DType::f32, {1}}, {average})}});
+                            {ema_name("w"), literal({DType::f32, {1}}, {average})}});
 }
 
 TEST(Recipe, TheAverageHasNoWarmUp) {
   double average = 0;
   for (int step = 0; step < 1000; ++step)
-    average = update(average, 1, false).at(average_name("w")).at(0);
+    average = update(average, 1, false).at(ema_name("w")).at(0);
   EXPECT_NEAR(average, 0.6323046, 5e-6);  // 0.999 is an f32
   // With one it follows at once: its decay is a tenth in the first step.
-  EXPECT_GT(update(0, 1, true).at(average_name("w")).at(0), 0.85);
+  EXPECT_GT(update(0, 1, true).at(ema_name("w")).at(0), 0.85);
 }
 
 TEST(Recipe, ClippingDividesByALittleMoreThanTheNorm) {

@@ -40,7 +40,7 @@ AttentionProblem::AttentionProblem(const KernelRequest& request, size_t operands
       packed(is_packed_attention(request.node())),
       dtype(request.input(0).dtype),
       site(request.attribute<int64_t>("site")),
-      has_trip(shape.dropout > 0 && request.node().inputs.size() > shape.source + 2) {
+      has_iteration(shape.dropout > 0 && request.node().inputs.size() > shape.source + 2) {
   if (packed) {
     const int64_t all = shape.heads + 2 * shape.groups;
     const auto heads_from = [&](int64_t heads, int64_t first) {
@@ -86,7 +86,7 @@ TileDraws AttentionProblem::draws(const void* const* buffers, float kept) const 
   const uint64_t seed = scalar(0);
   const uint64_t high = scalar(1) + (static_cast<uint64_t>(site) << 40);
   return {.stride = low(static_cast<uint64_t>(shape.draws_of_row())),
-          .words = {has_trip ? low(scalar(2)) : 0, low(high), low(high >> 32)},
+          .words = {has_iteration ? low(scalar(2)) : 0, low(high), low(high >> 32)},
           .key = {low(seed), low(seed >> 32)},
           .threshold = static_cast<uint32_t>(dropout_threshold(shape.dropout)),
           .kept = kept};

@@ -58,13 +58,15 @@ struct AttentionProblem {
   DType mask_dtype = DType::boolean;
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  ///< strides, 0 where it is repeated
   int64_t site = 0;
-  bool has_trip = false;
+  bool has_iteration = false;
 
   /// `operands`: how many the op always has.
   AttentionProblem(const KernelRequest& request, size_t operands);
 
   /// Operands of the node: the index of its first output among a kernel's buffers.
-  size_t inputs() const { return shape.source + (shape.dropout > 0 ? 2 : 0) + (has_trip ? 1 : 0); }
+  size_t inputs() const {
+    return shape.source + (shape.dropout > 0 ? 2 : 0) + (has_iteration ? 1 : 0);
+  }
   /// Pairs of a batch and heads that share keys.
   int64_t key_sets() const { return shape.batch * shape.groups; }
   /// Rows of q before those of a key set.
