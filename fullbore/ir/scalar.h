@@ -7,7 +7,7 @@
 namespace fullbore {
 
 /// The arithmetic of one element: every elementwise op is exactly one of these, and kernel IR is
-/// made of them. A backend that implements this list implements every elementwise op.
+/// made of them. A device that implements this list implements every elementwise op.
 enum class ScalarOp : uint8_t {
   // unary
   neg,
@@ -71,7 +71,7 @@ int64_t evaluate_integer(ScalarOp op, DType dtype, int64_t a, int64_t b = 0, int
 /// Floating-point operations that cost models charge per element: 1 for arithmetic, about 10 for
 /// transcendental functions, 0 for integer and data movement.
 double scalar_op_flops(ScalarOp op);
-/// Error that a backend may make, in units of the result's epsilon (0.5 = correctly rounded).
+/// Error that a device may make, in units of the result's epsilon (0.5 = correctly rounded).
 /// Transcendental functions are polynomials inlined into kernels; these are their tested bounds.
 double scalar_op_ulps(ScalarOp op);
 

@@ -16,7 +16,7 @@ std::vector<TensorType> infer_dropout(const OpCall& call) {
   return {call.inputs[0]};
 }
 
-// What is decided in integers is the same on every backend and for every dtype of x.
+// What is decided in integers is the same on every device and for every dtype of x.
 std::vector<Tensor> decompose_dropout(const DecomposeCall& call) {
   const Tensor& x = call.inputs[0];
   const auto probability = call.attributes.get<double>("probability");

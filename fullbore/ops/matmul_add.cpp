@@ -4,7 +4,7 @@
 #include "fullbore/ops/rules.h"
 
 /// A matmul that is added to what there is already. Made by passes (gemm_accumulation), not by
-/// models: where a backend has the kernel, the sum that a loop carries is read and written once per
+/// models: where a device has the kernel, the sum that a loop carries is read and written once per
 /// iteration, by the matmul itself.
 namespace fullbore {
 namespace {

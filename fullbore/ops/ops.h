@@ -90,7 +90,7 @@ inline Tensor operator-(Tensor x) { return neg(x); }
 
 // --- random --------------------------------------------------------------------------------------
 /// 64 random bits per element from i64 key and counters (Philox4x32-10, base/philox.h), broadcast.
-/// Everything random is made of this, so that it is equal on every backend and is recomputed, never
+/// Everything random is made of this, so that it is equal on every device and is recomputed, never
 /// stored. By convention key = seed, counter_high = step + site * 2^40, counter_low = element.
 Tensor philox(Tensor key, Tensor counter_low, Tensor counter_high,
               SourceLoc loc = SourceLoc::here());
@@ -225,7 +225,7 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
                 LoopOptions options, const std::function<LoopStep(const LoopBody&)>& body,
                 SourceLoc loc = SourceLoc::here());
 
-// --- composites (defined by decomposition; a backend may claim them) -----------------------------
+// --- composites (defined by decomposition; a device may support them natively) -----------------------------
 Tensor relu(Tensor x, SourceLoc loc = SourceLoc::here());  ///< derivative 0 at 0
 Tensor sigmoid(Tensor x, SourceLoc loc = SourceLoc::here());
 Tensor silu(Tensor x, SourceLoc loc = SourceLoc::here());      ///< x * sigmoid(x)

@@ -26,7 +26,7 @@ uint64_t reference_bits(const ReferenceCall& call, int64_t element) {
                      input(1) + (site << 40));
 }
 
-// The upper 24 (f64: 53) bits as a fraction: every value is exact, so all backends agree.
+// The upper 24 (f64: 53) bits as a fraction: every value is exact, so all devices agree.
 std::vector<Tensor> decompose_uniform(const DecomposeCall& call) {
   const auto dtype = call.attributes.get<DType>("dtype");
   const int digits = dtype == DType::f64 ? 53 : 24;

@@ -19,7 +19,7 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// All of it. A member that is new must be put into the text, or plans for other targets would be taken:
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
-  const auto& [name, claimed, native_bf16, threads, epilogues, packing, keeps_copies, precision,
+  const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_copies, precision,
                narrow_from, fp32_scopes, recompute, arena_bytes] = target;
   const auto& [factors, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
@@ -35,14 +35,14 @@ std::string text_of(const Target& target) {
   claims += fmt::format(" of {} rows {} near, packing", fewest_rows, near_bytes);
   for (const auto& [dtype, layout] : layouts) {
     const auto& [columns, pair, rows, rows_transposed, kept_for_one] = layout;
-    claims += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, pair, rows,
+    natives += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, pair, rows,
                           rows_transposed, kept_for_one);
   }
-  claims += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
+  natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(
-      "{} claims {} bf16 {} threads {} copies {} precision {} from {} fp32 {} recompute {} arena "
+      "{} native {} bf16 {} threads {} copies {} precision {} from {} fp32 {} recompute {} arena "
       "{}",
-      name, claims, native_bf16, threads, keeps_copies, dtype_name(precision), narrow_from,
+      name, natives, native_bf16, threads, keeps_copies, dtype_name(precision), narrow_from,
       fp32_scopes, static_cast<int>(recompute), arena_bytes);
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kMiB = 1 << 20;
 
 // Pages of files: 50 MiB after the start, 71 once kernels of all kinds have been compiled.
 constexpr int64_t kProgramBytes = 76 * kMiB;
-// Heap of what every run has: configuration, ops, backend, LLVM's tables.
+// Heap of what every run has: configuration, ops, device, LLVM's tables.
 constexpr int64_t kCompileBytes = 12 * kMiB;
 // Graph, plan, launches, object code and its copy in the kernel cache.
 constexpr int64_t kNodeBytes = 4 * kKiB;

@@ -23,7 +23,7 @@ bool needs_kernel(const Node& node) {
   return !node.op->is(Tag::identity) && node.op->name != "constant";
 }
 
-// Composites as their decompositions, and those of what they are made of, except claimed ones.
+// Composites as their decompositions, and those of what they are made of, except natively supported ones.
 Graph expanded(const Graph& graph, const Target& target) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> values(static_cast<size_t>(graph.value_count()));
@@ -37,7 +37,7 @@ Graph expanded(const Graph& graph, const Target& target) {
       operands.push_back(tensor(input));
       types.push_back(graph.type(input));
     }
-    const bool kept = !node.op->is(Tag::composite) || target.claims(graph, node);
+    const bool kept = !node.op->is(Tag::composite) || target.is_native(graph, node);
     const std::vector<Tensor> results =
         kept ? builder.emit_like(node, operands)
              : inline_graph(builder,

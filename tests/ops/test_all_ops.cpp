@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOp, ::testing::ValuesIn(all_ops()),
                          [](const auto& op) { return std::string(op.param->name); });
 
 // Elementwise ops are the scalar ops, one each, by the same names; the interpreter and every
-// backend rely on it.
+// device rely on it.
 TEST(ElementwiseOps, AreTheScalarOps) {
   std::map<std::string_view, const OpDef*> elementwise;
   for (const OpDef* op : all_ops())

@@ -23,7 +23,7 @@ class Replayed {
 };
 /// By the interpreter, in double precision. State that `start` leaves out is zero.
 std::unique_ptr<Replayed> interpreted(Graph graph, Literals start);
-/// By the cpu backend.
+/// By the cpu device.
 std::unique_ptr<Replayed> compiled(const Graph& graph, const Literals& start);
 
 /// tests/optim/golden/<name>.

@@ -78,7 +78,7 @@ TEST_P(AdamWGolden, InterpreterEqualsPyTorch) {
   expect_golden(*interpreted(step_of(test_case()), start()), test_case(), test_case()["exact"]);
 }
 
-TEST_P(AdamWGolden, CpuBackendEqualsPyTorch) {
+TEST_P(AdamWGolden, CpuDeviceEqualsPyTorch) {
   expect_golden(*compiled(step_of(test_case()), start()), test_case(), false);
 }
 

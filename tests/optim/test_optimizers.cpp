@@ -94,7 +94,7 @@ TEST_P(OptimizerGolden, InterpreterEqualsGolden) {
   expect_golden(*interpreted(step_of(test_case()), begin()), test_case(), true);
 }
 
-TEST_P(OptimizerGolden, CpuBackendEqualsGolden) {
+TEST_P(OptimizerGolden, CpuDeviceEqualsGolden) {
   expect_golden(*compiled(step_of(test_case()), begin()), test_case(), false);
 }
 

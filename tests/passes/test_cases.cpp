@@ -17,10 +17,10 @@
 #include "tests/support/paths.h"
 
 /// tests/passes/<pass>/<case>.ir: a line that says why the case exists, optionally what the target
-/// claims, the graph before and the graph expected after.
+/// supports natively, the graph before and the graph expected after.
 ///
 ///   why: zero is the neutral element of addition
-///   claimed: softmax layer_norm:f32:bf16
+///   native: softmax layer_norm:f32:bf16
 ///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
 ///   recompute: 4096                   (bytes of the arena; or full)
 ///   epilogues: f32:bf16 17 4096       (EpilogueTarget: factors, fewest rows, near bytes)
@@ -52,9 +52,9 @@ std::vector<std::string> case_paths() {
   return paths;
 }
 
-// "softmax" or, with the dtypes that it is claimed for, "softmax:f32:bf16".
-void add_claim(const std::string& claim, Target& target) {
-  std::istringstream parts(claim);
+// "softmax" or, with the dtypes for which it is native, "softmax:f32:bf16".
+void add_native(const std::string& text, Target& target) {
+  std::istringstream parts(text);
   std::string name, dtype;
   std::getline(parts, name, ':');
   std::set<DType>& dtypes = target.claimed[&get_op(name)];
@@ -88,9 +88,9 @@ Case read_case(const std::string& path) {
       *part += line + "\n";
     else if (line.starts_with("why: "))
       result.why = line.substr(5);
-    else if (line.starts_with("claimed: ")) {
-      std::istringstream names(line.substr(9));
-      for (std::string claim; names >> claim;) add_claim(claim, result.target);
+    else if (line.starts_with("native: ")) {
+      std::istringstream names(line.substr(8));
+      for (std::string name; names >> name;) add_native(name, result.target);
     } else if (line.starts_with("precision: ")) {
       std::istringstream words(line.substr(11));
       std::string dtype;

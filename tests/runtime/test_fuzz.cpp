@@ -139,7 +139,7 @@ TEST(Fuzz, ReachesFactorsInPanels) {
   EXPECT_GE(found, 3);
 }
 
-TEST(Fuzz, TheCpuBackendAgreesWithTheOracle) {
+TEST(Fuzz, TheCpuDeviceAgreesWithTheOracle) {
   const std::shared_ptr<Device> device = cpu_device(2);
   std::string failure;
   const int graphs = fuzz(400, [&](uint64_t seed) {

@@ -85,7 +85,7 @@ class PlantedStep {
     program.run(pointers_);
     return program.scalar("skipped") == 1;
   }
-  /// What replay-step accuses the backend of.
+  /// What replay-step accuses the device of.
   std::string accusation() {
     std::vector<Literal> inputs;
     size_t field = 0;

@@ -11,7 +11,7 @@ namespace fullbore {
 namespace {
 
 bool expands(const Graph& graph, const Node& node, const Target& target) {
-  return node.op->decompose && !target.claims(graph, node);
+  return node.op->decompose && !target.is_native(graph, node);
 }
 
 // Is there anything left to expand, in the graph or in a body of it?

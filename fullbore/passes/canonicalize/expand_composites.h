@@ -9,9 +9,9 @@ namespace fullbore {
 /// way to it: a loss whose gradient is asked for too is made once.
 ///
 /// before  any graph that verifies
-/// after   every node is a primitive, a region, or a composite that the target claims;
+/// after   every node is a primitive, a region, or a composite that the target supports natively;
 ///         nothing is computed beside a node that includes it
-/// here    first, and mandatory: later passes then see all arithmetic, and a backend needs kernels
+/// here    first, and mandatory: later passes then see all arithmetic, and a device needs kernels
 ///         for primitives alone
 Graph expand_composites(const Graph& graph, const Target& target);
 

@@ -13,7 +13,7 @@ namespace {
 size_t place(Value value) { return static_cast<size_t>(value.id); }
 size_t at(int index) { return static_cast<size_t>(index); }
 
-// Values that one kernel reads and writes in memory: backends have room for 64, and a loop over so many
+// Values that one kernel reads and writes in memory: devices have room for 64, and a loop over so many
 // streams is slow anyway.
 constexpr size_t kMostStreams = 48;
 
