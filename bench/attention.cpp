@@ -1,4 +1,4 @@
-// What the tiled kernels of attention gain over its decomposition into products and a softmax. Rows
+// What the tiled kernels of attention gain over its decomposition into matmuls and a softmax. Rows
 // "f32/T256 D64 causal/training/kernel" and ".../decomposition" count the operations of what a causal
 // mask leaves, 4 D per pair forward and 14 D with the gradients of q, k and v; "peak" is the share of
 // one core's peak in that dtype. One worker, and time is the processor's: other processes disturb it

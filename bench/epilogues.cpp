@@ -1,4 +1,4 @@
-/// A product and what is behind it, as one kernel and as two (passes/fusion/fuse_epilogues.h), on one thread.
+/// A matmul and what is behind it, as one kernel and as two (passes/fusion/fuse_epilogues.h), on one thread.
 ///
 ///     bench_epilogues [repeats]
 ///
@@ -24,12 +24,12 @@
 namespace fullbore {
 namespace {
 
-using Chain = Tensor (*)(Tensor product, Tensor residual, Tensor bias);
+using Chain = Tensor (*)(Tensor gemm, Tensor residual, Tensor bias);
 
-Tensor bias_gelu(Tensor product, Tensor, Tensor bias) { return gelu(product + bias); }
-Tensor residual_sum(Tensor product, Tensor residual, Tensor) { return product + residual; }
-Tensor residual_norm(Tensor product, Tensor residual, Tensor bias) {
-  return layer_norm(product + residual, bias, bias);
+Tensor bias_gelu(Tensor gemm, Tensor, Tensor bias) { return gelu(gemm + bias); }
+Tensor residual_sum(Tensor gemm, Tensor residual, Tensor) { return gemm + residual; }
+Tensor residual_norm(Tensor gemm, Tensor residual, Tensor bias) {
+  return layer_norm(gemm + residual, bias, bias);
 }
 
 struct Work {

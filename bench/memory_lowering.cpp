@@ -2,10 +2,10 @@
 ///
 ///     bench_memory_lowering [NODES ...]
 ///
-/// Three graphs of about NODES (1250 2500 5000 10000 20000) nodes each. `chain`: a recurrence of products
+/// Three graphs of about NODES (1250 2500 5000 10000 20000) nodes each. `chain`: a recurrence of matmuls
 /// with its gradient, in whose forward pass memory rises step by step. `plateau`: sixteen large
-/// values that live across a long chain of products, so that each of its launches needs as much as any
-/// other. `blocks`: residual blocks of two products, squared in between, with their gradient. Columns: estimated bytes before,
+/// values that live across a long chain of matmuls, so that each of its launches needs as much as any
+/// other. `blocks`: residual blocks of two matmuls, squared in between, with their gradient. Columns: estimated bytes before,
 /// allowed and reached (node_order.h), work added, seconds for a budget and for `full`, and seconds of
 /// the pass `schedule`.
 #include <fmt/format.h>

@@ -111,7 +111,7 @@ void find_what_is_missing(Diagnosis& d) {
     d.findings.push_back(fmt::format("FULLBORE_PROCESSOR keeps to {}: this machine has {}",
                                      processor_level_name(this_processor().level),
                                      processor_level_name(machine_processor().level)));
-  if (this_processor().bf16_tiles)
+  if (this_processor().amx_bf16)
     d.findings.emplace_back(
         "bf16 matmuls go through tiles (AMX), which no test has run on: compare a run with "
         "engine.processor=avx512-bf16");

@@ -25,7 +25,7 @@ constexpr double kFewerThreadGroupsTime = 1.2;
 // For comparing one plan with another; no figure is shown in seconds.
 MachinePeaks some_machine() {
   return {.fp32_flops = 200e9,
-          .bf16_flops = this_processor().bf16_products ? 400e9 : 200e9,
+          .bf16_flops = this_processor().avx512_bf16 ? 400e9 : 200e9,
           .bytes_per_second = 30e9};
 }
 

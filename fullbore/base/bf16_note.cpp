@@ -3,8 +3,8 @@
 namespace fullbore {
 
 std::string_view bf16_note(const Processor& processor) {
-  if (processor.bf16_products) return "";
-  return "no bf16 products on this processor (AVX512-BF16, AMX): engine.precision=bf16 is no "
+  if (processor.avx512_bf16) return "";
+  return "no bf16 dot products on this processor (AVX512-BF16, AMX): engine.precision=bf16 is no "
          "faster "
          "than fp32 here, and saves memory";
 }

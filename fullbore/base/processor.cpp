@@ -58,20 +58,20 @@ Processor find_processor() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return found;
   found.level = ProcessorLevel::avx2;
   found.vector_unit = VectorUnit::avx2;
-  found.short_int8_products = (Leaf7(1).eax >> 4 & 1U) != 0;
+  found.avx_vnni = (Leaf7(1).eax >> 4 & 1U) != 0;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
     return found;
   found.level = ProcessorLevel::avx512;
   found.vector_unit = VectorUnit::avx512;
-  found.int8_products = __builtin_cpu_supports("avx512vnni") != 0;
+  found.avx512_vnni = __builtin_cpu_supports("avx512vnni") != 0;
   if (!__builtin_cpu_supports("avx512bf16")) return found;
   found.level = ProcessorLevel::avx512_bf16;
-  found.bf16_products = true;
+  found.avx512_bf16 = true;
   const Leaf7 leaf(0);
   if ((leaf.edx >> 22 & 1U) == 0 || (leaf.edx >> 24 & 1U) == 0 || !may_use_tiles()) return found;
   found.level = ProcessorLevel::amx;
-  found.bf16_tiles = true;
+  found.amx_bf16 = true;
   return found;
 }
 #else
@@ -86,8 +86,8 @@ Processor of_level(ProcessorLevel level) {
   processor.vector_unit = level >= ProcessorLevel::avx512 ? VectorUnit::avx512
                           : level >= ProcessorLevel::avx2 ? VectorUnit::avx2
                                                           : VectorUnit::baseline;
-  processor.bf16_products = processor.int8_products = level >= ProcessorLevel::avx512_bf16;
-  processor.bf16_tiles = level >= ProcessorLevel::amx;
+  processor.avx512_bf16 = processor.avx512_vnni = level >= ProcessorLevel::avx512_bf16;
+  processor.amx_bf16 = level >= ProcessorLevel::amx;
   return processor;
 }
 

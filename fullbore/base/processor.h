@@ -42,7 +42,7 @@ constexpr std::string_view vector_unit_name(VectorUnit unit) {
 #endif
 }
 
-/// What every choice of instructions follows from: code generation, matrix products, attention, recurrences,
+/// What every choice of instructions follows from: code generation, matmuls, attention, recurrences,
 /// random draws, int8, oneDNN, and the measured peaks.
 struct Processor {
   ProcessorLevel level = ProcessorLevel::baseline;
@@ -50,10 +50,10 @@ struct Processor {
   bool lowered = false;
   VectorUnit vector_unit = VectorUnit::baseline;
   /// AVX512_BF16 (or AMX, which implies it): bf16 contractions beat f32.
-  bool bf16_products = false;
-  bool bf16_tiles = false;           ///< AMX_BF16, which oneDNN knows how to use
-  bool int8_products = false;        ///< AVX512_VNNI
-  bool short_int8_products = false;  ///< AVX_VNNI, vectors of 32 bytes
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;           ///< AMX_BF16, which oneDNN knows how to use
+  bool avx512_vnni = false;        ///< AVX512_VNNI
+  bool avx_vnni = false;  ///< AVX_VNNI, vectors of 32 bytes
   bool operator==(const Processor&) const = default;
 };
 

@@ -27,7 +27,7 @@ struct MeasuredPeaks {
   MachinePeaks peaks;
   std::string fp32_method;   ///< "avx512f fma"
   std::string bf16_method;   ///< "avx512 bf16 dot", or why it is not native
-  bool native_bf16 = false;  ///< else the bf16 peak is the fp32 one: products are widened
+  bool native_bf16 = false;  ///< else the bf16 peak is the fp32 one: matmuls are widened
   bool busy = false;         ///< other processes were in the way: the bandwidth may be too low
   bool in_caches =
       false;  ///< too little memory for the triad's arrays: the bandwidth may be too high

@@ -2,16 +2,16 @@
 
 namespace fullbore {
 
-bool Target::claims(const Graph& graph, const Node& node) const {
-  const auto found = claimed.find(node.op);
-  if (found == claimed.end()) return false;
+bool Target::is_native(const Graph& graph, const Node& node) const {
+  const auto found = native_ops.find(node.op);
+  if (found == native_ops.end()) return false;
   return found->second.empty() ||
-         (!node.inputs.empty() && claims(*node.op, graph.type(node.inputs[0]).dtype));
+         (!node.inputs.empty() && is_native(*node.op, graph.type(node.inputs[0]).dtype));
 }
 
-bool Target::claims(const OpDef& op, DType dtype) const {
-  const auto found = claimed.find(&op);
-  return found != claimed.end() && (found->second.empty() || found->second.contains(dtype));
+bool Target::is_native(const OpDef& op, DType dtype) const {
+  const auto found = native_ops.find(&op);
+  return found != native_ops.end() && (found->second.empty() || found->second.contains(dtype));
 }
 
 }  // namespace fullbore

@@ -20,7 +20,7 @@ enum class Recompute : uint8_t {
 /// Which matmuls may have a chain of elementwise arithmetic behind them in one kernel
 /// (passes/fusion/fuse_epilogues.h).
 struct EpilogueTarget {
-  std::set<DType> factors = {};  ///< dtypes of what is multiplied; none: there is no such kernel
+  std::set<DType> operand_dtypes = {};  ///< dtypes of what is multiplied; none: there is no such kernel
   /// A matmul of fewer rows by a transposed matrix is left to kernels of its own.
   int64_t fewest_rows = 1;
   /// Bytes of a matmul and its operands at most. Larger ones gain nothing: a launch is a small part of them,
@@ -28,24 +28,24 @@ struct EpilogueTarget {
   int64_t near_bytes = 0;
 };
 
-/// Which right operands of matmuls are better kept in panels (ops/pack_panels.cpp) than packed by the
+/// Which right operands of matmuls are better prepacked (ops/prepack.cpp) than packed by the
 /// kernel of each matmul (passes/gemm/prepack_operands.h).
 struct PackingTarget {
   struct Layout {
-    int64_t columns = 1;  ///< of a panel
-    int64_t pair = 1;     ///< elements of depth that lie together
-    /// Rows of a matmul from which on panels that are there already are faster than the matrix as it lies.
+    int64_t columns = 1;  ///< of a block
+    int64_t vnni = 1;     ///< elements of depth that lie together
+    /// Rows of a matmul from which on a prepacked operand is faster than the matrix as it lies.
     int64_t fewest_rows = 1;
     int64_t fewest_rows_transposed = 1;  ///< the same if it lies transposed
-    /// Is one reader enough for panels that are made once for all runs? Measured: yes for bf16 in pairs; not where
-    /// panels hold more bytes than the matrix, nor for f32, whose matmuls of few rows wait for memory either way.
+    /// Is one reader enough for an operand that is prepacked once for all runs? Measured: yes for bf16 as VNNI pairs; not where
+    /// it takes more bytes prepacked than the matrix, nor for f32, whose matmuls of few rows wait for memory either way.
     bool kept_for_one = false;
     auto operator<=>(const Layout&) const = default;
   };
   std::map<DType, Layout> layouts = {};  ///< by dtype of the matrix; none: there is no such kernel
   /// Rows beyond which copying the matrix is too small a part of the matmul to care.
   int64_t most_rows = 0;
-  /// How often panels must be read: packing apart goes through memory, and the kernel's own copy does not.
+  /// How often a prepacked operand must be read: packing apart goes through memory, and the kernel's own copy does not.
   int64_t fewest_uses = 1;
 };
 
@@ -55,7 +55,7 @@ struct Target {
   std::string name;  ///< "cpu", "null", "interpreter"
   /// Composite ops that have a kernel of their own, and for which dtypes of their first operand;
   /// none named: all. Those of other dtypes are decomposed.
-  std::map<const OpDef*, std::set<DType>> claimed;
+  std::map<const OpDef*, std::set<DType>> native_ops;
   bool native_bf16 = false;  ///< bf16 contractions run faster than f32
   int threads = 1;
   EpilogueTarget epilogues = {};
@@ -76,9 +76,9 @@ struct Target {
   int64_t arena_bytes = 0;  ///< of Recompute::automatic: the estimate to stay within; 0: any
 
   /// Is there a kernel for this composite?
-  bool claims(const Graph& graph, const Node& node) const;
+  bool is_native(const Graph& graph, const Node& node) const;
   /// The same of a first operand of that dtype.
-  bool claims(const OpDef& op, DType dtype) const;
+  bool is_native(const OpDef& op, DType dtype) const;
 };
 
 }  // namespace fullbore

@@ -38,7 +38,7 @@ std::string short_location(const std::string& location) {
 }
 
 // A fused kernel's list of ops is long, and those that only repeat elements tell least; the vector
-// unit of products is the machine's.
+// unit of matmuls is the machine's.
 std::string kernel_cell(const std::string& kernel, int columns) {
   if (columns <= 0 || kernel.size() <= static_cast<size_t>(columns)) return kernel;
   std::string text = replace_all(kernel, "broadcast_to,", "");

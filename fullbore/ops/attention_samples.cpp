@@ -78,7 +78,7 @@ std::vector<Sample> attention_samples() {
       sample("one above 16 and 32", {1, 2, 1, 17, 33, 17}, true),
       sample("two blocks and a bit, each way", {1, 2, 2, 69, 133, 5}, false),
       sample("causal over several blocks", {1, 3, 1, 81, 81, 6}, true),
-      sample("wider than a panel", {1, 1, 1, 18, 20, 67}, true),
+      sample("wider than a block of columns", {1, 1, 1, 18, 20, 67}, true),
       sample("no keys: zeros", {.keys = 0}, false),
       sample("no queries", {.queries = 0}, true),
       sample("no batch", {.batch = 0}, true),

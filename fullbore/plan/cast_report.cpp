@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fullbore/base/text.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
@@ -70,15 +70,15 @@ class Casts {
     }
   }
 
-  // Is the value, or what renames it, a factor of the product that the node is or begins with?
+  // Is the value, or what renames it, an operand of the matmul that the node is or begins with?
   bool multiplies(const Node& node, Value value) const {
     if (node.op->is(Tag::contraction)) return true;
-    const Node* const product = fused_product(node);
-    if (!product) return false;
+    const Node* const matmul = fused_matmul(node);
+    if (!matmul) return false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Value inner = node.body->inputs()[i].value;
       if (root_of(node.inputs[i]) == root_of(value) &&
-          std::find(product->inputs.begin(), product->inputs.end(), inner) != product->inputs.end())
+          std::find(matmul->inputs.begin(), matmul->inputs.end(), inner) != matmul->inputs.end())
         return true;
     }
     return false;
@@ -127,10 +127,10 @@ class Casts {
     for (const Node* const reader : found)  // which packs the copy
       if (const Graph::Input* const copy = copy_updated_by(reader->outputs[0]))
         return reason_of_copy(*copy);
-    const auto product = std::find_if(found.begin(), found.end(),
+    const auto matmul = std::find_if(found.begin(), found.end(),
                                       [&](const Node* node) { return multiplies(*node, value); });
-    if (product != found.end())
-      return fmt::format("factor of {}{}", place_of(**product),
+    if (matmul != found.end())
+      return fmt::format("operand of {}{}", place_of(**matmul),
                          found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "");
     if (!found.empty()) return fmt::format("read by {}", place_of(*found.front()));
     return "a result";

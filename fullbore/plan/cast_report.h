@@ -11,7 +11,7 @@ struct CastUse {
   TensorType from;
   TensorType to;
   std::string what;        ///< the value that is cast: "parameter head.weight", "fused layers.0"
-  std::string reason;      ///< "factor of matmul layers.0.mlp.up (model.cpp:33)"
+  std::string reason;      ///< "operand of matmul layers.0.mlp.up (model.cpp:33)"
   bool in_memory = false;  ///< a launch of its own; else where a kernel reads or stores
 };
 

@@ -104,8 +104,8 @@ int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   return arena + state + own;
 }
 
-double peak_flops(DType factors, const MachinePeaks& peaks) {
-  return factors == DType::bf16 && peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.fp32_flops;
+double peak_flops(DType operands, const MachinePeaks& peaks) {
+  return operands == DType::bf16 && peaks.bf16_flops > 0 ? peaks.bf16_flops : peaks.fp32_flops;
 }
 
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks) {

@@ -125,8 +125,8 @@ struct PlanOptions {
 /// Chooses kernels, order and bytes for a graph that has been through the passes.
 Plan make_plan(Graph graph, Compiler& compiler, const PlanOptions& options);
 
-/// Of contractions of such factors; f16 ones are widened to f32 before they are multiplied.
-double peak_flops(DType factors, const MachinePeaks& peaks);
+/// Of contractions of such operands; f16 ones are widened to f32 before they are multiplied.
+double peak_flops(DType operands, const MachinePeaks& peaks);
 /// Sum over launches of max(flops / peak, bytes / bandwidth): no replay can be faster.
 double roofline_seconds(const Plan& plan, const MachinePeaks& peaks);
 /// One node's part of it: 0 for what launches nothing; of a loop, its iterations times its body's.

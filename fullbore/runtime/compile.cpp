@@ -107,7 +107,7 @@ Target compile_target(const Device& device, const CompileOptions& options) {
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
   target.recompute = options.recompute;
-  for (const std::string& op : options.decomposed) target.claimed.erase(&get_op(op));
+  for (const std::string& op : options.decomposed) target.native_ops.erase(&get_op(op));
   return target;
 }
 

@@ -18,7 +18,7 @@ struct CompileOptions {
   std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
   Recompute recompute = Recompute::off;       ///< passes/memory/rematerialize.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
-  /// without gathered products, then with fewer thread groups in parallel loops, and then, under Recompute::automatic, with
+  /// without batched weight gradients, then with fewer thread groups in parallel loops, and then, under Recompute::automatic, with
   /// values made again.
   int64_t memory_bytes = 0;
   bool must_fit = false;  ///< MemoryError from whoever prepares a program that exceeds memory_bytes

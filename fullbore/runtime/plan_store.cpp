@@ -21,21 +21,21 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 std::string text_of(const Target& target) {
   const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_copies, precision,
                narrow_from, fp32_scopes, recompute, arena_bytes] = target;
-  const auto& [factors, fewest_rows, near_bytes] = epilogues;
+  const auto& [operand_dtypes, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
   std::vector<std::string> composites;  // by name: addresses come in any order
-  for (const auto& [op, dtypes] : claimed) {
+  for (const auto& [op, dtypes] : native_ops) {
     composites.emplace_back(op->name);
     for (const DType dtype : dtypes) composites.back() += fmt::format(" {}", dtype_name(dtype));
   }
   std::ranges::sort(composites);
-  std::string claims = fmt::format("{};", fmt::join(composites, ";"));
-  claims += "epilogues";
-  for (const DType dtype : factors) claims += fmt::format(" {}", dtype_name(dtype));
-  claims += fmt::format(" of {} rows {} near, packing", fewest_rows, near_bytes);
+  std::string natives = fmt::format("{};", fmt::join(composites, ";"));
+  natives += "epilogues";
+  for (const DType dtype : operand_dtypes) natives += fmt::format(" {}", dtype_name(dtype));
+  natives += fmt::format(" of {} rows {} near, packing", fewest_rows, near_bytes);
   for (const auto& [dtype, layout] : layouts) {
-    const auto& [columns, pair, rows, rows_transposed, kept_for_one] = layout;
-    natives += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, pair, rows,
+    const auto& [columns, vnni, rows, rows_transposed, kept_for_one] = layout;
+    natives += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, vnni, rows,
                           rows_transposed, kept_for_one);
   }
   natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);

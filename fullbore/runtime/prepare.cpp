@@ -42,7 +42,7 @@ PreparedProgram prepare_program(const Graph& graph, Device& device, const Compil
   const auto start = std::chrono::steady_clock::now();
   std::optional<Plan> copies;
   if (const auto copying = deriving_graph(plan.graph)) {
-    // It is made as fast as it would be read from plan_folder, and has no product that precision is about.
+    // It is made as fast as it would be read from plan_folder, and has no matmul that precision is about.
     const CompileOptions as_it_is{.passes = {.disabled = {"low_precision_weight_copies"}},
                                   .reuse_memory = options.reuse_memory,
                                   .decomposed = options.decomposed};

@@ -42,11 +42,11 @@ TEST_F(ProcessorLimit, HasItsLevelsInstructionsAndNoOthers) {
     EXPECT_EQ(processor.lowered, level < machine_processor().level);
     EXPECT_EQ(processor.vector_unit >= VectorUnit::avx2, level >= ProcessorLevel::avx2);
     EXPECT_EQ(processor.vector_unit >= VectorUnit::avx512, level >= ProcessorLevel::avx512);
-    EXPECT_EQ(processor.bf16_products, level >= ProcessorLevel::avx512_bf16);
-    EXPECT_EQ(processor.bf16_tiles, level >= ProcessorLevel::amx);
+    EXPECT_EQ(processor.avx512_bf16, level >= ProcessorLevel::avx512_bf16);
+    EXPECT_EQ(processor.amx_bf16, level >= ProcessorLevel::amx);
     if (processor.lowered) {
-      EXPECT_FALSE(processor.short_int8_products);  // of no level
-      EXPECT_EQ(processor.int8_products, level >= ProcessorLevel::avx512_bf16);
+      EXPECT_FALSE(processor.avx_vnni);  // of no level
+      EXPECT_EQ(processor.avx512_vnni, level >= ProcessorLevel::avx512_bf16);
     }
     EXPECT_EQ(draw_units().front().name, vector_unit_name(processor.vector_unit));
     limit_processor("auto", "test");

@@ -75,7 +75,7 @@ std::string compare_with_oracle(const Node& node, const std::vector<Literal>& ex
         continue;
       }
       // Processors that round to bf16 by themselves make zeros of denormals.
-      const bool flushed = dtype == DType::bf16 && this_processor().bf16_products;
+      const bool flushed = dtype == DType::bf16 && this_processor().avx512_bf16;
       double bound = rounding * std::abs(expected[o].at(i)) +
                      (flushed ? dtype_smallest_normal(dtype) : smallest_denormal(dtype));
       if (o < magnitudes.size() && !magnitudes[o].empty())

@@ -21,7 +21,7 @@ namespace {
 
 using testing_support::cpu_device;
 
-using cpu::ProductUnits;
+using cpu::MatmulUnits;
 using testing_support::compare;
 using testing_support::expect;
 using testing_support::Expected;
@@ -89,7 +89,7 @@ class AttentionCase {
     make_gradient(q);
   }
 
-  std::string check(const ProductUnits& units) const {
+  std::string check(const MatmulUnits& units) const {
     const KernelRequest request(forward_, forward_.nodes()[0], 3);
     if (const auto rows = cpu::make_attention_rows(request, units)) {
       const std::string problem = compare_all(*rows, forward_, operands(), expected_);
@@ -98,7 +98,7 @@ class AttentionCase {
     const auto kernel = cpu::make_attention(request, units);
     return compare_all(*kernel, forward_, operands(), expected_);
   }
-  std::string check_gradient(const ProductUnits& units) const {
+  std::string check_gradient(const MatmulUnits& units) const {
     const KernelRequest request(gradient_, gradient_.nodes()[0], 3);
     const auto kernel = cpu::make_attention_gradient(request, units);
     return compare_all(*kernel, gradient_, gradient_operands(), expected_gradient_);
@@ -198,11 +198,11 @@ class AttentionCase {
   std::vector<Expected> expected_, expected_gradient_;
 };
 
-std::vector<ProductUnits> units_of_this_processor() {
-  std::vector<ProductUnits> units;
+std::vector<MatmulUnits> units_of_this_processor() {
+  std::vector<MatmulUnits> units;
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) units.push_back({unit, false});
-  if (this_processor().bf16_products) units.push_back(ProductUnits::of_this_processor());
+  if (this_processor().avx512_bf16) units.push_back(MatmulUnits::of_this_processor());
   return units;
 }
 
@@ -211,7 +211,7 @@ class AttentionKernels : public ::testing::TestWithParam<DType> {};
 TEST_P(AttentionKernels, AgreeWithTheReference) {
   for (const Case& c : kCases) {
     const AttentionCase call(c, GetParam());
-    for (const ProductUnits& units : units_of_this_processor()) {
+    for (const MatmulUnits& units : units_of_this_processor()) {
       EXPECT_EQ(call.check(units), "") << c.why;
       EXPECT_EQ(call.check_gradient(units), "") << c.why;
     }

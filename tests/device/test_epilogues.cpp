@@ -1,4 +1,4 @@
-// A product and what is behind it as one kernel, against the two one after the other: the same sums and
+// A matmul and what is behind it as one kernel, against the two one after the other: the same sums and
 // the same arithmetic, so the same bits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@ using testing_support::run_kernel_in_all_ways;
 using testing_support::RunResult;
 
 using Operands = std::vector<Tensor>;
-/// What is made of a product [m, n] and further operands.
+/// What is made of a matmul [m, n] and further operands.
 using Chain = std::function<Operands(const Tensor&, const Operands&)>;
 
-struct Product {
+struct Matmul {
   int64_t m, n, k;
   bool transpose_a = false, transpose_b = false;
   DType in = DType::f32, out = DType::f32;
@@ -29,8 +29,8 @@ struct Product {
 struct EpilogueCase {
   std::string name;
   Chain chain;
-  std::function<std::vector<TensorType>(const Product&)> operands;  ///< further ones
-  bool large = false;                                               ///< on large products too
+  std::function<std::vector<TensorType>(const Matmul&)> operands;  ///< further ones
+  bool large = false;                                               ///< on large matmuls too
 };
 
 std::vector<Literal> random_literals(const std::vector<TensorType>& types) {
@@ -92,26 +92,26 @@ TensorType matrix(int64_t rows, int64_t columns, bool transposed, DType dtype) {
   return {dtype, transposed ? Shape{columns, rows} : Shape{rows, columns}};
 }
 
-// As one node, the product kept or not.
-void expect_same(const Product& p, const EpilogueCase& each) {
-  const std::vector<TensorType> factors = {matrix(p.m, p.k, p.transpose_a, p.in),
+// As one node, the matmul kept or not.
+void expect_same(const Matmul& p, const EpilogueCase& each) {
+  const std::vector<TensorType> operands = {matrix(p.m, p.k, p.transpose_a, p.in),
                                            matrix(p.k, p.n, p.transpose_b, p.in)};
-  const TensorType product{p.out, {p.m, p.n}};
+  const TensorType gemm{p.out, {p.m, p.n}};
   const std::vector<TensorType> others = each.operands(p);
-  std::vector<TensorType> types = factors;
+  std::vector<TensorType> types = operands;
   types.insert(types.end(), others.begin(), others.end());
   const std::vector<Literal> inputs = random_literals(types);
   const auto multiply = [&](const Operands& x) {
     return matmul(x[0], x[1], {p.transpose_a, p.transpose_b, p.out});
   };
 
-  const auto product_apart =
+  const auto matmul_apart =
       run_node(graph_of(
-                   factors, [&](const Operands& x) { return Operands{multiply(x)}; }, false),
+                   operands, [&](const Operands& x) { return Operands{multiply(x)}; }, false),
                {inputs[0], inputs[1]});
-  std::vector<TensorType> chain_types = {product};
+  std::vector<TensorType> chain_types = {gemm};
   chain_types.insert(chain_types.end(), others.begin(), others.end());
-  std::vector<Literal> chain_inputs = {Literal::from_bytes(product, product_apart[0].data())};
+  std::vector<Literal> chain_inputs = {Literal::from_bytes(gemm, matmul_apart[0].data())};
   chain_inputs.insert(chain_inputs.end(), inputs.begin() + 2, inputs.end());
   const auto chain_apart = run_node(
       graph_of(
@@ -138,19 +138,19 @@ void expect_same(const Product& p, const EpilogueCase& each) {
     for (size_t i = 0; i < chain_apart.size(); ++i)
       ASSERT_EQ(together[i], chain_apart[i]) << what << ", output " << i;
     if (kept) {
-      ASSERT_EQ(together.back(), product_apart[0]) << what;
+      ASSERT_EQ(together.back(), matmul_apart[0]) << what;
     }
   }
 }
 
 Tensor in_f32(const Tensor& x) { return is_low_precision(x.dtype()) ? cast(x, DType::f32) : x; }
-DType wide(const Product& p) { return is_low_precision(p.out) ? DType::f32 : p.out; }
+DType wide(const Matmul& p) { return is_low_precision(p.out) ? DType::f32 : p.out; }
 
 std::vector<EpilogueCase> cases() {
   return {
       {"bias and activation",
        [](const Tensor& y, const Operands& x) { return Operands{tanh(in_f32(y) + x[0])}; },
-       [](const Product& p) {
+       [](const Matmul& p) {
          return std::vector<TensorType>{{wide(p), {p.n}}};
        },
        true},
@@ -159,12 +159,12 @@ std::vector<EpilogueCase> cases() {
          const Tensor sum = in_f32(y) + x[0];
          return Operands{sum, cast(sum * sum, DType::bf16), less(sum, 0.0)};
        },
-       [](const Product& p) {
+       [](const Matmul& p) {
          return std::vector<TensorType>{{wide(p), {p.m, p.n}}};
        }},
       {"one number per row",
        [](const Tensor& y, const Operands& x) { return Operands{in_f32(y) * x[0]}; },
-       [](const Product& p) {
+       [](const Matmul& p) {
          return std::vector<TensorType>{{wide(p), {p.m, 1}}};
        }},
       {"halves of a row apart",
@@ -174,7 +174,7 @@ std::vector<EpilogueCase> cases() {
          const Tensor heads = reshape(in_f32(y), {shape[0], 2, shape[1] / 2});
          return Operands{heads * reshape(x[0], {2, 1})};
        },
-       [](const Product& p) {
+       [](const Matmul& p) {
          return std::vector<TensorType>{{wide(p), {2}}};
        }},
       {"normalised rows",
@@ -185,7 +185,7 @@ std::vector<EpilogueCase> cases() {
          const Tensor variance = reduce_sum(centred * centred, {1}, true) * (1 / width);
          return Operands{centred * rsqrt(variance + 1e-5), variance};
        },
-       [](const Product& p) {
+       [](const Matmul& p) {
          return std::vector<TensorType>{{wide(p), {p.m, p.n}}};
        },
        true},
@@ -194,13 +194,13 @@ std::vector<EpilogueCase> cases() {
        [](const Tensor& y, const Operands&) {
          return Operands{reduce_sum(in_f32(y) * in_f32(y), {0})};
        },
-       [](const Product&) { return std::vector<TensorType>{}; }},
+       [](const Matmul&) { return std::vector<TensorType>{}; }},
   };
 }
 
-// More rows than dot products take, for their sums are cut differently; but one case whose matrix lies
-// as only panels read it.
-const Product kProducts[] = {
+// More rows than dot matmuls take, for their sums are cut differently; but one case whose matrix lies
+// as only a packed operand reads it.
+const Matmul kMatmuls[] = {
     {.m = 17, .n = 2, .k = 1},
     {.m = 1, .n = 130, .k = 40},
     {.m = 96, .n = 64, .k = 7, .transpose_a = true},
@@ -216,12 +216,12 @@ class Epilogues : public ::testing::TestWithParam<std::pair<DType, DType>> {};
 
 TEST_P(Epilogues, GiveTheBitsOfTwoKernels) {
   for (const EpilogueCase& each : cases())
-    for (Product product : kProducts) {
+    for (Matmul gemm : kMatmuls) {
       // Many passes over the depth matter to whether tiles are whole rows, not to what is done with them.
-      if (product.m * product.n * product.k > 1000000 && !each.large) continue;
-      product.in = GetParam().first;
-      product.out = GetParam().second;
-      expect_same(product, each);
+      if (gemm.m * gemm.n * gemm.k > 1000000 && !each.large) continue;
+      gemm.in = GetParam().first;
+      gemm.out = GetParam().second;
+      expect_same(gemm, each);
       if (HasFatalFailure()) return;
     }
 }

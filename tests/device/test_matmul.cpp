@@ -10,9 +10,9 @@
 #include "comparison.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/gemm/onednn_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_tiling.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
+#include "fullbore/device/cpu/gemm/gemm_tiling.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "kernel_runner.h"
@@ -32,7 +32,7 @@ struct Case {
   int64_t batch, m, n, k;
 };
 
-// What tiles, panels, vectors and passes over depth are likely to get wrong.
+// What tiles, blocks, vectors and passes over depth are likely to get wrong.
 const Case kCases[] = {
     {1, 1, 1, 1},     {1, 1, 1, 0},     {2, 3, 4, 0},      {1, 0, 3, 4},       {1, 3, 0, 4},
     {0, 3, 3, 3},     {1, 1, 16, 16},   {1, 2, 17, 15},    {3, 5, 33, 7},      {1, 12, 64, 64},
@@ -105,7 +105,7 @@ struct Dtypes {
   DType out;
 };
 
-class MatrixProducts : public ::testing::TestWithParam<Dtypes> {
+class Matmuls : public ::testing::TestWithParam<Dtypes> {
  protected:
   // visit(call) for each case and transposition; of large cases only the two mixed ones.
   template <class Visit>
@@ -126,12 +126,12 @@ std::vector<VectorUnit> units_of_this_processor() {
   return units;
 }
 
-TEST_P(MatrixProducts, OfPanelsAndDotsAgreeWithTheReference) {
+TEST_P(Matmuls, OfTilesAndDotsAgreeWithTheReference) {
   for_each_call([](const MatmulCase& call) {
     const Contraction& c = call.contraction();
     for (const VectorUnit unit : units_of_this_processor()) {
-      const auto panels = cpu::make_panel_matmul(c, unit);
-      EXPECT_EQ(call.check(*panels), "") << panels->description();
+      const auto tiled = cpu::make_tiled_matmul(c, unit);
+      EXPECT_EQ(call.check(*tiled), "") << tiled->description();
       const bool contiguous = (!c.transpose_a || c.m == 1) && (c.transpose_b || c.n == 1);
       if (!contiguous || (c.m > 16 && c.n > 1)) continue;
       const auto dots = cpu::make_dot_matmul(c, unit);
@@ -140,25 +140,25 @@ TEST_P(MatrixProducts, OfPanelsAndDotsAgreeWithTheReference) {
   });
 }
 
-TEST_P(MatrixProducts, OfPairsAgreeWithTheReference) {
+TEST_P(Matmuls, OfVnniPairsAgreeWithTheReference) {
   if (GetParam().in != DType::bf16) return;
-  if (!this_processor().bf16_products) GTEST_SKIP() << "this processor multiplies no pairs";
+  if (!this_processor().avx512_bf16) GTEST_SKIP() << "this processor has no AVX512_BF16";
   for_each_call([](const MatmulCase& call) {
-    const auto pairs = cpu::make_pair_matmul(call.contraction());
-    EXPECT_EQ(call.check(*pairs), "") << pairs->description();
+    const auto vnni = cpu::make_vnni_matmul(call.contraction());
+    EXPECT_EQ(call.check(*vnni), "") << vnni->description();
   });
 }
 
 // One worker takes larger tiles, of the same passes over depth.
-TEST_P(MatrixProducts, HaveTheSameBitsInTilesForOneWorkerAndForMany) {
-  const bool pairs = GetParam().in == DType::bf16 && this_processor().bf16_products;
+TEST_P(Matmuls, HaveTheSameBitsInTilesForOneWorkerAndForMany) {
+  const bool vnni = GetParam().in == DType::bf16 && this_processor().avx512_bf16;
   bool differ = false;
   for_each_call([&](const MatmulCase& call) {
     Contraction c = call.contraction();
     const auto made = [&](int workers) {
       c.workers = workers;
-      return pairs ? cpu::make_pair_matmul(c)
-                   : cpu::make_panel_matmul(c, this_processor().vector_unit);
+      return vnni ? cpu::make_vnni_matmul(c)
+                   : cpu::make_tiled_matmul(c, this_processor().vector_unit);
     };
     const auto one = made(1), many = made(2);
     EXPECT_EQ(call.bits(*one), call.bits(*many)) << one->description();
@@ -171,26 +171,26 @@ TEST_P(MatrixProducts, HaveTheSameBitsInTilesForOneWorkerAndForMany) {
 }
 
 // matmul_add: the sum lies in the result's place or apart from it.
-TEST_P(MatrixProducts, ThatAreAddedAgreeWithTheReference) {
+TEST_P(Matmuls, ThatAreAddedAgreeWithTheReference) {
   if (is_low_precision(GetParam().out)) return;  // sums are not
   for_each_call(
       [](const MatmulCase& call) {
         const Contraction& c = call.contraction();
         for (const VectorUnit unit : units_of_this_processor()) {
-          const auto panels = cpu::make_panel_matmul(c, unit);
-          EXPECT_EQ(call.check(*panels), "") << panels->description();
+          const auto tiled = cpu::make_tiled_matmul(c, unit);
+          EXPECT_EQ(call.check(*tiled), "") << tiled->description();
         }
-        if (c.in != DType::bf16 || !this_processor().bf16_products) return;
-        const auto pairs = cpu::make_pair_matmul(c);
-        EXPECT_EQ(call.check(*pairs), "") << pairs->description();
+        if (c.in != DType::bf16 || !this_processor().avx512_bf16) return;
+        const auto vnni = cpu::make_vnni_matmul(c);
+        EXPECT_EQ(call.check(*vnni), "") << vnni->description();
       },
       true);
 }
 
 // Those that oneDNN is asked for.
-class OneDnnProducts : public MatrixProducts {};
+class OneDnnMatmuls : public Matmuls {};
 
-TEST_P(OneDnnProducts, AgreeWithTheReference) {
+TEST_P(OneDnnMatmuls, AgreeWithTheReference) {
   if (GetParam().in == DType::bf16 && this_processor().vector_unit < VectorUnit::avx512)
     GTEST_SKIP() << "oneDNN multiplies no bf16 below AVX-512";
   for_each_call([](const MatmulCase& call) {
@@ -200,7 +200,7 @@ TEST_P(OneDnnProducts, AgreeWithTheReference) {
   });
 }
 
-// Each thread group of a parallel loop numbers its workers from 0 and has buffers of its own. In tiny products a good
+// Each thread group of a parallel loop numbers its workers from 0 and has buffers of its own. In tiny matmuls a good
 // part of the time goes into the arguments of a call: what groups share is met soon, even on one processor.
 void run_in_two_groups(const Contraction& c, int repeats) {
   const auto kernel = cpu::make_onednn_matmul(c);
@@ -253,24 +253,24 @@ std::string pair_name(const ::testing::TestParamInfo<Dtypes>& pair) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, MatrixProducts,
+    All, Matmuls,
     ::testing::Values(Dtypes{DType::f32, DType::f32}, Dtypes{DType::f64, DType::f64},
                       Dtypes{DType::bf16, DType::bf16}, Dtypes{DType::bf16, DType::f32},
                       Dtypes{DType::f16, DType::f16}, Dtypes{DType::f16, DType::f32}),
     pair_name);
-INSTANTIATE_TEST_SUITE_P(All, OneDnnProducts,
+INSTANTIATE_TEST_SUITE_P(All, OneDnnMatmuls,
                          ::testing::Values(Dtypes{DType::f32, DType::f32},
                                            Dtypes{DType::bf16, DType::bf16},
                                            Dtypes{DType::bf16, DType::f32}),
                          pair_name);
 
 // Workers take equal numbers of tiles, so none may be much larger than the others, nor may there be one.
-TEST(PanelTiling, IsLevelAndSharesSmallProducts) {
-  struct Product {
+TEST(GemmTiling, IsLevelAndSharesSmallMatmuls) {
+  struct Matmul {
     int64_t m, n, k;
     bool copied_columns;
   };
-  for (const Product& c : {Product{4096, 1152, 384, false},
+  for (const Matmul& c : {Matmul{4096, 1152, 384, false},
                            {4096, 384, 384, false},
                            {4096, 1536, 384, false},
                            {1152, 384, 4096, true},
@@ -280,9 +280,9 @@ TEST(PanelTiling, IsLevelAndSharesSmallProducts) {
                            {768, 3072, 2048, true}}) {
     const cpu::Contraction contraction{
         .m = c.m, .n = c.n, .k = c.k, .transpose_a = c.copied_columns};
-    const cpu::PanelTiling tiling = cpu::panel_tiling({.contraction = contraction,
+    const cpu::GemmTiling tiling = cpu::gemm_tiling({.contraction = contraction,
                                                        .depth = c.k,
-                                                       .panel = 64,
+                                                       .block_columns = 64,
                                                        .copied_columns = c.copied_columns,
                                                        .direct = true});
     EXPECT_GE(tiling.tiles(1), 4) << contraction.text();
@@ -295,28 +295,28 @@ TEST(PanelTiling, IsLevelAndSharesSmallProducts) {
   }
 }
 
-// Rows of a are read again for each tile of columns: narrow panels make no narrow tiles.
-TEST(PanelTiling, IsAsWideOfNarrowPanels) {
-  const auto columns = [](const cpu::Contraction& c, int64_t panel, bool copied_rows) {
-    return cpu::panel_tiling({.contraction = c,
+// Rows of a are read again for each tile of columns: narrow blocks make no narrow tiles.
+TEST(GemmTiling, IsAsWideOfNarrowBlocks) {
+  const auto columns = [](const cpu::Contraction& c, int64_t block, bool copied_rows) {
+    return cpu::gemm_tiling({.contraction = c,
                               .depth = c.k,
-                              .panel = panel,
+                              .block_columns = block,
                               .copied_columns = c.transpose_a,
                               .copied_rows = copied_rows,
                               .direct = true})
         .columns.size;
   };
-  const cpu::Contraction product{.m = 768, .n = 512, .k = 128, .workers = 1};
+  const cpu::Contraction gemm{.m = 768, .n = 512, .k = 128, .workers = 1};
   const cpu::Contraction gradient{.m = 128, .n = 512, .k = 768, .transpose_a = true, .workers = 1};
-  for (const int64_t panel : {8, 16, 64}) {
-    EXPECT_EQ(columns(product, panel, false), 128) << panel;
-    EXPECT_EQ(columns(product, panel, true), 512) << panel;
-    EXPECT_EQ(columns(gradient, panel, false), 256) << panel;
+  for (const int64_t block : {8, 16, 64}) {
+    EXPECT_EQ(columns(gemm, block, false), 128) << block;
+    EXPECT_EQ(columns(gemm, block, true), 512) << block;
+    EXPECT_EQ(columns(gradient, block, false), 256) << block;
   }
 }
 
 // All upper halves of f32, infinities and NaN among them, with what is above, at and below the half.
-TEST(PanelUnits, RoundToBf16AsScalarsDo) {
+TEST(GemmUnits, RoundToBf16AsScalarsDo) {
   std::vector<float> numbers;
   for (uint32_t upper = 0; upper <= 0xffff; ++upper)
     for (const uint32_t lower : {0x0000U, 0x0001U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU})
@@ -325,7 +325,7 @@ TEST(PanelUnits, RoundToBf16AsScalarsDo) {
   const auto count = static_cast<int64_t>(numbers.size());
   for (const VectorUnit unit : units_of_this_processor()) {
     std::vector<uint16_t> rounded(numbers.size());
-    cpu::panel_unit<float>(unit)->round(numbers.data(), count, rounded.data(), count, DType::bf16,
+    cpu::gemm_unit<float>(unit)->round(numbers.data(), count, rounded.data(), count, DType::bf16,
                                         1, count);
     int64_t wrong = 0;
     for (size_t i = 0; i < numbers.size(); ++i)

@@ -31,8 +31,8 @@ TEST(OpenDevice, NamesTheNearestForAnUnknownOne) {
               HasSubstr("no device 'tpu-pod:1'; there are cpu, "));
 }
 
-// A graph of one node: a product of [2,3] and [3,4].
-Graph product(DType dtype) {
+// A graph of one node: a gemm of [2,3] and [3,4].
+Graph matmul_graph(DType dtype) {
   GraphBuilder builder;
   const Tensor a = builder.input("a", Role::batch, {dtype, {2, 3}});
   const Tensor b = builder.input("b", Role::batch, {dtype, {3, 4}});
@@ -41,7 +41,7 @@ Graph product(DType dtype) {
 }
 
 TEST(NullDevice, HasAKernelForAnything) {
-  const Graph graph = product(DType::f32);
+  const Graph graph = matmul_graph(DType::f32);
   const auto compiler = open_device("null")->compiler();
   const auto kernel = compiler->compile(graph, graph.nodes()[0], 2);
   compiler->finish();
@@ -67,7 +67,7 @@ TEST(CpuDevice, SaysWhyAKernelIsPassedOver) {
     if (maker.op != op::matmul) continue;
     KernelRequest request(graph, graph.nodes()[0], 1);
     const bool made = maker.make(request) != nullptr;
-    EXPECT_EQ(made, maker.name == "panel") << maker.name;
+    EXPECT_EQ(made, maker.name == "tiled") << maker.name;
     EXPECT_EQ(made, request.reason().empty()) << maker.name;
   }
 }

@@ -15,7 +15,7 @@
 namespace fullbore {
 namespace {
 
-using cpu::ProductUnits;
+using cpu::MatmulUnits;
 using testing_support::compare;
 using testing_support::expect;
 using testing_support::Expected;
@@ -61,7 +61,7 @@ class PackedCase {
     make_gradient();
   }
 
-  std::string check(const ProductUnits& units) const {
+  std::string check(const MatmulUnits& units) const {
     const KernelRequest request(forward_, forward_.nodes()[0], 3);
     const KernelRequest gradient(gradient_, gradient_.nodes()[0], 3);
     const std::string problem =
@@ -135,13 +135,13 @@ class PackedCase {
 class PackedAttention : public ::testing::TestWithParam<DType> {};
 
 TEST_P(PackedAttention, AgreesWithTheReference) {
-  std::vector<ProductUnits> all_units;
+  std::vector<MatmulUnits> all_units;
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) all_units.push_back({unit, false});
-  if (this_processor().bf16_products) all_units.push_back(ProductUnits::of_this_processor());
+  if (this_processor().avx512_bf16) all_units.push_back(MatmulUnits::of_this_processor());
   for (const Case& c : kCases) {
     const PackedCase call(c, GetParam());
-    for (const ProductUnits& units : all_units) EXPECT_EQ(call.check(units), "") << c.why;
+    for (const MatmulUnits& units : all_units) EXPECT_EQ(call.check(units), "") << c.why;
   }
 }
 

@@ -12,7 +12,7 @@
 #include "fullbore/ops/quantized_linear.h"
 #include "kernel_runner.h"
 
-/// Products in 8 bits on every kind of unit that this processor has, whichever the device would choose: all make
+/// Matmuls in 8 bits on every kind of unit that this processor has, whichever the device would choose: all make
 /// the bits of the arithmetic written down here.
 namespace fullbore {
 namespace {

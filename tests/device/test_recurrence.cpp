@@ -29,7 +29,7 @@ namespace {
 
 using testing_support::cpu_device;
 
-using cpu::ProductUnits;
+using cpu::MatmulUnits;
 using testing_support::compare;
 using testing_support::expect;
 using testing_support::Expected;
@@ -38,7 +38,7 @@ using testing_support::RunResult;
 
 struct Part {
   const char* op;
-  std::unique_ptr<Kernel> (*make)(const KernelRequest& request, const cpu::ProductUnits& units);
+  std::unique_ptr<Kernel> (*make)(const KernelRequest& request, const cpu::MatmulUnits& units);
 };
 const Part kParts[] = {{"recurrence_states", cpu::make_recurrence_states},
                        {"recurrence_outputs", cpu::make_recurrence_outputs},
@@ -52,9 +52,9 @@ struct Case {
 };
 const Case kCases[] = {
     {"two streams of RWKV-6", 2, 150, 2, 2, 32, 32, 64, false, false, false, -3, 1},
-    {"decays of -0.4: a chunk is one band", 1, 130, 2, 2, 32, 32, 64, false, false, false, -1, 0.3},
-    {"decays of -1: bands of two strips", 1, 120, 2, 2, 32, 32, 64, false, false, true, 0, 0.2},
-    {"of strong decays: some bands are far", 1, 130, 2, 2, 32, 32, 64, false, false, false, 1, 2},
+    {"decays of -0.4: a chunk is one block", 1, 130, 2, 2, 32, 32, 64, false, false, false, -1, 0.3},
+    {"decays of -1: blocks of two tiles", 1, 120, 2, 2, 32, 32, 64, false, false, true, 0, 0.2},
+    {"of strong decays: some blocks are far", 1, 130, 2, 2, 32, 32, 64, false, false, false, 1, 2},
     {"of stronger ones still, resets", 2, 70, 1, 1, 16, 24, 33, false, false, true, 3, 3},
     {"Mamba-2", 1, 150, 4, 1, 64, 64, 64, true, true, false, -2, 1},
     {"Mamba-2 in two groups, resets", 2, 90, 4, 2, 19, 33, 40, true, true, true, 0, 2},
@@ -129,7 +129,7 @@ class PartCase {
   }
 
   /// Of the first results. Made for one worker, a kernel may have fewer items, of the same bits.
-  std::string check(const ProductUnits& units, size_t results = 5) const {
+  std::string check(const MatmulUnits& units, size_t results = 5) const {
     const auto kernel = part_.make(KernelRequest(graph_, node(), 3), units);
     const RunResult result = run_kernel_in_all_ways(*kernel, pointers(memory_), types());
     const RunResult alone = run_kernel_in_all_ways(
@@ -140,7 +140,7 @@ class PartCase {
       problem = compare(expected_[o], Literal::from_bytes(types()[o], result.outputs[o].data()), o);
     return problem.empty() ? "" : kernel->description() + ": " + problem;
   }
-  bool writes_last_state(const ProductUnits& units) const {
+  bool writes_last_state(const MatmulUnits& units) const {
     const KernelRequest request(graph_, node(), 3);
     const RunResult result =
         run_kernel_in_all_ways(*part_.make(request, units), pointers(memory_), types());
@@ -148,7 +148,7 @@ class PartCase {
         .empty();
   }
   /// The rms of each result's errors over the rms of the result.
-  std::vector<double> errors(const ProductUnits& units) const {
+  std::vector<double> errors(const MatmulUnits& units) const {
     const KernelRequest request(graph_, node(), 3);
     const RunResult result =
         run_kernel_in_all_ways(*part_.make(request, units), pointers(memory_), types());
@@ -215,12 +215,12 @@ class PartCase {
 };
 
 // Operands of 16 bits differ only in how they are read and written, and where they are paired.
-std::vector<ProductUnits> units_of_this_processor(DType dtype) {
-  std::vector<ProductUnits> units;
+std::vector<MatmulUnits> units_of_this_processor(DType dtype) {
+  std::vector<MatmulUnits> units;
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) units.push_back({unit, false});
   if (dtype != DType::f32) units.erase(units.begin(), units.end() - 1);
-  if (const ProductUnits all = ProductUnits::of_this_processor(); all.pairs(dtype))
+  if (const MatmulUnits all = MatmulUnits::of_this_processor(); all.vnni(dtype))
     units.push_back(all);
   return units;
 }
@@ -234,7 +234,7 @@ TEST_P(RecurrenceKernels, AgreeWithTheReference) {
         if (reverse && part.op != kParts[0].op) continue;
         SCOPED_TRACE(fmt::format("{}{}: {}", part.op, reverse ? " reverse" : "", c.why));
         const PartCase call(part, c, {.reverse = reverse}, GetParam());
-        for (const ProductUnits& units : units_of_this_processor(GetParam()))
+        for (const MatmulUnits& units : units_of_this_processor(GetParam()))
           EXPECT_EQ(call.check(units), "");
         // Where the bound of strong decays' cotangents is wide, it says nothing of one element.
         EXPECT_TRUE(c.mean > 0 || call.notices_changes());
@@ -246,7 +246,7 @@ TEST_P(RecurrenceKernels, AgreeWhereNothingComesFromBeforeOrIsAskedForBehind) {
     for (const Case& c : kCases) {
       SCOPED_TRACE(fmt::format("{}: {}", part.op, c.why));
       const PartCase call(part, c, {.empty_ends = true}, GetParam());
-      for (const ProductUnits& units : units_of_this_processor(GetParam()))
+      for (const MatmulUnits& units : units_of_this_processor(GetParam()))
         EXPECT_EQ(call.check(units), "");
     }
 }
@@ -257,7 +257,7 @@ TEST_P(RecurrenceKernels, DoNotLookAtStatesThatAreKnownToBeZero) {
       if (c.chunk == 1 || c.tokens == 1) continue;  // another kernel's
       SCOPED_TRACE(fmt::format("{}: {}", part.op, c.why));
       const PartCase call(part, c, {.known_zeros = true}, GetParam());
-      for (const ProductUnits& units : units_of_this_processor(GetParam()))
+      for (const MatmulUnits& units : units_of_this_processor(GetParam()))
         EXPECT_EQ(call.check(units), "");
     }
 }
@@ -268,7 +268,7 @@ TEST_P(RecurrenceKernels, LeaveOutALastStateThatNobodyReads) {
     for (const bool reverse : {false, true}) {
       SCOPED_TRACE(fmt::format("{}{}", reverse ? "reverse: " : "", c.why));
       const PartCase call(kParts[0], c, {.reverse = reverse, .last_is_read = false}, GetParam());
-      for (const ProductUnits& units : units_of_this_processor(GetParam())) {
+      for (const MatmulUnits& units : units_of_this_processor(GetParam())) {
         EXPECT_EQ(call.check(units, 1), "");
         // Chunks of one token are another kernel's, which makes it nevertheless.
         const bool in_chunks = c.chunk > 1 && c.tokens > 1;
@@ -277,14 +277,14 @@ TEST_P(RecurrenceKernels, LeaveOutALastStateThatNobodyReads) {
     }
 }
 
-TEST(RecurrencePairs, OfPairsAreAsExactAsTheirFactors) {
+TEST(RecurrenceVnni, OfVnniPairsAreAsExactAsTheirOperands) {
   for (const Part& part : kParts)
     for (const Case& c : kCases) {
       SCOPED_TRACE(fmt::format("{}: {}", part.op, c.why));
       const PartCase call(part, c, {}, DType::bf16);
-      for (const ProductUnits& units : units_of_this_processor(DType::bf16)) {
+      for (const MatmulUnits& units : units_of_this_processor(DType::bf16)) {
         // Roundings of results alone leave a quarter of an epsilon.
-        const double much = dtype_epsilon(DType::bf16) / (units.bf16_products ? 1 : 3);
+        const double much = dtype_epsilon(DType::bf16) / (units.avx512_bf16 ? 1 : 3);
         for (const double error : call.errors(units)) EXPECT_LT(error, much);
       }
     }

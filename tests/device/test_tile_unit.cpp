@@ -22,7 +22,7 @@ std::vector<const TileUnit*> units() {
   for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512})
     if (unit <= this_processor().vector_unit) units.push_back(&tile_unit(unit));
 #if defined(__x86_64__)
-  if (this_processor().bf16_products) units.push_back(&kTileAvx512Bf16);
+  if (this_processor().avx512_bf16) units.push_back(&kTileAvx512Bf16);
 #endif
   return units;
 }

@@ -19,15 +19,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// f32 weights and their 8-bit form, rows of x, and both products.
-struct Product {
+/// f32 weights and their 8-bit form, rows of x, and both matmuls.
+struct Matmul {
   int64_t rows, columns, depth;
   std::vector<float> x, weights;
   std::vector<int8_t> q;
   std::vector<float> scales;
   std::vector<double> y;  ///< of the op
 
-  Product(int64_t m, int64_t n, int64_t k) : rows(m), columns(n), depth(k) {
+  Matmul(int64_t m, int64_t n, int64_t k) : rows(m), columns(n), depth(k) {
     x.resize(static_cast<size_t>(m * k));
     weights.resize(static_cast<size_t>(n * k));
   }
@@ -78,28 +78,28 @@ struct Product {
   static size_t size(int64_t i) { return static_cast<size_t>(i); }
 };
 
-Product sines() {
-  Product product(2, 3, 6);
+Matmul sines() {
+  Matmul gemm(2, 3, 6);
   for (int o = 0; o < 3; ++o)
     for (int i = 0; i < 6; ++i)
-      product.weights[static_cast<size_t>(o * 6 + i)] =
+      gemm.weights[static_cast<size_t>(o * 6 + i)] =
           static_cast<float>(std::sin(0.9 * o + 0.37 * i));
   for (int t = 0; t < 2; ++t)
     for (int i = 0; i < 6; ++i)
-      product.x[static_cast<size_t>(t * 6 + i)] =
+      gemm.x[static_cast<size_t>(t * 6 + i)] =
           static_cast<float>((1 + t) * std::cos(0.5 * t + 0.21 * i));
-  product.run();
-  return product;
+  gemm.run();
+  return gemm;
 }
 
 // Check 14 of the specification of a recurrent language model.
 TEST(QuantizedLinear, MakesTheNumbersOfTheSpecification) {
-  const Product product = sines();
-  EXPECT_THAT(std::vector<int8_t>(product.q.begin(), product.q.begin() + 6),
+  const Matmul gemm = sines();
+  EXPECT_THAT(std::vector<int8_t>(gemm.q.begin(), gemm.q.begin() + 6),
               ElementsAre(0, 46, 86, 114, 127, 123));
   std::vector<int8_t> q_x(6);
   float scale = 0;
-  ASSERT_TRUE(quantize_rows(product.x.data(), 1, 6, q_x.data(), &scale));
+  ASSERT_TRUE(quantize_rows(gemm.x.data(), 1, 6, q_x.data(), &scale));
   EXPECT_THAT(q_x, ElementsAre(127, 124, 116, 103, 85, 63));
 
   const int64_t sums[] = {45966, 64972, 35696, 24256, 47477, 35598};
@@ -107,41 +107,40 @@ TEST(QuantizedLinear, MakesTheNumbersOfTheSpecification) {
     for (int64_t column = 0; column < 3; ++column) {
       const auto at = static_cast<size_t>(row * 3 + column);
       const double unit =
-          product.row_scale(row) * static_cast<double>(product.scales[static_cast<size_t>(column)]);
-      EXPECT_NEAR(product.y[at] / unit, static_cast<double>(sums[at]), 1e-6);
+          gemm.row_scale(row) * static_cast<double>(gemm.scales[static_cast<size_t>(column)]);
+      EXPECT_NEAR(gemm.y[at] / unit, static_cast<double>(sums[at]), 1e-6);
     }
   const double expected[] = {2.8381585, 4.0186299, 2.1552771};
-  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(product.y[i], expected[i], 1e-6);
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(gemm.y[i], expected[i], 1e-6);
 
   double largest = 0;
   for (int64_t row = 0; row < 2; ++row)
     for (int64_t column = 0; column < 3; ++column)
-      largest = std::max(largest, product.error(row, column));
+      largest = std::max(largest, gemm.error(row, column));
   EXPECT_NEAR(largest, 0.0179520, 1e-6);
   const double bounds[] = {0.0499158, 0.0556503, 0.0447839};
   for (int64_t column = 0; column < 3; ++column)
-    EXPECT_NEAR(product.bound(1, column), bounds[column], 1e-6);
+    EXPECT_NEAR(gemm.bound(1, column), bounds[column], 1e-6);
 }
 
 TEST(QuantizedLinear, TheErrorIsWithinItsBoundForTenThousandRandomMatrices) {
   PhiloxStream draws(14);
   double closest = 0;
   for (int trial = 0; trial < 10'000; ++trial) {
-    Product product(1 + static_cast<int64_t>(draws.below(2)),
-                    1 + static_cast<int64_t>(draws.below(4)),
-                    1 + static_cast<int64_t>(draws.below(40)));
+    Matmul gemm(1 + static_cast<int64_t>(draws.below(2)), 1 + static_cast<int64_t>(draws.below(4)),
+                1 + static_cast<int64_t>(draws.below(40)));
     // Sizes and tails of many kinds: the bound knows of neither.
     const double size = std::exp(5 * draws.normal()), tail = 1 + 3 * draws.uniform();
     const auto draw = [&] {
       const double x = draws.normal();
       return static_cast<float>(size * std::copysign(std::pow(std::abs(x), tail), x));
     };
-    for (float& x : product.x) x = draw();
-    for (float& weight : product.weights) weight = draw();
-    product.run();
-    for (int64_t row = 0; row < product.rows; ++row)
-      for (int64_t column = 0; column < product.columns; ++column) {
-        const double bound = product.bound(row, column), error = product.error(row, column);
+    for (float& x : gemm.x) x = draw();
+    for (float& weight : gemm.weights) weight = draw();
+    gemm.run();
+    for (int64_t row = 0; row < gemm.rows; ++row)
+      for (int64_t column = 0; column < gemm.columns; ++column) {
+        const double bound = gemm.bound(row, column), error = gemm.error(row, column);
         // x / s is rounded to f32 before it is rounded to 8 bits: half a unit more by 127 2^-24.
         ASSERT_LE(error, bound * (1 + 0x1p-15)) << trial;
         if (bound > 0) closest = std::max(closest, error / bound);

@@ -23,8 +23,8 @@
 ///   native: softmax layer_norm:f32:bf16
 ///   precision: bf16 head.*            (what it asks for, and the modules that stay f32)
 ///   recompute: 4096                   (bytes of the arena; or full)
-///   epilogues: f32:bf16 17 4096       (EpilogueTarget: factors, fewest rows, near bytes)
-///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, pair, fewest
+///   epilogues: f32:bf16 17 4096       (EpilogueTarget: operand dtypes, fewest rows, near bytes)
+///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, vnni, fewest
 ///                                     rows, fewest rows if transposed, 1 if kept for one reader)
 ///   copies: kept                      (Target::keeps_copies)
 ///   before
@@ -57,7 +57,7 @@ void add_native(const std::string& text, Target& target) {
   std::istringstream parts(text);
   std::string name, dtype;
   std::getline(parts, name, ':');
-  std::set<DType>& dtypes = target.claimed[&get_op(name)];
+  std::set<DType>& dtypes = target.native_ops[&get_op(name)];
   while (std::getline(parts, dtype, ':')) dtypes.insert(parse_dtype(dtype).value());
 }
 
@@ -70,7 +70,7 @@ void read_packing(const std::string& text, PackingTarget& packing) {
     std::getline(parts, dtype, ':');
     PackingTarget::Layout& each = packing.layouts[parse_dtype(dtype).value()];
     char colon = 0;
-    parts >> each.columns >> colon >> each.pair >> colon >> each.fewest_rows >> colon >>
+    parts >> each.columns >> colon >> each.vnni >> colon >> each.fewest_rows >> colon >>
         each.fewest_rows_transposed >> colon >> each.kept_for_one;
   }
 }
@@ -99,11 +99,11 @@ Case read_case(const std::string& path) {
       for (std::string scope; words >> scope;) result.target.fp32_scopes.push_back(scope);
     } else if (line.starts_with("epilogues: ")) {
       std::istringstream words(line.substr(11));
-      std::string factors, dtype;
+      std::string dtypes, dtype;
       EpilogueTarget& epilogues = result.target.epilogues;
-      words >> factors >> epilogues.fewest_rows >> epilogues.near_bytes;
-      std::istringstream parts(factors);
-      while (std::getline(parts, dtype, ':')) epilogues.factors.insert(parse_dtype(dtype).value());
+      words >> dtypes >> epilogues.fewest_rows >> epilogues.near_bytes;
+      std::istringstream parts(dtypes);
+      while (std::getline(parts, dtype, ':')) epilogues.operand_dtypes.insert(parse_dtype(dtype).value());
     } else if (line.starts_with("packing: ")) {
       read_packing(line.substr(9), result.target.packing);
     } else if (line == "copies: kept") {
@@ -120,12 +120,12 @@ Case read_case(const std::string& path) {
 void bless(const Case& each, const std::string& after) {
   std::ofstream file(each.path);
   file << "why: " << each.why << "\n";
-  if (!each.target.claimed.empty()) {
-    file << "claimed:";
+  if (!each.target.native_ops.empty()) {
+    file << "native:";
     for (const OpDef* op : all_ops()) {  // by name: addresses come in any order
-      const auto claimed = each.target.claimed.find(op);
-      if (claimed == each.target.claimed.end()) continue;
-      const std::set<DType>& dtypes = claimed->second;
+      const auto native = each.target.native_ops.find(op);
+      if (native == each.target.native_ops.end()) continue;
+      const std::set<DType>& dtypes = native->second;
       file << " " << op->name;
       for (DType dtype : dtypes) file << ":" << dtype_name(dtype);
     }
@@ -140,18 +140,18 @@ void bless(const Case& each, const std::string& after) {
   if (each.target.recompute == Recompute::automatic)
     file << "recompute: " << each.target.arena_bytes << "\n";
   const EpilogueTarget& epilogues = each.target.epilogues;
-  if (!epilogues.factors.empty()) {
-    std::string factors;
-    for (DType dtype : epilogues.factors)
-      factors += (factors.empty() ? "" : ":") + std::string(dtype_name(dtype));
-    file << "epilogues: " << factors << " " << epilogues.fewest_rows << " " << epilogues.near_bytes
+  if (!epilogues.operand_dtypes.empty()) {
+    std::string dtypes;
+    for (DType dtype : epilogues.operand_dtypes)
+      dtypes += (dtypes.empty() ? "" : ":") + std::string(dtype_name(dtype));
+    file << "epilogues: " << dtypes << " " << epilogues.fewest_rows << " " << epilogues.near_bytes
          << "\n";
   }
   const PackingTarget& packing = each.target.packing;
   if (!packing.layouts.empty()) {
     file << "packing: " << packing.most_rows << " " << packing.fewest_uses;
     for (const auto& [dtype, layout] : packing.layouts)
-      file << fmt::format(" {}:{}:{}:{}:{}{}", dtype_name(dtype), layout.columns, layout.pair,
+      file << fmt::format(" {}:{}:{}:{}:{}{}", dtype_name(dtype), layout.columns, layout.vnni,
                           layout.fewest_rows, layout.fewest_rows_transposed,
                           layout.kept_for_one ? ":1" : "");
     file << "\n";

@@ -109,10 +109,10 @@ TEST(DerivedWeight, AreMadeAnewByOneGraph) {
   builder.input("w", Role::parameter, matrix);
   builder.input("v", Role::frozen, matrix);
   const Tensor plain = builder.input(low_copy("w"), low);
-  const Tensor panels = builder.input(packed, {DType::bf16, {2, 3, 4, 2}});
+  const Tensor blocks = builder.input(packed, {DType::bf16, {2, 3, 4, 2}});
   builder.input(low_copy("v"), low);
   builder.output("y", matmul(x, plain));
-  builder.output("z", panels + panels);
+  builder.output("z", blocks + blocks);
   const auto deriving = deriving_graph(builder.graph());
   ASSERT_TRUE(deriving);
   int casts = 0;

@@ -136,7 +136,7 @@ std::string check_recomputed(const RandomGraph& random, const std::vector<Litera
 PackingTarget packs_all() {
   return {.layouts = {{DType::f64, {.columns = 3}},
                       {DType::f32, {.columns = 4}},
-                      {DType::bf16, {.columns = 2, .pair = 2}}},
+                      {DType::bf16, {.columns = 2, .vnni = 2}}},
           .most_rows = 64,
           .fewest_uses = 2};
 }
@@ -187,7 +187,7 @@ TEST(Fuzz, EveryPassAloneAndAllTogetherKeepTheValues) {
   std::cout << graphs << " graphs\n";
 }
 
-// Rounded down: y - y of a product, or of y itself, whose zero nothing makes another number.
+// Rounded down: y - y of a matmul, or of y itself, whose zero nothing makes another number.
 RandomGraph rounded_down(bool sums) {
   GraphBuilder builder("edge");
   const TensorType type{DType::f64, {2, 2}};

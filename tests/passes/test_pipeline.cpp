@@ -142,7 +142,7 @@ TEST(Pipeline, RunsTheForwardLoopOnce) {
   }
 }
 
-// The product of two captured operands is the same on every iteration, in the loop and in its gradient:
+// The matmul of two captured operands is the same on every iteration, in the loop and in its gradient:
 // one node outside serves both.
 TEST(Pipeline, SharesWhatALoopAndItsGradientHoist) {
   GraphBuilder builder;

@@ -42,7 +42,7 @@ TEST(CastReport, SaysOfEachCastWhatAndWhy) {
   EXPECT_TRUE(weight->in_memory);
   EXPECT_EQ(weight->from.text(), "f32[8,8]");
   EXPECT_EQ(weight->to.dtype, DType::bf16);
-  EXPECT_THAT(weight->reason, StartsWith("factor of matmul layers.0 ("));
+  EXPECT_THAT(weight->reason, StartsWith("operand of matmul layers.0 ("));
   EXPECT_THAT(weight->reason, HasSubstr(" more"));
   for (const CastUse& use : uses) {
     EXPECT_FALSE(use.reason.empty());
@@ -51,12 +51,12 @@ TEST(CastReport, SaysOfEachCastWhatAndWhy) {
     }
   }
   EXPECT_TRUE(std::any_of(uses.begin(), uses.end(), [](const CastUse& use) {
-    return use.reason.starts_with("stored for: factor of matmul");
+    return use.reason.starts_with("stored for: operand of matmul");
   }));
   EXPECT_THAT(casts_text(optimised_step(DType::bf16)), HasSubstr("are launches, "));
 }
 
-// The cast of a weight is one of its new value, for the products of the run to come.
+// The cast of a weight is one of its new value, for the matmuls of the run to come.
 TEST(CastReport, NamesTheProductsThatCopiesAreKeptFor) {
   const std::vector<CastUse> uses = casts_of(optimised_step(DType::bf16, true));
   EXPECT_TRUE(
@@ -64,7 +64,7 @@ TEST(CastReport, NamesTheProductsThatCopiesAreKeptFor) {
   EXPECT_EQ(std::ranges::count_if(uses,
                                   [](const CastUse& use) {
                                     return use.reason.starts_with(
-                                        "stored for: the next run: factor of matmul layers.0 (");
+                                        "stored for: the next run: operand of matmul layers.0 (");
                                   }),
             1);
 }
@@ -82,7 +82,7 @@ TEST(CastReport, SaysOfCopiesThatAreOnlyReadWhoReadsThem) {
   ASSERT_NE(weight, uses.end());
   EXPECT_EQ(weight->from.dtype, DType::f32);
   EXPECT_EQ(weight->to.dtype, DType::bf16);
-  EXPECT_THAT(weight->reason, StartsWith("kept for all runs: factor of matmul"));
+  EXPECT_THAT(weight->reason, StartsWith("kept for all runs: operand of matmul"));
 }
 
 TEST(CastReport, ThereAreNoneInF32) {

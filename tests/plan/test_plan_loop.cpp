@@ -81,7 +81,7 @@ TEST(PlanLoop, EachThreadGroupHasMemoryOfItsOwn) {
     std::vector<const Buffer*> own;
     for (const Buffer& buffer : plan.buffers)
       if (buffer.space == Space::thread_group) own.push_back(&buffer);
-    EXPECT_GE(own.size(), 5U);  // index, exp, tanh, product, sum, another index
+    EXPECT_GE(own.size(), 5U);  // index, exp, tanh, matmul, sum, another index
     for (const Buffer* a : own) {
       EXPECT_EQ(a->base, index);
       EXPECT_LE(a->offset + a->bytes, memory.stride);

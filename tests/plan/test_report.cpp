@@ -18,7 +18,7 @@ Plan plan_of(GraphBuilder& builder) {
   return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
 }
 
-// y = tanh(a b): one product of 2 * 8 * 4 * 16 operations and one sweep.
+// y = tanh(a b): one matmul of 2 * 8 * 4 * 16 operations and one sweep.
 TEST(PlanReport, AddsUpByKind) {
   GraphBuilder builder("step");
   const Tensor a = builder.input("a", Role::batch, {DType::f32, {8, 4}});

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A chain of products: each intermediate lives from its launch to the next.
+// A chain of matmuls: each intermediate lives from its launch to the next.
 Plan chain(bool reuse = true) {
   GraphBuilder builder("step");
   Tensor x = builder.input("x", Role::batch, {DType::f32, {32, 32}});
@@ -39,7 +39,7 @@ TEST(Timeline, LiveBytesAreThoseOfTheBuffersThatLive) {
     EXPECT_EQ(live[launch], expected) << launch;
   }
   EXPECT_EQ(*std::max_element(live.begin(), live.end()), 2 * 32 * 32 * 4)
-      << "at most a product's operand and its result";
+      << "at most a matmul's operand and its result";
   EXPECT_LE(*std::max_element(live.begin(), live.end()), plan.arena_bytes);
 }
 
@@ -68,8 +68,8 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 32, 32}});
   const LoopResult rows =
       loop(builder, {}, {x}, {.iterations = 3, .parallel = true}, [](const LoopBody& body) {
-        const Tensor product = matmul(body.slices[0], body.slices[0]);
-        return LoopStep{.carried = {}, .stacked = {matmul(product, body.slices[0])}};
+        const Tensor gemm = matmul(body.slices[0], body.slices[0]);
+        return LoopStep{.carried = {}, .stacked = {matmul(gemm, body.slices[0])}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
   const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 3});
@@ -77,7 +77,7 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
   EXPECT_THAT(text, HasSubstr("matmul (of each of 3 thread groups)"));
   EXPECT_THAT(text, testing::Not(HasSubstr("memory of")));
   const std::vector<int64_t> live = live_bytes(plan);
-  // Three products, the rows stacked of them, and three indices.
+  // Three matmuls, the rows stacked of them, and three indices.
   EXPECT_EQ(*std::max_element(live.begin(), live.end()), 6 * 32 * 32 * 4 + 3 * 64);
   EXPECT_LE(*std::max_element(live.begin(), live.end()), plan.arena_bytes);
 }

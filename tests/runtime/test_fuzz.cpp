@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "fullbore/device/device.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/pass.h"
 #include "tests/support/device.h"
@@ -48,7 +48,7 @@ std::string check_recomputation(const RandomGraph& random, const std::shared_ptr
   return difference.empty() ? "" : "recomputation changes the result: " + difference;
 }
 
-// What is behind a product does to its tiles what a kernel of its own does to all of it.
+// What is behind a matmul does to its tiles what a kernel of its own does to all of it.
 std::string check_epilogues(const RandomGraph& random, const std::shared_ptr<Device>& device,
                             DType precision) {
   const std::vector<Literal> together =
@@ -60,12 +60,12 @@ std::string check_epilogues(const RandomGraph& random, const std::shared_ptr<Dev
   return difference.empty() ? "" : "fuse_epilogues changes the result: " + difference;
 }
 
-// Products by panels of at least so many rows.
-int count_by_panels(const Graph& graph, int64_t fewest_rows) {
+// Matmuls by prepacked operands of at least so many rows.
+int count_prepacked(const Graph& graph, int64_t fewest_rows) {
   int found = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.body) found += count_by_panels(*node.body, fewest_rows);
-    if (node.op->name != "panel_matmul") continue;
+    if (node.body) found += count_prepacked(*node.body, fewest_rows);
+    if (node.op->name != "prepacked_matmul") continue;
     const Shape& y = graph.type(node.outputs[0]).shape;
     found += y[y.rank() - 2] >= fewest_rows;
   }
@@ -76,12 +76,12 @@ int count_by_panels(const Graph& graph, int64_t fewest_rows) {
 int count_packed(const Graph& graph, DType precision, int64_t fewest_rows) {
   Target target = cpu_device(2)->target();
   target.precision = precision;
-  return count_by_panels(run_passes(graph, target), fewest_rows) -
-         count_by_panels(run_passes(graph, target, {.disabled = {"prepack_operands"}}),
+  return count_prepacked(run_passes(graph, target), fewest_rows) -
+         count_prepacked(run_passes(graph, target, {.disabled = {"prepack_operands"}}),
                          fewest_rows);
 }
 
-// Panels that are made once hold what the products' kernels would pack, but products of few rows would
+// Operands that are prepacked hold what the matmuls' kernels would pack, but matmuls of few rows would
 // sum along depth instead, in another order: check_against_oracle() has judged these.
 std::string check_packing(const RandomGraph& random, const std::shared_ptr<Device>& device,
                           DType precision) {
@@ -121,7 +121,7 @@ constexpr DType kPrecisions[] = {DType::f32, DType::f32, DType::bf16, DType::f16
 
 bool has_epilogue(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return fused_product(node) || (node.body && has_epilogue(*node.body));
+    return fused_matmul(node) || (node.body && has_epilogue(*node.body));
   });
 }
 
@@ -132,7 +132,7 @@ TEST(Fuzz, ReachesProductsWithEpilogues) {
   EXPECT_GE(found, 5);
 }
 
-TEST(Fuzz, ReachesFactorsInPanels) {
+TEST(Fuzz, ReachesPrepackedOperands) {
   int found = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed)
     found += count_packed(some_graph(seed).graph, DType::f32, 0) > 0;

@@ -1,4 +1,4 @@
-// Products that a loop's iterations have in common become one where memory allows.
+// Matmuls that a loop's iterations have in common become one where memory allows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/device.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -76,22 +76,22 @@ Graph unrolled(int64_t iterations) {
   return builder.take();
 }
 
-/// Products of the plan's graph: those of the step itself, and those of each iteration.
-struct Products {
+/// Matmuls of the plan's graph: those of the step itself, and those of each iteration.
+struct Matmuls {
   int64_t of_step = 0;
   int64_t of_iterations = 0;
-  bool operator==(const Products&) const = default;
+  bool operator==(const Matmuls&) const = default;
 };
 
-int64_t count_products(const Graph& graph) {
+int64_t count_matmuls(const Graph& graph) {
   return std::count_if(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return node.op->is(Tag::contraction) || fused_product(node);
+    return node.op->is(Tag::contraction) || fused_matmul(node);
   });
 }
-Products products_of(const Graph& graph) {
-  Products result{count_products(graph)};
+Matmuls matmuls_of(const Graph& graph) {
+  Matmuls result{count_matmuls(graph)};
   for (const Node& node : graph.nodes())
-    if (is_loop(node)) result.of_iterations += count_products(*node.body);
+    if (is_loop(node)) result.of_iterations += count_matmuls(*node.body);
   return result;
 }
 
@@ -102,14 +102,14 @@ Plan planned(const Graph& graph, const CompileOptions& options) {
 
 const CompileOptions kWithout = {.passes = {.disabled = {"batch_weight_gradients"}}};
 
-// Of five products an iteration keeps those of the forward pass and the one that takes the gradient back to h.
+// Of five matmuls an iteration keeps those of the forward pass and the one that takes the gradient back to h.
 // What is made of the context is outside anyway, for the trace itself sees that.
 TEST(Gathering, MakesOneProductOfAllIterations) {
   for (const DType precision : {DType::f32, DType::bf16}) {
     CompileOptions with = {.precision = precision}, without = kWithout;
     without.precision = precision;
-    const Products before = products_of(planned(recurrence(6), without).graph);
-    const Products after = products_of(planned(recurrence(6), with).graph);
+    const Matmuls before = matmuls_of(planned(recurrence(6), without).graph);
+    const Matmuls after = matmuls_of(planned(recurrence(6), with).graph);
     EXPECT_EQ(before.of_iterations, 5);
     EXPECT_EQ(after.of_iterations, 3);
     EXPECT_EQ(after.of_step, before.of_step + 2);
@@ -118,8 +118,8 @@ TEST(Gathering, MakesOneProductOfAllIterations) {
 
 TEST(Gathering, MakesOneProductOfManyPlaces) {
   const Graph graph = unrolled(6);
-  const Products before = products_of(planned(graph, kWithout).graph);
-  const Products after = products_of(planned(graph, {}).graph);
+  const Matmuls before = matmuls_of(planned(graph, kWithout).graph);
+  const Matmuls after = matmuls_of(planned(graph, {}).graph);
   EXPECT_EQ(before.of_step - after.of_step, 3 * 5);
 }
 
@@ -146,7 +146,7 @@ TEST(Gathering, IsGivenUpWherePlansWouldNotFit) {
   // And before anything is computed a second time.
   const Plan plan = planned(graph, {.recompute = Recompute::automatic, .memory_bytes = without});
   EXPECT_EQ(plan.peak_bytes(), without);
-  EXPECT_EQ(products_of(plan.graph), products_of(planned(graph, kWithout).graph));
+  EXPECT_EQ(matmuls_of(plan.graph), matmuls_of(planned(graph, kWithout).graph));
 }
 
 }  // namespace

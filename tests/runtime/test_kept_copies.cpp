@@ -24,8 +24,8 @@ constexpr int64_t kWidth = 48;
 const TensorType kMatrix{DType::f32, {kWidth, kWidth}};
 
 // y = x w^T, and a step that takes a little off w, or leaves it alone.
-Graph product(int64_t rows, bool updates) {
-  GraphBuilder builder("product");
+Graph matmul_graph(int64_t rows, bool updates) {
+  GraphBuilder builder("matmul");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {rows, kWidth}});
   const Tensor w = builder.input("w", Role::parameter, kMatrix);
   builder.output("y", matmul(x, w, {.transpose_b = true}));
@@ -69,16 +69,16 @@ INSTANTIATE_TEST_SUITE_P(Precision, KeptCopies,
                          [](const auto& each) { return std::string(dtype_name(each.param)); });
 
 // Whatever writes the parameter - a program that keeps the copy in step, one that knows nothing of it, somebody by
-// hand - the next product is that of the parameter as it is, to the bit where panels sum in the same order.
+// hand - the next matmul is that of the parameter as it is, to the bit where packed operands sum in the same order.
 TEST_P(KeptCopies, FollowWhoeverWritesTheParameter) {
   for (const int64_t rows : {1, 8, 64}) {
     State with = some_state(3), without = some_state(3);
     std::vector<std::vector<float>> results[2];
     for (const bool keeps : {true, false}) {
       State& state = keeps ? with : without;
-      Bound reader(state, product(rows, false), GetParam(), keeps);
-      Bound writer(state, product(rows, true), GetParam(), keeps);
-      Bound stranger(state, product(64, true), DType::f32, false);
+      Bound reader(state, matmul_graph(rows, false), GetParam(), keeps);
+      Bound writer(state, matmul_graph(rows, true), GetParam(), keeps);
+      Bound stranger(state, matmul_graph(64, true), DType::f32, false);
       EXPECT_EQ(copies_of(*stranger.program), 0);
       if (GetParam() != DType::f32) {
         EXPECT_EQ(copies_of(*reader.program), keeps ? 1 : 0);
@@ -109,7 +109,7 @@ TEST(KeptCopiesTraining, ChangeNoBit) {
   std::vector<float> results[2];
   for (const bool keeps : {true, false}) {
     State state = some_state(5);
-    Bound step(state, product(64, true), DType::bf16, keeps);
+    Bound step(state, matmul_graph(64, true), DType::bf16, keeps);
     for (int i = 0; i < 3; ++i) results[keeps] = step.run();
     EXPECT_EQ(state.derived_bytes(), keeps ? kWidth * kWidth * 2 : 0);
     EXPECT_EQ(step.program->plan().derived_bytes, keeps ? kWidth * kWidth * 2 : 0);
@@ -137,7 +137,7 @@ TEST(KeptCopiesState, KnowsWhatIsOutdated) {
 // The optimiser's sweep: one kernel writes parameter and copy.
 TEST(KeptCopiesTraining, AreWrittenByTheKernelThatUpdatesTheParameter) {
   State state = some_state(5);
-  const Program program = Program::compile(product(64, true), state, {.precision = DType::bf16});
+  const Program program = Program::compile(matmul_graph(64, true), state, {.precision = DType::bf16});
   const Graph& graph = program.plan().graph;
   const int w = graph.find_output("w"), copy = graph.find_output("w as bf16");
   ASSERT_GE(w, 0);
@@ -149,8 +149,8 @@ TEST(KeptCopiesTraining, AreWrittenByTheKernelThatUpdatesTheParameter) {
 TEST(KeptCopiesShared, AreCountedOnceByProgramsOfOneState) {
   State state = some_state(5);
   const CompileOptions options{.precision = DType::bf16};
-  const Program a = Program::compile(product(64, true), state, options);
-  const Program b = Program::compile(product(48, false), state, options);
+  const Program a = Program::compile(matmul_graph(64, true), state, options);
+  const Program b = Program::compile(matmul_graph(48, false), state, options);
   ASSERT_GT(a.plan().derived_bytes, 0);
   const std::array<const Plan*, 2> both{&a.plan(), &b.plan()};
   int64_t own = 0;

@@ -6,7 +6,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/device.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -42,17 +42,17 @@ Graph recurrence(int64_t rows) {
 struct Counts {
   int packed = 0;       ///< outside of loops
   int in_loops = 0;     ///< packed in a body
-  int by_panels = 0;    ///< products in bodies
+  int prepacked = 0;    ///< matmuls in bodies
   int by_matrices = 0;  ///< likewise
   bool operator==(const Counts&) const = default;
 };
 
 void count(const Graph& graph, bool in_loop, Counts& counts) {
   for (const Node& node : graph.nodes()) {
-    if (node.op->name == "pack_panels") ++(in_loop ? counts.in_loops : counts.packed);
-    const Node* product = fused_product(node);
-    const std::string_view op = product ? product->op->name : node.op->name;
-    if (in_loop && op == "panel_matmul") ++counts.by_panels;
+    if (node.op->name == "prepack") ++(in_loop ? counts.in_loops : counts.packed);
+    const Node* matmul = fused_matmul(node);
+    const std::string_view op = matmul ? matmul->op->name : node.op->name;
+    if (in_loop && op == "prepacked_matmul") ++counts.prepacked;
     if (in_loop && op == "matmul") ++counts.by_matrices;
     if (is_loop(node)) count(*node.body, true, counts);
   }
@@ -86,13 +86,13 @@ TEST(Packing, OfARecurrenceIsDoneOncePerStep) {
   const Counts bf16 = counts_of(20, DType::bf16);
   EXPECT_EQ(bf16.packed, 2);
   EXPECT_EQ(bf16.in_loops, 0);
-  EXPECT_EQ(bf16.by_panels, 2);
+  EXPECT_EQ(bf16.prepacked, 2);
 }
 
 // f32 is read where it lies if it is not transposed, up to many rows.
 TEST(Packing, IsDoneOnlyWhereItPays) {
   EXPECT_EQ(counts_of(20, DType::f32).packed, 1);
-  EXPECT_EQ(counts_of(20, DType::f32).by_panels, 1);
+  EXPECT_EQ(counts_of(20, DType::f32).prepacked, 1);
   EXPECT_EQ(counts_of(1, DType::f32).packed, 0);
   EXPECT_EQ(counts_of(1000, DType::bf16).packed, 0);
 }

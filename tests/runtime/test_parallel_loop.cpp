@@ -20,7 +20,7 @@ using testing_support::Edited;
 
 constexpr int64_t kIterations = 5, kRows = 96, kWidth = 80;
 
-// Products and sums that a thread group's workers share, small launches that one of them makes, a loop that carries,
+// Matmuls and sums that a thread group's workers share, small launches that one of them makes, a loop that carries,
 // and scratch memory; what is stacked is read by the next iteration of a loop around it.
 Graph graph_of(bool parallel, bool reverse = false) {
   GraphBuilder builder("step");

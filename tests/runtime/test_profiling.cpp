@@ -17,7 +17,7 @@ using testing_support::Edited;
 
 constexpr int kIterations = 4;
 
-// A large product, then iterations of a product and a small pointwise chain: launches of all workers and of
+// A large matmul, then iterations of a matmul and a small pointwise chain: launches of all workers and of
 // one, inside a loop and outside.
 Graph graph_with_loop(int64_t width) {
   GraphBuilder builder("step");

@@ -230,7 +230,7 @@ Tensor sum_of_products(Workbench& bench, Tensor sum) {
   return sum;
 }
 
-std::vector<Tensor> add_products(Workbench& bench) {
+std::vector<Tensor> add_depth(Workbench& bench) {
   const Tensor initial = adapt(bench.pick_floating(), {1 + bench.below(6), 1 + bench.below(6)});
   return {sum_of_products(bench, initial)};
 }

@@ -55,7 +55,7 @@ std::vector<Tensor> call_elementwise(Workbench& bench);
 std::vector<Tensor> move_elements(Workbench& bench);
 std::vector<Tensor> reduce_elements(Workbench& bench);
 std::vector<Tensor> multiply_matrices(Workbench& bench);
-std::vector<Tensor> add_products(Workbench& bench);
+std::vector<Tensor> add_depth(Workbench& bench);
 std::vector<Tensor> add_constant(Workbench& bench);
 std::vector<Tensor> repeat_node(Workbench& bench);  ///< emits a node that is there again
 std::vector<Tensor> run_loop(Workbench& bench);

@@ -57,7 +57,7 @@ class Maker {
     static const std::vector<Choice> choices = {
         call_by_sample,   call_by_sample,   call_by_sample,    call_elementwise,
         call_elementwise, call_elementwise, move_elements,     move_elements,
-        reduce_elements,  reduce_elements,  multiply_matrices, add_products,
+        reduce_elements,  reduce_elements,  multiply_matrices, add_depth,
         add_constant,     repeat_node,      run_loop,          differentiate};
     const std::vector<Tensor> results = bench_.one_of(choices)(bench_);
     if (!evaluate()) return;

@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools/supp
 import gathered
 
 # Every kind of kernel: generated, products, attention, recurrences, random draws, 8 bits, movements.
-OPS = ["matmul", "panel_matmul", "packed_attention", "recurrence_outputs", "dropout_mask", "quantized_linear", "cast",
+OPS = ["matmul", "prepacked_matmul", "packed_attention", "recurrence_outputs", "dropout_mask", "quantized_linear", "cast",
        "exp", "sin", "softmax", "sort", "gather", "cumsum", "pow"]
 KERNELS = ":".join(["JitFused.*", "TileUnit.*", *(f"All/CpuOps.AgreeWithTheOracle/{op}" for op in OPS)])
 

@@ -17,7 +17,7 @@ std::vector<HuggingFaceName> huggingface_gpt2_names(const LanguageModelConfig& m
       for (const char* part : {".weight", ".bias"})
         names.push_back({ours + our + part, theirs + their + part, {width}});
     };
-    const auto product = [&](const char* our, const char* their, int64_t inputs, int64_t outputs) {
+    const auto gemm = [&](const char* our, const char* their, int64_t inputs, int64_t outputs) {
       names.push_back({fmt::format("{}{}.weight", ours, our),
                        fmt::format("{}{}.weight", theirs, their),
                        {inputs, outputs},
@@ -27,11 +27,11 @@ std::vector<HuggingFaceName> huggingface_gpt2_names(const LanguageModelConfig& m
                        {outputs}});
     };
     norm("attention_norm", "ln_1");
-    product("attention.qkv", "attn.c_attn", width, 3 * width);
-    product("attention.projection", "attn.c_proj", width, width);
+    gemm("attention.qkv", "attn.c_attn", width, 3 * width);
+    gemm("attention.projection", "attn.c_proj", width, width);
     norm("mlp_norm", "ln_2");
-    product("mlp.up", "mlp.c_fc", width, 4 * width);
-    product("mlp.down", "mlp.c_proj", 4 * width, width);
+    gemm("mlp.up", "mlp.c_fc", width, 4 * width);
+    gemm("mlp.down", "mlp.c_proj", 4 * width, width);
   }
   for (const std::string part : {"weight", "bias"})
     names.push_back({"final_norm." + part, prefix + "ln_f." + part, {width}});

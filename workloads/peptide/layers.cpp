@@ -25,7 +25,7 @@ Weights weights(Trace& trace, const char* name, int64_t inputs, int64_t outputs)
           trace.parameter("bias", {outputs}, by_inputs(inputs))};
 }
 
-// One product for several projections of x: their parameters stay apart, the matrices are put together once a step.
+// One matmul for several projections of x: their parameters stay apart, the matrices are put together once a step.
 Tensor joint_projections(Trace& trace, std::initializer_list<const char*> names, Tensor x) {
   const int64_t width = x.dim(-1);
   std::vector<Tensor> matrices;

@@ -5,10 +5,10 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/device/cpu/codegen/epilogue.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_target.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
+#include "fullbore/device/cpu/gemm/packing_target.h"
 #include "fullbore/device/cpu/kernel_list.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 
@@ -60,33 +60,34 @@ Target cpu_target(int threads) {
   Target target;
   target.name = "cpu";
   target.threads = threads;
-  target.native_bf16 = this_processor().bf16_products;
-  const auto claimed = [&](const OpDef& op) -> std::set<DType>& { return target.claimed[&op]; };
+  target.native_bf16 = this_processor().avx512_bf16;
+  const auto native = [&](const OpDef& op) -> std::set<DType>& { return target.native_ops[&op]; };
   for (const OpHandle* handle :
        {&op::attention, &op::attention_gradient, &op::packed_attention,
         &op::packed_attention_gradient, &op::quantized_linear, &op::recurrence_states,
         &op::recurrence_outputs, &op::recurrence_gradient})
-    claimed(*handle) = {DType::f32, DType::bf16, DType::f16};
-  std::set<DType>& factors = claimed(op::matmul_add);
-  factors = {DType::f64, DType::f32, DType::f16};
-  // Where the processor has tiles for bf16, products by them and sums apart are faster.
-  if (!this_processor().bf16_tiles) factors.insert(DType::bf16);
+    native(*handle) = {DType::f32, DType::bf16, DType::f16};
+  std::set<DType>& gemm_dtypes = native(op::matmul_add);
+  gemm_dtypes = {DType::f64, DType::f32, DType::f16};
+  // Where the processor has tiles for bf16, matmuls by them and sums apart are faster.
+  if (!this_processor().amx_bf16) gemm_dtypes.insert(DType::bf16);
   // Fewer go through dot products, which read the matrix where it lies.
-  target.epilogues = {.factors = factors, .fewest_rows = kMostDotRows + 1, .near_bytes = 768 << 10};
+  target.epilogues = {
+      .operand_dtypes = gemm_dtypes, .fewest_rows = kMostDotRows + 1, .near_bytes = 768 << 10};
   target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = packing_target();
-  claimed(op::pack_panels) = {DType::f64, DType::f32, DType::bf16, DType::f16};
-  claimed(op::dropout_mask) = {DType::i64};
-  claimed(op::panel_matmul) = factors;
+  native(op::prepack) = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  native(op::dropout_mask) = {DType::i64};
+  native(op::prepacked_matmul) = gemm_dtypes;
   for (const auto& [op, dtypes] : registered_composites())
-    claimed(*op).insert(dtypes.begin(), dtypes.end());
+    native(*op).insert(dtypes.begin(), dtypes.end());
   return target;
 }
 
 std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& node, int workers) {
   KernelRequest request(graph, node, workers);
   if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
-  if (fused_product(node)) return compile_product(request);
+  if (fused_matmul(node)) return compile_matmul(request);
   std::string why_not;
   for (const ListedKernel& maker : kernel_list()) {
     if (maker.op != node.op) continue;
@@ -98,10 +99,10 @@ std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& nod
   refuse(request, why_not + "; jit: " + not_lowered);
 }
 
-std::unique_ptr<Kernel> CpuCompiler::compile_product(KernelRequest& request) {
+std::unique_ptr<Kernel> CpuCompiler::compile_matmul(KernelRequest& request) {
   std::string why_not;
   if (auto epilogue = jit_.add_epilogue(request.graph(), request.node(), &why_not))
-    return make_product_with_epilogue(request, std::move(epilogue));
+    return make_matmul_with_epilogue(request, std::move(epilogue));
   refuse(request, "; jit: " + why_not);
 }
 

@@ -17,7 +17,7 @@ class CpuCompiler final : public Compiler {
   void finish() override;
 
  private:
-  std::unique_ptr<Kernel> compile_product(KernelRequest& request);
+  std::unique_ptr<Kernel> compile_matmul(KernelRequest& request);
 
   JitCompiler jit_;
 };

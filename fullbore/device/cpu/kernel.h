@@ -66,7 +66,7 @@ class KernelRequest {
 /// One way to run a kind of node on the processor.
 struct KernelMaker {
   std::string_view op;    ///< the op it is for
-  std::string_view name;  ///< of the kernel: "panel"
+  std::string_view name;  ///< of the kernel: "tiled"
   /// The kernel, or null after request.decline(why). Called by several threads at once.
   std::unique_ptr<Kernel> (*make)(KernelRequest& request);
 };

@@ -4,7 +4,7 @@
 
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/device/cpu/gemm/onednn_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
 #include "fullbore/device/cpu/kernels/gather.h"
 #include "fullbore/device/cpu/kernels/scatter.h"
@@ -52,15 +52,15 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::dropout_mask, "draws", make_dropout_mask},
       {op::gather, "copy", make_gather},
       {op::matmul, "dot", make_dot_matmul},
-      {op::matmul, "pairs", make_pair_matmul},
+      {op::matmul, "vnni", make_vnni_matmul},
       {op::matmul, "onednn", make_onednn_matmul},
-      {op::matmul, "panel", make_panel_matmul},
-      {op::matmul_add, "pairs", make_pair_matmul},
-      {op::matmul_add, "panel", make_panel_matmul},
-      {op::pack_panels, "copy", make_pack_panels},
+      {op::matmul, "tiled", make_tiled_matmul},
+      {op::matmul_add, "vnni", make_vnni_matmul},
+      {op::matmul_add, "tiled", make_tiled_matmul},
+      {op::prepack, "copy", make_prepack},
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},
-      {op::panel_matmul, "panel", make_matmul_of_panels},
+      {op::prepacked_matmul, "tiled", make_prepacked_matmul},
       {op::quantized_linear, "int8", make_quantized_linear},
       {op::recurrence_gradient, "chunks", make_recurrence_gradient},
       {op::recurrence_outputs, "chunks", make_recurrence_outputs},

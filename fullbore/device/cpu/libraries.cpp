@@ -23,7 +23,7 @@ std::vector<Library> libraries() {
   const dnnl_version_t* dnnl = dnnl_version();
   return {{"LLVM", LLVM_VERSION_STRING, "compiles kernels for this processor"},
           {"oneDNN", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch),
-           fmt::format("matrix products ({} build)", threading(dnnl->cpu_runtime))}};
+           fmt::format("matmuls ({} build)", threading(dnnl->cpu_runtime))}};
 }
 
 }  // namespace fullbore::cpu

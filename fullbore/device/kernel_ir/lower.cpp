@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/device/kernel_ir/body_lowering.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 
@@ -141,25 +141,25 @@ std::optional<LoweredNode> lower(const Graph& graph, const Node& node, std::stri
 std::optional<LoweredPiece> lower_epilogue(const Graph& graph, const Node& node,
                                            std::string* why_not) {
   const Graph& body = *node.body;
-  const Value product = fused_product(node)->outputs[0];
+  const Value matmul = fused_matmul(node)->outputs[0];
   const auto inputs = static_cast<int>(node.inputs.size());
   std::vector<Buffer> buffers = node_buffers(graph, node);
   std::map<Value, int> leaves = body_leaves(body);
-  leaves.emplace(product, static_cast<int>(buffers.size()));
-  // What renames the product is the same bytes by another shape, which may not be affine in the product's.
+  leaves.emplace(matmul, static_cast<int>(buffers.size()));
+  // What renames the matmul is the same bytes by another shape, which may not be affine in the matmul's.
   for (const Node& inner : body.nodes()) {
     const auto source = inner.inputs.empty() ? leaves.end() : leaves.find(inner.inputs[0]);
     if (inner.op->is(Tag::identity) && source != leaves.end() &&
         source->second == static_cast<int>(buffers.size()))
       leaves.emplace(inner.outputs[0], source->second);
   }
-  buffers.push_back({body.type(product).dtype, body.type(product).elements(), false});
+  buffers.push_back({body.type(matmul).dtype, body.type(matmul).elements(), false});
   std::vector<BodyOutput> outputs;
   for (size_t i = 0; i < body.outputs().size(); ++i)
-    if (const Value value = body.outputs()[i].value; value != product)
+    if (const Value value = body.outputs()[i].value; value != matmul)
       outputs.push_back({value, inputs + static_cast<int>(i), body.type(value)});
   if (outputs.empty()) {
-    if (why_not != nullptr) *why_not = "there is nothing behind its product";
+    if (why_not != nullptr) *why_not = "there is nothing behind its matmul";
     return std::nullopt;
   }
   return lower_body(body, std::move(leaves), std::move(outputs), std::move(buffers), why_not);

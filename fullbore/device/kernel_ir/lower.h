@@ -27,8 +27,8 @@ struct LoweredNode {
 /// sources, and `fused` nodes whose bodies are made of those. Nothing if it cannot, and why.
 std::optional<LoweredNode> lower(const Graph& graph, const Node& node, std::string* why_not);
 
-/// What the body of a `fused` node does with its product (ir/fused_product.h), which it reads from one
-/// more buffer behind the node's own; results that are the product are left out.
+/// What the body of a `fused` node does with its matmul (ir/fused_matmul.h), which it reads from one
+/// more buffer behind the node's own; results that are the matmul are left out.
 std::optional<LoweredPiece> lower_epilogue(const Graph& graph, const Node& node,
                                            std::string* why_not);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 
@@ -68,7 +68,7 @@ bool fits_behind(const Graph& graph, const Node& matmul, const Node& kernel) {
     return renamed_from(graph, value) == matmul.outputs[0];
   };
   if (kernel.op->is(Tag::elementwise)) return true;
-  if (kernel.op != op::fused || fused_product(kernel)) return false;
+  if (kernel.op != op::fused || fused_matmul(kernel)) return false;
   std::set<Value> inputs;
   for (size_t i = 0; i < kernel.inputs.size(); ++i)
     if (is_product(kernel.inputs[i])) inputs.insert(kernel.body->inputs()[i].value);
@@ -76,10 +76,10 @@ bool fits_behind(const Graph& graph, const Node& matmul, const Node& kernel) {
 }
 
 bool may_have_epilogue(const Graph& graph, const Node& node, const Target& target) {
-  const bool in_panels = node.op == op::panel_matmul;
-  if (node.op != op::matmul && !in_panels) return false;
+  const bool prepacked = node.op == op::prepacked_matmul;
+  if (node.op != op::matmul && !prepacked) return false;
   const EpilogueTarget& limits = target.epilogues;
-  if (!limits.factors.contains(graph.type(node.inputs[0]).dtype)) return false;
+  if (!limits.operand_dtypes.contains(graph.type(node.inputs[0]).dtype)) return false;
   const TensorType& y = graph.type(node.outputs[0]);
   if (y.elements() == 0 || y.shape.slice(0, y.shape.rank() - 2).elements() != 1) return false;
   const Extents extents(graph, node);
@@ -87,7 +87,7 @@ bool may_have_epilogue(const Graph& graph, const Node& node, const Target& targe
   if (bytes + y.bytes() > limits.near_bytes) return false;
   // A matmul with one column is one by a vector.
   const bool few =
-      extents.rows < limits.fewest_rows && !in_panels && node.attributes.get<bool>("transpose_b");
+      extents.rows < limits.fewest_rows && !prepacked && node.attributes.get<bool>("transpose_b");
   return extents.columns > 1 && !few;
 }
 

@@ -214,7 +214,7 @@ class Epilogues {
 }  // namespace
 
 Graph fuse_epilogues(const Graph& graph, const Target& target) {
-  if (target.epilogues.factors.empty()) return graph;
+  if (target.epilogues.operand_dtypes.empty()) return graph;
   return Epilogues(graph, target).run();
 }
 

@@ -9,7 +9,7 @@ namespace fullbore {
 /// matmul while they are in cache, and a launch with its barrier goes away.
 ///
 /// before  kernels are settled (`fused` nodes and single elementwise ones), and so are storage dtypes
-/// after   a matmul or panel_matmul of one matrix by another, read as a whole by a kernel that is elementwise or ends in
+/// after   a matmul or prepacked_matmul of one matrix by another, read as a whole by a kernel that is elementwise or ends in
 ///         reductions of rows, is the first node of that kernel's body; a matmul with other readers is
 ///         a result of the node too
 /// here    after all that looks into kernels; before schedule, which orders what is there now

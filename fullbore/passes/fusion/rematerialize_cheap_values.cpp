@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
@@ -185,7 +185,7 @@ double CheapValues::new_bytes(const Reading& before, const Reading& after) const
 
 // As fuse writes them: not a matmul's epilogue, nor one that makes values already which are cut out or padded then.
 bool is_kernel(const Node& node) {
-  if (node.op != op::fused || fused_product(node)) return false;
+  if (node.op != op::fused || fused_matmul(node)) return false;
   std::vector<int> members;
   for (size_t i = 0; i < node.body->nodes().size(); ++i)
     if (fusion_space(*node.body, node.body->nodes()[i])) members.push_back(static_cast<int>(i));

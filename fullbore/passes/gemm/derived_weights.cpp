@@ -26,11 +26,11 @@ std::vector<bool> read_by_nodes(const Graph& graph) {
 }  // namespace
 
 Attributes packing_attributes(const Packing& packing) {
-  return {{"transposed", packing.transposed}, {"panel", packing.columns}, {"pair", packing.depth}};
+  return {{"transposed", packing.transposed}, {"tiled", packing.columns}, {"vnni", packing.depth}};
 }
 
 Tensor prepack(const Packing& packing, Tensor unpacked) {
-  return unpacked.builder().emit_one(op::pack_panels, {unpacked}, packing_attributes(packing), {});
+  return unpacked.builder().emit_one(op::prepack, {unpacked}, packing_attributes(packing), {});
 }
 
 Tensor derive(const DerivedWeight& derived, Tensor parameter) {

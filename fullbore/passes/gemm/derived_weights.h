@@ -8,7 +8,7 @@
 
 namespace fullbore {
 
-/// The attributes of pack_panels.
+/// The attributes of prepack.
 Attributes packing_attributes(const Packing& packing);
 
 /// Writes down how a derived weight follows from its parameter.

@@ -25,7 +25,8 @@ const Node* sole_matmul(const Graph& body, Value value, const Target& target) {
   const Node* node = body.producer_node(value);
   if (!node || node->op != op::matmul || count_readers(body, value) != 1) return nullptr;
   const DType operand = body.type(node->inputs[0]).dtype;
-  return body.type(value).dtype == compute_dtype(operand) && target.claims(op::matmul_add, operand)
+  return body.type(value).dtype == compute_dtype(operand) &&
+                 target.is_native(op::matmul_add, operand)
              ? node
              : nullptr;
 }

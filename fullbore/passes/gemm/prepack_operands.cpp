@@ -16,7 +16,7 @@
 namespace fullbore {
 namespace {
 
-// How the target would have the right operand of a matmul, if panels make the matmul faster.
+// How the target would have the right operand of a matmul, if prepacking makes the matmul faster.
 std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Target& target) {
   if (node.op != op::matmul) return std::nullopt;
   const auto layout = target.packing.layouts.find(graph.type(node.inputs[1]).dtype);
@@ -29,7 +29,7 @@ std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Ta
   if (rows < std::max<int64_t>(1, fewest) || rows > target.packing.most_rows) return std::nullopt;
   // One by a column is one by a vector.
   if (columns < 2 || graph.type(node.inputs[1]).elements() == 0) return std::nullopt;
-  return Packing{transposed, std::min(columns, layout->second.columns), layout->second.pair};
+  return Packing{transposed, std::min(columns, layout->second.columns), layout->second.vnni};
 }
 
 /// A value by where it is made: what a loop captures is the value outside.
@@ -94,7 +94,7 @@ class Scope {
   std::map<Value, Source> captured_;
 };
 
-/// How often panels of each source would be read for each time that it is made. Bodies are numbered in the order
+/// How often each source would, prepacked, be read for each time that it is made. Bodies are numbered in the order
 /// in which both this and the rewriting meet them.
 class Uses {
  public:
@@ -105,7 +105,7 @@ class Uses {
   bool are_enough(const Source& source, const Packing& packing, bool kept_for_one) const {
     const auto found = uses_.find(source.key(packing));
     if (found == uses_.end()) return false;
-    // Panels of what is never replaced are made once and serve every run.
+    // What is never replaced is prepacked once and serves every run.
     const Copied::Input* const copied = source.scope == 0 ? copied_.find(source.value) : nullptr;
     return (copied && !copied->update && kept_for_one) ||
            found->second >= static_cast<double>(target_.packing.fewest_uses);
@@ -130,10 +130,10 @@ class Uses {
   std::map<std::tuple<int, int32_t, Packing>, double> uses_;
 };
 
-/// Rewrites a graph, and as an Inner one a body, whose loop then hands panels in.
+/// Rewrites a graph, and as an Inner one a body, whose loop then hands packed operands in.
 class Packed {
  public:
-  /// Panels that the body is to be given, of a value that it captures.
+  /// A packed operand that the body is to be given, of a value that it captures.
   struct Wanted {
     Value captured;
     Packing packing;
@@ -172,10 +172,10 @@ class Packed {
 
   void multiply(const Node& node, const Packing& packing) {
     const Origin origin(rewriter_.builder(), node);
-    const Tensor b = panels(node.inputs[1], packing);
+    const Tensor b = packed(node.inputs[1], packing);
     const Shape& y = graph_.type(node.outputs[0]).shape;
     const Tensor matmul =
-        rewriter_.builder().emit_one(op::panel_matmul, {rewriter_.tensor(node.inputs[0]), b},
+        rewriter_.builder().emit_one(op::prepacked_matmul, {rewriter_.tensor(node.inputs[0]), b},
                                      {{"transpose_a", node.attributes.get<bool>("transpose_a")},
                                       {"columns", y[y.rank() - 1]},
                                       {"wide", node.attributes.get<bool>("wide")}},
@@ -184,8 +184,8 @@ class Packed {
   }
 
   // Made here, or handed in.
-  Tensor panels(Value value, const Packing& packing) {
-    Tensor& known = panels_[{value, packing}];
+  Tensor packed(Value value, const Packing& packing) {
+    Tensor& known = packed_[{value, packing}];
     if (known.valid()) return known;
     GraphBuilder& builder = rewriter_.builder();
     const Tensor matrix = rewriter_.tensor(value);
@@ -193,8 +193,8 @@ class Packed {
     const Copied::Input* const copied =
         scope_.is_outermost() ? uses_.copied().find(value) : nullptr;
     if (captured == captured_.end() && !copied)
-      return known = builder.emit_one(op::pack_panels, {matrix}, packing_attributes(packing), {});
-    const OpDef& op = op::pack_panels;
+      return known = builder.emit_one(op::prepack, {matrix}, packing_attributes(packing), {});
+    const OpDef& op = op::prepack;
     const TensorType type =
         op.infer({op, std::span(&matrix.type(), 1), packing_attributes(packing), nullptr, {}})
             .front();
@@ -206,22 +206,22 @@ class Packed {
       return known;
     }
     size_t number = wanted_.size();
-    while (graph_.find_input(fmt::format("panels{}", number)) >= 0) ++number;
-    known = builder.input(fmt::format("panels{}", number), Role::local, type);
+    while (graph_.find_input(fmt::format("packed{}", number)) >= 0) ++number;
+    known = builder.input(fmt::format("packed{}", number), Role::local, type);
     wanted_.push_back({value, packing});
     return known;
   }
 
   Graph finish() {
     GraphBuilder& builder = rewriter_.builder();
-    std::vector<Tensor> panels;
+    std::vector<Tensor> packed_weights;
     for (const auto& [copy, value] : updates_)
-      panels.push_back(prepack(*copy.packing, rewriter_.tensor(value)));
+      packed_weights.push_back(prepack(*copy.packing, rewriter_.tensor(value)));
     for (const Graph::Output& output : graph_.outputs())
       builder.output(output.name, rewriter_.tensor(output.value), output.updates);
-    for (size_t i = 0; i < panels.size(); ++i) {
+    for (size_t i = 0; i < packed_weights.size(); ++i) {
       const std::string name = updates_[i].first.name();
-      builder.output(name, panels[i], builder.graph().find_input(name));
+      builder.output(name, packed_weights[i], builder.graph().find_input(name));
     }
     return builder.take();
   }
@@ -243,7 +243,7 @@ class Packed {
     const Origin origin(rewriter_.builder(), node);
     std::vector<Tensor> operands = rewriter_.tensors(node.inputs);
     for (const Wanted& each : body.wanted())
-      operands.push_back(panels(outer.at(each.captured), each.packing));
+      operands.push_back(packed(outer.at(each.captured), each.packing));
     if (!body.wanted().empty())
       rewritten = without_unread(rewritten, first_inner, first_outer, operands);
     Node changed = node;
@@ -252,7 +252,7 @@ class Packed {
   }
 
   // The body without captured inputs that nothing reads any more, and the operands without theirs: the matrix
-  // need not live beside its panels.
+  // need not live beside its packed form.
   static Graph without_unread(const Graph& body, size_t first_inner, size_t first_outer,
                               std::vector<Tensor>& operands) {
     const std::vector<int> uses = body.use_counts();
@@ -282,10 +282,10 @@ class Packed {
   int& bodies_;
   const std::map<Value, TensorType> captured_;
   Rewriter rewriter_;
-  std::map<std::pair<Value, Packing>, Tensor> panels_;
+  std::map<std::pair<Value, Packing>, Tensor> packed_;
   std::vector<Wanted> wanted_;
   std::vector<std::pair<DerivedWeight, Value>>
-      updates_;  ///< of copies in panels, and what is packed
+      updates_;  ///< of packed copies, and what is packed
 };
 
 }  // namespace

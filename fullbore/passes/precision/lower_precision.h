@@ -4,7 +4,7 @@
 
 namespace fullbore {
 
-/// Lets contractions read `target.precision`, bf16 or f16, where the model says f32; their products
+/// Lets contractions read `target.precision`, bf16 or f16, where the model says f32; their matmuls
 /// are summed in f32 as ever. Nothing changes where the target asks for f32.
 ///
 /// before  composites without a kernel are expanded, so that every contraction is in sight

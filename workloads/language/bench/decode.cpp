@@ -69,7 +69,7 @@ State random_state(const Graph& graph, int workers) {
   return state;
 }
 
-/// Products in 8 bits, all that can be.
+/// Matmuls in 8 bits, all that can be.
 QuantizedLinears quantized(const Graph& graph) {
   std::set<std::string> names;
   for (const Graph::Input& input : graph.inputs())
@@ -80,11 +80,11 @@ QuantizedLinears quantized(const Graph& graph) {
 /// What a token reads of the parameters; rows that are looked up are few.
 int64_t weight_bytes(const Graph& graph, const Form& form) {
   int64_t bytes = 0;
-  const std::set<std::string> products = quantized(graph).replaced;
+  const std::set<std::string> matmuls = quantized(graph).replaced;
   for (const StateEntry& entry : state_entries(graph)) {
-    const bool product = products.contains(entry.name);
-    if (entry.role != Role::parameter || (entry.type.shape.rank() == 2 && !product)) continue;
-    bytes += product ? form.bytes() * entry.type.elements() : entry.type.bytes();
+    const bool gemm = matmuls.contains(entry.name);
+    if (entry.role != Role::parameter || (entry.type.shape.rank() == 2 && !gemm)) continue;
+    bytes += gemm ? form.bytes() * entry.type.elements() : entry.type.bytes();
   }
   return bytes;
 }

@@ -150,7 +150,7 @@ TEST(GptPrecision, LowOnesFollowSinglePrecisionInLessMemory) {
 
 // Scores of 1e4 and more, of which bf16 knows multiples of 64 at best. Were weights made of rounded ones in the backward
 // pass, they would be off by factors of up to e^32: norms of 1e5 to 7e7 here, which no loss shows. The kernels of
-// attention keep scores in f32. That queries and keys are rounded otherwise by products alone decides keys that are nearly
+// attention keep scores in f32. That queries and keys are rounded otherwise by matmuls alone decides keys that are nearly
 // alike another way, so that norms differ by a factor. (Exact ones: tests/runtime/test_softmax_precision.cpp.)
 TEST(GptPrecision, LargeScoresKeepTheOrderOfTheGradient) {
   for (const float gain : {100.0F, 141.0F, 200.0F}) {

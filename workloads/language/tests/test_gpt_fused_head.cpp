@@ -158,7 +158,7 @@ double contraction_flops(const Graph& graph) {
   double flops = 0;
   for (const Node& node : graph.nodes()) {
     if (node.op->is(Tag::contraction)) flops += node_cost(graph, node).flops;
-    // A loop's iterations, and products that a kernel has with what is behind them.
+    // A loop's iterations, and matmuls that a kernel has with what is behind them.
     if (node.body)
       flops += (is_loop(node) ? static_cast<double>(LoopShape(node).iterations) : 1.0) *
                contraction_flops(*node.body);
@@ -178,13 +178,13 @@ TEST(GptFusedHead, NeverHasTheLogitsWhole) {
     const int64_t bytes = kLogits * dtype_bytes(DType::f32);
     for (const Buffer& buffer : chunked.buffers) EXPECT_LT(buffer.bytes, bytes / 2) << buffer.what;
     EXPECT_LT(chunked.arena_bytes, whole.arena_bytes - bytes / 2);
-    // The loss and its gradient share their products.
+    // The loss and its gradient share their matmuls.
     EXPECT_NEAR(contraction_flops(chunked.graph), contraction_flops(whole.graph),
                 0.01 * contraction_flops(whole.graph));
   }
 }
 
-// The products add themselves to the gradient of the head, which lies where it is.
+// The matmuls add themselves to the gradient of the head, which lies where it is.
 TEST(GptFusedHead, AddsUpTheGradientInPlace) {
   const Plan plan = plan_of(Job{}.training());
   const auto loop = std::ranges::find_if(

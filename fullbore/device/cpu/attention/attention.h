@@ -8,10 +8,10 @@ namespace fullbore::cpu {
 ///
 /// An item is one block of queries of the heads that share keys. A tile's scores have a row per key,
 /// so that the keys are a left operand as they lie and softmax runs along lanes; only the queries are
-/// transposed, once per block. Tiles and strips of tiles that a causal mask hides are skipped.
-/// Bound: the two products, 4 width operations per pair of query and key at the rate of the panels.
+/// transposed, once per block. Tiles and blocks of tiles that a causal mask hides are skipped.
+/// Bound: the two matmuls, 4 width operations per pair of query and key at the rate of f32 matmuls.
 std::unique_ptr<Kernel> make_attention(KernelRequest& request);
-std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const ProductUnits& units);
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const MatmulUnits& units);
 
 /// The same for up to four queries of each set of keys, as in generation, whose vectors in a tile would
 /// be nearly empty: scores are sums along the width of a head, with keys and values where they lie and
@@ -19,16 +19,16 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const Produ
 std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request);
 /// Null for more queries.
 std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
-                                            const ProductUnits& units);
+                                            const MatmulUnits& units);
 
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
-/// products of a tile need two transposed copies, of q and dy, once per block of queries.
+/// matmuls of a tile need two transposed copies, of q and dy, once per block of queries.
 ///
 /// An item is all that concerns one set of keys; sums over blocks are then made by one worker, in one
 /// order. Where those are too few to share out, items are either ranges of keys (for dk and dv) or
 /// blocks of queries (for dq), and weights and slopes are made twice.
 std::unique_ptr<Kernel> make_attention_gradient(KernelRequest& request);
 std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
-                                                const ProductUnits& units);
+                                                const MatmulUnits& units);
 
 }  // namespace fullbore::cpu

@@ -36,8 +36,8 @@ class AttentionGradientKernel final : public CpuKernel {
 
   int64_t items() const override { return problem_.key_sets() * items_of_set(); }
   double nanoseconds() const override {
-    const double products = whole_ ? 10 : 14;
-    return problem_.shape.pairs() * (products * static_cast<double>(problem_.shape.width) + 40) /
+    const double matmul_flops = whole_ ? 10 : 14;
+    return problem_.shape.pairs() * (matmul_flops * static_cast<double>(problem_.shape.width) + 40) /
            tiles_.flops_per_nanosecond();
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
@@ -74,9 +74,9 @@ class AttentionGradientKernel final : public CpuKernel {
     TileMasks masks;
     E *transposed_q, *transposed_dy, *stacked_q, *stacked_dy;
     E *key_copy, *key_stack, *value_copy;
-    float *scores, *products, *dq, *dk, *dv;
+    float *scores, *dot_products, *dq, *dk, *dv;
     float *log_sum_exp, *delta, *largest;
-    Bf16Pair *weight_pairs, *slope_pairs, *slope_key_pairs;
+    VnniPair *weight_pairs, *slope_pairs, *slope_key_pairs;
     KeyRange range = {};
     const E* keys = nullptr;          ///< rows
     const E* keys_stacked = nullptr;  ///< the same
@@ -95,17 +95,17 @@ class AttentionGradientKernel final : public CpuKernel {
       stacked_q = scratch.take<E>(tiles.copied_stack(p.q, kTileQueries));
       stacked_dy = scratch.take<E>(tiles.copied_stack(p.y, kTileQueries));
       key_copy = scratch.take<E>(tiles.copied_rows(p.k, keys_in_all));
-      key_stack = Tiles::kPairs ? scratch.take<E>(tiles.copied_stack(p.k, keys_in_all)) : nullptr;
+      key_stack = Tiles::kVnni ? scratch.take<E>(tiles.copied_stack(p.k, keys_in_all)) : nullptr;
       value_copy = scratch.take<E>(tiles.copied_rows(p.v, keys_in_all));
       scores = scratch.take<float>(kTile);
-      products = scratch.take<float>(kTile);
+      dot_products = scratch.take<float>(kTile);
       dq = scratch.take<float>(tiles.sums_in_place(p.q) ? 0 : kTileQueries * tiles.width());
       dk = scratch.take<float>(sums);
       dv = scratch.take<float>(sums);
       for (float** statistic : {&log_sum_exp, &delta, &largest})
         *statistic = scratch.take<float>(kTileQueries);
-      for (Bf16Pair** pairs : {&weight_pairs, &slope_pairs, &slope_key_pairs})
-        *pairs = Tiles::kPairs ? scratch.take<Bf16Pair>(kTile / 2) : nullptr;
+      for (VnniPair** pairs : {&weight_pairs, &slope_pairs, &slope_key_pairs})
+        *pairs = Tiles::kVnni ? scratch.take<VnniPair>(kTile / 2) : nullptr;
     }
   };
 
@@ -133,7 +133,7 @@ class AttentionGradientKernel final : public CpuKernel {
     const SourceMatrix v = rows_of(problem_.v, buffers[problem_.at.v], first, range.count());
     w.keys = tiles_.rows(k, w.key_copy);
     w.values = tiles_.rows(v, w.value_copy);
-    w.keys_stacked = Tiles::kPairs ? tiles_.stacked(k, w.key_stack) : w.keys;
+    w.keys_stacked = Tiles::kVnni ? tiles_.stacked(k, w.key_stack) : w.keys;
   }
 
   // dk and dv of the prepared range; dq too if the range is all of its keys.
@@ -202,9 +202,9 @@ class AttentionGradientKernel final : public CpuKernel {
                           float* to) {
       const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(dtype);
       if (apart == 1)
-        tiles_.panels.copy_rows({from, dtype, block.count, 1, block.count}, to, kTileQueries);
+        tiles_.f32_gemm.copy_rows({from, dtype, block.count, 1, block.count}, to, kTileQueries);
       else
-        tiles_.panels.copy_rows({from, dtype, apart, block.count, 1}, to, 1);
+        tiles_.f32_gemm.copy_rows({from, dtype, apart, block.count, 1}, to, 1);
       std::fill(to + block.count, to + block.groups() * kGroupQueries, 0.0F);
     };
     read(buffers[problem_.at.log_sum_exp], log_sum_exp_dtype_, row, 1, w.log_sum_exp);
@@ -218,7 +218,7 @@ class AttentionGradientKernel final : public CpuKernel {
   void make_slopes(void* const* buffers, const TileView& view, int64_t row, Workspace& w) const {
     const int64_t offset = (view.first_key - w.range.begin) * tiles_.depth();
     tiles_.scores(view, w.keys + offset, w.transposed_q, w.scores);
-    tiles_.scores(view, w.values + offset, w.transposed_dy, w.products);
+    tiles_.scores(view, w.values + offset, w.transposed_dy, w.dot_products);
     const bool cut = std::find(view.cut.begin(), view.cut.end(), true) != view.cut.end();
     if (cut || w.masks.bias || tiles_.remaining_scale() != 1)
       tiles_.mask(view, w.masks, w.scores, w.largest);
@@ -226,14 +226,14 @@ class AttentionGradientKernel final : public CpuKernel {
       tiles_.draw(view, row, problem_.draws(buffers, problem_.kept()), w.masks.factors);
     view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
       const int64_t query = group * kGroupQueries;
-      TileGradient to{.weights = w.scores + query, .slopes = w.products + query};
-      if constexpr (Tiles::kPairs) {
+      TileGradient to{.weights = w.scores + query, .slopes = w.dot_products + query};
+      if constexpr (Tiles::kVnni) {
         to.weight_pairs = w.weight_pairs + query / 2;
         to.slope_pairs = w.slope_pairs + query / 2;
         to.slope_key_pairs = w.slope_key_pairs + query;
       }
       tiles_.loops.differentiate({w.scores + query, keys, end * kGroupQueries - query},
-                                 w.products + query, w.log_sum_exp + query, w.delta + query,
+                                 w.dot_products + query, w.log_sum_exp + query, w.delta + query,
                                  w.masks.factors ? w.masks.factors + query : nullptr,
                                  static_cast<float>(problem_.shape.scale), to);
     });
@@ -241,10 +241,10 @@ class AttentionGradientKernel final : public CpuKernel {
 
   // Of make_slopes: by key, by key, by query.
   static std::array<const E*, 3> results(const Workspace& w) {
-    if constexpr (Tiles::kPairs)
+    if constexpr (Tiles::kVnni)
       return {w.weight_pairs, w.slope_pairs, w.slope_key_pairs};
     else
-      return {w.scores, w.products, w.products};
+      return {w.scores, w.dot_products, w.dot_products};
   }
 
   Tiles tiles_;
@@ -259,7 +259,7 @@ class AttentionGradientKernel final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
-                                                const ProductUnits& units) {
+                                                const MatmulUnits& units) {
   const bool packed = is_packed_attention(request.node());
   const size_t operands = packed ? kPackedGradientOperands : kAttentionGradientOperands;
   return with_tiles(AttentionProblem(request, operands), units,
@@ -273,7 +273,7 @@ std::unique_ptr<Kernel> make_attention_gradient(const KernelRequest& request,
 
 std::unique_ptr<Kernel> make_attention_gradient(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_attention_gradient(request, ProductUnits::of_this_processor());
+  return make_attention_gradient(request, MatmulUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

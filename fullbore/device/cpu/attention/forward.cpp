@@ -60,7 +60,7 @@ class AttentionKernel final : public CpuKernel {
       transposed = scratch.take<E>(tiles.depth() * kTileQueries);
       keys_copy = scratch.take<E>(tiles.copied_rows(kernel.problem_.k, keys_in_all));
       values_copy = scratch.take<E>(tiles.copied_stack(kernel.problem_.v, keys_in_all));
-      pairs = scratch.take<E>(Tiles::kPairs ? kTileKeys / 2 * kTileQueries : 0);
+      pairs = scratch.take<E>(Tiles::kVnni ? kTileKeys / 2 * kTileQueries : 0);
       scores = scratch.take<float>(kTileKeys * kTileQueries);
       const bool in_place = tiles.sums_in_place(kernel.problem_.y);
       sums = scratch.take<float>(in_place ? 0 : kTileQueries * tiles.width());
@@ -111,14 +111,14 @@ class AttentionKernel final : public CpuKernel {
   void add_values(const TileView& view, int64_t count, Workspace& w, float* sums) const {
     view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
       const int64_t query = group * kGroupQueries;
-      Bf16Pair* pairs = nullptr;
-      if constexpr (Tiles::kPairs) pairs = w.pairs + query;
+      VnniPair* pairs = nullptr;
+      if constexpr (Tiles::kVnni) pairs = w.pairs + query;
       tiles_.loops.exponentiate(
           {w.scores + query, keys, end * kGroupQueries - query}, w.shift + query,
           w.masks.factors ? w.masks.factors + query : nullptr, w.sum + query, pairs);
     });
     const E* values = w.values + view.first_key / Tiles::kStep * tiles_.width();
-    if constexpr (Tiles::kPairs)
+    if constexpr (Tiles::kVnni)
       tiles_.add_by_query(view, count, w.pairs, values, sums);
     else
       tiles_.add_by_query(view, count, w.scores, values, sums);
@@ -131,7 +131,7 @@ class AttentionKernel final : public CpuKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const ProductUnits& units) {
+std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const MatmulUnits& units) {
   const bool packed = is_packed_attention(request.node());
   return with_tiles(AttentionProblem(request, packed ? kPackedOperands : kAttentionOperands), units,
                     [](const auto& tiles) -> std::unique_ptr<Kernel> {
@@ -142,7 +142,7 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const Produ
 
 std::unique_ptr<Kernel> make_attention(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_attention(request, ProductUnits::of_this_processor());
+  return make_attention(request, MatmulUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

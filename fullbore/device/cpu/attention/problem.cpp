@@ -12,8 +12,8 @@
 namespace fullbore::cpu {
 namespace {
 
-// Keys are seen or not in strips of so many: rows of a product that fill its registers.
-constexpr int64_t kStripKeys = 16;
+// Keys are seen or not in blocks of so many: rows of a matmul that fill its registers.
+constexpr int64_t kBlockKeys = 16;
 
 std::vector<TensorType> input_types(const KernelRequest& request) {
   std::vector<TensorType> types;
@@ -147,7 +147,7 @@ TileView view_tile(const AttentionShape& shape, const QueryBlock& block, int64_t
       least = std::min(least, seen);
     }
     // Where a head ends within the block, the next one's first queries are taken to see as much.
-    most_before = std::max(most_before, std::min(view.keys, round_up(most, kStripKeys)));
+    most_before = std::max(most_before, std::min(view.keys, round_up(most, kBlockKeys)));
     view.seen[at] = most_before;
     view.cut[at] = least < most_before;
   }

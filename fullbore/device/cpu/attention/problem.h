@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fullbore/device/cpu/attention/tile_unit.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernel.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/ops/attention.h"
@@ -129,7 +129,7 @@ struct TileView {
   }
   /// visit(first key, end, first group that sees them) for each run of keys.
   template <class Visit>
-  void for_each_strip(const Visit& visit) const {
+  void for_each_key_block(const Visit& visit) const {
     int64_t key = 0;
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t end = seen[static_cast<size_t>(group)];

@@ -79,7 +79,7 @@ class AttentionRowsKernel final : public CpuKernel {
   void score(void* const* buffers, int64_t key_set, const Workspace& w) const {
     const int64_t first = problem_.first_row(key_set);
     const auto scale = static_cast<float>(problem_.shape.scale);
-    tiles_.panels.copy_rows(tiles_.matrix(problem_.q, buffers[0], first, count()), w.queries,
+    tiles_.f32_gemm.copy_rows(tiles_.matrix(problem_.q, buffers[0], first, count()), w.queries,
                             width());
     tiles_.loops.scale_rows(w.queries, 1, count() * width(), &scale);
     std::fill_n(w.largest, count() * kPartKeys, -kInfinity);
@@ -105,7 +105,7 @@ class AttentionRowsKernel final : public CpuKernel {
     w.seen[part] = true;
     const SourceMatrix from =
         tiles_.matrix(problem_.k, buffers[1], key_set * problem_.shape.keys + key, keys);
-    tiles_.panels.dot({.rows = 1,
+    tiles_.f32_gemm.dot({.rows = 1,
                        .columns = keys,
                        .depth = width(),
                        .a = w.queries + row * width(),
@@ -196,7 +196,7 @@ class AttentionRowsKernel final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
-                                            const ProductUnits& units) {
+                                            const MatmulUnits& units) {
   const AttentionProblem problem(request, kAttentionOperands);
   if (problem.shape.rows() > kMostRows) return nullptr;
   return std::make_unique<AttentionRowsKernel>(AttentionTiles<float>(problem, units));
@@ -205,7 +205,7 @@ std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
 std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request) {
   const AttentionProblem problem(request, kAttentionOperands);
   if (problem.dtype == DType::f64) return request.decline("sums are f32");
-  if (auto kernel = make_attention_rows(request, ProductUnits::of_this_processor())) return kernel;
+  if (auto kernel = make_attention_rows(request, MatmulUnits::of_this_processor())) return kernel;
   return request.decline(fmt::format("{} queries for each set of keys are more than {}",
                                      problem.shape.rows(), kMostRows));
 }

@@ -1,13 +1,13 @@
 #pragma once
 #include <cstdint>
 
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 
 namespace fullbore::cpu {
 
 /// Queries of a block: the columns of a tile of scores, which has a row per key. With queries in the
 /// lanes of vectors, the largest score of each and the sum of its exponentials are made without any
-/// sum across lanes, and the tile is a left operand of the next product as it lies.
+/// sum across lanes, and the tile is a left operand of the next matmul as it lies.
 inline constexpr int64_t kTileQueries = 64;
 /// Queries that are treated alike where a mask cuts through a tile: a whole number of vectors.
 inline constexpr int64_t kGroupQueries = 16;
@@ -38,14 +38,14 @@ struct TileDraws {
   float kept = 1;          ///< what the others become
 };
 
-/// Where a tile's gradient goes: to f32, or if there are such, to pairs.
+/// Where a tile's gradient goes: to f32, or if there are such, to VNNI pairs.
 struct TileGradient {
   float* weights = nullptr;  ///< dropped; as the scores lie
-  float* slopes = nullptr;   ///< cotangents of the products q k^T; likewise
+  float* slopes = nullptr;   ///< cotangents of the dot_products q k^T; likewise
   /// In bf16: for each key a row of pairs of queries, and for each pair of keys a row of queries.
-  Bf16Pair* weight_pairs = nullptr;
-  Bf16Pair* slope_pairs = nullptr;
-  Bf16Pair* slope_key_pairs = nullptr;
+  VnniPair* weight_pairs = nullptr;
+  VnniPair* slope_pairs = nullptr;
+  VnniPair* slope_key_pairs = nullptr;
 };
 
 /// The loops over tiles for one vector unit. Exponentials are correct to 2 ulps.
@@ -60,13 +60,13 @@ struct TileUnit {
   /// out like the scores. With `pairs` they go there instead, in bf16: for each pair of keys a row of
   /// queries; an odd last key is paired with 0.
   void (*exponentiate)(const ScoreTile& tile, const float* shift, const float* factors, float* sum,
-                       Bf16Pair* pairs) = nullptr;
+                       VnniPair* pairs) = nullptr;
   /// log_sum_exp = shift + log(sum), inverse = kept / sum; 0 and 0 for a sum of 0.
   void (*finish)(int64_t queries, const float* shift, const float* sum, float kept,
                  float* log_sum_exp, float* inverse) = nullptr;
   /// With w = exp(scores - log_sum_exp[query]): weights = w factors, and slopes =
-  /// w (products * factors - delta[query]) * scale. `products` lies like the scores; `to` may be both.
-  void (*differentiate)(const ScoreTile& tile, const float* products, const float* log_sum_exp,
+  /// w (dot_products * factors - delta[query]) * scale. `dot_products` lies like the scores; `to` may be both.
+  void (*differentiate)(const ScoreTile& tile, const float* dot_products, const float* log_sum_exp,
                         const float* delta, const float* factors, float scale,
                         const TileGradient& to) = nullptr;
   /// kept or 0 for each element of the tile.
@@ -79,7 +79,7 @@ struct TileUnit {
 
 /// The unit's loops; the processor must have it.
 const TileUnit& tile_unit(VectorUnit unit);
-/// The same for AVX-512 with conversions to bf16; the processor must have bf16 products.
+/// The same for AVX-512 with conversions to bf16; the processor must have AVX512_BF16.
 extern const TileUnit kTileAvx512Bf16;
 
 extern const TileUnit kTileAvx512;

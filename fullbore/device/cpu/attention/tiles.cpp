@@ -18,10 +18,10 @@ TileMasks::TileMasks(const AttentionProblem& problem, Scratch& scratch) {
 
 namespace {
 
-/// `pairs`: the processor has products of bf16 pairs.
-const TileUnit& tile_loops(VectorUnit unit, [[maybe_unused]] bool pairs) {
+/// `vnni`: the processor has dot products of VNNI pairs.
+const TileUnit& tile_loops(VectorUnit unit, [[maybe_unused]] bool vnni) {
 #if defined(__x86_64__)
-  if (pairs) return kTileAvx512Bf16;
+  if (vnni) return kTileAvx512Bf16;
 #endif
   return tile_unit(unit);
 }
@@ -29,23 +29,23 @@ const TileUnit& tile_loops(VectorUnit unit, [[maybe_unused]] bool pairs) {
 }  // namespace
 
 template <class E>
-AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const ProductUnits& units)
+AttentionTiles<E>::AttentionTiles(const AttentionProblem& p, const MatmulUnits& units)
     : problem(p),
-      panels(*panel_unit<float>(units.vector_unit)),
-      products(*panel_unit<E>(units.vector_unit)),
-      loops(tile_loops(units.vector_unit, kPairs)),
+      f32_gemm(*gemm_unit<float>(units.vector_unit)),
+      gemm(*gemm_unit<E>(units.vector_unit)),
+      loops(tile_loops(units.vector_unit, kVnni)),
       vector_unit_(units.vector_unit) {}
 
 template <class E>
 std::string AttentionTiles<E>::text(const char* op) const {
-  return fmt::format("{} {}{} {}", op, vector_unit_name(vector_unit_), kPairs ? " pairs" : "",
+  return fmt::format("{} {}{} {}", op, vector_unit_name(vector_unit_), kVnni ? " vnni" : "",
                      problem.text());
 }
 
 // In bf16 q times the scale would be rounded again.
 template <class E>
 float AttentionTiles<E>::remaining_scale() const {
-  return kPairs ? static_cast<float>(problem.shape.scale) : 1;
+  return kVnni ? static_cast<float>(problem.shape.scale) : 1;
 }
 
 template <class E>
@@ -55,26 +55,26 @@ int64_t AttentionTiles<E>::copied_rows(const RowLayout& layout, int64_t n) const
 
 template <class E>
 int64_t AttentionTiles<E>::copied_stack(const RowLayout& layout, int64_t n) const {
-  return kPairs ? divide_up(n, kStep) * width() : copied_rows(layout, n);
+  return kVnni ? divide_up(n, kStep) * width() : copied_rows(layout, n);
 }
 
 template <class E>
 const E* AttentionTiles<E>::rows(const SourceMatrix& from, E* copy) const {
   if (used_as_they_lie(from.stride)) return static_cast<const E*>(from.data);
-  products.copy_rows(from, copy, depth());
+  gemm.copy_rows(from, copy, depth());
   return copy;
 }
 
 template <class E>
 const E* AttentionTiles<E>::stacked(const SourceMatrix& from, E* copy) const {
-  if (!kPairs) return rows(from, copy);
-  products.copy(from, copy, width());
+  if (!kVnni) return rows(from, copy);
+  gemm.copy(from, copy, width());
   return copy;
 }
 
 template <class E>
 void AttentionTiles<E>::transpose(const SourceMatrix& from, E* to) const {
-  products.copy_transposed(from, to, kTileQueries);
+  gemm.copy_transposed(from, to, kTileQueries);
   const int64_t rest = round_up(from.rows, kGroupQueries) - from.rows;
   for (int64_t row = 0; rest > 0 && row < depth(); ++row)
     std::memset(to + row * kTileQueries + from.rows, 0, static_cast<size_t>(rest) * sizeof(E));
@@ -84,7 +84,7 @@ template <class E>
 void AttentionTiles<E>::transpose_queries(const SourceMatrix& q, E* to) const {
   transpose(q, to);
   const auto scale = static_cast<float>(problem.shape.scale);
-  if constexpr (!kPairs)
+  if constexpr (!kVnni)
     for (int64_t row = 0; row < depth(); ++row)
       loops.scale_rows(to + row * kTileQueries, 1, round_up(q.rows, kGroupQueries), &scale);
 }
@@ -94,31 +94,31 @@ void AttentionTiles<E>::round(const float* from, const RowLayout& layout, void* 
                               int64_t first, int64_t count) const {
   char* to = static_cast<char*>(tensor) + layout.element(first) * dtype_bytes(problem.dtype);
   if (direct()) {
-    panels.copy_rows({from, DType::f32, width(), count, width()}, reinterpret_cast<float*>(to),
+    f32_gemm.copy_rows({from, DType::f32, width(), count, width()}, reinterpret_cast<float*>(to),
                      layout.row);
     return;
   }
-  const auto round = kPairs ? products.round : panels.round;  // pairs: by the processor itself
+  const auto round = kVnni ? gemm.round : f32_gemm.round;  // VNNI pairs: by the processor itself
   round(from, width(), to, layout.row, problem.dtype, count, width());
 }
 
 template <class E>
-void AttentionTiles<E>::multiply(PanelTile<E> tile, float* sums, int64_t stride) const {
+void AttentionTiles<E>::multiply(GemmTile<E> tile, float* sums, int64_t stride) const {
   const int64_t columns = tile.columns;
   tile.c = sums;
   tile.c_row = stride;
-  for (int64_t column = 0; column < columns; column += products.panel) {
-    tile.columns = std::min<int64_t>(products.panel, columns - column);
-    products.multiply(tile);
-    tile.b += products.panel;
-    tile.c += products.panel;
+  for (int64_t column = 0; column < columns; column += gemm.block_columns) {
+    tile.columns = std::min<int64_t>(gemm.block_columns, columns - column);
+    gemm.multiply(tile);
+    tile.b += gemm.block_columns;
+    tile.c += gemm.block_columns;
   }
 }
 
 template <class E>
 void AttentionTiles<E>::scores(const TileView& view, const E* keys, const E* transposed,
                                float* scores) const {
-  view.for_each_strip([&](int64_t key, int64_t end, int64_t group) {
+  view.for_each_key_block([&](int64_t key, int64_t end, int64_t group) {
     const int64_t query = group * kGroupQueries;
     multiply({.rows = end - key,
               .columns = view.groups * kGroupQueries - query,
@@ -152,7 +152,7 @@ void AttentionTiles<E>::add_by_query(const TileView& view, int64_t count, const 
 template <class E>
 void AttentionTiles<E>::add_by_key(const TileView& view, int64_t count, const E* weights,
                                    const E* values, float* sums) const {
-  view.for_each_strip([&](int64_t key, int64_t end, int64_t group) {
+  view.for_each_key_block([&](int64_t key, int64_t end, int64_t group) {
     const int64_t query = group * kGroupQueries;
     multiply({.rows = end - key,
               .columns = width(),
@@ -180,7 +180,7 @@ template <class E>
 bool AttentionTiles<E>::widen_mask(const char* mask, int64_t count, float* to) const {
   if (problem.mask_dtype == DType::boolean)
     return loops.truths(reinterpret_cast<const uint8_t*>(mask), count, to);
-  panels.copy_rows({mask, problem.mask_dtype, count, 1, count}, to, count);
+  f32_gemm.copy_rows({mask, problem.mask_dtype, count, 1, count}, to, count);
   return true;
 }
 
@@ -211,7 +211,7 @@ bool AttentionTiles<E>::read_rows(const char* mask, int64_t count, const TileVie
   for (int64_t row = 0; row < (repeated ? 1 : count); ++row)
     visible |= widen_mask(mask + row * stride, view.keys, masks.rows + row * kTileKeys);
   if (!repeated)
-    panels.copy_transposed({masks.rows, DType::f32, kTileKeys, count, view.keys}, bias,
+    f32_gemm.copy_transposed({masks.rows, DType::f32, kTileKeys, count, view.keys}, bias,
                            kTileQueries);
   for (int64_t key = 0; repeated && key < view.keys; ++key)
     std::fill_n(bias + key * kTileQueries, count, masks.rows[key]);
@@ -244,6 +244,6 @@ void AttentionTiles<E>::draw(const TileView& view, int64_t first_row, TileDraws 
 }
 
 template class AttentionTiles<float>;
-template class AttentionTiles<Bf16Pair>;
+template class AttentionTiles<VnniPair>;
 
 }  // namespace fullbore::cpu

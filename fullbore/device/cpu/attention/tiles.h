@@ -15,25 +15,25 @@ struct TileMasks {
   TileMasks(const AttentionProblem& problem, Scratch& scratch);
 };
 
-/// The products and masks of tiles that attention and its gradient share. E is what products
-/// contract: float, or Bf16Pair, two neighbours at a time. Matrices come in two forms:
+/// The matmuls and masks of tiles that attention and its gradient share. E is what matmuls
+/// contract: float, or VnniPair, two neighbours at a time. Matrices come in two forms:
 ///   rows     [n, width / kStep]        to contract along a row: left operands, as they lie
 ///   stacked  [n / kStep, width]        to contract across rows: right operands
-/// and transposed rows [width / kStep, kTileQueries] as right operands of the first products.
+/// and transposed rows [width / kStep, kTileQueries] as right operands of the first matmuls.
 template <class E>
 class AttentionTiles {
  public:
   using Element = E;
-  static constexpr bool kPairs = std::is_same_v<E, Bf16Pair>;
+  static constexpr bool kVnni = std::is_same_v<E, VnniPair>;
   static constexpr int64_t kStep = kDepthOf<E>;
 
-  AttentionTiles(const AttentionProblem& problem, const ProductUnits& units);
+  AttentionTiles(const AttentionProblem& problem, const MatmulUnits& units);
 
   const AttentionProblem problem;
-  const PanelUnit<float>& panels;
-  const PanelUnit<E>& products;
+  const GemmUnit<float>& f32_gemm;
+  const GemmUnit<E>& gemm;
   const TileUnit& loops;
-  /// Of kernels: "attention avx512 pairs bf16 ..."
+  /// Of kernels: "attention avx512 vnni bf16 ..."
   std::string text(const char* op) const;
 
   int64_t width() const { return problem.shape.width; }
@@ -42,7 +42,7 @@ class AttentionTiles {
   bool direct() const { return problem.dtype == DType::f32; }
   /// What the scores of transposed_queries are still to be multiplied by.
   float remaining_scale() const;
-  double flops_per_nanosecond() const { return products.flops_per_nanosecond; }
+  double flops_per_nanosecond() const { return gemm.flops_per_nanosecond; }
 
   /// Rows [first, first + count) of one head of a tensor of the problem's dtype.
   SourceMatrix matrix(const RowLayout& layout, const void* tensor, int64_t first,
@@ -75,7 +75,7 @@ class AttentionTiles {
                   float* sums) const;
 
   /// sums = or += a b, with as many columns as one likes.
-  void multiply(PanelTile<E> tile, float* sums, int64_t stride) const;
+  void multiply(GemmTile<E> tile, float* sums, int64_t stride) const;
 
   /// The mask of one row of a key set from a key on, and `count` elements of it as numbers to add;
   /// false: none of them is visible.
@@ -91,7 +91,7 @@ class AttentionTiles {
 
  private:
   bool is_dense(const RowLayout& layout) const { return layout.row == width(); }
-  bool used_as_they_lie(int64_t row) const { return (kPairs || direct()) && row == width(); }
+  bool used_as_they_lie(int64_t row) const { return (kVnni || direct()) && row == width(); }
   bool read_rows(const char* mask, int64_t count, const TileView& view, const TileMasks& masks,
                  float* bias) const;
 
@@ -99,13 +99,13 @@ class AttentionTiles {
 };
 
 extern template class AttentionTiles<float>;
-extern template class AttentionTiles<Bf16Pair>;
+extern template class AttentionTiles<VnniPair>;
 
 /// make(AttentionTiles<E>) with the best E that the units allow.
 template <class Make>
-auto with_tiles(const AttentionProblem& problem, const ProductUnits& units, const Make& make) {
-  const bool pairs = units.pairs(problem.dtype) && problem.shape.width % 2 == 0;
-  return pairs ? make(AttentionTiles<Bf16Pair>(problem, units))
+auto with_tiles(const AttentionProblem& problem, const MatmulUnits& units, const Make& make) {
+  const bool vnni = units.vnni(problem.dtype) && problem.shape.width % 2 == 0;
+  return vnni ? make(AttentionTiles<VnniPair>(problem, units))
                : make(AttentionTiles<float>(problem, units));
 }
 

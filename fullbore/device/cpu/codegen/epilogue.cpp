@@ -4,7 +4,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/device/kernel_ir/partition.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 
 namespace fullbore {
 namespace {
@@ -39,19 +39,19 @@ Epilogue::Epilogue(const Node& node, jit::LoweredPiece lowered)
       inputs_(static_cast<int>(node.inputs.size())),
       extra_buffer_(inputs_ + static_cast<int>(node.outputs.size())),
       nanoseconds_(jit::kernel_work(piece_.kernel).nanoseconds()) {
-  const Node& product = *fused_product(node);
-  const Shape& shape = node.body->type(product.outputs[0]).shape;
+  const Node& matmul = *fused_matmul(node);
+  const Shape& shape = node.body->type(matmul.outputs[0]).shape;
   columns_ = shape[shape.rank() - 1];
   rows_ = shape.elements() / columns_;
   for (size_t i = 0; i < node.body->outputs().size(); ++i)
-    if (node.body->outputs()[i].value == product.outputs[0] && product_result_ < 0)
-      product_result_ = inputs_ + static_cast<int>(i);
+    if (node.body->outputs()[i].value == matmul.outputs[0] && matmul_result_ < 0)
+      matmul_result_ = inputs_ + static_cast<int>(i);
   text_ = jit::ops_text(std::span(node.body->nodes()).subspan(1));
   choose_tiles();
   scratch_bytes_ = jit::scratch_bytes(piece_.kernel);
 }
 
-// Is the product's element at each point of the kernel's loops the one that is there in row-major order?
+// Is the matmul's element at each point of the kernel's loops the one that is there in row-major order?
 bool Epilogue::reads_in_order() const {
   const std::vector<int64_t> extents = extents_of(piece_.kernel);
   bool in_order = true;
@@ -109,7 +109,7 @@ void Epilogue::split_lanes(int64_t rows, int64_t width) {
   kernel.lanes = width;
 }
 
-void Epilogue::cut(const cpu::PanelTiling& tiling, int64_t stride) {
+void Epilogue::cut(const cpu::GemmTiling& tiling, int64_t stride) {
   partition_ = jit::make_partition(piece_.kernel);
   jit::KernelIr kernel = piece_.kernel;
   if (tiles_ != TileShape::all) {
@@ -128,14 +128,14 @@ void Epilogue::cut(const cpu::PanelTiling& tiling, int64_t stride) {
 }
 
 bool Epilogue::may_alias(int input, int output) const {
-  return inputs_ + output != product_result_ && jit::overlays(piece_, input, inputs_ + output);
+  return inputs_ + output != matmul_result_ && jit::overlays(piece_, input, inputs_ + output);
 }
 
-void Epilogue::run(void* const* buffers, const void* product, int64_t row, int64_t column,
+void Epilogue::run(void* const* buffers, const void* matmul, int64_t row, int64_t column,
                    void* scratch) const {
   void* own[jit::kMostBuffers + 1];
   for (size_t i = 0; i < piece_.buffers.size(); ++i)
-    own[i] = piece_.buffers[i] == extra_buffer_ ? const_cast<void*>(product)
+    own[i] = piece_.buffers[i] == extra_buffer_ ? const_cast<void*>(matmul)
                                                 : buffers[piece_.buffers[i]];
   own[piece_.buffers.size()] = scratch;
   const bool all = tiles_ == TileShape::all;

@@ -38,7 +38,7 @@ class JitCompiler {
   /// The node's kernel; null, with the reason, if there is no kernel IR for it.
   std::unique_ptr<Kernel> add(const Graph& graph, const Node& node, int workers,
                               std::string* why_not = nullptr);
-  /// What is behind the product of a `fused` node (ir/fused_product.h); null, with the reason, if there
+  /// What is behind the matmul of a `fused` node (ir/fused_matmul.h); null, with the reason, if there
   /// is no kernel IR for it.
   std::unique_ptr<Epilogue> add_epilogue(const Graph& graph, const Node& node,
                                          std::string* why_not = nullptr);

@@ -12,8 +12,8 @@ Contraction Contraction::of(const KernelRequest& request) {
   const Shape& y = request.output().shape;
   Contraction c;
   c.transpose_a = request.attribute<bool>("transpose_a");
-  const bool in_panels = request.node().op == op::panel_matmul;
-  c.transpose_b = !in_panels && request.attribute<bool>("transpose_b");
+  const bool prepacked = request.node().op == op::prepacked_matmul;
+  c.transpose_b = !prepacked && request.attribute<bool>("transpose_b");
   c.batch = y.slice(0, y.rank() - 2).elements();
   c.m = y[y.rank() - 2];
   c.n = y[y.rank() - 1];
@@ -22,10 +22,10 @@ Contraction Contraction::of(const KernelRequest& request) {
   c.out = request.output().dtype;
   c.add = request.node().inputs.size() > 2;
   c.workers = request.workers();
-  if (in_panels) {
+  if (prepacked) {
     const Shape& b = request.input(1).shape;
-    c.panel = b[b.rank() - 2];
-    c.paired = b[b.rank() - 1] == 2;
+    c.block_columns = b[b.rank() - 2];
+    c.vnni = b[b.rank() - 1] == 2;
   }
   return c;
 }
@@ -38,7 +38,7 @@ std::string Contraction::text() const {
   return fmt::format(
       "{}{}{} {} {}{}{}", add ? "add " : "", batch == 1 ? "" : fmt::format("{} x ", batch),
       dtype_name(in), matrix(m, k, transpose_a), matrix(k, n, transpose_b),
-      panel > 0 ? " in panels" : "", in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
+block_columns > 0 ? " prepacked" : "", in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
 }
 
 }  // namespace fullbore::cpu

@@ -5,8 +5,8 @@
 
 namespace fullbore::cpu {
 
-/// One matmul, matmul_add or panel_matmul node by its extents: y [batch, m, n] = a [batch, m, k] * b [batch, k, n],
-/// where a lies as [k, m] and b as [n, k] if transposed, or b in panels.
+/// One matmul, matmul_add or prepacked_matmul node by its extents: y [batch, m, n] = a [batch, m, k] * b [batch, k, n],
+/// where a lies as [k, m] and b as [n, k] if transposed, or b is prepacked.
 struct Contraction {
   int64_t batch = 1;
   int64_t m = 0;
@@ -17,9 +17,9 @@ struct Contraction {
   DType in = DType::f32;
   DType out = DType::f32;
   bool add = false;  ///< y = c + a * b, with c [batch, m, n] of y's dtype
-  /// Of a b in panels (pack_panels): columns of each, or 0, and whether two elements of depth lie together.
-  int64_t panel = 0;
-  bool paired = false;
+  /// Of a prepacked b (prepack): columns of each block, or 0, and whether two elements of depth lie together.
+  int64_t block_columns = 0;
+  bool vnni = false;
   int workers = 2;  ///< that share the tiles, which change no bit of the result
 
   static Contraction of(const KernelRequest& request);

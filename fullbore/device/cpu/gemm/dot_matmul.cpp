@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 namespace fullbore::cpu {
@@ -13,12 +13,12 @@ namespace {
 // Columns of one item.
 constexpr int64_t kColumns = 32;
 
-/// a [batch, m, k] few rows, b [batch, n, k]: an item makes all rows of some columns. A product with
+/// a [batch, m, k] few rows, b [batch, n, k]: an item makes all rows of some columns. A matmul with
 /// one column is that of its transposes, with one row: `a` and `b` say which operand is which.
 template <class T>
 class DotMatmul final : public CpuKernel {
  public:
-  DotMatmul(const Contraction& c, VectorUnit unit, const PanelUnit<T>& loops)
+  DotMatmul(const Contraction& c, VectorUnit unit, const GemmUnit<T>& loops)
       : c_(c.n == 1 ? with_one_row(c) : c),
         a_(c.n == 1 ? 1 : 0),
         loops_(loops),
@@ -84,14 +84,14 @@ class DotMatmul final : public CpuKernel {
 
   Contraction c_;
   size_t a_;
-  const PanelUnit<T>& loops_;
+  const GemmUnit<T>& loops_;
   Chunks columns_;
   std::string text_;
 };
 
 template <class T>
 std::unique_ptr<Kernel> make(const Contraction& c, VectorUnit unit) {
-  const PanelUnit<T>* loops = panel_unit<T>(unit);
+  const GemmUnit<T>* loops = gemm_unit<T>(unit);
   return loops ? std::make_unique<DotMatmul<T>>(c, unit, *loops) : nullptr;
 }
 

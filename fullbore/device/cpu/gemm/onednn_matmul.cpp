@@ -18,7 +18,7 @@ extern "C" {
 namespace fullbore::cpu {
 namespace {
 
-// Products of fewer operations share a call with their neighbours of the batch.
+// Matmuls of fewer operations share a call with their neighbours of the batch.
 constexpr double kSmallFlops = 4e6;
 constexpr int64_t kTileRows = 64;
 constexpr int64_t kTileColumns = 256;
@@ -95,7 +95,7 @@ struct Extents {
   int64_t batch, rows, columns;
 };
 
-/// Tiles of one size: their product, and the copy of b into the layout that oneDNN prefers for it. Immutable: a
+/// Tiles of one size: their matmul, and the copy of b into the layout that oneDNN prefers for it. Immutable: a
 /// primitive whose scratchpad is the user's may run on any number of threads at once.
 class Tile {
  public:
@@ -179,7 +179,7 @@ class Tile {
   int64_t scratch_bytes_ = 0;
 };
 
-/// Items are tiles of rows by columns of one product, rows fastest, or a few small products each.
+/// Items are tiles of rows by columns of one matmul, rows fastest, or a few small matmuls each.
 ///
 /// Immutable, as every kernel: thread groups number their workers from 0 each, and run it at the same time. Streams
 /// and memory objects, which oneDNN changes while it works, belong to one call of run(); packed operands and
@@ -281,8 +281,8 @@ std::unique_ptr<Kernel> make_onednn_matmul(const Contraction& c) {
 std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request) {
   const Contraction c = Contraction::of(request);
   if (c.in != DType::bf16)
-    return request.decline(fmt::format("the panels are as fast in {}", dtype_name(c.in)));
-  if (!this_processor().bf16_tiles) return request.decline("this processor has no tiles for bf16");
+    return request.decline(fmt::format("the tiled kernels are as fast in {}", dtype_name(c.in)));
+  if (!this_processor().amx_bf16) return request.decline("this processor has no tiles for bf16");
   if (c.flops() == 0) return request.decline("nothing to multiply");
   return make_onednn_matmul(c);
 }

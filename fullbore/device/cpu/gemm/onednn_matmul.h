@@ -3,13 +3,13 @@
 
 namespace fullbore::cpu {
 
-/// Matrix products by oneDNN, for processors with tiles for bf16 (AMX), which it has kernels for:
+/// Matmuls by oneDNN, for processors with tiles for bf16 (AMX), which it has kernels for:
 /// single-threaded calls, one per tile, from our own workers. No other processor reaches oneDNN, which
 /// reads CPUID itself and knows nothing of this_processor().
 ///
 /// Each call makes a handful of small allocations inside oneDNN (its stream, memory objects and table of
 /// arguments), which no option of it avoids, and takes about a microsecond; where f32 does the arithmetic
-/// anyway, the panels do neither and are as fast.
+/// anyway, the tiled kernels do neither and are as fast.
 std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request);
 
 /// The same whatever the processor is good at, for tests and benchmarks. Extents must not be 0;

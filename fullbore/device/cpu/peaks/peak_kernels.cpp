@@ -144,8 +144,8 @@ PeakKernel fp32_peak_kernel() {
 PeakKernel bf16_peak_kernel() {
 #if defined(__x86_64__)
   const Processor processor = this_processor();
-  if (processor.bf16_tiles) return {"amx bf16", 4 * 16 * 16 * 32 * 2, amx_bf16};
-  if (processor.bf16_products) return {"avx512 bf16 dot", 12 * 32 * 2, avx512_bf16};
+  if (processor.amx_bf16) return {"amx bf16", 4 * 16 * 16 * 32 * 2, amx_bf16};
+  if (processor.avx512_bf16) return {"avx512 bf16 dot", 12 * 32 * 2, avx512_bf16};
 #endif
   return {"not native: widened to f32", 0, nullptr};
 }

@@ -10,8 +10,8 @@ namespace {
 std::vector<const Int8Unit*> units_of([[maybe_unused]] const Processor& processor) {
   std::vector<const Int8Unit*> units;
 #if defined(__x86_64__)
-  if (processor.int8_products) units.push_back(&kInt8Avx512Vnni);
-  if (processor.short_int8_products) units.push_back(&kInt8AvxVnni);
+  if (processor.avx512_vnni) units.push_back(&kInt8Avx512Vnni);
+  if (processor.avx_vnni) units.push_back(&kInt8AvxVnni);
   if (processor.vector_unit >= VectorUnit::avx2) units.push_back(&kInt8Avx2);
 #endif
   units.push_back(&kInt8Baseline);

@@ -18,7 +18,7 @@ struct Int8Tile {
   int64_t y_row = 0;  ///< elements between rows
 };
 
-/// The loops of 8-bit products for one kind of processor; all make the same bits. Sums are exact whatever the
+/// The loops of 8-bit matmuls for one kind of processor; all make the same bits. Sums are exact whatever the
 /// operands: there is no instruction in them that saturates.
 struct Int8Unit {
   std::string_view name;

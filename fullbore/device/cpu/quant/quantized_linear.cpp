@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"
 
@@ -19,7 +19,7 @@ class QuantizedLinear final : public CpuKernel {
  public:
   QuantizedLinear(const KernelRequest& request, const Int8Unit& unit)
       : unit_(unit),
-        widening_(*panel_unit<float>(this_processor().vector_unit)),
+        widening_(*gemm_unit<float>(this_processor().vector_unit)),
         x_(request.input(0).dtype),
         scale_(request.input(2).dtype),
         columns_(request.input(1).shape[0]),
@@ -114,7 +114,7 @@ class QuantizedLinear final : public CpuKernel {
   }
 
   const Int8Unit& unit_;
-  const PanelUnit<float>& widening_;
+  const GemmUnit<float>& widening_;
   DType x_;
   DType scale_;
   int64_t columns_;

@@ -5,15 +5,15 @@
 namespace fullbore::cpu {
 
 template <class P>
-ChunkGradient<P>::ChunkGradient(const ChunkLoops& loops, const Factors<P>& factors,
+ChunkGradient<P>::ChunkGradient(const ChunkLoops& loops, const GemmOperands<P>& gemm,
                                 Scratch& scratch)
     : loops_(loops),
-      factors_(factors),
+      gemm_(gemm),
       shape_(loops.shape),
       scalar_(loops.shape.scalar_decay()),
       sums_(loops, scratch),
       segments_(scratch.take<int64_t>(loops.shape.chunk)),
-      pairs_(loops, factors, true, scratch) {
+      pairs_(loops, gemm, true, scratch) {
   const int64_t chunk = shape_.chunk, keys = loops.key_stride(), tokens = loops.token_stride();
   const auto take = [&](int64_t rows, int64_t stride) {
     return MutableRows{scratch.take<float>(rows * stride), stride};
@@ -23,9 +23,9 @@ ChunkGradient<P>::ChunkGradient(const ChunkLoops& loops, const Factors<P>& facto
   dv_copy_ = take(chunk, shape_.values);
   slopes_ = take(chunk, tokens);
   const int64_t widest = std::max({chunk, shape_.keys, shape_.values});
-  for (FactorRoom<P>* room :
+  for (OperandRoom<P>* room :
        {&pairs_room_, &values_room_, &cotangents_room_, &left_room_, &right_room_})
-    *room = FactorRoom<P>(scratch, widest, widest);
+    *room = OperandRoom<P>(scratch, widest, widest);
   if (scalar_) {
     scaled_ = take(chunk, keys);
     slopes_sum_ = take(chunk, tokens);
@@ -116,106 +116,106 @@ template <class P>
 void ChunkGradient<P>::pairs(const Head& head) {
   const int64_t tokens = place_.tokens;
   if (scalar_) std::fill_n(from_.data, loops_.token_stride(), 0.0F);
-  const Factor<P> cotangents = factors_.by_rows(head.dy, cotangents_room_);
-  const Factor<P> values = factors_.transposed(head.v, values_room_);
-  for (int64_t i = 0; i < strip_count(tokens); ++i) {
-    const Span strip = strip_of(i, tokens);
-    factors_.multiply(strip.count(), strip.end, shape_.values, cotangents.from_line(strip.first),
-                      values, from_row(slopes_, strip.first), false);
-    for (int64_t t = strip.first; t < strip.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
-    hide_unseen(loops_, segments_, strip, slopes_);
-    if (scalar_) of_strip_pairs(strip);
+  const GemmOperand<P> cotangents = gemm_.by_rows(head.dy, cotangents_room_);
+  const GemmOperand<P> values = gemm_.transposed(head.v, values_room_);
+  for (int64_t i = 0; i < tile_count(tokens); ++i) {
+    const Span tile = tile_of(i, tokens);
+    gemm_.multiply(tile.count(), tile.end, shape_.values, cotangents.from_line(tile.first),
+                      values, from_row(slopes_, tile.first), false);
+    for (int64_t t = tile.first; t < tile.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
+    hide_unseen(loops_, segments_, tile, slopes_);
+    if (scalar_) of_tile_pairs(tile);
   }
   if (scalar_) {
     if (head.u) pairs_.add_bonus(head.u, {0, tokens});
   } else {
-    for (int64_t i = 0; i < pairs_.bands.count(); ++i) {
-      pairs_.make_band(sums_, segments_, head.u, i, place_);
-      of_band_readers(i);
+    for (int64_t i = 0; i < pairs_.blocks.count(); ++i) {
+      pairs_.make_block(sums_, segments_, head.u, i, place_);
+      of_block_readers(i);
     }
-    pairs_.finish_bands();
-    for (int64_t i = pairs_.bands.count() - 1; i >= 0; --i) of_band_writers(i);
+    pairs_.finish_blocks();
+    for (int64_t i = pairs_.blocks.count() - 1; i >= 0; --i) of_block_writers(i);
   }
-  by_writers(pairs_.weights, {0, tokens}, factors_.by_columns(head.dy, cotangents_room_),
+  by_writers(pairs_.weights, {0, tokens}, gemm_.by_columns(head.dy, cotangents_room_),
              shape_.values, dv_, scalar_ && wanted_);
 }
 
 template <class P>
-void ChunkGradient<P>::by_writers(Rows pairs, const Span& readers, Factor<P> x, int64_t columns,
+void ChunkGradient<P>::by_writers(Rows pairs, const Span& readers, GemmOperand<P> x, int64_t columns,
                                   MutableRows to, bool accumulate) {
-  const Factor<P> by_writer = factors_.by_columns(
+  const GemmOperand<P> by_writer = gemm_.by_columns(
       matrix_of(from_row(pairs, readers.first), readers.count(), readers.end), pairs_room_);
-  factors_.multiply(readers.first, columns, readers.count(), by_writer, x, to, accumulate);
-  for (int64_t i = readers.first / kSubChunk; i < strip_count(readers.end); ++i) {
-    const Span strip = strip_of(i, readers.end);
-    const int64_t before = strip.first - readers.first;
-    factors_.multiply(strip.count(), columns, readers.end - strip.first,
-                      by_writer.from_line(strip.first).from_depth(before), x.from_depth(before),
-                      from_row(to, strip.first), accumulate);
+  gemm_.multiply(readers.first, columns, readers.count(), by_writer, x, to, accumulate);
+  for (int64_t i = readers.first / kSubChunk; i < tile_count(readers.end); ++i) {
+    const Span tile = tile_of(i, readers.end);
+    const int64_t before = tile.first - readers.first;
+    gemm_.multiply(tile.count(), columns, readers.end - tile.first,
+                      by_writer.from_line(tile.first).from_depth(before), x.from_depth(before),
+                      from_row(to, tile.first), accumulate);
   }
 }
 
 template <class P>
-void ChunkGradient<P>::of_strip_pairs(const Span& strip) {
-  loops_.rows.decay_slopes({.readers = strip.count(),
-                            .width = round_up(strip.end, kRowStep),
-                            .read = sums_.read().row(strip.first),
+void ChunkGradient<P>::of_tile_pairs(const Span& tile) {
+  loops_.rows.decay_slopes({.readers = tile.count(),
+                            .width = round_up(tile.end, kRowStep),
+                            .read = sums_.read().row(tile.first),
                             .after = sums_.after().data,
-                            .products = from_row(pairs_.products, strip.first),
-                            .slopes = from_row(slopes_, strip.first),
-                            .weights = from_row(pairs_.weights, strip.first),
-                            .slopes_sum = from_row(slopes_sum_, strip.first),
-                            .read_sums = read_.data + strip.first,
+                            .scores = from_row(pairs_.scores, tile.first),
+                            .slopes = from_row(slopes_, tile.first),
+                            .weights = from_row(pairs_.weights, tile.first),
+                            .slopes_sum = from_row(slopes_sum_, tile.first),
+                            .read_sums = read_.data + tile.first,
                             .written_sums = from_.data});
 }
 
 template <class P>
-void ChunkGradient<P>::of_band_readers(int64_t index) {
+void ChunkGradient<P>::of_block_readers(int64_t index) {
   const RowUnit& rows = loops_.rows;
   const int64_t width = loops_.key_stride();
-  const KeyBands& bands = pairs_.bands;
-  const Span& band = bands[index];
-  const int64_t reached = bands.reached(index);
-  const Factor<P> by_reader =
-      factors_.by_rows(matrix_of(from_row(slopes_, band.first), band.count(), reached), left_room_);
-  const Factor<P> keys =
-      factors_.by_columns(matrix_of(pairs_.right, reached, shape_.keys), right_room_);
-  for (int64_t i = band.first / kSubChunk; i < strip_count(band.end); ++i) {
-    const Span strip = strip_of(i, band.end);
-    factors_.multiply(strip.count(), shape_.keys, std::min(strip.end, reached),
-                      by_reader.from_line(strip.first - band.first), keys,
-                      from_row(of_r_, strip.first), false);
+  const KeyBlocks& blocks = pairs_.blocks;
+  const Span& block = blocks[index];
+  const int64_t reached = blocks.reached(index);
+  const GemmOperand<P> by_reader =
+      gemm_.by_rows(matrix_of(from_row(slopes_, block.first), block.count(), reached), left_room_);
+  const GemmOperand<P> keys =
+      gemm_.by_columns(matrix_of(pairs_.right, reached, shape_.keys), right_room_);
+  for (int64_t i = block.first / kSubChunk; i < tile_count(block.end); ++i) {
+    const Span tile = tile_of(i, block.end);
+    gemm_.multiply(tile.count(), shape_.keys, std::min(tile.end, reached),
+                      by_reader.from_line(tile.first - block.first), keys,
+                      from_row(of_r_, tile.first), false);
   }
-  if (!bands.far(index)) return;
+  if (!blocks.far(index)) return;
   for (const MutableRows& far : {far_r_, far_k_})
-    std::fill_n(far.row(band.first), band.count() * width, 0.0F);
-  rows.pair_slopes(band.count(), width, shape_.inclusive, from_row(pairs_.r, band.first),
-                   from_row(pairs_.k, band.first), from_row(sums_.read(), band.first),
-                   from_row(sums_.after(), band.first),
-                   {slopes_.row(band.first) + band.first, slopes_.stride},
-                   from_row(far_r_, band.first), from_row(far_k_, band.first));
+    std::fill_n(far.row(block.first), block.count() * width, 0.0F);
+  rows.pair_slopes(block.count(), width, shape_.inclusive, from_row(pairs_.r, block.first),
+                   from_row(pairs_.k, block.first), from_row(sums_.read(), block.first),
+                   from_row(sums_.after(), block.first),
+                   {slopes_.row(block.first) + block.first, slopes_.stride},
+                   from_row(far_r_, block.first), from_row(far_k_, block.first));
 }
 
-// From the last band on, with decays up to the border of the band at work, as in the other direction.
+// From the last block on, with decays up to the border of the block at work, as in the other direction.
 template <class P>
-void ChunkGradient<P>::of_band_writers(int64_t index) {
+void ChunkGradient<P>::of_block_writers(int64_t index) {
   const int64_t width = loops_.key_stride();
-  const KeyBands& bands = pairs_.bands;
-  const Span& band = bands[index];
-  const bool last = index + 1 == bands.count();
-  const int64_t reached = bands.reached(index);
-  const Factor<P> readers = factors_.by_columns(
-      matrix_of(from_row(pairs_.left, band.first), band.count(), shape_.keys), right_room_);
-  if (bands.far(index)) {
-    const Factor<P> by_writer = factors_.by_columns(
-        matrix_of(from_row(slopes_, band.first), band.count(), reached), pairs_room_);
-    factors_.multiply(reached, shape_.keys, band.count(), by_writer, readers, of_k_, !last);
-    if (last) std::fill_n(of_k_.row(reached), band.count() * width, 0.0F);
+  const KeyBlocks& blocks = pairs_.blocks;
+  const Span& block = blocks[index];
+  const bool last = index + 1 == blocks.count();
+  const int64_t reached = blocks.reached(index);
+  const GemmOperand<P> readers = gemm_.by_columns(
+      matrix_of(from_row(pairs_.left, block.first), block.count(), shape_.keys), right_room_);
+  if (blocks.far(index)) {
+    const GemmOperand<P> by_writer = gemm_.by_columns(
+        matrix_of(from_row(slopes_, block.first), block.count(), reached), pairs_room_);
+    gemm_.multiply(reached, shape_.keys, block.count(), by_writer, readers, of_k_, !last);
+    if (last) std::fill_n(of_k_.row(reached), block.count() * width, 0.0F);
   } else {
-    by_writers(slopes_, band, readers, shape_.keys, of_k_, !last);
+    by_writers(slopes_, block, readers, shape_.keys, of_k_, !last);
   }
   if (index > 0)
-    loops_.rows.multiply(bands.moved(index), width, of_k_, {bands.step(index), 0}, of_k_);
+    loops_.rows.multiply(blocks.moved(index), width, of_k_, {blocks.step(index), 0}, of_k_);
 }
 
 template <class P>
@@ -238,17 +238,17 @@ void ChunkGradient<P>::through_states(const Head& head) {
   const SourceMatrix state = matrix_of(head.state, shape_.keys, shape_.values);
   const SourceMatrix cotangent = matrix_of(head.cotangent, shape_.keys, shape_.values);
   if (carried_)
-    factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.dy, left_room_),
-                      factors_.transposed(state, right_room_), outside_r_, false);
+    gemm_.multiply(tokens, shape_.keys, shape_.values, gemm_.by_rows(head.dy, left_room_),
+                      gemm_.transposed(state, right_room_), outside_r_, false);
   if (!wanted_) return;
   if (!scalar_) hide_writers(pairs_.right);
   const SourceMatrix left_of_k =
-      scalar_ ? pairs_.k_factor : matrix_of(pairs_.right, tokens, shape_.keys);
-  factors_.multiply(tokens, shape_.values, shape_.keys, factors_.by_rows(left_of_k, left_room_),
-                    factors_.by_columns(cotangent, right_room_), dv_, !scalar_);
+      scalar_ ? pairs_.k_operand : matrix_of(pairs_.right, tokens, shape_.keys);
+  gemm_.multiply(tokens, shape_.values, shape_.keys, gemm_.by_rows(left_of_k, left_room_),
+                    gemm_.by_columns(cotangent, right_room_), dv_, !scalar_);
   if (scalar_) loops_.rows.scale(tokens, shape_.values, dv_, writing_, dv_);
-  factors_.multiply(tokens, shape_.keys, shape_.values, factors_.by_rows(head.v, left_room_),
-                    factors_.transposed(cotangent, right_room_), outside_k_, false);
+  gemm_.multiply(tokens, shape_.keys, shape_.values, gemm_.by_rows(head.v, left_room_),
+                    gemm_.transposed(cotangent, right_room_), outside_k_, false);
 }
 
 template <class P>
@@ -268,34 +268,34 @@ void ChunkGradient<P>::of_one_decay() {
 template <class P>
 void ChunkGradient<P>::of_key_decays(const Head& head) {
   const int64_t tokens = place_.tokens, width = loops_.key_stride();
-  const KeyBands& bands = pairs_.bands;
+  const KeyBlocks& blocks = pairs_.blocks;
   if (carried_) hide_readers(outside_r_);
   if (wanted_) hide_writers(outside_k_);
   for (float* sum : {du, behind_, minus_}) std::fill_n(sum, width, 0.0F);
-  for (int64_t i = bands.count() - 1; i >= 0; --i) {
-    const Span& band = bands[i];
-    const auto rows = [&](Rows of_chunk) { return from_row(of_chunk, band.first); };
-    const auto results = [&](MutableRows of_chunk) { return from_row(of_chunk, band.first); };
+  for (int64_t i = blocks.count() - 1; i >= 0; --i) {
+    const Span& block = blocks[i];
+    const auto rows = [&](Rows of_chunk) { return from_row(of_chunk, block.first); };
+    const auto results = [&](MutableRows of_chunk) { return from_row(of_chunk, block.first); };
     const Rows none{zeros_, 0};
-    loops_.rows.key_cotangents({.tokens = band.count(),
+    loops_.rows.key_cotangents({.tokens = block.count(),
                                 .width = width,
                                 .own = shape_.inclusive,
                                 .add = loops_.shared_heads() > 1,
-                                .rounded = Factors<P>::kPairs,
+                                .rounded = GemmOperands<P>::kVnni,
                                 .r = rows(pairs_.r),
                                 .k = rows(pairs_.k),
-                                .reading = rows(bands.reading()),
-                                .writing = rows(bands.writing()),
+                                .reading = rows(blocks.reading()),
+                                .writing = rows(blocks.writing()),
                                 .pairs_r = rows(of_r_),
                                 .outside_r = carried_ ? rows(outside_r_) : none,
-                                .far_r = bands.far(i) ? rows(far_r_) : none,
+                                .far_r = blocks.far(i) ? rows(far_r_) : none,
                                 .pairs_k = rows(of_k_),
                                 .outside_k = wanted_ ? rows(outside_k_) : none,
-                                .far_k = bands.far(i) ? rows(far_k_) : none,
-                                .state = bands.state(i),
-                                .rest = bands.rest(i),
+                                .far_k = blocks.far(i) ? rows(far_k_) : none,
+                                .state = blocks.state(i),
+                                .rest = blocks.rest(i),
                                 .u = head.u ? head.u : zeros_,
-                                .slopes = head.u ? bonus_slopes_ + band.first : zeros_,
+                                .slopes = head.u ? bonus_slopes_ + block.first : zeros_,
                                 .dr = results(dr_),
                                 .dk = results(dk_),
                                 .written = results(written_),
@@ -348,15 +348,15 @@ template <class P>
 void ChunkGradient<P>::end_group() {
   if (scalar_) {
     const int64_t tokens = place_.tokens;
-    const Factor<P> by_reader =
-        factors_.by_rows(matrix_of(slopes_sum_, tokens, tokens), left_room_);
-    const Factor<P> keys = factors_.by_columns(pairs_.k_factor, values_room_);
-    for (int64_t i = 0; i < strip_count(tokens); ++i) {
-      const Span strip = strip_of(i, tokens);
-      factors_.multiply(strip.count(), shape_.keys, strip.end, by_reader.from_line(strip.first),
-                        keys, from_row(dr_, strip.first), true);
+    const GemmOperand<P> by_reader =
+        gemm_.by_rows(matrix_of(slopes_sum_, tokens, tokens), left_room_);
+    const GemmOperand<P> keys = gemm_.by_columns(pairs_.k_operand, values_room_);
+    for (int64_t i = 0; i < tile_count(tokens); ++i) {
+      const Span tile = tile_of(i, tokens);
+      gemm_.multiply(tile.count(), shape_.keys, tile.end, by_reader.from_line(tile.first),
+                        keys, from_row(dr_, tile.first), true);
     }
-    by_writers(slopes_sum_, {0, tokens}, factors_.by_columns(pairs_.r_factor, cotangents_room_),
+    by_writers(slopes_sum_, {0, tokens}, gemm_.by_columns(pairs_.r_operand, cotangents_room_),
                shape_.keys, dk_, true);
   }
   loops_.write(dr_, group_.dr, loops_.dtype, shape_.groups, group_.group, shape_.keys, place_);
@@ -364,6 +364,6 @@ void ChunkGradient<P>::end_group() {
 }
 
 template class ChunkGradient<float>;
-template class ChunkGradient<Bf16Pair>;
+template class ChunkGradient<VnniPair>;
 
 }  // namespace fullbore::cpu

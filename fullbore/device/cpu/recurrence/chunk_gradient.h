@@ -4,12 +4,12 @@
 namespace fullbore::cpu {
 
 /// The cotangents of one chunk. What a token reads of another is W = weights, with cotangents D =
-/// dy v^T where W may not be 0; then dv = W^T dy, and the cotangents of r and k are products of D, with
+/// dy v^T where W may not be 0; then dv = W^T dy, and the cotangents of r and k are matmuls of D, with
 /// decays, and k and r. Those of the log-decays are sums of r dr and k dk: see ops/recurrence_gradient.
 template <class P>
 class ChunkGradient {
  public:
-  ChunkGradient(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch);
+  ChunkGradient(const ChunkLoops& loops, const GemmOperands<P>& gemm, Scratch& scratch);
 
   struct Group {
     const void *r, *k;
@@ -34,13 +34,13 @@ class ChunkGradient {
 
  private:
   void pairs(const Head& head);
-  /// Of decays of keys: D of one band to cotangents of its readers and, later, of its writers.
-  void of_band_readers(int64_t band);
-  void of_band_writers(int64_t band);
-  /// Of one decay: weights, D of one strip with decays, and the terms of the decay's sum.
-  void of_strip_pairs(const Span& strip);
+  /// Of decays of keys: D of one block to cotangents of its readers and, later, of its writers.
+  void of_block_readers(int64_t block);
+  void of_block_writers(int64_t block);
+  /// Of one decay: weights, D of one tile with decays, and the terms of the decay's sum.
+  void of_tile_pairs(const Span& tile);
   /// to = or += pairs^T x of these readers, x from the first of them on, where pairs are 0 above the diagonal
-  void by_writers(Rows pairs, const Span& readers, Factor<P> x, int64_t columns, MutableRows to,
+  void by_writers(Rows pairs, const Span& readers, GemmOperand<P> x, int64_t columns, MutableRows to,
                   bool accumulate);
   void through_states(const Head& head);
   void of_one_decay();
@@ -55,7 +55,7 @@ class ChunkGradient {
   void hide_writers(MutableRows rows) const;
 
   const ChunkLoops& loops_;
-  const Factors<P>& factors_;
+  const GemmOperands<P>& gemm_;
   const RecurrenceShape& shape_;
   bool scalar_;
   bool carried_,
@@ -71,15 +71,15 @@ class ChunkGradient {
   MutableRows slopes_sum_;             ///< of one decay: D with decays, summed over heads
   MutableRows outside_r_, outside_k_;  ///< cotangents by the states, without decays
   MutableRows scaled_;
-  MutableRows of_r_, of_k_;            ///< of decays of keys: by pairs, without the bands' factors
-  MutableRows far_r_, far_k_;          ///< by pairs within far bands
+  MutableRows of_r_, of_k_;            ///< of decays of keys: by pairs, without the blocks' decays
+  MutableRows far_r_, far_k_;          ///< by pairs within far blocks
   MutableRows written_, read_, from_;  ///< terms of the decays' sums
-  FactorRoom<P> pairs_room_, values_room_, cotangents_room_, left_room_, right_room_;
-  float *reading_, *writing_;  ///< of one decay: factors of r and of k
+  OperandRoom<P> pairs_room_, values_room_, cotangents_room_, left_room_, right_room_;
+  float *reading_, *writing_;  ///< of one decay: what r and k are multiplied by
   float *passing_, *bonus_slopes_, *row_, *through_, *behind_, *minus_, *zeros_, *ones_;
 };
 
 extern template class ChunkGradient<float>;
-extern template class ChunkGradient<Bf16Pair>;
+extern template class ChunkGradient<VnniPair>;
 
 }  // namespace fullbore::cpu

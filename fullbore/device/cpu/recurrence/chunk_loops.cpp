@@ -8,28 +8,28 @@
 namespace fullbore::cpu {
 
 ChunkLoops::ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit,
-                       bool with_pairs)
+                       bool with_vnni)
     : shape(request.input(k), request.input(v), request.input(g), request.node().attributes),
       dtype(request.input(k).dtype),
       decay_dtype(request.input(g).dtype),
-      pairs(with_pairs),
-      panels(*panel_unit<float>(unit)),
+      vnni(with_vnni),
+gemm(*gemm_unit<float>(unit)),
       rows(row_unit(unit)),
       vector_unit_(unit),
       // Pairs: by the processor itself.
-      round_(with_pairs ? panel_unit<Bf16Pair>(unit)->round : panels.round) {}
+      round_(with_vnni ? gemm_unit<VnniPair>(unit)->round : gemm.round) {}
 
 std::string ChunkLoops::text(const char* op) const {
   return fmt::format("{} {}{} {} {} x {} tokens, {} heads [{},{}], chunks of {}{}", op,
-                     vector_unit_name(vector_unit_), pairs ? " pairs" : "", dtype_name(dtype),
+                     vector_unit_name(vector_unit_), vnni ? " vnni" : "", dtype_name(dtype),
                      shape.batch, shape.tokens, shape.heads, shape.keys, shape.values, shape.chunk,
                      shape.scalar_decay() ? ", one decay" : "");
 }
 
-// Half of the time is theirs; pairs shorten the whole by a third.
+// Half of the time is theirs; VNNI pairs shorten the whole by a third.
 double ChunkLoops::nanoseconds(double flops) const {
   return 2 * static_cast<double>(shape.batch * shape.tokens * shape.heads) * flops /
-         ((pairs ? 1.5 : 1) * panels.flops_per_nanosecond);
+         ((vnni ? 1.5 : 1) * gemm.flops_per_nanosecond);
 }
 
 Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
@@ -38,13 +38,13 @@ Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t hea
   if (type == DType::f32 && to.stride == width)
     return {static_cast<const float*>(tensor) + first, heads * width};
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
-  panels.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
+gemm.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
   return to;
 }
 
-SourceMatrix ChunkLoops::factor(const void* tensor, int64_t heads, int64_t head, int64_t width,
+SourceMatrix ChunkLoops::operand(const void* tensor, int64_t heads, int64_t head, int64_t width,
                                 const ChunkPlace& place, MutableRows copy) const {
-  if (!pairs)
+  if (!vnni)
     return matrix_of(read(tensor, dtype, heads, head, width, place, copy), place.tokens, width);
   const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
   return {static_cast<const char*>(tensor) + first * dtype_bytes(dtype), dtype, heads * width,
@@ -82,7 +82,7 @@ void ChunkLoops::write(Rows from, void* tensor, DType type, int64_t heads, int64
   char* to = static_cast<char*>(tensor) + first * dtype_bytes(type);
   if (to == reinterpret_cast<const char*>(from.data)) return;
   if (type == DType::f32)
-    panels.copy_rows({from.data, DType::f32, from.stride, place.tokens, width},
+    gemm.copy_rows({from.data, DType::f32, from.stride, place.tokens, width},
                      reinterpret_cast<float*>(to), heads * width);
   else
     round_(from.data, from.stride, to, heads * width, type, place.tokens, width);
@@ -92,7 +92,7 @@ const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, 
                                  float* to) const {
   if (type == DType::f32) return static_cast<const float*>(tensor) + first;
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
-  panels.copy_rows({from, type, count, 1, count}, to, count);
+gemm.copy_rows({from, type, count, 1, count}, to, count);
   return to;
 }
 
@@ -127,10 +127,10 @@ Rows StatesOperand::rows(const ChunkLoops& loops, void* const* buffers, const Ch
           loops.shape.values};
 }
 
-SourceMatrix StatesOperand::factor(const ChunkLoops& loops, void* const* buffers,
+SourceMatrix StatesOperand::operand(const ChunkLoops& loops, void* const* buffers,
                                    const ChunkPlace& place, int64_t head, float* copy) const {
   const int64_t keys = loops.shape.keys, values = loops.shape.values;
-  if (!loops.pairs || dtype_ == DType::f16)
+  if (!loops.vnni || dtype_ == DType::f16)
     return matrix_of(rows(loops, buffers, place, head, copy), keys, values);
   return {at(loops, buffers, place, head), dtype_, values, keys, values};
 }

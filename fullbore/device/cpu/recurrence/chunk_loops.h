@@ -4,7 +4,7 @@
 #include "fullbore/device/cpu/kernel.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 #include "fullbore/device/cpu/kernels/scratch.h"
-#include "fullbore/device/cpu/recurrence/factors.h"
+#include "fullbore/device/cpu/recurrence/gemm_operands.h"
 #include "fullbore/ops/recurrence.h"
 
 namespace fullbore::cpu {
@@ -22,15 +22,15 @@ struct ChunkPlace {
 /// lies in a row beyond its width is never looked at, except that log-decays are 0 there.
 class ChunkLoops {
  public:
-  /// Indices of the operands k, v and g. `pairs`: products of matrices are made of pairs.
+  /// Indices of the operands k, v and g. `with_vnni`: matmuls are made of VNNI pairs.
   ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t g, VectorUnit unit,
-             bool pairs = false);
+             bool with_vnni = false);
 
   const RecurrenceShape shape;
   const DType dtype;        ///< of r, k, v, y and their cotangents
   const DType decay_dtype;  ///< of g
-  const bool pairs;
-  const PanelUnit<float>& panels;
+  const bool vnni;
+  const GemmUnit<float>& gemm;
   const RowUnit& rows;
 
   /// "recurrence_outputs avx512 f32 2 x 256 tokens, 4 heads [32,64], chunks of 64"
@@ -57,8 +57,8 @@ class ChunkLoops {
   /// the copy as whole vectors need, rows that are no whole vectors are copied too.
   Rows read(const void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
             const ChunkPlace& place, MutableRows copy) const;
-  /// The same for products of matrices: what may be paired is not widened.
-  SourceMatrix factor(const void* tensor, int64_t heads, int64_t head, int64_t width,
+  /// The same for matmuls: what VNNI pairs can be made of is not widened.
+  SourceMatrix operand(const void* tensor, int64_t heads, int64_t head, int64_t width,
                       const ChunkPlace& place, MutableRows copy) const;
   /// Where the tokens of one head of a result are to be made, f32: where they go or, in other cases, in
   /// `copy`. `write` then moves them if they are to be moved.
@@ -76,7 +76,7 @@ class ChunkLoops {
 
  private:
   VectorUnit vector_unit_;
-  decltype(PanelUnit<float>::round) round_;
+  decltype(GemmUnit<float>::round) round_;
 };
 
 /// An operand with a state, or the cotangent of one, for each chunk of each stream and head.
@@ -85,7 +85,7 @@ class StatesOperand {
   StatesOperand(const KernelRequest& request, size_t index)
       : index_(index), dtype_(request.input(index).dtype), zero_(request.is_zero(index)) {}
 
-  /// Is one all 0? What a product with it would be is known. Where the operand as a whole is, which the
+  /// Is one all 0? What a matmul with it would be is known. Where the operand as a whole is, which the
   /// graph says, it is not looked at.
   bool is_zero(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
                int64_t head) const;
@@ -94,8 +94,8 @@ class StatesOperand {
   /// [K,V], f32, where it lies or copied.
   Rows rows(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place, int64_t head,
             float* copy) const;
-  /// The same for products of matrices: what may be paired is not widened.
-  SourceMatrix factor(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
+  /// The same for matmuls: what VNNI pairs can be made of is not widened.
+  SourceMatrix operand(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
                       int64_t head, float* copy) const;
 
  private:

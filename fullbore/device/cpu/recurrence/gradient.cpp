@@ -10,8 +10,8 @@ template <class P>
 class RecurrenceGradient final : public CpuKernel {
  public:
   RecurrenceGradient(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 1, 2, 4, unit, Factors<P>::kPairs),
-        factors_(unit),
+      : loops_(request, 1, 2, 4, unit, GemmOperands<P>::kVnni),
+        gemm_(unit),
         shape_(loops_.shape),
         states_index_(shape_.bonus() ? 6 : 5),
         states_(request, states_index_),
@@ -30,7 +30,7 @@ class RecurrenceGradient final : public CpuKernel {
     const size_t results = shape_.bonus() ? 5 : 4;
     Scratch scratch(static_cast<char*>(buffers[first_result() + results]) +
                     worker_bytes() * worker);
-    Workspace w(loops_, factors_, scratch);
+    Workspace w(loops_, gemm_, scratch);
     for (int64_t item = begin; item < end; ++item) of_item(buffers, item, item + 1 < end, w);
   }
 
@@ -40,8 +40,8 @@ class RecurrenceGradient final : public CpuKernel {
     MutableRows v, dy;
     float *u, *state, *cotangent;
 
-    Workspace(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch)
-        : gradient(loops, factors, scratch),
+    Workspace(const ChunkLoops& loops, const GemmOperands<P>& gemm, Scratch& scratch)
+        : gradient(loops, gemm, scratch),
           v{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           dy{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           u(scratch.take<float>(loops.key_stride())),
@@ -52,7 +52,7 @@ class RecurrenceGradient final : public CpuKernel {
   size_t first_result() const { return states_index_ + (shape_.resets ? 3 : 2); }
   int64_t worker_bytes() const {
     Scratch scratch;
-    const Workspace counted(loops_, factors_, scratch);
+    const Workspace counted(loops_, gemm_, scratch);
     return scratch.bytes();
   }
 
@@ -99,8 +99,8 @@ class RecurrenceGradient final : public CpuKernel {
 
   void of_head(void* const* buffers, int64_t head, const ChunkPlace& place, Workspace& w) const {
     const size_t results = first_result();
-    const auto factor = [&](size_t operand, MutableRows copy) {
-      return loops_.factor(buffers[operand], shape_.heads, head, shape_.values, place, copy);
+    const auto matrix = [&](size_t operand, MutableRows copy) {
+      return loops_.operand(buffers[operand], shape_.heads, head, shape_.values, place, copy);
     };
     const auto of_states = [&](const StatesOperand& operand, float* copy) {
       return operand.is_zero(loops_, buffers, place, head)
@@ -112,8 +112,8 @@ class RecurrenceGradient final : public CpuKernel {
       const float* u = loops_.numbers(buffers[5], bonus_dtype_, first, shape_.keys, w.u);
       if (u != w.u) std::copy_n(u, shape_.keys, w.u);
     }
-    w.gradient.of_head({.v = factor(2, w.v),
-                        .dy = factor(3, w.dy),
+    w.gradient.of_head({.v = matrix(2, w.v),
+                        .dy = matrix(3, w.dy),
                         .state = of_states(states_, w.state),
                         .cotangent = of_states(cotangents_, w.cotangent),
                         .u = shape_.bonus() ? w.u : nullptr,
@@ -129,7 +129,7 @@ class RecurrenceGradient final : public CpuKernel {
   }
 
   ChunkLoops loops_;
-  Factors<P> factors_;
+  GemmOperands<P> gemm_;
   const RecurrenceShape& shape_;
   size_t states_index_;  ///< among the operands
   StatesOperand states_, cotangents_;
@@ -139,14 +139,14 @@ class RecurrenceGradient final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_recurrence_gradient(const KernelRequest& request,
-                                                 const ProductUnits& units) {
-  if (units.pairs(request.input(0).dtype))
-    return std::make_unique<RecurrenceGradient<Bf16Pair>>(request, units.vector_unit);
+                                                 const MatmulUnits& units) {
+  if (units.vnni(request.input(0).dtype))
+    return std::make_unique<RecurrenceGradient<VnniPair>>(request, units.vector_unit);
   return std::make_unique<RecurrenceGradient<float>>(request, units.vector_unit);
 }
 std::unique_ptr<Kernel> make_recurrence_gradient(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_recurrence_gradient(request, ProductUnits::of_this_processor());
+  return make_recurrence_gradient(request, MatmulUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

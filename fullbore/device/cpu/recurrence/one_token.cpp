@@ -108,7 +108,7 @@ class OneTokenStates final : public CpuKernel {
     };
     const char* initial = static_cast<const char*>(buffers[3]) + at * dtype_bytes(initial_dtype_);
     const MutableRows first = state_before(0);
-    loops_.panels.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
+    loops_.gemm.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
                             first.data, first.stride);
     for (int64_t step = 0; step < shape_.chunks; ++step) {
       const ChunkPlace place = loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
@@ -147,7 +147,7 @@ class OneTokenOutputs final : public CpuKernel {
  public:
   OneTokenOutputs(const KernelRequest& request, VectorUnit unit)
       : loops_(request, 1, 2, 3, unit),
-        factors_(unit),
+        gemm_(unit),
         shape_(loops_.shape),
         states_(shape_.bonus() ? 5 : 4),
         bonus_dtype_(shape_.bonus() ? request.input(4).dtype : DType::f32),
@@ -217,7 +217,7 @@ class OneTokenOutputs final : public CpuKernel {
           loops_.numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
                          loops_.state_elements(), w.state);
       const Rows reader = readers(buffers[3], head, place, r, w);
-      factors_.multiply(1, shape_.values, shape_.keys, {reader.data, 0, 1},
+      gemm_.multiply(1, shape_.values, shape_.keys, {reader.data, 0, 1},
                         {state, 1, shape_.values}, y, true);
     }
     if (!direct)
@@ -247,7 +247,7 @@ class OneTokenOutputs final : public CpuKernel {
   }
 
   ChunkLoops loops_;
-  Factors<float> factors_;
+  GemmOperands<float> gemm_;
   const RecurrenceShape& shape_;
   size_t states_;  ///< their index among the operands
   DType bonus_dtype_, states_dtype_;

@@ -11,8 +11,8 @@ template <class P>
 class RecurrenceOutputs final : public CpuKernel {
  public:
   RecurrenceOutputs(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 1, 2, 3, unit, Factors<P>::kPairs),
-        factors_(unit),
+      : loops_(request, 1, 2, 3, unit, GemmOperands<P>::kVnni),
+        gemm_(unit),
         shape_(loops_.shape),
         states_index_(shape_.bonus() ? 5 : 4),
         states_(request, states_index_),
@@ -27,7 +27,7 @@ class RecurrenceOutputs final : public CpuKernel {
 
   void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
     Scratch scratch(static_cast<char*>(buffers[output() + 1]) + worker_bytes() * worker);
-    Workspace w(loops_, factors_, scratch);
+    Workspace w(loops_, gemm_, scratch);
     for (int64_t item = begin; item < end; ++item) {
       const int64_t group = item % shape_.groups;
       const ChunkPlace place = loops_.place_of(item);
@@ -52,13 +52,13 @@ class RecurrenceOutputs final : public CpuKernel {
     Segments segments;
     PairWeights<P> pairs;
     MutableRows v, y;
-    FactorRoom<P> weights_room, values_room;
+    OperandRoom<P> weights_room, values_room;
     float *decays, *state, *u;
 
-    Workspace(const ChunkLoops& loops, const Factors<P>& factors, Scratch& scratch)
+    Workspace(const ChunkLoops& loops, const GemmOperands<P>& gemm, Scratch& scratch)
         : sums(loops, scratch),
           segments(scratch.take<int64_t>(loops.shape.chunk)),
-          pairs(loops, factors, false, scratch),
+          pairs(loops, gemm, false, scratch),
           v{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           y{scratch.take<float>(loops.shape.chunk * loops.shape.values), loops.shape.values},
           weights_room(scratch, loops.shape.chunk, loops.shape.chunk),
@@ -71,7 +71,7 @@ class RecurrenceOutputs final : public CpuKernel {
   size_t output() const { return states_index_ + (shape_.resets ? 2 : 1); }
   int64_t worker_bytes() const {
     Scratch scratch;
-    const Workspace counted(loops_, factors_, scratch);
+    const Workspace counted(loops_, gemm_, scratch);
     return scratch.bytes();
   }
 
@@ -105,23 +105,23 @@ class RecurrenceOutputs final : public CpuKernel {
     const bool carried = !states_.is_zero(loops_, buffers, place, head);
     if (carried)
       w.pairs.read_state(w.sums, w.segments, place,
-                         states_.factor(loops_, buffers, place, head, w.state), w.decays, y);
-    const Factor<P> values = factors_.by_columns(
-        loops_.factor(buffers[2], shape_.heads, head, shape_.values, place, w.v), w.values_room);
+                         states_.operand(loops_, buffers, place, head, w.state), w.decays, y);
+    const GemmOperand<P> values = gemm_.by_columns(
+        loops_.operand(buffers[2], shape_.heads, head, shape_.values, place, w.v), w.values_room);
     w.pairs.make(w.sums, w.segments, u, place);
-    for (int64_t i = 0; i < strip_count(place.tokens); ++i) {
-      const Span strip = strip_of(i, place.tokens);
-      const Rows weights = from_row(w.pairs.weights, strip.first);
-      factors_.multiply(
-          strip.count(), shape_.values, strip.end,
-          factors_.by_rows(matrix_of(weights, strip.count(), strip.end), w.weights_room), values,
-          from_row(y, strip.first), carried);
+    for (int64_t i = 0; i < tile_count(place.tokens); ++i) {
+      const Span tile = tile_of(i, place.tokens);
+      const Rows weights = from_row(w.pairs.weights, tile.first);
+      gemm_.multiply(
+          tile.count(), shape_.values, tile.end,
+          gemm_.by_rows(matrix_of(weights, tile.count(), tile.end), w.weights_room), values,
+          from_row(y, tile.first), carried);
     }
     loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
   }
 
   ChunkLoops loops_;
-  Factors<P> factors_;
+  GemmOperands<P> gemm_;
   const RecurrenceShape& shape_;
   size_t states_index_;  ///< among the operands
   StatesOperand states_;
@@ -131,17 +131,17 @@ class RecurrenceOutputs final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_recurrence_outputs(const KernelRequest& request,
-                                                const ProductUnits& units) {
+                                                const MatmulUnits& units) {
   const RecurrenceShape shape(request.input(1), request.input(2), request.input(3),
                               request.node().attributes);
   if (shape.chunk == 1) return make_one_token_outputs(request, units.vector_unit);
-  if (units.pairs(request.input(0).dtype))
-    return std::make_unique<RecurrenceOutputs<Bf16Pair>>(request, units.vector_unit);
+  if (units.vnni(request.input(0).dtype))
+    return std::make_unique<RecurrenceOutputs<VnniPair>>(request, units.vector_unit);
   return std::make_unique<RecurrenceOutputs<float>>(request, units.vector_unit);
 }
 std::unique_ptr<Kernel> make_recurrence_outputs(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_recurrence_outputs(request, ProductUnits::of_this_processor());
+  return make_recurrence_outputs(request, MatmulUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

@@ -24,22 +24,22 @@ struct MutableRows {
 };
 
 /// reading = exp(read - border), writing = exp(anchor - after), left = r * reading, right = k * writing.
-struct BandFactors {
+struct BlockDecays {
   int64_t tokens, width;
   const float *border, *anchor;
   Rows read, after, r, k;
   MutableRows reading, writing, left, right;
 };
 
-/// What is left to be done of the cotangents of r and k once the products are made, of one band, from
+/// What is left to be done of the cotangents of r and k once the matmuls are made, of one block, from
 /// the last token to the first:
 ///   of_r = (pairs_r + outside_r * state) * reading + far_r
 ///   of_k = pairs_k * writing + far_k,  outside = outside_k * rest * writing
 ///   dr = or += of_r + slopes * u * k,  dk = or += of_k + outside + slopes * u * r
 ///   du += slopes * r * k,              written = k * outside
 ///   dg = sum of r * of_r behind t (and at t if `own`) - sum of k * of_k at t and behind
-/// du and those sums, `behind` and `minus`, go on from band to band. In the sums r * reading and k * writing are
-/// the factors of the products that made pairs_r and pairs_k, in bf16 if `rounded`: what a pair of tokens
+/// du and those sums, `behind` and `minus`, go on from block to block. In the sums r * reading and k * writing are
+/// the operands of the matmuls that made pairs_r and pairs_k, in bf16 if `rounded`: what a pair of tokens
 /// adds to both then is the same, and where a decay is not between the two it is gone.
 struct KeyCotangents {
   int64_t tokens, width;
@@ -50,14 +50,14 @@ struct KeyCotangents {
   float *du, *behind, *minus;
 };
 
-/// With one decay for all keys, of a band of readers i and all writers j, e = exp(min(read[i] - after[j], 0)):
-///   weights = products * e,  read_sums[i] = sum of slopes * weights,  written_sums[j] += slopes * weights
+/// With one decay for all keys, of a block of readers i and all writers j, e = exp(min(read[i] - after[j], 0)):
+///   weights = scores * e,  read_sums[i] = sum of slopes * weights,  written_sums[j] += slopes * weights
 ///   slopes_sum += slopes * e
-/// Products and slopes are 0 where i does not see j, up to whole vectors.
+/// Scores and slopes are 0 where i does not see j, up to whole vectors.
 struct PairDecays {
   int64_t readers, width;
   const float *read, *after;
-  Rows products, slopes;
+  Rows scores, slopes;
   MutableRows weights, slopes_sum;
   float *read_sums, *written_sums;
 };
@@ -97,12 +97,12 @@ struct RowUnit {
   /// to[i, j] = x[i, j] * exp(min(read[i] - after[j], 0))
   void (*decay_pairs)(int64_t rows, int64_t width, Rows x, const float* read, const float* after,
                       MutableRows to) = nullptr;
-  void (*decay_slopes)(const PairDecays& band) = nullptr;
+  void (*decay_slopes)(const PairDecays& block) = nullptr;
   /// With z = x[i] * factor[i], of any width: to += z, sums[i] = sum of z * y[i]
   void (*add_scaled)(int64_t rows, int64_t width, Rows x, const float* factor, Rows y,
                      MutableRows to, float* sums) = nullptr;
-  void (*band_factors)(const BandFactors& band) = nullptr;
-  void (*key_cotangents)(const KeyCotangents& band) = nullptr;
+  void (*block_decays)(const BlockDecays& block) = nullptr;
+  void (*key_cotangents)(const KeyCotangents& block) = nullptr;
   /// to[t] += passing + sum of `written` before t, but 0 where g is not within [least, 0]
   void (*decay_cotangents)(int64_t tokens, int64_t width, const float* passing, Rows written,
                            Rows g, float least, MutableRows to) = nullptr;

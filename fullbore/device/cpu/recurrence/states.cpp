@@ -19,8 +19,8 @@ template <class P>
 class RecurrenceStates final : public CpuKernel {
  public:
   RecurrenceStates(const KernelRequest& request, VectorUnit unit)
-      : loops_(request, 0, 1, 2, unit, Factors<P>::kPairs),
-        factors_(unit),
+      : loops_(request, 0, 1, 2, unit, GemmOperands<P>::kVnni),
+        gemm_(unit),
         shape_(loops_.shape),
         reverse_(request.attribute<bool>("reverse")),
         initial_dtype_(request.input(3).dtype),
@@ -52,7 +52,7 @@ class RecurrenceStates final : public CpuKernel {
     DecaySums sums;
     Segments segments;
     MutableRows k, v;
-    FactorRoom<P> keys_room, values_room;
+    OperandRoom<P> keys_room, values_room;
     float *weights, *through, *zeros, *ones;
 
     Workspace(const ChunkLoops& loops, Scratch& scratch)
@@ -100,7 +100,7 @@ class RecurrenceStates final : public CpuKernel {
     const char* initial =
         static_cast<const char*>(call.buffers[3]) + head_at * dtype_bytes(initial_dtype_);
     const MutableRows first = state_before(0);
-    loops_.panels.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
+    loops_.gemm.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
                             first.data, first.stride);
     const auto place_of = [&](int64_t step) {
       return loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
@@ -113,12 +113,12 @@ class RecurrenceStates final : public CpuKernel {
       const MutableRows next = state_before(step + 1);
       loops_.rows.scale(shape_.keys, columns, state_before(step), w.through, next);
       SourceMatrix v =
-          loops_.factor(call.buffers[1], shape_.heads, head, shape_.values, place, w.v);
+          loops_.operand(call.buffers[1], shape_.heads, head, shape_.values, place, w.v);
       v.data = static_cast<const char*>(v.data) + column * dtype_bytes(v.dtype);
       v.columns = columns;
-      factors_.multiply(shape_.keys, columns, place.tokens,
-                        factors_.by_columns(matrix_of(w.k, place.tokens, shape_.keys), w.keys_room),
-                        factors_.by_columns(v, w.values_room), next, true);
+      gemm_.multiply(shape_.keys, columns, place.tokens,
+                        gemm_.by_columns(matrix_of(w.k, place.tokens, shape_.keys), w.keys_room),
+                        gemm_.by_columns(v, w.values_room), next, true);
     }
   }
 
@@ -162,7 +162,7 @@ class RecurrenceStates final : public CpuKernel {
   }
 
   ChunkLoops loops_;
-  Factors<P> factors_;
+  GemmOperands<P> gemm_;
   const RecurrenceShape& shape_;
   bool reverse_;
   DType initial_dtype_;
@@ -173,17 +173,17 @@ class RecurrenceStates final : public CpuKernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_recurrence_states(const KernelRequest& request,
-                                               const ProductUnits& units) {
+                                               const MatmulUnits& units) {
   const RecurrenceShape shape(request.input(0), request.input(1), request.input(2),
                               request.node().attributes);
   if (shape.chunk == 1) return make_one_token_states(request, units.vector_unit);
-  if (units.pairs(request.input(0).dtype))
-    return std::make_unique<RecurrenceStates<Bf16Pair>>(request, units.vector_unit);
+  if (units.vnni(request.input(0).dtype))
+    return std::make_unique<RecurrenceStates<VnniPair>>(request, units.vector_unit);
   return std::make_unique<RecurrenceStates<float>>(request, units.vector_unit);
 }
 std::unique_ptr<Kernel> make_recurrence_states(KernelRequest& request) {
   if (request.input(0).dtype == DType::f64) return request.decline("sums are f32");
-  return make_recurrence_states(request, ProductUnits::of_this_processor());
+  return make_recurrence_states(request, MatmulUnits::of_this_processor());
 }
 
 }  // namespace fullbore::cpu

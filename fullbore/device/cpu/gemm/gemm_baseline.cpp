@@ -2,7 +2,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 // What every processor of the family has: 16 bytes, no fused multiply-add.
@@ -16,7 +16,7 @@ struct Baseline {
   using Element = T;
   using Mask = int;
   static constexpr int kLanes = 16 / sizeof(T);
-  static constexpr int kPanelVectors = 2;
+  static constexpr int kBlockVectors = 2;
   static constexpr int kDotRows = 2;
   static constexpr double kFlopsPerNanosecond = 32.0 / sizeof(T);
   static constexpr int rows_of(int) { return 4; }
@@ -65,11 +65,11 @@ struct Baseline {
   }
 };
 
-#include "fullbore/device/cpu/gemm/panel_unit.inc"
+#include "fullbore/device/cpu/gemm/gemm_unit.inc"
 
 }  // namespace
 
-const PanelUnit<float> kPanelBaselineF32 = make_panel_unit<Baseline<float>>();
-const PanelUnit<double> kPanelBaselineF64 = make_panel_unit<Baseline<double>>();
+const GemmUnit<float> kGemmBaselineF32 = make_gemm_unit<Baseline<float>>();
+const GemmUnit<double> kGemmBaselineF64 = make_gemm_unit<Baseline<double>>();
 
 }  // namespace fullbore::cpu

@@ -1,15 +1,15 @@
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/rules.h"
 
-/// A matmul whose right operand lies in panels (pack_panels). Made by passes (prepack_operands), not by models.
+/// A matmul whose right operand is prepacked (prepack). Made by passes (prepack_operands), not by models.
 ///
-/// a [..., m, k], or [..., k, m] if transposed; b [..., N, K, panel, pair] of which `columns` are columns of the
+/// a [..., m, k], or [..., k, m] if transposed; b [..., N, K, block, vnni] of which `columns` are columns of the
 /// result [..., m, columns], which is as wide as sums are if `wide`, else of a's dtype.
 namespace fullbore {
 namespace {
 
 // The attributes of a `matmul` of the same operands.
-Attributes product_attributes(const Attributes& attributes) {
+Attributes matmul_attributes(const Attributes& attributes) {
   return {{"transpose_a", attributes.get<bool>("transpose_a")},
           {"transpose_b", false},
           {"wide", attributes.get<bool>("wide")}};
@@ -26,20 +26,20 @@ std::vector<TensorType> infer(const OpCall& call) {
   const bool transpose_a = require_attribute<bool>(call, "transpose_a");
   const bool wide = require_attribute<bool>(call, "wide");
   const auto columns = require_attribute<int64_t>(call, "columns");
-  const int64_t panels = b.shape[rank - 2], depth = b.shape[rank - 1], panel = b.shape[rank],
-                pair = b.shape[rank + 1];
+  const int64_t blocks = b.shape[rank - 2], depth = b.shape[rank - 1], block = b.shape[rank],
+                vnni = b.shape[rank + 1];
   const std::string operands = operand_text("a", a) + " and " + operand_text("b", b);
-  if (pair == 2 ? b.dtype != DType::bf16 || a.dtype != DType::bf16
-                : pair != 1 || b.dtype != compute_dtype(a.dtype))
-    call.fail(fmt::format("{} do not multiply: b is bf16 in pairs for a bf16 a, or {} one by one",
+  if (vnni == 2 ? b.dtype != DType::bf16 || a.dtype != DType::bf16
+                : vnni != 1 || b.dtype != compute_dtype(a.dtype))
+    call.fail(fmt::format("{} do not multiply: b is bf16 in VNNI pairs for a bf16 a, or {} one by one",
                           operands, dtype_name(compute_dtype(a.dtype))));
   if (a.shape.slice(0, rank - 2) != b.shape.slice(0, rank - 2))
     call.fail(fmt::format("leading axes of {} differ", operands));
   const int64_t k = a.shape[rank - (transpose_a ? 2 : 1)];
-  if ((k + pair - 1) / pair != depth)
+  if ((k + vnni - 1) / vnni != depth)
     call.fail(fmt::format("contracted extent {} of a is not the depth of {}", k, operands));
-  if (columns > panels * panel || columns <= (panels - 1) * panel)
-    call.fail(fmt::format("{} columns are not those of {} panels of {}", columns, panels, panel));
+  if (columns > blocks * block || columns <= (blocks - 1) * block)
+    call.fail(fmt::format("{} columns are not those of {} blocks of {}", columns, blocks, block));
   Shape shape = a.shape.slice(0, rank - 2);
   shape = shape.inserted(shape.rank(), a.shape[rank - (transpose_a ? 1 : 2)]);
   shape = shape.inserted(shape.rank(), columns);
@@ -55,7 +55,7 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   std::vector<int64_t> order;
   for (int axis = 0; axis < rank - 2; ++axis) order.push_back(axis);
   for (const int axis : {1, 3, 0, 2})
-    order.push_back(rank - 2 + axis);  // depth, pair, panel, column
+    order.push_back(rank - 2 + axis);  // depth, vnni, block, column
   Shape shape = a.shape().slice(0, rank - 2);
   shape = shape.inserted(shape.rank(), b.dim(-3) * b.dim(-1));
   shape = shape.inserted(shape.rank(), b.dim(-4) * b.dim(-2));
@@ -63,7 +63,7 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   b = slice(b, rank - 2, 0, a.dim(transpose_a ? -2 : -1));
   b = slice(b, rank - 1, 0, call.attributes.get<int64_t>("columns"));
   const bool wide = call.attributes.get<bool>("wide");
-  // In f32, where panels are: casting them back would be one more matrix.
+  // In f32, as packed: casting them back would be one more matrix.
   const Tensor y = matmul(
       as_dtype(a, b.dtype()), b,
       {.transpose_a = transpose_a, .out_dtype = wide ? compute_dtype(a.dtype()) : b.dtype()});
@@ -79,25 +79,25 @@ Cost cost(const CostCall& call) {
   return cost;
 }
 
-// matmul's, of the matrix that the panels hold.
+// matmul's, of the matrix that was packed.
 void reference(ReferenceCall& call) {
-  const Shape& in_panels = call.inputs[1]->shape();
-  const int rank = in_panels.rank() - 2;
+  const Shape& prepacked = call.inputs[1]->shape();
+  const int rank = prepacked.rank() - 2;
   const Shape& a = call.inputs[0]->shape();
   const int64_t k = a[rank - (call.attributes.get<bool>("transpose_a") ? 2 : 1)];
   const auto n = call.attributes.get<int64_t>("columns");
-  const int64_t panels = in_panels[rank - 2], depth = in_panels[rank - 1], panel = in_panels[rank],
-                pair = in_panels[rank + 1];
+  const int64_t blocks = prepacked[rank - 2], depth = prepacked[rank - 1], block = prepacked[rank],
+                vnni = prepacked[rank + 1];
   const Shape leading = a.slice(0, rank - 2);
   Literal b({call.inputs[0]->dtype(), leading.inserted(rank - 2, k).inserted(rank - 1, n)});
   for (int64_t batch = 0; batch < leading.elements(); ++batch)
     for (int64_t row = 0; row < k; ++row)
       for (int64_t column = 0; column < n; ++column) {
-        const int64_t at_panel = (batch * panels + column / panel) * depth + row / pair;
+        const int64_t at_block = (batch * blocks + column / block) * depth + row / vnni;
         copy_element(b, (batch * k + row) * n + column, *call.inputs[1],
-                     (at_panel * panel + column % panel) * pair + row % pair);
+                     (at_block * block + column % block) * vnni + row % vnni);
       }
-  const Attributes attributes = product_attributes(call.attributes);
+  const Attributes attributes = matmul_attributes(call.attributes);
   ReferenceCall matmul{{call.inputs[0], &b}, std::move(call.outputs), attributes, nullptr, {}};
   get_op("matmul").reference(matmul);
   call.outputs = std::move(matmul.outputs);
@@ -115,11 +115,11 @@ std::vector<Sample> samples() {
                              SampleInput::normal({DType::f32, std::move(b)})},
                   .attributes = attributes(columns, transpose_a)};
   };
-  return {sample("whole panels", {3, 5}, {2, 5, 4, 1}, 8, false),
-          sample("a last panel with columns missing", {3, 5}, {2, 5, 4, 1}, 6, false),
+  return {sample("whole blocks", {3, 5}, {2, 5, 4, 1}, 8, false),
+          sample("a last block with columns missing", {3, 5}, {2, 5, 4, 1}, 6, false),
           sample("a transposed", {5, 3}, {1, 5, 16, 1}, 9, true),
-          sample("panels wider than any register tile", {3, 4}, {1, 4, 150, 1}, 140, false),
-          sample("panels of odd width", {20, 9}, {5, 9, 7, 1}, 33, false),
+          sample("blocks wider than any register tile", {3, 4}, {1, 4, 150, 1}, 140, false),
+          sample("blocks of odd width", {20, 9}, {5, 9, 7, 1}, 33, false),
           sample("several tiles", {70, 33}, {3, 33, 64, 1}, 180, false),
           sample("batched", {2, 3, 4}, {2, 2, 4, 4, 1}, 7, false),
           sample("a row", {1, 17}, {3, 17, 16, 1}, 40, false),
@@ -130,41 +130,41 @@ std::vector<Sample> samples() {
 
 std::vector<ErrorSample> errors() {
   const TensorType a{DType::f32, {2, 3}};
-  const auto panels = [](DType dtype, Shape shape) { return TensorType{dtype, std::move(shape)}; };
+  const auto packed = [](DType dtype, Shape shape) { return TensorType{dtype, std::move(shape)}; };
   return {
       {"another depth",
-       {a, panels(DType::f32, {1, 4, 8, 1})},
+       {a, packed(DType::f32, {1, 4, 8, 1})},
        attributes(8),
        "contracted extent 3 of a is not the depth of a f32[2,3] and b f32[1,4,8,1]"},
       {"more columns than there are",
-       {a, panels(DType::f32, {1, 3, 8, 1})},
+       {a, packed(DType::f32, {1, 3, 8, 1})},
        attributes(9),
-       "9 columns are not those of 1 panels of 8"},
-      {"a panel without columns",
-       {a, panels(DType::f32, {2, 3, 8, 1})},
+       "9 columns are not those of 1 blocks of 8"},
+      {"a block without columns",
+       {a, packed(DType::f32, {2, 3, 8, 1})},
        attributes(8),
-       "8 columns are not those of 2 panels of 8"},
-      {"pairs of f32",
-       {a, panels(DType::f32, {1, 2, 8, 2})},
+       "8 columns are not those of 2 blocks of 8"},
+      {"VNNI pairs of f32",
+       {a, packed(DType::f32, {1, 2, 8, 2})},
        attributes(8),
-       "b is bf16 in pairs for a bf16 a, or f32 one by one"},
-      {"low panels",
-       {{DType::f16, {2, 3}}, panels(DType::f16, {1, 3, 8, 1})},
+       "b is bf16 in VNNI pairs for a bf16 a, or f32 one by one"},
+      {"a packed operand of low precision",
+       {{DType::f16, {2, 3}}, packed(DType::f16, {1, 3, 8, 1})},
        attributes(8),
        "or f32 one by one"},
       {"leading axes differ",
-       {{DType::f32, {2, 2, 3}}, panels(DType::f32, {3, 1, 3, 8, 1})},
+       {{DType::f32, {2, 2, 3}}, packed(DType::f32, {3, 1, 3, 8, 1})},
        attributes(8),
        "leading axes of a f32[2,2,3] and b f32[3,1,3,8,1] differ"},
-      {"a matrix", {a, panels(DType::f32, {3, 8})}, attributes(8), "needs b of rank 4"},
+      {"a matrix", {a, packed(DType::f32, {3, 8})}, attributes(8), "needs b of rank 4"},
       {"integers", {{DType::i32, {2, 3}}, a}, attributes(8), "needs floating a"},
-      {"no columns", {a, panels(DType::f32, {1, 3, 8, 1})}, {}, "needs attribute 'transpose_a'"},
+      {"no columns", {a, packed(DType::f32, {1, 3, 8, 1})}, {}, "needs attribute 'transpose_a'"},
       {"no b", {a}, attributes(8), "needs 2 operands, got 1"}};
 }
 
 const OpRegistrar registrar(OpDef{
-    .name = "panel_matmul",
-    .summary = "batched matmul by a matrix in panels",
+    .name = "prepacked_matmul",
+    .summary = "batched matmul by a prepacked matrix",
     .tags = Tag::composite | Tag::contraction,
     .infer = infer,
     .decompose = decompose,

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 // Every processor with AVX2 converts half precision too.
@@ -22,7 +22,7 @@ struct Avx2F32 {
   using Register = __m256;
   using Mask = __m256i;
   static constexpr int kLanes = 8;
-  static constexpr int kPanelVectors = 2;
+  static constexpr int kBlockVectors = 2;
   static constexpr int kDepthSteps = 2;
   static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
@@ -112,7 +112,7 @@ struct Avx2F64 {
   using Register = __m256d;
   using Mask = __m256i;
   static constexpr int kLanes = 4;
-  static constexpr int kPanelVectors = 2;
+  static constexpr int kBlockVectors = 2;
   static constexpr int kDepthSteps = 2;
   static constexpr bool kDearMasks = true;
   static constexpr int kDotRows = 2;
@@ -138,13 +138,13 @@ struct Avx2F64 {
   FB_INLINE void transpose(Register (&x)[4]);
 };
 
-#include "fullbore/device/cpu/gemm/panel_unit.inc"
+#include "fullbore/device/cpu/gemm/gemm_unit.inc"
 
 void Avx2F64::transpose(Register (&x)[4]) { transpose_through_memory<Avx2F64>(x); }
 
 }  // namespace
 
-const PanelUnit<float> kPanelAvx2F32 = make_panel_unit<Avx2F32>();
-const PanelUnit<double> kPanelAvx2F64 = make_panel_unit<Avx2F64>();
+const GemmUnit<float> kGemmAvx2F32 = make_gemm_unit<Avx2F32>();
+const GemmUnit<double> kGemmAvx2F64 = make_gemm_unit<Avx2F64>();
 
 }  // namespace fullbore::cpu

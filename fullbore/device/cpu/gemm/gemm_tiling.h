@@ -5,22 +5,22 @@
 namespace fullbore::cpu {
 
 /// Rows of a tile: enough to pay for the copy of a's rows, few enough that they stay in the second cache
-/// beside the panel. Up to twice as many make one tile.
-inline constexpr int64_t kPanelTileRows = 48;
+/// beside the block of columns. Up to twice as many make one tile.
+inline constexpr int64_t kGemmTileRows = 48;
 
-/// Which tiles of a product what comes behind it can work on.
+/// Which tiles of a result what comes behind it can work on.
 enum class TileShape : uint8_t {
   any,
   rows,  ///< of all columns
-  all    ///< the whole product
+  all    ///< the whole result
 };
 
-/// What the cut of a product into tiles depends on: not the number of workers, for the bits of a result
+/// What the cut of a result into tiles depends on: not the number of workers, for the bits of a result
 /// must not either.
-struct PanelWork {
+struct GemmWork {
   const Contraction& contraction;
   int64_t depth = 0;            ///< in operands, of one element or of two
-  int64_t panel = 1;            ///< columns of the widest panel
+  int64_t block_columns = 1;            ///< columns of the widest block
   bool copied_columns = false;  ///< is a copied, and transposed?
   bool copied_rows = false;     ///< or copied as it lies?
   bool direct = true;           ///< are sums made where the result goes?
@@ -28,9 +28,9 @@ struct PanelWork {
   bool wide = false;  ///< does something read the tiles row by row?
 };
 
-struct PanelTiling {
+struct GemmTiling {
   Chunks rows;
-  Chunks columns;     ///< whole panels, but for the last
+  Chunks columns;     ///< whole blocks, but for the last
   int64_t depth = 1;  ///< of one pass over registers
   int64_t packed_depth =
       1;  ///< for which a worker keeps copies of b's columns; a multiple of depth
@@ -38,6 +38,6 @@ struct PanelTiling {
   int64_t tiles(int64_t batch) const { return batch * rows.parts() * columns.parts(); }
 };
 
-PanelTiling panel_tiling(const PanelWork& work);
+GemmTiling gemm_tiling(const GemmWork& work);
 
 }  // namespace fullbore::cpu

@@ -5,7 +5,7 @@ namespace fullbore {
 
 /// The contraction in the body of a `fused` node, which then is the body's first node and reads its inputs
 /// alone; null if the body has none or the node is another. The rest of such a body is what
-/// passes/fusion/fuse_epilogues.h has put behind the product.
-const Node* fused_product(const Node& node);
+/// passes/fusion/fuse_epilogues.h has put behind the matmul.
+const Node* fused_matmul(const Node& node);
 
 }  // namespace fullbore

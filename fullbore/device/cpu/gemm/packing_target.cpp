@@ -1,15 +1,15 @@
-#include "fullbore/device/cpu/gemm/panel_target.h"
+#include "fullbore/device/cpu/gemm/packing_target.h"
 
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 
 namespace fullbore::cpu {
 namespace {
 
-// Measured, bench/packed_factors.cpp: a copy of the matrix takes 10 to 40 % of a product of 32 rows, 4 to 12 % of one of
+// Measured, bench/prepacked_operands.cpp: a copy of the matrix takes 10 to 40 % of a matmul of 32 rows, 4 to 12 % of one of
 // 128, and less behind that, which is not worth a second copy of a model's weights in memory.
 constexpr int64_t kMostRows = 128;
-// Making panels once costs up to twice what a product's own copy does.
+// Prepacking costs up to twice what a matmul's own copy does.
 constexpr int64_t kFewestUses = 3;
 // Rows of dot products, which read a transposed matrix where it lies, from which on they are slower.
 constexpr int64_t kFewestRowsTransposed = 4;
@@ -18,21 +18,21 @@ constexpr int64_t kFewestRowsTransposed = 4;
 
 PackingTarget packing_target() {
   const VectorUnit unit = this_processor().vector_unit;
-  const int64_t columns = panel_unit<float>(unit)->panel;
+  const int64_t columns = gemm_unit<float>(unit)->block_columns;
   PackingTarget target{.most_rows = kMostRows, .fewest_uses = kFewestUses};
-  // Elements of the products' own type are read where they lie, if they are not transposed.
-  target.layouts[DType::f64] = {.columns = panel_unit<double>(unit)->panel,
+  // Elements of the matmuls' own type are read where they lie, if they are not transposed.
+  target.layouts[DType::f64] = {.columns = gemm_unit<double>(unit)->block_columns,
                                 .fewest_rows = kMostRows + 1,
                                 .fewest_rows_transposed = kFewestRowsTransposed};
   target.layouts[DType::f32] = {.columns = columns,
                                 .fewest_rows = kMostRows + 1,
                                 .fewest_rows_transposed = kFewestRowsTransposed};
-  // Others are widened for each product, and are twice the bytes in panels: more than dot products read.
+  // Others are widened for each matmul, and are twice the bytes when packed: more than dot products read.
   target.layouts[DType::f16] = {.columns = columns, .fewest_rows_transposed = kMostDotRows + 1};
-  if (const auto* pairs = panel_unit<Bf16Pair>(unit); !pairs)
+  if (const auto* vnni = gemm_unit<VnniPair>(unit); !vnni)
     target.layouts[DType::bf16] = target.layouts[DType::f16];
-  else if (!this_processor().bf16_tiles)
-    target.layouts[DType::bf16] = {.columns = pairs->panel, .pair = 2, .kept_for_one = true};
+  else if (!this_processor().amx_bf16)
+    target.layouts[DType::bf16] = {.columns = vnni->block_columns, .vnni = 2, .kept_for_one = true};
   return target;
 }
 

@@ -1,12 +1,12 @@
-/// Matrices packed apart from the products that read them (passes/gemm/prepack_operands.h), on one thread.
+/// Matrices packed apart from the matmuls that read them (passes/gemm/prepack_operands.h), on one thread.
 ///
-///     bench_packed_factors [repeats [products|steps]]
+///     bench_prepacked_operands [repeats [matmuls|steps]]
 ///
-/// `products`: one product as its kernel packs it now (or reads the matrix where it lies), by panels that are
-/// there already, and what making the panels takes: PackingTarget of the CPU is chosen by this. `steps`: loops
+/// `matmuls`: one matmul as its kernel packs it now (or reads the matrix where it lies), by a prepacked operand that is
+/// there already, and what prepacking takes: PackingTarget of the CPU is chosen by this. `steps`: loops
 /// with few rows, forward and with gradients, as the pass leaves them and without it. Contenders take turns;
 /// printed are the shortest times in microseconds, which other jobs on the machine disturb least, and ratios:
-/// above 1, panels are faster.
+/// above 1, prepacking is faster.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ double microseconds(const Run& run) {
   return now() - start;
 }
 
-// --- products ----------------------------------------------------------------------------------------
+// --- matmuls ----------------------------------------------------------------------------------------
 
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
@@ -64,26 +64,26 @@ Memory random_matrix(const TensorType& type, uint64_t seed) {
   return memory;
 }
 
-struct Product {
+struct Matmul {
   DType dtype;
   int64_t rows, columns, depth;
   bool transposed;
 };
 
-// The product, the packing, the product by panels.
-Graph three_nodes(const Product& p, const PackingTarget::Layout& layout) {
+// The matmul, the prepacking, the prepacked matmul.
+Graph three_nodes(const Matmul& p, const PackingTarget::Layout& layout) {
   GraphBuilder builder;
   const Shape b = p.transposed ? Shape{p.columns, p.depth} : Shape{p.depth, p.columns};
   const Tensor x = builder.input("x", Role::batch, {p.dtype, {p.rows, p.depth}});
   const Tensor w = builder.input("w", Role::batch, {p.dtype, b});
   builder.output("y", matmul(x, w, {.transpose_b = p.transposed}));
-  const Tensor panels = builder.emit_one("pack_panels", {w},
+  const Tensor packed = builder.emit_one("prepack", {w},
                                          {{"transposed", p.transposed},
-                                          {"panel", std::min(p.columns, layout.columns)},
-                                          {"pair", layout.pair}},
+                                          {"block", std::min(p.columns, layout.columns)},
+                                          {"vnni", layout.vnni}},
                                          {});
   builder.output(
-      "z", builder.emit_one("panel_matmul", {x, panels},
+      "z", builder.emit_one("prepacked_matmul", {x, packed},
                             {{"transpose_a", false}, {"columns", p.columns}, {"wide", false}}, {}));
   return builder.take();
 }
@@ -96,16 +96,16 @@ std::unique_ptr<Kernel> kernel_of(const Graph& graph, const Node& node) {
   return nullptr;
 }
 
-void measure(const Product& p, const PackingTarget::Layout& layout, int repeats) {
+void measure(const Matmul& p, const PackingTarget::Layout& layout, int repeats) {
   const Graph graph = three_nodes(p, layout);
   const auto type = [&](size_t node) { return graph.type(graph.nodes()[node].outputs[0]); };
   const Memory x = random_matrix(graph.type(graph.inputs()[0].value), 1);
   const Memory w = random_matrix(graph.type(graph.inputs()[1].value), 2);
-  const Memory y = allocate(type(0).bytes()), panels = allocate(type(1).bytes()),
+  const Memory y = allocate(type(0).bytes()), packed = allocate(type(1).bytes()),
                z = allocate(type(2).bytes());
   const void* const operands[3][2] = {
-      {x.get(), w.get()}, {w.get(), nullptr}, {x.get(), panels.get()}};
-  void* const results[3] = {y.get(), panels.get(), z.get()};
+      {x.get(), w.get()}, {w.get(), nullptr}, {x.get(), packed.get()}};
+  void* const results[3] = {y.get(), packed.get(), z.get()};
   double shortest[3];
   std::unique_ptr<Kernel> kernels[3];
   Memory scratch[3];
@@ -132,8 +132,8 @@ void measure(const Product& p, const PackingTarget::Layout& layout, int repeats)
   std::fflush(stdout);
 }
 
-void measure_products(int repeats) {
-  fmt::print("{:<26}{:>6}{:>10}{:>10}{:>10}{:>8}\n", "product", "rows", "now", "panels", "packing",
+void measure_matmuls(int repeats) {
+  fmt::print("{:<26}{:>6}{:>10}{:>10}{:>10}{:>8}\n", "matmul", "rows", "now", "packed", "packing",
              "ratio");
   const PackingTarget target = open_device("cpu", 1)->target().packing;
   for (const DType dtype : kDtypes) {
@@ -149,13 +149,13 @@ void measure_products(int repeats) {
 // --- steps -------------------------------------------------------------------------------------------
 
 /// Iterations of a residual block (width, four widths, width) or of a recurrence (one matrix).
-struct Step {
+struct TrainedCase {
   const char* name;
   bool block;
   int64_t iterations, width;
 };
 
-Graph traced(const Step& step, int64_t rows, bool training) {
+Graph traced(const TrainedCase& step, int64_t rows, bool training) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {rows, step.width}});
   std::vector<Tensor> weights;
@@ -171,7 +171,7 @@ Graph traced(const Step& step, int64_t rows, bool training) {
   };
   const Tensor h =
       loop(builder, {x}, {}, {.iterations = step.iterations}, [&](const LoopBody& body) {
-        return LoopStep{.carried = {evaluate(body.carried[0])}};
+        return IterationResults{.carried = {evaluate(body.carried[0])}};
       }).carried[0];
   const Tensor loss = reduce_mean(h * h, {0, 1});
   builder.output("loss", loss);
@@ -226,9 +226,9 @@ void measure_steps(int repeats) {
              "ratio", "peak, MiB");
   const std::shared_ptr<Device> device = open_device("cpu", 1);
   for (const DType precision : kDtypes)
-    for (const Step& step : {Step{"recurrence 64 x 256", false, 64, 256},
-                             {"recurrence 64 x 768", false, 64, 768},
-                             {"recursion 40 x 192", true, 40, 192}})
+    for (const TrainedCase& step : {TrainedCase{"recurrence 64 x 256", false, 64, 256},
+                                    {"recurrence 64 x 768", false, 64, 768},
+                                    {"recursion 40 x 192", true, 40, 192}})
       for (const bool training : {false, true})
         for (const int64_t rows : {1, 4, 8, 16, 32, 64, 128}) {
           const Graph graph = traced(step, rows, training);
@@ -253,6 +253,6 @@ void measure_steps(int repeats) {
 int main(int count, char** arguments) {
   const int repeats = count > 1 ? std::atoi(arguments[1]) : 100;
   const std::string_view part = count > 2 ? arguments[2] : "";
-  if (part != "steps") fullbore::measure_products(repeats);
-  if (part != "products") fullbore::measure_steps(repeats);
+  if (part != "steps") fullbore::measure_matmuls(repeats);
+  if (part != "matmuls") fullbore::measure_steps(repeats);
 }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fullbore/device/cpu/gemm/avx512_registers.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 // GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
@@ -25,7 +25,7 @@ struct Avx512F32 {
   using Register = __m512;
   using Mask = __mmask16;
   static constexpr int kLanes = 16;
-  static constexpr int kPanelVectors = 4;
+  static constexpr int kBlockVectors = 4;
   static constexpr int kDotRows = 4;
   static constexpr double kFlopsPerNanosecond = 100;
   static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
@@ -74,7 +74,7 @@ struct Avx512F64 {
   using Register = __m512d;
   using Mask = __mmask8;
   static constexpr int kLanes = 8;
-  static constexpr int kPanelVectors = 4;
+  static constexpr int kBlockVectors = 4;
   static constexpr int kDotRows = 4;
   static constexpr double kFlopsPerNanosecond = 50;
   static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
@@ -95,13 +95,13 @@ struct Avx512F64 {
   FB_INLINE void transpose(Register (&x)[8]);
 };
 
-#include "fullbore/device/cpu/gemm/panel_unit.inc"
+#include "fullbore/device/cpu/gemm/gemm_unit.inc"
 
 void Avx512F64::transpose(Register (&x)[8]) { transpose_through_memory<Avx512F64>(x); }
 
 }  // namespace
 
-const PanelUnit<float> kPanelAvx512F32 = make_panel_unit<Avx512F32>();
-const PanelUnit<double> kPanelAvx512F64 = make_panel_unit<Avx512F64>();
+const GemmUnit<float> kGemmAvx512F32 = make_gemm_unit<Avx512F32>();
+const GemmUnit<double> kGemmAvx512F64 = make_gemm_unit<Avx512F64>();
 
 }  // namespace fullbore::cpu

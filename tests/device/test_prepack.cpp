@@ -1,4 +1,4 @@
-// Matrices that are packed by a node of their own, and products by them: the bits of products that pack.
+// Matrices that are packed by a node of their own, and matmuls by them: the bits of matmuls that pack.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "comparison.h"
 #include "fullbore/base/philox.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/ops/ops.h"
 #include "kernel_runner.h"
 
@@ -19,18 +19,18 @@ using testing_support::expect;
 using testing_support::run_kernel_in_all_ways;
 using testing_support::RunResult;
 
-/// A product of b as it lies and of b in panels.
+/// A matmul of b as it lies and of a prepacked b.
 struct Case {
   int64_t batch, m, n, k;
   bool transpose_a, transpose_b;
   DType in, out;
-  int64_t panel;
+  int64_t block;
 
-  bool paired() const { return in == DType::bf16 && panel % 2 == 0; }
+  bool vnni() const { return in == DType::bf16 && block % 2 == 0; }
   std::string text() const {
-    return fmt::format("{} x {} -> {} [{},{}]{} [{},{}]{} in panels of {}", batch, dtype_name(in),
+    return fmt::format("{} x {} -> {} [{},{}]{} [{},{}]{} prepacked in blocks of {}", batch, dtype_name(in),
                        dtype_name(out), m, k, transpose_a ? "T" : "", k, n, transpose_b ? "T" : "",
-                       panel);
+                       block);
   }
   Graph graph() const {
     const auto matrix = [&](int64_t rows, int64_t columns, bool transposed) {
@@ -40,12 +40,12 @@ struct Case {
     const Tensor a = builder.input("a", Role::batch, matrix(m, k, transpose_a));
     const Tensor b = builder.input("b", Role::batch, matrix(k, n, transpose_b));
     builder.output("y", matmul(a, b, {transpose_a, transpose_b, out}));
-    const Tensor panels = builder.emit_one(
-        "pack_panels", {b},
-        {{"transposed", transpose_b}, {"panel", panel}, {"pair", int64_t{paired() ? 2 : 1}}}, {});
+    const Tensor packed = builder.emit_one(
+        "prepack", {b},
+        {{"transposed", transpose_b}, {"block", block}, {"vnni", int64_t{vnni() ? 2 : 1}}}, {});
     builder.output(
         "z",
-        builder.emit_one("panel_matmul", {a, panels},
+        builder.emit_one("prepacked_matmul", {a, packed},
                          {{"transpose_a", transpose_a}, {"columns", n}, {"wide", out != in}}, {}));
     return builder.take();
   }
@@ -76,37 +76,37 @@ Literal run(const Graph& graph, const Node& node, const Kernel& kernel,
 
 std::string check(const Case& c, VectorUnit unit) {
   const Graph graph = c.graph();
-  const Node &plain = graph.nodes()[0], &pack = graph.nodes()[1], &by_panels = graph.nodes()[2];
+  const Node &plain = graph.nodes()[0], &pack = graph.nodes()[1], &prepacked = graph.nodes()[2];
   const std::vector<Literal> inputs = random_inputs(graph);
   KernelRequest pack_request(graph, pack, 1);
   const Contraction whole = Contraction::of(KernelRequest(graph, plain, 1));
-  const Contraction of_panels = Contraction::of(KernelRequest(graph, by_panels, 1));
-  const auto copy = cpu::make_pack_panels(pack_request);
+  const Contraction of_prepacked = Contraction::of(KernelRequest(graph, prepacked, 1));
+  const auto copy = cpu::make_prepack(pack_request);
   const auto expected =
-      c.paired() ? cpu::make_pair_matmul(whole) : cpu::make_panel_matmul(whole, unit);
-  const auto product = cpu::make_matmul_of_panels(of_panels, unit);
+      c.vnni() ? cpu::make_vnni_matmul(whole) : cpu::make_tiled_matmul(whole, unit);
+  const auto gemm = cpu::make_prepacked_matmul(of_prepacked, unit);
   std::string problem;
-  const Literal panels = run(graph, pack, *copy, {&inputs[1]}, problem);
+  const Literal packed = run(graph, pack, *copy, {&inputs[1]}, problem);
   if (!problem.empty()) return copy->description() + ": " + problem;
   const Literal y = run(graph, plain, *expected, {&inputs[0], &inputs[1]}, problem);
   if (!problem.empty()) return expected->description() + ": " + problem;
-  const Literal z = run(graph, by_panels, *product, {&inputs[0], &panels}, problem);
-  if (!problem.empty()) return product->description() + ": " + problem;
+  const Literal z = run(graph, prepacked, *gemm, {&inputs[0], &packed}, problem);
+  if (!problem.empty()) return gemm->description() + ": " + problem;
   for (int64_t i = 0; i < y.elements(); ++i)
     if (y.at(i) != z.at(i))
-      return fmt::format("{}: element {} is {}, of panels packed by the product {}",
-                         product->description(), i, z.at(i), y.at(i));
+      return fmt::format("{}: element {} is {}, prepacked, by the matmul itself {}",
+                         gemm->description(), i, z.at(i), y.at(i));
   return "";
 }
 
 struct Dtypes {
   DType in, out;
 };
-class ProductsByPanels : public ::testing::TestWithParam<Dtypes> {};
+class PrepackedMatmuls : public ::testing::TestWithParam<Dtypes> {};
 
-// Panels narrower and wider than the units' own, with and without columns that are missing; several tiles, several
-// passes over depth, a depth beyond what a product packs at once.
-TEST_P(ProductsByPanels, HaveTheBitsOfProductsThatPack) {
+// Blocks narrower and wider than the units' own, with and without columns that are missing; several tiles, several
+// passes over depth, a depth beyond what a matmul packs at once.
+TEST_P(PrepackedMatmuls, HaveTheBitsOfMatmulsThatPack) {
   struct Extents {
     int64_t batch, m, n, k;
   };
@@ -121,23 +121,23 @@ TEST_P(ProductsByPanels, HaveTheBitsOfProductsThatPack) {
                            {1, 70, 131, 20},
                            {1, 7, 70, 1601},
                            {1, 18, 3, 9001}}) {
-    for (const int64_t panel : {1, 16, 64, 101}) {
+    for (const int64_t block : {1, 16, 64, 101}) {
       ++transposed;  // by turns
       const Case c{e.batch, e.m, e.n,  e.k, (transposed & 1) != 0, (transposed & 2) != 0,
-                   in,      out, panel};
-      if (c.paired() && !this_processor().bf16_products) continue;
+                   in,      out, block};
+      if (c.vnni() && !this_processor().avx512_bf16) continue;
       for (const VectorUnit unit : {VectorUnit::baseline, VectorUnit::avx2, VectorUnit::avx512}) {
         if (unit > this_processor().vector_unit) continue;
-        if (c.paired() && unit != VectorUnit::baseline) continue;  // pairs have one unit
+        if (c.vnni() && unit != VectorUnit::baseline) continue;  // VNNI pairs have one unit
         EXPECT_EQ(check(c, unit), "") << c.text();
       }
     }
-    ++transposed;  // the next extents meet each panel transposed otherwise
+    ++transposed;  // the next extents meet each block transposed otherwise
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, ProductsByPanels,
+    All, PrepackedMatmuls,
     ::testing::Values(Dtypes{DType::f32, DType::f32}, Dtypes{DType::f64, DType::f64},
                       Dtypes{DType::bf16, DType::bf16}, Dtypes{DType::bf16, DType::f32},
                       Dtypes{DType::f16, DType::f16}),

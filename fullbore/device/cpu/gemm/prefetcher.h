@@ -5,7 +5,7 @@ namespace fullbore::cpu {
 
 /// Memory that will be read soon, asked for line by line while something is computed that leaves the memory
 /// idle: up to two matrices, row by row, in order.
-class Ahead {
+class Prefetcher {
  public:
   /// A third matrix would take the place of the second.
   void add(const void* data, int64_t rows, int64_t row_bytes, int64_t stride_bytes) {

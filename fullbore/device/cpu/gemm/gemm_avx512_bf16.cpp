@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fullbore/device/cpu/gemm/avx512_registers.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 // GCC 12 takes its own _mm512_undefined_*() for a mistake of ours (GCC bug 105593).
@@ -22,16 +22,16 @@
 namespace fullbore::cpu {
 namespace {
 
-/// Pairs are multiplied and their two products added to f32 sums by one instruction, which takes
+/// VNNI pairs are multiplied and the two results added to f32 sums by one instruction, which takes
 /// denormals for zeros.
 struct Avx512Bf16 {
   using Element = float;
   using Register = __m512;
   using Mask = __mmask16;
-  using Operand = Bf16Pair;
+  using Operand = VnniPair;
   using OperandRegister = __m512i;
   static constexpr int kLanes = 16;
-  static constexpr int kPanelVectors = 4;
+  static constexpr int kBlockVectors = 4;
   static constexpr double kFlopsPerNanosecond = 200;
   static constexpr int rows_of(int vectors) { return avx512_rows_beside(vectors); }
 
@@ -55,11 +55,11 @@ struct Avx512Bf16 {
     _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
   }
 
-  FB_INLINE OperandRegister load_operand(const Bf16Pair* p) { return _mm512_loadu_si512(p); }
-  FB_INLINE OperandRegister load_some_operands(const Bf16Pair* p, Mask mask) {
+  FB_INLINE OperandRegister load_operand(const VnniPair* p) { return _mm512_loadu_si512(p); }
+  FB_INLINE OperandRegister load_some_operands(const VnniPair* p, Mask mask) {
     return _mm512_maskz_loadu_epi32(mask, p);
   }
-  FB_INLINE OperandRegister broadcast_operand(const Bf16Pair* p) {
+  FB_INLINE OperandRegister broadcast_operand(const VnniPair* p) {
     int bits;  // rows may lie at odd elements
     std::memcpy(&bits, p, sizeof bits);
     return _mm512_set1_epi32(bits);
@@ -69,7 +69,7 @@ struct Avx512Bf16 {
   }
 };
 
-#include "fullbore/device/cpu/gemm/panel_unit.inc"
+#include "fullbore/device/cpu/gemm/gemm_unit.inc"
 
 FB_INLINE __mmask16 mask16(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xffff : count > 0 ? (1U << count) - 1 : 0);
@@ -78,7 +78,7 @@ FB_INLINE __mmask32 mask32(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-// What is paired: bf16 as it lies, or f32 that is rounded half to even.
+// Sources of VNNI pairs: bf16 as it lies, or f32 that is rounded half to even.
 template <class Source>
 const Source* row_of(const SourceMatrix& from, int64_t row) {
   return static_cast<const Source*>(from.data) + row * from.stride;
@@ -102,11 +102,11 @@ FB_INLINE void prefetch_row(const uint16_t* row, int64_t columns) {
   for (int64_t column = 0; column < columns; column += kLineElements)
     __builtin_prefetch(row + column);
 }
-// Only kernels pair f32: what they have just made, or asked for themselves.
+// Only kernels make VNNI pairs of f32: what they have just made, or asked for themselves.
 FB_INLINE void prefetch_row(const float*, int64_t) {}
 
 template <class Source>
-FB_TARGET void copy_pair_rows(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+FB_TARGET void copy_vnni_rows(const SourceMatrix& from, VnniPair* to, int64_t stride) {
   for (int64_t row = 0; row < from.rows; ++row) {
     const auto* source = row_of<Source>(from, row);
     auto* target = reinterpret_cast<uint16_t*>(to + row * stride);
@@ -135,26 +135,27 @@ FB_INLINE __m512i load_columns(const uint16_t* p, int64_t count) {
                         : _mm512_maskz_loadu_epi16(mask32(count), p);
 }
 template <bool whole>
-FB_INLINE void store_pairs(Bf16Pair* to, __m512i pairs, int64_t count) {
+FB_INLINE void store_vnni(VnniPair* to, __m512i pairs, int64_t count) {
   if (whole)
     _mm512_storeu_si512(to, pairs);
   else
     _mm512_mask_storeu_epi32(to, mask16(count), pairs);
 }
 template <bool whole>
-FB_INLINE void pair_columns(const uint16_t* first, const uint16_t* second, int64_t count,
-                            Bf16Pair* to) {
+FB_INLINE void interleave_columns(const uint16_t* first, const uint16_t* second, int64_t count,
+                                  VnniPair* to) {
   const __m512i even = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
                                         8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(16));
   const __m512i low = load_columns<whole>(first, count);
   const __m512i high = second ? load_columns<whole>(second, count) : _mm512_setzero_si512();
-  store_pairs<whole>(to, _mm512_permutex2var_epi16(low, even, high), count);
+  store_vnni<whole>(to, _mm512_permutex2var_epi16(low, even, high), count);
   if (whole || count > 16)
-    store_pairs<whole>(to + 16, _mm512_permutex2var_epi16(low, odd, high), count - 16);
+    store_vnni<whole>(to + 16, _mm512_permutex2var_epi16(low, odd, high), count - 16);
 }
 template <bool whole>
-FB_INLINE void pair_columns(const float* first, const float* second, int64_t count, Bf16Pair* to) {
+FB_INLINE void interleave_columns(const float* first, const float* second, int64_t count,
+                                  VnniPair* to) {
   const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   const __mmask16 mask = mask16(count);
@@ -162,13 +163,13 @@ FB_INLINE void pair_columns(const float* first, const float* second, int64_t cou
     return whole ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(mask, p);
   };
   const __m512 high = second ? load(second) : _mm512_setzero_ps();
-  store_pairs<whole>(
+  store_vnni<whole>(
       to, _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, load(first))), count);
 }
 
 // Of all rows, a line of each: of bf16 32 columns, of f32 16.
 template <bool whole, class Source>
-FB_TARGET void copy_columns(const SourceMatrix& from, int64_t column, int64_t count, Bf16Pair* to,
+FB_TARGET void copy_columns(const SourceMatrix& from, int64_t column, int64_t count, VnniPair* to,
                             int64_t stride) {
   const auto* first = static_cast<const Source*>(from.data) + column;
   to += column;
@@ -177,15 +178,16 @@ FB_TARGET void copy_columns(const SourceMatrix& from, int64_t column, int64_t co
     const Source* second = first + from.stride;
     prefetch_row(first + kPrefetchCopiedRows * from.stride, count);
     prefetch_row(second + kPrefetchCopiedRows * from.stride, count);
-    pair_columns<whole>(first, second, count, to);
+    interleave_columns<whole>(first, second, count, to);
     first = second + from.stride;
     to += stride;
   }
-  if (depth < from.rows) pair_columns<whole>(first, static_cast<const Source*>(nullptr), count, to);
+  if (depth < from.rows)
+    interleave_columns<whole>(first, static_cast<const Source*>(nullptr), count, to);
 }
 
 template <class Source>
-FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+FB_TARGET void copy_vnni_depths(const SourceMatrix& from, VnniPair* to, int64_t stride) {
   constexpr auto kColumns = static_cast<int64_t>(64 / sizeof(Source));
   int64_t column = 0;
   for (; column + kColumns <= from.columns; column += kColumns)
@@ -195,7 +197,7 @@ FB_TARGET void copy_pair_depths(const SourceMatrix& from, Bf16Pair* to, int64_t 
 }
 
 template <class Source>
-FB_TARGET void copy_pairs_transposed(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+FB_TARGET void copy_vnni_transposed(const SourceMatrix& from, VnniPair* to, int64_t stride) {
   for (int64_t row = 0; row < from.rows; row += 16)
     for (int64_t depth = 0; depth < from.columns; depth += 32) {
       const int64_t rows = std::min<int64_t>(16, from.rows - row);
@@ -216,28 +218,28 @@ FB_TARGET void copy_pairs_transposed(const SourceMatrix& from, Bf16Pair* to, int
     }
 }
 
-using Copy = void (*)(const SourceMatrix& from, Bf16Pair* to, int64_t stride);
+using Copy = void (*)(const SourceMatrix& from, VnniPair* to, int64_t stride);
 template <Copy bf16, Copy f32>
-void by_dtype(const SourceMatrix& from, Bf16Pair* to, int64_t stride) {
+void by_dtype(const SourceMatrix& from, VnniPair* to, int64_t stride) {
   (from.dtype == DType::f32 ? f32 : bf16)(from, to, stride);
 }
 
 void round_to_bf16(const float* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
                    int64_t rows, int64_t columns) {
-  FB_CHECK(dtype == DType::bf16, "sums of bf16 products rounded to {}", dtype_name(dtype));
+  FB_CHECK(dtype == DType::bf16, "sums of bf16 rounded to {}", dtype_name(dtype));
   round_rows<Avx512Bf16, Bf16>(from, from_stride, to, to_stride, rows, columns);
 }
 
 }  // namespace
 
-const PanelUnit<Bf16Pair> kPanelAvx512Bf16 = {
+const GemmUnit<VnniPair> kGemmAvx512Bf16 = {
     .lanes = Avx512Bf16::kLanes,
-    .panel = Avx512Bf16::kLanes * Avx512Bf16::kPanelVectors,
+    .block_columns = Avx512Bf16::kLanes * Avx512Bf16::kBlockVectors,
     .flops_per_nanosecond = Avx512Bf16::kFlopsPerNanosecond,
     .multiply = multiply<Avx512Bf16>,
-    .copy_rows = by_dtype<copy_pair_rows<uint16_t>, copy_pair_rows<float>>,
-    .copy = by_dtype<copy_pair_depths<uint16_t>, copy_pair_depths<float>>,
-    .copy_transposed = by_dtype<copy_pairs_transposed<uint16_t>, copy_pairs_transposed<float>>,
+    .copy_rows = by_dtype<copy_vnni_rows<uint16_t>, copy_vnni_rows<float>>,
+    .copy = by_dtype<copy_vnni_depths<uint16_t>, copy_vnni_depths<float>>,
+    .copy_transposed = by_dtype<copy_vnni_transposed<uint16_t>, copy_vnni_transposed<float>>,
     .round = round_to_bf16,
 };
 

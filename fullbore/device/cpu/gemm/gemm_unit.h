@@ -4,26 +4,26 @@
 
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/processor.h"
-#include "fullbore/device/cpu/gemm/ahead.h"
+#include "fullbore/device/cpu/gemm/prefetcher.h"
 
 namespace fullbore::cpu {
 
 /// Two elements that are neighbours in depth, as the dot products of AVX512_BF16 read them; a zero for
-/// what an odd depth lacks. Aligned as one element: a pair may begin at any.
-struct Bf16Pair {
+/// what an odd depth lacks. Aligned as one element: a VNNI pair may begin at any.
+struct VnniPair {
   uint16_t earlier, later;
 };
-/// What products of operands are summed in.
+/// What sums of multiplied operands are kept in.
 template <class P>
-using SumOf = std::conditional_t<std::is_same_v<P, Bf16Pair>, float, P>;
+using SumOf = std::conditional_t<std::is_same_v<P, VnniPair>, float, P>;
 /// Elements of depth in one operand.
 template <class P>
-constexpr int64_t kDepthOf = std::is_same_v<P, Bf16Pair> ? 2 : 1;
+constexpr int64_t kDepthOf = std::is_same_v<P, VnniPair> ? 2 : 1;
 
 /// c[rows, columns] = or += a[rows, depth] * b[depth, columns], by strides in elements of type P. At
-/// most one panel wide.
+/// most one block of columns wide.
 template <class P>
-struct PanelTile {
+struct GemmTile {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;
@@ -35,8 +35,8 @@ struct PanelTile {
   SumOf<P>* c = nullptr;
   int64_t c_row = 0;
   bool accumulate = false;
-  Ahead* ahead = nullptr;  ///< what is asked for meanwhile, or null
-  /// Of pairs: where the sums go instead of c, rounded to bf16, or null.
+  Prefetcher* prefetcher = nullptr;  ///< what is asked for meanwhile, or null
+  /// Of VNNI pairs: where the sums go instead of c, rounded to bf16, or null.
   uint16_t* rounded = nullptr;
   int64_t rounded_row = 0;
 };
@@ -65,22 +65,22 @@ struct SourceMatrix {
   int64_t columns = 0;
 };
 
-/// The inner loops of matrix products for one vector unit; P is float or double, in which products
-/// and sums are made, or Bf16Pair, whose products are summed in float. Register tiles after Goto and
+/// The inner loops of matmuls for one vector unit; P is float or double, in which operands
+/// are multiplied and summed, or VnniPair, whose sums are float. Register tiles after Goto and
 /// van de Geijn 2008 ("Anatomy of High-Performance Matrix Multiplication"): a is broadcast, b is read
 /// in vectors, c stays in registers over all of `depth`.
 template <class P>
-struct PanelUnit {
+struct GemmUnit {
   int lanes = 1;                    ///< elements of a vector
-  int panel = 1;                    ///< columns of the widest tile: a few vectors
+  int block_columns = 1;            ///< columns of the widest tile: a few vectors
   double flops_per_nanosecond = 1;  ///< roughly, of one core
-  void (*multiply)(const PanelTile<P>& tile) = nullptr;
-  void (*dot)(const DotTile<SumOf<P>>& tile) = nullptr;  ///< null for pairs
-  /// to[r * stride + d] = from[r, d], widened to P or paired along d (bf16 or, rounded, f32).
+  void (*multiply)(const GemmTile<P>& tile) = nullptr;
+  void (*dot)(const DotTile<SumOf<P>>& tile) = nullptr;  ///< null for VNNI pairs
+  /// to[r * stride + d] = from[r, d], widened to P or as VNNI pairs along d (bf16 or, rounded, f32).
   void (*copy_rows)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
-  /// to[d * stride + c] = from[d, c], widened to P or paired along d.
+  /// to[d * stride + c] = from[d, c], widened to P or as VNNI pairs along d.
   void (*copy)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
-  /// to[d * stride + r] = from[r, d], widened to P or paired along d.
+  /// to[d * stride + r] = from[r, d], widened to P or as VNNI pairs along d.
   void (*copy_transposed)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
   /// to[r * to_stride + c] = from[r * from_stride + c], rounded to `dtype`.
   void (*round)(const SumOf<P>* from, int64_t from_stride, void* to, int64_t to_stride, DType dtype,
@@ -89,34 +89,34 @@ struct PanelUnit {
 
 /// The unit's loops, or null if this processor lacks it.
 template <class T>
-const PanelUnit<T>* panel_unit(VectorUnit unit);
+const GemmUnit<T>* gemm_unit(VectorUnit unit);
 template <>
-const PanelUnit<float>* panel_unit(VectorUnit unit);
+const GemmUnit<float>* gemm_unit(VectorUnit unit);
 template <>
-const PanelUnit<double>* panel_unit(VectorUnit unit);
+const GemmUnit<double>* gemm_unit(VectorUnit unit);
 
-/// Of pairs, for any unit: there is one.
+/// Of VNNI pairs, for any unit: there is one.
 template <>
-const PanelUnit<Bf16Pair>* panel_unit(VectorUnit unit);
+const GemmUnit<VnniPair>* gemm_unit(VectorUnit unit);
 
-/// The vector loops of a kernel that makes products of its own.
-struct ProductUnits {
+/// The vector loops of a kernel that makes matmuls of its own.
+struct MatmulUnits {
   VectorUnit vector_unit = VectorUnit::baseline;
-  bool bf16_products = false;  ///< of pairs, where operands are bf16 and rows of even width
+  bool avx512_bf16 = false;  ///< of VNNI pairs, where operands are bf16 and rows of even width
 
-  static ProductUnits of_this_processor();
-  /// Are products of such operands made of pairs?
-  bool pairs(DType operands) const {
-    return bf16_products && vector_unit == VectorUnit::avx512 && operands == DType::bf16;
+  static MatmulUnits of_this_processor();
+  /// Are matmuls of such operands made of VNNI pairs?
+  bool vnni(DType operands) const {
+    return avx512_bf16 && vector_unit == VectorUnit::avx512 && operands == DType::bf16;
   }
 };
 
-extern const PanelUnit<Bf16Pair> kPanelAvx512Bf16;
-extern const PanelUnit<float> kPanelAvx512F32;
-extern const PanelUnit<double> kPanelAvx512F64;
-extern const PanelUnit<float> kPanelAvx2F32;
-extern const PanelUnit<double> kPanelAvx2F64;
-extern const PanelUnit<float> kPanelBaselineF32;
-extern const PanelUnit<double> kPanelBaselineF64;
+extern const GemmUnit<VnniPair> kGemmAvx512Bf16;
+extern const GemmUnit<float> kGemmAvx512F32;
+extern const GemmUnit<double> kGemmAvx512F64;
+extern const GemmUnit<float> kGemmAvx2F32;
+extern const GemmUnit<double> kGemmAvx2F64;
+extern const GemmUnit<float> kGemmBaselineF32;
+extern const GemmUnit<double> kGemmBaselineF64;
 
 }  // namespace fullbore::cpu

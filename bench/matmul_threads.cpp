@@ -1,7 +1,7 @@
-// Who should own the threads of a matrix product: oneDNN's OpenMP team, or ours, calling oneDNN or
-// the panels on one thread per worker? Rows "f32/768x512x128 NT/openmp", "/onednn" and "/panel" report
+// Who should own the threads of a matmul: oneDNN's OpenMP thread pool, or ours, calling oneDNN or
+// our own kernels on one thread per worker? Rows "f32/768x512x128 NT/openmp", "/onednn" and "/tiled" report
 // operations per second; "NT" says that b is transposed. Run the contenders one by one
-// (--benchmark_filter=openmp), for an idle OpenMP team spins and slows down whoever comes next.
+// (--benchmark_filter=openmp), for an idle OpenMP thread pool spins and slows down whoever comes next.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/cpu/gemm/onednn_matmul.h"
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 namespace {
@@ -58,7 +58,7 @@ Team& team() {
 }
 
 // A kernel as the runtime launches it: equal ranges of items.
-void run_on_team(benchmark::State& state, const Contraction& c, const Kernel& made) {
+void run_on_threads(benchmark::State& state, const Contraction& c, const Kernel& made) {
   const auto& kernel = dynamic_cast<const CpuKernel&>(made);
   const Operands operands(c);
   const Memory scratch = allocate(kernel.scratch_bytes(team().workers()));
@@ -80,18 +80,18 @@ void run_on_team(benchmark::State& state, const Contraction& c, const Kernel& ma
   report(state, c);
 }
 
-void run_panel(benchmark::State& state, const Contraction& c) {
+void run_tiled(benchmark::State& state, const Contraction& c) {
   const bool dots = c.transpose_b && !c.transpose_a && c.m <= 16;
   const VectorUnit unit = this_processor().vector_unit;
-  run_on_team(state, c, *(dots ? cpu::make_dot_matmul(c, unit) : cpu::make_panel_matmul(c, unit)));
+  run_on_threads(state, c, *(dots ? cpu::make_dot_matmul(c, unit) : cpu::make_tiled_matmul(c, unit)));
 }
 
-void run_pairs(benchmark::State& state, const Contraction& c) {
-  run_on_team(state, c, *cpu::make_pair_matmul(c));
+void run_vnni(benchmark::State& state, const Contraction& c) {
+  run_on_threads(state, c, *cpu::make_vnni_matmul(c));
 }
 
 void run_onednn(benchmark::State& state, const Contraction& c) {
-  run_on_team(state, c, *cpu::make_onednn_matmul(c));
+  run_on_threads(state, c, *cpu::make_onednn_matmul(c));
 }
 
 // One call, on as many threads as OpenMP gives it; b where it lies.
@@ -111,12 +111,12 @@ void run_openmp(benchmark::State& state, const Contraction& c) {
   const memory::desc a = matrix(c.m, c.k, c.transpose_a, c.in);
   const memory::desc b = matrix(c.k, c.n, c.transpose_b, c.in);
   const memory::desc y = matrix(c.m, c.n, false, c.out);
-  const dnnl::matmul product({{a, b, y}, engine});
+  const dnnl::matmul gemm({{a, b, y}, engine});
   const std::unordered_map<int, memory> arguments = {
       {DNNL_ARG_SRC, memory(a, engine, operands.a.get())},
       {DNNL_ARG_WEIGHTS, memory(b, engine, operands.b.get())},
       {DNNL_ARG_DST, memory(y, engine, operands.y.get())}};
-  for (auto _ : state) product.execute(stream, arguments);
+  for (auto _ : state) gemm.execute(stream, arguments);
   report(state, c);
 }
 
@@ -158,7 +158,7 @@ const Contraction kProducts[] = {
 
 void register_all() {
   for (const DType dtype : {DType::f32, DType::bf16})
-    for (Contraction c : kProducts) {
+    for (Contraction c : kMatmuls) {
       c.in = dtype;
       c.out = c.transpose_a ? DType::f32 : dtype;  // gradients of weights are f32
       const std::string name = fmt::format(
@@ -172,8 +172,8 @@ void register_all() {
       };
       add("openmp", run_openmp);
       add("onednn", run_onednn);
-      add("panel", run_panel);
-      if (dtype == DType::bf16 && this_processor().bf16_products) add("pairs", run_pairs);
+      add("tiled", run_tiled);
+      if (dtype == DType::bf16 && this_processor().avx512_bf16) add("vnni", run_vnni);
     }
 }
 

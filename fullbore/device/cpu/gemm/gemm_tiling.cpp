@@ -1,21 +1,21 @@
-#include "fullbore/device/cpu/gemm/panel_tiling.h"
+#include "fullbore/device/cpu/gemm/gemm_tiling.h"
 
 #include <algorithm>
 
 namespace fullbore::cpu {
 namespace {
 
-// Depth of one pass over registers; a panel of it (64 columns of f32) takes 192 KiB.
+// Depth of one pass over registers; a block of it (64 columns of f32) takes 192 KiB.
 constexpr int64_t kDepth = 768;
 constexpr int64_t kPackedDepth = 4096;
 // Where rows abound, are copied, or are read again, wider tiles: a's rows are read and neighbouring elements of the
 // result written fewer times, as long as b's columns stay in the second cache.
 constexpr int64_t kManyRowTiles = 32;
-constexpr int64_t kPanelElements = 128 << 10;
-// Columns of other tiles, however wide a panel is.
+constexpr int64_t kBlockElements = 128 << 10;
+// Columns of other tiles, however wide a block is.
 constexpr int64_t kTileColumns = 128;
 constexpr int64_t kMostColumns = 768;
-// Fewest tiles into which a product is cut, if it is large enough and several workers share it.
+// Fewest tiles into which a result is cut, if it is large enough and several workers share it.
 constexpr int64_t kFewestTiles = 8;
 // A transposed a is copied, row of depth by row of depth: taller tiles read longer pieces of them, wider
 // ones read them fewer times, and a lesser depth leaves room for both in the second cache.
@@ -31,14 +31,14 @@ int64_t even_parts(int64_t count, int64_t most) {
   return divide_up(count, std::max<int64_t>(1, divide_up(count, most)));
 }
 
-// Panels per tile, at most `most`: as many as leave no tile much narrower than the others, for workers
+// Blocks per tile, at most `most`: as many as leave no tile much narrower than the others, for workers
 // share tiles by their number.
-int64_t level_panels(int64_t panels, int64_t most) {
-  most = std::min(most, panels);
+int64_t level_blocks(int64_t blocks, int64_t most) {
+  most = std::min(most, blocks);
   int64_t best = 1;
-  int64_t least_covered = 2 * panels;
+  int64_t least_covered = 2 * blocks;
   for (int64_t size = most; 2 * size >= most; --size) {
-    const int64_t covered = divide_up(panels, size) * size;
+    const int64_t covered = divide_up(blocks, size) * size;
     if (covered >= least_covered) continue;
     least_covered = covered;
     best = size;
@@ -46,12 +46,12 @@ int64_t level_panels(int64_t panels, int64_t most) {
   return best;
 }
 
-// Tiles of about `height` rows and at most `panels` panels. Of a few tiles there are an even number,
+// Tiles of about `height` rows and at most `blocks` blocks. Of a few tiles there are an even number,
 // which two or four workers share evenly.
-void cut(const PanelWork& work, int64_t height, int64_t panels, PanelTiling& tiling) {
+void cut(const GemmWork& work, int64_t height, int64_t blocks, GemmTiling& tiling) {
   const Contraction& c = work.contraction;
-  const int64_t all = std::max<int64_t>(1, divide_up(c.n, work.panel));
-  tiling.columns = {c.n, level_panels(all, panels) * work.panel};
+  const int64_t all = std::max<int64_t>(1, divide_up(c.n, work.block_columns));
+  tiling.columns = {c.n, level_blocks(all, blocks) * work.block_columns};
   int64_t row_tiles = std::max<int64_t>(1, c.m / height);
   const bool uneven = c.batch * tiling.columns.parts() % 2 != 0 && row_tiles % 2 != 0;
   if (uneven && row_tiles > 1 && row_tiles < kManyRowTiles) --row_tiles;
@@ -66,9 +66,9 @@ void cut(const PanelWork& work, int64_t height, int64_t panels, PanelTiling& til
 
 }  // namespace
 
-PanelTiling panel_tiling(const PanelWork& work) {
+GemmTiling gemm_tiling(const GemmWork& work) {
   const Contraction& c = work.contraction;
-  PanelTiling tiling;
+  GemmTiling tiling;
   tiling.depth =
       std::max<int64_t>(1, even_parts(work.depth, work.copied_columns ? kTransposedDepth : kDepth));
   tiling.packed_depth = tiling.depth * std::max<int64_t>(1, kPackedDepth / tiling.depth);
@@ -79,33 +79,33 @@ PanelTiling panel_tiling(const PanelWork& work) {
     tiling.columns = {c.n, std::max<int64_t>(1, c.n)};
     return tiling;
   }
-  int64_t height = kPanelTileRows;
-  int64_t panels = divide_up(kTileColumns, work.panel);
+  int64_t height = kGemmTileRows;
+  int64_t blocks = divide_up(kTileColumns, work.block_columns);
   if (work.copied_columns) {
     height = kTransposedTileRows;
-    panels = divide_up(kTransposedColumns, work.panel);
+    blocks = divide_up(kTransposedColumns, work.block_columns);
   } else if (!work.direct && work.depth > tiling.packed_depth) {
     // A narrow result of many passes over b is summed tile by tile, and b copied for each.
-    height = 4 * kPanelTileRows;
+    height = 4 * kGemmTileRows;
   }
   if (c.m / height >= kManyRowTiles || work.wide || work.copied_rows)
-    panels = std::clamp(kPanelElements / (std::max<int64_t>(1, work.depth) * work.panel), panels,
-                        divide_up(kMostColumns, work.panel));
-  const int64_t all_panels = std::max<int64_t>(1, divide_up(c.n, work.panel));
+    blocks = std::clamp(kBlockElements / (std::max<int64_t>(1, work.depth) * work.block_columns), blocks,
+                        divide_up(kMostColumns, work.block_columns));
+  const int64_t all_blocks = std::max<int64_t>(1, divide_up(c.n, work.block_columns));
   if (work.tiles == TileShape::rows) {
-    cut(work, kPanelTileRows, all_panels, tiling);
-    tiling.columns.size = all_panels * work.panel;
+    cut(work, kGemmTileRows, all_blocks, tiling);
+    tiling.columns.size = all_blocks * work.block_columns;
     return tiling;
   }
-  cut(work, height, panels, tiling);
+  cut(work, height, blocks, tiling);
   while (tiling.tiles(c.batch) < (c.workers > 1 ? kFewestTiles : 1)) {
-    if (work.copied_columns && height > kPanelTileRows)
+    if (work.copied_columns && height > kGemmTileRows)
       height /= 2;
-    else if (panels > 1)
-      panels /= 2;
+    else if (blocks > 1)
+      blocks /= 2;
     else
       break;
-    cut(work, height, panels, tiling);
+    cut(work, height, blocks, tiling);
   }
   return tiling;
 }

@@ -1,18 +1,18 @@
-#include "fullbore/device/cpu/gemm/panel_matmul.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "fullbore/device/cpu/gemm/panel_tiling.h"
-#include "fullbore/device/cpu/gemm/panel_unit.h"
+#include "fullbore/device/cpu/gemm/gemm_tiling.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
-#include "fullbore/ir/fused_product.h"
+#include "fullbore/ir/fused_matmul.h"
 
 namespace fullbore::cpu {
 namespace {
 
-// Rows from which on copying an untransposed b into panels beats reading it where it lies, a row of
+// Rows from which on copying an untransposed b into blocks of columns beats reading it where it lies, a row of
 // n elements apart, in which neighbouring rows compete for the same lines of the cache.
 constexpr int64_t kRowsToPack = 128;
 // Depth of the first pass, which waits for what it copies.
@@ -22,7 +22,7 @@ const char* offset(const void* data, DType dtype, int64_t elements) {
   return static_cast<const char*>(data) + elements * dtype_bytes(dtype);
 }
 
-/// A product within a `fused` node: which of the node's buffers it reads, and what is behind it. As a node
+/// A matmul within a `fused` node: which of the node's buffers it reads, and what is behind it. As a node
 /// of its own it has the first two or three.
 struct Surroundings {
   size_t a = 0;
@@ -37,38 +37,38 @@ struct Surroundings {
   }
 };
 
-/// Depth is counted in operands of type P: one element each, or two if they are pairs.
+/// Depth is counted in operands of type P: one element each, or two if they are VNNI pairs.
 template <class P>
-class PanelMatmul final : public CpuKernel {
+class TiledMatmul final : public CpuKernel {
  public:
-  PanelMatmul(const Contraction& c, std::string_view unit, const PanelUnit<P>& loops,
+  TiledMatmul(const Contraction& c, std::string_view unit, const GemmUnit<P>& loops,
               Surroundings around)
       : c_(c),
         around_(std::move(around)),
         epilogue_(around_.epilogue.get()),
         loops_(loops),
-        k_(divide_up(c.k, kPair)),
-        native_(dtype_bytes(c.in) * kPair == kOperandBytes),
+        k_(divide_up(c.k, kVnniDepth)),
+        native_(dtype_bytes(c.in) * kVnniDepth == kOperandBytes),
         direct_(dtype_bytes(c.out) == kSumBytes),
-        copy_a_(!native_ || (c.transpose_a && (kPair > 1 || c.m > 2 * kPanelTileRows)) ||
-                c.k % kPair != 0),
-        copy_b_(c.panel == 0 && (!native_ || kPair > 1 || c.transpose_b ||
-                                 (c.n > loops.panel && c.m >= kRowsToPack))),
-        tiling_(panel_tiling({.contraction = c,
+        copy_a_(!native_ || (c.transpose_a && (kVnniDepth > 1 || c.m > 2 * kGemmTileRows)) ||
+                c.k % kVnniDepth != 0),
+        copy_b_(c.block_columns == 0 && (!native_ || kVnniDepth > 1 || c.transpose_b ||
+                                 (c.n > loops.block_columns && c.m >= kRowsToPack))),
+        tiling_(gemm_tiling({.contraction = c,
                               .depth = k_,
-                              .panel = c.panel > 0 ? c.panel : loops.panel,
+                              .block_columns =  c.block_columns > 0 ? c.block_columns : loops.block_columns,
                               .copied_columns = copy_a_ && c.transpose_a,
                               .copied_rows = copy_a_ && !c.transpose_a,
                               .direct = direct_,
                               .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
                               .wide = epilogue_ != nullptr})),
-        kept_(!epilogue_ || epilogue_->product_buffer() >= 0),
+        kept_(!epilogue_ || epilogue_->matmul_buffer() >= 0),
         text_(fmt::format("matmul {} {}{}", unit, c.text(),
                           epilogue_ ? " + " + epilogue_->text() : "")) {
     FB_CHECK(!c.add || direct_, "sums are {}, not {}", kSumBytes, dtype_name(c.out));
-    FB_CHECK(direct_ || kPair == 1 || c.out == DType::bf16, "pairs summed to {}",
+    FB_CHECK(direct_ || kVnniDepth == 1 || c.out == DType::bf16, "VNNI pairs summed to {}",
              dtype_name(c.out));
-    if (epilogue_) epilogue_->cut(tiling_, product_stride());
+    if (epilogue_) epilogue_->cut(tiling_, result_stride());
   }
 
   int64_t items() const override { return tiling_.tiles(c_.batch); }
@@ -99,7 +99,7 @@ class PanelMatmul final : public CpuKernel {
                       tiling_.columns.end(column_tile % tiling_.columns.parts())};
       // A tile that is rounded or read when its sums are complete stays in scratch until then, and only
       // one can.
-      if ((direct_ && kept_) || k_ <= tiling_.packed_depth || c_.panel > 0) {
+      if ((direct_ && kept_) || k_ <= tiling_.packed_depth || c_.block_columns > 0) {
         multiply(buffers, columns, first, first + count, scratch);
       } else {
         for (int64_t tile = first; tile < first + count; ++tile)
@@ -134,19 +134,19 @@ class PanelMatmul final : public CpuKernel {
         c_.transpose_a ? round_up(tiling_.rows.size, loops_.lanes) : tiling_.rows.size;
     return round_up(tiling_.depth * rows * kOperandBytes, 64);
   }
-  // Pairs whose sums are complete in one pass are rounded on their way out of registers.
+  // VNNI pairs whose sums are complete in one pass are rounded on their way out of registers.
   int64_t c_bytes() const {
-    if (direct_ || (kPair > 1 && tiling_.depth >= k_)) return 0;
+    if (direct_ || (kVnniDepth > 1 && tiling_.depth >= k_)) return 0;
     return round_up(tiling_.rows.size * sums_stride() * kSumBytes, 64);
   }
-  // Columns of sums that wait to be rounded: of one panel, whose sums are complete at once if the depth
+  // Columns of sums that wait to be rounded: of one block, whose sums are complete at once if the depth
   // takes one pass, or of the tile.
-  int64_t sums_stride() const { return tiling_.depth >= k_ ? loops_.panel : tiling_.columns.size; }
-  // A tile of a product that nobody but the epilogue reads.
+  int64_t sums_stride() const { return tiling_.depth >= k_ ? loops_.block_columns : tiling_.columns.size; }
+  // A tile of a result that nobody but the epilogue reads.
   int64_t tile_bytes() const {
-    return kept_ ? 0 : round_up(tiling_.rows.size * product_stride() * dtype_bytes(c_.out), 64);
+    return kept_ ? 0 : round_up(tiling_.rows.size * result_stride() * dtype_bytes(c_.out), 64);
   }
-  int64_t product_stride() const { return kept_ ? c_.n : std::min(tiling_.columns.size, c_.n); }
+  int64_t result_stride() const { return kept_ ? c_.n : std::min(tiling_.columns.size, c_.n); }
   int64_t worker_bytes() const {
     return b_bytes() + a_bytes() + c_bytes() + tile_bytes() +
            (epilogue_ ? epilogue_->scratch_bytes() : 0);
@@ -154,7 +154,7 @@ class PanelMatmul final : public CpuKernel {
 
   // Where a pass over registers ends. Copies of a transposed a are made pass by pass, each while the one
   // before it is multiplied: the first is short, and those behind it grow. Passes are the same whether b is
-  // packed here or lies in panels.
+  // packed here or prepacked.
   int64_t pass_end(int64_t begin) const {
     const bool grows = copy_a_ && c_.transpose_a && tiling_.depth < k_;
     const int64_t depth = grows ? std::max(kFirstDepth, 2 * begin) : tiling_.depth;
@@ -173,12 +173,12 @@ class PanelMatmul final : public CpuKernel {
                 char* scratch) const {
     int64_t begin = 0;
     do {  // once even if there is nothing to contract: the result is zeros
-      const int64_t end = c_.panel > 0 ? k_ : packed_end(begin);
+      const int64_t end = c_.block_columns > 0 ? k_ : packed_end(begin);
       if (copy_b_)
         pack_b(offset(buffers[around_.b], c_.in, columns.batch * c_.k * c_.n), columns, begin, end,
                reinterpret_cast<P*>(scratch));
       for (int64_t tile = first; tile < last; ++tile) {
-        const Ahead next = tile + 1 < last ? next_tile(buffers, columns, tile + 1, begin, end)
+        const Prefetcher next = tile + 1 < last ? next_tile(buffers, columns, tile + 1, begin, end)
                                            : next_pass(buffers, columns, first, end);
         multiply_tile(buffers, columns, tile, begin, end, next, scratch);
       }
@@ -186,12 +186,12 @@ class PanelMatmul final : public CpuKernel {
     } while (begin < k_);
   }
 
-  // b[begin..end, columns] as panels one after the other, each [end - begin, its width].
+  // b[begin..end, columns] as blocks of columns one after the other, each [end - begin, its width].
   void pack_b(const char* b, const Columns& columns, int64_t begin, int64_t end, P* to) const {
-    const int64_t first = begin * kPair;
+    const int64_t first = begin * kVnniDepth;
     const int64_t depth = elements(begin, end);
-    for (int64_t column = columns.begin; column < columns.end; column += loops_.panel) {
-      const int64_t width = std::min<int64_t>(loops_.panel, columns.end - column);
+    for (int64_t column = columns.begin; column < columns.end; column += loops_.block_columns) {
+      const int64_t width = std::min<int64_t>(loops_.block_columns, columns.end - column);
       const int64_t stride = round_up(width, loops_.lanes);
       if (c_.transpose_b)
         loops_.copy_transposed({offset(b, c_.in, column * c_.k + first), c_.in, c_.k, width, depth},
@@ -204,51 +204,51 @@ class PanelMatmul final : public CpuKernel {
   }
 
   // What will be copied or read of another tile of the same columns and depth, in its first pass,
-  Ahead next_tile(const void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
+  Prefetcher next_tile(const void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
                   int64_t end) const {
-    Ahead next;
+    Prefetcher next;
     add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
     return next;
   }
   // and of the depth from `begin` on, if there is more.
-  Ahead next_pass(const void* const* buffers, const Columns& columns, int64_t tile,
+  Prefetcher next_pass(const void* const* buffers, const Columns& columns, int64_t tile,
                   int64_t begin) const {
-    Ahead next;
-    if (begin >= k_ || c_.panel > 0) return next;
+    Prefetcher next;
+    if (begin >= k_ || c_.block_columns > 0) return next;
     const int64_t end = packed_end(begin);
     const int64_t depth = elements(begin, end), width = columns.end - columns.begin;
     const int64_t first = columns.batch * c_.k * c_.n;
     const int64_t element = dtype_bytes(c_.in);
     if (c_.transpose_b)
-      next.add(offset(buffers[around_.b], c_.in, first + columns.begin * c_.k + begin * kPair),
+      next.add(offset(buffers[around_.b], c_.in, first + columns.begin * c_.k + begin * kVnniDepth),
                width, depth * element, c_.k * element);
     else
-      next.add(offset(buffers[around_.b], c_.in, first + begin * kPair * c_.n + columns.begin),
+      next.add(offset(buffers[around_.b], c_.in, first + begin * kVnniDepth * c_.n + columns.begin),
                depth, width * element, c_.n * element);
     add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
     return next;
   }
   void add_rows_of_a(const void* const* buffers, int64_t batch, int64_t tile, int64_t begin,
-                     int64_t end, Ahead& next) const {
+                     int64_t end, Prefetcher& next) const {
     const int64_t row = tiling_.rows.begin(tile), rows = tiling_.rows.end(tile) - row;
     const int64_t depth = elements(begin, end), element = dtype_bytes(c_.in);
     const char* a = offset(buffers[around_.a], c_.in, batch * c_.m * c_.k);
     if (c_.transpose_a)
-      next.add(a + (begin * kPair * c_.m + row) * element, depth, rows * element, c_.m * element);
+      next.add(a + (begin * kVnniDepth * c_.m + row) * element, depth, rows * element, c_.m * element);
     else
-      next.add(a + (row * c_.k + begin * kPair) * element, rows, depth * element, c_.k * element);
+      next.add(a + (row * c_.k + begin * kVnniDepth) * element, rows, depth * element, c_.k * element);
   }
 
   // Rows of a from `row` on, `begin` the first of depth: where they lie or, copied, [rows, depth] or
   // for a transposed a [depth, rows].
   Operand rows_of_a(const void* const* buffers, int64_t batch, int64_t row, int64_t rows,
                     int64_t begin, int64_t depth, P* copy) const {
-    const int64_t first = batch * c_.m * c_.k + (c_.transpose_a ? begin * kPair * c_.m + row
-                                                                : row * c_.k + begin * kPair);
+    const int64_t first = batch * c_.m * c_.k + (c_.transpose_a ? begin * kVnniDepth * c_.m + row
+                                                                : row * c_.k + begin * kVnniDepth);
     const char* a = offset(buffers[around_.a], c_.in, first);
     if (!copy_a_) {
       const auto* data = reinterpret_cast<const P*>(a);
-      return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k / kPair, 1};
+      return c_.transpose_a ? Operand{data, 1, c_.m} : Operand{data, c_.k / kVnniDepth, 1};
     }
     if (c_.transpose_a) {
       const int64_t stride = round_up(rows, loops_.lanes);
@@ -260,88 +260,88 @@ class PanelMatmul final : public CpuKernel {
   }
 
   // Columns from `column` on that one call multiplies.
-  int64_t panel_from(int64_t column, int64_t end) const {
-    const int64_t most = c_.panel > 0 ? c_.panel - column % c_.panel : loops_.panel;
-    return std::min({most, int64_t{loops_.panel}, end - column});
+  int64_t columns_from(int64_t column, int64_t end) const {
+    const int64_t most = c_.block_columns > 0 ? c_.block_columns - column % c_.block_columns : loops_.block_columns;
+    return std::min({most, int64_t{loops_.block_columns}, end - column});
   }
 
-  // b[from.., column..]: in panels already, in the copies of b[begin..end, columns], or where it lies.
+  // b[from.., column..]: prepacked, in the copies of b[begin..end, columns], or where it lies.
   Operand columns_of_b(const void* b, const P* copies, const Columns& columns, int64_t column,
                        int64_t begin, int64_t end, int64_t from) const {
-    if (c_.panel > 0) {
-      const int64_t panel = columns.batch * divide_up(c_.n, c_.panel) + column / c_.panel;
-      return {static_cast<const P*>(b) + (panel * k_ + from) * c_.panel + column % c_.panel, 1,
-              c_.panel};
+    if (c_.block_columns > 0) {
+      const int64_t block = columns.batch * divide_up(c_.n, c_.block_columns) + column / c_.block_columns;
+      return {static_cast<const P*>(b) + (block * k_ + from) * c_.block_columns + column % c_.block_columns, 1,
+              c_.block_columns};
     }
     if (!copy_b_)
       return {static_cast<const P*>(b) + (columns.batch * c_.k + from) * c_.n + column, 1, c_.n};
-    const int64_t stride = round_up(panel_from(column, columns.end), loops_.lanes);
+    const int64_t stride = round_up(columns_from(column, columns.end), loops_.lanes);
     return {copies + (column - columns.begin) * (end - begin) + (from - begin) * stride, 1, stride};
   }
 
   // `next`: what the tile behind it reads.
   void multiply_tile(void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
-                     int64_t end, const Ahead& next, char* scratch) const {
+                     int64_t end, const Prefetcher& next, char* scratch) const {
     const int64_t row = tiling_.rows.begin(tile);
     const int64_t rows = tiling_.rows.end(tile) - row;
     const int64_t at = (columns.batch * c_.m + row) * c_.n + columns.begin;
     auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
     auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
-    char* product = kept_ ? offset_to(buffers[around_.result], at)
+    char* result = kept_ ? offset_to(buffers[around_.result], at)
                           : scratch + b_bytes() + a_bytes() + c_bytes();
-    Sum* c = direct_ ? reinterpret_cast<Sum*>(product) : sums;
-    const int64_t c_row = direct_ ? product_stride() : sums_stride();
-    const int64_t c_panel =
-        direct_ || tiling_.depth < k_ ? 1 : 0;  // do panels lie beside each other?
+    Sum* c = direct_ ? reinterpret_cast<Sum*>(result) : sums;
+    const int64_t c_row = direct_ ? result_stride() : sums_stride();
+    const int64_t c_step =
+        direct_ || tiling_.depth < k_ ? 1 : 0;  // do blocks of columns lie beside each other?
     if (c_.add && begin == 0) copy_addend(buffers, at, rows, columns.end - columns.begin);
     int64_t from = begin;
     do {
       const int64_t depth = std::min(pass_end(from), end) - from;
       const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
-      Ahead ahead = next;
+      Prefetcher prefetcher = next;
       if (from + depth < end) {
-        ahead = {};
+        prefetcher =  {};
         add_rows_of_a(buffers, columns.batch, tile, from + depth,
-                      std::min(pass_end(from + depth), end), ahead);
+                      std::min(pass_end(from + depth), end), prefetcher);
       }
       for (int64_t column = columns.begin; column < columns.end;) {
-        const int64_t panel = panel_from(column, columns.end);
+        const int64_t count = columns_from(column, columns.end);
         const Operand b = columns_of_b(buffers[around_.b], reinterpret_cast<const P*>(scratch),
                                        columns, column, begin, end, from);
-        PanelTile<P> block{.rows = rows,
-                           .columns = panel,
+        GemmTile<P> block{.rows = rows,
+                           .columns = count,
                            .depth = depth,
                            .a = a.data,
                            .a_row = a.row,
                            .a_depth = a.depth,
                            .b = b.data,
                            .b_depth = b.depth,
-                           .c = c + c_panel * (column - columns.begin),
+                           .c = c + c_step * (column - columns.begin),
                            .c_row = c_row,
                            .accumulate = c_.add || from > 0,
-                           .ahead = &ahead};
+                           .prefetcher = &prefetcher};
         const bool complete = !direct_ && from + depth == k_;
-        char* rounded = complete ? offset_to(product, column - columns.begin) : nullptr;
-        if (complete && kPair > 1) {
+        char* rounded = complete ? offset_to(result, column - columns.begin) : nullptr;
+        if (complete && kVnniDepth > 1) {
           block.rounded = reinterpret_cast<uint16_t*>(rounded);
-          block.rounded_row = product_stride();
+          block.rounded_row = result_stride();
         }
         loops_.multiply(block);
-        if (complete && kPair == 1)
-          loops_.round(block.c, c_row, rounded, product_stride(), c_.out, rows, panel);
-        column += panel;
+        if (complete && kVnniDepth == 1)
+          loops_.round(block.c, c_row, rounded, result_stride(), c_.out, rows, count);
+        column += count;
       }
       from += depth;
     } while (from < end);
-    if (epilogue_ && end == k_) run_epilogue(buffers, columns, tile, product, scratch);
+    if (epilogue_ && end == k_) run_epilogue(buffers, columns, tile, result, scratch);
   }
 
-  void run_epilogue(void* const* buffers, const Columns& columns, int64_t tile, char* product,
+  void run_epilogue(void* const* buffers, const Columns& columns, int64_t tile, char* result,
                     char* scratch) const {
-    // The tile's place in a product of such rows; what is not there is not read.
-    const int64_t before = tiling_.rows.begin(tile) * product_stride() + columns.begin;
+    // The tile's place in a result of such rows; what is not there is not read.
+    const int64_t before = tiling_.rows.begin(tile) * result_stride() + columns.begin;
     const auto origin =
-        reinterpret_cast<uintptr_t>(product) - static_cast<uintptr_t>(before * dtype_bytes(c_.out));
+        reinterpret_cast<uintptr_t>(result) - static_cast<uintptr_t>(before * dtype_bytes(c_.out));
     epilogue_->run(buffers, reinterpret_cast<const void*>(origin), tile,
                    columns.begin / tiling_.columns.size,
                    scratch + b_bytes() + a_bytes() + c_bytes() + tile_bytes());
@@ -351,9 +351,9 @@ class PanelMatmul final : public CpuKernel {
     return static_cast<char*>(result) + elements * dtype_bytes(c_.out);
   }
 
-  // Elements of depth from one operand to another; an odd depth ends half a pair early.
+  // Elements of depth from one operand to another; an odd depth ends half a VNNI pair early.
   int64_t elements(int64_t begin, int64_t end) const {
-    return std::min(end * kPair, c_.k) - begin * kPair;
+    return std::min(end * kVnniDepth, c_.k) - begin * kVnniDepth;
   }
 
   // What the tile is added to, where it is not there already.
@@ -364,28 +364,28 @@ class PanelMatmul final : public CpuKernel {
     for (int64_t row = 0; row < rows; ++row) std::copy_n(from + row * c_.n, width, to + row * c_.n);
   }
 
-  static constexpr int64_t kPair = kDepthOf<P>;
+  static constexpr int64_t kVnniDepth = kDepthOf<P>;
   static constexpr auto kOperandBytes = static_cast<int64_t>(sizeof(P));
   static constexpr auto kSumBytes = static_cast<int64_t>(sizeof(SumOf<P>));
   Contraction c_;
   Surroundings around_;
   Epilogue* epilogue_;  ///< or null
-  const PanelUnit<P>& loops_;
+  const GemmUnit<P>& loops_;
   int64_t k_;    ///< depth
   bool native_;  ///< what lies in memory can be multiplied as it is
   bool direct_;  ///< the result is of the type of the sums
   bool copy_a_;
   bool copy_b_;
-  PanelTiling tiling_;
-  bool kept_;  ///< is the product a result?
+  GemmTiling tiling_;
+  bool kept_;  ///< is the matmul a result of the node?
   std::string text_;
 };
 
 template <class P>
 std::unique_ptr<Kernel> make(const Contraction& c, VectorUnit unit, std::string_view name,
                              Surroundings around) {
-  const PanelUnit<P>* loops = panel_unit<P>(unit);
-  return loops ? std::make_unique<PanelMatmul<P>>(c, name, *loops, std::move(around)) : nullptr;
+  const GemmUnit<P>* loops = gemm_unit<P>(unit);
+  return loops ? std::make_unique<TiledMatmul<P>>(c, name, *loops, std::move(around)) : nullptr;
 }
 
 std::unique_ptr<Kernel> make_by_elements(const Contraction& c, VectorUnit unit,
@@ -395,66 +395,66 @@ std::unique_ptr<Kernel> make_by_elements(const Contraction& c, VectorUnit unit,
                             : make<float>(c, unit, name, std::move(around));
 }
 
-std::unique_ptr<Kernel> make_by_pairs(const Contraction& c, Surroundings around) {
-  return make<Bf16Pair>(c, VectorUnit::avx512, "avx512_bf16", std::move(around));
+std::unique_ptr<Kernel> make_of_vnni(const Contraction& c, Surroundings around) {
+  return make<VnniPair>(c, VectorUnit::avx512, "avx512_bf16", std::move(around));
 }
 
 // Which operand of the node the value of its body is.
 size_t operand_of(const Graph& body, Value value) {
   for (size_t i = 0; i < body.inputs().size(); ++i)
     if (body.inputs()[i].value == value) return i;
-  FB_CHECK(false, "a product reads %{} of its own body", value.id);
+  FB_CHECK(false, "a matmul reads %{} of its own body", value.id);
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_panel_matmul(const Contraction& c, VectorUnit unit) {
+std::unique_ptr<Kernel> make_tiled_matmul(const Contraction& c, VectorUnit unit) {
   return make_by_elements(c, unit, Surroundings::of(c));
 }
 
-std::unique_ptr<Kernel> make_panel_matmul(KernelRequest& request) {
-  return make_panel_matmul(Contraction::of(request), this_processor().vector_unit);
+std::unique_ptr<Kernel> make_tiled_matmul(KernelRequest& request) {
+  return make_tiled_matmul(Contraction::of(request), this_processor().vector_unit);
 }
 
-std::unique_ptr<Kernel> make_pair_matmul(const Contraction& c) {
-  return make_by_pairs(c, Surroundings::of(c));
+std::unique_ptr<Kernel> make_vnni_matmul(const Contraction& c) {
+  return make_of_vnni(c, Surroundings::of(c));
 }
 
-std::unique_ptr<Kernel> make_pair_matmul(KernelRequest& request) {
+std::unique_ptr<Kernel> make_vnni_matmul(KernelRequest& request) {
   const Contraction c = Contraction::of(request);
   if (c.in != DType::bf16)
     return request.decline(
-        fmt::format("{} elements are not multiplied in pairs", dtype_name(c.in)));
-  if (this_processor().bf16_tiles) return request.decline("this processor has tiles for bf16");
-  if (auto kernel = make_pair_matmul(c)) return kernel;
-  return request.decline("this processor has no bf16 products");
+        fmt::format("{} elements are not multiplied as VNNI pairs", dtype_name(c.in)));
+  if (this_processor().amx_bf16) return request.decline("this processor has tiles for bf16");
+  if (auto kernel = make_vnni_matmul(c)) return kernel;
+  return request.decline("this processor has no AVX512_BF16");
 }
 
-std::unique_ptr<Kernel> make_matmul_of_panels(const Contraction& c, VectorUnit unit) {
-  return c.paired ? make_pair_matmul(c) : make_panel_matmul(c, unit);
+std::unique_ptr<Kernel> make_prepacked_matmul(const Contraction& c, VectorUnit unit) {
+  return c.vnni ? make_vnni_matmul(c) : make_tiled_matmul(c, unit);
 }
 
-std::unique_ptr<Kernel> make_matmul_of_panels(KernelRequest& request) {
+std::unique_ptr<Kernel> make_prepacked_matmul(KernelRequest& request) {
   const Contraction c = Contraction::of(request);
-  if (auto kernel = make_matmul_of_panels(c, this_processor().vector_unit)) return kernel;
-  return request.decline("this processor has no bf16 products");
+  if (auto kernel = make_prepacked_matmul(c, this_processor().vector_unit)) return kernel;
+  return request.decline("this processor has no AVX512_BF16");
 }
 
-std::unique_ptr<Kernel> make_product_with_epilogue(KernelRequest& request,
+std::unique_ptr<Kernel> make_matmul_with_epilogue(KernelRequest& request,
                                                    std::unique_ptr<Epilogue> epilogue) {
   const Graph& body = *request.node().body;
-  const Node& product = *fused_product(request.node());
-  const Contraction c = Contraction::of(KernelRequest(body, product, request.workers()));
+  const Node& matmul = *fused_matmul(request.node());
+  const Contraction c = Contraction::of(KernelRequest(body, matmul, request.workers()));
   const size_t buffers = request.node().inputs.size() + request.node().outputs.size();
-  Surroundings around{.a = operand_of(body, product.inputs[0]),
-                      .b = operand_of(body, product.inputs[1]),
-                      .result = static_cast<size_t>(std::max(0, epilogue->product_buffer())),
+  Surroundings around{.a = operand_of(body, matmul.inputs[0]),
+                      .b = operand_of(body, matmul.inputs[1]),
+                      .result = static_cast<size_t>(std::max(0, epilogue->matmul_buffer())),
                       .scratch = buffers,
                       .epilogue = std::move(epilogue)};
-  const bool pairs =
-      c.panel > 0 ? c.paired
-                  : c.in == DType::bf16 && panel_unit<Bf16Pair>(VectorUnit::avx512) != nullptr;
-  return pairs ? make_by_pairs(c, std::move(around))
+  const bool vnni =
+      c.block_columns > 0 ? c.vnni
+                  : c.in == DType::bf16 && gemm_unit<VnniPair>(VectorUnit::avx512) != nullptr;
+  return vnni ? make_of_vnni(c, std::move(around))
                : make_by_elements(c, this_processor().vector_unit, std::move(around));
 }
 
