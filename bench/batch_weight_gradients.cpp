@@ -45,7 +45,7 @@ Graph step(Evaluation evaluate, const std::vector<Shape>& shapes, bool unrolled,
     for (int64_t i = 0; i < evaluations; ++i) h = evaluate(h, x, weights);
   else
     h = loop(builder, {x}, {}, {.iterations = evaluations}, [&](const LoopBody& body) {
-          return LoopStep{.carried = {evaluate(body.carried[0], x, weights)}};
+          return IterationResults{.carried = {evaluate(body.carried[0], x, weights)}};
         }).carried[0];
   const Tensor loss = reduce_mean(h * h, {0, 1});
   const std::vector<Tensor> gradients = gradient(loss, weights);

@@ -52,8 +52,8 @@ void report(benchmark::State& state, const Contraction& c) {
       benchmark::Counter(c.flops(), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-Team& team() {
-  static Team instance(available_processors());
+ThreadPool& pool() {
+  static ThreadPool instance(available_processors());
   return instance;
 }
 
@@ -61,18 +61,18 @@ Team& team() {
 void run_on_threads(benchmark::State& state, const Contraction& c, const Kernel& made) {
   const auto& kernel = dynamic_cast<const CpuKernel&>(made);
   const Operands operands(c);
-  const Memory scratch = allocate(kernel.scratch_bytes(team().workers()));
-  struct Launch {
+  const Memory scratch = allocate(kernel.scratch_bytes(pool().workers()));
+  struct RunContext {
     const CpuKernel& kernel;
     void* buffers[4];
   } launch{kernel, {operands.a.get(), operands.b.get(), operands.y.get(), scratch.get()}};
   for (auto _ : state) {
-    team().run(
+    pool().run(
         [](void* context, int worker) {
-          const auto& l = *static_cast<const Launch*>(context);
+          const auto& l = *static_cast<const RunContext*>(context);
           const int64_t items = l.kernel.items();
-          const int64_t begin = items * worker / team().workers();
-          const int64_t end = items * (worker + 1) / team().workers();
+          const int64_t begin = items * worker / pool().workers();
+          const int64_t end = items * (worker + 1) / pool().workers();
           if (begin < end) l.kernel.run(l.buffers, begin, end, worker);
         },
         &launch);
@@ -83,7 +83,8 @@ void run_on_threads(benchmark::State& state, const Contraction& c, const Kernel&
 void run_tiled(benchmark::State& state, const Contraction& c) {
   const bool dots = c.transpose_b && !c.transpose_a && c.m <= 16;
   const VectorUnit unit = this_processor().vector_unit;
-  run_on_threads(state, c, *(dots ? cpu::make_dot_matmul(c, unit) : cpu::make_tiled_matmul(c, unit)));
+  run_on_threads(state, c,
+                 *(dots ? cpu::make_dot_matmul(c, unit) : cpu::make_tiled_matmul(c, unit)));
 }
 
 void run_vnni(benchmark::State& state, const Contraction& c) {

@@ -7,7 +7,7 @@
 /// values that live across a long chain of matmuls, so that each of its launches needs as much as any
 /// other. `blocks`: residual blocks of two matmuls, squared in between, with their gradient. Columns: estimated bytes before,
 /// allowed and reached (node_order.h), work added, seconds for a budget and for `full`, and seconds of
-/// the pass `schedule`.
+/// the pass `order_nodes`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/memory/memory_lowering.h"
-#include "fullbore/passes/memory/schedule.h"
+#include "fullbore/passes/memory/order_nodes.h"
 
 namespace fullbore {
 namespace {
@@ -96,7 +96,7 @@ void measure(const char* name, const Graph& graph) {
       seconds_of([&] { less = lower_memory(graph, allowed, Means::recomputation); });
   Graph least;
   const double full = seconds_of([&] { least = lower_memory(graph, 0, Means::recomputation); });
-  const double ordered = seconds_of([&] { schedule(graph, {}); });
+  const double ordered = seconds_of([&] { order_nodes(graph, {}); });
   const auto added = [&](const Graph& after) {
     return 100 * (work_of(after) / work_of(graph) - 1);
   };
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) sizes.push_back(std::atoll(argv[i]));
   fmt::print("{:<8} {:>6} {:>11} {:>11} {:>11} {:>7} {:>9} {:>11} {:>7} {:>9} {:>9}\n", "graph",
              "nodes", "before", "allowed", "reached", "work, %", "s", "full", "work, %", "s",
-             "schedule");
+             "order_nodes");
   for (const int64_t nodes : sizes) {
     fullbore::measure("chain", fullbore::with_nodes(fullbore::chain, nodes));
     fullbore::measure("plateau", fullbore::with_nodes(fullbore::plateau, nodes));

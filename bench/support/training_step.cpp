@@ -28,8 +28,8 @@ constexpr int64_t kMostSharedTokens = int64_t{1} << 24;
 // Of one step, those of all iterations.
 int64_t launch_count(const Plan& plan) {
   int64_t count = 0;
-  for (const PlannedLaunch& launch : launch_list(plan))
-    if (launch.step->kind != Step::Kind::loop) count += launch.times;
+  for (const LaunchEntry& launch : launch_list(plan))
+    if (launch.launch->kind != PlannedLaunch::Kind::loop) count += launch.times;
   return count;
 }
 

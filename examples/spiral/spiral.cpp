@@ -90,7 +90,7 @@ void train(int64_t steps) {
   State state = initial_state(step, kSeed, open_device("cpu"));
   Program program = Program::compile(step.graph, state);
   std::printf("%lld bytes planned, %zu launches a step\n",
-              static_cast<long long>(program.plan().peak_bytes()), program.plan().steps.size());
+              static_cast<long long>(program.plan().peak_bytes()), program.plan().launches.size());
 
   for (int64_t i = 0; i < steps; ++i) {
     const Batch batch(static_cast<uint64_t>(i));

@@ -59,7 +59,7 @@ std::vector<ProfiledShape> profiled_shapes(const StepRunner& runner) {
 
 /// One step that is recorded; `launches`: per shape.
 void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
-                 const std::vector<std::vector<PlannedLaunch>>& launches) {
+                 const std::vector<std::vector<LaunchEntry>>& launches) {
   const int64_t begin = now_ns();
   const StepRunner::Step step = runner.run();
   const int64_t end = now_ns();
@@ -77,9 +77,9 @@ void set_profiling(StepRunner& runner, bool on) {
   for (size_t shape = 0; shape < runner.shapes(); ++shape) runner.program(shape).set_profiling(on);
 }
 
-void run_schedule(const ProfileArguments& arguments, StepRunner& runner, StepProfile& profile,
-                  ChromeTrace& trace, Console& console) {
-  std::vector<std::vector<PlannedLaunch>> launches;
+void run_phases(const ProfileArguments& arguments, StepRunner& runner, StepProfile& profile,
+                ChromeTrace& trace, Console& console) {
+  std::vector<std::vector<LaunchEntry>> launches;
   for (size_t shape = 0; shape < runner.shapes(); ++shape)
     launches.push_back(launch_list(runner.plan(shape)));
   // Until every shape that will be recorded was met.
@@ -110,7 +110,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   Machine machine = known_machine(runner.device());
   StepProfile profile(profiled_shapes(runner), machine.peaks);
   ChromeTrace trace = make_trace(arguments, runner, workers);
-  run_schedule(arguments, runner, profile, trace, console);
+  run_phases(arguments, runner, profile, trace, console);
   machine = settle_peaks(
       machine,
       [&](const MachinePeaks& peaks) {
@@ -150,7 +150,7 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   return ExitCode::kOk;
 }
 
-void add_schedule(Command command, ProfileArguments& arguments) {
+void add_phases(Command command, ProfileArguments& arguments) {
   const auto add = [&](const char* name, int& place, int least, const char* meaning) {
     command.add_option(name, place, meaning).between(least, 100'000).shows_default();
   };
@@ -167,7 +167,7 @@ void add_profile_command(Command root) {
       root.add_subcommand("profile", "Tell where the time of a step goes, kernel by kernel");
   auto arguments = std::make_shared<ProfileArguments>();
   add_measured_arguments(command, arguments->job);
-  add_schedule(command, *arguments);
+  add_phases(command, *arguments);
   command.add_option("--top", arguments->top, "Kernels to print, the longest first")
       .between(int64_t{1}, int64_t{1} << 30)
       .shows_default();

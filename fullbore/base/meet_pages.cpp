@@ -4,9 +4,9 @@
 
 namespace fullbore {
 
-void meet_pages(char* memory, int64_t bytes, Team& team) {
+void meet_pages(char* memory, int64_t bytes, ThreadPool& pool) {
   constexpr int64_t kPage = 4096;
-  team.parallel_for((bytes + kPage - 1) / kPage, [&](int64_t begin, int64_t end) {
+  pool.parallel_for((bytes + kPage - 1) / kPage, [&](int64_t begin, int64_t end) {
     for (int64_t page = begin; page < end; ++page) meet_page(memory + page * kPage);
   });
 }

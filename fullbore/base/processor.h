@@ -51,9 +51,9 @@ struct Processor {
   VectorUnit vector_unit = VectorUnit::baseline;
   /// AVX512_BF16 (or AMX, which implies it): bf16 contractions beat f32.
   bool avx512_bf16 = false;
-  bool amx_bf16 = false;           ///< AMX_BF16, which oneDNN knows how to use
-  bool avx512_vnni = false;        ///< AVX512_VNNI
-  bool avx_vnni = false;  ///< AVX_VNNI, vectors of 32 bytes
+  bool amx_bf16 = false;     ///< AMX_BF16, which oneDNN knows how to use
+  bool avx512_vnni = false;  ///< AVX512_VNNI
+  bool avx_vnni = false;     ///< AVX_VNNI, vectors of 32 bytes
   bool operator==(const Processor&) const = default;
 };
 

@@ -80,7 +80,7 @@ int available_processors(const std::string& root) {
   return quota < count ? std::max(1, static_cast<int>(std::ceil(quota))) : count;
 }
 
-struct Team::Implementation {
+struct ThreadPool::Implementation {
   explicit Implementation(int count) : workers(count), barrier(count) {}
 
   // Not in the constructor: the destructor waits for those that were made before one was refused.
@@ -119,24 +119,24 @@ struct Team::Implementation {
   alignas(64) std::atomic<uint32_t> epoch{0};
 };
 
-Team::Team(int workers) {
+ThreadPool::ThreadPool(int workers) {
   FB_CHECK(workers >= 1, "{} workers", workers);
   implementation_ = std::make_unique<Implementation>(workers);
   implementation_->start();
 }
 
-Team::~Team() = default;
+ThreadPool::~ThreadPool() = default;
 
-int Team::workers() const { return implementation_->workers; }
+int ThreadPool::workers() const { return implementation_->workers; }
 
-void Team::run(void (*program)(void* context, int worker), void* context) {
-  Implementation& team = *implementation_;
-  team.program = program;
-  team.context = context;
-  team.epoch.fetch_add(1, std::memory_order_release);
-  team.epoch.notify_all();
+void ThreadPool::run(void (*program)(void* context, int worker), void* context) {
+  Implementation& pool = *implementation_;
+  pool.program = program;
+  pool.context = context;
+  pool.epoch.fetch_add(1, std::memory_order_release);
+  pool.epoch.notify_all();
   program(context, 0);
-  team.barrier.wait();
+  pool.barrier.wait();
 }
 
 }  // namespace fullbore

@@ -24,14 +24,14 @@ class Barrier {
   alignas(64) std::atomic<uint32_t> phase_{0};
 };
 
-/// A persistent team of threads that runs one function together, single program, multiple data.
+/// A persistent pool of threads that runs one function together, single program, multiple data.
 /// Worker 0 is the caller. Between programs the others sleep; inside one they may meet at a Barrier.
-class Team {
+class ThreadPool {
  public:
-  explicit Team(int workers);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ThreadPool(int workers);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int workers() const;
   /// Runs program(context, worker) on every worker and returns when all have. Allocates nothing.

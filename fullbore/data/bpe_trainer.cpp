@@ -55,7 +55,7 @@ void count_words(const TextChunk& chunk, WordCounts& counts) {
 Result<WordCounts> count_words(const TextSources& sources, const BpeTrainingOptions& options) {
   const WordCutter cutter;
   DocumentStream stream(sources, cutter);
-  Team team(options.workers);
+  ThreadPool pool(options.workers);
   const auto slots = static_cast<size_t>(2 * options.workers);
   std::vector<TextChunk> chunks(slots);
   std::vector<WordCounts> counts(slots);
@@ -68,7 +68,7 @@ Result<WordCounts> count_words(const TextSources& sources, const BpeTrainingOpti
       more = next.value();
       if (more) bytes += chunks[count++].source_bytes;
     }
-    team.parallel_for(static_cast<int64_t>(count), [&](int64_t begin, int64_t end) {
+    pool.parallel_for(static_cast<int64_t>(count), [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
         count_words(chunks[i], counts[i]);
     });

@@ -135,7 +135,7 @@ Result<std::vector<std::string>> tokenize_text(const TextSources& sources,
   DocumentStream stream(sources, tokenizer);
   const TokenKey key{content.bytes(), content.hash(), tokenizer.hash()};
   ShardSequence shards(path, key, tokenizer, options.shard_tokens, files);
-  Team team(options.workers);
+  ThreadPool pool(options.workers);
   std::vector<Work> works(static_cast<size_t>(2 * options.workers));
   uint64_t bytes = 0;
   for (bool more = true; more;) {
@@ -146,7 +146,7 @@ Result<std::vector<std::string>> tokenize_text(const TextSources& sources,
       more = next.value();
       if (more) ++count;
     }
-    team.parallel_for(static_cast<int64_t>(count), [&](int64_t begin, int64_t end) {
+    pool.parallel_for(static_cast<int64_t>(count), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) works[static_cast<size_t>(i)].encode(tokenizer);
     });
     for (size_t i = 0; i < count; ++i) {

@@ -20,7 +20,8 @@ enum class Recompute : uint8_t {
 /// Which matmuls may have a chain of elementwise arithmetic behind them in one kernel
 /// (passes/fusion/fuse_epilogues.h).
 struct EpilogueTarget {
-  std::set<DType> operand_dtypes = {};  ///< dtypes of what is multiplied; none: there is no such kernel
+  std::set<DType> operand_dtypes =
+      {};  ///< dtypes of what is multiplied; none: there is no such kernel
   /// A matmul of fewer rows by a transposed matrix is left to kernels of its own.
   int64_t fewest_rows = 1;
   /// Bytes of a matmul and its operands at most. Larger ones gain nothing: a launch is a small part of them,
@@ -61,7 +62,7 @@ struct Target {
   EpilogueTarget epilogues = {};
   PackingTarget packing = {};
   /// Are inputs of role `copy` kept from run to run, and made anew when somebody has written what they are copies of?
-  bool keeps_copies = false;
+  bool keeps_derived_weights = false;
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/precision/lower_precision.h).

@@ -14,7 +14,7 @@ struct Span {
 
 // The workers' parts of the n-th launch of an entry make one span, where thread groups make it those of each thread group.
 std::vector<std::vector<Span>> spans_of(std::span<const LaneEvents> lanes,
-                                        std::span<const PlannedLaunch> list) {
+                                        std::span<const LaunchEntry> list) {
   const auto workers = static_cast<int>(lanes.size());
   std::vector<std::vector<Span>> spans(list.size());
   std::vector<size_t> first(list.size(), 0);  // of those of the worker's thread group
@@ -49,10 +49,10 @@ struct Change {
 // Nanoseconds of each launch but loops. Where several run side by side (plan/concurrent_launches.h), each has an
 // equal part of the time, so that all of them together are the time in which any ran.
 std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
-                                 std::span<const PlannedLaunch> list) {
+                                 std::span<const LaunchEntry> list) {
   std::vector<Change> changes;
   for (size_t i = 0; i < spans.size(); ++i) {
-    if (list[i].step->kind == Step::Kind::loop) continue;
+    if (list[i].launch->kind == PlannedLaunch::Kind::loop) continue;
     for (const Span& span : spans[i]) {
       changes.push_back({span.begin_ns, i, true});
       changes.push_back({span.end_ns, i, false});
@@ -78,13 +78,13 @@ std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
 }  // namespace
 
 std::vector<LaunchTime> launch_times(std::span<const LaneEvents> workers,
-                                     std::span<const PlannedLaunch> list) {
+                                     std::span<const LaunchEntry> list) {
   const std::vector<std::vector<Span>> spans = spans_of(workers, list);
   const std::vector<double> shared = shared_times(spans, list);
   std::vector<LaunchTime> times(list.size());
   for (size_t i = list.size(); i-- > 0;) {  // what a loop holds stands after it
     double whole = 1e-9 * shared[i];
-    if (list[i].step->kind == Step::Kind::loop)
+    if (list[i].launch->kind == PlannedLaunch::Kind::loop)
       for (const Span& span : spans[i])
         whole += 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
     times[i].seconds += whole;

@@ -18,6 +18,6 @@ struct LaunchTime {
 
 /// Per entry of the list that `workers` recorded a step of.
 std::vector<LaunchTime> launch_times(std::span<const LaneEvents> workers,
-                                     std::span<const PlannedLaunch> list);
+                                     std::span<const LaunchEntry> list);
 
 }  // namespace fullbore

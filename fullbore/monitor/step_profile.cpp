@@ -157,7 +157,7 @@ std::vector<StepProfile::ShapeTimes> StepProfile::shapes() const {
 
 void StepProfile::add_kernels(const ShapeProfile& shape, KernelGroups& groups) const {
   for (size_t i = 0; i < shape.list.size(); ++i) {
-    const PlannedLaunch& launch = shape.list[i];
+    const LaunchEntry& launch = shape.list[i];
     if (shape.times[i].launches == 0) continue;
     const Node* const node = launch.node();
     const std::string location = node ? node->location : "";
@@ -265,10 +265,10 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
   return out;
 }
 
-void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const PlannedLaunch> list,
+void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const LaunchEntry> list,
                 std::span<const LaneEvents> workers) {
   std::vector<std::string> names;
-  for (const PlannedLaunch& launch : list) names.push_back(launch_text(plan, launch));
+  for (const LaunchEntry& launch : list) names.push_back(launch_text(plan, launch));
   for (size_t worker = 0; worker < workers.size(); ++worker)
     for (const LaunchEvent& event : workers[worker].events) {
       const auto launch = static_cast<size_t>(event.launch);

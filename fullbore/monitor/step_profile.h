@@ -78,7 +78,7 @@ class StepProfile {
     std::string batch;
     const Plan* plan = nullptr;
     double roofline_seconds = 0;
-    std::vector<PlannedLaunch> list;
+    std::vector<LaunchEntry> list;
     std::vector<LaunchTimes> times;  ///< per entry of the list
     std::vector<double> step_seconds;
 
@@ -102,7 +102,7 @@ nlohmann::ordered_json to_json(const StepProfile& profile);
 std::string text(const StepProfile& profile, size_t most, int columns);
 
 /// Draws a step's launches, one row per worker.
-void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const PlannedLaunch> list,
+void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const LaunchEntry> list,
                 std::span<const LaneEvents> workers);
 
 }  // namespace fullbore

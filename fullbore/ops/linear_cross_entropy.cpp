@@ -9,7 +9,7 @@
 namespace fullbore {
 namespace {
 
-constexpr int64_t kChunkBytes = 32 << 20;
+constexpr int64_t kBlockBytes = 32 << 20;
 constexpr int64_t kFewestRows = 512;
 // Slopes are multiplied by it and their products divided by it: exact, and in fp16 the shares of
 // classes that are hardly likely, of which there are many, are not lost.
@@ -17,8 +17,8 @@ constexpr double kSlopeScale = 64;
 
 int64_t divide_up(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-// Chunks of at most `most` rows; up to twice as many if they then divide the rows.
-int64_t chunk_count(int64_t rows, int64_t most) {
+// Blocks of at most `most` rows; up to twice as many if they then divide the rows.
+int64_t block_count(int64_t rows, int64_t most) {
   const int64_t fewest = std::max<int64_t>(1, divide_up(rows, most));
   for (int64_t count = fewest; count <= 2 * fewest; ++count)
     if (rows % count == 0) return count;
@@ -36,7 +36,7 @@ Attributes linear_cross_entropy_attributes(const CrossEntropyOptions& options, b
 }
 
 int64_t linear_cross_entropy_rows(int64_t classes) {
-  return std::max(kFewestRows, kChunkBytes / (4 * std::max<int64_t>(1, classes)));
+  return std::max(kFewestRows, kBlockBytes / (4 * std::max<int64_t>(1, classes)));
 }
 
 void require_linear_cross_entropy(const OpCall& call) {
@@ -75,28 +75,28 @@ LinearCrossEntropy::LinearCrossEntropy(std::span<const Tensor> inputs, const Att
       targets_(inputs[2]),
       options_(cross_entropy_options(attributes)),
       rows_(hidden_.dim(0)),
-      chunks_(chunk_count(rows_, attributes.get<int64_t>("rows"))),
-      chunk_rows_(divide_up(rows_, chunks_)) {
+      blocks_(block_count(rows_, attributes.get<int64_t>("rows"))),
+      block_rows_(divide_up(rows_, blocks_)) {
   if (attributes.get<bool>("weighted")) weights_ = widened(inputs[3]);
 }
 
-// [N, ...] -> [chunks, rows of one, ...], zeros behind the last row.
-Tensor LinearCrossEntropy::chunked(Tensor rows) const {
-  const int64_t missing = chunks_ * chunk_rows_ - rows_;
+// [N, ...] -> [blocks, rows of one, ...], zeros behind the last row.
+Tensor LinearCrossEntropy::in_blocks(Tensor rows) const {
+  const int64_t missing = blocks_ * block_rows_ - rows_;
   if (missing > 0) rows = pad(rows, 0, 0, missing);
-  return reshape(rows, rows.shape().with(0, chunk_rows_).inserted(0, chunks_));
+  return reshape(rows, rows.shape().with(0, block_rows_).inserted(0, blocks_));
 }
 
-// [chunks, rows of one, ...] -> [N, ...]
-Tensor LinearCrossEntropy::together(Tensor chunks) const {
-  const Tensor rows = reshape(chunks, chunks.shape().without(0).with(0, chunks_ * chunk_rows_));
+// [blocks, rows of one, ...] -> [N, ...]
+Tensor LinearCrossEntropy::together(Tensor blocks) const {
+  const Tensor rows = reshape(blocks, blocks.shape().without(0).with(0, blocks_ * block_rows_));
   return rows.dim(0) == rows_ ? rows : slice(rows, 0, 0, rows_);
 }
 
-LinearCrossEntropy::Chunk LinearCrossEntropy::chunk(Tensor hidden, Tensor targets, Tensor weights,
-                                                    bool gradient) const {
+LinearCrossEntropy::RowBlock LinearCrossEntropy::block(Tensor hidden, Tensor targets,
+                                                       Tensor weights, bool gradient) const {
   const Tensor logits = linear(hidden, weight_);
-  Chunk made{cross_entropy(logits, targets, options_)};
+  RowBlock made{cross_entropy(logits, targets, options_)};
   if (!gradient) return made;
   Tensor slopes = cross_entropy_slopes(logits, targets, options_) * kSlopeScale;
   if (weights.valid()) slopes = slopes * expand_dims(weights, 1);
@@ -109,26 +109,26 @@ LinearCrossEntropy::Chunk LinearCrossEntropy::chunk(Tensor hidden, Tensor target
 
 LinearCrossEntropy::Result LinearCrossEntropy::run(bool gradient) const {
   Result result;
-  if (chunks_ == 1) {
-    const Chunk all = chunk(hidden_, targets_, weights_, gradient);
+  if (blocks_ == 1) {
+    const RowBlock all = block(hidden_, targets_, weights_, gradient);
     result = {{}, all.losses, all.hidden, all.weight};
   } else {
     // Behind the last row targets are -1, which is ignored; in i64, where + 1 overflows for no class.
-    const bool padded = chunks_ * chunk_rows_ > rows_;
+    const bool padded = blocks_ * block_rows_ > rows_;
     const Tensor targets =
-        padded ? chunked(as_dtype(targets_, DType::i64) + 1.0) - 1.0 : chunked(targets_);
-    std::vector<Tensor> sliced = {chunked(hidden_), targets};
-    if (weights_.valid()) sliced.push_back(chunked(weights_));
+        padded ? in_blocks(as_dtype(targets_, DType::i64) + 1.0) - 1.0 : in_blocks(targets_);
+    std::vector<Tensor> sliced = {in_blocks(hidden_), targets};
+    if (weights_.valid()) sliced.push_back(in_blocks(weights_));
     std::vector<Tensor> carried;
     const DType sum_dtype = compute_dtype(hidden_.dtype());
     if (gradient) carried.push_back(full(hidden_.builder(), {sum_dtype, weight_.shape()}, 0));
     const LoopResult made = loop(
-        hidden_.builder(), carried, sliced, {.iterations = chunks_}, [&](const LoopBody& body) {
-          const Chunk each = chunk(body.slices[0], body.slices[1],
-                                   weights_.valid() ? body.slices[2] : Tensor(), gradient);
-          if (!gradient) return LoopStep{.carried = {}, .stacked = {each.losses}};
-          return LoopStep{.carried = {body.carried[0] + each.weight},
-                          .stacked = {each.losses, each.hidden}};
+        hidden_.builder(), carried, sliced, {.iterations = blocks_}, [&](const LoopBody& body) {
+          const RowBlock each = block(body.slices[0], body.slices[1],
+                                      weights_.valid() ? body.slices[2] : Tensor(), gradient);
+          if (!gradient) return IterationResults{.carried = {}, .stacked = {each.losses}};
+          return IterationResults{.carried = {body.carried[0] + each.weight},
+                                  .stacked = {each.losses, each.hidden}};
         });
     result.losses = together(made.stacked[0]);
     if (gradient) result.hidden = together(made.stacked[1]);

@@ -12,13 +12,13 @@ Attributes linear_cross_entropy_attributes(const CrossEntropyOptions& options, b
 /// The checks of both ops.
 void require_linear_cross_entropy(const OpCall& call);
 
-/// A call whose rows are cut into chunks of equal size, the last of which may end in ignored rows.
+/// A call whose rows are cut into blocks of equal size, the last of which may end in ignored rows.
 class LinearCrossEntropy {
  public:
   LinearCrossEntropy(std::span<const Tensor> inputs, const Attributes& attributes);
 
-  /// What is made of one chunk. Cotangents are multiplied by a constant, which run() takes out again.
-  struct Chunk {
+  /// What is made of one block. Cotangents are multiplied by a constant, which run() takes out again.
+  struct RowBlock {
     Tensor losses;       ///< [R], without their weights
     Tensor hidden = {};  ///< [R,C] cotangent, as hidden
     Tensor weight = {};  ///< [V,C] cotangent in the dtype that sums are computed in
@@ -29,13 +29,13 @@ class LinearCrossEntropy {
     Tensor hidden = {};
     Tensor weight = {};
   };
-  /// All chunks, by a loop if there are several; with or without cotangents, those of a result of 1.
+  /// All blocks, by a loop if there are several; with or without cotangents, those of a result of 1.
   Result run(bool gradient) const;
 
  private:
-  Tensor chunked(Tensor rows) const;
-  Tensor together(Tensor chunks) const;
-  Chunk chunk(Tensor hidden, Tensor targets, Tensor weights, bool gradient) const;
+  Tensor in_blocks(Tensor rows) const;
+  Tensor together(Tensor blocks) const;
+  RowBlock block(Tensor hidden, Tensor targets, Tensor weights, bool gradient) const;
 
   Tensor hidden_;
   Tensor weight_;
@@ -43,8 +43,8 @@ class LinearCrossEntropy {
   Tensor weights_;  // none: all 1
   CrossEntropyOptions options_;
   int64_t rows_;    // of all
-  int64_t chunks_;  // of chunk_rows_ each
-  int64_t chunk_rows_;
+  int64_t blocks_;  // of block_rows_ each
+  int64_t block_rows_;
 };
 
 /// Both by definition, in plain loops: the outputs are the first of sum, losses, hidden, weight.

@@ -73,16 +73,16 @@ std::vector<Sample> linear_cross_entropy_samples() {
   std::vector<Sample> samples = {
       sample("all rows at once", 3, 4, 5, 8, DType::i32),
       sample("one row at a time", 3, 2, 4, 1, DType::i64),
-      sample("chunks that divide the rows", 6, 3, 7, 2, DType::i32),
-      sample("more chunks than asked for, because they divide the rows", 9, 3, 5, 5, DType::i32),
-      sample("a last chunk that is not full, bytes", 7, 3, 5, 3, DType::u8),
+      sample("blocks that divide the rows", 6, 3, 7, 2, DType::i32),
+      sample("more blocks than asked for, because they divide the rows", 9, 3, 5, 5, DType::i32),
+      sample("a last block that is not full, bytes", 7, 3, 5, 3, DType::u8),
       sample("one class: no loss", 4, 2, 1, 2, DType::i32),
       sample("no rows", 0, 3, 5, 2, DType::i32),
       sample("weights, smoothed, z-loss", 5, 3, 4, 2, DType::i32,
              {.label_smoothing = 0.125, .z_loss = 0.25}, true),
       sample("weights, at once", 3, 2, 4, 3, DType::i32, {.z_loss = 0.25}, true),
   };
-  Sample ignored = sample("targets that are ignored, in some chunks all", 6, 2, 4, 2, DType::i64,
+  Sample ignored = sample("targets that are ignored, in some blocks all", 6, 2, 4, 2, DType::i64,
                           {.ignore_index = 2});
   ignored.inputs[2] = SampleInput::given({DType::i64, {6}}, {0, -1, 4, -100, 2, 3}).constant();
   samples.push_back(std::move(ignored));

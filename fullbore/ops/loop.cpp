@@ -152,23 +152,25 @@ LoopBody open_body(GraphBuilder& inner, const std::vector<Tensor>& carried,
   return body;
 }
 
-void close_body(GraphBuilder& inner, const LoopStep& step, size_t carried, SourceLoc loc) {
-  if (step.carried.size() != carried)
+void close_body(GraphBuilder& inner, const IterationResults& iteration, size_t carried,
+                SourceLoc loc) {
+  if (iteration.carried.size() != carried)
     throw UsageError(fmt::format("loop: {} values enter the body as carried and {} leave it",
-                                 carried, step.carried.size()),
+                                 carried, iteration.carried.size()),
                      loc);
-  require_tensors(step.carried, "the body's carried", loc);
-  require_tensors(step.stacked, "the body's stacked", loc);
-  for (size_t i = 0; i < carried; ++i) inner.output(fmt::format("carried{}", i), step.carried[i]);
-  for (size_t i = 0; i < step.stacked.size(); ++i)
-    inner.output(fmt::format("stacked{}", i), step.stacked[i]);
-  if (step.stop.valid()) inner.output("stop", step.stop);
+  require_tensors(iteration.carried, "the body's carried", loc);
+  require_tensors(iteration.stacked, "the body's stacked", loc);
+  for (size_t i = 0; i < carried; ++i)
+    inner.output(fmt::format("carried{}", i), iteration.carried[i]);
+  for (size_t i = 0; i < iteration.stacked.size(); ++i)
+    inner.output(fmt::format("stacked{}", i), iteration.stacked[i]);
+  if (iteration.stop.valid()) inner.output("stop", iteration.stop);
 }
 
 }  // namespace
 
 LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<Tensor> sliced,
-                LoopOptions options, const std::function<LoopStep(const LoopBody&)>& body,
+                LoopOptions options, const std::function<IterationResults(const LoopBody&)>& body,
                 SourceLoc loc) {
   require_tensors(carried, "carried", loc);
   require_tensors(sliced, "sliced", loc);
@@ -177,8 +179,8 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
 
   const auto made = std::make_shared<Body>(&builder);
   GraphBuilder& inner = made->builder;
-  const LoopStep step = body(open_body(inner, carried, sliced, options, loc));
-  close_body(inner, step, carried.size(), loc);
+  const IterationResults iteration = body(open_body(inner, carried, sliced, options, loc));
+  close_body(inner, iteration, carried.size(), loc);
   made->graph = inner.take();
 
   std::vector<Tensor> operands;
@@ -186,7 +188,7 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
   operands.insert(operands.end(), carried.begin(), carried.end());
   operands.insert(operands.end(), sliced.begin(), sliced.end());
   for (const GraphBuilder::Capture& capture : inner.captures()) operands.push_back(capture.outer);
-  const bool until = step.stop.valid();
+  const bool until = iteration.stop.valid();
   Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
                         {"sliced", static_cast<int64_t>(sliced.size())},
                         {"iterations", options.iterations},

@@ -39,7 +39,7 @@ void recurrence(GraphBuilder& builder, Tensor h, Tensor x, Tensor w, LoopOptions
       builder, {h}, {x}, options,
       [&](const LoopBody& body) {
         const Tensor next = tanh(add(body.carried[0], body.slices[0]), kNowhere);
-        return LoopStep{.carried = {next}, .stacked = {mul(next, w)}};
+        return IterationResults{.carried = {next}, .stacked = {mul(next, w)}};
       },
       kNowhere);
 }
@@ -74,9 +74,10 @@ Sample until_sample(std::string why, double first, double limit, Tensor LoopOpti
             builder, {in[0]}, {}, options,
             [&](const LoopBody& body) {
               const Tensor next = mul(body.carried[0], 1.75);
-              return LoopStep{.carried = {next},
-                              .stacked = {body.carried[0], body.index},
-                              .stop = greater(reduce_sum(next, {0}, false, kNowhere), in[1])};
+              return IterationResults{
+                  .carried = {next},
+                  .stacked = {body.carried[0], body.index},
+                  .stop = greater(reduce_sum(next, {0}, false, kNowhere), in[1])};
             },
             kNowhere);
       });
@@ -94,23 +95,23 @@ Sample matrix_sample() {
                         const Tensor h = tanh(add(matmul(body.carried[0], in[2], {}, kNowhere),
                                                   matmul(body.slices[0], in[3], {}, kNowhere)),
                                               kNowhere);
-                        return LoopStep{.carried = {h}, .stacked = {reduce_sum(h, {1})}};
+                        return IterationResults{.carried = {h}, .stacked = {reduce_sum(h, {1})}};
                       },
                       kNowhere);
                 });
 }
 
 Sample swap_sample() {
-  return traced(
-      "carried values that change places", {normal({2}), normal({2})},
-      [](GraphBuilder& builder, const std::vector<Tensor>& in) {
-        loop(
-            builder, {in[0], in[1]}, {}, {.iterations = 3},
-            [](const LoopBody& body) {
-              return LoopStep{.carried = {body.carried[1], mul(body.carried[0], body.carried[1])}};
-            },
-            kNowhere);
-      });
+  return traced("carried values that change places", {normal({2}), normal({2})},
+                [](GraphBuilder& builder, const std::vector<Tensor>& in) {
+                  loop(
+                      builder, {in[0], in[1]}, {}, {.iterations = 3},
+                      [](const LoopBody& body) {
+                        return IterationResults{
+                            .carried = {body.carried[1], mul(body.carried[0], body.carried[1])}};
+                      },
+                      kNowhere);
+                });
 }
 
 // The carried value is replaced by what does not depend on it, or not changed at all.
@@ -121,45 +122,47 @@ Sample constant_sample() {
                   loop(
                       builder, {in[0], in[1]}, {}, {.iterations = 2},
                       [&](const LoopBody& body) {
-                        return LoopStep{.carried = {body.carried[0], in[2]},
-                                        .stacked = {mul(body.carried[1], body.carried[0])}};
+                        return IterationResults{.carried = {body.carried[0], in[2]},
+                                                .stacked = {mul(body.carried[1], body.carried[0])}};
                       },
                       kNowhere);
                 });
 }
 
 Sample nested_sample() {
-  return traced("a loop within a loop", {normal({2}), normal({3, 2}), normal({2})},
-                [](GraphBuilder& builder, const std::vector<Tensor>& in) {
-                  loop(
-                      builder, {in[0]}, {in[1]}, {.iterations = 3},
-                      [&](const LoopBody& outer) {
-                        const LoopResult inner = loop(
-                            outer.index.builder(), {outer.carried[0]}, {}, {.iterations = 2},
-                            [&](const LoopBody& body) {
-                              return LoopStep{.carried = {tanh(
-                                                  add(mul(body.carried[0], in[2]), outer.slices[0]),
-                                                  kNowhere)}};
-                            },
-                            kNowhere);
-                        return LoopStep{.carried = inner.carried, .stacked = {inner.carried[0]}};
-                      },
-                      kNowhere);
-                });
+  return traced(
+      "a loop within a loop", {normal({2}), normal({3, 2}), normal({2})},
+      [](GraphBuilder& builder, const std::vector<Tensor>& in) {
+        loop(
+            builder, {in[0]}, {in[1]}, {.iterations = 3},
+            [&](const LoopBody& outer) {
+              const LoopResult inner = loop(
+                  outer.index.builder(), {outer.carried[0]}, {}, {.iterations = 2},
+                  [&](const LoopBody& body) {
+                    return IterationResults{
+                        .carried = {
+                            tanh(add(mul(body.carried[0], in[2]), outer.slices[0]), kNowhere)}};
+                  },
+                  kNowhere);
+              return IterationResults{.carried = inner.carried, .stacked = {inner.carried[0]}};
+            },
+            kNowhere);
+      });
 }
 
 Sample indexed_sample() {
-  return traced("rows found by the index", {normal({}), normal({4, 3})},
-                [](GraphBuilder& builder, const std::vector<Tensor>& in) {
-                  loop(
-                      builder, {in[0]}, {}, {.iterations = 4},
-                      [&](const LoopBody& body) {
-                        const Tensor row = dynamic_slice(in[1], body.index, 0, 1, kNowhere);
-                        return LoopStep{.carried = {add(mul(body.carried[0], 0.5),
-                                                        reduce_sum(row, {0, 1}, false, kNowhere))}};
-                      },
-                      kNowhere);
-                });
+  return traced(
+      "rows found by the index", {normal({}), normal({4, 3})},
+      [](GraphBuilder& builder, const std::vector<Tensor>& in) {
+        loop(
+            builder, {in[0]}, {}, {.iterations = 4},
+            [&](const LoopBody& body) {
+              const Tensor row = dynamic_slice(in[1], body.index, 0, 1, kNowhere);
+              return IterationResults{.carried = {add(mul(body.carried[0], 0.5),
+                                                      reduce_sum(row, {0, 1}, false, kNowhere))}};
+            },
+            kNowhere);
+      });
 }
 
 // Each iteration a recurrence of its own: a scan output of results and one of sums.
@@ -175,10 +178,10 @@ Sample parallel_sample() {
                             [&](const LoopBody& body) {
                               const Tensor h =
                                   tanh(add(mul(body.carried[0], in[1]), body.slices[0]), kNowhere);
-                              return LoopStep{.carried = {h}};
+                              return IterationResults{.carried = {h}};
                             },
                             kNowhere);
-                        return LoopStep{
+                        return IterationResults{
                             .carried = {},
                             .stacked = {inner.carried[0], reduce_sum(outer.slices[0], {0})}};
                       },

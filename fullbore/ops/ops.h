@@ -200,7 +200,7 @@ struct LoopBody {
   std::vector<Tensor> carried;
   std::vector<Tensor> slices;  ///< row `index` of each sliced operand
 };
-struct LoopStep {
+struct IterationResults {
   std::vector<Tensor> carried;  ///< next values: same types as before
   std::vector<Tensor> stacked = {};
   Tensor stop = {};  ///< bool scalar; with it the loop ends after this iteration when true
@@ -222,7 +222,7 @@ struct LoopOptions {
 /// that the body uses are captured. Differentiable through carried, sliced and captured operands,
 /// through stop and count too (decisions are constants).
 LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<Tensor> sliced,
-                LoopOptions options, const std::function<LoopStep(const LoopBody&)>& body,
+                LoopOptions options, const std::function<IterationResults(const LoopBody&)>& body,
                 SourceLoc loc = SourceLoc::here());
 
 // --- composites (defined by decomposition; a device may support them natively) -----------------------------

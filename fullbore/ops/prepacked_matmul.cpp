@@ -31,8 +31,9 @@ std::vector<TensorType> infer(const OpCall& call) {
   const std::string operands = operand_text("a", a) + " and " + operand_text("b", b);
   if (vnni == 2 ? b.dtype != DType::bf16 || a.dtype != DType::bf16
                 : vnni != 1 || b.dtype != compute_dtype(a.dtype))
-    call.fail(fmt::format("{} do not multiply: b is bf16 in VNNI pairs for a bf16 a, or {} one by one",
-                          operands, dtype_name(compute_dtype(a.dtype))));
+    call.fail(
+        fmt::format("{} do not multiply: b is bf16 in VNNI pairs for a bf16 a, or {} one by one",
+                    operands, dtype_name(compute_dtype(a.dtype))));
   if (a.shape.slice(0, rank - 2) != b.shape.slice(0, rank - 2))
     call.fail(fmt::format("leading axes of {} differ", operands));
   const int64_t k = a.shape[rank - (transpose_a ? 2 : 1)];

@@ -33,12 +33,13 @@ std::vector<Tensor> decompose(const DecomposeCall& call) {
   const Tensor through = chunks.through();
   if (shape.chunks == 1)
     return {expand_dims(initial, 0), squeeze(through, 0) * initial + squeeze(added, 0)};
-  const LoopResult made = loop(
-      initial.builder(), {initial}, {added, through},
-      {.iterations = shape.chunks, .reverse = reverse}, [](const LoopBody& body) {
-        const Tensor state = body.carried[0];
-        return LoopStep{.carried = {body.slices[1] * state + body.slices[0]}, .stacked = {state}};
-      });
+  const LoopResult made =
+      loop(initial.builder(), {initial}, {added, through},
+           {.iterations = shape.chunks, .reverse = reverse}, [](const LoopBody& body) {
+             const Tensor state = body.carried[0];
+             return IterationResults{.carried = {body.slices[1] * state + body.slices[0]},
+                                     .stacked = {state}};
+           });
   return {made.stacked[0], made.carried[0]};
 }
 

@@ -21,8 +21,8 @@
 #include "fullbore/passes/gemm/low_precision_weight_copies.h"
 #include "fullbore/passes/gemm/prepack_operands.h"
 #include "fullbore/passes/loops/loop_invariant_code_motion.h"
+#include "fullbore/passes/memory/order_nodes.h"
 #include "fullbore/passes/memory/rematerialize.h"
-#include "fullbore/passes/memory/schedule.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/passes/precision/lower_precision.h"
 #include "fullbore/passes/precision/reduce_intermediate_precision.h"
@@ -132,10 +132,10 @@ const std::vector<Pass>& pipeline() {
        "epilogues to these too",
        true, prepack_operands},
       {"fuse_epilogues", "kernels that read a matmul run on its tiles while they are in cache",
-       "after all passes that look into kernels; before schedule, which orders the final nodes",
+       "after all passes that look into kernels; before order_nodes, which orders the final nodes",
        true, fuse_epilogues},
-      {"schedule", "nodes run later where that lowers the peak of memory",
-       "after all passes that add nodes or change dtypes, for it counts bytes", true, schedule},
+      {"order_nodes", "nodes run later where that lowers the peak of memory",
+       "after all passes that add nodes or change dtypes, for it counts bytes", true, order_nodes},
       {"rematerialize",
        "activations are computed again for the gradient where engine.recompute "
        "allows it",

@@ -128,7 +128,7 @@ class Casts {
       if (const Graph::Input* const copy = copy_updated_by(reader->outputs[0]))
         return reason_of_copy(*copy);
     const auto matmul = std::find_if(found.begin(), found.end(),
-                                      [&](const Node* node) { return multiplies(*node, value); });
+                                     [&](const Node* node) { return multiplies(*node, value); });
     if (matmul != found.end())
       return fmt::format("operand of {}{}", place_of(**matmul),
                          found.size() > 1 ? fmt::format(" and {} more", found.size() - 1) : "");

@@ -30,42 +30,42 @@ Access access(const Plan& plan, int buffer, bool written) {
   return {whole->space, whole->index, whole->offset, whole->offset + whole->bytes, written};
 }
 
-std::vector<Access> accesses(const Plan& plan, const Graph& graph, const Step& step) {
-  const size_t read = step.kind == Step::Kind::copy
+std::vector<Access> accesses(const Plan& plan, const Graph& graph, const PlannedLaunch& launch) {
+  const size_t read = launch.kind == PlannedLaunch::Kind::copy
                           ? 1
-                          : graph.nodes()[static_cast<size_t>(step.node)].inputs.size();
+                          : graph.nodes()[static_cast<size_t>(launch.node)].inputs.size();
   std::vector<Access> result;
-  for (size_t i = 0; i < step.buffers.size(); ++i)
-    result.push_back(access(plan, step.buffers[i], i >= read));
+  for (size_t i = 0; i < launch.buffers.size(); ++i)
+    result.push_back(access(plan, launch.buffers[i], i >= read));
   return result;
 }
 
-void mark(const Plan& plan, const Graph& graph, std::vector<Step>& steps) {
+void mark(const Plan& plan, const Graph& graph, std::vector<PlannedLaunch>& launches) {
   std::vector<Access> level;
-  size_t launches = 0;
-  for (Step& step : steps) {
-    if (step.kind == Step::Kind::loop) {
-      mark(plan, *graph.nodes()[static_cast<size_t>(step.node)].body, step.loop->body);
-      launches = 0;
+  size_t side_by_side = 0;
+  for (PlannedLaunch& launch : launches) {
+    if (launch.kind == PlannedLaunch::Kind::loop) {
+      mark(plan, *graph.nodes()[static_cast<size_t>(launch.node)].body, launch.loop->body);
+      side_by_side = 0;
       continue;
     }
-    const std::vector<Access> mine = accesses(plan, graph, step);
-    step.waits =
-        launches == 0 || launches == kMostLaunches ||
+    const std::vector<Access> mine = accesses(plan, graph, launch);
+    launch.waits =
+        side_by_side == 0 || side_by_side == kMostLaunches ||
         std::ranges::any_of(mine, [&](const Access& a) {
           return std::ranges::any_of(level, [&](const Access& b) { return a.conflicts(b); });
         });
-    if (step.waits) {
+    if (launch.waits) {
       level.clear();
-      launches = 0;
+      side_by_side = 0;
     }
     level.insert(level.end(), mine.begin(), mine.end());
-    ++launches;
+    ++side_by_side;
   }
 }
 
 }  // namespace
 
-void find_concurrent_launches(Plan& plan) { mark(plan, plan.graph, plan.steps); }
+void find_concurrent_launches(Plan& plan) { mark(plan, plan.graph, plan.launches); }
 
 }  // namespace fullbore

@@ -5,16 +5,16 @@
 namespace fullbore {
 namespace {
 
-void append(const Plan& plan, const Graph& graph, const std::vector<Step>& steps,
-            const PlannedLaunch& around, std::vector<PlannedLaunch>& list) {
-  for (const Step& step : steps) {
-    PlannedLaunch inner{&step, &graph, around.parent, around.times, around.thread_groups};
+void append(const Plan& plan, const Graph& graph, const std::vector<PlannedLaunch>& launches,
+            const LaunchEntry& around, std::vector<LaunchEntry>& list) {
+  for (const PlannedLaunch& launch : launches) {
+    LaunchEntry inner{&launch, &graph, around.parent, around.times, around.thread_groups};
     list.push_back(inner);
-    if (step.kind != Step::Kind::loop) continue;
+    if (launch.kind != PlannedLaunch::Kind::loop) continue;
     inner.parent = static_cast<int>(list.size()) - 1;
-    inner.times *= step.loop->iterations;
-    inner.thread_groups *= thread_group_count(plan, *step.loop);
-    append(plan, *inner.node()->body, step.loop->body, inner, list);
+    inner.times *= launch.loop->iterations;
+    inner.thread_groups *= thread_group_count(plan, *launch.loop);
+    append(plan, *inner.node()->body, launch.loop->body, inner, list);
   }
 }
 
@@ -24,46 +24,48 @@ int64_t bytes_of(const Plan& plan, int buffer) {
 
 }  // namespace
 
-const Node* PlannedLaunch::node() const {
-  return step->node < 0 ? nullptr : &graph->nodes()[static_cast<size_t>(step->node)];
+const Node* LaunchEntry::node() const {
+  return launch->node < 0 ? nullptr : &graph->nodes()[static_cast<size_t>(launch->node)];
 }
 
-std::vector<PlannedLaunch> launch_list(const Plan& plan) {
-  std::vector<PlannedLaunch> list;
-  append(plan, plan.graph, plan.steps, {}, list);
+std::vector<LaunchEntry> launch_list(const Plan& plan) {
+  std::vector<LaunchEntry> list;
+  append(plan, plan.graph, plan.launches, {}, list);
   return list;
 }
 
-std::string launch_text(const Plan& plan, const PlannedLaunch& launch) {
-  const Step& step = *launch.step;
-  switch (step.kind) {
-    case Step::Kind::kernel: return plan.kernels[static_cast<size_t>(step.kernel)]->description();
-    case Step::Kind::copy: return fmt::format("copy {} bytes", bytes_of(plan, step.buffers[1]));
-    case Step::Kind::loop:
-      return fmt::format("loop of {}{} iterations", step.loop->stop >= 0 ? "at most " : "",
-                         step.loop->iterations);
+std::string launch_text(const Plan& plan, const LaunchEntry& entry) {
+  const PlannedLaunch& launch = *entry.launch;
+  switch (launch.kind) {
+    case PlannedLaunch::Kind::kernel:
+      return plan.kernels[static_cast<size_t>(launch.kernel)]->description();
+    case PlannedLaunch::Kind::copy:
+      return fmt::format("copy {} bytes", bytes_of(plan, launch.buffers[1]));
+    case PlannedLaunch::Kind::loop:
+      return fmt::format("loop of {}{} iterations", launch.loop->stop >= 0 ? "at most " : "",
+                         launch.loop->iterations);
   }
   return "";
 }
 
-Cost launch_cost(const Plan& plan, const PlannedLaunch& launch) {
-  const Step& step = *launch.step;
-  if (step.kind == Step::Kind::kernel) return node_cost(*launch.graph, *launch.node());
+Cost launch_cost(const Plan& plan, const LaunchEntry& entry) {
+  const PlannedLaunch& launch = *entry.launch;
+  if (launch.kind == PlannedLaunch::Kind::kernel) return node_cost(*entry.graph, *entry.node());
   int64_t moved = 0;
-  if (step.kind == Step::Kind::copy) {
-    moved = bytes_of(plan, step.buffers[1]);
+  if (launch.kind == PlannedLaunch::Kind::copy) {
+    moved = bytes_of(plan, launch.buffers[1]);
   } else {
-    for (const LoopPlan::Carry& carry : step.loop->carries)
-      moved += step.loop->iterations * bytes_of(plan, carry.to);
+    for (const LoopPlan::Carry& carry : launch.loop->carries)
+      moved += launch.loop->iterations * bytes_of(plan, carry.to);
   }
   return {.flops = 0, .bytes = 2.0 * static_cast<double>(moved)};
 }
 
-double launch_roofline_seconds(const Plan& plan, const PlannedLaunch& launch,
+double launch_roofline_seconds(const Plan& plan, const LaunchEntry& entry,
                                const MachinePeaks& peaks) {
-  if (launch.step->kind == Step::Kind::kernel)
-    return roofline_seconds(*launch.graph, *launch.node(), peaks);
-  return launch_cost(plan, launch).bytes / peaks.bytes_per_second;
+  if (entry.launch->kind == PlannedLaunch::Kind::kernel)
+    return roofline_seconds(*entry.graph, *entry.node(), peaks);
+  return launch_cost(plan, entry).bytes / peaks.bytes_per_second;
 }
 
 }  // namespace fullbore

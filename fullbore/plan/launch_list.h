@@ -9,8 +9,8 @@
 namespace fullbore {
 
 /// One entry of a plan's launch list, wherever it stands.
-struct PlannedLaunch {
-  const Step* step = nullptr;
+struct LaunchEntry {
+  const PlannedLaunch* launch = nullptr;
   const Graph* graph = nullptr;  ///< that its node belongs to: the plan's, or a loop's body
   int parent = -1;               ///< the loop that it is in, by index in the list; -1: none
   int64_t times = 1;             ///< in one replay, at most
@@ -21,15 +21,15 @@ struct PlannedLaunch {
 
 /// Every launch of the plan, loops before what they hold: the order by which the runtime's events
 /// name launches. The plan must outlive the list.
-std::vector<PlannedLaunch> launch_list(const Plan& plan);
+std::vector<LaunchEntry> launch_list(const Plan& plan);
 
 /// "matmul avx512 f32 [768,128] [384,128]T", "copy 64 bytes", "loop of 16 iterations".
-std::string launch_text(const Plan& plan, const PlannedLaunch& launch);
+std::string launch_text(const Plan& plan, const LaunchEntry& entry);
 
 /// Of one launch, without what a loop holds: there, what its carried values move.
-Cost launch_cost(const Plan& plan, const PlannedLaunch& launch);
+Cost launch_cost(const Plan& plan, const LaunchEntry& entry);
 /// Of one launch likewise: no kernel can be faster.
-double launch_roofline_seconds(const Plan& plan, const PlannedLaunch& launch,
+double launch_roofline_seconds(const Plan& plan, const LaunchEntry& entry,
                                const MachinePeaks& peaks);
 
 }  // namespace fullbore

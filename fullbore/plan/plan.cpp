@@ -34,31 +34,33 @@ double arithmetic_seconds(const Graph& graph, const Node& node, const MachinePea
   return node_cost(graph, node).flops / peak_flops(dtype, peaks);
 }
 
-void print_steps(const Plan& plan, const Graph& graph, const std::vector<Step>& steps, int depth,
-                 std::string& text) {
+void print_launches(const Plan& plan, const Graph& graph,
+                    const std::vector<PlannedLaunch>& launches, int depth, std::string& text) {
   const std::string margin(static_cast<size_t>(depth) * 2, ' ');
-  const auto buffers = [&](const Step& step) {
+  const auto buffers = [&](const PlannedLaunch& launch) {
     std::string list;
-    for (int buffer : step.buffers) list += fmt::format(" b{}", buffer);
+    for (int buffer : launch.buffers) list += fmt::format(" b{}", buffer);
     return list;
   };
-  for (const Step& step : steps) {
-    const std::string indent = margin + (step.waits ? "" : "& ");
-    switch (step.kind) {
-      case Step::Kind::copy: text += fmt::format("{}copy{}\n", indent, buffers(step)); break;
-      case Step::Kind::kernel:
-        text += fmt::format("{}{}{}\n", indent,
-                            plan.kernels[static_cast<size_t>(step.kernel)]->description(),
-                            buffers(step));
+  for (const PlannedLaunch& launch : launches) {
+    const std::string indent = margin + (launch.waits ? "" : "& ");
+    switch (launch.kind) {
+      case PlannedLaunch::Kind::copy:
+        text += fmt::format("{}copy{}\n", indent, buffers(launch));
         break;
-      case Step::Kind::loop: {
-        const LoopPlan& loop = *step.loop;
+      case PlannedLaunch::Kind::kernel:
+        text += fmt::format("{}{}{}\n", indent,
+                            plan.kernels[static_cast<size_t>(launch.kernel)]->description(),
+                            buffers(launch));
+        break;
+      case PlannedLaunch::Kind::loop: {
+        const LoopPlan& loop = *launch.loop;
         text +=
             fmt::format("{}loop of {}{} iterations{}{}\n", indent, loop.stop >= 0 ? "at most " : "",
                         loop.iterations, loop.reverse ? ", reversed" : "",
                         loop.memory >= 0 ? ", side by side" : "");
-        const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
-        print_steps(plan, *node.body, loop.body, depth + 1, text);
+        const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
+        print_launches(plan, *node.body, loop.body, depth + 1, text);
         for (const LoopPlan::Carry& carry : loop.carries)
           text += fmt::format("{}  carry b{} b{}\n", margin, carry.from, carry.to);
         break;
@@ -74,7 +76,7 @@ Plan make_plan(Graph graph, Compiler& compiler, const PlanOptions& options) {
   Plan plan;
   plan.graph = std::move(graph);
   plan.alignment = options.alignment;
-  Planner(plan, compiler, options).plan_step();
+  Planner(plan, compiler, options).plan_graph();
   const Cost cost = graph_cost(plan.graph);
   plan.flops = cost.flops;
   plan.bytes_moved = cost.bytes;
@@ -140,7 +142,7 @@ std::string plan_text(const Plan& plan) {
       plan.graph.name(), plan.kernels.size(), plan.buffers.size(), plan.arena_bytes,
       plan.state_bytes, plan.derived_bytes, plan.batch_bytes, plan.result_bytes,
       plan.constants.size(), plan.peak_bytes());
-  print_steps(plan, plan.graph, plan.steps, 1, text);
+  print_launches(plan, plan.graph, plan.launches, 1, text);
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
     text += fmt::format("  b{} {} {}{} {}\n", i, space_name(buffer.space),

@@ -39,7 +39,7 @@ struct Buffer {
   std::string what;  ///< for people: "%12 tanh layers.0"
 };
 
-struct Step;
+struct PlannedLaunch;
 
 /// A loop as the runtime walks it.
 struct LoopPlan {
@@ -61,11 +61,11 @@ struct LoopPlan {
   /// Buffer of the thread groups' memory, or -1. Thread groups of workers make iterations side by side: the first thread group the first iteration,
   /// and so on, and all go on as far behind as there are thread groups.
   int memory = -1;
-  std::vector<Step> body;
+  std::vector<PlannedLaunch> body;
 };
 
 /// One entry of the launch list.
-struct Step {
+struct PlannedLaunch {
   enum class Kind : uint8_t { kernel, copy, loop };
   Kind kind = Kind::kernel;
   int node = -1;             ///< of the graph at this level, for profiles; -1 for copies
@@ -82,7 +82,7 @@ struct Plan {
   Graph graph;  ///< after all passes
   std::vector<std::shared_ptr<Kernel>> kernels;
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;
+  std::vector<PlannedLaunch> launches;
   std::vector<int> result_buffers;  ///< per graph output: buffer, or -1 if State
   std::vector<char> constants;      ///< contents of Space::constant
 

@@ -23,7 +23,7 @@ int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape
     return source;
   const int buffer = new_buffer(working_space(), level.graph.type(initial).bytes(),
                                 fmt::format("carried {} of loop", carried));
-  level.steps.push_back(copy_step(source, buffer));
+  level.launches.push_back(copy_launch(source, buffer));
   return buffer;
 }
 
@@ -131,7 +131,7 @@ void Planner::plan_loop(Level& level, int index) {
   for (int s = 0; s < shape.stacked; ++s) {
     const int from = body.buffer_of(graph.outputs()[static_cast<size_t>(shape.carried + s)].value);
     const int slice = loop->slices[first_stacked_slice + static_cast<size_t>(s)];
-    if (from != slice) body.steps.push_back(copy_step(from, slice));
+    if (from != slice) body.launches.push_back(copy_launch(from, slice));
   }
   for (int c = 0; c < shape.carried; ++c) {
     int from = body.buffer_of(graph.outputs()[static_cast<size_t>(c)].value);
@@ -141,7 +141,7 @@ void Planner::plan_loop(Level& level, int index) {
       // The new value is another carried one's: save it before that is replaced.
       const int kept = new_buffer(working_space(), plan_.buffers[static_cast<size_t>(from)].bytes,
                                   "exchanged carried value");
-      body.steps.push_back(copy_step(from, kept));
+      body.launches.push_back(copy_launch(from, kept));
       from = kept;
     }
     loop->carries.push_back({from, to});
@@ -171,12 +171,12 @@ void Planner::plan_loop(Level& level, int index) {
     level.bind(output, stacked[static_cast<size_t>(s)], level.target.contains(output));
   }
   if (shape.until) level.bind(node.outputs.back(), loop->executed, false);
-  loop->body = std::move(body.steps);
-  Step step;
-  step.kind = Step::Kind::loop;
-  step.node = index;
-  step.loop = std::move(loop);
-  level.steps.push_back(std::move(step));
+  loop->body = std::move(body.launches);
+  PlannedLaunch launch;
+  launch.kind = PlannedLaunch::Kind::loop;
+  launch.node = index;
+  launch.loop = std::move(loop);
+  level.launches.push_back(std::move(launch));
 }
 
 }  // namespace fullbore

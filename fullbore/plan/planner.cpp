@@ -86,14 +86,14 @@ void Planner::touch_inputs(Level& level, const Node& node) {
   for (Value input : node.inputs) touch(level.buffer_of(input), clock_);
 }
 
-Step Planner::copy_step(int from, int to) {
+PlannedLaunch Planner::copy_launch(int from, int to) {
   touch(from, clock_);
   touch(to, clock_);
-  Step step;
-  step.kind = Step::Kind::copy;
-  step.buffers = {from, to};
+  PlannedLaunch launch;
+  launch.kind = PlannedLaunch::Kind::copy;
+  launch.buffers = {from, to};
   ++clock_;
-  return step;
+  return launch;
 }
 
 bool Planner::made_by_kernel(const Level& level, Value value) const {
@@ -170,10 +170,10 @@ int Planner::reusable_input(const Level& level, int index, size_t output) const 
 
 void Planner::plan_kernel(Level& level, int index) {
   const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
-  Step step;
-  step.node = index;
-  step.kernel = level.kernel_index[static_cast<size_t>(index)];
-  for (Value input : node.inputs) step.buffers.push_back(level.buffer_of(input));
+  PlannedLaunch launch;
+  launch.node = index;
+  launch.kernel = level.kernel_index[static_cast<size_t>(index)];
+  for (Value input : node.inputs) launch.buffers.push_back(level.buffer_of(input));
   touch_inputs(level, node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const auto target = level.target.find(node.outputs[i]);
@@ -188,13 +188,13 @@ void Planner::plan_kernel(Level& level, int index) {
                             describe(node, node.outputs[i])),
                  false);
     }
-    step.buffers.push_back(level.buffer_of(node.outputs[i]));
+    launch.buffers.push_back(level.buffer_of(node.outputs[i]));
   }
   const int64_t scratch = level.kernels[static_cast<size_t>(index)]->scratch_bytes(workers_);
   if (scratch > 0)
-    step.buffers.push_back(
+    launch.buffers.push_back(
         new_buffer(working_space(), scratch, fmt::format("scratch of {}", node.op->name)));
-  level.steps.push_back(std::move(step));
+  level.launches.push_back(std::move(launch));
   ++clock_;
 }
 
@@ -241,7 +241,7 @@ void Planner::finish_results(Level& level) {
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const int source = level.buffer_of(graph.outputs()[i].value);
     const int result = plan_.result_buffers[i];
-    if (result >= 0 && result != source) level.steps.push_back(copy_step(source, result));
+    if (result >= 0 && result != source) level.launches.push_back(copy_launch(source, result));
   }
   std::vector<std::pair<int, int>> copies;
   for (const Graph::Output& output : graph.outputs()) {
@@ -252,16 +252,16 @@ void Planner::finish_results(Level& level) {
     if (plan_.buffers[static_cast<size_t>(source)].space == Space::state) {
       const int kept = new_buffer(Space::arena, plan_.buffers[static_cast<size_t>(source)].bytes,
                                   "old value for " + output.name);
-      level.steps.push_back(copy_step(source, kept));
+      level.launches.push_back(copy_launch(source, kept));
       source = kept;
     }
     copies.emplace_back(source, slot);
   }
   for (const auto& [source, slot] : copies) touch(source, clock_ + static_cast<int>(copies.size()));
-  for (const auto& [source, slot] : copies) level.steps.push_back(copy_step(source, slot));
+  for (const auto& [source, slot] : copies) level.launches.push_back(copy_launch(source, slot));
 }
 
-void Planner::plan_step() {
+void Planner::plan_graph() {
   Level level(plan_.graph);
   for (size_t i = 0; i < plan_.graph.inputs().size(); ++i) {
     const Graph::Input& input = plan_.graph.inputs()[i];
@@ -278,7 +278,7 @@ void Planner::plan_step() {
   assign_results(level);
   plan_nodes(level);
   finish_results(level);
-  plan_.steps = std::move(level.steps);
+  plan_.launches = std::move(level.launches);
   place_all();
 }
 

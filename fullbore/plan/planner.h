@@ -10,7 +10,7 @@
 
 namespace fullbore {
 
-/// Turns one graph into the steps, buffers and lifetimes of a Plan. Used by make_plan alone.
+/// Turns one graph into the launches, buffers and lifetimes of a Plan. Used by make_plan alone.
 ///
 /// Time is counted in launches, a loop's body once: its values live and die within an iteration, so the
 /// intervals of one iteration serve all, except that what the body reads from outside, what it carries
@@ -20,10 +20,10 @@ class Planner {
   Planner(Plan& plan, Compiler& compiler, const PlanOptions& options)
       : plan_(plan), compiler_(compiler), options_(options) {}
 
-  void plan_step();
+  void plan_graph();
 
  private:
-  /// One graph being planned: the step, or a loop's body.
+  /// One graph being planned: the whole one, or a loop's body.
   struct Level {
     explicit Level(const Graph& graph);
     const Graph& graph;
@@ -34,7 +34,7 @@ class Planner {
     std::map<Value, int> target;  ///< roots that should be made in a given buffer
     std::vector<std::shared_ptr<Kernel>> kernels;  ///< per node, null where none is needed
     std::vector<int> kernel_index;
-    std::vector<Step> steps;
+    std::vector<PlannedLaunch> launches;
 
     Value root_of(Value value) const { return root[static_cast<size_t>(value.id)]; }
     int buffer_of(Value value) const { return buffer[static_cast<size_t>(root_of(value).id)]; }
@@ -66,7 +66,7 @@ class Planner {
   int new_slice(int base, int64_t stride, std::string what);
   void touch(int buffer, int time);
   void touch_inputs(Level& level, const Node& node);
-  Step copy_step(int from, int to);
+  PlannedLaunch copy_launch(int from, int to);
   int64_t aligned(int64_t bytes) const { return aligned_bytes(bytes, options_.alignment); }
   int64_t place(Space space, int base);
   void place_all();
@@ -81,7 +81,7 @@ class Planner {
   std::vector<Lifetime> lifetimes_;  ///< per buffer
   int clock_ = 0;
   int memory_ = -1;                 ///< of the thread groups whose loop is being planned, or -1
-  int workers_ = options_.workers;  ///< of a thread group, or of the team
+  int workers_ = options_.workers;  ///< of a thread group, or of the thread pool
 };
 
 }  // namespace fullbore

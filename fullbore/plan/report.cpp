@@ -16,18 +16,18 @@ class Counter {
  public:
   Counter(const Plan& plan, const MachinePeaks& peaks) : plan_(plan), peaks_(peaks) {}
 
-  void count(const Graph& graph, const std::vector<Step>& steps, int64_t times) {
-    for (const Step& step : steps) {
-      if (step.waits && step.kind != Step::Kind::loop) levels_ += times;
-      if (step.kind == Step::Kind::loop) {
-        const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
-        count(*node.body, step.loop->body, times * step.loop->iterations);
-        for (const LoopPlan::Carry& carry : step.loop->carries)
-          count_copy(carry.from, times * step.loop->iterations);
-      } else if (step.kind == Step::Kind::copy) {
-        count_copy(step.buffers[0], times);
+  void count(const Graph& graph, const std::vector<PlannedLaunch>& launches, int64_t times) {
+    for (const PlannedLaunch& launch : launches) {
+      if (launch.waits && launch.kind != PlannedLaunch::Kind::loop) levels_ += times;
+      if (launch.kind == PlannedLaunch::Kind::loop) {
+        const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
+        count(*node.body, launch.loop->body, times * launch.loop->iterations);
+        for (const LoopPlan::Carry& carry : launch.loop->carries)
+          count_copy(carry.from, times * launch.loop->iterations);
+      } else if (launch.kind == PlannedLaunch::Kind::copy) {
+        count_copy(launch.buffers[0], times);
       } else {
-        const Node& node = graph.nodes()[static_cast<size_t>(step.node)];
+        const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
         const Cost cost = node_cost(graph, node);
         add(std::string(node.op->name), times, cost.flops, cost.bytes,
             roofline_seconds(graph, node, peaks_));
@@ -97,7 +97,7 @@ PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers)
   report.result_bytes = plan.result_bytes;
   report.constant_bytes = static_cast<int64_t>(plan.constants.size());
   Counter counter(plan, peaks);
-  counter.count(plan.graph, plan.steps, 1);
+  counter.count(plan.graph, plan.launches, 1);
   report.kinds = counter.kinds();
   report.launch_levels = counter.levels();
   for (const LaunchKind& kind : report.kinds) report.launches += kind.launches;

@@ -103,7 +103,7 @@ class Compilation {
 
 Target compile_target(const Device& device, const CompileOptions& options) {
   Target target = device.target();
-  target.keeps_copies = true;
+  target.keeps_derived_weights = true;
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
   target.recompute = options.recompute;

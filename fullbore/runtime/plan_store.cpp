@@ -19,8 +19,8 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// All of it. A member that is new must be put into the text, or plans for other targets would be taken:
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
-  const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_copies, precision,
-               narrow_from, fp32_scopes, recompute, arena_bytes] = target;
+  const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_derived_weights,
+               precision, narrow_from, fp32_scopes, recompute, arena_bytes] = target;
   const auto& [operand_dtypes, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
   std::vector<std::string> composites;  // by name: addresses come in any order
@@ -36,14 +36,14 @@ std::string text_of(const Target& target) {
   for (const auto& [dtype, layout] : layouts) {
     const auto& [columns, vnni, rows, rows_transposed, kept_for_one] = layout;
     natives += fmt::format(" {} {} {} {} {} {}", dtype_name(dtype), columns, vnni, rows,
-                          rows_transposed, kept_for_one);
+                           rows_transposed, kept_for_one);
   }
   natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(
       "{} native {} bf16 {} threads {} copies {} precision {} from {} fp32 {} recompute {} arena "
       "{}",
-      name, natives, native_bf16, threads, keeps_copies, dtype_name(precision), narrow_from,
-      fp32_scopes, static_cast<int>(recompute), arena_bytes);
+      name, natives, native_bf16, threads, keeps_derived_weights, dtype_name(precision),
+      narrow_from, fp32_scopes, static_cast<int>(recompute), arena_bytes);
 }
 
 /// Likewise.

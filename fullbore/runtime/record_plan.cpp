@@ -16,22 +16,22 @@ class Walk {
         batch_.emplace(static_cast<int>(i), static_cast<int>(batch_.size()));
   }
 
-  void steps(const std::vector<Step>& steps) {
-    for (const Step& step : steps) {
+  void launches(const std::vector<PlannedLaunch>& launches) {
+    for (const PlannedLaunch& launch : launches) {
       const int id = next_id_++;
-      switch (step.kind) {
-        case Step::Kind::kernel: {
+      switch (launch.kind) {
+        case PlannedLaunch::Kind::kernel: {
           std::vector<LaunchOperand> operands;
-          for (const int buffer : step.buffers) operands.push_back(operand(buffer));
-          recorder_.launch(id, *plan_.kernels[static_cast<size_t>(step.kernel)], operands,
-                           step.waits);
+          for (const int buffer : launch.buffers) operands.push_back(operand(buffer));
+          recorder_.launch(id, *plan_.kernels[static_cast<size_t>(launch.kernel)], operands,
+                           launch.waits);
           break;
         }
-        case Step::Kind::copy:
-          recorder_.copy(id, operand(step.buffers[0]), operand(step.buffers[1]),
-                         buffer(step.buffers[1]).bytes, step.waits);
+        case PlannedLaunch::Kind::copy:
+          recorder_.copy(id, operand(launch.buffers[0]), operand(launch.buffers[1]),
+                         buffer(launch.buffers[1]).bytes, launch.waits);
           break;
-        case Step::Kind::loop: loop(id, *step.loop); break;
+        case PlannedLaunch::Kind::loop: loop(id, *launch.loop); break;
       }
     }
   }
@@ -80,7 +80,7 @@ class Walk {
     range.index = operand_or_none(plan.index);
     range.stop = operand_or_none(plan.stop);
     recorder_.begin_loop(id, range);
-    steps(plan.body);
+    launches(plan.body);
     for (const LoopPlan::Carry& carry : plan.carries)
       recorder_.carry(operand(carry.from), operand(carry.to), buffer(carry.to).bytes);
     recorder_.end_loop();
@@ -101,7 +101,7 @@ class Walk {
 std::unique_ptr<Replayable> record_plan(const Plan& plan, BufferAddresses addresses,
                                         Device& device) {
   const std::unique_ptr<Recorder> recorder = device.record();
-  Walk(plan, addresses, *recorder).steps(plan.steps);
+  Walk(plan, addresses, *recorder).launches(plan.launches);
   return recorder->finish();
 }
 

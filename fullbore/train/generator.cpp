@@ -50,9 +50,9 @@ Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& 
       options_(options),
       texts_(static_cast<size_t>(sizes.samples)),
       about_(static_cast<size_t>(sizes.samples)) {
-  Step& step = steps_.emplace(1, compile(1)).first->second;
-  const Graph& graph = step.program.plan().graph;
-  logits_extent_ = graph.type(graph.outputs()[static_cast<size_t>(step.logits)].value).shape[1];
+  LengthProgram& program = programs_.emplace(1, compile(1)).first->second;
+  const Graph& graph = program.program.plan().graph;
+  logits_extent_ = graph.type(graph.outputs()[static_cast<size_t>(program.logits)].value).shape[1];
   if (sizes_.vocabulary == 0) sizes_.vocabulary = logits_extent_;
   FB_CHECK(sizes_.vocabulary <= logits_extent_, "{} tokens, {} logits", sizes_.vocabulary,
            logits_extent_);
@@ -63,26 +63,26 @@ Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& 
   set_seed(0);
 }
 
-Generator::Step Generator::compile(int64_t length) {
+Generator::LengthProgram Generator::compile(int64_t length) {
   Program program = Program::compile(trace(decode_, sizes_, length), state_, options_);
   const int logits = program.output("logits");
   return {std::move(program), length, logits};
 }
 
-Generator::Step& Generator::step_for(size_t length) {
+Generator::LengthProgram& Generator::program_for(size_t length) {
   int64_t chunk = sizes_.chunk;
   if (length == 1)
     chunk = 1;
   else if (!has_context())
     while (chunk > static_cast<int64_t>(length)) chunk = next_chunk(chunk);
-  const auto known = steps_.find(chunk);
-  return known != steps_.end() ? known->second
-                               : steps_.emplace(chunk, compile(chunk)).first->second;
+  const auto known = programs_.find(chunk);
+  return known != programs_.end() ? known->second
+                                  : programs_.emplace(chunk, compile(chunk)).first->second;
 }
 
-void Generator::run(Step& step, std::span<const int32_t* const> texts, size_t used) {
+void Generator::run(LengthProgram& program, std::span<const int32_t* const> texts, size_t used) {
   auto* rows = reinterpret_cast<int32_t*>(tokens_.data());
-  const auto length = static_cast<size_t>(step.length);
+  const auto length = static_cast<size_t>(program.length);
   for (const int32_t* text : texts) {
     std::copy_n(text, used, rows);
     std::fill(rows + used, rows + length, 0);
@@ -91,17 +91,17 @@ void Generator::run(Step& step, std::span<const int32_t* const> texts, size_t us
   place_.value = position_;
   row_.value = static_cast<int64_t>(used) - 1;
   const void* const batch[] = {tokens_.data(), &place_, &row_};
-  step.program.run(batch);
-  step.program.read_result(step.logits, std::as_writable_bytes(std::span(last_logits_)));
+  program.program.run(batch);
+  program.program.read_result(program.logits, std::as_writable_bytes(std::span(last_logits_)));
   has_logits_ = true;
   position_ += static_cast<int64_t>(used);
 }
 
 void Generator::take(std::vector<const int32_t*> texts, size_t length) {
   while (length > 0) {
-    Step& step = step_for(length);
-    const size_t used = std::min(length, static_cast<size_t>(step.length));
-    run(step, texts, used);
+    LengthProgram& program = program_for(length);
+    const size_t used = std::min(length, static_cast<size_t>(program.length));
+    run(program, texts, used);
     for (const int32_t*& text : texts) text += used;
     length -= used;
   }

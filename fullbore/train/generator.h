@@ -83,20 +83,20 @@ class Generator {
   struct alignas(64) Index {
     int64_t value = 0;
   };
-  struct Step {
+  struct LengthProgram {
     Program program;
     int64_t length;
     int logits;
   };
 
   bool has_context() const { return sizes_.context > 0; }
-  Step compile(int64_t length);
+  LengthProgram compile(int64_t length);
   /// The program that takes `length` tokens at once, or some of them.
-  Step& step_for(size_t length);
+  LengthProgram& program_for(size_t length);
   /// Takes `length` tokens of every text, from where `texts` point, at the place that is free.
   void take(std::vector<const int32_t*> texts, size_t length);
   void take_newest(size_t length);
-  void run(Step& step, std::span<const int32_t* const> texts, size_t used);
+  void run(LengthProgram& program, std::span<const int32_t* const> texts, size_t used);
   /// The tokens that were made last and not read yet.
   void read_pending();
   void remember(StreamText& text, int32_t token) const;
@@ -105,9 +105,9 @@ class Generator {
   GeneratorSizes sizes_;
   State& state_;
   CompileOptions options_;
-  std::map<int64_t, Step> steps_;            ///< by length
-  int64_t logits_extent_;                    ///< of the model, may be more than the vocabulary
-  std::vector<std::vector<int32_t>> texts_;  ///< with a context, which may have to be taken anew
+  std::map<int64_t, LengthProgram> programs_;  ///< by length
+  int64_t logits_extent_;                      ///< of the model, may be more than the vocabulary
+  std::vector<std::vector<int32_t>> texts_;    ///< with a context, which may have to be taken anew
   std::vector<StreamText> about_;
   int64_t position_ = 0;  ///< first free place
   std::vector<Block> tokens_;

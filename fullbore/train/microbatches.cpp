@@ -113,9 +113,9 @@ std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
         loop(builder, {}, slices, {.iterations = microbatches.parallel, .parallel = true},
              [&](const LoopBody& body) {
                const IterationScope iteration(trace, body.index, microbatches.parallel);
-               LoopStep step;
-               step.stacked = of_microbatch(microbatch_of(batch, body.slices));
-               return step;
+               IterationResults results;
+               results.stacked = of_microbatch(microbatch_of(batch, body.slices));
+               return results;
              });
     std::vector<Tensor> sums;
     for (const Tensor& rows : each.stacked) sums.push_back(sum_of_rows(rows));
@@ -126,7 +126,7 @@ std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
               [&](const LoopBody& body) {
                 const IterationScope iteration(trace, body.index, microbatches.accumulate);
                 const std::vector<Tensor> values = over_parallel(body.index.builder(), body.slices);
-                LoopStep next;
+                IterationResults next;
                 for (size_t i = 0; i < values.size(); ++i)
                   next.carried.push_back(body.carried[i] + values[i]);
                 return next;

@@ -34,6 +34,7 @@ const std::array kWords = {
     RetiredWord{"engine.disabled_passes", "keep_copies", "low_precision_weight_copies"},
     RetiredWord{"engine.disabled_passes", "pack_factors", "prepack_operands"},
     RetiredWord{"engine.disabled_passes", "recompute", "rematerialize"},
+    RetiredWord{"engine.disabled_passes", "schedule", "order_nodes"},
 };
 
 constexpr std::array kSources = {

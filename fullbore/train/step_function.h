@@ -94,7 +94,7 @@ Graph with_ema(const Graph& graph);
 Graph with_streams_given(const Graph& graph);
 
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
-/// an entry, becomes the seed, and moving averages become what they are of. A team shares the work and
+/// an entry, becomes the seed, and moving averages become what they are of. A thread pool shares the work and
 /// changes no bit.
 State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device);
 

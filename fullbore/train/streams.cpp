@@ -157,7 +157,7 @@ class StreamLoss {
           counts = made.loss.predictions.valid();
           const Tensor weight = counts ? cast(made.loss.predictions, DType::f32)
                                        : full(body.index.builder(), {DType::f32, {}}, 1);
-          LoopStep next{.carried = made.states};
+          IterationResults next{.carried = made.states};
           next.carried.push_back(body.carried[states] + cast(made.loss.mean, DType::f32) * weight);
           next.carried.push_back(body.carried[states + 1] + weight);
           for (const Metric& metric : made.loss.metrics) {

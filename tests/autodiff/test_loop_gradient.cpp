@@ -105,7 +105,7 @@ TEST(LoopGradientRules, OfALoopWithoutIterationsIsTheIdentity) {
   const Tensor x = builder.input("x", Role::batch, {DType::f64, {3}});
   const Tensor w = builder.input("w", Role::batch, {DType::f64, {3}});
   const LoopResult result = loop(builder, {x}, {}, {.iterations = 0}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {tanh(body.carried[0] * w)}};
+    return IterationResults{.carried = {tanh(body.carried[0] * w)}};
   });
   const Tensor loss = reduce_sum(result.carried[0] * result.carried[0], {0});
   const std::vector<Tensor> wanted = {x, w};
@@ -122,7 +122,7 @@ TEST(LoopGradientRules, WhereEveryPathEndsThereIsNoLoop) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", Role::batch, {DType::f64, {2, 3}});
   const LoopResult result = loop(builder, {}, {x}, {.iterations = 2}, [&](const LoopBody& body) {
-    return LoopStep{{}, {floor(body.slices[0])}};
+    return IterationResults{{}, {floor(body.slices[0])}};
   });
   const Tensor loss = reduce_sum(result.stacked[0] * x, {0, 1});
   const std::vector<Tensor> wanted = {x};
@@ -146,7 +146,7 @@ TEST(LoopGradientRules, StacksNothingThatCanBeHadOtherwise) {
   const Tensor w = builder.input("w", Role::batch, vector);
   const LoopResult result = loop(builder, {h}, {x}, {.iterations = 4}, [&](const LoopBody& body) {
     const Tensor phase = sin(cast(body.index, DType::f64));
-    return LoopStep{.carried = {body.carried[0] * w + body.slices[0] * phase}};
+    return IterationResults{.carried = {body.carried[0] * w + body.slices[0] * phase}};
   });
   const std::vector<Tensor> wanted = {h, x, w};
   gradient(reduce_sum(result.carried[0], {0}), wanted);
@@ -164,7 +164,7 @@ TEST(LoopGradientRules, SumsLowPrecisionCotangentsInF32) {
   const Tensor x = builder.input("x", Role::batch, {DType::bf16, {3}});
   const Tensor w = builder.input("w", Role::batch, {DType::bf16, {3}});
   const LoopResult result = loop(builder, {x}, {}, {.iterations = 4}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {body.carried[0] * w}};
+    return IterationResults{.carried = {body.carried[0] * w}};
   });
   const Tensor d = gradient(reduce_sum(result.carried[0], {0}), std::span(&w, 1))[0];
   EXPECT_EQ(d.dtype(), DType::bf16);

@@ -14,13 +14,13 @@
 namespace fullbore {
 namespace {
 
-class TeamOf : public ::testing::TestWithParam<int> {};
+class ThreadPoolOf : public ::testing::TestWithParam<int> {};
 
-TEST_P(TeamOf, EveryWorkerRunsOnce) {
-  Team team(GetParam());
-  std::vector<std::atomic<int>> runs(static_cast<size_t>(team.workers()));
+TEST_P(ThreadPoolOf, EveryWorkerRunsOnce) {
+  ThreadPool pool(GetParam());
+  std::vector<std::atomic<int>> runs(static_cast<size_t>(pool.workers()));
   for (int repeat = 0; repeat < 1000; ++repeat)
-    team.run(
+    pool.run(
         [](void* context, int worker) {
           ++(*static_cast<std::vector<std::atomic<int>>*>(context))[static_cast<size_t>(worker)];
         },
@@ -36,11 +36,11 @@ struct Relay {
 
 // Each round every worker adds up what all wrote in the round before: any missing ordering shows as
 // a wrong sum (or as a data race under TSan).
-TEST_P(TeamOf, BarrierOrdersPlainWrites) {
-  Team team(GetParam());
-  const auto n = static_cast<size_t>(team.workers());
+TEST_P(ThreadPoolOf, BarrierOrdersPlainWrites) {
+  ThreadPool pool(GetParam());
+  const auto n = static_cast<size_t>(pool.workers());
   Relay relay{Barrier(GetParam()), std::vector<int64_t>(2 * n, 1), 2000};
-  team.run(
+  pool.run(
       [](void* context, int worker) {
         Relay& r = *static_cast<Relay*>(context);
         const size_t count = r.plain.size() / 2;
@@ -60,18 +60,18 @@ TEST_P(TeamOf, BarrierOrdersPlainWrites) {
   for (size_t i = 0; i < n; ++i) EXPECT_EQ(relay.plain[i], expected);
 }
 
-TEST_P(TeamOf, ParallelForCoversTheRangeOnce) {
-  Team team(GetParam());
+TEST_P(ThreadPoolOf, ParallelForCoversTheRangeOnce) {
+  ThreadPool pool(GetParam());
   for (int64_t n : {0, 1, 2, 7, 1000}) {
     std::vector<int> hits(static_cast<size_t>(n), 0);
-    team.parallel_for(n, [&](int64_t begin, int64_t end) {
+    pool.parallel_for(n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
     });
     for (int hit : hits) EXPECT_EQ(hit, 1);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Workers, TeamOf, ::testing::Values(1, 2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Workers, ThreadPoolOf, ::testing::Values(1, 2, 3, 5));
 
 std::string refusal_of(const std::function<void()>& action) {
   try {
@@ -82,21 +82,21 @@ std::string refusal_of(const std::function<void()>& action) {
   return "nothing was refused";
 }
 
-TEST(RefusedThread, OfATeamIsAnErrorThatSaysWhy) {
+TEST(RefusedThread, OfAThreadPoolIsAnErrorThatSaysWhy) {
   for (const int allowed : {0, 1, 3}) {
     const fullbore::testing::RefusedThreads refused(allowed);
-    EXPECT_EQ(Team(allowed + 1).workers(), allowed + 1);
+    EXPECT_EQ(ThreadPool(allowed + 1).workers(), allowed + 1);
   }
   for (const int allowed : {0, 2}) {
     const fullbore::testing::RefusedThreads refused(allowed);
-    const std::string error = refusal_of([] { Team team(4); });
+    const std::string error = refusal_of([] { ThreadPool pool(4); });
     EXPECT_NE(error.find("cannot start a thread for a worker of the step: Resource temporarily "
                          "unavailable; fewer engine.threads"),
               std::string::npos)
         << error;
     EXPECT_EQ(refused.refused(), 1);
   }
-  EXPECT_EQ(Team(4).workers(), 4) << "the next one is whole";
+  EXPECT_EQ(ThreadPool(4).workers(), 4) << "the next one is whole";
 }
 
 TEST(RefusedThread, OfHelpersLeavesTheWorkToTheOthers) {

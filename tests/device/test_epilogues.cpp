@@ -30,7 +30,7 @@ struct EpilogueCase {
   std::string name;
   Chain chain;
   std::function<std::vector<TensorType>(const Matmul&)> operands;  ///< further ones
-  bool large = false;                                               ///< on large matmuls too
+  bool large = false;                                              ///< on large matmuls too
 };
 
 std::vector<Literal> random_literals(const std::vector<TensorType>& types) {
@@ -95,7 +95,7 @@ TensorType matrix(int64_t rows, int64_t columns, bool transposed, DType dtype) {
 // As one node, the matmul kept or not.
 void expect_same(const Matmul& p, const EpilogueCase& each) {
   const std::vector<TensorType> operands = {matrix(p.m, p.k, p.transpose_a, p.in),
-                                           matrix(p.k, p.n, p.transpose_b, p.in)};
+                                            matrix(p.k, p.n, p.transpose_b, p.in)};
   const TensorType gemm{p.out, {p.m, p.n}};
   const std::vector<TensorType> others = each.operands(p);
   std::vector<TensorType> types = operands;

@@ -9,9 +9,9 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/cpu/codegen/code_generator.h"
+#include "fullbore/device/kernel_ir/loop_placement.h"
 #include "fullbore/device/kernel_ir/lower.h"
 #include "fullbore/device/kernel_ir/partition.h"
-#include "fullbore/device/kernel_ir/schedule.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/compare_nodes.h"
@@ -206,14 +206,14 @@ TEST(KernelIr, SoftmaxIsThreeWalksOverARow) {
             "%4 = reduce add %3 : f32\n"
             "%5 = div %3 %4 : f32\n"
             "store b1[* 1] %5\n");
-  const jit::Schedule schedule = jit::make_schedule(kernel);
-  EXPECT_EQ(schedule.walks, 3);
+  const jit::LoopPlacement placement = jit::place_in_loops(kernel);
+  EXPECT_EQ(placement.walks, 3);
   // The exponentials of the second walk are kept for the third, which needs nothing else.
-  EXPECT_EQ(schedule.slots, 1);
-  EXPECT_EQ(schedule.slot[3], 0);
-  EXPECT_EQ(schedule.first_walk[3], 1);
-  EXPECT_FALSE(schedule.needed[2][2]);
-  EXPECT_TRUE(schedule.needed[2][3]);
+  EXPECT_EQ(placement.slots, 1);
+  EXPECT_EQ(placement.slot[3], 0);
+  EXPECT_EQ(placement.first_walk[3], 1);
+  EXPECT_FALSE(placement.needed[2][2]);
+  EXPECT_TRUE(placement.needed[2][3]);
 }
 
 // Rows of two axes, for b has one number per head: exponentials of both axes are kept.
@@ -233,10 +233,10 @@ jit::KernelIr normalised_kernel(const Shape& shape) {
 TEST(KernelIr, RowsOfSeveralAxesKeepWhatIsCostly) {
   const jit::KernelIr kernel = normalised_kernel({6, 4, 64});
   ASSERT_EQ(kernel.serial, std::vector<int64_t>{4});
-  EXPECT_EQ(jit::make_schedule(kernel).slots, 1);
+  EXPECT_EQ(jit::place_in_loops(kernel).slots, 1);
   EXPECT_EQ(jit::slot_bytes(kernel), 4 * 64 * 8);
   // Not where they would fill a cache.
-  EXPECT_EQ(jit::make_schedule(normalised_kernel({6, 512, 64})).slots, 0);
+  EXPECT_EQ(jit::place_in_loops(normalised_kernel({6, 512, 64})).slots, 0);
 }
 
 TEST(KernelIr, ItemsDoNotDependOnWorkersAndCoverEverything) {

@@ -9,10 +9,10 @@
 
 #include "comparison.h"
 #include "fullbore/base/philox.h"
-#include "fullbore/device/cpu/gemm/onednn_matmul.h"
-#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_tiling.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
+#include "fullbore/device/cpu/gemm/onednn_matmul.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "kernel_runner.h"
@@ -158,7 +158,7 @@ TEST_P(Matmuls, HaveTheSameBitsInTilesForOneWorkerAndForMany) {
     const auto made = [&](int workers) {
       c.workers = workers;
       return vnni ? cpu::make_vnni_matmul(c)
-                   : cpu::make_tiled_matmul(c, this_processor().vector_unit);
+                  : cpu::make_tiled_matmul(c, this_processor().vector_unit);
     };
     const auto one = made(1), many = made(2);
     EXPECT_EQ(call.bits(*one), call.bits(*many)) << one->description();
@@ -271,22 +271,22 @@ TEST(GemmTiling, IsLevelAndSharesSmallMatmuls) {
     bool copied_columns;
   };
   for (const Matmul& c : {Matmul{4096, 1152, 384, false},
-                           {4096, 384, 384, false},
-                           {4096, 1536, 384, false},
-                           {1152, 384, 4096, true},
-                           {384, 384, 4096, true},
-                           {256, 64, 256, true},
-                           {256, 192, 64, false},
-                           {768, 3072, 2048, true}}) {
+                          {4096, 384, 384, false},
+                          {4096, 1536, 384, false},
+                          {1152, 384, 4096, true},
+                          {384, 384, 4096, true},
+                          {256, 64, 256, true},
+                          {256, 192, 64, false},
+                          {768, 3072, 2048, true}}) {
     const cpu::Contraction contraction{
         .m = c.m, .n = c.n, .k = c.k, .transpose_a = c.copied_columns};
     const cpu::GemmTiling tiling = cpu::gemm_tiling({.contraction = contraction,
-                                                       .depth = c.k,
-                                                       .block_columns = 64,
-                                                       .copied_columns = c.copied_columns,
-                                                       .direct = true});
+                                                     .depth = c.k,
+                                                     .block_columns = 64,
+                                                     .copied_columns = c.copied_columns,
+                                                     .direct = true});
     EXPECT_GE(tiling.tiles(1), 4) << contraction.text();
-    for (const cpu::Chunks& chunks : {tiling.rows, tiling.columns}) {
+    for (const cpu::Blocks& chunks : {tiling.rows, tiling.columns}) {
       const double whole = static_cast<double>(chunks.parts() * chunks.size);
       EXPECT_LE(whole, 1.15 * static_cast<double>(chunks.count)) << contraction.text();
     }
@@ -299,11 +299,11 @@ TEST(GemmTiling, IsLevelAndSharesSmallMatmuls) {
 TEST(GemmTiling, IsAsWideOfNarrowBlocks) {
   const auto columns = [](const cpu::Contraction& c, int64_t block, bool copied_rows) {
     return cpu::gemm_tiling({.contraction = c,
-                              .depth = c.k,
-                              .block_columns = block,
-                              .copied_columns = c.transpose_a,
-                              .copied_rows = copied_rows,
-                              .direct = true})
+                             .depth = c.k,
+                             .block_columns = block,
+                             .copied_columns = c.transpose_a,
+                             .copied_rows = copied_rows,
+                             .direct = true})
         .columns.size;
   };
   const cpu::Contraction gemm{.m = 768, .n = 512, .k = 128, .workers = 1};
@@ -325,8 +325,8 @@ TEST(GemmUnits, RoundToBf16AsScalarsDo) {
   const auto count = static_cast<int64_t>(numbers.size());
   for (const VectorUnit unit : units_of_this_processor()) {
     std::vector<uint16_t> rounded(numbers.size());
-    cpu::gemm_unit<float>(unit)->round(numbers.data(), count, rounded.data(), count, DType::bf16,
-                                        1, count);
+    cpu::gemm_unit<float>(unit)->round(numbers.data(), count, rounded.data(), count, DType::bf16, 1,
+                                       count);
     int64_t wrong = 0;
     for (size_t i = 0; i < numbers.size(); ++i)
       if (rounded[i] != f32_to_bf16(numbers[i]) && wrong++ == 0)

@@ -68,9 +68,9 @@ TEST(NullDevice, MakesAllIterationsOfEveryLoop) {
     const LoopResult inner = loop(body.carried[0].builder(), {body.carried[0]}, {body.slices[0]},
                                   {.iterations = 3}, [](const LoopBody& inside) {
                                     const Tensor sum = inside.carried[0] + inside.slices[0];
-                                    return LoopStep{.carried = {sum}, .stacked = {sum * 2}};
+                                    return IterationResults{.carried = {sum}, .stacked = {sum * 2}};
                                   });
-    return LoopStep{.carried = {inner.carried[0]}, .stacked = {inner.stacked[0]}};
+    return IterationResults{.carried = {inner.carried[0]}, .stacked = {inner.stacked[0]}};
   });
   builder.output("rows", outer.stacked[0]);
   builder.output("w", outer.carried[0], 1);
@@ -82,7 +82,7 @@ TEST(NullDevice, MakesAllIterationsOfEveryLoop) {
   const void* const pointers[] = {batch};
   for (int run = 0; run < 2; ++run) {
     program.run(pointers);
-    const std::vector<PlannedLaunch> list = launch_list(program.plan());
+    const std::vector<LaunchEntry> list = launch_list(program.plan());
     std::vector<int64_t> counts(list.size(), 0);
     const std::vector<LaneEvents> lanes = program.events();
     ASSERT_EQ(lanes.size(), 1U);

@@ -62,7 +62,7 @@ TEST(CpuDevice, SaysWhyItHasNoKernel) {
 }
 
 TEST(CpuDevice, SaysWhyAKernelIsPassedOver) {
-  const Graph graph = product(DType::f16);
+  const Graph graph = matmul_graph(DType::f16);
   for (const cpu::ListedKernel& maker : cpu::kernel_list()) {
     if (maker.op != op::matmul) continue;
     KernelRequest request(graph, graph.nodes()[0], 1);

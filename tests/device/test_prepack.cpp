@@ -28,9 +28,9 @@ struct Case {
 
   bool vnni() const { return in == DType::bf16 && block % 2 == 0; }
   std::string text() const {
-    return fmt::format("{} x {} -> {} [{},{}]{} [{},{}]{} prepacked in blocks of {}", batch, dtype_name(in),
-                       dtype_name(out), m, k, transpose_a ? "T" : "", k, n, transpose_b ? "T" : "",
-                       block);
+    return fmt::format("{} x {} -> {} [{},{}]{} [{},{}]{} prepacked in blocks of {}", batch,
+                       dtype_name(in), dtype_name(out), m, k, transpose_a ? "T" : "", k, n,
+                       transpose_b ? "T" : "", block);
   }
   Graph graph() const {
     const auto matrix = [&](int64_t rows, int64_t columns, bool transposed) {

@@ -52,7 +52,8 @@ struct Case {
 };
 const Case kCases[] = {
     {"two streams of RWKV-6", 2, 150, 2, 2, 32, 32, 64, false, false, false, -3, 1},
-    {"decays of -0.4: a chunk is one block", 1, 130, 2, 2, 32, 32, 64, false, false, false, -1, 0.3},
+    {"decays of -0.4: a chunk is one block", 1, 130, 2, 2, 32, 32, 64, false, false, false, -1,
+     0.3},
     {"decays of -1: blocks of two tiles", 1, 120, 2, 2, 32, 32, 64, false, false, true, 0, 0.2},
     {"of strong decays: some blocks are far", 1, 130, 2, 2, 32, 32, 64, false, false, false, 1, 2},
     {"of stronger ones still, resets", 2, 70, 1, 1, 16, 24, 33, false, false, true, 3, 3},
@@ -270,7 +271,7 @@ TEST_P(RecurrenceKernels, LeaveOutALastStateThatNobodyReads) {
       const PartCase call(kParts[0], c, {.reverse = reverse, .last_is_read = false}, GetParam());
       for (const MatmulUnits& units : units_of_this_processor(GetParam())) {
         EXPECT_EQ(call.check(units, 1), "");
-        // Chunks of one token are another kernel's, which makes it nevertheless.
+        // Blocks of one token are another kernel's, which makes it nevertheless.
         const bool in_chunks = c.chunk > 1 && c.tokens > 1;
         EXPECT_EQ(call.writes_last_state(units), !in_chunks);
       }

@@ -20,7 +20,7 @@ Graph sample_graph() {
   const LoopResult result =
       loop(builder, {w}, {values}, {.iterations = 3, .reverse = true}, [&](const LoopBody& body) {
         const Tensor next = tanh(body.carried[0]) + body.slices[0] * w;
-        return LoopStep{{next}, {next, reduce_sum(next, {0})}};
+        return IterationResults{{next}, {next, reduce_sum(next, {0})}};
       });
   builder.pop_scope();
   builder.output("y", transpose(reshape(result.stacked[0], {4, 3}), {1, 0}));

@@ -21,9 +21,9 @@ const MachinePeaks kPeaks = {1e9, 2e9, 1e9};
 Plan plan_with_loop(int64_t size = 8, int64_t iterations = 2) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {size, size}});
-  const LoopResult result =
-      loop(builder, {matmul(x, x)}, {}, {.iterations = iterations},
-           [](const LoopBody& body) { return LoopStep{.carried = {tanh(body.carried[0])}}; });
+  const LoopResult result = loop(
+      builder, {matmul(x, x)}, {}, {.iterations = iterations},
+      [](const LoopBody& body) { return IterationResults{.carried = {tanh(body.carried[0])}}; });
   builder.output("y", result.carried[0]);
   return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
 }
@@ -60,7 +60,7 @@ class StepProfileTest : public ::testing::Test {
   }
 
   Plan plan_ = plan_with_loop();
-  std::vector<PlannedLaunch> list_ = launch_list(plan_);
+  std::vector<LaunchEntry> list_ = launch_list(plan_);
   int32_t matmul_ = -1;
   int32_t loop_ = -1;
   int32_t tanh_ = -1;

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 Literal scalar(double value) { return integers(DType::i64, {}, {value}); }
 
 // Adds the index to a carried sum, stacks 10 * index + the row it is given.
-LoopStep record(const LoopBody& body) {
+IterationResults record(const LoopBody& body) {
   const Tensor index = cast(body.index, DType::f64);
   return {.carried = {body.carried[0] + index}, .stacked = {index * 10.0 + body.slices[0]}};
 }
@@ -45,7 +45,7 @@ TEST(Loop, InReverseStartsAtTheLastIndex) {
     return elements(evaluate({reals({}, {0})}, [&](GraphBuilder& builder, const auto& x) {
       return loop(builder, {x[0]}, {}, {.iterations = 3, .reverse = reverse},
                   [](const LoopBody& body) {
-                    return LoopStep{
+                    return IterationResults{
                         .carried = {body.carried[0] * 2.0 + cast(body.index, DType::f64)}};
                   })
           .carried[0];
@@ -69,7 +69,7 @@ std::vector<Literal> run_until(double limit) {
       {kStart, kRows, reals({}, {limit})}, [](GraphBuilder& builder, const auto& x) {
         const LoopResult result =
             loop(builder, {x[0]}, {x[1]}, {.iterations = 4}, [&](const LoopBody& body) {
-              LoopStep step = record(body);
+              IterationResults step = record(body);
               step.stop = greater_equal(step.carried[0], x[2]);
               return step;
             });
@@ -101,7 +101,7 @@ TEST(Loop, SwapsCarriedValuesAtOnce) {
       evaluate_all({reals({}, {1}), reals({}, {2})}, [](GraphBuilder& builder, const auto& x) {
         return loop(builder, {x[0], x[1]}, {}, {.iterations = 3},
                     [](const LoopBody& body) {
-                      return LoopStep{.carried = {body.carried[1], body.carried[0]}};
+                      return IterationResults{.carried = {body.carried[1], body.carried[0]}};
                     })
             .carried;
       });
@@ -117,12 +117,13 @@ TEST(Loop, NestsAndCaptures) {
                 [&](const LoopBody& outer) {
                   GraphBuilder& inside = outer.index.builder();
                   const Tensor i = cast(outer.index, DType::f64);
-                  return LoopStep{.carried = loop(inside, {outer.carried[0]}, {}, {.iterations = 2},
-                                                  [&](const LoopBody& inner) {
-                                                    return LoopStep{
-                                                        .carried = {inner.carried[0] + x[0] * i}};
-                                                  })
-                                                 .carried};
+                  return IterationResults{
+                      .carried =
+                          loop(inside, {outer.carried[0]}, {}, {.iterations = 2},
+                               [&](const LoopBody& inner) {
+                                 return IterationResults{.carried = {inner.carried[0] + x[0] * i}};
+                               })
+                              .carried};
                 })
         .carried[0];
   });

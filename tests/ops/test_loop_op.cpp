@@ -26,7 +26,7 @@ struct Traced {
 TEST(LoopBuilder, CapturesWhatTheBodyUsesOnce) {
   Traced t;
   loop(t.builder, {t.x}, {t.rows}, {.iterations = 4}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {body.carried[0] * t.w + body.slices[0] * t.w}};
+    return IterationResults{.carried = {body.carried[0] * t.w + body.slices[0] * t.w}};
   });
   const Node& node = t.builder.graph().nodes().back();
   EXPECT_EQ(LoopShape(node).captured, 1);
@@ -36,8 +36,9 @@ TEST(LoopBuilder, CapturesWhatTheBodyUsesOnce) {
 
 TEST(LoopBuilder, LeavesOutsideWhatDoesNotDependOnTheIteration) {
   Traced t;
-  loop(t.builder, {t.x}, {}, {.iterations = 4},
-       [&](const LoopBody& body) { return LoopStep{.carried = {body.carried[0] + exp(t.w)}}; });
+  loop(t.builder, {t.x}, {}, {.iterations = 4}, [&](const LoopBody& body) {
+    return IterationResults{.carried = {body.carried[0] + exp(t.w)}};
+  });
   const std::vector<Node>& nodes = t.builder.graph().nodes();
   ASSERT_EQ(nodes.size(), 2U);
   EXPECT_EQ(nodes[0].op->name, "exp");
@@ -47,11 +48,12 @@ TEST(LoopBuilder, LeavesOutsideWhatDoesNotDependOnTheIteration) {
 TEST(LoopBuilder, CapturesThroughEveryLoopThatEncloses) {
   Traced t;
   loop(t.builder, {t.x}, {}, {.iterations = 4}, [&](const LoopBody& outer) {
-    return LoopStep{.carried = loop(outer.index.builder(), outer.carried, {}, {.iterations = 2},
-                                    [&](const LoopBody& inner) {
-                                      return LoopStep{.carried = {inner.carried[0] * t.w}};
-                                    })
-                                   .carried};
+    return IterationResults{.carried =
+                                loop(outer.index.builder(), outer.carried, {}, {.iterations = 2},
+                                     [&](const LoopBody& inner) {
+                                       return IterationResults{.carried = {inner.carried[0] * t.w}};
+                                     })
+                                    .carried};
   });
   const Node& outer = t.builder.graph().nodes().back();
   EXPECT_EQ(LoopShape(outer).captured, 1);
@@ -63,7 +65,7 @@ TEST(LoopBuilder, TakesResultsThatAreOperands) {
   Traced t;
   const LoopResult result =
       loop(t.builder, {t.x}, {}, {.iterations = 2}, [&](const LoopBody& body) {
-        return LoopStep{.carried = {t.w}, .stacked = {body.carried[0], t.w}};
+        return IterationResults{.carried = {t.w}, .stacked = {body.carried[0], t.w}};
       });
   EXPECT_EQ(result.carried[0].shape(), Shape{3});
   ASSERT_EQ(result.stacked.size(), 2U);
@@ -76,40 +78,41 @@ TEST(LoopBuilder, GivesTheIterationsOfAnUntilLoop) {
   const LoopResult result =
       loop(t.builder, {t.x}, {}, {.iterations = 9}, [&](const LoopBody& body) {
         const Tensor next = body.carried[0] * 2.0;
-        return LoopStep{.carried = {next}, .stop = greater(reduce_max(next, {0}), 100.0)};
+        return IterationResults{.carried = {next}, .stop = greater(reduce_max(next, {0}), 100.0)};
       });
   EXPECT_EQ(result.executed.type(), (TensorType{DType::i64, {}}));
 }
 
 std::string refusal(const std::vector<Tensor>& carried, const std::vector<Tensor>& sliced,
-                    LoopOptions options, const std::function<LoopStep(const LoopBody&)>& body) {
+                    LoopOptions options,
+                    const std::function<IterationResults(const LoopBody&)>& body) {
   return usage_error([&] { loop(carried[0].builder(), carried, sliced, options, body, kLine); });
 }
 
 TEST(LoopBuilder, NamesWhatDoesNotFit) {
   Traced t;
-  const auto keep = [](const LoopBody& body) { return LoopStep{.carried = body.carried}; };
+  const auto keep = [](const LoopBody& body) { return IterationResults{.carried = body.carried}; };
   EXPECT_EQ(refusal({t.x}, {}, {.iterations = 4},
                     [](const LoopBody& body) {
-                      return LoopStep{.carried = {reduce_sum(body.carried[0], {0})}};
+                      return IterationResults{.carried = {reduce_sum(body.carried[0], {0})}};
                     }),
             "loop: carried 0 enters the body as f32[3] and leaves it as f32[] "
             "(models/example.cpp:33)");
   EXPECT_EQ(refusal({t.x}, {}, {.iterations = 4},
-                    [](const LoopBody&) { return LoopStep{.carried = {}}; }),
+                    [](const LoopBody&) { return IterationResults{.carried = {}}; }),
             "loop: 1 values enter the body as carried and 0 leave it (models/example.cpp:33)");
   EXPECT_THAT(refusal({t.x}, {t.rows}, {.iterations = 5}, keep),
               HasSubstr("sliced 0 is f32[4,3], which has no row for each of 5 iterations"));
   const std::string apart = "iterations side by side carry nothing from one to the next";
   const auto stack = [](const LoopBody& body) {
-    return LoopStep{.carried = {}, .stacked = {body.index}};
+    return IterationResults{.carried = {}, .stacked = {body.index}};
   };
   EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2, .parallel = true}, keep), HasSubstr(apart));
   EXPECT_THAT(usage_error([&] {
                 loop(
                     t.builder, {}, {t.rows}, {.iterations = 4, .parallel = true},
                     [](const LoopBody& body) {
-                      return LoopStep{
+                      return IterationResults{
                           .carried = {}, .stacked = {body.index}, .stop = equal(body.index, 2.0)};
                     },
                     kLine);
@@ -126,12 +129,12 @@ TEST(LoopBuilder, NamesWhatDoesNotFit) {
               HasSubstr("needs count i64[], got f32[3]"));
   EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2},
                       [](const LoopBody& body) {
-                        return LoopStep{.carried = body.carried, .stop = body.index};
+                        return IterationResults{.carried = body.carried, .stop = body.index};
                       }),
               HasSubstr("needs stop bool[], got i64[]"));
   EXPECT_THAT(refusal({t.x}, {}, {.iterations = 2},
                       [](const LoopBody& body) {
-                        return LoopStep{.carried = body.carried, .stacked = {Tensor()}};
+                        return IterationResults{.carried = body.carried, .stacked = {Tensor()}};
                       }),
               HasSubstr("the body's stacked 0 is an empty Tensor"));
 }
@@ -141,7 +144,7 @@ TEST(LoopBuilder, RefusesTensorsOfABodyThatHasEnded) {
   Tensor leaked;
   loop(t.builder, {t.x}, {}, {.iterations = 2}, [&](const LoopBody& body) {
     leaked = body.carried[0] * 2.0;
-    return LoopStep{.carried = {leaked}};
+    return IterationResults{.carried = {leaked}};
   });
   EXPECT_THAT(usage_error([&] {
                 add({leaked, kLine}, {t.x, kLine});

@@ -65,7 +65,9 @@ TEST(NodeCost, OfReshapeIsNothingAndOfSliceWhatItTakes) {
 TEST(NodeCost, OfALoopIsItsIterationsTimesItsBody) {
   const Cost cost = cost_of([](GraphBuilder& builder, Tensor x) {
     return loop(builder, {x}, {}, {.iterations = 5},
-                [](const LoopBody& body) { return LoopStep{.carried = {exp(body.carried[0])}}; })
+                [](const LoopBody& body) {
+                  return IterationResults{.carried = {exp(body.carried[0])}};
+                })
         .carried[0];
   });
   EXPECT_EQ(cost.flops, 5 * 32 * scalar_op_flops(ScalarOp::exp));

@@ -26,7 +26,7 @@
 ///   epilogues: f32:bf16 17 4096       (EpilogueTarget: operand dtypes, fewest rows, near bytes)
 ///   packing: 64 3 f32:16:1:8:2        (PackingTarget: most rows, fewest uses; per dtype: columns, vnni, fewest
 ///                                     rows, fewest rows if transposed, 1 if kept for one reader)
-///   copies: kept                      (Target::keeps_copies)
+///   copies: kept                      (Target::keeps_derived_weights)
 ///   before
 ///   graph ...
 ///   after
@@ -103,11 +103,12 @@ Case read_case(const std::string& path) {
       EpilogueTarget& epilogues = result.target.epilogues;
       words >> dtypes >> epilogues.fewest_rows >> epilogues.near_bytes;
       std::istringstream parts(dtypes);
-      while (std::getline(parts, dtype, ':')) epilogues.operand_dtypes.insert(parse_dtype(dtype).value());
+      while (std::getline(parts, dtype, ':'))
+        epilogues.operand_dtypes.insert(parse_dtype(dtype).value());
     } else if (line.starts_with("packing: ")) {
       read_packing(line.substr(9), result.target.packing);
     } else if (line == "copies: kept") {
-      result.target.keeps_copies = true;
+      result.target.keeps_derived_weights = true;
     } else if (line.starts_with("recompute: ")) {
       const std::string bytes = line.substr(11);
       result.target.recompute = bytes == "full" ? Recompute::full : Recompute::automatic;
@@ -156,7 +157,7 @@ void bless(const Case& each, const std::string& after) {
                           layout.kept_for_one ? ":1" : "");
     file << "\n";
   }
-  if (each.target.keeps_copies) file << "copies: kept\n";
+  if (each.target.keeps_derived_weights) file << "copies: kept\n";
   file << "before\n" << each.before << "after\n" << after;
 }
 

@@ -145,7 +145,7 @@ std::string check(const RandomGraph& random) {
   Target target;
   target.precision = DType::bf16;
   target.packing = packs_all();
-  target.keeps_copies = true;
+  target.keeps_derived_weights = true;
   if (const std::string problem = check_text(random.graph); !problem.empty()) return problem;
   const std::vector<Literal> expected = interpret(random.graph, random.inputs);
   for (const Pass& pass : pipeline()) {

@@ -7,7 +7,7 @@
 #include "fullbore/device/interpret.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/ops/ops.h"
-#include "fullbore/passes/memory/schedule.h"
+#include "fullbore/passes/memory/order_nodes.h"
 #include "tests/support/gradcheck.h"
 
 /// Graphs in which so much is on offer that many values are given up at a time.
@@ -96,7 +96,7 @@ TEST(MemoryLowering, PlateausAreLowered) {
 
 TEST(MemoryLowering, LongGraphsAreOrdered) {
   const Graph graph = plateau(3);
-  const Graph ordered = schedule(graph, {});
+  const Graph ordered = order_nodes(graph, {});
   EXPECT_EQ(ordered.nodes().size(), graph.nodes().size()) << "none runs twice";
   EXPECT_LE(estimated_arena_bytes(ordered), estimated_arena_bytes(graph));
   expect_same_values(graph, ordered);

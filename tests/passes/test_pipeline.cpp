@@ -65,7 +65,7 @@ TEST(Pipeline, ARecurrenceKeepsLowRowsForItsGradient) {
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {64, 64}});
   const Tensor h = builder.input("h", Role::batch, {DType::f32, {32, 64}});
   const LoopResult result = loop(builder, {h}, {x}, {.iterations = 64}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {tanh(matmul(body.carried[0], w) + body.slices[0])}};
+    return IterationResults{.carried = {tanh(matmul(body.carried[0], w) + body.slices[0])}};
   });
   builder.output("d", gradient(reduce_sum(result.carried[0], {0, 1}), std::span(&w, 1))[0]);
   const Graph graph = builder.take();
@@ -151,7 +151,7 @@ TEST(Pipeline, SharesWhatALoopAndItsGradientHoist) {
   const Tensor context = builder.input("context", Role::batch, matrix);
   const Tensor weight = builder.input("weight", Role::frozen, matrix);
   const LoopResult result = loop(builder, {x}, {}, {.iterations = 4}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {tanh(body.carried[0] * matmul(context, weight))}};
+    return IterationResults{.carried = {tanh(body.carried[0] * matmul(context, weight))}};
   });
   builder.output("y", result.carried[0]);
   builder.output("d", gradient(reduce_sum(result.carried[0], {0, 1}), std::span(&x, 1))[0]);

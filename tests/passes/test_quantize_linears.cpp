@@ -138,11 +138,11 @@ TEST(QuantizeLinears, LoopsReadTheFormsThatTheyCapture) {
     const Tensor inner = loop(body.carried[0].builder(), {body.carried[0]}, {}, {.iterations = 2},
                               [&](const LoopBody& in) {
                                 const Tensor h = linear(in.carried[0], once) * 0.2 * gain;
-                                return LoopStep{.carried = {h}, .stacked = {}};
+                                return IterationResults{.carried = {h}, .stacked = {}};
                               })
                              .carried[0];
     const Tensor h = linear(inner, both) * 0.2 + matmul(inner, both) * 0.1;
-    return LoopStep{.carried = {h}, .stacked = {reduce_sum(h, {1})}};
+    return IterationResults{.carried = {h}, .stacked = {reduce_sum(h, {1})}};
   });
   builder.output("y", made.carried[0]);
   builder.output("sums", made.stacked[0]);

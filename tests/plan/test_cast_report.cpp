@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // A layer, its gradient and an update, as the passes leave them.
-Graph optimised_step(DType precision, bool keeps_copies = false) {
+Graph optimised_step(DType precision, bool keeps_derived_weights = false) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16, 8}});
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {8, 8}});
@@ -30,7 +30,7 @@ Graph optimised_step(DType precision, bool keeps_copies = false) {
   builder.output("w", w - gradient(loss, wanted)[0] * 0.1, 1);
   Target target;
   target.precision = precision;
-  target.keeps_copies = keeps_copies;
+  target.keeps_derived_weights = keeps_derived_weights;
   return run_passes(builder.take(), target);
 }
 
@@ -76,7 +76,7 @@ TEST(CastReport, SaysOfCopiesThatAreOnlyReadWhoReadsThem) {
   builder.output("y", matmul(x, w));
   Target target;
   target.precision = DType::bf16;
-  target.keeps_copies = true;
+  target.keeps_derived_weights = true;
   const std::vector<CastUse> uses = casts_of(run_passes(builder.take(), target));
   const auto weight = std::ranges::find(uses, "parameter w", &CastUse::what);
   ASSERT_NE(weight, uses.end());

@@ -13,9 +13,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<bool> waits(const std::vector<Step>& steps) {
+std::vector<bool> waits(const std::vector<PlannedLaunch>& launches) {
   std::vector<bool> result;
-  for (const Step& step : steps) result.push_back(step.waits);
+  for (const PlannedLaunch& launch : launches) result.push_back(launch.waits);
   return result;
 }
 
@@ -30,7 +30,7 @@ TEST(ConcurrentLaunches, LaunchesOnOtherBytesDoNotWait) {
   builder.output("a", tanh(x));
   builder.output("b", exp(x));
   builder.output("c", sin(x));
-  EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, false, false));
+  EXPECT_THAT(waits(plan_of(builder).launches), ElementsAre(true, false, false));
 }
 
 TEST(ConcurrentLaunches, AReaderWaitsForItsWriter) {
@@ -39,7 +39,7 @@ TEST(ConcurrentLaunches, AReaderWaitsForItsWriter) {
   const Tensor a = tanh(x);
   builder.output("b", exp(x));
   builder.output("c", sin(a));
-  EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, false, true));
+  EXPECT_THAT(waits(plan_of(builder).launches), ElementsAre(true, false, true));
 }
 
 TEST(ConcurrentLaunches, OneThatReplacesStateWaitsForItsReaders) {
@@ -48,7 +48,7 @@ TEST(ConcurrentLaunches, OneThatReplacesStateWaitsForItsReaders) {
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   builder.output("y", tanh(w));
   builder.output("w", exp(x), 0);
-  EXPECT_THAT(waits(plan_of(builder).steps), ElementsAre(true, true));
+  EXPECT_THAT(waits(plan_of(builder).launches), ElementsAre(true, true));
 }
 
 // The bytes of the first chain's intermediate serve the second one's: what is only a matter of place
@@ -62,7 +62,7 @@ TEST(ConcurrentLaunches, SharedPlacesKeepLaunchesApart) {
     builder.output("a", reduce_sum(a, {0}));
     const Tensor b = exp(reshape(y, {32, 32}));
     builder.output("b", reduce_sum(b, {0}));
-    return waits(plan_of(builder, reuse_memory).steps);
+    return waits(plan_of(builder, reuse_memory).launches);
   };
   EXPECT_THAT(chains(true), ElementsAre(true, true, true, true));
   EXPECT_THAT(chains(false), ElementsAre(true, true, false, true));
@@ -73,7 +73,7 @@ TEST(ConcurrentLaunches, AreOfBoundedLength) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   for (int i = 0; i < 70; ++i) builder.output(std::to_string(i), tanh(x));
-  const std::vector<bool> found = waits(plan_of(builder).steps);
+  const std::vector<bool> found = waits(plan_of(builder).launches);
   ASSERT_EQ(found.size(), 70U);
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], i % 64 == 0) << i;
 }
@@ -84,16 +84,17 @@ TEST(ConcurrentLaunches, LoopsAreAlone) {
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {4, 16}});
   builder.output("a", tanh(x));
   const LoopResult result = loop(builder, {}, {x}, {.iterations = 4}, [](const LoopBody& body) {
-    return LoopStep{.carried = {}, .stacked = {exp(body.slices[0]), sin(body.slices[0])}};
+    return IterationResults{.carried = {}, .stacked = {exp(body.slices[0]), sin(body.slices[0])}};
   });
   builder.output("b", cos(x));
   builder.output("c", result.stacked[0]);
   builder.output("d", result.stacked[1]);
   const Plan plan = plan_of(builder);
-  const auto found = std::ranges::find(plan.steps, Step::Kind::loop, &Step::kind);
-  ASSERT_NE(found, plan.steps.end());
+  const auto found =
+      std::ranges::find(plan.launches, PlannedLaunch::Kind::loop, &PlannedLaunch::kind);
+  ASSERT_NE(found, plan.launches.end());
   EXPECT_TRUE(found->waits);
-  ASSERT_NE(found + 1, plan.steps.end());
+  ASSERT_NE(found + 1, plan.launches.end());
   EXPECT_TRUE((found + 1)->waits);
   EXPECT_THAT(waits(found->loop->body), ElementsAre(true, false));
 }

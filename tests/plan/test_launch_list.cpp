@@ -20,10 +20,12 @@ Plan nested_plan() {
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   const LoopResult outer =
       loop(builder, {tanh(x)}, {}, {.iterations = 3}, [&](const LoopBody& body) {
-        const LoopResult inner = loop(
-            body.carried[0].builder(), {body.carried[0]}, {}, {.iterations = 2},
-            [](const LoopBody& inside) { return LoopStep{.carried = {exp(inside.carried[0])}}; });
-        return LoopStep{.carried = {tanh(inner.carried[0])}};
+        const LoopResult inner =
+            loop(body.carried[0].builder(), {body.carried[0]}, {}, {.iterations = 2},
+                 [](const LoopBody& inside) {
+                   return IterationResults{.carried = {exp(inside.carried[0])}};
+                 });
+        return IterationResults{.carried = {tanh(inner.carried[0])}};
       });
   builder.output("y", outer.carried[0]);
   return make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 2});
@@ -31,20 +33,21 @@ Plan nested_plan() {
 
 TEST(LaunchList, LoopsStandBeforeWhatTheyHold) {
   const Plan plan = nested_plan();
-  const std::vector<PlannedLaunch> list = launch_list(plan);
+  const std::vector<LaunchEntry> list = launch_list(plan);
   int outer = -1;
   int inner = -1;
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].parent >= 0) {
       EXPECT_LT(list[i].parent, static_cast<int>(i));
-      EXPECT_EQ(list[static_cast<size_t>(list[i].parent)].step->kind, Step::Kind::loop);
+      EXPECT_EQ(list[static_cast<size_t>(list[i].parent)].launch->kind, PlannedLaunch::Kind::loop);
     }
-    if (list[i].step->kind == Step::Kind::loop) (outer < 0 ? outer : inner) = static_cast<int>(i);
+    if (list[i].launch->kind == PlannedLaunch::Kind::loop)
+      (outer < 0 ? outer : inner) = static_cast<int>(i);
   }
   ASSERT_GE(inner, 0);
   EXPECT_EQ(list[static_cast<size_t>(inner)].parent, outer);
   EXPECT_EQ(list[static_cast<size_t>(inner)].times, 3);
-  for (const PlannedLaunch& launch : list)
+  for (const LaunchEntry& launch : list)
     if (launch.node() != nullptr && launch.node()->op->name == "exp") {
       EXPECT_EQ(launch.parent, inner);
       EXPECT_EQ(launch.times, 6);
@@ -59,10 +62,10 @@ TEST(LaunchList, CostsAddUpToThePlanReports) {
   double flops = 0;
   double kernels_roofline = 0;
   int64_t kernels = 0;
-  for (const PlannedLaunch& launch : launch_list(plan)) {
+  for (const LaunchEntry& launch : launch_list(plan)) {
     const auto times = static_cast<double>(launch.times);
     flops += times * launch_cost(plan, launch).flops;
-    if (launch.step->kind != Step::Kind::kernel) continue;
+    if (launch.launch->kind != PlannedLaunch::Kind::kernel) continue;
     kernels += launch.times;
     kernels_roofline += times * launch_roofline_seconds(plan, launch, kPeaks);
   }
@@ -77,13 +80,13 @@ TEST(LaunchList, LoopsCostWhatTheirCarriedValuesMove) {
   const Tensor a = builder.input("a", Role::batch, {DType::f32, {16}});
   const Tensor b = builder.input("b", Role::batch, {DType::f32, {16}});
   const LoopResult result = loop(builder, {a, b}, {}, {.iterations = 5}, [](const LoopBody& body) {
-    return LoopStep{.carried = {body.carried[1], body.carried[0] + body.carried[1]}};
+    return IterationResults{.carried = {body.carried[1], body.carried[0] + body.carried[1]}};
   });
   builder.output("y", result.carried[0]);
   const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 1});
-  for (const PlannedLaunch& launch : launch_list(plan)) {
-    if (launch.step->kind != Step::Kind::loop) continue;
-    const auto carries = static_cast<double>(launch.step->loop->carries.size());
+  for (const LaunchEntry& launch : launch_list(plan)) {
+    if (launch.launch->kind != PlannedLaunch::Kind::loop) continue;
+    const auto carries = static_cast<double>(launch.launch->loop->carries.size());
     ASSERT_GE(carries, 1);
     EXPECT_EQ(launch_cost(plan, launch).bytes, 2 * 64 * 5 * carries);
     EXPECT_EQ(launch_cost(plan, launch).flops, 0);

@@ -12,10 +12,10 @@
 namespace fullbore {
 namespace {
 
-int64_t copies(const std::vector<Step>& steps) {
-  int64_t count = std::ranges::count(steps, Step::Kind::copy, &Step::kind);
-  for (const Step& step : steps)
-    if (step.loop) count += copies(step.loop->body);
+int64_t copies(const std::vector<PlannedLaunch>& launches) {
+  int64_t count = std::ranges::count(launches, PlannedLaunch::Kind::copy, &PlannedLaunch::kind);
+  for (const PlannedLaunch& launch : launches)
+    if (launch.loop) count += copies(launch.loop->body);
   return count;
 }
 
@@ -24,10 +24,11 @@ Plan plan_of(const LoopOptions& inner, bool reuse_memory = true) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 4, 16}});
   const LoopResult outer = loop(builder, {}, {x}, {.iterations = 3}, [&](const LoopBody& body) {
-    const LoopResult rows = loop(
-        body.slices[0].builder(), {}, {body.slices[0]}, inner,
-        [](const LoopBody& in) { return LoopStep{.carried = {}, .stacked = {exp(in.slices[0])}}; });
-    return LoopStep{.carried = {}, .stacked = {rows.stacked[0]}};
+    const LoopResult rows =
+        loop(body.slices[0].builder(), {}, {body.slices[0]}, inner, [](const LoopBody& in) {
+          return IterationResults{.carried = {}, .stacked = {exp(in.slices[0])}};
+        });
+    return IterationResults{.carried = {}, .stacked = {rows.stacked[0]}};
   });
   builder.output("sum", reduce_sum(outer.stacked[0], {0}));
   return make_plan(builder.take(), *open_device("null")->compiler(),
@@ -36,9 +37,9 @@ Plan plan_of(const LoopOptions& inner, bool reuse_memory = true) {
 
 TEST(PlanLoop, RowsOfRowsAreMadeInTheirPlace) {
   const Plan plan = plan_of({.iterations = 4});
-  EXPECT_EQ(copies(plan.steps), 0);
+  EXPECT_EQ(copies(plan.launches), 0);
   const Plan apart = plan_of({.iterations = 4}, false);
-  EXPECT_GE(copies(apart.steps), 1);
+  EXPECT_GE(copies(apart.launches), 1);
   EXPECT_LT(plan.arena_bytes, apart.arena_bytes);
 }
 
@@ -52,9 +53,9 @@ Plan parallel_plan(int workers, bool parallel = true, int thread_groups = 0) {
         const LoopResult inner =
             loop(c.builder(), {reduce_sum(c, {0})}, {}, {.iterations = 3, .parallel = false},
                  [](const LoopBody& in) {
-                   return LoopStep{.carried = {tanh(in.carried[0])}, .stacked = {}};
+                   return IterationResults{.carried = {tanh(in.carried[0])}, .stacked = {}};
                  });
-        return LoopStep{.carried = {}, .stacked = {inner.carried[0]}};
+        return IterationResults{.carried = {}, .stacked = {inner.carried[0]}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
   return make_plan(builder.take(), *open_device("null")->compiler(),
@@ -62,7 +63,7 @@ Plan parallel_plan(int workers, bool parallel = true, int thread_groups = 0) {
 }
 
 const LoopPlan& loop_of(const Plan& plan) {
-  return *std::ranges::find(plan.steps, Step::Kind::loop, &Step::kind)->loop;
+  return *std::ranges::find(plan.launches, PlannedLaunch::Kind::loop, &PlannedLaunch::kind)->loop;
 }
 
 TEST(PlanLoop, EachThreadGroupHasMemoryOfItsOwn) {
@@ -123,15 +124,17 @@ TEST(PlanLoop, ALoopWithinTheIterationsOfThreadGroupsIsAnOrdinaryOne) {
         const LoopResult rows =
             loop(body.slices[0].builder(), {}, {body.slices[0]},
                  {.iterations = 3, .parallel = true}, [](const LoopBody& in) {
-                   return LoopStep{.carried = {}, .stacked = {exp(in.slices[0])}};
+                   return IterationResults{.carried = {}, .stacked = {exp(in.slices[0])}};
                  });
-        return LoopStep{.carried = {}, .stacked = {rows.stacked[0]}};
+        return IterationResults{.carried = {}, .stacked = {rows.stacked[0]}};
       });
   builder.output("rows", outer.stacked[0]);
   const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 6});
   const LoopPlan& loop = loop_of(plan);
   EXPECT_GE(loop.memory, 0);
-  EXPECT_EQ(std::ranges::find(loop.body, Step::Kind::loop, &Step::kind)->loop->memory, -1);
+  EXPECT_EQ(
+      std::ranges::find(loop.body, PlannedLaunch::Kind::loop, &PlannedLaunch::kind)->loop->memory,
+      -1);
 }
 
 TEST(PlanLoop, ThreadGroupsAreOfNeighboursAndAsEqualAsCanBe) {

@@ -46,7 +46,7 @@ TEST(PlanReport, LaunchesInALoopCountOncePerIteration) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
   const LoopResult result = loop(builder, {x}, {}, {.iterations = 5}, [](const LoopBody& body) {
-    return LoopStep{.carried = {tanh(body.carried[0])}};
+    return IterationResults{.carried = {tanh(body.carried[0])}};
   });
   builder.output("y", result.carried[0]);
   const PlanReport report = report_plan(plan_of(builder), kPeaks);

@@ -69,7 +69,7 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
   const LoopResult rows =
       loop(builder, {}, {x}, {.iterations = 3, .parallel = true}, [](const LoopBody& body) {
         const Tensor gemm = matmul(body.slices[0], body.slices[0]);
-        return LoopStep{.carried = {}, .stacked = {matmul(gemm, body.slices[0])}};
+        return IterationResults{.carried = {}, .stacked = {matmul(gemm, body.slices[0])}};
       });
   builder.output("sum", reduce_sum(rows.stacked[0], {0}));
   const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 3});

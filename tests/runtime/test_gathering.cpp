@@ -49,7 +49,7 @@ Graph recurrence(int64_t iterations) {
       loop(builder, {h}, {x}, {.iterations = iterations}, [&](const LoopBody& body) {
         const Tensor next = tanh(matmul(body.carried[0], weights[0]) +
                                  matmul(body.slices[0], weights[1]) + matmul(context, weights[2]));
-        return LoopStep{.carried = {next}};
+        return IterationResults{.carried = {next}};
       });
   const std::vector<Tensor> gradients = gradient(reduce_sum(result.carried[0], {0, 1}), weights);
   for (const Tensor& each : gradients) builder.output("", each);

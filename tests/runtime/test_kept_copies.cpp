@@ -137,7 +137,8 @@ TEST(KeptCopiesState, KnowsWhatIsOutdated) {
 // The optimiser's sweep: one kernel writes parameter and copy.
 TEST(KeptCopiesTraining, AreWrittenByTheKernelThatUpdatesTheParameter) {
   State state = some_state(5);
-  const Program program = Program::compile(matmul_graph(64, true), state, {.precision = DType::bf16});
+  const Program program =
+      Program::compile(matmul_graph(64, true), state, {.precision = DType::bf16});
   const Graph& graph = program.plan().graph;
   const int w = graph.find_output("w"), copy = graph.find_output("w as bf16");
   ASSERT_GE(w, 0);

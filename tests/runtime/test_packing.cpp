@@ -28,7 +28,7 @@ Graph recurrence(int64_t rows) {
   const Tensor w = builder.input("w", Role::parameter, {DType::f32, {kWidth, kWidth}});
   const Tensor b = builder.input("b", Role::parameter, {DType::f32, {kWidth}});
   const LoopResult result = loop(builder, {h}, {}, {.iterations = 6}, [&](const LoopBody& body) {
-    return LoopStep{.carried = {tanh(linear(body.carried[0], w, b))}};
+    return IterationResults{.carried = {tanh(linear(body.carried[0], w, b))}};
   });
   const Tensor loss = reduce_sum(result.carried[0], {0, 1});
   builder.output("loss", loss);

@@ -29,30 +29,31 @@ Graph graph_of(bool parallel, bool reverse = false) {
   const LoopResult sums =
       loop(builder, {weight}, {x}, {.iterations = 2}, [&](const LoopBody& around) {
         const Tensor now = around.carried[0];
-        const LoopResult rows = loop(
-            now.builder(), {}, {around.slices[0]},
-            {.iterations = kIterations, .reverse = reverse, .parallel = parallel},
-            [&](const LoopBody& body) {
-              const Tensor hidden = tanh(matmul(body.slices[0], now));
-              const Tensor norms = sqrt(reduce_sum(hidden * hidden, {0}, true));
-              const LoopResult walked =
-                  loop(norms.builder(), {norms}, {}, {.iterations = 3}, [&](const LoopBody& inner) {
-                    return LoopStep{.carried = {tanh(inner.carried[0] + 0.125)}, .stacked = {}};
-                  });
-              const Tensor scaled = hidden * walked.carried[0];
-              return LoopStep{
-                  .carried = {},
-                  .stacked = {matmul(scaled, body.slices[0], {.transpose_a = true}),
-                              cast(body.index, DType::f32) + reduce_sum(scaled, {0, 1})}};
-            });
+        const LoopResult rows =
+            loop(now.builder(), {}, {around.slices[0]},
+                 {.iterations = kIterations, .reverse = reverse, .parallel = parallel},
+                 [&](const LoopBody& body) {
+                   const Tensor hidden = tanh(matmul(body.slices[0], now));
+                   const Tensor norms = sqrt(reduce_sum(hidden * hidden, {0}, true));
+                   const LoopResult walked = loop(
+                       norms.builder(), {norms}, {}, {.iterations = 3}, [&](const LoopBody& inner) {
+                         return IterationResults{.carried = {tanh(inner.carried[0] + 0.125)},
+                                                 .stacked = {}};
+                       });
+                   const Tensor scaled = hidden * walked.carried[0];
+                   return IterationResults{
+                       .carried = {},
+                       .stacked = {matmul(scaled, body.slices[0], {.transpose_a = true}),
+                                   cast(body.index, DType::f32) + reduce_sum(scaled, {0, 1})}};
+                 });
         const Tensor mean = reduce_sum(rows.stacked[0], {0}) * (1.0 / (kIterations * kRows));
-        return LoopStep{.carried = {now + mean}, .stacked = {rows.stacked[1]}};
+        return IterationResults{.carried = {now + mean}, .stacked = {rows.stacked[1]}};
       });
   // One more, of other iterations.
   const LoopResult squares =
       loop(builder, {}, {sums.stacked[0]}, {.iterations = 2, .parallel = parallel},
            [&](const LoopBody& body) {
-             return LoopStep{.carried = {}, .stacked = {body.slices[0] * body.slices[0]}};
+             return IterationResults{.carried = {}, .stacked = {body.slices[0] * body.slices[0]}};
            });
   builder.output("weight", sums.carried[0], 1);
   builder.output("sums", squares.stacked[0]);
@@ -137,7 +138,7 @@ TEST(ParallelLoop, IsProfiledIterationByIteration) {
     Loops loops(graph_of(true), workers);
     loops.program.set_profiling(true);
     loops.run();
-    const std::vector<PlannedLaunch> list = launch_list(loops.program.plan());
+    const std::vector<LaunchEntry> list = launch_list(loops.program.plan());
     const std::vector<LaneEvents> events = loops.program.events();
     const std::vector<LaunchTime> times = launch_times(events, list);
     bool thread_groups_found = false;

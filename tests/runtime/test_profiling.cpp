@@ -25,7 +25,8 @@ Graph graph_with_loop(int64_t width) {
   const Tensor s = builder.input("s", Role::parameter, {DType::f32, {3}});
   const LoopResult result =
       loop(builder, {matmul(x, x), s}, {}, {.iterations = kIterations}, [&](const LoopBody& body) {
-        return LoopStep{.carried = {tanh(matmul(body.carried[0], x)), exp(body.carried[1])}};
+        return IterationResults{
+            .carried = {tanh(matmul(body.carried[0], x)), exp(body.carried[1])}};
       });
   builder.output("y", result.carried[0]);
   builder.output("z", result.carried[1]);
@@ -47,7 +48,7 @@ TEST(Profiling, EveryLaunchIsRecordedOncePerIterationOnEachWorkerThatMakesIt) {
     program.set_profiling(true);
     for (int run = 0; run < 2; ++run) {
       program.run({});
-      const std::vector<PlannedLaunch> list = launch_list(program.plan());
+      const std::vector<LaunchEntry> list = launch_list(program.plan());
       const std::vector<LaneEvents> events = program.events();
       ASSERT_EQ(events.size(), static_cast<size_t>(workers));
       std::vector<int64_t> first(list.size(), 0);
@@ -99,15 +100,15 @@ TEST(Profiling, WhatALoopHoldsLiesWithinIt) {
   Profiled profiled(graph_with_loop(160), 2);
   profiled.program.set_profiling(true);
   profiled.program.run({});
-  const std::vector<PlannedLaunch> list = launch_list(profiled.program.plan());
+  const std::vector<LaunchEntry> list = launch_list(profiled.program.plan());
   for (const LaneEvents& worker : profiled.program.events()) {
     const LaunchEvent* loop = nullptr;
     int64_t last_begin = 0;
     for (const LaunchEvent& event : worker.events) {
       EXPECT_GE(event.begin_ns, last_begin) << "in the order in which they began";
       last_begin = event.begin_ns;
-      const PlannedLaunch& launch = list[static_cast<size_t>(event.launch)];
-      if (launch.step->kind == Step::Kind::loop) loop = &event;
+      const LaunchEntry& launch = list[static_cast<size_t>(event.launch)];
+      if (launch.launch->kind == PlannedLaunch::Kind::loop) loop = &event;
       if (launch.parent < 0) continue;
       ASSERT_NE(loop, nullptr);
       EXPECT_GE(event.begin_ns, loop->begin_ns);
@@ -142,16 +143,16 @@ TEST(Profiling, TooManyLaunchesAreCountedNotKept) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::parameter, {DType::f32, {1}});
   const int64_t iterations = int64_t{1} << 21;
-  const LoopResult result =
-      loop(builder, {x}, {}, {.iterations = iterations},
-           [](const LoopBody& body) { return LoopStep{.carried = {body.carried[0] * 0.5}}; });
+  const LoopResult result = loop(
+      builder, {x}, {}, {.iterations = iterations},
+      [](const LoopBody& body) { return IterationResults{.carried = {body.carried[0] * 0.5}}; });
   builder.output("y", result.carried[0]);
   Profiled profiled(builder.take(), 1);
   profiled.program.set_profiling(true);
   profiled.program.run({});
   const LaneEvents events = profiled.program.events()[0];
   int64_t launches = 0;
-  for (const PlannedLaunch& launch : launch_list(profiled.program.plan())) launches += launch.times;
+  for (const LaunchEntry& launch : launch_list(profiled.program.plan())) launches += launch.times;
   EXPECT_GT(events.dropped, 0);
   EXPECT_EQ(static_cast<int64_t>(events.events.size()) + events.dropped, launches);
 }

@@ -54,7 +54,7 @@ Graph recurrent_training_step() {
   const LoopResult result =
       loop(builder, {zeros_like(y)}, {x}, {.iterations = 6}, [&](const LoopBody& body) {
         const Tensor h = tanh(matmul(body.carried[0], w) + body.slices[0]);
-        return LoopStep{{h}, {h}};
+        return IterationResults{{h}, {h}};
       });
   const Tensor noisy = dropout(result.carried[0], 0.25, {seed, step, 3});
   const Tensor error = noisy - y;
@@ -72,7 +72,7 @@ Graph recurrent_training_step() {
 
 TEST(Program, RecurrentStepEqualsTheOracle) { expect_oracle(recurrent_training_step()); }
 
-TEST(Program, ReuseOfMemoryAndTeamSizeDoNotChangeBits) {
+TEST(Program, ReuseOfMemoryAndThreadPoolSizeDoNotChangeBits) {
   const Graph graph = recurrent_training_step();
   const std::vector<Literal> inputs = random_inputs(graph, 3);
   const std::vector<Literal> apart =
@@ -150,7 +150,8 @@ TEST(Program, CarriedValuesMayChangePlaces) {
   const Tensor a = builder.input("a", Role::batch, {DType::i64, {2}});
   const Tensor b = builder.input("b", Role::batch, {DType::i64, {2}});
   const LoopResult result = loop(builder, {a, b}, {}, {.iterations = 9}, [](const LoopBody& body) {
-    return LoopStep{{body.carried[1], body.carried[0] + body.carried[1]}, {body.carried[0]}};
+    return IterationResults{{body.carried[1], body.carried[0] + body.carried[1]},
+                            {body.carried[0]}};
   });
   builder.output("a", result.carried[0]);
   builder.output("stacked", result.stacked[0]);
@@ -177,7 +178,7 @@ TEST(Program, LoopFormsEqualTheOracle) {
         const LoopResult result = loop(builder, {full(builder, {DType::f32, {width}}, 1)}, {x},
                                        options, [&](const LoopBody& body) {
                                          const Tensor h = body.carried[0] * 0.5 + body.slices[0];
-                                         LoopStep step{{h}, {h, body.index}};
+                                         IterationResults step{{h}, {h, body.index}};
                                          if (form == 2)
                                            step.stop = greater_equal(body.index, limit);
                                          return step;
@@ -198,7 +199,7 @@ TEST(Program, LoopOfNoIterationsKeepsInitialValues) {
   GraphBuilder builder("none");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {4}});
   const LoopResult result = loop(builder, {x}, {}, {.iterations = 0}, [](const LoopBody& body) {
-    return LoopStep{{body.carried[0] * 2.0}, {body.carried[0]}};
+    return IterationResults{{body.carried[0] * 2.0}, {body.carried[0]}};
   });
   builder.output("x", result.carried[0]);
   builder.output("rows", result.stacked[0]);
@@ -214,16 +215,16 @@ TEST(Program, NestedLoopsEqualTheOracle) {
                                       body.carried[0].builder(), {body.carried[0]},
                                       {body.slices[0]}, {.iterations = 4}, [&](const LoopBody& in) {
                                         const Tensor h = tanh(in.carried[0] + in.slices[0]);
-                                        return LoopStep{{h}, {h + body.carried[0]}};
+                                        return IterationResults{{h}, {h + body.carried[0]}};
                                       });
-                                  return LoopStep{{inner.carried[0]}, {inner.stacked[0]}};
+                                  return IterationResults{{inner.carried[0]}, {inner.stacked[0]}};
                                 });
   builder.output("h", outer.carried[0]);
   builder.output("rows", outer.stacked[0]);
   expect_oracle(builder.take());
 }
 
-TEST(Program, NullDeviceRunsEverySchedule) {
+TEST(Program, NullDeviceRunsEveryLaunchList) {
   const Graph graph = recurrent_training_step();
   const std::vector<Literal> inputs = random_inputs(graph, 1);
   EXPECT_EQ(run_graph(graph, inputs, open_device("null", 2), {}).size(), graph.outputs().size());

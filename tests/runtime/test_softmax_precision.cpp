@@ -230,14 +230,15 @@ TEST_P(SoftmaxPrecision, OfALoopIsOfExactScores) {
             {{"large queries", {3, kRows, kWidth}}, kOperands[1], {"w", {kClasses, kWidth}}},
             [&](const std::vector<Tensor>& in) {
               const Tensor zero = full(in[0].builder(), {DType::f32, {kRows, kWidth}}, 0);
-              return sum_of_all(
-                  loop(in[0].builder(), {zero}, {in[0]}, {.iterations = 3},
-                       [&](const LoopBody& body) {
-                         const Tensor scores = scores_of(body.slices[0], in[1]);
-                         const Tensor weights = own ? own_softmax(scores) : softmax(scores);
-                         return LoopStep{.carried = {body.carried[0] + matmul(weights, in[2])}};
-                       })
-                      .carried[0]);
+              return sum_of_all(loop(in[0].builder(), {zero}, {in[0]}, {.iterations = 3},
+                                     [&](const LoopBody& body) {
+                                       const Tensor scores = scores_of(body.slices[0], in[1]);
+                                       const Tensor weights =
+                                           own ? own_softmax(scores) : softmax(scores);
+                                       return IterationResults{
+                                           .carried = {body.carried[0] + matmul(weights, in[2])}};
+                                     })
+                                    .carried[0]);
             }),
         in(GetParam()));
 }

@@ -28,13 +28,13 @@ Tensor row_of(Tensor x, int64_t index) {
 }
 
 // h <- tanh(W h + x_t + b), stacks h.
-LoopStep recurrence(const LoopBody& in, const Captured& captured) {
+IterationResults recurrence(const LoopBody& in, const Captured& captured) {
   const Tensor h = tanh(times(captured[0], in.carried[0]) + in.slices[0] + captured[1]);
   return {.carried = {h}, .stacked = {h}};
 }
 
 // Two carried values that exchange places, a counter, and a use of the index.
-LoopStep exchange(const LoopBody& in, const Captured& captured) {
+IterationResults exchange(const LoopBody& in, const Captured& captured) {
   const Tensor a = in.carried[0], b = in.carried[1], n = in.carried[2];
   const Tensor position = cast(in.index + n, DType::f64);
   return {.carried = {sin(b) + captured[0] * position, a * b, n + 1.0},
@@ -42,20 +42,20 @@ LoopStep exchange(const LoopBody& in, const Captured& captured) {
 }
 
 // Newton's iteration for a square root, until it moves little: a decision by carried values.
-LoopStep newton(const LoopBody& in, const Captured& captured) {
+IterationResults newton(const LoopBody& in, const Captured& captured) {
   const Tensor x = in.carried[0], target = exp(captured[0]);
   const Tensor next = (x + target / x) * 0.5;
   return {.carried = {next}, .stacked = {x * x}, .stop = less(abs(next - x), 0.05)};
 }
 
-LoopStep stop_at_two(const LoopBody& in, const Captured& captured) {
+IterationResults stop_at_two(const LoopBody& in, const Captured& captured) {
   const Tensor h = cos(in.carried[0] * captured[0]) + in.slices[0];
   return {.carried = {h}, .stacked = {h * in.slices[0]}, .stop = equal(in.index, 2.0)};
 }
 
 // A loop within the iteration, over the same weight and over what the outer loop carries. In the
 // unrolled program, which has no body around it, it is unrolled too.
-LoopStep nested(const LoopBody& in, const Captured& captured) {
+IterationResults nested(const LoopBody& in, const Captured& captured) {
   const Tensor outer = in.carried[0];
   const auto iteration = [&](Tensor h, Tensor row) {
     return tanh(times(captured[0], h) * outer + row);
@@ -65,7 +65,7 @@ LoopStep nested(const LoopBody& in, const Captured& captured) {
     const LoopResult inner =
         loop(outer.builder(), {outer}, {captured[1]}, {.iterations = 2}, [&](const LoopBody& body) {
           const Tensor h = iteration(body.carried[0], body.slices[0]);
-          return LoopStep{.carried = {h}, .stacked = {h * h}};
+          return IterationResults{.carried = {h}, .stacked = {h * h}};
         });
     last = inner.carried[0];
     sum = reduce_sum(inner.stacked[0], {0});
@@ -78,13 +78,13 @@ LoopStep nested(const LoopBody& in, const Captured& captured) {
 }
 
 // What no carried value passes through, what passes unchanged, what is overwritten.
-LoopStep idle(const LoopBody& in, const Captured& captured) {
+IterationResults idle(const LoopBody& in, const Captured& captured) {
   return {.carried = {in.carried[0], in.slices[0] * captured[0]},
           .stacked = {exp(captured[0]), in.carried[0] * in.slices[0], in.carried[1]}};
 }
 
 // A gradient inside an iteration, as in accumulation over micro-batches.
-LoopStep accumulation(const LoopBody& in, const Captured& captured) {
+IterationResults accumulation(const LoopBody& in, const Captured& captured) {
   const Tensor weight = captured[0];
   const Tensor loss = reduce_sum(tanh(weight * in.slices[0]) * weight, {0});
   const Tensor d = gradient(loss, std::span(&weight, 1))[0];
@@ -140,20 +140,20 @@ std::vector<Tensor> unrolled(GraphBuilder& builder, const LoopProgram& program,
     const Tensor at = full(builder, kInteger, static_cast<double>(index));
     LoopBody body{at, carried, {}};
     for (Tensor x : operands.slices) body.slices.push_back(row_of(x, index));
-    const LoopStep step = program.body(body, captured);
+    const IterationResults results = program.body(body, captured);
     const Tensor made = logical_and(going, less(at, iterations));
     for (size_t i = 0; i < carried.size(); ++i)
-      carried[i] = select(made, step.carried[i], carried[i]);
-    stacked.resize(step.stacked.size());
-    for (size_t i = 0; i < step.stacked.size(); ++i) {
-      const Tensor row = select(made, step.stacked[i], 0.0);
+      carried[i] = select(made, results.carried[i], carried[i]);
+    stacked.resize(results.stacked.size());
+    for (size_t i = 0; i < results.stacked.size(); ++i) {
+      const Tensor row = select(made, results.stacked[i], 0.0);
       const Tensor as_row = expand_dims(row, 0);
       stacked[i].insert(program.reverse ? stacked[i].begin() : stacked[i].end(), as_row);
     }
     executed = executed + cast(made, DType::i64);
-    if (!step.stop.valid()) continue;
+    if (!results.stop.valid()) continue;
     until = true;
-    going = logical_and(going, logical_not(logical_and(made, step.stop)));
+    going = logical_and(going, logical_not(logical_and(made, results.stop)));
   }
   std::vector<Tensor> outputs = carried;
   for (const std::vector<Tensor>& parts : stacked) outputs.push_back(concat(parts, 0));

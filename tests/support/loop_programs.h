@@ -17,7 +17,7 @@ struct LoopProgram {
   bool counted = false;
   int64_t count = 0;  ///< the number given where counted
   /// The body on the index, the carried values, the rows, and the captured values.
-  std::function<LoopStep(const LoopBody&, const std::vector<Tensor>&)> body = {};
+  std::function<IterationResults(const LoopBody&, const std::vector<Tensor>&)> body = {};
 };
 
 /// Graph whose inputs are carried, sliced, captured and the count, if there is one, and whose

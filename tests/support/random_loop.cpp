@@ -41,8 +41,8 @@ Tensor recurred(Workbench& inner, Tensor h) {
 }
 
 // `recurrent`: the carried value that is multiplied by a matrix in each iteration; none, if there are not so many.
-LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, size_t recurrent,
-                     bool until) {
+IterationResults random_step(Workbench& outer, const LoopBody& body, size_t carried,
+                             size_t recurrent, bool until) {
   Workbench inner{body.index.builder(), outer.draws, outer.options,
                   outer.new_input,      {},          outer.depth + 1};
   inner.values = outer.values;  // to be captured
@@ -51,7 +51,7 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, siz
   std::copy_if(body.carried.begin(), body.carried.end(), std::back_inserter(inner.values),
                [](Tensor x) { return !is_wide(x); });
   fill_body(inner);
-  LoopStep step;
+  IterationResults results;
   for (size_t i = 0; i < carried; ++i) {
     const Tensor before = body.carried[i];
     const auto made = inner.pick(
@@ -69,19 +69,19 @@ LoopStep random_step(Workbench& outer, const LoopBody& body, size_t carried, siz
       next = damped(adapt(inner.builder.import(*made), before.shape()));
     else if (!is_floating(before.dtype()) && before.dtype() != DType::boolean)
       next = before + 1.0;
-    step.carried.push_back(next);
+    results.carried.push_back(next);
   }
   for (int64_t i = 0; i < inner.below(3); ++i)
     if (const auto row = inner.pick([](Tensor) { return true; }))
-      step.stacked.push_back(inner.builder.import(*row));
+      results.stacked.push_back(inner.builder.import(*row));
   if (until) {
     const auto decides =
         inner.pick([](Tensor x) { return is_floating(x.dtype()) && x.type().elements() > 0; });
     const bool by_value = decides && inner.chance(0.5);
-    step.stop = by_value ? less(mean_of(inner.builder.import(*decides)), inner.draws.normal())
-                         : equal(body.index, static_cast<double>(inner.below(4)));
+    results.stop = by_value ? less(mean_of(inner.builder.import(*decides)), inner.draws.normal())
+                            : equal(body.index, static_cast<double>(inner.below(4)));
   }
-  return step;
+  return results;
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ std::vector<Tensor> run_loop(Workbench& bench) {
   const bool until = in_order && bench.chance(0.3);
   const LoopResult result =
       loop(bench.builder, carried, sliced, options, [&](const LoopBody& body) {
-        LoopStep step = random_step(bench, body, carried.size(), recurrent, until);
+        IterationResults step = random_step(bench, body, carried.size(), recurrent, until);
         if (options.parallel && step.stacked.empty()) step.stacked.push_back(body.index);
         return step;
       });

@@ -209,7 +209,8 @@ TEST(FirstNonFinite, IsNamedInAnIterationOfALoop) {
                     const Tensor x = body.carried[0];
                     const Tensor third =
                         broadcast_to(cast(equal(body.index, 2.0), DType::boolean), x.shape());
-                    return LoopStep{.carried = {tanh(select(third, with(x, maker.make(x)), x))}};
+                    return IterationResults{
+                        .carried = {tanh(select(third, with(x, maker.make(x)), x))}};
                   })
           .carried[0];
     };

@@ -36,9 +36,10 @@ std::string refusal(const std::function<void()>& read) {
 }
 
 TEST(RetiredNames, OfPassesLeadToPasses) {
-  for (const char* retired : {"fold_constants", "simplify", "hoist_invariants", "merge_common",
-                              "remove_dead", "narrow_stacks", "narrow_storage", "gather_products",
-                              "accumulate_products", "keep_copies", "pack_factors", "recompute"}) {
+  for (const char* retired :
+       {"fold_constants", "simplify", "hoist_invariants", "merge_common", "remove_dead",
+        "narrow_stacks", "narrow_storage", "gather_products", "accumulate_products", "keep_copies",
+        "pack_factors", "recompute", "schedule"}) {
     const std::string_view now = renamed_value("engine.disabled_passes", retired);
     const auto is_it = [&](const Pass& pass) { return pass.name == now && pass.optional; };
     EXPECT_TRUE(std::ranges::any_of(pipeline(), is_it)) << retired << " became " << now;

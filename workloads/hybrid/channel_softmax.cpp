@@ -40,7 +40,7 @@ nn::Mamba2Result recur(const Scan& scan, Tensor memory) {
         h = exp(expand_dims(dt, 2) * scan.decay) * h +
             expand_dims(dt * u, 2) * expand_dims(body.slices[2], 1);
         const Tensor y = reduce_sum(h * expand_dims(body.slices[3], 1), {2});
-        return LoopStep{.carried = {h}, .stacked = {y}};
+        return IterationResults{.carried = {h}, .stacked = {y}};
       });
   return {time_first(made.stacked[0]), {{}, made.carried[0]}};
 }

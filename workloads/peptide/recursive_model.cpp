@@ -102,7 +102,7 @@ class Core {
                const Tensor base = answer_embedding(body.carried[0], step);
                const Tensor z = think(base, body.carried[1]);
                const Tensor y = answer(base + z, body.carried[0]);
-               return LoopStep{.carried = {y, z}, .stacked = {y}};
+               return IterationResults{.carried = {y, z}, .stacked = {y}};
              });
     return {result.stacked[0], result.carried[1]};
   }
@@ -123,13 +123,13 @@ class Core {
 
   Tensor think(Tensor base, Tensor latent) {
     if (sizes_.latent_steps == 0) return latent;
-    const LoopResult result =
-        loop(latent.builder(), {latent}, {}, {.iterations = sizes_.latent_steps},
-             [&](const LoopBody& body) {
-               const IterationScope iteration(trace_, body.index, sizes_.latent_steps);
-               const Tensor z = body.carried[0];
-               return LoopStep{.carried = {final_norm(decode(base + z, /*itself=*/false)) + z}};
-             });
+    const LoopResult result = loop(
+        latent.builder(), {latent}, {}, {.iterations = sizes_.latent_steps},
+        [&](const LoopBody& body) {
+          const IterationScope iteration(trace_, body.index, sizes_.latent_steps);
+          const Tensor z = body.carried[0];
+          return IterationResults{.carried = {final_norm(decode(base + z, /*itself=*/false)) + z}};
+        });
     return result.carried[0];
   }
 

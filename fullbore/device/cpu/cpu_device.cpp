@@ -37,9 +37,9 @@ CpuDevice::CpuDevice(int threads)
               .workers = threads > 0 ? threads : available_processors()}) {}
 CpuDevice::~CpuDevice() = default;
 
-Team& CpuDevice::team() const {
-  if (!team_) team_ = std::make_unique<Team>(facts_.workers);
-  return *team_;
+ThreadPool& CpuDevice::pool() const {
+  if (!pool_) pool_ = std::make_unique<ThreadPool>(facts_.workers);
+  return *pool_;
 }
 
 Target CpuDevice::target() const { return cpu_target(facts_.workers); }
@@ -48,7 +48,7 @@ template <class Body>
 void CpuDevice::in_pieces(int64_t bytes, Pieces order, const Body& body) const {
   if (bytes == 0) return;
   if (order == Pieces::in_order) return body(int64_t{0}, bytes);
-  team().parallel_for((bytes + kLine - 1) / kLine, [&](int64_t begin, int64_t end) {
+  pool().parallel_for((bytes + kLine - 1) / kLine, [&](int64_t begin, int64_t end) {
     body(begin * kLine, std::min(end * kLine, bytes));
   });
 }
@@ -94,8 +94,8 @@ void CpuDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bo
     }
   }
   // In turns: what is not zero then lies together, and would be one worker's.
-  const int64_t workers = team().workers();
-  team().parallel_for(workers, [&](int64_t begin, int64_t end) {
+  const int64_t workers = pool().workers();
+  pool().parallel_for(workers, [&](int64_t begin, int64_t end) {
     for (int64_t worker = begin; worker < end; ++worker)
       for (auto i = static_cast<size_t>(worker); i < pieces.size();
            i += static_cast<size_t>(workers)) {
@@ -108,16 +108,16 @@ void CpuDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bo
 }
 
 void CpuDevice::make_resident(Address memory, int64_t bytes) {
-  meet_pages(pointer(memory), bytes, team());
+  meet_pages(pointer(memory), bytes, pool());
 }
 
 std::unique_ptr<Compiler> CpuDevice::compiler() { return std::make_unique<CpuCompiler>(); }
 
-std::unique_ptr<Recorder> CpuDevice::record() { return std::make_unique<ThreadRecorder>(team()); }
+std::unique_ptr<Recorder> CpuDevice::record() { return std::make_unique<ThreadRecorder>(pool()); }
 
 MeasuredPeaks CpuDevice::measure_peaks(const PeakMemory& memory) {
   return cpu::measure_peaks(
-      team(), memory,
+      pool(), memory,
       {pointer(memory.lent), memory.lent_bytes > 0 ? static_cast<size_t>(memory.lent_bytes) : 0});
 }
 

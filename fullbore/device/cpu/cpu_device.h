@@ -24,13 +24,13 @@ class CpuDevice final : public HostDevice {
   MeasuredPeaks measure_peaks(const PeakMemory& memory) override;
 
  private:
-  Team& team() const;
+  ThreadPool& pool() const;
   /// Whole lines of the cache of `bytes`, each worker a part.
   template <class Body>
   void in_pieces(int64_t bytes, Pieces order, const Body& body) const;
 
   DeviceFacts facts_;
-  mutable std::unique_ptr<Team> team_;
+  mutable std::unique_ptr<ThreadPool> pool_;
 };
 
 }  // namespace fullbore::cpu

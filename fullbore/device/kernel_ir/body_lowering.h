@@ -30,7 +30,7 @@ struct BodyOutput {
 class BodyLowering {
  public:
   BodyLowering(const Graph& graph, std::map<Value, int> leaves, std::vector<BodyOutput> outputs,
-               std::vector<Buffer> buffers)
+               std::vector<KernelBuffer> buffers)
       : graph_(graph),
         leaves_(std::move(leaves)),
         outputs_(std::move(outputs)),
@@ -75,7 +75,7 @@ class BodyLowering {
   const Graph& graph_;
   std::map<Value, int> leaves_;
   std::vector<BodyOutput> outputs_;
-  std::vector<Buffer> buffers_;
+  std::vector<KernelBuffer> buffers_;
   Domain domain_;
   std::vector<SplitRequest> splits_;
   KernelIr kernel_;

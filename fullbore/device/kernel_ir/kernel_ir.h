@@ -18,7 +18,7 @@
 /// loops run inside a group of lanes, which then accumulate independently.
 ///
 /// Nothing says in which loop an instruction is evaluated: it follows from the indices that it
-/// depends on (see schedule.h). An instruction that depends on a reduction which depends on the
+/// depends on (see loop_placement.h). An instruction that depends on a reduction which depends on the
 /// same row is evaluated in a later phase: one more walk over the row, in which cheap values are
 /// computed again rather than stored. Softmax is three phases, layer normalisation two or three.
 namespace fullbore::jit {
@@ -75,7 +75,8 @@ struct Store {
   int value = 0;  ///< instruction
 };
 
-struct Buffer {
+/// What the plan calls a buffer, as a kernel reads or writes it.
+struct KernelBuffer {
   DType dtype = DType::f32;
   int64_t elements = 0;
   bool written = false;
@@ -88,7 +89,7 @@ struct Symbol {
 };
 
 struct KernelIr {
-  std::vector<Buffer> buffers;
+  std::vector<KernelBuffer> buffers;
   std::vector<int64_t> outer;
   std::vector<int64_t> serial;
   int64_t lanes = 1;

@@ -19,7 +19,7 @@ LoweredPiece with_used_buffers(KernelIr kernel) {
   for (const Store& store : kernel.stores) use(store.access.buffer);
   for (const Symbol& symbol : kernel.symbols) use(symbol.buffer);
   LoweredPiece piece;
-  std::vector<Buffer> buffers;
+  std::vector<KernelBuffer> buffers;
   for (size_t i = 0; i < renamed.size(); ++i) {
     if (renamed[i] < 0) continue;
     renamed[i] = static_cast<int>(buffers.size());
@@ -37,8 +37,8 @@ LoweredPiece with_used_buffers(KernelIr kernel) {
   return piece;
 }
 
-std::vector<Buffer> node_buffers(const Graph& graph, const Node& node) {
-  std::vector<Buffer> buffers;
+std::vector<KernelBuffer> node_buffers(const Graph& graph, const Node& node) {
+  std::vector<KernelBuffer> buffers;
   for (Value input : node.inputs)
     buffers.push_back({graph.type(input).dtype, graph.type(input).elements(), false});
   for (Value output : node.outputs)
@@ -61,8 +61,8 @@ std::map<Value, int> body_leaves(const Graph& body) {
 }
 
 std::optional<LoweredPiece> lower_body(const Graph& graph, std::map<Value, int> leaves,
-                                       std::vector<BodyOutput> outputs, std::vector<Buffer> buffers,
-                                       std::string* why_not) {
+                                       std::vector<BodyOutput> outputs,
+                                       std::vector<KernelBuffer> buffers, std::string* why_not) {
   std::optional<KernelIr> kernel =
       BodyLowering(graph, std::move(leaves), std::move(outputs), std::move(buffers)).run(why_not);
   if (!kernel) return std::nullopt;
@@ -143,7 +143,7 @@ std::optional<LoweredPiece> lower_epilogue(const Graph& graph, const Node& node,
   const Graph& body = *node.body;
   const Value matmul = fused_matmul(node)->outputs[0];
   const auto inputs = static_cast<int>(node.inputs.size());
-  std::vector<Buffer> buffers = node_buffers(graph, node);
+  std::vector<KernelBuffer> buffers = node_buffers(graph, node);
   std::map<Value, int> leaves = body_leaves(body);
   leaves.emplace(matmul, static_cast<int>(buffers.size()));
   // What renames the matmul is the same bytes by another shape, which may not be affine in the matmul's.

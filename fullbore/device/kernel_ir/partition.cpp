@@ -59,7 +59,7 @@ KernelWork kernel_work(const KernelIr& kernel) {
   }
   std::vector<double> touched(kernel.buffers.size(), 0);
   const auto touch = [&](int buffer) {
-    const Buffer& b = kernel.buffers[static_cast<size_t>(buffer)];
+    const KernelBuffer& b = kernel.buffers[static_cast<size_t>(buffer)];
     touched[static_cast<size_t>(buffer)] = std::min(points, static_cast<double>(b.elements)) *
                                            static_cast<double>(dtype_bytes(b.dtype));
   };

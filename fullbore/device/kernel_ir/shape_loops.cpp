@@ -81,7 +81,7 @@ void forget_dtypes(KernelIr& kernel) {
   for (const Symbol& symbol : kernel.symbols)
     if (kernel.buffers[static_cast<size_t>(symbol.buffer)].dtype != DType::i64) return;
   for (Instruction& instruction : kernel.instructions) instruction.dtype = plain(instruction.dtype);
-  for (Buffer& buffer : kernel.buffers) buffer.dtype = plain(buffer.dtype);
+  for (KernelBuffer& buffer : kernel.buffers) buffer.dtype = plain(buffer.dtype);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace fullbore {
 /// after   a matmul or prepacked_matmul of one matrix by another, read as a whole by a kernel that is elementwise or ends in
 ///         reductions of rows, is the first node of that kernel's body; a matmul with other readers is
 ///         a result of the node too
-/// here    after all that looks into kernels; before schedule, which orders what is there now
+/// here    after all that looks into kernels; before order_nodes, which orders what is there now
 ///
 /// A matmul has one kernel behind it, the first that does not wait for another reader of the matmul.
 /// The arithmetic is as before, rounding included, so the bits are too. Where values may be rematerialized to

@@ -26,7 +26,7 @@ std::vector<bool> read_by_nodes(const Graph& graph) {
 }  // namespace
 
 Attributes packing_attributes(const Packing& packing) {
-  return {{"transposed", packing.transposed}, {"tiled", packing.columns}, {"vnni", packing.depth}};
+  return {{"transposed", packing.transposed}, {"block", packing.columns}, {"vnni", packing.depth}};
 }
 
 Tensor prepack(const Packing& packing, Tensor unpacked) {

@@ -85,7 +85,7 @@ class KeptCopies {
 }  // namespace
 
 Graph low_precision_weight_copies(const Graph& graph, const Target& target) {
-  return target.keeps_copies ? KeptCopies(graph).run() : graph;
+  return target.keeps_derived_weights ? KeptCopies(graph).run() : graph;
 }
 
 }  // namespace fullbore

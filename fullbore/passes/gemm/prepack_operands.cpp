@@ -50,7 +50,7 @@ class Copied {
   };
 
   Copied(const Graph& graph, const Target& target) {
-    for (size_t i = 0; target.keeps_copies && i < graph.inputs().size(); ++i)
+    for (size_t i = 0; target.keeps_derived_weights && i < graph.inputs().size(); ++i)
       if (const auto copy = derivable(graph.inputs()[i]))
         inputs_[graph.inputs()[i].value] = {*copy, update_of(graph, static_cast<int>(i))};
   }
@@ -284,8 +284,7 @@ class Packed {
   Rewriter rewriter_;
   std::map<std::pair<Value, Packing>, Tensor> packed_;
   std::vector<Wanted> wanted_;
-  std::vector<std::pair<DerivedWeight, Value>>
-      updates_;  ///< of packed copies, and what is packed
+  std::vector<std::pair<DerivedWeight, Value>> updates_;  ///< of packed copies, and what is packed
 };
 
 }  // namespace

@@ -60,7 +60,7 @@ class Lowering {
  private:
   // The peak is in a loop whose body has not been looked at.
   bool lower_body() {
-    const int node = order_.launches()[order_.peak()].node;
+    const int node = order_.executions()[order_.peak()].node;
     const int64_t inner = order_.inner_bytes(node);
     if (inner == 0 || bodies_.contains(node)) return false;
     const Node& loop = graph_.nodes()[static_cast<size_t>(node)];
@@ -99,7 +99,7 @@ class Lowering {
   };
   Need need() const {
     Need result{order_.peak_bytes(), 0};
-    for (size_t i = 0; i < order_.launches().size(); ++i)
+    for (size_t i = 0; i < order_.executions().size(); ++i)
       result.above += std::max<int64_t>(0, order_.bytes_at(i) - limit_);
     return result;
   }
@@ -154,7 +154,7 @@ class Lowering {
       made.assign(static_cast<size_t>(graph_.value_count()), Tensor());
     for (const Graph::Input& input : graph_.inputs())
       made_[0][place(input.value)] = builder.input_like(input, graph_.type(input.value));
-    for (const NodeOrder::Launch& launch : order_.launches()) {
+    for (const NodeOrder::Execution& launch : order_.executions()) {
       Node node = graph_.nodes()[static_cast<size_t>(launch.node)];
       std::vector<Tensor> operands;
       for (Value input : node.inputs)

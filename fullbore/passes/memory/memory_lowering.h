@@ -11,7 +11,7 @@ enum class Means : uint8_t {
   recomputation  ///< and others are executed a second time
 };
 
-/// What `schedule` and `rematerialize` share. Values are given up where most memory is needed, those first that
+/// What `order_nodes` and `rematerialize` share. Values are given up where most memory is needed, those first that
 /// free most bytes for least work (Kirisame et al. 2020, arXiv:2006.09616, choose alike), until the
 /// estimate of the arena (node_order.h) is at most `limit` bytes or no value can be given up that would
 /// lower it. A node is executed at most twice. One by one in small graphs; where hundreds are on offer, a

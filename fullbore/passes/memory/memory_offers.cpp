@@ -52,7 +52,7 @@ std::vector<MemoryOffer> MemoryOffers::best(size_t most) {
 }
 
 void MemoryOffers::find_candidates() {
-  const std::vector<NodeOrder::Launch>& launches = order_.launches();
+  const std::vector<NodeOrder::Execution>& launches = order_.executions();
   const int64_t peak_bytes = order_.peak_bytes();
   next_peak_.assign(launches.size() + 1, launches.size());
   for (size_t i = launches.size(); i-- > 0;)
@@ -80,8 +80,8 @@ void MemoryOffers::consider(Value root, size_t next) {
   const size_t peak = next_peak_[static_cast<size_t>(seen.launch) + 1];
   if (peak >= next || order_.bytes_of(root) == 0 || order_.is_made_again(root) ||
       withdrawn_[place(root)] || graph_.producer(root) < 0 ||
-      order_.life(root).last == static_cast<int>(order_.launches().size()) ||
-      std::max(seen.read_by, graph_.producer(root)) >= order_.launches()[next].at)
+      order_.life(root).last == static_cast<int>(order_.executions().size()) ||
+      std::max(seen.read_by, graph_.producer(root)) >= order_.executions()[next].at)
     return;
   Price price;
   if (!add_price(root, seen.read_by, peak, price)) return;

@@ -57,7 +57,7 @@ void NodeOrder::find_bytes_in_place() {
 }
 
 void NodeOrder::arrange() {
-  launches_.clear();
+  executions_.clear();
   again_.assign(graph_.nodes().size(), false);
   for (std::vector<Life>& lives : lives_) lives.assign(root_.size(), {});
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -66,7 +66,7 @@ void NodeOrder::arrange() {
     for (Value root : operands(static_cast<int>(i))) require_again(root, static_cast<int>(i));
     launch(static_cast<int>(i), false, static_cast<int>(i));
   }
-  const auto end = static_cast<int>(launches_.size());
+  const auto end = static_cast<int>(executions_.size());
   for (const Graph::Output& output : graph_.outputs())
     lives_[0][place(root_of(output.value))].last = end;
   find_bytes_in_place();
@@ -103,16 +103,16 @@ void NodeOrder::require_again(Value root, int at) {
 }
 
 void NodeOrder::launch(int node, bool again, int at) {
-  const auto place_of_launch = static_cast<int>(launches_.size());
+  const auto place_of_launch = static_cast<int>(executions_.size());
   for (Value root : operands(node))
     lives_[reads_again(root, at) ? 1 : 0][place(root)].last = place_of_launch;
   for (Value output : graph_.nodes()[static_cast<size_t>(node)].outputs)
     lives_[again ? 1 : 0][place(output)] = {place_of_launch, place_of_launch};
-  launches_.push_back({node, again, at});
+  executions_.push_back({node, again, at});
 }
 
 // What an elementwise kernel writes over an operand that it is the last to read.
-int64_t NodeOrder::reused_bytes(const Launch& launch, int place_of_launch) const {
+int64_t NodeOrder::reused_bytes(const Execution& launch, int place_of_launch) const {
   const Node& node = graph_.nodes()[static_cast<size_t>(launch.node)];
   if (!node.op->is(Tag::elementwise) && (!node.body || is_loop(node))) return 0;
   int64_t most = 0;
@@ -127,7 +127,7 @@ int64_t NodeOrder::reused_bytes(const Launch& launch, int place_of_launch) const
 }
 
 void NodeOrder::count_bytes() {
-  std::vector<int64_t> change(launches_.size() + 1, 0);
+  std::vector<int64_t> change(executions_.size() + 1, 0);
   for (size_t making = 0; making < 2; ++making)
     for (size_t value = 0; value < root_.size(); ++value) {
       const Life& life = lives_[making][value];
@@ -137,11 +137,11 @@ void NodeOrder::count_bytes() {
       const auto end = static_cast<size_t>(life.last) + 1;
       if (end < change.size()) change[end] -= bytes;
     }
-  alive_.assign(launches_.size(), 0);
+  alive_.assign(executions_.size(), 0);
   int64_t bytes = 0;
-  for (size_t i = 0; i < launches_.size(); ++i) {
+  for (size_t i = 0; i < executions_.size(); ++i) {
     bytes += change[i];
-    const Launch& launch = launches_[i];
+    const Execution& launch = executions_[i];
     alive_[i] = bytes + inner_[static_cast<size_t>(launch.node)] -
                 reused_bytes(launch, static_cast<int>(i));
   }

@@ -19,12 +19,12 @@ class NodeOrder {
   explicit NodeOrder(const Graph& graph, int carried = -1);
 
   /// One execution of a node.
-  struct Launch {
+  struct Execution {
     int node = 0;
     bool again = false;  ///< its second execution
     int at = 0;          ///< the node before which it takes place, or itself
   };
-  const std::vector<Launch>& launches() const { return launches_; }
+  const std::vector<Execution>& executions() const { return executions_; }
   /// Roots of the node's inputs, one each.
   std::span<const Value> operands(int node) const {
     const size_t first = first_operand_[static_cast<size_t>(node)];
@@ -79,7 +79,7 @@ class NodeOrder {
   void require_again(Value root, int at);
   void launch(int node, bool again, int at);
   void count_bytes();
-  int64_t reused_bytes(const Launch& launch, int place) const;
+  int64_t reused_bytes(const Execution& launch, int place) const;
 
   const Graph& graph_;
   const int carried_;
@@ -91,7 +91,7 @@ class NodeOrder {
   std::vector<int> last_read_;         // per value: the last node that reads its first making
   std::vector<bool> again_;            // per node: is its second execution arranged?
   std::vector<Pending> pending_;
-  std::vector<Launch> launches_;
+  std::vector<Execution> executions_;
   std::vector<Life> lives_[2];  // per making, per value
   std::vector<int64_t> alive_;  // per launch
 };

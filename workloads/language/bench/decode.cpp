@@ -40,7 +40,7 @@ struct Form {
   const char* name;
   bool int8 = false;
   DType precision = DType::f32;
-  bool keeps_copies = true;
+  bool keeps_derived_weights = true;
 
   int64_t bytes() const { return int8 ? 1 : dtype_bytes(precision); }
 };
@@ -97,7 +97,7 @@ void run(benchmark::State& timer, const Config& config, const Form& form, int wo
   const int64_t tokens = vocabulary(config);
   const GeneratorSizes sizes = generator_sizes(config, tokens, streams);
   CompileOptions options{.precision = form.precision};
-  if (!form.keeps_copies) options.passes.disabled.insert("low_precision_weight_copies");
+  if (!form.keeps_derived_weights) options.passes.disabled.insert("low_precision_weight_copies");
   Generator generator(model_decode(config, tokens), sizes, state, options);
   const std::vector<int32_t> next(static_cast<size_t>(streams), 1);
   const int32_t first[] = {1};

@@ -187,15 +187,17 @@ TEST(GptFusedHead, NeverHasTheLogitsWhole) {
 // The matmuls add themselves to the gradient of the head, which lies where it is.
 TEST(GptFusedHead, AddsUpTheGradientInPlace) {
   const Plan plan = plan_of(Job{}.training());
-  const auto loop = std::ranges::find_if(
-      plan.steps, [](const Step& step) { return step.kind == Step::Kind::loop; });
-  ASSERT_NE(loop, plan.steps.end());
+  const auto loop = std::ranges::find_if(plan.launches, [](const PlannedLaunch& launch) {
+    return launch.kind == PlannedLaunch::Kind::loop;
+  });
+  ASSERT_NE(loop, plan.launches.end());
   EXPECT_EQ(loop->loop->iterations, 3);
   EXPECT_TRUE(loop->loop->carries.empty());
-  EXPECT_TRUE(std::ranges::none_of(loop->loop->body,
-                                   [](const Step& step) { return step.kind == Step::Kind::copy; }));
-  EXPECT_TRUE(std::ranges::any_of(loop->loop->body, [&](const Step& step) {
-    return plan.kernels[static_cast<size_t>(step.kernel)]->description().find("add") !=
+  EXPECT_TRUE(std::ranges::none_of(loop->loop->body, [](const PlannedLaunch& launch) {
+    return launch.kind == PlannedLaunch::Kind::copy;
+  }));
+  EXPECT_TRUE(std::ranges::any_of(loop->loop->body, [&](const PlannedLaunch& launch) {
+    return plan.kernels[static_cast<size_t>(launch.kernel)]->description().find("add") !=
            std::string::npos;
   }));
 }

@@ -18,8 +18,7 @@ std::unique_ptr<Kernel> make_attention(const KernelRequest& request, const Matmu
 /// softmax over the keys of a row. Parts of the keys that a mask hides are not read.
 std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request);
 /// Null for more queries.
-std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
-                                            const MatmulUnits& units);
+std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request, const MatmulUnits& units);
 
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
 /// matmuls of a tile need two transposed copies, of q and dy, once per block of queries.

@@ -37,7 +37,8 @@ class AttentionGradientKernel final : public CpuKernel {
   int64_t items() const override { return problem_.key_sets() * items_of_set(); }
   double nanoseconds() const override {
     const double matmul_flops = whole_ ? 10 : 14;
-    return problem_.shape.pairs() * (matmul_flops * static_cast<double>(problem_.shape.width) + 40) /
+    return problem_.shape.pairs() *
+           (matmul_flops * static_cast<double>(problem_.shape.width) + 40) /
            tiles_.flops_per_nanosecond();
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
@@ -251,7 +252,7 @@ class AttentionGradientKernel final : public CpuKernel {
   const AttentionProblem& problem_;
   QueryBlocks blocks_;
   bool whole_;
-  Chunks ranges_;
+  Blocks ranges_;
   DType log_sum_exp_dtype_;
   DType delta_dtype_;
 };

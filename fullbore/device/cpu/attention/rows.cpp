@@ -80,7 +80,7 @@ class AttentionRowsKernel final : public CpuKernel {
     const int64_t first = problem_.first_row(key_set);
     const auto scale = static_cast<float>(problem_.shape.scale);
     tiles_.f32_gemm.copy_rows(tiles_.matrix(problem_.q, buffers[0], first, count()), w.queries,
-                            width());
+                              width());
     tiles_.loops.scale_rows(w.queries, 1, count() * width(), &scale);
     std::fill_n(w.largest, count() * kPartKeys, -kInfinity);
     for (int64_t part = 0; part < parts_.parts(); ++part) {
@@ -106,15 +106,15 @@ class AttentionRowsKernel final : public CpuKernel {
     const SourceMatrix from =
         tiles_.matrix(problem_.k, buffers[1], key_set * problem_.shape.keys + key, keys);
     tiles_.f32_gemm.dot({.rows = 1,
-                       .columns = keys,
-                       .depth = width(),
-                       .a = w.queries + row * width(),
-                       .a_row = width(),
-                       .b = from.data,
-                       .b_dtype = from.dtype,
-                       .b_column = width(),
-                       .c = scores,
-                       .c_row = keys});
+                         .columns = keys,
+                         .depth = width(),
+                         .a = w.queries + row * width(),
+                         .a_row = width(),
+                         .b = from.data,
+                         .b_dtype = from.dtype,
+                         .b_column = width(),
+                         .c = scores,
+                         .c_row = keys});
     if (masked) std::fill(w.bias + keys, w.bias + kPartKeys, 0.0F);
     tiles_.loops.mask({scores, 1, kPartKeys}, {.bias = masked ? w.bias : nullptr},
                       w.largest + row * kPartKeys);
@@ -190,7 +190,7 @@ class AttentionRowsKernel final : public CpuKernel {
 
   Tiles tiles_;
   const AttentionProblem& problem_;
-  Chunks parts_;
+  Blocks parts_;
 };
 
 }  // namespace

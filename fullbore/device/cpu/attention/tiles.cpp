@@ -95,7 +95,7 @@ void AttentionTiles<E>::round(const float* from, const RowLayout& layout, void* 
   char* to = static_cast<char*>(tensor) + layout.element(first) * dtype_bytes(problem.dtype);
   if (direct()) {
     f32_gemm.copy_rows({from, DType::f32, width(), count, width()}, reinterpret_cast<float*>(to),
-                     layout.row);
+                       layout.row);
     return;
   }
   const auto round = kVnni ? gemm.round : f32_gemm.round;  // VNNI pairs: by the processor itself
@@ -212,7 +212,7 @@ bool AttentionTiles<E>::read_rows(const char* mask, int64_t count, const TileVie
     visible |= widen_mask(mask + row * stride, view.keys, masks.rows + row * kTileKeys);
   if (!repeated)
     f32_gemm.copy_transposed({masks.rows, DType::f32, kTileKeys, count, view.keys}, bias,
-                           kTileQueries);
+                             kTileQueries);
   for (int64_t key = 0; repeated && key < view.keys; ++key)
     std::fill_n(bias + key * kTileQueries, count, masks.rows[key]);
   return visible;

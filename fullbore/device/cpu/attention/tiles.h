@@ -106,7 +106,7 @@ template <class Make>
 auto with_tiles(const AttentionProblem& problem, const MatmulUnits& units, const Make& make) {
   const bool vnni = units.vnni(problem.dtype) && problem.shape.width % 2 == 0;
   return vnni ? make(AttentionTiles<VnniPair>(problem, units))
-               : make(AttentionTiles<float>(problem, units));
+              : make(AttentionTiles<float>(problem, units));
 }
 
 }  // namespace fullbore::cpu

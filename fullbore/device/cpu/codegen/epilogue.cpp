@@ -135,8 +135,8 @@ void Epilogue::run(void* const* buffers, const void* matmul, int64_t row, int64_
                    void* scratch) const {
   void* own[jit::kMostBuffers + 1];
   for (size_t i = 0; i < piece_.buffers.size(); ++i)
-    own[i] = piece_.buffers[i] == extra_buffer_ ? const_cast<void*>(matmul)
-                                                : buffers[piece_.buffers[i]];
+    own[i] =
+        piece_.buffers[i] == extra_buffer_ ? const_cast<void*>(matmul) : buffers[piece_.buffers[i]];
   own[piece_.buffers.size()] = scratch;
   const bool all = tiles_ == TileShape::all;
   const int64_t item = all ? 0 : row * partition_.lane_blocks + column;

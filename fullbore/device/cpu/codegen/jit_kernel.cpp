@@ -10,9 +10,9 @@
 #include "fullbore/device/cpu/codegen/code_store.h"
 #include "fullbore/device/cpu/codegen/epilogue.h"
 #include "fullbore/device/cpu/codegen/jit_piece.h"
+#include "fullbore/device/kernel_ir/loop_placement.h"
 #include "fullbore/device/kernel_ir/lower.h"
 #include "fullbore/device/kernel_ir/partition.h"
-#include "fullbore/device/kernel_ir/schedule.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fullbore/device/kernel_ir/schedule.h"
+#include "fullbore/device/kernel_ir/loop_placement.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore::jit {
@@ -15,8 +15,8 @@ bool overlays(const KernelIr& kernel, int input, int output) {
     if (written != nullptr) return false;
     written = &store.access;
   }
-  const Buffer& source = kernel.buffers[static_cast<size_t>(input)];
-  const Buffer& target = kernel.buffers[static_cast<size_t>(output)];
+  const KernelBuffer& source = kernel.buffers[static_cast<size_t>(input)];
+  const KernelBuffer& target = kernel.buffers[static_cast<size_t>(output)];
   if (written == nullptr || source.elements != target.elements ||
       dtype_bytes(source.dtype) != dtype_bytes(target.dtype))
     return false;
@@ -41,7 +41,7 @@ bool overlays(const LoweredPiece& piece, int input, int output) {
 }
 
 int64_t scratch_bytes(const KernelIr& kernel) {
-  return (make_schedule(kernel).slots * slot_bytes(kernel) + 63) / 64 * 64;
+  return (place_in_loops(kernel).slots * slot_bytes(kernel) + 63) / 64 * 64;
 }
 
 std::string ops_text(std::span<const Node> nodes) {

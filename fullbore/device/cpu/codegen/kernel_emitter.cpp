@@ -52,7 +52,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const KernelIr& kernel,
                              const CodegenTarget& target, const std::string& name)
     : kernel_(kernel),
       target_(target),
-      schedule_(make_schedule(kernel)),
+      placement_(place_in_loops(kernel)),
       module_(module),
       b_(module.getContext()),
       lanes_(lane_count(kernel, target, moves_only(kernel))),
@@ -106,7 +106,7 @@ void KernelEmitter::emit() {
 void KernelEmitter::emit_prologue() {
   parameters_ = function_->getArg(1);
   llvm::Type* pointer_type = llvm::PointerType::get(module_.getContext(), 0);
-  const size_t pointers = kernel_.buffers.size() + (schedule_.slots > 0 ? 1 : 0);
+  const size_t pointers = kernel_.buffers.size() + (placement_.slots > 0 ? 1 : 0);
   for (size_t i = 0; i < pointers; ++i)
     buffers_.push_back(b_.CreateLoad(pointer_type, b_.CreateGEP(pointer_type, function_->getArg(0),
                                                                 number(static_cast<int64_t>(i)))));
@@ -123,32 +123,32 @@ void KernelEmitter::emit_prologue() {
     symbols.push_back(clamp(start, number(0), parameter(next++)));
   }
   for_each_form(kernel_, [&](const Form& form, const Predicate* predicate) {
-    FormState state;
-    state.offset = parameter(next++);
-    state.coefficients.resize(form.coefficients.size());
+    FormCursor cursor;
+    cursor.offset = parameter(next++);
+    cursor.coefficients.resize(form.coefficients.size());
     for (int i = 0; i < static_cast<int>(form.coefficients.size()); ++i) {
       if (is_parameter(kernel_, form, i))
-        state.coefficients[static_cast<size_t>(i)] = parameter(next++);
+        cursor.coefficients[static_cast<size_t>(i)] = parameter(next++);
       else if (form.coefficients[static_cast<size_t>(i)] != 0)
-        state.coefficients[static_cast<size_t>(i)] = number(1);
+        cursor.coefficients[static_cast<size_t>(i)] = number(1);
     }
-    if (predicate != nullptr) state.limit = parameter(next++);
-    state.current = state.offset;
+    if (predicate != nullptr) cursor.limit = parameter(next++);
+    cursor.current = cursor.offset;
     for (size_t s = 0; s < symbols.size(); ++s) {
-      Value coefficient = state.coefficients[static_cast<size_t>(kernel_.loops()) + s];
+      Value coefficient = cursor.coefficients[static_cast<size_t>(kernel_.loops()) + s];
       if (coefficient != nullptr)
-        state.current = b_.CreateAdd(state.current, b_.CreateMul(coefficient, symbols[s]));
+        cursor.current = b_.CreateAdd(cursor.current, b_.CreateMul(coefficient, symbols[s]));
     }
     form_index_[&form] = forms_.size();
-    forms_.push_back(std::move(state));
+    forms_.push_back(std::move(cursor));
   });
   emit_uniform(Scope::kernel, 0);
 }
 
 void KernelEmitter::advance(size_t loop, Value index) {
-  for (FormState& state : forms_)
-    if (state.coefficients[loop] != nullptr)
-      state.current = b_.CreateAdd(state.current, b_.CreateMul(state.coefficients[loop], index));
+  for (FormCursor& cursor : forms_)
+    if (cursor.coefficients[loop] != nullptr)
+      cursor.current = b_.CreateAdd(cursor.current, b_.CreateMul(cursor.coefficients[loop], index));
 }
 
 // A counted loop, tested at its end. Allocas stand in for values carried between iterations.
@@ -163,7 +163,7 @@ void KernelEmitter::emit_loop(Value begin, Value end, int64_t step,
   llvm::PHINode* index = b_.CreatePHI(b_.getInt64Ty(), 2);
   index->addIncoming(begin, before);
   std::vector<Value> saved;
-  for (const FormState& state : forms_) saved.push_back(state.current);
+  for (const FormCursor& cursor : forms_) saved.push_back(cursor.current);
   body(index);
   for (size_t i = 0; i < forms_.size(); ++i) forms_[i].current = saved[i];
   Value next = b_.CreateAdd(index, number(step));
@@ -253,7 +253,7 @@ void KernelEmitter::emit_serial(size_t depth, const std::function<void()>& body)
 // Rows: walk after walk over serial loops and lanes; results of reductions are equal in all lanes.
 void KernelEmitter::emit_row_walks(Value lane_begin, Value lane_end) {
   emit_uniform(Scope::row, 0);
-  for (int walk = 0; walk < schedule_.walks; ++walk) {
+  for (int walk = 0; walk < placement_.walks; ++walk) {
     unroll_ = unroll_factor(walk);
     reset_accumulators(walk);
     emit_serial(0, [&] {
@@ -268,11 +268,11 @@ void KernelEmitter::emit_row_walks(Value lane_begin, Value lane_end) {
     emit_uniform(Scope::row, walk + 1);
   }
   for (size_t s = 0; s < kernel_.stores.size(); ++s)
-    if (!schedule_.in_walk[s]) store(kernel_.stores[s], 0, false);
+    if (!placement_.in_walk[s]) store(kernel_.stores[s], 0, false);
 }
 
 void KernelEmitter::emit_columns(Value lane_begin, Value lane_end) {
-  for (int walk = 0; walk < schedule_.walks; ++walk)
+  for (int walk = 0; walk < placement_.walks; ++walk)
     unroll_ = walk == 0 ? unroll_factor(walk) : std::min(unroll_, unroll_factor(walk));
   emit_lanes(lane_begin, lane_end, [&](Value lane) { emit_column_group(lane); });
 }
@@ -281,23 +281,23 @@ void KernelEmitter::emit_columns(Value lane_begin, Value lane_end) {
 void KernelEmitter::emit_column_group(Value lane) {
   advance(static_cast<size_t>(kernel_.lane_loop()), lane);
   emit_uniform(Scope::row, 0);
-  for (int walk = 0; walk < schedule_.walks; ++walk) {
+  for (int walk = 0; walk < placement_.walks; ++walk) {
     reset_accumulators(walk);
     emit_serial(0, [&] { emit_element(walk); });
     finish_reductions(walk);
     emit_uniform(Scope::row, walk + 1);
   }
   for (size_t s = 0; s < kernel_.stores.size(); ++s)
-    if (!schedule_.in_walk[s])
+    if (!placement_.in_walk[s])
       for (int copy = 0; copy < copies_; ++copy) store(kernel_.stores[s], copy, false);
 }
 
 void KernelEmitter::emit_element(int walk) {
   emit_needed(Scope::element, walk);
   accumulate(walk);
-  if (walk != schedule_.walks - 1) return;
+  if (walk != placement_.walks - 1) return;
   for (size_t s = 0; s < kernel_.stores.size(); ++s)
-    if (schedule_.in_walk[s])
+    if (placement_.in_walk[s])
       for (int copy = 0; copy < copies_; ++copy) store(kernel_.stores[s], copy, true);
 }
 

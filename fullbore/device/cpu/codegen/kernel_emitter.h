@@ -8,7 +8,7 @@
 #include "fullbore/device/cpu/codegen/llvm_headers.h"
 #include "fullbore/device/cpu/codegen/scalar_emitter.h"
 #include "fullbore/device/kernel_ir/kernel_ir.h"
-#include "fullbore/device/kernel_ir/schedule.h"
+#include "fullbore/device/kernel_ir/loop_placement.h"
 
 namespace fullbore::jit {
 
@@ -25,7 +25,7 @@ class KernelEmitter {
   using Value = llvm::Value*;
 
   // An affine form at the current point: its parameters, and its value so far.
-  struct FormState {
+  struct FormCursor {
     Value offset = nullptr;
     std::vector<Value> coefficients;  // null where 0
     Value limit = nullptr;            // of predicates
@@ -53,7 +53,7 @@ class KernelEmitter {
   Value instruction_value(size_t id, int copy);
   Value scan_value(size_t id, int copy);
   Value value(int id, int copy) const;
-  int copies_of(Scope scope) const;
+  int replicas_of(Scope scope) const;
   Value identity(const Instruction& instruction) const;
   Value accumulator(size_t id, int copy);
   void reset_accumulators(int walk);
@@ -86,7 +86,7 @@ class KernelEmitter {
   Value splat(Value scalar) const;
   Value merge_masks(Value a, Value b) const;
 
-  const FormState& state(const Form& form) const { return forms_[form_index_.at(&form)]; }
+  const FormCursor& cursor(const Form& form) const { return forms_[form_index_.at(&form)]; }
   Value number(int64_t n) const {
     return llvm::ConstantInt::get(b_.getInt64Ty(), static_cast<uint64_t>(n), true);
   }
@@ -98,7 +98,7 @@ class KernelEmitter {
 
   const KernelIr& kernel_;
   const CodegenTarget& target_;
-  const Schedule schedule_;
+  const LoopPlacement placement_;
   llvm::Module& module_;
   mutable llvm::IRBuilder<> b_;
   const int lanes_;
@@ -112,8 +112,8 @@ class KernelEmitter {
   llvm::BasicBlock* entry_ = nullptr;
   Value parameters_ = nullptr;
   std::vector<Value> buffers_;
-  std::vector<Value> extents_;    // outer, then serial
-  std::vector<FormState> forms_;  // in the order of for_each_form
+  std::vector<Value> extents_;     // outer, then serial
+  std::vector<FormCursor> forms_;  // in the order of for_each_form
   std::unordered_map<const Form*, size_t> form_index_;
   std::vector<std::vector<Value>> values_;        // per instruction, per copy
   std::vector<std::vector<Value>> accumulators_;  // allocas

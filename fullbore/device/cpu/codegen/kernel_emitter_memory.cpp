@@ -49,7 +49,7 @@ llvm::Value* KernelEmitter::to_storage(Value value, DType dtype) {
 }
 
 llvm::Value* KernelEmitter::lane_vector(const Form& form, int copy) {
-  const FormState& s = state(form);
+  const FormCursor& s = cursor(form);
   Value step = s.coefficients[static_cast<size_t>(kernel_.lane_loop())];
   if (step == nullptr) return splat(s.current);
   std::vector<uint64_t> order;
@@ -60,7 +60,7 @@ llvm::Value* KernelEmitter::lane_vector(const Form& form, int copy) {
 
 // Of all lanes alike.
 llvm::Value* KernelEmitter::holds(const Predicate& predicate) {
-  const FormState& s = state(predicate.form);
+  const FormCursor& s = cursor(predicate.form);
   Value result = b_.CreateICmpULT(s.current, s.limit);
   if (predicate.divisor == 1) return result;
   return b_.CreateAnd(
@@ -68,7 +68,7 @@ llvm::Value* KernelEmitter::holds(const Predicate& predicate) {
 }
 
 llvm::Value* KernelEmitter::inside(const Predicate& predicate, int copy) {
-  const FormState& s = state(predicate.form);
+  const FormCursor& s = cursor(predicate.form);
   const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
   if (lane_step == 0) return splat(holds(predicate));
   if (lane_step == 1 && predicate.divisor == 1 && !has_long_predicates_) {
@@ -114,7 +114,7 @@ llvm::Value* KernelEmitter::pointer(const Access& access, Value index) {
 llvm::Value* KernelEmitter::reaches(const std::vector<Predicate>& predicates, int copy) {
   Value result = nullptr;
   for (const Predicate& predicate : predicates) {
-    const FormState& s = state(predicate.form);
+    const FormCursor& s = cursor(predicate.form);
     const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
     if (lane_step == 0) result = merge_masks(result, holds(predicate));
     if (lane_step != 1 || predicate.divisor != 1) continue;
@@ -133,7 +133,7 @@ llvm::Value* KernelEmitter::covers(const std::vector<Predicate>& predicates, int
     const int64_t lane_step = kernel_.lane_coefficient(predicate.form);
     if (lane_step == 0) continue;
     if (lane_step != 1 || predicate.divisor != 1) return nullptr;
-    const FormState& s = state(predicate.form);
+    const FormCursor& s = cursor(predicate.form);
     Value first = b_.CreateAdd(s.current, number(int64_t{copy} * lanes_));
     Value last = b_.CreateAdd(first, number(lanes_ - 1));
     result = merge_masks(
@@ -180,7 +180,7 @@ void KernelEmitter::prefetch(Value at) {
 }
 
 llvm::Value* KernelEmitter::load(const Access& access, DType dtype, int copy) {
-  const FormState& s = state(access.address);
+  const FormCursor& s = cursor(access.address);
   llvm::Type* storage = storage_type(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype);
   const auto align = llvm::Align(static_cast<uint64_t>(
       dtype_bytes(kernel_.buffers[static_cast<size_t>(access.buffer)].dtype)));
@@ -244,7 +244,7 @@ llvm::Value* KernelEmitter::load_strided(const Access& access, llvm::Type* stora
 }
 
 void KernelEmitter::store(const Store& store, int copy, bool in_walk) {
-  const FormState& s = state(store.access.address);
+  const FormCursor& s = cursor(store.access.address);
   const auto buffer = static_cast<size_t>(store.access.buffer);
   const DType dtype = kernel_.buffers[buffer].dtype;
   const auto align = llvm::Align(static_cast<uint64_t>(dtype_bytes(dtype)));
@@ -273,7 +273,7 @@ void KernelEmitter::store(const Store& store, int copy, bool in_walk) {
 llvm::Value* KernelEmitter::kept_pointer(size_t id, int copy) {
   llvm::Type* type = scalars_.scalar_type(kernel_.instructions[id].dtype);
   Value lanes = parameter(ParameterLayout::kLanes);
-  Value row = b_.CreateMul(lanes, number(8 * schedule_.slot[id]));
+  Value row = b_.CreateMul(lanes, number(8 * placement_.slot[id]));
   for (size_t i = 0; i < kernel_.serial.size(); ++i)
     row = b_.CreateMul(row, extents_[kernel_.outer.size() + i]);
   Value slot = b_.CreateGEP(b_.getInt8Ty(), buffers_.back(), row);

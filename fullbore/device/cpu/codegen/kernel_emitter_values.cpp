@@ -14,10 +14,10 @@ using Kind = Instruction::Kind;
 int KernelEmitter::unroll_factor(int walk) const {
   double weight = 0;
   for (size_t id = 0; id < kernel_.instructions.size(); ++id) {
-    if (!schedule_.needed[static_cast<size_t>(walk)][id]) continue;
+    if (!placement_.needed[static_cast<size_t>(walk)][id]) continue;
     const Instruction& instruction = kernel_.instructions[id];
     if (instruction.kind == Kind::scan) return 1;  // each vector needs the one before
-    const bool restored = schedule_.slot[id] >= 0 && schedule_.first_walk[id] < walk;
+    const bool restored = placement_.slot[id] >= 0 && placement_.first_walk[id] < walk;
     if (instruction.kind != Kind::scalar || restored)
       weight += 0.5;
     else
@@ -30,7 +30,7 @@ int KernelEmitter::unroll_factor(int walk) const {
   return weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
 }
 
-int KernelEmitter::copies_of(Scope scope) const {
+int KernelEmitter::replicas_of(Scope scope) const {
   if (scope == Scope::element) return copies_;
   return scope == Scope::row && kernel_.columns() ? copies_ : 1;
 }
@@ -43,7 +43,7 @@ llvm::Value* KernelEmitter::value(int id, int copy) const {
 
 void KernelEmitter::emit_instruction(size_t id) {
   std::vector<Value> copies;
-  for (int copy = 0; copy < copies_of(schedule_.scope[id]); ++copy)
+  for (int copy = 0; copy < replicas_of(placement_.scope[id]); ++copy)
     copies.push_back(instruction_value(id, copy));
   values_[id] = std::move(copies);
 }
@@ -51,20 +51,20 @@ void KernelEmitter::emit_instruction(size_t id) {
 // What a call or a row evaluates once, as far as the walks made so far allow.
 void KernelEmitter::emit_uniform(Scope scope, int available) {
   for (size_t id = 0; id < kernel_.instructions.size(); ++id)
-    if (schedule_.scope[id] == scope && schedule_.available[id] == available &&
+    if (placement_.scope[id] == scope && placement_.available[id] == available &&
         kernel_.instructions[id].kind != Kind::reduce)
       emit_instruction(id);
 }
 
 void KernelEmitter::emit_needed(Scope scope, int walk) {
   for (size_t id = 0; id < kernel_.instructions.size(); ++id)
-    if (schedule_.scope[id] == scope && schedule_.needed[static_cast<size_t>(walk)][id]) {
-      if (schedule_.slot[id] >= 0 && schedule_.first_walk[id] < walk) {
+    if (placement_.scope[id] == scope && placement_.needed[static_cast<size_t>(walk)][id]) {
+      if (placement_.slot[id] >= 0 && placement_.first_walk[id] < walk) {
         restore(id);
         continue;
       }
       emit_instruction(id);
-      if (schedule_.slot[id] >= 0) keep(id);
+      if (placement_.slot[id] >= 0) keep(id);
     }
 }
 
@@ -134,7 +134,7 @@ void KernelEmitter::reset_accumulators(int walk) {
   const int copies = kernel_.columns() ? copies_ : unroll_;
   for (size_t id = 0; id < kernel_.instructions.size(); ++id) {
     const Instruction& instruction = kernel_.instructions[id];
-    const bool active = schedule_.needed[static_cast<size_t>(walk)][id];
+    const bool active = placement_.needed[static_cast<size_t>(walk)][id];
     if (instruction.kind == Kind::reduce && active)
       for (int copy = 0; copy < copies; ++copy)
         b_.CreateStore(identity(instruction), accumulator(id, copy));
@@ -147,7 +147,7 @@ void KernelEmitter::reset_accumulators(int walk) {
 void KernelEmitter::accumulate(int walk) {
   for (size_t id = 0; id < kernel_.instructions.size(); ++id) {
     const Instruction& instruction = kernel_.instructions[id];
-    if (instruction.kind != Kind::reduce || !schedule_.needed[static_cast<size_t>(walk)][id])
+    if (instruction.kind != Kind::reduce || !placement_.needed[static_cast<size_t>(walk)][id])
       continue;
     for (int copy = 0; copy < copies_; ++copy) {
       Value slot = accumulator(id, copy);
@@ -173,7 +173,7 @@ llvm::Value* KernelEmitter::combine_lanes(const Instruction& instruction, Value 
 void KernelEmitter::finish_reductions(int walk) {
   for (size_t id = 0; id < kernel_.instructions.size(); ++id) {
     const Instruction& instruction = kernel_.instructions[id];
-    if (instruction.kind != Kind::reduce || !schedule_.needed[static_cast<size_t>(walk)][id])
+    if (instruction.kind != Kind::reduce || !placement_.needed[static_cast<size_t>(walk)][id])
       continue;
     llvm::Type* type = scalars_.vector_type(instruction.dtype);
     std::vector<Value> parts;

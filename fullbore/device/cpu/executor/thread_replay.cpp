@@ -26,11 +26,11 @@ int64_t now_ns() {
 
 }  // namespace
 
-ThreadReplay::ThreadReplay(std::vector<RecordedLaunch> recorded, Team& team)
-    : team_(team), all_(team.workers()) {
+ThreadReplay::ThreadReplay(std::vector<RecordedLaunch> recorded, ThreadPool& pool)
+    : pool_(pool), all_(pool.workers()) {
   std::vector<const LoopRange*> around;
-  launches_ = prepare(recorded, around, 1, team.workers());
-  scratch_.assign(static_cast<size_t>(team.workers()),
+  launches_ = prepare(recorded, around, 1, pool.workers());
+  scratch_.assign(static_cast<size_t>(pool.workers()),
                   {std::vector<int64_t>(deepest_ + 1), std::vector<void*>(most_arguments_ + 1)});
 }
 
@@ -38,8 +38,8 @@ const ThreadReplay::ThreadGroups& ThreadReplay::thread_groups(int count) {
   ThreadGroups& groups = thread_groups_[count];
   while (static_cast<int>(groups.size()) < count) {
     const auto next = static_cast<int>(groups.size());
-    groups.push_back(std::make_unique<ThreadGroup>(first_worker(next + 1, count, team_.workers()) -
-                                                   first_worker(next, count, team_.workers())));
+    groups.push_back(std::make_unique<ThreadGroup>(first_worker(next + 1, count, pool_.workers()) -
+                                                   first_worker(next, count, pool_.workers())));
   }
   return groups;
 }
@@ -64,14 +64,14 @@ std::optional<ThreadReplay::Place> ThreadReplay::place_of(
   return place_of(*operand, around);
 }
 
-ThreadReplay::Launch ThreadReplay::prepare_loop(const RecordedLaunch& recorded,
-                                                std::vector<const LoopRange*>& around,
-                                                int64_t times, int workers) {
+ThreadReplay::PreparedLaunch ThreadReplay::prepare_loop(const RecordedLaunch& recorded,
+                                                        std::vector<const LoopRange*>& around,
+                                                        int64_t times, int workers) {
   auto loop = std::make_shared<Loop>();
   loop->range = recorded.loop->range;
   loop->depth = around.size();
   const LoopRange& range = loop->range;
-  Launch launch{.kind = recorded.kind, .id = recorded.id, .waits = recorded.waits};
+  PreparedLaunch launch{.kind = recorded.kind, .id = recorded.id, .waits = recorded.waits};
   if (range.groups > 1) {
     launch.parallel = true;
     loop->thread_groups = &thread_groups(range.groups);
@@ -89,22 +89,22 @@ ThreadReplay::Launch ThreadReplay::prepare_loop(const RecordedLaunch& recorded,
                        std::min(times * std::min(range.iterations, kMostEvents), kMostEvents),
                        (workers + range.groups - 1) / range.groups);
   around.pop_back();
-  for (const Launch& inner : loop->body) launch.parallel |= inner.group_spread;
+  for (const PreparedLaunch& inner : loop->body) launch.parallel |= inner.group_spread;
   launch.loop = std::move(loop);
   return launch;
 }
 
-std::vector<ThreadReplay::Launch> ThreadReplay::prepare(const std::vector<RecordedLaunch>& recorded,
-                                                        std::vector<const LoopRange*>& around,
-                                                        int64_t times, int workers) {
-  std::vector<Launch> launches;
+std::vector<ThreadReplay::PreparedLaunch> ThreadReplay::prepare(
+    const std::vector<RecordedLaunch>& recorded, std::vector<const LoopRange*>& around,
+    int64_t times, int workers) {
+  std::vector<PreparedLaunch> launches;
   for (const RecordedLaunch& each : recorded) {
     most_events_ = std::min(most_events_ + times, kMostEvents);
     if (each.kind == RecordedLaunch::Kind::loop) {
       launches.push_back(prepare_loop(each, around, times, workers));
       continue;
     }
-    Launch launch{.kind = each.kind, .id = each.id, .waits = each.waits};
+    PreparedLaunch launch{.kind = each.kind, .id = each.id, .waits = each.waits};
     most_arguments_ = std::max(most_arguments_, each.operands.size());
     for (const LaunchOperand& operand : each.operands) {
       Place place = place_of(operand, around);
@@ -134,14 +134,14 @@ std::vector<ThreadReplay::Launch> ThreadReplay::prepare(const std::vector<Record
 
 // Launches that are not worth spreading go to whoever has least to do; launches side by side that are not worth a
 // barrier in all, to worker 0.
-void ThreadReplay::share(std::span<Launch> side_by_side, int workers) const {
+void ThreadReplay::share(std::span<PreparedLaunch> side_by_side, int workers) const {
   double alone = 0;
-  for (const Launch& launch : side_by_side)
+  for (const PreparedLaunch& launch : side_by_side)
     if (!launch.parallel) alone += launch.nanoseconds;
-  bool spread = std::ranges::any_of(side_by_side, &Launch::parallel);
+  bool spread = std::ranges::any_of(side_by_side, &PreparedLaunch::parallel);
   if (workers > 1 && side_by_side.size() > 1 && alone > kParallelNanoseconds) {
     std::vector<double> load(static_cast<size_t>(workers), 0);
-    for (Launch& launch : side_by_side) {
+    for (PreparedLaunch& launch : side_by_side) {
       if (launch.parallel) continue;
       const auto least = std::ranges::min_element(load);
       launch.worker = static_cast<int>(least - load.begin());
@@ -149,13 +149,13 @@ void ThreadReplay::share(std::span<Launch> side_by_side, int workers) const {
       *least += launch.nanoseconds;
     }
   }
-  for (Launch& launch : side_by_side) launch.group_spread = spread;
+  for (PreparedLaunch& launch : side_by_side) launch.group_spread = spread;
 }
 
 void ThreadReplay::set_profiling(bool on) {
   logs_.clear();
   if (!on) return;
-  logs_.resize(static_cast<size_t>(team_.workers()));
+  logs_.resize(static_cast<size_t>(pool_.workers()));
   for (EventLog& log : logs_) log.events.resize(static_cast<size_t>(most_events_));
 }
 
@@ -176,7 +176,7 @@ void ThreadReplay::run() {
     log.count = 0;
     log.dropped = 0;
   }
-  team_.run(
+  pool_.run(
       [](void* context, int worker) {
         auto& self = *static_cast<ThreadReplay*>(context);
         Scratch& scratch = self.scratch_[static_cast<size_t>(worker)];
@@ -206,8 +206,8 @@ void ThreadReplay::order(Walk& walk, bool spread) {
   walk.last_spread = spread;
 }
 
-void ThreadReplay::walk(const std::vector<Launch>& launches, Walk& walk) {
-  for (const Launch& next : launches) {
+void ThreadReplay::walk(const std::vector<PreparedLaunch>& launches, Walk& walk) {
+  for (const PreparedLaunch& next : launches) {
     if (next.waits) order(walk, next.group_spread);
     // A thread group may be smaller than others, which launches were shared out for.
     if (!next.parallel && next.worker % walk.thread_group->workers != walk.rank) continue;
@@ -220,7 +220,7 @@ void ThreadReplay::walk(const std::vector<Launch>& launches, Walk& walk) {
 }
 
 // The place is taken before the launch, so that a loop stands before what it holds.
-void ThreadReplay::timed_launch(const Launch& next, Walk& walk) {
+void ThreadReplay::timed_launch(const PreparedLaunch& next, Walk& walk) {
   EventLog& log = *walk.log;
   if (log.count == log.events.size()) {
     ++log.dropped;
@@ -234,7 +234,7 @@ void ThreadReplay::timed_launch(const Launch& next, Walk& walk) {
   event.end_ns = now_ns();
 }
 
-void ThreadReplay::launch(const Launch& launch, Walk& walk) {
+void ThreadReplay::launch(const PreparedLaunch& launch, Walk& walk) {
   if (launch.kind == RecordedLaunch::Kind::loop) {
     if (launch.loop->thread_groups) return run_thread_groups(*launch.loop, walk);
     const bool solo = walk.solo;
@@ -277,11 +277,11 @@ void ThreadReplay::begin_iteration(const Loop& loop, int64_t index, const Walk& 
 // Called by every worker of the pool, behind a barrier; the next launch comes behind another one.
 void ThreadReplay::run_thread_groups(const Loop& loop, const Walk& walk) {
   const LoopRange& range = loop.range;
-  const int number = thread_group_of(walk.worker, range.groups, team_.workers());
+  const int number = thread_group_of(walk.worker, range.groups, pool_.workers());
   Walk own = walk;
   own.thread_group = (*loop.thread_groups)[static_cast<size_t>(number)].get();
   own.group = number;
-  own.rank = walk.worker - first_worker(number, range.groups, team_.workers());
+  own.rank = walk.worker - first_worker(number, range.groups, pool_.workers());
   own.last_spread = false;
   for (int64_t i = number; i < range.iterations; i += range.groups) {
     order(own, false);
@@ -293,7 +293,7 @@ void ThreadReplay::run_thread_groups(const Loop& loop, const Walk& walk) {
 
 // Called by every worker of a thread group, or by the first alone (walk.solo). Between two barriers either one worker
 // writes shared things (index, carried values) or all read them.
-void ThreadReplay::run_loop(const Launch& launch, Walk& walk) {
+void ThreadReplay::run_loop(const PreparedLaunch& launch, Walk& walk) {
   const Loop& loop = *launch.loop;
   const LoopRange& range = loop.range;
   int64_t iterations = range.iterations;

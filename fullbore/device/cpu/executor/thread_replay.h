@@ -18,7 +18,7 @@ namespace fullbore::cpu {
 class ThreadReplay final : public Replayable {
  public:
   /// The pool must outlive it.
-  ThreadReplay(std::vector<RecordedLaunch> recorded, Team& team);
+  ThreadReplay(std::vector<RecordedLaunch> recorded, ThreadPool& pool);
 
   void bind_batch(std::span<const void* const> host) override;
   void run() override;
@@ -51,7 +51,7 @@ class ThreadReplay final : public Replayable {
   };
   struct Loop;
   /// A launch with what the walk needs at hand.
-  struct Launch {
+  struct PreparedLaunch {
     RecordedLaunch::Kind kind = RecordedLaunch::Kind::kernel;
     int32_t id = 0;
     const CpuKernel* kernel = nullptr;
@@ -75,7 +75,7 @@ class ThreadReplay final : public Replayable {
     LoopRange range;
     std::optional<Place> count, stop, index, executed;
     std::vector<Carry> carries;
-    std::vector<Launch> body;
+    std::vector<PreparedLaunch> body;
     const ThreadGroups* thread_groups = nullptr;  ///< of a parallel loop
     size_t depth = 0;
   };
@@ -104,30 +104,31 @@ class ThreadReplay final : public Replayable {
   };
 
   /// `around`: the loops that the launches are in; `workers`: of the pool, or of a thread group.
-  std::vector<Launch> prepare(const std::vector<RecordedLaunch>& recorded,
-                              std::vector<const LoopRange*>& around, int64_t times, int workers);
-  Launch prepare_loop(const RecordedLaunch& recorded, std::vector<const LoopRange*>& around,
-                      int64_t times, int workers);
+  std::vector<PreparedLaunch> prepare(const std::vector<RecordedLaunch>& recorded,
+                                      std::vector<const LoopRange*>& around, int64_t times,
+                                      int workers);
+  PreparedLaunch prepare_loop(const RecordedLaunch& recorded, std::vector<const LoopRange*>& around,
+                              int64_t times, int workers);
   static Place place_of(const LaunchOperand& operand, std::span<const LoopRange* const> around);
   static std::optional<Place> place_of(const std::optional<LaunchOperand>& operand,
                                        std::span<const LoopRange* const> around);
-  void share(std::span<Launch> side_by_side, int workers) const;
+  void share(std::span<PreparedLaunch> side_by_side, int workers) const;
   const ThreadGroups& thread_groups(int count);
 
   char* at(const Place& place, const Walk& walk) const;
-  void walk(const std::vector<Launch>& launches, Walk& walk);
-  void launch(const Launch& launch, Walk& walk);
-  void timed_launch(const Launch& launch, Walk& walk);
-  void run_loop(const Launch& launch, Walk& walk);
+  void walk(const std::vector<PreparedLaunch>& launches, Walk& walk);
+  void launch(const PreparedLaunch& launch, Walk& walk);
+  void timed_launch(const PreparedLaunch& launch, Walk& walk);
+  void run_loop(const PreparedLaunch& launch, Walk& walk);
   void run_thread_groups(const Loop& loop, const Walk& walk);
   void begin_iteration(const Loop& loop, int64_t index, const Walk& walk) const;
   /// Orders launches after the previous ones, where they may run on different workers.
   void order(Walk& walk, bool spread);
 
-  Team& team_;
+  ThreadPool& pool_;
   ThreadGroup all_;
   std::map<int, ThreadGroups> thread_groups_;  ///< of parallel loops, by how many run side by side
-  std::vector<Launch> launches_;
+  std::vector<PreparedLaunch> launches_;
   std::vector<const void*> batch_;
   size_t most_arguments_ = 0;
   size_t deepest_ = 0;
@@ -139,13 +140,13 @@ class ThreadReplay final : public Replayable {
 /// Records for the threads of a pool.
 class ThreadRecorder final : public Recording {
  public:
-  explicit ThreadRecorder(Team& team) : team_(team) {}
+  explicit ThreadRecorder(ThreadPool& pool) : pool_(pool) {}
   std::unique_ptr<Replayable> finish() override {
-    return std::make_unique<ThreadReplay>(take(), team_);
+    return std::make_unique<ThreadReplay>(take(), pool_);
   }
 
  private:
-  Team& team_;
+  ThreadPool& pool_;
 };
 
 }  // namespace fullbore::cpu

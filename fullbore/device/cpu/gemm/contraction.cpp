@@ -35,10 +35,11 @@ std::string Contraction::text() const {
     return transposed ? fmt::format("[{},{}]T", columns, rows)
                       : fmt::format("[{},{}]", rows, columns);
   };
-  return fmt::format(
-      "{}{}{} {} {}{}{}", add ? "add " : "", batch == 1 ? "" : fmt::format("{} x ", batch),
-      dtype_name(in), matrix(m, k, transpose_a), matrix(k, n, transpose_b),
-block_columns > 0 ? " prepacked" : "", in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
+  return fmt::format("{}{}{} {} {}{}{}", add ? "add " : "",
+                     batch == 1 ? "" : fmt::format("{} x ", batch), dtype_name(in),
+                     matrix(m, k, transpose_a), matrix(k, n, transpose_b),
+                     block_columns > 0 ? " prepacked" : "",
+                     in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
 }
 
 }  // namespace fullbore::cpu

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 namespace fullbore::cpu {
@@ -85,7 +85,7 @@ class DotMatmul final : public CpuKernel {
   Contraction c_;
   size_t a_;
   const GemmUnit<T>& loops_;
-  Chunks columns_;
+  Blocks columns_;
   std::string text_;
 };
 

@@ -89,8 +89,8 @@ GemmTiling gemm_tiling(const GemmWork& work) {
     height = 4 * kGemmTileRows;
   }
   if (c.m / height >= kManyRowTiles || work.wide || work.copied_rows)
-    blocks = std::clamp(kBlockElements / (std::max<int64_t>(1, work.depth) * work.block_columns), blocks,
-                        divide_up(kMostColumns, work.block_columns));
+    blocks = std::clamp(kBlockElements / (std::max<int64_t>(1, work.depth) * work.block_columns),
+                        blocks, divide_up(kMostColumns, work.block_columns));
   const int64_t all_blocks = std::max<int64_t>(1, divide_up(c.n, work.block_columns));
   if (work.tiles == TileShape::rows) {
     cut(work, kGemmTileRows, all_blocks, tiling);

@@ -20,7 +20,7 @@ enum class TileShape : uint8_t {
 struct GemmWork {
   const Contraction& contraction;
   int64_t depth = 0;            ///< in operands, of one element or of two
-  int64_t block_columns = 1;            ///< columns of the widest block
+  int64_t block_columns = 1;    ///< columns of the widest block
   bool copied_columns = false;  ///< is a copied, and transposed?
   bool copied_rows = false;     ///< or copied as it lies?
   bool direct = true;           ///< are sums made where the result goes?
@@ -29,8 +29,8 @@ struct GemmWork {
 };
 
 struct GemmTiling {
-  Chunks rows;
-  Chunks columns;     ///< whole blocks, but for the last
+  Blocks rows;
+  Blocks columns;     ///< whole blocks, but for the last
   int64_t depth = 1;  ///< of one pass over registers
   int64_t packed_depth =
       1;  ///< for which a worker keeps copies of b's columns; a multiple of depth

@@ -239,8 +239,8 @@ class OneDnnMatmul final : public CpuKernel {
  private:
   // Tile `index`: bit 2 the last of the batch, bit 1 the last rows, bit 0 the last columns.
   std::shared_ptr<const Tile> make_tile(size_t index) const {
-    for (const auto& [bit, chunks] : {std::pair{4U, &batch_}, {2U, &rows_}, {1U, &columns_}})
-      if ((index & bit) && last(*chunks) == chunks->size) return tiles_[index - bit];
+    for (const auto& [bit, blocks] : {std::pair{4U, &batch_}, {2U, &rows_}, {1U, &columns_}})
+      if ((index & bit) && last(*blocks) == blocks->size) return tiles_[index - bit];
     const Tile* like = pack_ && (index & 2U) ? tiles_[index - 2].get() : nullptr;
     return std::make_shared<Tile>(
         c_,
@@ -248,8 +248,8 @@ class OneDnnMatmul final : public CpuKernel {
                 index & 1U ? last(columns_) : columns_.size},
         pack_, like);
   }
-  static int64_t last(const Chunks& chunks) {
-    return chunks.end(chunks.parts() - 1) - chunks.begin(chunks.parts() - 1);
+  static int64_t last(const Blocks& blocks) {
+    return blocks.end(blocks.parts() - 1) - blocks.begin(blocks.parts() - 1);
   }
   static const char* at(const void* data, DType dtype, int64_t element) {
     return static_cast<const char*>(data) + element * dtype_bytes(dtype);
@@ -263,9 +263,9 @@ class OneDnnMatmul final : public CpuKernel {
 
   Contraction c_;
   bool small_;
-  Chunks batch_;
-  Chunks rows_;
-  Chunks columns_;
+  Blocks batch_;
+  Blocks rows_;
+  Blocks columns_;
   bool pack_;
   int64_t packed_bytes_ = 0;
   int64_t tile_scratch_bytes_ = 0;

@@ -1,7 +1,7 @@
 #include "fullbore/device/cpu/gemm/packing_target.h"
 
-#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 
 namespace fullbore::cpu {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
+#include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/elements.h"
 
 namespace fullbore::cpu {
@@ -54,8 +54,8 @@ class Prepack final : public CpuKernel {
     const int64_t width = std::min(block_columns_, n - column);
     const int64_t at = batch * k * n + (transposed_ ? column * k + row : row * n + column);
     const char* from = static_cast<const char*>(buffers[0]) + at * dtype_bytes(in_);
-    P* to =
-        static_cast<P*>(buffers[1]) + ((batch * blocks_ + block) * depth_.count + first) * block_columns_;
+    P* to = static_cast<P*>(buffers[1]) +
+            ((batch * blocks_ + block) * depth_.count + first) * block_columns_;
     if (transposed_)
       loops_.copy_transposed({from, in_, columns_, width, depth}, to, block_columns_);
     else
@@ -70,7 +70,7 @@ class Prepack final : public CpuKernel {
   int64_t rows_, columns_;  ///< of x as it lies
   int64_t blocks_, block_columns_;
   int64_t batch_;
-  Chunks depth_;
+  Blocks depth_;
   const GemmUnit<P>& loops_;
   double bytes_;
   std::string text_;
@@ -81,7 +81,7 @@ std::unique_ptr<Kernel> make(KernelRequest& request) {
   const GemmUnit<P>* loops = gemm_unit<P>(this_processor().vector_unit);
   if (!loops) return request.decline("this processor has no AVX512_BF16");
   return std::make_unique<Prepack<P>>(request.input(0), request.output(),
-                                         request.attribute<bool>("transposed"), *loops);
+                                      request.attribute<bool>("transposed"), *loops);
 }
 
 }  // namespace

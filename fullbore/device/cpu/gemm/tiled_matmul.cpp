@@ -53,15 +53,16 @@ class TiledMatmul final : public CpuKernel {
         copy_a_(!native_ || (c.transpose_a && (kVnniDepth > 1 || c.m > 2 * kGemmTileRows)) ||
                 c.k % kVnniDepth != 0),
         copy_b_(c.block_columns == 0 && (!native_ || kVnniDepth > 1 || c.transpose_b ||
-                                 (c.n > loops.block_columns && c.m >= kRowsToPack))),
-        tiling_(gemm_tiling({.contraction = c,
-                              .depth = k_,
-                              .block_columns =  c.block_columns > 0 ? c.block_columns : loops.block_columns,
-                              .copied_columns = copy_a_ && c.transpose_a,
-                              .copied_rows = copy_a_ && !c.transpose_a,
-                              .direct = direct_,
-                              .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
-                              .wide = epilogue_ != nullptr})),
+                                         (c.n > loops.block_columns && c.m >= kRowsToPack))),
+        tiling_(gemm_tiling(
+            {.contraction = c,
+             .depth = k_,
+             .block_columns = c.block_columns > 0 ? c.block_columns : loops.block_columns,
+             .copied_columns = copy_a_ && c.transpose_a,
+             .copied_rows = copy_a_ && !c.transpose_a,
+             .direct = direct_,
+             .tiles = epilogue_ ? epilogue_->tiles() : TileShape::any,
+             .wide = epilogue_ != nullptr})),
         kept_(!epilogue_ || epilogue_->matmul_buffer() >= 0),
         text_(fmt::format("matmul {} {}{}", unit, c.text(),
                           epilogue_ ? " + " + epilogue_->text() : "")) {
@@ -141,7 +142,9 @@ class TiledMatmul final : public CpuKernel {
   }
   // Columns of sums that wait to be rounded: of one block, whose sums are complete at once if the depth
   // takes one pass, or of the tile.
-  int64_t sums_stride() const { return tiling_.depth >= k_ ? loops_.block_columns : tiling_.columns.size; }
+  int64_t sums_stride() const {
+    return tiling_.depth >= k_ ? loops_.block_columns : tiling_.columns.size;
+  }
   // A tile of a result that nobody but the epilogue reads.
   int64_t tile_bytes() const {
     return kept_ ? 0 : round_up(tiling_.rows.size * result_stride() * dtype_bytes(c_.out), 64);
@@ -179,7 +182,7 @@ class TiledMatmul final : public CpuKernel {
                reinterpret_cast<P*>(scratch));
       for (int64_t tile = first; tile < last; ++tile) {
         const Prefetcher next = tile + 1 < last ? next_tile(buffers, columns, tile + 1, begin, end)
-                                           : next_pass(buffers, columns, first, end);
+                                                : next_pass(buffers, columns, first, end);
         multiply_tile(buffers, columns, tile, begin, end, next, scratch);
       }
       begin = end;
@@ -204,15 +207,15 @@ class TiledMatmul final : public CpuKernel {
   }
 
   // What will be copied or read of another tile of the same columns and depth, in its first pass,
-  Prefetcher next_tile(const void* const* buffers, const Columns& columns, int64_t tile, int64_t begin,
-                  int64_t end) const {
+  Prefetcher next_tile(const void* const* buffers, const Columns& columns, int64_t tile,
+                       int64_t begin, int64_t end) const {
     Prefetcher next;
     add_rows_of_a(buffers, columns.batch, tile, begin, std::min(pass_end(begin), end), next);
     return next;
   }
   // and of the depth from `begin` on, if there is more.
   Prefetcher next_pass(const void* const* buffers, const Columns& columns, int64_t tile,
-                  int64_t begin) const {
+                       int64_t begin) const {
     Prefetcher next;
     if (begin >= k_ || c_.block_columns > 0) return next;
     const int64_t end = packed_end(begin);
@@ -234,9 +237,11 @@ class TiledMatmul final : public CpuKernel {
     const int64_t depth = elements(begin, end), element = dtype_bytes(c_.in);
     const char* a = offset(buffers[around_.a], c_.in, batch * c_.m * c_.k);
     if (c_.transpose_a)
-      next.add(a + (begin * kVnniDepth * c_.m + row) * element, depth, rows * element, c_.m * element);
+      next.add(a + (begin * kVnniDepth * c_.m + row) * element, depth, rows * element,
+               c_.m * element);
     else
-      next.add(a + (row * c_.k + begin * kVnniDepth) * element, rows, depth * element, c_.k * element);
+      next.add(a + (row * c_.k + begin * kVnniDepth) * element, rows, depth * element,
+               c_.k * element);
   }
 
   // Rows of a from `row` on, `begin` the first of depth: where they lie or, copied, [rows, depth] or
@@ -261,7 +266,8 @@ class TiledMatmul final : public CpuKernel {
 
   // Columns from `column` on that one call multiplies.
   int64_t columns_from(int64_t column, int64_t end) const {
-    const int64_t most = c_.block_columns > 0 ? c_.block_columns - column % c_.block_columns : loops_.block_columns;
+    const int64_t most =
+        c_.block_columns > 0 ? c_.block_columns - column % c_.block_columns : loops_.block_columns;
     return std::min({most, int64_t{loops_.block_columns}, end - column});
   }
 
@@ -269,9 +275,11 @@ class TiledMatmul final : public CpuKernel {
   Operand columns_of_b(const void* b, const P* copies, const Columns& columns, int64_t column,
                        int64_t begin, int64_t end, int64_t from) const {
     if (c_.block_columns > 0) {
-      const int64_t block = columns.batch * divide_up(c_.n, c_.block_columns) + column / c_.block_columns;
-      return {static_cast<const P*>(b) + (block * k_ + from) * c_.block_columns + column % c_.block_columns, 1,
-              c_.block_columns};
+      const int64_t block =
+          columns.batch * divide_up(c_.n, c_.block_columns) + column / c_.block_columns;
+      return {static_cast<const P*>(b) + (block * k_ + from) * c_.block_columns +
+                  column % c_.block_columns,
+              1, c_.block_columns};
     }
     if (!copy_b_)
       return {static_cast<const P*>(b) + (columns.batch * c_.k + from) * c_.n + column, 1, c_.n};
@@ -288,7 +296,7 @@ class TiledMatmul final : public CpuKernel {
     auto* a_copy = reinterpret_cast<P*>(scratch + b_bytes());
     auto* sums = reinterpret_cast<Sum*>(scratch + b_bytes() + a_bytes());
     char* result = kept_ ? offset_to(buffers[around_.result], at)
-                          : scratch + b_bytes() + a_bytes() + c_bytes();
+                         : scratch + b_bytes() + a_bytes() + c_bytes();
     Sum* c = direct_ ? reinterpret_cast<Sum*>(result) : sums;
     const int64_t c_row = direct_ ? result_stride() : sums_stride();
     const int64_t c_step =
@@ -300,7 +308,7 @@ class TiledMatmul final : public CpuKernel {
       const Operand a = rows_of_a(buffers, columns.batch, row, rows, from, depth, a_copy);
       Prefetcher prefetcher = next;
       if (from + depth < end) {
-        prefetcher =  {};
+        prefetcher = {};
         add_rows_of_a(buffers, columns.batch, tile, from + depth,
                       std::min(pass_end(from + depth), end), prefetcher);
       }
@@ -309,17 +317,17 @@ class TiledMatmul final : public CpuKernel {
         const Operand b = columns_of_b(buffers[around_.b], reinterpret_cast<const P*>(scratch),
                                        columns, column, begin, end, from);
         GemmTile<P> block{.rows = rows,
-                           .columns = count,
-                           .depth = depth,
-                           .a = a.data,
-                           .a_row = a.row,
-                           .a_depth = a.depth,
-                           .b = b.data,
-                           .b_depth = b.depth,
-                           .c = c + c_step * (column - columns.begin),
-                           .c_row = c_row,
-                           .accumulate = c_.add || from > 0,
-                           .prefetcher = &prefetcher};
+                          .columns = count,
+                          .depth = depth,
+                          .a = a.data,
+                          .a_row = a.row,
+                          .a_depth = a.depth,
+                          .b = b.data,
+                          .b_depth = b.depth,
+                          .c = c + c_step * (column - columns.begin),
+                          .c_row = c_row,
+                          .accumulate = c_.add || from > 0,
+                          .prefetcher = &prefetcher};
         const bool complete = !direct_ && from + depth == k_;
         char* rounded = complete ? offset_to(result, column - columns.begin) : nullptr;
         if (complete && kVnniDepth > 1) {
@@ -441,7 +449,7 @@ std::unique_ptr<Kernel> make_prepacked_matmul(KernelRequest& request) {
 }
 
 std::unique_ptr<Kernel> make_matmul_with_epilogue(KernelRequest& request,
-                                                   std::unique_ptr<Epilogue> epilogue) {
+                                                  std::unique_ptr<Epilogue> epilogue) {
   const Graph& body = *request.node().body;
   const Node& matmul = *fused_matmul(request.node());
   const Contraction c = Contraction::of(KernelRequest(body, matmul, request.workers()));
@@ -451,11 +459,11 @@ std::unique_ptr<Kernel> make_matmul_with_epilogue(KernelRequest& request,
                       .result = static_cast<size_t>(std::max(0, epilogue->matmul_buffer())),
                       .scratch = buffers,
                       .epilogue = std::move(epilogue)};
-  const bool vnni =
-      c.block_columns > 0 ? c.vnni
-                  : c.in == DType::bf16 && gemm_unit<VnniPair>(VectorUnit::avx512) != nullptr;
+  const bool vnni = c.block_columns > 0
+                        ? c.vnni
+                        : c.in == DType::bf16 && gemm_unit<VnniPair>(VectorUnit::avx512) != nullptr;
   return vnni ? make_of_vnni(c, std::move(around))
-               : make_by_elements(c, this_processor().vector_unit, std::move(around));
+              : make_by_elements(c, this_processor().vector_unit, std::move(around));
 }
 
 }  // namespace fullbore::cpu

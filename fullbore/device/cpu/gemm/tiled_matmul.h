@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> make_prepack(KernelRequest& request);
 /// the worker's scratch, or goes to its place if its values are a result too, and the epilogue reads it
 /// there while it is in cache. By the fastest unit for the matmul's dtype.
 std::unique_ptr<Kernel> make_matmul_with_epilogue(KernelRequest& request,
-                                                   std::unique_ptr<Epilogue> epilogue);
+                                                  std::unique_ptr<Epilogue> epilogue);
 
 /// Rows above which packing b pays.
 inline constexpr int64_t kMostDotRows = 16;

@@ -119,7 +119,7 @@ constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 
 /// [0, count) in equal parts, the last one shorter.
-struct Chunks {
+struct Blocks {
   int64_t count = 0;
   int64_t size = 1;
 

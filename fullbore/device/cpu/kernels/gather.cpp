@@ -17,13 +17,13 @@ class GatherKernel final : public CpuKernel {
   GatherKernel(const TensorType& x, const TensorType& indices)
       : rows_(x.shape[0]),
         row_bytes_(x.shape.slice(1, x.shape.rank()).elements() * dtype_bytes(x.dtype)),
-        chunks_{row_bytes_ > 0 ? indices.elements() : 0,
+        blocks_{row_bytes_ > 0 ? indices.elements() : 0,
                 std::max<int64_t>(1, kItemBytes / std::max<int64_t>(1, row_bytes_))},
         text_(fmt::format("gather {} [{}]", x.text(), indices.elements())) {}
 
-  int64_t items() const override { return chunks_.parts(); }
+  int64_t items() const override { return blocks_.parts(); }
   double nanoseconds() const override {
-    return static_cast<double>(chunks_.count * (2 * row_bytes_ + 16)) / kBytesPerNanosecond;
+    return static_cast<double>(blocks_.count * (2 * row_bytes_ + 16)) / kBytesPerNanosecond;
   }
   std::string description() const override { return text_; }
 
@@ -31,7 +31,7 @@ class GatherKernel final : public CpuKernel {
     const auto* x = static_cast<const char*>(buffers[0]);
     const auto* indices = static_cast<const Index*>(buffers[1]);
     auto* y = static_cast<char*>(buffers[2]);
-    for (int64_t i = chunks_.begin(begin); i < chunks_.end(end - 1); ++i) {
+    for (int64_t i = blocks_.begin(begin); i < blocks_.end(end - 1); ++i) {
       const auto row = static_cast<int64_t>(indices[i]);
       if (row >= 0 && row < rows_)
         copy_bytes(y + i * row_bytes_, x + row * row_bytes_, row_bytes_);
@@ -43,7 +43,7 @@ class GatherKernel final : public CpuKernel {
  private:
   int64_t rows_;
   int64_t row_bytes_;
-  Chunks chunks_;
+  Blocks blocks_;
   std::string text_;
 };
 
@@ -54,11 +54,11 @@ class TakeAlongAxisKernel final : public CpuKernel {
   TakeAlongAxisKernel(const TensorType& x, const TensorType& indices, int64_t axis)
       : source_(x.shape, axis),
         view_(indices.shape, axis),
-        chunks_{view_.inner > 0 ? view_.outer * view_.extent : 0,
+        blocks_{view_.inner > 0 ? view_.outer * view_.extent : 0,
                 std::max<int64_t>(1, kItemBytes / std::max<int64_t>(1, view_.inner * kBytes))},
         text_(fmt::format("take_along_axis {} {}", x.text(), indices.shape.text())) {}
 
-  int64_t items() const override { return chunks_.parts(); }
+  int64_t items() const override { return blocks_.parts(); }
   // Each element is a dependent load somewhere else.
   double nanoseconds() const override { return static_cast<double>(view_.elements()) * 1.5; }
   std::string description() const override { return text_; }
@@ -67,7 +67,7 @@ class TakeAlongAxisKernel final : public CpuKernel {
     const auto* x = static_cast<const Bits*>(buffers[0]);
     const auto* indices = static_cast<const Index*>(buffers[1]);
     auto* y = static_cast<Bits*>(buffers[2]);
-    for (int64_t row = chunks_.begin(begin); row < chunks_.end(end - 1); ++row) {
+    for (int64_t row = blocks_.begin(begin); row < blocks_.end(end - 1); ++row) {
       const Bits* from = x + row / view_.extent * source_.extent * source_.inner;
       for (int64_t n = 0; n < view_.inner; ++n) {
         const auto index = static_cast<int64_t>(indices[row * view_.inner + n]);
@@ -81,7 +81,7 @@ class TakeAlongAxisKernel final : public CpuKernel {
   static constexpr auto kBytes = static_cast<int64_t>(sizeof(Bits) + sizeof(Index));
   Axis source_;
   Axis view_;
-  Chunks chunks_;
+  Blocks blocks_;
   std::string text_;
 };
 

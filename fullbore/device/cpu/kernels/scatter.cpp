@@ -121,8 +121,8 @@ class ScatterAddKernel final : public CpuKernel {
   }
 
   int64_t count_;
-  Chunks rows_;
-  Chunks columns_;
+  Blocks rows_;
+  Blocks columns_;
   std::string text_;
 };
 
@@ -188,8 +188,8 @@ class ScatterAlongAxisKernel final : public CpuKernel {
 
   Axis view_;
   Axis target_;
-  Chunks outer_;
-  Chunks inner_;
+  Blocks outer_;
+  Blocks inner_;
   std::string text_;
 };
 

@@ -122,7 +122,7 @@ class SortKernel final : public CpuKernel {
   }
 
   int64_t extent_;
-  Chunks rows_;
+  Blocks rows_;
   bool descending_;
   std::string text_;
 };

@@ -30,7 +30,7 @@ double now(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// How one run of the team went.
+/// How one run of the pool went.
 struct Timing {
   double seconds = 0;  ///< by the clock on the wall, from first start to last end
   std::vector<double> processor_seconds;  ///< of each worker
@@ -38,13 +38,13 @@ struct Timing {
 
 /// Runs work(worker) on every worker at once.
 template <class Work>
-Timing time_team(Team& team, const Work& work) {
+Timing time_pool(ThreadPool& pool, const Work& work) {
   struct Context {
     const Work& work;
     Timing timing;
-  } context{work, {0, std::vector<double>(static_cast<size_t>(team.workers()))}};
+  } context{work, {0, std::vector<double>(static_cast<size_t>(pool.workers()))}};
   const double start = now(CLOCK_MONOTONIC);
-  team.run(
+  pool.run(
       [](void* opaque, int worker) {
         auto& c = *static_cast<Context*>(opaque);
         const double begin = now(CLOCK_THREAD_CPUTIME_ID);
@@ -73,11 +73,11 @@ double highest(const Round& round) {
 
 /// Flops per second of all workers together. By processor time: what other processes take of a core is no limit of
 /// the core. By the clock too, if that is more: processor time is no clock, and a step is measured by one.
-double measure_arithmetic(Team& team, const PeakKernel& kernel) {
+double measure_arithmetic(ThreadPool& pool, const PeakKernel& kernel) {
   int64_t iterations = 1000;
   std::atomic<float> sink{0};
   const auto run = [&] {
-    return time_team(team, [&](int) { sink.store(kernel.run(iterations)); });
+    return time_pool(pool, [&](int) { sink.store(kernel.run(iterations)); });
   };
   // Longer and longer until one run dwarfs the cost of reading the clock.
   while (run().processor_seconds[0] < kSecondsPerRound) iterations *= 2;
@@ -86,7 +86,7 @@ double measure_arithmetic(Team& team, const PeakKernel& kernel) {
     const double flops = kernel.flops_per_iteration * static_cast<double>(iterations);
     double rate = 0;
     for (const double seconds : timing.processor_seconds) rate += flops / seconds;
-    return std::max(rate, flops * team.workers() / timing.seconds);
+    return std::max(rate, flops * pool.workers() / timing.seconds);
   });
 }
 
@@ -99,7 +99,7 @@ struct Bandwidth {
 };
 
 /// The triad. By the clock: memory is shared, and one worker alone would see more than its part.
-Bandwidth measure_bandwidth(Team& team, const PeakMemory& memory, std::span<char> lent) {
+Bandwidth measure_bandwidth(ThreadPool& pool, const PeakMemory& memory, std::span<char> lent) {
   // Twice the last cache per array, for it may belong to many more processors than ours; within
   // bounds, for a small machine must not be filled.
   const int64_t cache = std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
@@ -119,14 +119,14 @@ Bandwidth measure_bandwidth(Team& team, const PeakMemory& memory, std::span<char
   auto* const a = reinterpret_cast<double*>(own ? own.get() : lent.data());
   double* const b = a + elements;
   double* const c = b + elements;
-  team.parallel_for(static_cast<int64_t>(elements), [&](int64_t begin, int64_t end) {
+  pool.parallel_for(static_cast<int64_t>(elements), [&](int64_t begin, int64_t end) {
     std::fill(a + begin, a + end, 0.0);
     std::fill(b + begin, b + end, 1.0);
     std::fill(c + begin, c + end, 2.0);
   });
-  const auto workers = static_cast<size_t>(team.workers());
+  const auto workers = static_cast<size_t>(pool.workers());
   const auto run = [&] {
-    return time_team(team, [&](int worker) {
+    return time_pool(pool, [&](int worker) {
       const size_t begin = elements * static_cast<size_t>(worker) / workers;
       const size_t end = elements * static_cast<size_t>(worker + 1) / workers;
       for (size_t i = begin; i < end; ++i) a[i] = b[i] + 3.0 * c[i];
@@ -146,17 +146,17 @@ Bandwidth measure_bandwidth(Team& team, const PeakMemory& memory, std::span<char
 
 }  // namespace
 
-MeasuredPeaks measure_peaks(Team& team, const PeakMemory& memory, std::span<char> lent) {
+MeasuredPeaks measure_peaks(ThreadPool& pool, const PeakMemory& memory, std::span<char> lent) {
   const PeakKernel fp32 = fp32_peak_kernel();
   const PeakKernel bf16 = bf16_peak_kernel();
   MeasuredPeaks measured;
   measured.fp32_method = fp32.name;
   measured.bf16_method = bf16.name;
   measured.native_bf16 = bf16.run != nullptr;
-  measured.peaks.fp32_flops = measure_arithmetic(team, fp32);
+  measured.peaks.fp32_flops = measure_arithmetic(pool, fp32);
   measured.peaks.bf16_flops =
-      measured.native_bf16 ? measure_arithmetic(team, bf16) : measured.peaks.fp32_flops;
-  const Bandwidth bandwidth = measure_bandwidth(team, memory, lent);
+      measured.native_bf16 ? measure_arithmetic(pool, bf16) : measured.peaks.fp32_flops;
+  const Bandwidth bandwidth = measure_bandwidth(pool, memory, lent);
   measured.peaks.bytes_per_second = bandwidth.bytes_per_second;
   measured.busy = bandwidth.busy;
   measured.in_caches = bandwidth.small;

@@ -10,6 +10,6 @@ namespace fullbore::cpu {
 /// than the caches, counting three streams (McCalpin 1995, STREAM). Each in rounds with pauses, until eight in a row
 /// have not raised the best: other processes can only slow it down. `lent`: the memory that is lent, aligned to 64
 /// bytes.
-MeasuredPeaks measure_peaks(Team& team, const PeakMemory& memory, std::span<char> lent);
+MeasuredPeaks measure_peaks(ThreadPool& pool, const PeakMemory& memory, std::span<char> lent);
 
 }  // namespace fullbore::cpu

@@ -119,8 +119,8 @@ class QuantizedLinear final : public CpuKernel {
   DType scale_;
   int64_t columns_;
   int64_t depth_;
-  Chunks rows_;
-  Chunks parts_;
+  Blocks rows_;
+  Blocks parts_;
   std::string text_;
 };
 

@@ -120,8 +120,8 @@ void ChunkGradient<P>::pairs(const Head& head) {
   const GemmOperand<P> values = gemm_.transposed(head.v, values_room_);
   for (int64_t i = 0; i < tile_count(tokens); ++i) {
     const Span tile = tile_of(i, tokens);
-    gemm_.multiply(tile.count(), tile.end, shape_.values, cotangents.from_line(tile.first),
-                      values, from_row(slopes_, tile.first), false);
+    gemm_.multiply(tile.count(), tile.end, shape_.values, cotangents.from_line(tile.first), values,
+                   from_row(slopes_, tile.first), false);
     for (int64_t t = tile.first; t < tile.end; ++t) bonus_slopes_[t] = slopes_.row(t)[t];
     hide_unseen(loops_, segments_, tile, slopes_);
     if (scalar_) of_tile_pairs(tile);
@@ -141,8 +141,8 @@ void ChunkGradient<P>::pairs(const Head& head) {
 }
 
 template <class P>
-void ChunkGradient<P>::by_writers(Rows pairs, const Span& readers, GemmOperand<P> x, int64_t columns,
-                                  MutableRows to, bool accumulate) {
+void ChunkGradient<P>::by_writers(Rows pairs, const Span& readers, GemmOperand<P> x,
+                                  int64_t columns, MutableRows to, bool accumulate) {
   const GemmOperand<P> by_writer = gemm_.by_columns(
       matrix_of(from_row(pairs, readers.first), readers.count(), readers.end), pairs_room_);
   gemm_.multiply(readers.first, columns, readers.count(), by_writer, x, to, accumulate);
@@ -150,8 +150,8 @@ void ChunkGradient<P>::by_writers(Rows pairs, const Span& readers, GemmOperand<P
     const Span tile = tile_of(i, readers.end);
     const int64_t before = tile.first - readers.first;
     gemm_.multiply(tile.count(), columns, readers.end - tile.first,
-                      by_writer.from_line(tile.first).from_depth(before), x.from_depth(before),
-                      from_row(to, tile.first), accumulate);
+                   by_writer.from_line(tile.first).from_depth(before), x.from_depth(before),
+                   from_row(to, tile.first), accumulate);
   }
 }
 
@@ -183,8 +183,8 @@ void ChunkGradient<P>::of_block_readers(int64_t index) {
   for (int64_t i = block.first / kSubChunk; i < tile_count(block.end); ++i) {
     const Span tile = tile_of(i, block.end);
     gemm_.multiply(tile.count(), shape_.keys, std::min(tile.end, reached),
-                      by_reader.from_line(tile.first - block.first), keys,
-                      from_row(of_r_, tile.first), false);
+                   by_reader.from_line(tile.first - block.first), keys, from_row(of_r_, tile.first),
+                   false);
   }
   if (!blocks.far(index)) return;
   for (const MutableRows& far : {far_r_, far_k_})
@@ -239,16 +239,16 @@ void ChunkGradient<P>::through_states(const Head& head) {
   const SourceMatrix cotangent = matrix_of(head.cotangent, shape_.keys, shape_.values);
   if (carried_)
     gemm_.multiply(tokens, shape_.keys, shape_.values, gemm_.by_rows(head.dy, left_room_),
-                      gemm_.transposed(state, right_room_), outside_r_, false);
+                   gemm_.transposed(state, right_room_), outside_r_, false);
   if (!wanted_) return;
   if (!scalar_) hide_writers(pairs_.right);
   const SourceMatrix left_of_k =
       scalar_ ? pairs_.k_operand : matrix_of(pairs_.right, tokens, shape_.keys);
   gemm_.multiply(tokens, shape_.values, shape_.keys, gemm_.by_rows(left_of_k, left_room_),
-                    gemm_.by_columns(cotangent, right_room_), dv_, !scalar_);
+                 gemm_.by_columns(cotangent, right_room_), dv_, !scalar_);
   if (scalar_) loops_.rows.scale(tokens, shape_.values, dv_, writing_, dv_);
   gemm_.multiply(tokens, shape_.keys, shape_.values, gemm_.by_rows(head.v, left_room_),
-                    gemm_.transposed(cotangent, right_room_), outside_k_, false);
+                 gemm_.transposed(cotangent, right_room_), outside_k_, false);
 }
 
 template <class P>
@@ -353,8 +353,8 @@ void ChunkGradient<P>::end_group() {
     const GemmOperand<P> keys = gemm_.by_columns(pairs_.k_operand, values_room_);
     for (int64_t i = 0; i < tile_count(tokens); ++i) {
       const Span tile = tile_of(i, tokens);
-      gemm_.multiply(tile.count(), shape_.keys, tile.end, by_reader.from_line(tile.first),
-                        keys, from_row(dr_, tile.first), true);
+      gemm_.multiply(tile.count(), shape_.keys, tile.end, by_reader.from_line(tile.first), keys,
+                     from_row(dr_, tile.first), true);
     }
     by_writers(slopes_sum_, {0, tokens}, gemm_.by_columns(pairs_.r_operand, cotangents_room_),
                shape_.keys, dk_, true);

@@ -40,8 +40,8 @@ class ChunkGradient {
   /// Of one decay: weights, D of one tile with decays, and the terms of the decay's sum.
   void of_tile_pairs(const Span& tile);
   /// to = or += pairs^T x of these readers, x from the first of them on, where pairs are 0 above the diagonal
-  void by_writers(Rows pairs, const Span& readers, GemmOperand<P> x, int64_t columns, MutableRows to,
-                  bool accumulate);
+  void by_writers(Rows pairs, const Span& readers, GemmOperand<P> x, int64_t columns,
+                  MutableRows to, bool accumulate);
   void through_states(const Head& head);
   void of_one_decay();
   void of_key_decays(const Head& head);

@@ -13,7 +13,7 @@ ChunkLoops::ChunkLoops(const KernelRequest& request, size_t k, size_t v, size_t 
       dtype(request.input(k).dtype),
       decay_dtype(request.input(g).dtype),
       vnni(with_vnni),
-gemm(*gemm_unit<float>(unit)),
+      gemm(*gemm_unit<float>(unit)),
       rows(row_unit(unit)),
       vector_unit_(unit),
       // Pairs: by the processor itself.
@@ -38,12 +38,12 @@ Rows ChunkLoops::read(const void* tensor, DType type, int64_t heads, int64_t hea
   if (type == DType::f32 && to.stride == width)
     return {static_cast<const float*>(tensor) + first, heads * width};
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
-gemm.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
+  gemm.copy_rows({from, type, heads * width, place.tokens, width}, to.data, to.stride);
   return to;
 }
 
 SourceMatrix ChunkLoops::operand(const void* tensor, int64_t heads, int64_t head, int64_t width,
-                                const ChunkPlace& place, MutableRows copy) const {
+                                 const ChunkPlace& place, MutableRows copy) const {
   if (!vnni)
     return matrix_of(read(tensor, dtype, heads, head, width, place, copy), place.tokens, width);
   const int64_t first = ((place.batch * shape.tokens + place.first) * heads + head) * width;
@@ -83,7 +83,7 @@ void ChunkLoops::write(Rows from, void* tensor, DType type, int64_t heads, int64
   if (to == reinterpret_cast<const char*>(from.data)) return;
   if (type == DType::f32)
     gemm.copy_rows({from.data, DType::f32, from.stride, place.tokens, width},
-                     reinterpret_cast<float*>(to), heads * width);
+                   reinterpret_cast<float*>(to), heads * width);
   else
     round_(from.data, from.stride, to, heads * width, type, place.tokens, width);
 }
@@ -92,7 +92,7 @@ const float* ChunkLoops::numbers(const void* tensor, DType type, int64_t first, 
                                  float* to) const {
   if (type == DType::f32) return static_cast<const float*>(tensor) + first;
   const char* from = static_cast<const char*>(tensor) + first * dtype_bytes(type);
-gemm.copy_rows({from, type, count, 1, count}, to, count);
+  gemm.copy_rows({from, type, count, 1, count}, to, count);
   return to;
 }
 
@@ -128,7 +128,7 @@ Rows StatesOperand::rows(const ChunkLoops& loops, void* const* buffers, const Ch
 }
 
 SourceMatrix StatesOperand::operand(const ChunkLoops& loops, void* const* buffers,
-                                   const ChunkPlace& place, int64_t head, float* copy) const {
+                                    const ChunkPlace& place, int64_t head, float* copy) const {
   const int64_t keys = loops.shape.keys, values = loops.shape.values;
   if (!loops.vnni || dtype_ == DType::f16)
     return matrix_of(rows(loops, buffers, place, head, copy), keys, values);

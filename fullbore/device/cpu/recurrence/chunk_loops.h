@@ -59,7 +59,7 @@ class ChunkLoops {
             const ChunkPlace& place, MutableRows copy) const;
   /// The same for matmuls: what VNNI pairs can be made of is not widened.
   SourceMatrix operand(const void* tensor, int64_t heads, int64_t head, int64_t width,
-                      const ChunkPlace& place, MutableRows copy) const;
+                       const ChunkPlace& place, MutableRows copy) const;
   /// Where the tokens of one head of a result are to be made, f32: where they go or, in other cases, in
   /// `copy`. `write` then moves them if they are to be moved.
   MutableRows results(void* tensor, DType type, int64_t heads, int64_t head, int64_t width,
@@ -96,7 +96,7 @@ class StatesOperand {
             float* copy) const;
   /// The same for matmuls: what VNNI pairs can be made of is not widened.
   SourceMatrix operand(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,
-                      int64_t head, float* copy) const;
+                       int64_t head, float* copy) const;
 
  private:
   const char* at(const ChunkLoops& loops, void* const* buffers, const ChunkPlace& place,

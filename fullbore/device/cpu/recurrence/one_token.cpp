@@ -109,7 +109,7 @@ class OneTokenStates final : public CpuKernel {
     const char* initial = static_cast<const char*>(buffers[3]) + at * dtype_bytes(initial_dtype_);
     const MutableRows first = state_before(0);
     loops_.gemm.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
-                            first.data, first.stride);
+                          first.data, first.stride);
     for (int64_t step = 0; step < shape_.chunks; ++step) {
       const ChunkPlace place = loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
       const bool reset = is_reset(shape_.resets ? buffers[4] : nullptr, shape_, place);
@@ -140,7 +140,7 @@ class OneTokenStates final : public CpuKernel {
   const RecurrenceShape& shape_;
   bool reverse_;
   DType initial_dtype_;
-  Chunks parts_;
+  Blocks parts_;
 };
 
 class OneTokenOutputs final : public CpuKernel {
@@ -217,8 +217,8 @@ class OneTokenOutputs final : public CpuKernel {
           loops_.numbers(buffers[states_], states_dtype_, loops_.state_at(place, head),
                          loops_.state_elements(), w.state);
       const Rows reader = readers(buffers[3], head, place, r, w);
-      gemm_.multiply(1, shape_.values, shape_.keys, {reader.data, 0, 1},
-                        {state, 1, shape_.values}, y, true);
+      gemm_.multiply(1, shape_.values, shape_.keys, {reader.data, 0, 1}, {state, 1, shape_.values},
+                     y, true);
     }
     if (!direct)
       loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);

@@ -112,10 +112,9 @@ class RecurrenceOutputs final : public CpuKernel {
     for (int64_t i = 0; i < tile_count(place.tokens); ++i) {
       const Span tile = tile_of(i, place.tokens);
       const Rows weights = from_row(w.pairs.weights, tile.first);
-      gemm_.multiply(
-          tile.count(), shape_.values, tile.end,
-          gemm_.by_rows(matrix_of(weights, tile.count(), tile.end), w.weights_room), values,
-          from_row(y, tile.first), carried);
+      gemm_.multiply(tile.count(), shape_.values, tile.end,
+                     gemm_.by_rows(matrix_of(weights, tile.count(), tile.end), w.weights_room),
+                     values, from_row(y, tile.first), carried);
     }
     loops_.write(y, buffers[output()], loops_.dtype, shape_.heads, head, shape_.values, place);
   }

@@ -43,7 +43,7 @@ KeyBlocks::KeyBlocks(const ChunkLoops& loops, bool keep_decays, Scratch& scratch
 }
 
 void KeyBlocks::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t tokens, Rows r,
-                       Rows k, MutableRows left, MutableRows right) {
+                        Rows k, MutableRows left, MutableRows right) {
   const int64_t width = loops.key_stride();
   const RowUnit& rows = loops.rows;
   const Rows before = sums.before(), after = sums.after(), read = sums.read();
@@ -78,7 +78,8 @@ void KeyBlocks::prepare(const ChunkLoops& loops, const DecaySums& sums, int64_t 
                          .right = of_block(right)});
     } else {
       rows.decayed(block.count(), width, of_block(r), of_block(read), {border, 0}, of_block(left));
-      rows.decayed(block.count(), width, of_block(k), {anchor, 0}, of_block(after), of_block(right));
+      rows.decayed(block.count(), width, of_block(k), {anchor, 0}, of_block(after),
+                   of_block(right));
     }
     rows.exponentials(1, width, {border, 0}, {zeros_, 0}, {state_.row(i), 0});
     rows.exponentials(1, width, {sums.total(), 0}, {anchor, 0}, {rest_.row(i), 0});
@@ -132,8 +133,8 @@ void PairWeights<P>::read_keys(const Keys& keys, const Segments& segments,
   const GemmOperand<P> writers = gemm_.transposed(k_operand, right_room_);
   for (int64_t i = 0; i < tile_count(place.tokens); ++i) {
     const Span tile = tile_of(i, place.tokens);
-    gemm_.multiply(tile.count(), tile.end, shape_.keys, readers.from_line(tile.first),
-                      writers, from_row(scores, tile.first), false);
+    gemm_.multiply(tile.count(), tile.end, shape_.keys, readers.from_line(tile.first), writers,
+                   from_row(scores, tile.first), false);
     hide_unseen(loops_, segments, tile, scores);
   }
 }
@@ -160,20 +161,20 @@ void PairWeights<P>::make(const DecaySums& sums, const Segments& segments, const
 }
 template <class P>
 void PairWeights<P>::make_block(const DecaySums& sums, const Segments& segments, const float* u,
-                               int64_t index, const ChunkPlace& place) {
+                                int64_t index, const ChunkPlace& place) {
   const RowUnit& rows = loops_.rows;
   const Span& block = blocks[index];
   const int64_t width = loops_.key_stride();
   if (index > 0) rows.multiply(blocks.moved(index), width, right, {blocks.step(index), 0}, right);
-  const GemmOperand<P> readers = gemm_.by_rows(
-      matrix_of(from_row(left, block.first), block.count(), shape_.keys), left_room_);
+  const GemmOperand<P> readers =
+      gemm_.by_rows(matrix_of(from_row(left, block.first), block.count(), shape_.keys), left_room_);
   const GemmOperand<P> writers =
       gemm_.transposed(matrix_of(right, blocks.reached(index), shape_.keys), right_room_);
   for (int64_t i = block.first / kSubChunk; i < tile_count(block.end); ++i) {
     const Span tile = tile_of(i, place.tokens);
     const MutableRows of_tile = from_row(weights, tile.first);
     gemm_.multiply(tile.count(), std::min(tile.end, blocks.reached(index)), shape_.keys,
-                      readers.from_line(tile.first - block.first), writers, of_tile, false);
+                   readers.from_line(tile.first - block.first), writers, of_tile, false);
     if (blocks.far(index))
       rows.pair_weights(tile.count(), width, shape_.inclusive, from_row(r, tile.first),
                         from_row(k, tile.first), from_row(sums.read(), tile.first),
@@ -227,9 +228,8 @@ void PairWeights<P>::read_state(const DecaySums& sums, const Segments& segments,
   const bool scalar = shape_.scalar_decay();
   const SourceMatrix left_of_state =
       scalar ? r_operand : matrix_of(readers(segments, place), place.tokens, shape_.keys);
-  gemm_.multiply(place.tokens, shape_.values, shape_.keys,
-                    gemm_.by_rows(left_of_state, left_room_),
-                    gemm_.by_columns(state, right_room_), to, false);
+  gemm_.multiply(place.tokens, shape_.values, shape_.keys, gemm_.by_rows(left_of_state, left_room_),
+                 gemm_.by_columns(state, right_room_), to, false);
   if (!scalar) return;
   state_decays(sums, segments, place, decays);
   loops_.rows.scale(place.tokens, shape_.values, to, decays, to);

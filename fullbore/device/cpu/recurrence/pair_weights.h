@@ -58,7 +58,9 @@ class KeyBlocks {
   const float* rest(int64_t block) const { return rest_.row(block); }
   bool far(int64_t block) const { return far_[block]; }
   /// Writers that a matmul with readers of the block reaches.
-  int64_t reached(int64_t block) const { return far(block) ? blocks_[block].first : blocks_[block].end; }
+  int64_t reached(int64_t block) const {
+    return far(block) ? blocks_[block].first : blocks_[block].end;
+  }
   /// Of a block > 0, or of the chunk's end behind the last one: exp(a - a of the block before), by which
   /// tokens [0, moved) go on to it.
   const float* step(int64_t block) const { return step_.row(block); }
@@ -94,7 +96,7 @@ class PairWeights {
   /// Of decays of keys, those of one block: all blocks one by one, in order. `right` reaches up to the
   /// block's border then and, once all are made, by `finish_blocks` up to the chunk's end.
   void make_block(const DecaySums& sums, const Segments& segments, const float* u, int64_t block,
-                 const ChunkPlace& place);
+                  const ChunkPlace& place);
   void finish_blocks();
   /// The bonus, of weights that are made.
   void add_bonus(const float* u, const Span& tokens);

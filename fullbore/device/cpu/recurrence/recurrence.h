@@ -8,7 +8,7 @@ namespace fullbore::cpu {
 /// matmul is done along rows of keys or of tokens, by the loops of row_unit.h; operands of
 /// 16 bits are widened as they are read, states and sums are f32. Matmuls are of VNNI pairs where
 /// operands are bf16 and the processor has them: then weights and states are rounded to bf16 as operands.
-/// Chunks of one token, as in decoding, are for kernels of one_token.h.
+/// Blocks of one token, as in decoding, are for kernels of one_token.h.
 ///
 /// recurrence_states: an item is one head of one stream, or 32 of its values, whose columns of the state
 /// know nothing of one another; it walks from chunk to chunk. Bound: reading k, v and decays and

@@ -101,7 +101,7 @@ class RecurrenceStates final : public CpuKernel {
         static_cast<const char*>(call.buffers[3]) + head_at * dtype_bytes(initial_dtype_);
     const MutableRows first = state_before(0);
     loops_.gemm.copy_rows({initial, initial_dtype_, shape_.values, shape_.keys, columns},
-                            first.data, first.stride);
+                          first.data, first.stride);
     const auto place_of = [&](int64_t step) {
       return loops_.place(batch, reverse_ ? shape_.chunks - 1 - step : step);
     };
@@ -117,8 +117,8 @@ class RecurrenceStates final : public CpuKernel {
       v.data = static_cast<const char*>(v.data) + column * dtype_bytes(v.dtype);
       v.columns = columns;
       gemm_.multiply(shape_.keys, columns, place.tokens,
-                        gemm_.by_columns(matrix_of(w.k, place.tokens, shape_.keys), w.keys_room),
-                        gemm_.by_columns(v, w.values_room), next, true);
+                     gemm_.by_columns(matrix_of(w.k, place.tokens, shape_.keys), w.keys_room),
+                     gemm_.by_columns(v, w.values_room), next, true);
     }
   }
 
@@ -167,7 +167,7 @@ class RecurrenceStates final : public CpuKernel {
   bool reverse_;
   DType initial_dtype_;
   int64_t steps_;  ///< the last one makes the state behind all chunks
-  Chunks parts_;
+  Blocks parts_;
 };
 
 }  // namespace

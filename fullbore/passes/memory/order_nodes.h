@@ -10,6 +10,6 @@ namespace fullbore {
 /// before  nodes stand in the order in which the model and its gradient were traced
 /// after   no node can be put off that would lower the estimate of the arena (node_order.h)
 /// here    after reduce_intermediate_precision: bytes can be counted only when it is known what reaches memory
-Graph schedule(const Graph& graph, const Target& target);
+Graph order_nodes(const Graph& graph, const Target& target);
 
 }  // namespace fullbore

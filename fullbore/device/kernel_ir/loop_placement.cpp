@@ -1,4 +1,4 @@
-#include "fullbore/device/kernel_ir/schedule.h"
+#include "fullbore/device/kernel_ir/loop_placement.h"
 
 #include <algorithm>
 
@@ -53,19 +53,19 @@ bool is_inner(Scope scope) { return scope == Scope::element || scope == Scope::s
 
 // What each walk evaluates: from its reductions, and in the last from what is stored, back to what
 // an earlier walk has kept.
-void find_needed(const KernelIr& kernel, Schedule& schedule) {
+void find_needed(const KernelIr& kernel, LoopPlacement& placement) {
   const size_t count = kernel.instructions.size();
-  schedule.needed.assign(static_cast<size_t>(schedule.walks), std::vector<bool>(count, false));
-  for (int walk = 0; walk < schedule.walks; ++walk) {
-    std::vector<bool>& needed = schedule.needed[static_cast<size_t>(walk)];
-    if (walk == schedule.walks - 1)
+  placement.needed.assign(static_cast<size_t>(placement.walks), std::vector<bool>(count, false));
+  for (int walk = 0; walk < placement.walks; ++walk) {
+    std::vector<bool>& needed = placement.needed[static_cast<size_t>(walk)];
+    if (walk == placement.walks - 1)
       for (size_t s = 0; s < kernel.stores.size(); ++s)
-        if (schedule.in_walk[s]) needed[static_cast<size_t>(kernel.stores[s].value)] = true;
+        if (placement.in_walk[s]) needed[static_cast<size_t>(kernel.stores[s].value)] = true;
     for (size_t i = count; i-- > 0;) {
       const Instruction& instruction = kernel.instructions[i];
-      const bool reduces = instruction.kind == Kind::reduce && schedule.available[i] == walk + 1;
-      const bool inner = is_inner(schedule.scope[i]);
-      const bool kept = schedule.slot[i] >= 0 && schedule.first_walk[i] < walk;
+      const bool reduces = instruction.kind == Kind::reduce && placement.available[i] == walk + 1;
+      const bool inner = is_inner(placement.scope[i]);
+      const bool kept = placement.slot[i] >= 0 && placement.first_walk[i] < walk;
       if (reduces || (needed[i] && inner && !kept))
         for (int operand : instruction.operands) needed[static_cast<size_t>(operand)] = true;
       if (!inner) needed[i] = reduces;
@@ -79,69 +79,69 @@ constexpr double kCostly = 8;
 constexpr int64_t kMostBytesOfRows = 128 << 10;
 
 // Costly values that several walks need are computed in the first and kept for the others.
-void keep_costly_values(const KernelIr& kernel, Schedule& schedule) {
+void keep_costly_values(const KernelIr& kernel, LoopPlacement& placement) {
   if (kernel.columns() || (!kernel.serial.empty() && slot_bytes(kernel) > kMostBytesOfRows)) return;
   for (size_t i = 0; i < kernel.instructions.size(); ++i) {
     const Instruction& instruction = kernel.instructions[i];
-    if (instruction.kind != Kind::scalar || schedule.scope[i] != Scope::element ||
+    if (instruction.kind != Kind::scalar || placement.scope[i] != Scope::element ||
         instruction.dtype == DType::boolean)
       continue;
     if (scalar_op_flops(instruction.op) < kCostly && !is_philox(instruction.op)) continue;
     int walks = 0;
-    for (int walk = schedule.walks; walk-- > 0;)
-      if (schedule.needed[static_cast<size_t>(walk)][i]) {
-        schedule.first_walk[i] = walk;
+    for (int walk = placement.walks; walk-- > 0;)
+      if (placement.needed[static_cast<size_t>(walk)][i]) {
+        placement.first_walk[i] = walk;
         ++walks;
       }
-    if (walks > 1) schedule.slot[i] = schedule.slots++;
+    if (walks > 1) placement.slot[i] = placement.slots++;
   }
 }
 
 }  // namespace
 
-Schedule make_schedule(const KernelIr& kernel) {
-  Schedule schedule;
+LoopPlacement place_in_loops(const KernelIr& kernel) {
+  LoopPlacement placement;
   const size_t count = kernel.instructions.size();
   std::vector<Dependence> dependence(count);
-  schedule.scope.resize(count);
-  schedule.available.resize(count, 0);
+  placement.scope.resize(count);
+  placement.available.resize(count, 0);
   for (size_t i = 0; i < count; ++i) {
     const Instruction& instruction = kernel.instructions[i];
     Dependence& own = dependence[i];
     for (int operand : instruction.operands) {
       own |= dependence[static_cast<size_t>(operand)];
-      schedule.available[i] =
-          std::max(schedule.available[i], schedule.available[static_cast<size_t>(operand)]);
+      placement.available[i] =
+          std::max(placement.available[i], placement.available[static_cast<size_t>(operand)]);
     }
     if (instruction.kind == Kind::index) own |= dependence_of(kernel, instruction.form);
     if (instruction.kind == Kind::load || instruction.kind == Kind::inside)
       own |= dependence_of(kernel, instruction.access);
     if (instruction.kind == Kind::reduce) {
-      schedule.walks = std::max(schedule.walks, schedule.available[i] + 1);
-      ++schedule.available[i];
+      placement.walks = std::max(placement.walks, placement.available[i] + 1);
+      ++placement.available[i];
       own.serial = false;
       own.outer = true;  // made once per row even if its operand is the same in all
       if (!kernel.columns()) own.lane = false;
     }
-    schedule.scope[i] = scope_of(kernel, own);
-    if (instruction.kind == Kind::scan) schedule.scope[i] = Scope::element;
+    placement.scope[i] = scope_of(kernel, own);
+    if (instruction.kind == Kind::scan) placement.scope[i] = Scope::element;
   }
   for (const Store& store : kernel.stores) {
     const Dependence own = dependence_of(kernel, store.access);
     const bool walk = kernel.columns() ? own.serial : own.serial || own.lane;
-    schedule.in_walk.push_back(walk);
+    placement.in_walk.push_back(walk);
     const auto value = static_cast<size_t>(store.value);
-    FB_CHECK(walk || schedule.scope[value] <= Scope::row, "a store of %{} outside its loop",
+    FB_CHECK(walk || placement.scope[value] <= Scope::row, "a store of %{} outside its loop",
              store.value);
-    if (walk) schedule.walks = std::max(schedule.walks, schedule.available[value] + 1);
+    if (walk) placement.walks = std::max(placement.walks, placement.available[value] + 1);
   }
 
-  schedule.slot.assign(count, -1);
-  schedule.first_walk.assign(count, -1);
-  find_needed(kernel, schedule);
-  keep_costly_values(kernel, schedule);
-  if (schedule.slots > 0) find_needed(kernel, schedule);
-  return schedule;
+  placement.slot.assign(count, -1);
+  placement.first_walk.assign(count, -1);
+  find_needed(kernel, placement);
+  keep_costly_values(kernel, placement);
+  if (placement.slots > 0) find_needed(kernel, placement);
+  return placement;
 }
 
 }  // namespace fullbore::jit

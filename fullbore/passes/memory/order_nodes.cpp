@@ -1,4 +1,4 @@
-#include "fullbore/passes/memory/schedule.h"
+#include "fullbore/passes/memory/order_nodes.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace fullbore {
 
 // A new order may leave room for a better one: until there is none, so that twice is once.
-Graph schedule(const Graph& graph, const Target&) {
+Graph order_nodes(const Graph& graph, const Target&) {
   Graph best = graph;
   for (int64_t bytes = estimated_arena_bytes(best);;) {
     Graph next = lower_memory(best, 0, Means::order);

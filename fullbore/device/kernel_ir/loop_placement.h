@@ -16,7 +16,7 @@ enum class Scope : uint8_t {
 
 /// What follows from a kernel's dependences: scopes, and the walks over a row that its reductions
 /// force.
-struct Schedule {
+struct LoopPlacement {
   std::vector<Scope> scope;  ///< per instruction
   /// Per instruction: the walk before which (row scope) or from which on (element scope) it can be
   /// evaluated. The result of a reduction made in walk p is available at p + 1.
@@ -34,7 +34,7 @@ struct Schedule {
   std::vector<bool> in_walk;
 };
 
-Schedule make_schedule(const KernelIr& kernel);
+LoopPlacement place_in_loops(const KernelIr& kernel);
 
 /// Bytes of a row of scratch memory, serial loops and lanes, large enough for any dtype.
 inline int64_t slot_bytes(const KernelIr& kernel) {
