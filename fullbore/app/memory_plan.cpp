@@ -67,8 +67,8 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
       trace_training_step(loss, fields, optimizer_options(config), microbatches(config));
   Graph evaluated;
   if (validates)
-    evaluated =
-        with_streams_given(trace_evaluation(loss, fields, training_options(config).evaluate).graph);
+    evaluated = with_recurrent_states_given(
+        trace_evaluation(loss, fields, training_options(config).evaluate).graph);
   // A step and an evaluation for every shape; each has a loader with batches of its own.
   const int64_t programs = validates ? 2 : 1;
   const int64_t kept = config.data.workers == 0 ? 1 : config.data.prefetch + 1;

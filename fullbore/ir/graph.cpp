@@ -15,7 +15,7 @@ std::string_view role_name(Role role) {
     case Role::moment: return "moment";
     case Role::ema: return "ema";
     case Role::control: return "control";
-    case Role::stream: return "stream";
+    case Role::recurrent: return "recurrent";
     case Role::derived: return "derived";
     case Role::local: return "local";
   }

@@ -32,7 +32,7 @@ enum class Role : uint8_t {
   moment,     ///< optimiser state
   ema,        ///< exponential moving averages of parameters
   control,    ///< scalars: step, seed, loss scale, counters
-  stream,     ///< recurrent state carried from batch to batch, caches
+  recurrent,  ///< recurrent state carried from batch to batch, caches
   derived,    ///< a parameter as matmuls read it (derived_weight.h): beside State, never saved
   local       ///< input of a loop's body
 };

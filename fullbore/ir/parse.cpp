@@ -196,7 +196,7 @@ class Parser {
   Role role() {
     const std::string name = word();
     for (Role candidate : {Role::batch, Role::parameter, Role::frozen, Role::moment, Role::ema,
-                           Role::control, Role::stream, Role::derived, Role::local})
+                           Role::control, Role::recurrent, Role::derived, Role::local})
       if (role_name(candidate) == name) return candidate;
     fail(fmt::format("unknown role '{}'", name));
   }

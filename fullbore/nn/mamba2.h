@@ -3,7 +3,7 @@
 
 namespace fullbore::nn {
 
-/// What a Mamba-2 layer remembers of the segments before; empty Tensors mean that the stream begins.
+/// What a Mamba-2 layer remembers of the segments before; empty Tensors mean that the sequence begins.
 struct Mamba2State {
   Tensor history;  ///< what the convolution has read last [B,convolution - 1,channels], as x
   Tensor memory;   ///< [B,H,N,P], f32
@@ -23,7 +23,7 @@ struct Mamba2Options {
   Initializer projections = Initializer::normal(0.02);
   bool draws_start = false;  ///< steps and decays start anywhere in their ranges, not spread evenly
   Mamba2State state = {};
-  Tensor resets = {};  ///< bool [B,T]: true where a stream begins
+  Tensor resets = {};  ///< bool [B,T]: true where a sequence begins
 };
 
 /// [z | xbc | dt] = W_in x; xbc = silu(convolution(xbc)); y = ssd(x, softplus(dt + step_bias), -exp(decay),

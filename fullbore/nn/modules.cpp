@@ -22,8 +22,8 @@ void require_rank(const char* module, Tensor x, bool fits, const char* axes, Sou
 Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOptions& options,
                     SourceLoc loc) {
   const TensorType type{rows.dtype(), rows.shape().with(2, options.capacity)};
-  const Tensor cache = trace.state(trace.builder().scope() + ".cache." + name, Role::stream, type,
-                                   Initializer::zeros(), loc);
+  const Tensor cache = trace.state(trace.builder().scope() + ".cache." + name, Role::recurrent,
+                                   type, Initializer::zeros(), loc);
   const Tensor extended = dynamic_update_slice(cache, rows, options.position, 2, loc);
   trace.update(cache, extended);
   return extended;

@@ -2,8 +2,8 @@
 #include "fullbore/trace/trace.h"
 
 /// The layers of RWKV-6 ("Finch", x060): Peng et al. 2024, arXiv:2404.05892, section 4.2. They read a segment
-/// of a stream at a time: what they remember of the segments before comes in as `state` (an empty Tensor
-/// means zero: the stream begins) and goes out again. Whether gradients flow through it is the caller's
+/// of a sequence at a time: what they remember of the segments before comes in as `state` (an empty Tensor
+/// means zero: the sequence begins) and goes out again. Whether gradients flow through it is the caller's
 /// choice (stop_gradient), as is where it is kept.
 namespace fullbore::nn {
 
@@ -43,7 +43,7 @@ struct TimeMixOptions {
   int64_t chunk = 64;
   TimeMixInitializers initializers = {};
   TimeMixState state = {};
-  Tensor resets = {};  ///< bool [B,T]: true where a stream begins
+  Tensor resets = {};  ///< bool [B,T]: true where a sequence begins
 };
 
 /// Time mixing with decays that depend on the input, x [B,T,C] -> [B,T,C], C a multiple of heads. Parameters:

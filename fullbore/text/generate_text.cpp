@@ -43,12 +43,12 @@ void begin(Generator& generator, const std::vector<int32_t>& prompt, const Train
     generator.set_seed(options.seed);
     return generator.begin(prompt);
   }
-  const StreamStates streams =
-      load_streams(options.state_in, generator.streams(), model.identity).take_or_throw();
-  if (streams.streams() != options.samples)
+  const SequenceStates sequences =
+      load_sequences(options.state_in, generator.sequences(), model.identity).take_or_throw();
+  if (sequences.sequences() != options.samples)
     throw UsageError(fmt::format("{} holds {} texts: pass --samples {}", options.state_in,
-                                 streams.streams(), streams.streams()));
-  generator.resume(streams);
+                                 sequences.sequences(), sequences.sequences()));
+  generator.resume(sequences);
   if (!options.prompt.empty())
     generator.extend(prompt);
   else if (!generator.can_go_on())
@@ -90,7 +90,7 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
     return !sample.stream.stopped();
   });
   if (!options.state_out.empty())
-    save_streams(options.state_out, generator.streams(), model.identity).take_or_throw();
+    save_sequences(options.state_out, generator.sequences(), model.identity).take_or_throw();
   for (size_t i = 0; i < samples.size(); ++i) {
     samples[i].add(samples[i].stream.finish());
     if (i > 0) print(heading(i) + options.prompt + samples[i].kept);

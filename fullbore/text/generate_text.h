@@ -14,7 +14,7 @@ struct GenerateOptions {
   std::vector<std::string> stops;  ///< a text ends before the first of them
   uint64_t seed = 1;
   int64_t samples = 1;
-  /// Files of what a recurrent model remembers (train/stream_states.h): to go on from, and to be written in the end;
+  /// Files of what a recurrent model remembers (train/sequence_states.h): to go on from, and to be written in the end;
   /// "": none. Texts that go on keep their own draws.
   std::string state_in;
   std::string state_out;

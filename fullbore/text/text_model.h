@@ -60,7 +60,7 @@ struct TextModel {
   /// Elements of its matrices, but for the token table.
   std::function<double(const Config&)> matrix_elements;
   bool is_recurrent =
-      false;  ///< remembers a stream in a state that does not grow, in place of a context
+      false;  ///< remembers a sequence in a state that does not grow, in place of a context
 
   // Its weights (text_weights.h).
   std::vector<std::string> weight_keys = {};  ///< settings that change what weights of a shape mean

@@ -38,7 +38,7 @@ std::vector<TracedStep> trace_evaluations(const LossFunction& loss, const Valida
   std::vector<TracedStep> traced;
   for (const std::vector<BatchField>& shape : set.source->shapes())
     traced.push_back(trace_evaluation(loss, shape, weights));
-  for (TracedStep& step : traced) step.graph = with_streams_given(step.graph);
+  for (TracedStep& step : traced) step.graph = with_recurrent_states_given(step.graph);
   return traced;
 }
 
@@ -56,7 +56,7 @@ Evaluator::Evaluator(ValidationSet set, PreparedEvaluations prepared, State& sta
   FB_CHECK(set_.batches > 0, "an empty validation set");
   for (PreparedProgram& program : prepared.programs) {
     programs_.push_back(Program::bind(std::move(program), state, arena));
-    add_streams(programs_.back());
+    add_sequences(programs_.back());
   }
   FB_CHECK(set_.judge.empty() || std::ranges::find(metrics_, set_.judge) != metrics_.end(),
            "no metric '{}'", set_.judge);
@@ -68,43 +68,43 @@ std::vector<const Plan*> Evaluator::plans() const {
   return plans;
 }
 
-void Evaluator::add_streams(const Program& program) {
+void Evaluator::add_sequences(const Program& program) {
   const Graph& graph = program.plan().graph;
   std::vector<int> results;
   size_t inputs = 0;
   for (const Graph::Input& input : graph.inputs()) {
     if (input.role != Role::batch || ++inputs <= set_.source->fields().size()) continue;
     const int64_t bytes = graph.type(input.value).bytes();
-    if (results.size() == streams_.memory.size()) {
-      streams_.memory.push_back(allocate_tensor_memory(bytes));
-      streams_.bytes.push_back(bytes);
-      if (!streams_.memory.back()) throw std::bad_alloc();
+    if (results.size() == sequences_.memory.size()) {
+      sequences_.memory.push_back(allocate_tensor_memory(bytes));
+      sequences_.bytes.push_back(bytes);
+      if (!sequences_.memory.back()) throw std::bad_alloc();
     }
-    FB_CHECK(streams_.bytes[results.size()] == bytes, "'{}' differs from shape to shape",
+    FB_CHECK(sequences_.bytes[results.size()] == bytes, "'{}' differs from shape to shape",
              input.name);
     results.push_back(graph.find_output(input.name));
   }
-  streams_.results.push_back(std::move(results));
+  sequences_.results.push_back(std::move(results));
 }
 
 void Evaluator::run(uint64_t position, std::span<const void* const> batch) {
   const size_t shape = set_.source->shape_at(position);
   std::vector<const void*> inputs(batch.begin(), batch.end());
-  for (const TensorMemory& memory : streams_.memory) inputs.push_back(memory.get());
+  for (const TensorMemory& memory : sequences_.memory) inputs.push_back(memory.get());
   programs_[shape].run(inputs);
-  for (size_t i = 0; i < streams_.memory.size(); ++i)
-    if (streams_.results[shape][i] >= 0)
-      programs_[shape].read_result(streams_.results[shape][i],
-                                   {reinterpret_cast<std::byte*>(streams_.memory[i].get()),
-                                    static_cast<size_t>(streams_.bytes[i])});
+  for (size_t i = 0; i < sequences_.memory.size(); ++i)
+    if (sequences_.results[shape][i] >= 0)
+      programs_[shape].read_result(sequences_.results[shape][i],
+                                   {reinterpret_cast<std::byte*>(sequences_.memory[i].get()),
+                                    static_cast<size_t>(sequences_.bytes[i])});
 }
 
 std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t done)>& go_on) {
   WeightedMean loss;
   std::vector<WeightedMean> metrics(metrics_.size());
   loader_.seek(0);
-  for (size_t i = 0; i < streams_.memory.size(); ++i)
-    std::memset(streams_.memory[i].get(), 0, static_cast<size_t>(streams_.bytes[i]));
+  for (size_t i = 0; i < sequences_.memory.size(); ++i)
+    std::memset(sequences_.memory[i].get(), 0, static_cast<size_t>(sequences_.bytes[i]));
   for (uint64_t position = 0; position < set_.batches; ++position) {
     if (!go_on(position)) return std::nullopt;
     const Program& program = programs_[set_.source->shape_at(position)];

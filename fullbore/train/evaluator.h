@@ -29,7 +29,7 @@ struct Evaluation {
   double score = 0;          ///< what the best has least of: the loss, or the judge's opposite
 };
 
-/// The evaluation for every shape of the set's batches, to which streams are given (with_streams_given()).
+/// The evaluation for every shape of the set's batches, to which sequences are given (with_recurrent_states_given()).
 std::vector<TracedStep> trace_evaluations(const LossFunction& loss, const ValidationSet& set,
                                           Weights weights);
 
@@ -51,24 +51,24 @@ class Evaluator {
   std::vector<const Plan*> plans() const;
   uint64_t batches() const { return set_.batches; }
 
-  /// Over the whole set, streams beginning with zeros; those of the State are left alone. `go_on` is asked
+  /// Over the whole set, sequences beginning with zeros; those of the State are left alone. `go_on` is asked
   /// before each batch with the number done so far; when it says no, the result is none.
   std::optional<Evaluation> evaluate(const std::function<bool(uint64_t done)>& go_on);
 
  private:
   ValidationSet set_;
-  /// What streams remember on their way through the set: a buffer for each of the programs' inputs behind
+  /// What sequences remember on their way through the set: a buffer for each of the programs' inputs behind
   /// those of the source, and the result that it is filled from after each batch, -1 where there is none.
-  struct Streams {
+  struct Sequences {
     std::vector<TensorMemory> memory;
     std::vector<int64_t> bytes;
     std::vector<std::vector<int>> results;  ///< by program
   };
-  void add_streams(const Program& program);
+  void add_sequences(const Program& program);
   void run(uint64_t position, std::span<const void* const> batch);
 
   std::vector<Program> programs_;
-  Streams streams_;
+  Sequences sequences_;
   std::vector<std::string> metrics_;
   Loader loader_;
 };

@@ -59,7 +59,7 @@ Generator::Generator(DecodeFunction decode, const GeneratorSizes& sizes, State& 
   last_logits_.resize(static_cast<size_t>(sizes_.samples * logits_extent_));
   const int64_t most = sizes_.samples * sizes_.chunk;
   tokens_.resize(static_cast<size_t>((most + 15) / 16));
-  for (StreamText& text : about_) text.seen.assign(static_cast<size_t>(sizes_.vocabulary), false);
+  for (SequenceText& text : about_) text.seen.assign(static_cast<size_t>(sizes_.vocabulary), false);
   set_seed(0);
 }
 
@@ -114,7 +114,7 @@ void Generator::take_newest(size_t length) {
   take(std::move(texts), length);
 }
 
-void Generator::remember(StreamText& text, int32_t token) const {
+void Generator::remember(SequenceText& text, int32_t token) const {
   ++text.tokens;
   if (token >= 0 && token < sizes_.vocabulary) text.seen[static_cast<size_t>(token)] = true;
 }
@@ -122,16 +122,16 @@ void Generator::remember(StreamText& text, int32_t token) const {
 void Generator::begin(std::span<const int32_t> prompt) {
   FB_CHECK(!prompt.empty(), "nothing to continue");
   position_ = 0;
-  for (StreamText& text : about_)
+  for (SequenceText& text : about_)
     text = {.seed = text.seed,
             .stream = text.stream,
             .seen = std::vector<bool>(static_cast<size_t>(sizes_.vocabulary), false)};
   if (!has_context()) {
-    begin_streams(state_);
+    begin_sequences(state_);
     return extend(prompt);
   }
   for (std::vector<int32_t>& text : texts_) text.assign(prompt.begin(), prompt.end());
-  for (StreamText& text : about_)
+  for (SequenceText& text : about_)
     for (const int32_t token : prompt) remember(text, token);
   take_newest(std::min(prompt.size(), static_cast<size_t>(sizes_.context)));
 }
@@ -140,7 +140,7 @@ void Generator::extend(std::span<const int32_t> tokens) {
   FB_CHECK(!has_context() && !tokens.empty(), "{} tokens, context {}", tokens.size(),
            sizes_.context);
   read_pending();
-  for (StreamText& text : about_)
+  for (SequenceText& text : about_)
     for (const int32_t token : tokens) remember(text, token);
   take(std::vector<const int32_t*>(texts_.size(), tokens.data()), tokens.size());
 }
@@ -167,26 +167,26 @@ std::span<const float> Generator::logits(int64_t sample) const {
   return {last_logits_.data() + sample * logits_extent_, static_cast<size_t>(sizes_.vocabulary)};
 }
 
-StreamStates Generator::streams() const {
-  FB_CHECK(!has_context(), "a model with a context of {} has no streams", sizes_.context);
-  StreamStates streams(state_.entries(), sizes_.vocabulary);
-  streams.take_from(state_);
-  for (size_t i = 0; i < about_.size(); ++i) streams.text(static_cast<int64_t>(i)) = about_[i];
-  return streams;
+SequenceStates Generator::sequences() const {
+  FB_CHECK(!has_context(), "a model with a context of {} has no sequences", sizes_.context);
+  SequenceStates sequences(state_.entries(), sizes_.vocabulary);
+  sequences.take_from(state_);
+  for (size_t i = 0; i < about_.size(); ++i) sequences.text(static_cast<int64_t>(i)) = about_[i];
+  return sequences;
 }
 
-void Generator::resume(const StreamStates& streams) {
-  FB_CHECK(!has_context() && streams.streams() == sizes_.samples, "{} streams for {} samples",
-           streams.streams(), sizes_.samples);
-  streams.put_to(state_);
-  for (size_t i = 0; i < about_.size(); ++i) about_[i] = streams.text(static_cast<int64_t>(i));
+void Generator::resume(const SequenceStates& sequences) {
+  FB_CHECK(!has_context() && sequences.sequences() == sizes_.samples, "{} sequences for {} samples",
+           sequences.sequences(), sizes_.samples);
+  sequences.put_to(state_);
+  for (size_t i = 0; i < about_.size(); ++i) about_[i] = sequences.text(static_cast<int64_t>(i));
   position_ = about_.front().tokens;
   has_logits_ = false;
 }
 
 void Generator::read_pending() {
   std::vector<int32_t> tokens;
-  for (const StreamText& text : about_)
+  for (const SequenceText& text : about_)
     if (text.pending >= 0) tokens.push_back(text.pending);
   if (tokens.size() == about_.size()) append(tokens);
 }
@@ -217,7 +217,7 @@ void Generator::go_on(int64_t count, const SamplingOptions& options,
     if (made > 0) append(next);
     bool any = false;
     for (size_t i = 0; i < about_.size(); ++i) {
-      StreamText& text = about_[i];
+      SequenceText& text = about_[i];
       if (!live[i]) {  // a text that has ended is carried on with its last token
         text.pending = next[i];
         continue;

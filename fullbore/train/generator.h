@@ -8,7 +8,7 @@
 #include "fullbore/runtime/program.h"
 #include "fullbore/trace/trace.h"
 #include "fullbore/train/sampling.h"
-#include "fullbore/train/stream_states.h"
+#include "fullbore/train/sequence_states.h"
 
 namespace fullbore {
 
@@ -58,9 +58,9 @@ class Generator {
   std::span<const float> logits(int64_t sample) const;
 
   /// What the texts have left so far. Without a context only.
-  StreamStates streams() const;
-  /// Goes on from there: as many streams as there are samples, of this model (StreamStates::fits()).
-  void resume(const StreamStates& streams);
+  SequenceStates sequences() const;
+  /// Goes on from there: as many sequences as there are samples, of this model (SequenceStates::fits()).
+  void resume(const SequenceStates& sequences);
 
   /// Has it read anything since it began or was resumed, or is there anything to read?
   bool can_go_on() const { return has_logits_ || about_.front().pending >= 0; }
@@ -99,7 +99,7 @@ class Generator {
   void run(LengthProgram& program, std::span<const int32_t* const> texts, size_t used);
   /// The tokens that were made last and not read yet.
   void read_pending();
-  void remember(StreamText& text, int32_t token) const;
+  void remember(SequenceText& text, int32_t token) const;
 
   DecodeFunction decode_;
   GeneratorSizes sizes_;
@@ -108,7 +108,7 @@ class Generator {
   std::map<int64_t, LengthProgram> programs_;  ///< by length
   int64_t logits_extent_;                      ///< of the model, may be more than the vocabulary
   std::vector<std::vector<int32_t>> texts_;    ///< with a context, which may have to be taken anew
-  std::vector<StreamText> about_;
+  std::vector<SequenceText> about_;
   int64_t position_ = 0;  ///< first free place
   std::vector<Block> tokens_;
   Index place_;

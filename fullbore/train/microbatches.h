@@ -20,7 +20,7 @@ namespace fullbore {
 /// that is next to nothing; where it takes predictions (matched ions), it is another forward pass.
 ///
 /// Every field's first axis must be the batch, a multiple of all microbatches: UsageError. So it is if the model
-/// updates State of its own (recurrent streams), which goes from batch to batch, not from microbatch to microbatch.
+/// updates State of its own (recurrent sequences), which goes from batch to batch, not from microbatch to microbatch.
 /// Sets `whole` to the loss of the batch.
 OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
                                       const std::vector<BatchField>& fields,

@@ -41,7 +41,7 @@ constexpr std::array kSources = {
     Key{"train/batch_parts.cpp", "train/microbatches.cpp"},
 };
 
-constexpr std::array kRoles = {Key{"average", "ema"}};
+constexpr std::array kRoles = {Key{"average", "ema"}, Key{"stream", "recurrent"}};
 constexpr std::array kLoopAttributes = {Key{"trips", "iterations"}};
 
 /// Ours, and those of registered keys.

@@ -149,20 +149,21 @@ Graph with_ema(const Graph& graph) {
   return builder.take();
 }
 
-Graph with_streams_given(const Graph& graph) {
+Graph with_recurrent_states_given(const Graph& graph) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> inputs;
   const auto given = [&](const Graph::Input& input) {
-    const Role role = input.role == Role::stream ? Role::batch : input.role;
+    const Role role = input.role == Role::recurrent ? Role::batch : input.role;
     return builder.input(input.name, role, graph.type(input.value));
   };
   for (const Graph::Input& input : graph.inputs()) inputs.push_back(given(input));
   const std::vector<Tensor> outputs = inline_graph(builder, graph, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Graph::Output& output = graph.outputs()[i];
-    const bool stream = output.updates >= 0 &&
-                        graph.inputs()[static_cast<size_t>(output.updates)].role == Role::stream;
-    builder.output(output.name, outputs[i], stream ? -1 : output.updates);
+    const bool sequence =
+        output.updates >= 0 &&
+        graph.inputs()[static_cast<size_t>(output.updates)].role == Role::recurrent;
+    builder.output(output.name, outputs[i], sequence ? -1 : output.updates);
   }
   return builder.take();
 }

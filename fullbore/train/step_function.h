@@ -89,9 +89,9 @@ std::string metric_weight_name(const std::string& metric);
 /// The graph with every parameter read from its moving average instead.
 Graph with_ema(const Graph& graph);
 
-/// The graph with State of role `stream` given as batch inputs, behind those that it has, and what it becomes as
+/// The graph with State of role `recurrent` given as batch inputs, behind those that it has, and what it becomes as
 /// results: one after another they are read from batch to batch, and the State is not touched.
-Graph with_streams_given(const Graph& graph);
+Graph with_recurrent_states_given(const Graph& graph);
 
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
 /// an entry, becomes the seed, and moving averages become what they are of. A thread pool shares the work and

@@ -337,7 +337,7 @@ TEST(SelfAttention, WithACacheDeclaresItByNameAndShape) {
   for (const char* name : {"a.cache.keys", "a.cache.values"}) {
     const int input = graph.find_input(name);
     ASSERT_GE(input, 0) << name;
-    EXPECT_EQ(graph.inputs()[static_cast<size_t>(input)].role, Role::stream);
+    EXPECT_EQ(graph.inputs()[static_cast<size_t>(input)].role, Role::recurrent);
     EXPECT_EQ(graph.type(graph.inputs()[static_cast<size_t>(input)].value), f32({2, 4, 7, 2}));
     EXPECT_EQ(graph.outputs()[static_cast<size_t>(graph.find_output(name))].updates, input);
   }

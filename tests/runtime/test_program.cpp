@@ -127,9 +127,9 @@ TEST(Program, ProgramsThatShareAnArenaMakeTheSameBits) {
 // Values that change places: each new value is read from the old one, whatever the order.
 TEST(Program, StateMayChangePlaces) {
   GraphBuilder builder("swap");
-  const Tensor a = builder.input("a", Role::stream, {DType::f32, {3}});
-  const Tensor b = builder.input("b", Role::stream, {DType::f32, {3}});
-  const Tensor c = builder.input("c", Role::stream, {DType::f32, {3}});
+  const Tensor a = builder.input("a", Role::recurrent, {DType::f32, {3}});
+  const Tensor b = builder.input("b", Role::recurrent, {DType::f32, {3}});
+  const Tensor c = builder.input("c", Role::recurrent, {DType::f32, {3}});
   builder.output("a", b, 0);
   builder.output("b", a, 1);
   builder.output("c", a + c, 2);

@@ -128,7 +128,7 @@ TEST(Trace, UpdatesAreOutputsOfTheStatesTheyReplace) {
   Trace trace("step", true);
   const Tensor x = trace.batch("x", kVector);
   const Tensor a = trace.state("a", Role::parameter, kVector, Initializer::zeros());
-  const Tensor b = trace.state("b", Role::stream, kVector, Initializer::zeros());
+  const Tensor b = trace.state("b", Role::recurrent, kVector, Initializer::zeros());
   trace.update(b, b + x);
   trace.update(a, a - x);
   trace.result("sum", a + b);

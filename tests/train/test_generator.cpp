@@ -18,8 +18,8 @@ constexpr int64_t kVocabulary = 10;
 /// Remembers every token at its place and makes likeliest the sum, wrapped, of those up to `row`:
 /// each of them counts, padding must not.
 Tensor sum_logits(Trace& trace, Tensor tokens, Tensor position, Tensor row, int64_t capacity) {
-  const Tensor places = trace.state("places", Role::stream, {DType::i32, {tokens.dim(0), capacity}},
-                                    Initializer::zeros());
+  const Tensor places = trace.state("places", Role::recurrent,
+                                    {DType::i32, {tokens.dim(0), capacity}}, Initializer::zeros());
   const Tensor next = dynamic_update_slice(places, tokens, position, 1);
   trace.update(places, next);
   const Tensor seen =

@@ -191,14 +191,14 @@ TEST(Microbatches, RefuseWhatCannotBeCut) {
   std::vector<BatchField> fields = kFields;
   fields.push_back({"temperature", {DType::f32, {3}}});
   EXPECT_THAT(refusal(ragged_error, fields, {2, 1}), HasSubstr("'temperature' is f32[3]"));
-  const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
-    const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
+  const LossFunction sequence = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor sum = trace.state("sum", Role::recurrent, {DType::f32, {}}, Initializer::zeros());
     const Loss loss = ragged_error(trace, batch);
     trace.update(sum, sum + loss.mean);
     return loss;
   };
   for (const Microbatches& microbatches : kCuts)
-    EXPECT_THAT(refusal(stream, kFields, microbatches),
+    EXPECT_THAT(refusal(sequence, kFields, microbatches),
                 HasSubstr("updates State or reports results of its own"));
   const LossFunction vector_term = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     Loss loss = ragged_error(trace, batch);

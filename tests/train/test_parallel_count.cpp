@@ -73,13 +73,13 @@ TEST(ParallelCount, IsOneWhereABatchCannotBeCut) {
   EXPECT_EQ(count(squared_error, fields, 1), 4) << "a number is every part's";
   fields.back() = {"names", {DType::f32, {3}}};
   EXPECT_EQ(count(squared_error, fields, 1), 1);
-  const LossFunction stream = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
-    const Tensor sum = trace.state("sum", Role::stream, {DType::f32, {}}, Initializer::zeros());
+  const LossFunction sequence = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor sum = trace.state("sum", Role::recurrent, {DType::f32, {}}, Initializer::zeros());
     Loss loss = squared_error(trace, batch);
     loss.carried = {{sum, sum + loss.mean}};
     return loss;
   };
-  EXPECT_EQ(count(stream, fields_of(kRows), 1), 1);
+  EXPECT_EQ(count(sequence, fields_of(kRows), 1), 1);
 }
 
 TEST(ParallelCount, IsOneWherePredictionsAreCounted) {

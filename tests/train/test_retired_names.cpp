@@ -123,6 +123,7 @@ TEST(RetiredNames, AreTranslatedInStoredGraphs) {
                        role, bound);
   };
   EXPECT_EQ(renamed_graph(graph("average", "trips")), graph("ema", "iterations"));
+  EXPECT_EQ(renamed_graph(graph("stream", "iterations")), graph("recurrent", "iterations"));
   EXPECT_EQ(renamed_graph(graph("ema", "iterations")), graph("ema", "iterations"));
   EXPECT_EQ(renamed_graph(""), "");
   EXPECT_EQ(renamed_graph("\n = loop( {"), "\n = loop( {");

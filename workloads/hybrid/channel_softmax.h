@@ -17,7 +17,7 @@ struct Mamba1Options {
   int64_t states = 16;  ///< N, of each channel
   int64_t convolution = 4;
   nn::Mamba2State state = {};  ///< history [B,convolution - 1,inner], memory [B,inner,N]
-  Tensor resets = {};          ///< bool [B,T]: true where a stream begins
+  Tensor resets = {};          ///< bool [B,T]: true where a sequence begins
 };
 /// [u | z] = W_in x; u = silu(convolution(u)); [low | b | c] = W_x u; dt = softplus(W_dt low + bias);
 /// h_t = exp(dt a) h_{t-1} + (dt u) b^T, y = h c + skip u; W_out (y silu(z)). A step at a time. Parameters

@@ -48,7 +48,7 @@ std::vector<ConfigField> fields() {
        {},
        {},
        "start as the recorded runs did: every linear layer normal, of deviation 0.02"},
-      {FB_KEY(learned_state), {}, {}, "streams begin with parameters, initial.*, not with zeros"},
+      {FB_KEY(learned_state), {}, {}, "sequences begin with parameters, initial.*, not with zeros"},
       {"data.initial_state",
        [](Config& config) -> ConfigPlace { return &hybrid_keys(config).data.initial_state; },
        {},

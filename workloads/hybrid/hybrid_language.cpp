@@ -130,7 +130,7 @@ std::string hybrid_identity(const Config& config) {
   return model.learned_state ? identity + " learned_state=true" : identity;
 }
 
-StreamOptions stream_options(const Config& config) {
+TbpttOptions tbptt_options(const Config& config) {
   const HybridKeys::Data& data = hybrid_keys(config).data;
   return {.initial = initial_state_mode(data.initial_state),
           .segments = data.segments,
@@ -138,34 +138,34 @@ StreamOptions stream_options(const Config& config) {
           .trainable = hybrid_keys(config).model.learned_state};
 }
 
-StreamModel hybrid_streams(const Config& config, const HybridConfig& model) {
-  StreamModel streams;
-  streams.states = [model](int64_t count) {
-    std::vector<StreamTensor> tensors;
+RecurrentModel hybrid_recurrence(const Config& config, const HybridConfig& model) {
+  RecurrentModel sequences;
+  sequences.states = [model](int64_t count) {
+    std::vector<RecurrentTensor> tensors;
     for (const HybridStateTensor& tensor : hybrid_state_tensors(model, count))
       tensors.push_back({tensor.name, tensor.type});
     return tensors;
   };
-  streams.loss = [config, model](Trace& trace, std::span<const Tensor> batch,
-                                 std::span<const Tensor> states) {
+  sequences.loss = [config, model](Trace& trace, std::span<const Tensor> batch,
+                                   std::span<const Tensor> states) {
     const HybridInputs inputs{.tokens = batch[0], .state = state_of(model, states)};
     const HybridLoss made =
         hybrid_loss(trace, inputs, batch[1], model, loss_options(config, trace.training()));
     return SegmentLoss{told(config, trace, made), hybrid_tensors(model, made.result.state)};
   };
-  streams.logits = [model](Trace& trace, Tensor tokens, std::span<const Tensor> states) {
+  sequences.logits = [model](Trace& trace, Tensor tokens, std::span<const Tensor> states) {
     const HybridResult made =
         hybrid(trace, {.tokens = tokens, .state = state_of(model, states)}, model);
     LanguageModelHead last = made.head;
     last.hidden = squeeze(slice(last.hidden, 1, tokens.dim(1) - 1, tokens.dim(1)), 1);
     return SegmentLogits{language_model_logits(trace, last), hybrid_tensors(model, made.state)};
   };
-  return streams;
+  return sequences;
 }
 
 LossFunction hybrid_loss_function(const Config& config, const HybridConfig& model) {
   if (text_keys(config).data.batching == "sequences")
-    return stream_loss(hybrid_streams(config, model), stream_options(config));
+    return tbptt_loss(hybrid_recurrence(config, model), tbptt_options(config));
   const bool packed = text_keys(config).data.batching == "packed";
   return [=](Trace& trace, std::span<const Tensor> batch) {
     const HybridInputs inputs{.tokens = batch[0],
@@ -183,8 +183,8 @@ TextModel hybrid_text_model() {
     return hybrid_loss_function(config, hybrid_config(config, tokens));
   };
   model.decode = [](const Config& config, int64_t tokens) {
-    return stream_decode(hybrid_streams(config, hybrid_config(config, tokens)),
-                         hybrid_keys(config).model.learned_state);
+    return recurrent_decode(hybrid_recurrence(config, hybrid_config(config, tokens)),
+                            hybrid_keys(config).model.learned_state);
   };
   model.logits = [](const Config& config, int64_t tokens) {
     return [sizes = hybrid_config(config, tokens)](Trace& trace, Tensor inputs) {

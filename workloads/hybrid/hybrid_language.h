@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fullbore/text/text_model.h"
-#include "fullbore/train/streams.h"
+#include "fullbore/train/recurrent_model.h"
 #include "workloads/hybrid/hybrid_model.h"
 
 namespace fullbore {
@@ -13,11 +13,11 @@ namespace fullbore {
 HybridConfig hybrid_config(const Config& config, int64_t tokens);
 /// All that decides what its parameters mean.
 std::string hybrid_identity(const Config& config);
-/// How its streams begin, by data.initial_state, data.segments, data.state_noise and model.learned_state.
-StreamOptions stream_options(const Config& config);
-/// The model as the trainer and the generator know what reads streams. Batches: inputs and targets, i32 [B,T].
-StreamModel hybrid_streams(const Config& config, const HybridConfig& model);
-/// Its loss on batches of data.batching (fullbore/text/text_batches.h); every row begins a stream, save with data.batching=sequences. With
+/// How its sequences begin, by data.initial_state, data.segments, data.state_noise and model.learned_state.
+TbpttOptions tbptt_options(const Config& config);
+/// The model as the trainer and the generator know what reads sequences. Batches: inputs and targets, i32 [B,T].
+RecurrentModel hybrid_recurrence(const Config& config, const HybridConfig& model);
+/// Its loss on batches of data.batching (fullbore/text/text_batches.h); every row begins a sequence, save with data.batching=sequences. With
 /// log.diagnostics evaluations have the metrics of workloads/hybrid/diagnostics.h.
 LossFunction hybrid_loss_function(const Config& config, const HybridConfig& model);
 

@@ -11,7 +11,7 @@
 
 /// A recurrent language model: every block runs a linear-attention branch (RWKV-6, Peng et al. 2024,
 /// arXiv:2404.05892) and a state-space branch (Mamba-2, Dao, Gu 2024, arXiv:2405.21060) side by side on the same
-/// normalised input, fuses them, and applies a feed-forward layer. No attention, no positions: what a stream of
+/// normalised input, fuses them, and applies a feed-forward layer. No attention, no positions: what a sequence of
 /// tokens leaves behind is a state of constant size.
 namespace fullbore {
 
@@ -30,13 +30,13 @@ enum class HybridAblation : uint8_t {
   mamba_state
 };
 
-/// Sizes of the model; B streams, T tokens of a segment.
+/// Sizes of the model; B sequences, T tokens of a segment.
 struct HybridConfig {
   HybridBranch branch = HybridBranch::finch;
   HybridFusion fusion = HybridFusion::gains;
   int64_t vocabulary = 0;
   int64_t layers = 8;
-  int64_t width = 128;  ///< C, of the residual stream
+  int64_t width = 128;  ///< C, of the residual sequence
   int64_t heads = 4;    ///< H of the RWKV branch, divides C; K = C / H
   int64_t mix_rank = 32;
   int64_t decay_rank = 64;
@@ -54,14 +54,14 @@ struct HybridConfig {
   HybridAblation ablation = HybridAblation::none;
 };
 
-/// What a layer remembers of the tokens before; empty Tensors mean that the stream begins.
+/// What a layer remembers of the tokens before; empty Tensors mean that the sequence begins.
 struct HybridLayerState {
   nn::TimeMixState time_mix;  ///< `previous` of finch alone
   nn::Mamba2State mamba;
   Tensor channel_mix = {};  ///< [B,C], with channel_mix alone
 };
 struct HybridState {
-  std::vector<HybridLayerState> layers;  ///< none: streams begin
+  std::vector<HybridLayerState> layers;  ///< none: sequences begin
 };
 
 /// The tensors of a state in a fixed order, by which others keep, save, gather and scatter them: for each layer
@@ -73,7 +73,7 @@ struct HybridState {
 ///   layers.0.channel_mix.previous  [B,C]
 ///
 /// as far as the configuration has them; of channel_softmax Mamba-1's alone, [B,convolution - 1,inner] and [B,inner,N].
-/// f32 all. The first axis is that of streams. Zeros are the state of a stream that begins.
+/// f32 all. The first axis is that of sequences. Zeros are the state of a sequence that begins.
 struct HybridStateTensor {
   std::string name;
   TensorType type;
@@ -86,7 +86,7 @@ std::vector<Tensor> hybrid_tensors(const HybridConfig& config, const HybridState
 struct HybridInputs {
   Tensor tokens;           ///< i32 [B,T]
   HybridState state = {};  ///< behind the tokens before
-  Tensor resets = {};      ///< bool [B,T]: true where a stream begins; none: nowhere
+  Tensor resets = {};      ///< bool [B,T]: true where a sequence begins; none: nowhere
 };
 
 struct HybridResult {
@@ -96,7 +96,7 @@ struct HybridResult {
   std::vector<FusedBranches> branches;  ///< of each layer; what nobody reads is not computed
 };
 
-/// The model over a segment of B streams. UsageError where sizes do not go together.
+/// The model over a segment of B sequences. UsageError where sizes do not go together.
 HybridResult hybrid(Trace& trace, const HybridInputs& inputs, const HybridConfig& config);
 
 struct HybridLoss {

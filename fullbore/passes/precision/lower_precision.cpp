@@ -19,14 +19,14 @@ bool contracts_f32(const Graph& graph, const Node& node) {
   return node.op->is(Tag::contraction) && graph.type(node.inputs[0]).dtype == DType::f32;
 }
 
-// What a model remembers, or that with something new in it: State of role `stream`, moved at most.
+// What a model remembers, or that with something new in it: State of role `recurrent`, moved at most.
 bool is_remembered(const Graph& graph, Value value) {
   while (const Node* const maker = graph.producer_node(value)) {
     if (!maker->op->is(Tag::movement) && !maker->op->is(Tag::identity)) return false;
     value = maker->inputs[0];
   }
   const auto input = std::ranges::find(graph.inputs(), value, &Graph::Input::value);
-  return input != graph.inputs().end() && input->role == Role::stream;
+  return input != graph.inputs().end() && input->role == Role::recurrent;
 }
 
 // Multiplications with each element of an operand from which on it pays to cast that first, which moves one and a half

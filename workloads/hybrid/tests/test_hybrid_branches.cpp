@@ -89,13 +89,13 @@ TEST(HybridFusion, RulesAreTheirFormulas) {
        {0.1 - 3, 0.2, 0.3, 0.4 - 6, 0.5, 0.6});
 }
 
-// --- streams -----------------------------------------------------------------------------------------
+// --- sequences -----------------------------------------------------------------------------------------
 
-struct Stream {
+struct SequenceCase {
   const char* name;
   HybridConfig config;
 };
-std::vector<Stream> streams() {
+std::vector<SequenceCase> sequences() {
   HybridConfig finch = golden_hybrid(), fixed = golden_hybrid(HybridBranch::static_decay);
   finch.channel_mix = fixed.channel_mix = true;
   HybridConfig first = golden_hybrid(HybridBranch::channel_softmax), gated = golden_hybrid();
@@ -140,44 +140,44 @@ Values run(const HybridConfig& config, const Segment& segment) {
 const std::vector<double> kTokens = {0, 6, 3, 2, 3, 6, 0};
 
 TEST(HybridBranches, AllGoOnFromTheirStates) {
-  for (const Stream& stream : streams()) {
-    const Values whole = run(stream.config, {kTokens});
+  for (const SequenceCase& sequence : sequences()) {
+    const Values whole = run(sequence.config, {kTokens});
     Values states;
     for (size_t t = 0; t < kTokens.size(); ++t) {
-      const Values made = run(stream.config, {{kTokens[t]}, states});
+      const Values made = run(sequence.config, {{kTokens[t]}, states});
       for (int64_t v = 0; v < 11; ++v)
         EXPECT_NEAR(made.at("logits").at(v),
                     whole.at("logits").at(static_cast<int64_t>(t) * 11 + v), 1e-12)
-            << stream.name << " token " << t;
+            << sequence.name << " token " << t;
       states = made;
     }
-    for (const HybridStateTensor& each : hybrid_state_tensors(stream.config, 1))
+    for (const HybridStateTensor& each : hybrid_state_tensors(sequence.config, 1))
       for (int64_t i = 0; i < each.type.elements(); ++i)
         EXPECT_NEAR(states.at(each.name).at(i), whole.at(each.name).at(i), 1e-12)
-            << stream.name << each.name;
+            << sequence.name << each.name;
   }
 }
 
 TEST(HybridBranches, AllBeginAnewBehindAReset) {
-  for (const Stream& stream : streams()) {
-    const Values first = run(stream.config, {kTokens});
-    const Values again = run(stream.config, {kTokens, first, {1, 0, 0, 0, 0, 0, 0}});
-    const Values middle = run(stream.config, {kTokens, {}, {0, 0, 0, 1, 0, 0, 0}});
-    const Values rest = run(stream.config, {{kTokens.begin() + 3, kTokens.end()}});
+  for (const SequenceCase& sequence : sequences()) {
+    const Values first = run(sequence.config, {kTokens});
+    const Values again = run(sequence.config, {kTokens, first, {1, 0, 0, 0, 0, 0, 0}});
+    const Values middle = run(sequence.config, {kTokens, {}, {0, 0, 0, 1, 0, 0, 0}});
+    const Values rest = run(sequence.config, {{kTokens.begin() + 3, kTokens.end()}});
     for (int64_t i = 0; i < 7 * 11; ++i)
-      EXPECT_NEAR(again.at("logits").at(i), first.at("logits").at(i), 1e-12) << stream.name;
+      EXPECT_NEAR(again.at("logits").at(i), first.at("logits").at(i), 1e-12) << sequence.name;
     for (int64_t i = 0; i < 4 * 11; ++i)
       EXPECT_NEAR(middle.at("logits").at(3 * 11 + i), rest.at("logits").at(i), 1e-12)
-          << stream.name;
-    EXPECT_GT(std::abs(run(stream.config, {kTokens, first}).at("logits").at(0) -
+          << sequence.name;
+    EXPECT_GT(std::abs(run(sequence.config, {kTokens, first}).at("logits").at(0) -
                        first.at("logits").at(0)),
               1e-6)
-        << stream.name << ": a state that is not reset is of no matter";
+        << sequence.name << ": a state that is not reset is of no matter";
   }
 }
 
 TEST(HybridBranches, AStateHasItsTensorsInOrder) {
-  const HybridConfig config = streams()[0].config;
+  const HybridConfig config = sequences()[0].config;
   std::vector<std::string> found;
   int64_t elements = 0;
   for (const HybridStateTensor& each : hybrid_state_tensors(config, 3)) {
@@ -219,20 +219,20 @@ TEST(HybridBranches, SizesThatDoNotFitAreNamed) {
 
 // --- gradients ---------------------------------------------------------------------------------------
 
-// By central differences of the oracle, of every parameter and of the state that a stream begins with.
+// By central differences of the oracle, of every parameter and of the state that a sequence begins with.
 TEST(HybridBranches, GradientsAreThoseOfDifferences) {
-  for (const Stream& stream : streams()) {
+  for (const SequenceCase& sequence : sequences()) {
     Trace trace("t", true);
     const TensorType type{DType::i32, {1, 5}};
     HybridInputs inputs{.tokens = trace.batch("tokens", type)};
     const Tensor targets = trace.batch("targets", type);
     std::vector<Tensor> state;
-    for (const HybridStateTensor& each : hybrid_state_tensors(stream.config, 1))
+    for (const HybridStateTensor& each : hybrid_state_tensors(sequence.config, 1))
       state.push_back(trace.batch(each.name, each.type));
-    inputs.state = hybrid_state(stream.config, state);
-    const HybridLoss made = hybrid_loss(trace, inputs, targets, stream.config);
+    inputs.state = hybrid_state(sequence.config, state);
+    const HybridLoss made = hybrid_loss(trace, inputs, targets, sequence.config);
     trace.result("loss", made.loss.mean);
-    const std::vector<Tensor> behind = hybrid_tensors(stream.config, made.result.state);
+    const std::vector<Tensor> behind = hybrid_tensors(sequence.config, made.result.state);
     for (size_t i = 0; i < behind.size(); ++i) trace.result(fmt::format("state{}", i), behind[i]);
     const Values values = drawn_parameters(trace);
     GradcheckCase check{.graph = trace.finish(), .inputs = {}, .wanted = {}};
@@ -248,7 +248,7 @@ TEST(HybridBranches, GradientsAreThoseOfDifferences) {
         check.inputs.push_back(integers(DType::i32, of.shape, {1, 7, 3, 10, 7}));
     }
     const GradcheckResult result = gradcheck(check);
-    EXPECT_EQ(result.problem, "") << stream.name;
+    EXPECT_EQ(result.problem, "") << sequence.name;
     EXPECT_FALSE(result.all_zero);
   }
 }

@@ -209,7 +209,7 @@ TEST(HybridModel, IsTheGoldenOneOfStaticDecays) {
   EXPECT_NEAR(golden.d("layers.0.mamba_gain", 3), 0.05846039, kNear);
 }
 
-// --- streams -----------------------------------------------------------------------------------------
+// --- sequences -----------------------------------------------------------------------------------------
 
 using States = std::map<std::string, Literal>;
 

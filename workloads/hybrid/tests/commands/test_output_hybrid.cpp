@@ -19,7 +19,7 @@ const OutputRows& rows() {
   return all;
 }
 
-constexpr const char* kStreamConfig =
+constexpr const char* kRecurrentConfig =
     "data: {tokenizer: recorded, batching: sequences, split: sequences, validation_fraction: 0.2,\n"
     "  initial_state: carry}\n"
     "model: {name: hybrid, layers: 1, heads: 2, width: 16, context: 8, inner: 32,\n"
@@ -28,7 +28,7 @@ constexpr const char* kStreamConfig =
 
 class HybridOutput : public OutputRowsTest {
  protected:
-  HybridOutput() : OutputRowsTest(rows()) { folder_.put("streams.yaml", kStreamConfig); }
+  HybridOutput() : OutputRowsTest(rows()) { folder_.put("streams.yaml", kRecurrentConfig); }
   void prepare() override {
     const CommandResult streams =
         command({"train", "streams.yaml", "data.path=text.txt", "run.dir=streams"});

@@ -1,4 +1,4 @@
-#include "fullbore/train/streams.h"
+#include "fullbore/train/recurrent_model.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "tests/support/device.h"
-#include "tests/train/stream_model.h"
+#include "tests/train/small_recurrent_model.h"
 #include "tests/train/trainer_test.h"
 
 namespace fullbore {
@@ -24,7 +24,7 @@ constexpr int64_t kEpoch = 24;  // tokens of a sequence
 
 int32_t token_at(int64_t sequence, int64_t place) {
   return static_cast<int32_t>((3 * sequence + 5 * place + place * place / 3) %
-                              testing::kStreamVocabulary);
+                              testing::kSequenceVocabulary);
 }
 
 /// Sequences of kEpoch tokens, as TokenSequences would cut them from a text.
@@ -94,8 +94,8 @@ class Stepper {
 };
 
 LossFunction small_loss(InitialState initial, int64_t segments = 1) {
-  return stream_loss(testing::SmallStreamModel::model(),
-                     {.initial = initial, .segments = segments});
+  return tbptt_loss(testing::SmallRecurrentModel::model(),
+                    {.initial = initial, .segments = segments});
 }
 
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -106,7 +106,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
   return most;
 }
 
-TEST(Streams, CarriedSegmentsAreOneLongSegment) {
+TEST(Sequences, CarriedSegmentsAreOneLongSegment) {
   Stepper whole(small_loss(InitialState::zero), std::make_shared<Sequences>(kEpoch), 0);
   Stepper carried(small_loss(InitialState::carry), std::make_shared<Sequences>(6), 0);
   Stepper forgotten(small_loss(InitialState::zero), std::make_shared<Sequences>(6), 0);
@@ -125,7 +125,7 @@ TEST(Streams, CarriedSegmentsAreOneLongSegment) {
 }
 
 // Gradients go through the borders of segments in a batch as if there were none, and stop at those of batches.
-TEST(Streams, SegmentsOfABatchAreDifferentiatedTogether) {
+TEST(Sequences, SegmentsOfABatchAreDifferentiatedTogether) {
   Stepper whole(small_loss(InitialState::zero), std::make_shared<Sequences>(12), 0.1);
   Stepper together(small_loss(InitialState::carry, 3), std::make_shared<Sequences>(4, 3), 0.1);
   const std::vector<float> before = whole.parameters();
@@ -139,23 +139,23 @@ TEST(Streams, SegmentsOfABatchAreDifferentiatedTogether) {
 }
 
 // A model whose state is what its first token says, and whose loss tells the state that it was given.
-StreamModel teller(int64_t width) {
-  StreamModel model;
-  model.states = [width](int64_t streams) {
-    return std::vector<StreamTensor>{{"told", {DType::f32, {streams, width}}}};
+RecurrentModel teller(int64_t width) {
+  RecurrentModel model;
+  model.states = [width](int64_t sequences) {
+    return std::vector<RecurrentTensor>{{"told", {DType::f32, {sequences, width}}}};
   };
   model.loss = [width](Trace& trace, std::span<const Tensor> batch,
                        std::span<const Tensor> before) {
     const Tensor weight = trace.parameter("weight", {1}, Initializer::zeros());
     const Tensor first = cast(slice(batch[0], 1, 0, 1), DType::f32);
-    const int64_t streams = first.dim(0);
+    const int64_t sequences = first.dim(0);
     if (before.empty())
-      return SegmentLoss{reduce_sum(weight, {0}), {broadcast_to(first, {streams, width})}};
-    const Tensor place = iota(trace.builder(), {DType::i32, {streams, 1}}, 0);
+      return SegmentLoss{reduce_sum(weight, {0}), {broadcast_to(first, {sequences, width})}};
+    const Tensor place = iota(trace.builder(), {DType::i32, {sequences, 1}}, 0);
     const Tensor digit = pow(full(trace.builder(), {DType::f32, {}}, 100), cast(place, DType::f32));
     const Tensor told = width == 1 ? reduce_sum(before[0] * digit, {0, 1})
                                    : reduce_mean(before[0] * before[0], {0, 1});
-    return SegmentLoss{told + reduce_sum(weight, {0}), {broadcast_to(first, {streams, width})}};
+    return SegmentLoss{told + reduce_sum(weight, {0}), {broadcast_to(first, {sequences, width})}};
   };
   return model;
 }
@@ -180,15 +180,15 @@ class Numbered : public BatchSource {
                                      {"resets", {DType::boolean, {4, 1}}}};
 };
 
-TEST(Streams, BeginAnewWhereABatchSaysSo) {
-  const LossFunction loss = stream_loss(teller(1), {.initial = InitialState::carry});
+TEST(Sequences, BeginAnewWhereABatchSaysSo) {
+  const LossFunction loss = tbptt_loss(teller(1), {.initial = InitialState::carry});
   Stepper stepper(loss, std::make_shared<Numbered>(std::vector<uint8_t>{0, 1, 0, 0}), 0);
   EXPECT_EQ(stepper.run(), 0);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(stepper.run(), 1 + 3e4 + 4e6);
 }
 
-TEST(Streams, ShuffledStatesAreThoseOfOtherTracks) {
-  const LossFunction loss = stream_loss(teller(1), {.initial = InitialState::shuffled});
+TEST(Sequences, ShuffledStatesAreThoseOfOtherTracks) {
+  const LossFunction loss = tbptt_loss(teller(1), {.initial = InitialState::shuffled});
   Stepper stepper(loss, std::make_shared<Numbered>(std::vector<uint8_t>(4, 0)), 0);
   EXPECT_EQ(stepper.run(), 0);
   std::set<int64_t> turns;
@@ -205,9 +205,9 @@ TEST(Streams, ShuffledStatesAreThoseOfOtherTracks) {
   EXPECT_EQ(turns.size(), 3U) << "each of the three turns was drawn";
 }
 
-TEST(Streams, NoiseIsAsLargeAsWhatBatchesLeaveBehind) {
-  const StreamOptions options{.initial = InitialState::noise, .noise = 2};
-  Stepper stepper(stream_loss(teller(4096), options),
+TEST(Sequences, NoiseIsAsLargeAsWhatBatchesLeaveBehind) {
+  const TbpttOptions options{.initial = InitialState::noise, .noise = 2};
+  Stepper stepper(tbptt_loss(teller(4096), options),
                   std::make_shared<Numbered>(std::vector<uint8_t>(4, 0)), 0);
   EXPECT_EQ(stepper.run(), 0) << "nothing was left behind yet";
   const double expected = 4 * (1 + 4 + 9 + 16) / 4.0;
@@ -220,9 +220,9 @@ TEST(Streams, NoiseIsAsLargeAsWhatBatchesLeaveBehind) {
   EXPECT_NE(first, second);
 }
 
-TEST(Streams, InitialStatesCanBeLearned) {
-  const StreamOptions options{.initial = InitialState::carry, .trainable = true};
-  const LossFunction loss = stream_loss(testing::SmallStreamModel::model(), options);
+TEST(Sequences, InitialStatesCanBeLearned) {
+  const TbpttOptions options{.initial = InitialState::carry, .trainable = true};
+  const LossFunction loss = tbptt_loss(testing::SmallRecurrentModel::model(), options);
   Stepper stepper(loss, std::make_shared<Sequences>(6), 0.1);
   for (const char* name : {"previous", "memory", "history", "state_space"})
     EXPECT_THAT(stepper.state().read<float>(std::string("initial.") + name), Each(0.0F));
@@ -233,8 +233,8 @@ TEST(Streams, InitialStatesCanBeLearned) {
         << name;
 }
 
-TEST(Streams, ASkippedStepLeavesThemAsTheyWere) {
-  const LossFunction told = stream_loss(teller(1), {.initial = InitialState::carry});
+TEST(Sequences, ASkippedStepLeavesThemAsTheyWere) {
+  const LossFunction told = tbptt_loss(teller(1), {.initial = InitialState::carry});
   const LossFunction loss = [&](Trace& trace, std::span<const Tensor> batch) {
     Loss value = told(trace, batch);
     value.mean = value.mean / value.mean;  // 0 / 0 at first
@@ -245,7 +245,7 @@ TEST(Streams, ASkippedStepLeavesThemAsTheyWere) {
   EXPECT_THAT(stepper.state().read<float>("streams.told"), Each(0.0F));
 }
 
-TEST(Streams, AreNotCutInMicrobatches) {
+TEST(Sequences, AreNotCutInMicrobatches) {
   const LossFunction loss = small_loss(InitialState::carry);
   const std::vector<BatchField> fields = Sequences(6).fields();
   try {
@@ -262,12 +262,12 @@ TEST(Streams, AreNotCutInMicrobatches) {
   EXPECT_THROW(trace_training_step(loss, even, halves), UsageError);
 }
 
-TEST(Streams, ModesAreNamed) {
+TEST(Sequences, ModesAreNamed) {
   EXPECT_EQ(initial_state_mode("carry-k"), InitialState::carry);
   EXPECT_THROW(initial_state_mode("cary"), UsageError);
 }
 
-TEST(Streams, AnEvaluationBeginsAnewAndCarries) {
+TEST(Sequences, AnEvaluationBeginsAnewAndCarries) {
   Stepper stepper(small_loss(InitialState::carry), std::make_shared<Sequences>(6), 0);
   stepper.run();
   const auto memory = stepper.state().read<float>("streams.memory");
@@ -286,9 +286,9 @@ TEST(Streams, AnEvaluationBeginsAnewAndCarries) {
 }
 
 /// Whole runs.
-class StreamTraining : public TrainerTest {
+class TbpttTraining : public TrainerTest {
  protected:
-  StreamTraining() {
+  TbpttTraining() {
     job_.training = std::make_shared<Sequences>(6);
     job_.validation = ValidationSet{job_.training, 2};
     job_.tokens_per_step = kTracks * 6;
@@ -304,7 +304,7 @@ class StreamTraining : public TrainerTest {
   }
 };
 
-TEST_F(StreamTraining, ResumesToTheSameBits) {
+TEST_F(TbpttTraining, ResumesToTheSameBits) {
   for (const InitialState mode :
        {InitialState::carry, InitialState::noise, InitialState::shuffled}) {
     job_.loss = small_loss(mode);
@@ -319,7 +319,7 @@ TEST_F(StreamTraining, ResumesToTheSameBits) {
   }
 }
 
-TEST_F(StreamTraining, EvaluationDisturbsNothing) {
+TEST_F(TbpttTraining, EvaluationDisturbsNothing) {
   job_.loss = small_loss(InitialState::carry);
   ASSERT_EQ(train_in("often"), ExitCode::kOk);
   job_.options.evaluation_interval = 1;

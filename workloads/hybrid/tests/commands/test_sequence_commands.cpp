@@ -11,9 +11,9 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 /// A small recurrent model, trained on sequences.
-class StreamCommands : public JobTest {
+class SequenceCommands : public JobTest {
  protected:
-  StreamCommands() {
+  SequenceCommands() {
     folder_.put("job.yaml", R"(run: {name: tiny, seed: 7}
 data: {tokenizer: recorded, batching: sequences, split: sequences, validation_fraction: 0.2, initial_state: carry}
 model: {name: hybrid, layers: 1, heads: 2, width: 16, context: 8, inner: 32, mamba_heads: 2, states: 4, hidden: 32,
@@ -44,7 +44,7 @@ log: {interval: 2}
   }
 };
 
-TEST_F(StreamCommands, AResumedRunCarriesItsStreamsOn) {
+TEST_F(SequenceCommands, AResumedRunCarriesItsSequencesOn) {
   ASSERT_EQ(train({"optim.schedule=constant", "run.dir=runs/whole"}).exit_code, 0);
   ASSERT_EQ(
       train({"optim.schedule=constant", "run.dir=runs/parts", "train.steps=7", "log.interval=1"})
@@ -62,7 +62,7 @@ TEST_F(StreamCommands, AResumedRunCarriesItsStreamsOn) {
   EXPECT_FALSE(tensors("whole") == tensors("zero"));
 }
 
-TEST_F(StreamCommands, EvaluationsNameHowStreamsBegin) {
+TEST_F(SequenceCommands, EvaluationsNameHowSequencesBegin) {
   for (const std::string mode : {"zero", "carry", "noise"}) {
     const std::string run = "runs/" + mode;
     ASSERT_EQ(train({"run.dir=" + run, "train.steps=4", "data.initial_state=" + mode}).exit_code,
@@ -86,7 +86,7 @@ TEST_F(StreamCommands, EvaluationsNameHowStreamsBegin) {
   EXPECT_EQ(command({"generate", "runs/k", "--tokens", "5"}).exit_code, 0);
 }
 
-TEST_F(StreamCommands, ATextGoesOnFromAFileAsIfItHadNotStopped) {
+TEST_F(SequenceCommands, ATextGoesOnFromAFileAsIfItHadNotStopped) {
   ASSERT_EQ(train().exit_code, 0);
   const std::string whole = generated({"--prompt", "the sea ", "--tokens", "50"});
   const std::string first =
@@ -100,7 +100,7 @@ TEST_F(StreamCommands, ATextGoesOnFromAFileAsIfItHadNotStopped) {
               StartsWith("is "));
 }
 
-TEST_F(StreamCommands, EveryBranchCanBeLeftAndGoneOnWith) {
+TEST_F(SequenceCommands, EveryBranchCanBeLeftAndGoneOnWith) {
   const std::vector<std::vector<std::string>> branches = {
       {"model.branch=static_decay"}, {"model.branch=channel_softmax"}, {"model.channel_mix=true"}};
   for (const std::vector<std::string>& branch : branches) {
@@ -120,7 +120,7 @@ TEST_F(StreamCommands, EveryBranchCanBeLeftAndGoneOnWith) {
   }
 }
 
-TEST_F(StreamCommands, StatesOfAnotherModelOrDamagedOnesAreRefused) {
+TEST_F(SequenceCommands, StatesOfAnotherModelOrDamagedOnesAreRefused) {
   ASSERT_EQ(train({"train.steps=1"}).exit_code, 0);
   generated({"--tokens", "3", "--state-out", "s", "--samples", "2"});
   EXPECT_THAT(refused({"--state-in", "s"}, 2), HasSubstr("s holds 2 texts: pass --samples 2"));

@@ -1,4 +1,4 @@
-#include "fullbore/train/streams.h"
+#include "fullbore/train/recurrent_model.h"
 
 #include <fmt/format.h>
 
@@ -35,15 +35,15 @@ Tensor mean_square(Tensor x) {
   return reduce_mean(x * x, axes);
 }
 
-// What one stream begins with, where that is learned: [...].
-Tensor first_state(Trace& trace, const StreamTensor& tensor) {
+// What one sequence begins with, where that is learned: [...].
+Tensor first_state(Trace& trace, const RecurrentTensor& tensor) {
   return trace.parameter(kFirstStates + tensor.name, tensor.type.shape.without(0),
                          Initializer::zeros());
 }
 
-class StreamLoss {
+class TbpttLoss {
  public:
-  StreamLoss(Trace& trace, const StreamModel& model, const StreamOptions& options)
+  TbpttLoss(Trace& trace, const RecurrentModel& model, const TbpttOptions& options)
       : trace_(trace), model_(model), options_(options) {}
 
   Loss operator()(std::span<const Tensor> batch) {
@@ -69,32 +69,33 @@ class StreamLoss {
            (!trace_.training() && options_.initial != InitialState::zero);
   }
 
-  Tensor stream(const StreamTensor& tensor) {
-    return trace_.state("streams." + tensor.name, Role::stream, tensor.type, Initializer::zeros());
+  Tensor sequence(const RecurrentTensor& tensor) {
+    return trace_.state("streams." + tensor.name, Role::recurrent, tensor.type,
+                        Initializer::zeros());
   }
-  Tensor size(const StreamTensor& tensor) {
-    return trace_.state("streams." + tensor.name + ".mean_square", Role::stream,
+  Tensor size(const RecurrentTensor& tensor) {
+    return trace_.state("streams." + tensor.name + ".mean_square", Role::recurrent,
                         {tensor.type.dtype, {}}, Initializer::zeros());
   }
 
-  // A stream's beginning, [B,...].
-  Tensor beginning(const StreamTensor& tensor) {
+  // A sequence's beginning, [B,...].
+  Tensor beginning(const RecurrentTensor& tensor) {
     if (!options_.trainable) return full(trace_.builder(), tensor.type, 0);
     return broadcast_to(first_state(trace_, tensor), tensor.type.shape);
   }
 
   // What the batch's first segments begin with, where no reset says otherwise.
   Tensors initial_states() {
-    if (carries()) return each([&](const StreamTensor& tensor) { return stream(tensor); });
+    if (carries()) return each([&](const RecurrentTensor& tensor) { return sequence(tensor); });
     if (options_.initial == InitialState::zero)
-      return each([&](const StreamTensor& tensor) { return beginning(tensor); });
+      return each([&](const RecurrentTensor& tensor) { return beginning(tensor); });
     if (options_.initial == InitialState::noise)
-      return each([&](const StreamTensor& tensor) {
+      return each([&](const RecurrentTensor& tensor) {
         const Tensor deviation = sqrt(size(tensor)) * options_.noise;
         return random_normal(trace_.random(), tensor.type) * deviation;
       });
     const Tensor order = other_sequences();
-    return each([&](const StreamTensor& tensor) { return gather(stream(tensor), order); });
+    return each([&](const RecurrentTensor& tensor) { return gather(sequence(tensor), order); });
   }
 
   // i64 [B]: for each sequence another one; all are turned by the same number, drawn from 1 to B - 1.
@@ -110,11 +111,11 @@ class StreamLoss {
   template <class F>
   Tensors each(const F& f) {
     Tensors all;
-    for (const StreamTensor& tensor : tensors_) all.push_back(f(tensor));
+    for (const RecurrentTensor& tensor : tensors_) all.push_back(f(tensor));
     return all;
   }
 
-  // `states` but where a stream begins anew.
+  // `states` but where a sequence begins anew.
   Tensors behind_resets(const Tensors& states, Tensor flags) {
     if (options_.initial == InitialState::noise && trace_.training()) return states;
     Tensors result;
@@ -184,16 +185,16 @@ class StreamLoss {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const bool noise = options_.initial == InitialState::noise && trace_.training();
       made.loss.carried.push_back(noise ? Carried{size(tensors_[i]), mean_square(made.states[i])}
-                                        : Carried{stream(tensors_[i]), made.states[i]});
+                                        : Carried{sequence(tensors_[i]), made.states[i]});
     }
   }
 
   Trace& trace_;
-  const StreamModel& model_;
-  const StreamOptions& options_;
+  const RecurrentModel& model_;
+  const TbpttOptions& options_;
   Tensors batch_;
   Tensor resets_;
-  std::vector<StreamTensor> tensors_;
+  std::vector<RecurrentTensor> tensors_;
 };
 
 }  // namespace
@@ -207,20 +208,20 @@ InitialState initial_state_mode(const std::string& name) {
       fmt::format("no initial state '{}'; zero, carry, carry-k, noise and shuffled are", name));
 }
 
-LossFunction stream_loss(StreamModel model, const StreamOptions& options) {
+LossFunction tbptt_loss(RecurrentModel model, const TbpttOptions& options) {
   return [model = std::move(model), options](Trace& trace, std::span<const Tensor> batch) {
-    return StreamLoss(trace, model, options)(batch);
+    return TbpttLoss(trace, model, options)(batch);
   };
 }
 
-DecodeFunction stream_decode(StreamModel model, bool trainable) {
+DecodeFunction recurrent_decode(RecurrentModel model, bool trainable) {
   return
       [model = std::move(model), trainable](Trace& trace, Tensor tokens, Tensor, Tensor, int64_t) {
         std::vector<Tensor> states;
-        for (const StreamTensor& tensor : model.states(tokens.dim(0))) {
-          states.push_back(trace.state(kGeneratedStreams + tensor.name, Role::stream, tensor.type,
+        for (const RecurrentTensor& tensor : model.states(tokens.dim(0))) {
+          states.push_back(trace.state(kGeneratedStates + tensor.name, Role::recurrent, tensor.type,
                                        Initializer::zeros()));
-          if (trainable) first_state(trace, tensor);  // for begin_streams() to find
+          if (trainable) first_state(trace, tensor);  // for begin_sequences() to find
         }
         const SegmentLogits made = model.logits(trace, tokens, states);
         FB_CHECK(made.states.size() == states.size(), "{} states, {} were announced",

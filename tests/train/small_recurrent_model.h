@@ -7,33 +7,34 @@
 #include "fullbore/nn/modules.h"
 #include "fullbore/nn/rms_norm.h"
 #include "fullbore/nn/rwkv6.h"
-#include "fullbore/train/streams.h"
+#include "fullbore/train/recurrent_model.h"
 
 namespace fullbore::testing {
 
-constexpr int64_t kStreamVocabulary = 11;
-constexpr int64_t kStreamWidth = 8;
+constexpr int64_t kSequenceVocabulary = 11;
+constexpr int64_t kSequenceWidth = 8;
 
 /// Time mixing and a state-space layer, side by side: all four kinds of memory that there are.
-struct SmallStreamModel {
-  static std::vector<StreamTensor> states(int64_t streams) {
-    return {{"previous", {DType::f32, {streams, kStreamWidth}}},
-            {"memory", {DType::f32, {streams, 2, 4, 4}}},
-            {"history", {DType::f32, {streams, 3, 24}}},
-            {"state_space", {DType::f32, {streams, 2, 4, 8}}}};
+struct SmallRecurrentModel {
+  static std::vector<RecurrentTensor> states(int64_t sequences) {
+    return {{"previous", {DType::f32, {sequences, kSequenceWidth}}},
+            {"memory", {DType::f32, {sequences, 2, 4, 4}}},
+            {"history", {DType::f32, {sequences, 3, 24}}},
+            {"state_space", {DType::f32, {sequences, 2, 4, 8}}}};
   }
 
   /// Normalised hidden values [B,T,C], and what is remembered behind them.
   static std::pair<Tensor, std::vector<Tensor>> run(Trace& trace, Tensor tokens,
                                                     std::span<const Tensor> states) {
-    const Tensor table = nn::embedding_table(trace, "embed", kStreamVocabulary, kStreamWidth,
+    const Tensor table = nn::embedding_table(trace, "embed", kSequenceVocabulary, kSequenceWidth,
                                              Initializer::normal(1));
     const Tensor x = nn::rms_norm(trace, "norm", gather(table, tokens));
-    nn::TimeMixOptions time{.heads = 2,
-                            .mix_rank = 2,
-                            .decay_rank = 3,
-                            .chunk = 4,
-                            .initializers = nn::TimeMixInitializers::of_layer(0, 2, kStreamWidth)};
+    nn::TimeMixOptions time{
+        .heads = 2,
+        .mix_rank = 2,
+        .decay_rank = 3,
+        .chunk = 4,
+        .initializers = nn::TimeMixInitializers::of_layer(0, 2, kSequenceWidth)};
     time.initializers.output = time.initializers.key = time.initializers.value =
         time.initializers.receptance = Initializer::normal(0.5);
     nn::Mamba2Options mamba{
@@ -49,12 +50,12 @@ struct SmallStreamModel {
   }
 
   static Tensor logits_of(Trace& trace, Tensor hidden) {
-    return nn::linear(trace, "head", hidden, kStreamVocabulary,
+    return nn::linear(trace, "head", hidden, kSequenceVocabulary,
                       {.bias = false, .weight_initializer = Initializer::normal(0.5)});
   }
 
-  static StreamModel model() {
-    StreamModel model;
+  static RecurrentModel model() {
+    RecurrentModel model;
     model.states = states;
     model.loss = [](Trace& trace, std::span<const Tensor> batch, std::span<const Tensor> before) {
       const auto [hidden, after] = run(trace, batch[0], before);

@@ -1,4 +1,4 @@
-#include "fullbore/train/stream_states.h"
+#include "fullbore/train/sequence_states.h"
 
 #include <fmt/format.h>
 
@@ -10,32 +10,33 @@
 
 namespace fullbore {
 
-StreamStates::StreamStates(std::span<const StateEntry> entries, int64_t vocabulary) {
-  int64_t streams = 0;
+SequenceStates::SequenceStates(std::span<const StateEntry> entries, int64_t vocabulary) {
+  int64_t sequences = 0;
   for (const StateEntry& entry : entries) {
-    if (entry.role != Role::stream) continue;
+    if (entry.role != Role::recurrent) continue;
     FB_CHECK(entry.type.shape.rank() >= 1 && entry.type.shape[0] > 0 &&
-                 (streams == 0 || streams == entry.type.shape[0]),
-             "'{}' {} has no row for each of {} streams", entry.name, entry.type.text(), streams);
-    streams = entry.type.shape[0];
+                 (sequences == 0 || sequences == entry.type.shape[0]),
+             "'{}' {} has no row for each of {} sequences", entry.name, entry.type.text(),
+             sequences);
+    sequences = entry.type.shape[0];
     tensors_.push_back(
         {entry.name, entry.type, std::vector<char>(static_cast<size_t>(entry.type.bytes()), 0)});
   }
-  texts_.assign(static_cast<size_t>(streams), {});
+  texts_.assign(static_cast<size_t>(sequences), {});
   for (size_t i = 0; i < texts_.size(); ++i) {
     texts_[i].stream = i;
     texts_[i].seen.assign(static_cast<size_t>(vocabulary), false);
   }
 }
 
-void begin_streams(State& state) {
+void begin_sequences(State& state) {
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
-    if (entry.role != Role::stream) continue;
+    if (entry.role != Role::recurrent) continue;
     std::vector<std::byte> rows(static_cast<size_t>(entry.type.bytes()));
-    const bool generated = entry.name.starts_with(kGeneratedStreams);
+    const bool generated = entry.name.starts_with(kGeneratedStates);
     const int first =
-        generated ? state.find(kFirstStates + entry.name.substr(kGeneratedStreams.size())) : -1;
+        generated ? state.find(kFirstStates + entry.name.substr(kGeneratedStates.size())) : -1;
     if (first >= 0) {
       const TensorType& one = state.entries()[static_cast<size_t>(first)].type;
       FB_CHECK(one == (TensorType{entry.type.dtype, entry.type.shape.without(0)}), "'{}' is {}",
@@ -48,13 +49,13 @@ void begin_streams(State& state) {
   }
 }
 
-int64_t StreamStates::bytes_per_stream() const {
+int64_t SequenceStates::bytes_per_sequence() const {
   size_t sum = 0;
   for (const Tensor& tensor : tensors_) sum += tensor.row_bytes();
   return static_cast<int64_t>(sum);
 }
 
-void StreamStates::take_from(const State& state) {
+void SequenceStates::take_from(const State& state) {
   for (Tensor& tensor : tensors_) {
     const int entry = state.find(tensor.name);
     FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
@@ -63,7 +64,7 @@ void StreamStates::take_from(const State& state) {
   }
 }
 
-void StreamStates::put_to(State& state) const {
+void SequenceStates::put_to(State& state) const {
   for (const Tensor& tensor : tensors_) {
     const int entry = state.find(tensor.name);
     FB_CHECK(entry >= 0 && state.entries()[static_cast<size_t>(entry)].type == tensor.type,
@@ -72,34 +73,34 @@ void StreamStates::put_to(State& state) const {
   }
 }
 
-void StreamStates::reset(int64_t stream) {
-  FB_CHECK(stream >= 0 && stream < streams(), "stream {} of {}", stream, streams());
+void SequenceStates::reset(int64_t sequence) {
+  FB_CHECK(sequence >= 0 && sequence < sequences(), "sequence {} of {}", sequence, sequences());
   for (Tensor& tensor : tensors_)
     std::fill_n(tensor.bytes.begin() +
-                    static_cast<std::ptrdiff_t>(tensor.row_bytes() * static_cast<size_t>(stream)),
+                    static_cast<std::ptrdiff_t>(tensor.row_bytes() * static_cast<size_t>(sequence)),
                 tensor.row_bytes(), 0);
-  StreamText& own = text(stream);
+  SequenceText& own = text(sequence);
   const size_t vocabulary = own.seen.size();
   own = {.seed = own.seed, .stream = own.stream, .seen = std::vector<bool>(vocabulary, false)};
 }
 
-StreamStates StreamStates::resized(int64_t streams) const {
-  StreamStates result;
+SequenceStates SequenceStates::resized(int64_t sequences) const {
+  SequenceStates result;
   for (const Tensor& tensor : tensors_) {
-    const TensorType type{tensor.type.dtype, tensor.type.shape.with(0, streams)};
+    const TensorType type{tensor.type.dtype, tensor.type.shape.with(0, sequences)};
     result.tensors_.push_back(
         {tensor.name, type, std::vector<char>(static_cast<size_t>(type.bytes()), 0)});
   }
-  result.texts_.resize(static_cast<size_t>(streams));
+  result.texts_.resize(static_cast<size_t>(sequences));
   return result;
 }
 
-StreamStates StreamStates::gather(std::span<const int64_t> streams) const {
-  StreamStates result = resized(static_cast<int64_t>(streams.size()));
-  for (size_t i = 0; i < streams.size(); ++i) {
-    FB_CHECK(streams[i] >= 0 && streams[i] < this->streams(), "stream {} of {}", streams[i],
-             this->streams());
-    const auto from = static_cast<size_t>(streams[i]);
+SequenceStates SequenceStates::gather(std::span<const int64_t> sequences) const {
+  SequenceStates result = resized(static_cast<int64_t>(sequences.size()));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    FB_CHECK(sequences[i] >= 0 && sequences[i] < this->sequences(), "sequence {} of {}",
+             sequences[i], this->sequences());
+    const auto from = static_cast<size_t>(sequences[i]);
     result.texts_[i] = texts_[from];
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const size_t row = tensors_[t].row_bytes();
@@ -110,15 +111,15 @@ StreamStates StreamStates::gather(std::span<const int64_t> streams) const {
   return result;
 }
 
-void StreamStates::scatter(std::span<const int64_t> streams, StreamStates& to) const {
-  FB_CHECK(static_cast<int64_t>(streams.size()) == this->streams(), "{} places for {} streams",
-           streams.size(), this->streams());
+void SequenceStates::scatter(std::span<const int64_t> sequences, SequenceStates& to) const {
+  FB_CHECK(static_cast<int64_t>(sequences.size()) == this->sequences(),
+           "{} places for {} sequences", sequences.size(), this->sequences());
   const std::string differs = difference(to);
-  FB_CHECK(differs.empty(), "streams of different models: {}", differs);
-  for (size_t i = 0; i < streams.size(); ++i) {
-    FB_CHECK(streams[i] >= 0 && streams[i] < to.streams(), "stream {} of {}", streams[i],
-             to.streams());
-    const auto place = static_cast<size_t>(streams[i]);
+  FB_CHECK(differs.empty(), "sequences of different models: {}", differs);
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    FB_CHECK(sequences[i] >= 0 && sequences[i] < to.sequences(), "sequence {} of {}", sequences[i],
+             to.sequences());
+    const auto place = static_cast<size_t>(sequences[i]);
     to.texts_[place] = texts_[i];
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const size_t row = tensors_[t].row_bytes();
@@ -128,7 +129,7 @@ void StreamStates::scatter(std::span<const int64_t> streams, StreamStates& to) c
   }
 }
 
-std::string StreamStates::difference(const StreamStates& others) const {
+std::string SequenceStates::difference(const SequenceStates& others) const {
   if (tensors_.size() != others.tensors_.size())
     return fmt::format("{} tensors, {} were expected", tensors_.size(), others.tensors_.size());
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -146,7 +147,7 @@ std::string StreamStates::difference(const StreamStates& others) const {
   return "";
 }
 
-bool StreamStates::operator==(const StreamStates& other) const {
+bool SequenceStates::operator==(const SequenceStates& other) const {
   return tensors_ == other.tensors_ && texts_ == other.texts_;
 }
 
