@@ -11,7 +11,7 @@ size_t place(Value value) { return static_cast<size_t>(value.id); }
 
 // What a forward value depends on, from the best to the worst reason to compute it again.
 enum class Dependence : uint8_t {
-  invariant,  ///< captured operands only: hoisted out of both loops and shared
+  invariant,  ///< captured operands only: moved out of both loops and shared
   cheap,      ///< the index too, by way of elementwise ops and movement
   costly      ///< rows, carried values, or anything expensive
 };

@@ -36,13 +36,13 @@ class WordCutter : public ByteTokenizer {
   size_t last_cut(std::string_view text) const override { return last_word_boundary(text); }
 };
 
-void count_words(const TextChunk& chunk, WordCounts& counts) {
+void count_words(const TextPart& part, WordCounts& counts) {
   size_t begin = 0;
-  std::vector<size_t> ends = chunk.document_ends;
-  ends.push_back(chunk.text.size());
+  std::vector<size_t> ends = part.document_ends;
+  ends.push_back(part.text.size());
   for (const size_t end : ends) {
-    const char* at = chunk.text.data() + begin;
-    const char* const stop = chunk.text.data() + end;
+    const char* at = part.text.data() + begin;
+    const char* const stop = part.text.data() + end;
     while (at < stop) {
       const char* const next = word_end(at, stop);
       count_word(counts, {at, static_cast<size_t>(next - at)}, 1);
@@ -57,20 +57,20 @@ Result<WordCounts> count_words(const TextSources& sources, const BpeTrainingOpti
   DocumentStream stream(sources, cutter);
   ThreadPool pool(options.workers);
   const auto slots = static_cast<size_t>(2 * options.workers);
-  std::vector<TextChunk> chunks(slots);
+  std::vector<TextPart> parts(slots);
   std::vector<WordCounts> counts(slots);
   uint64_t bytes = 0;
   for (bool more = true; more;) {
     size_t count = 0;
     while (more && count < slots) {
-      const Result<bool> next = stream.next(chunks[count]);
+      const Result<bool> next = stream.next(parts[count]);
       if (!next.ok()) return Failure{next.error()};
       more = next.value();
-      if (more) bytes += chunks[count++].source_bytes;
+      if (more) bytes += parts[count++].source_bytes;
     }
     pool.parallel_for(static_cast<int64_t>(count), [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        count_words(chunks[i], counts[i]);
+        count_words(parts[i], counts[i]);
     });
     if (options.progress && !options.progress(bytes, sources.bytes())) return Failure{"stopped"};
   }

@@ -24,12 +24,12 @@ uint64_t count_lines(std::string_view text) {
 
 }  // namespace
 
-uint64_t line_of(const TextChunk& chunk, size_t offset) {
-  if (!chunk.is_json_lines)
-    return chunk.lines.at(0) + count_lines(std::string_view(chunk.text).substr(0, offset));
+uint64_t line_of(const TextPart& part, size_t offset) {
+  if (!part.is_json_lines)
+    return part.lines.at(0) + count_lines(std::string_view(part.text).substr(0, offset));
   const auto document =
-      std::upper_bound(chunk.document_ends.begin(), chunk.document_ends.end(), offset);
-  return chunk.lines.at(static_cast<size_t>(document - chunk.document_ends.begin()));
+      std::upper_bound(part.document_ends.begin(), part.document_ends.end(), offset);
+  return part.lines.at(static_cast<size_t>(document - part.document_ends.begin()));
 }
 
 /// One file of the sources.
@@ -43,47 +43,47 @@ class DocumentStream::FileStream {
     XXH64_reset(hash_.get(), 0);
   }
 
-  Status next(TextChunk& chunk, const Tokenizer& tokenizer, size_t chunk_bytes) {
-    chunk = {};
-    chunk.path = file_.path;
-    chunk.is_json_lines = file_.is_json_lines;
-    return file_.is_json_lines ? next_documents(chunk, chunk_bytes)
-                               : next_stretch(chunk, tokenizer, chunk_bytes);
+  Status next(TextPart& part, const Tokenizer& tokenizer, size_t part_bytes) {
+    part = {};
+    part.path = file_.path;
+    part.is_json_lines = file_.is_json_lines;
+    return file_.is_json_lines ? next_documents(part, part_bytes)
+                               : next_stretch(part, tokenizer, part_bytes);
   }
   FileHash content() const { return {bytes_, XXH64_digest(hash_.get())}; }
 
  private:
   /// The next piece of the file to the end of `text`; false at the end.
-  Result<bool> read_piece(std::string& text, TextChunk& chunk) {
+  Result<bool> read_piece(std::string& text, TextPart& part) {
     const Result<std::string_view> piece = reader_.next();
     if (!piece.ok()) return Failure{piece.error()};
     XXH64_update(hash_.get(), piece.value().data(), piece.value().size());
     bytes_ += piece.value().size();
-    chunk.source_bytes += piece.value().size();
+    part.source_bytes += piece.value().size();
     text += piece.value();
     return !piece.value().empty();
   }
 
-  Status next_stretch(TextChunk& chunk, const Tokenizer& tokenizer, size_t chunk_bytes) {
-    chunk.lines = {line_};
-    chunk.text = std::move(rest_);
+  Status next_stretch(TextPart& part, const Tokenizer& tokenizer, size_t part_bytes) {
+    part.lines = {line_};
+    part.text = std::move(rest_);
     rest_.clear();
-    for (size_t wanted = chunk_bytes;; wanted = std::min(2 * chunk.text.size(), kMostWordBytes)) {
-      while (chunk.text.size() < wanted) {
-        const Result<bool> more = read_piece(chunk.text, chunk);
+    for (size_t wanted = part_bytes;; wanted = std::min(2 * part.text.size(), kMostWordBytes)) {
+      while (part.text.size() < wanted) {
+        const Result<bool> more = read_piece(part.text, part);
         if (!more.ok()) return Failure{more.error()};
         if (more.value()) continue;
-        chunk.ends_file = true;
-        chunk.document_ends = {chunk.text.size()};
+        part.ends_file = true;
+        part.document_ends = {part.text.size()};
         return success();
       }
-      if (const size_t cut = tokenizer.last_cut(chunk.text); cut > 0) {
-        rest_ = chunk.text.substr(cut);
-        chunk.text.resize(cut);
-        line_ += count_lines(chunk.text);
+      if (const size_t cut = tokenizer.last_cut(part.text); cut > 0) {
+        rest_ = part.text.substr(cut);
+        part.text.resize(cut);
+        line_ += count_lines(part.text);
         return success();
       }
-      if (chunk.text.size() >= kMostWordBytes)
+      if (part.text.size() >= kMostWordBytes)
         return Failure{
             fmt::format("{}: from line {} on {} without white space between words: a "
                         "byte-level BPE cannot cut it",
@@ -91,8 +91,8 @@ class DocumentStream::FileStream {
     }
   }
 
-  Status next_documents(TextChunk& chunk, size_t chunk_bytes) {
-    while (chunk.text.size() < chunk_bytes) {
+  Status next_documents(TextPart& part, size_t part_bytes) {
+    while (part.text.size() < part_bytes) {
       const size_t end = rest_.find('\n', searched_);
       if (end == std::string::npos) {
         searched_ = rest_.size();
@@ -103,26 +103,26 @@ class DocumentStream::FileStream {
         if (rest_.size() > kMostLineBytes)
           return Failure{fmt::format("{}:{}: the line is longer than {}", file_.path, line_,
                                      bytes_text(static_cast<double>(kMostLineBytes)))};
-        const Result<bool> more = read_piece(rest_, chunk);
+        const Result<bool> more = read_piece(rest_, part);
         if (!more.ok()) return Failure{more.error()};
         if (more.value()) continue;
-        chunk.ends_file = true;
-        return add_line(rest_, chunk);
+        part.ends_file = true;
+        return add_line(rest_, part);
       }
       const std::string_view line = std::string_view(rest_).substr(taken_, end - taken_);
-      if (Status s = add_line(line, chunk); !s.ok()) return s;
+      if (Status s = add_line(line, part); !s.ok()) return s;
       taken_ = searched_ = end + 1;
       ++line_;
     }
     return success();
   }
 
-  Status add_line(std::string_view line, TextChunk& chunk) {
-    const size_t before = chunk.text.size();
-    if (Status s = json_lines_.append_document(line, line_, chunk.text); !s.ok()) return s;
-    if (chunk.text.size() == before) return success();  // an empty line or document
-    chunk.document_ends.push_back(chunk.text.size());
-    chunk.lines.push_back(line_);
+  Status add_line(std::string_view line, TextPart& part) {
+    const size_t before = part.text.size();
+    if (Status s = json_lines_.append_document(line, line_, part.text); !s.ok()) return s;
+    if (part.text.size() == before) return success();  // an empty line or document
+    part.document_ends.push_back(part.text.size());
+    part.lines.push_back(line_);
     return success();
   }
 
@@ -138,25 +138,25 @@ class DocumentStream::FileStream {
 };
 
 DocumentStream::DocumentStream(const TextSources& sources, const Tokenizer& tokenizer,
-                               size_t chunk_bytes)
-    : sources_(sources), tokenizer_(tokenizer), chunk_bytes_(std::max<size_t>(1, chunk_bytes)) {}
+                               size_t part_bytes)
+    : sources_(sources), tokenizer_(tokenizer), part_bytes_(std::max<size_t>(1, part_bytes)) {}
 
 DocumentStream::~DocumentStream() = default;
 
-Result<bool> DocumentStream::next(TextChunk& chunk) {
+Result<bool> DocumentStream::next(TextPart& part) {
   if (file_ == nullptr) {
     if (file_index_ == sources_.files.size()) return false;
     const TextFile& file = sources_.files[file_index_++];
     Result<TextReader> reader =
-        TextReader::open(file.path, std::min(chunk_bytes_, TextReader::kPieceBytes));
+        TextReader::open(file.path, std::min(part_bytes_, TextReader::kPieceBytes));
     if (!reader.ok()) return Failure{reader.error()};
     file_ = std::make_unique<FileStream>(std::move(reader).value(), file, sources_.field);
   }
-  if (const Status s = file_->next(chunk, tokenizer_, chunk_bytes_); !s.ok())
+  if (const Status s = file_->next(part, tokenizer_, part_bytes_); !s.ok())
     return Failure{s.error()};
-  if (chunk.ends_file) {
+  if (part.ends_file) {
     content_.files.push_back(file_->content());
-    if (chunk.is_json_lines) content_.field = sources_.field;
+    if (part.is_json_lines) content_.field = sources_.field;
     file_ = nullptr;
   }
   return true;
@@ -166,13 +166,13 @@ Result<std::vector<char32_t>> collect_characters(const TextSources& sources) {
   constexpr size_t kCodePoints = 0x110000;
   const ByteTokenizer anywhere;
   DocumentStream stream(sources, anywhere);
-  TextChunk chunk;
+  TextPart part;
   std::vector<bool> seen(kCodePoints);
   for (;;) {
-    const Result<bool> more = stream.next(chunk);
+    const Result<bool> more = stream.next(part);
     if (!more.ok()) return Failure{more.error()};
     if (!more.value()) break;
-    decode_utf8(chunk.text, [&](char32_t character) { seen[character] = true; });
+    decode_utf8(part.text, [&](char32_t character) { seen[character] = true; });
   }
   std::vector<char32_t> characters;
   for (size_t code = 0; code < kCodePoints; ++code)

@@ -15,9 +15,9 @@
 namespace fullbore {
 namespace {
 
-/// A chunk and what becomes of it.
+/// A part and what becomes of it.
 struct Work {
-  TextChunk chunk;
+  TextPart part;
   std::vector<int32_t> tokens;
   std::vector<uint64_t> document_ends;
   std::string error;
@@ -25,9 +25,9 @@ struct Work {
   void encode(const Tokenizer& tokenizer) {
     tokens.clear();
     document_ends.clear();
-    const std::string_view text = chunk.text;
+    const std::string_view text = part.text;
     size_t begin = 0;
-    for (const size_t end : chunk.document_ends) {
+    for (const size_t end : part.document_ends) {
       if (!encode(tokenizer, text, begin, end)) return;
       if (tokenizer.end_of_document() >= 0) tokens.push_back(tokenizer.end_of_document());
       document_ends.push_back(tokens.size());
@@ -42,7 +42,7 @@ struct Work {
     if (begin + taken == end) return true;
     size_t bytes = 0;
     error = fmt::format("{}: line {}: character {} is not among the tokenizer's {} characters",
-                        chunk.path, line_of(chunk, begin + taken),
+                        part.path, line_of(part, begin + taken),
                         character_text(character_at(text.data() + begin + taken, bytes)),
                         tokenizer.vocabulary_size());
     return false;
@@ -64,8 +64,8 @@ class ShardSequence {
     std::span<const uint64_t> ends = work.document_ends;
     uint64_t done = 0;  // tokens of this work that are written
     std::vector<uint64_t> local;
-    // The text of a divided chunk counts where it begins: the sum over shards is what matters.
-    uint64_t text_bytes = work.chunk.text.size();
+    // The text of a divided part counts where it begins: the sum over shards is what matters.
+    uint64_t text_bytes = work.part.text.size();
     while (done < work.tokens.size() || !ends.empty()) {
       if (Status s = begin_shard(); !s.ok()) return s;
       const size_t count = documents_until_full(ends, done);
@@ -81,7 +81,7 @@ class ShardSequence {
       if (!full) break;
       if (Status s = finish(); !s.ok()) return s;
     }
-    if (work.chunk.ends_file && writer_.has_value()) writer_->end_file();
+    if (work.part.ends_file && writer_.has_value()) writer_->end_file();
     return success();
   }
 
@@ -141,7 +141,7 @@ Result<std::vector<std::string>> tokenize_text(const TextSources& sources,
   for (bool more = true; more;) {
     size_t count = 0;
     while (more && count < works.size()) {
-      const Result<bool> next = stream.next(works[count].chunk);
+      const Result<bool> next = stream.next(works[count].part);
       if (!next.ok()) return Failure{next.error()};
       more = next.value();
       if (more) ++count;
@@ -152,7 +152,7 @@ Result<std::vector<std::string>> tokenize_text(const TextSources& sources,
     for (size_t i = 0; i < count; ++i) {
       if (!works[i].error.empty()) return Failure{works[i].error};
       if (const Status s = shards.append(works[i]); !s.ok()) return Failure{s.error()};
-      bytes += works[i].chunk.source_bytes;
+      bytes += works[i].part.source_bytes;
     }
     if (options.progress && !options.progress(bytes, content.bytes())) return Failure{"stopped"};
   }

@@ -3,13 +3,13 @@
 namespace fullbore {
 namespace {
 
-// Every chunk moves the head's gradient through memory once: for GPT-2 at four chunks that costs 4 % of the
+// Every block moves the head's gradient through memory once: for GPT-2 at four blocks that costs 4 % of the
 // time and saves 3 % of the memory. With more rows the logits are what fills the memory.
-constexpr int64_t kFewChunks = 4;
+constexpr int64_t kFewBlocks = 4;
 
 bool is_fused(const LanguageModelHead& head, Tensor targets, FusedHead choice) {
-  const int64_t chunk = linear_cross_entropy_rows(head.weight.dim(0));
-  const bool many = targets.type().elements() > kFewChunks * chunk;
+  const int64_t block = linear_cross_entropy_rows(head.weight.dim(0));
+  const bool many = targets.type().elements() > kFewBlocks * block;
   return choice == FusedHead::on || (choice == FusedHead::automatic && many);
 }
 

@@ -14,7 +14,7 @@ struct LanguageModelLoss {
 /// Are output head and loss one op, of which the logits of some rows exist at a time (ops.h,
 /// linear_cross_entropy)?
 enum class FusedHead : uint8_t {
-  automatic,  ///< where the logits are more than four such chunks
+  automatic,  ///< where the logits are more than four such blocks of rows
   on,
   off
 };

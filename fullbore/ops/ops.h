@@ -268,15 +268,15 @@ struct LinearCrossEntropyOptions {
 /// weight [V, C] of the same dtype, targets [...] integer -> f32 [] (f64 for f64).
 ///
 /// The logits never exist whole: a `loop` makes `rows` of them at a time. Because the result is a sum
-/// its cotangent is one number, so the gradient is made on the same way with cotangent 1, chunk by
-/// chunk (op `linear_cross_entropy_gradient`, which then stands for this one), and multiplied by that
+/// its cotangent is one number, so the gradient is made on the same way with cotangent 1, block by
+/// block (op `linear_cross_entropy_gradient`, which then stands for this one), and multiplied by that
 /// number at the end: no product is made twice. The gradient of weight is summed in f32.
 /// Cost: 2 V C flops per row, 6 V C with the gradient.
 Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
                             LinearCrossEntropyOptions options = {},
                             SourceLoc loc = SourceLoc::here());
 /// Rows of logits of so many classes that linear_cross_entropy makes at a time by itself: 32 MiB of
-/// f32, and at least 512, for each chunk moves the gradient of weight once in and out of memory.
+/// f32, and at least 512, for each block moves the gradient of weight once in and out of memory.
 int64_t linear_cross_entropy_rows(int64_t classes);
 /// softmax(q k^T * scale + mask) v. q [B,H,T,D], k and v [B,G,S,D] with H a multiple of G (grouped
 /// queries), -> [B,H,T,D]. causal: query t sees keys s <= t + S - T. mask (optional): bool

@@ -91,7 +91,7 @@ const std::vector<Pass>& pipeline() {
        "before code motion and elimination, which would move and compare idle nodes", true,
        algebraic_simplification},
       {"loop_invariant_code_motion", "nodes that are equal in every iteration leave the loop",
-       "before common_subexpression_elimination: a loop and its gradient hoist the same values",
+       "before common_subexpression_elimination: a loop and its gradient move out the same values",
        true, loop_invariant_code_motion},
       {"common_subexpression_elimination",
        "equal nodes become one, and so do loops of the same iterations",

@@ -19,7 +19,7 @@ struct CompileOptions {
   Recompute recompute = Recompute::off;       ///< passes/memory/rematerialize.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
   /// without batched weight gradients, then with fewer thread groups in parallel loops, and then, under Recompute::automatic, with
-  /// values made again.
+  /// values rematerialized.
   int64_t memory_bytes = 0;
   bool must_fit = false;  ///< MemoryError from whoever prepares a program that exceeds memory_bytes
   bool keeps_snapshot = false;  ///< is there to be a second copy of the State within them?

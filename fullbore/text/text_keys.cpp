@@ -80,7 +80,8 @@ std::vector<ConfigField> fields() {
       {FB_KEY(engine, fused_head),
        {},
        {"auto", "on", "off"},
-       "output head and loss in one, logits a chunk at a time; auto: where they are large"}};
+       "output head and loss in one, logits a block of rows at a time; auto: where they are "
+       "large"}};
   for (ConfigField& field : fields) field.models = text_model_names();
   mark(fields, &ConfigField::is_size,
        {"model.layers", "model.width", "model.context", "model.vocabulary",

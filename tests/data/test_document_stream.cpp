@@ -99,39 +99,39 @@ class DocumentStreamTest : public ::testing::Test {
     std::vector<std::string> documents;
     std::vector<size_t> file_ends;  // in documents
     std::string error;
-    size_t chunks = 0;
+    size_t parts = 0;
   };
-  static Read read(const TextSources& sources, size_t chunk_bytes, const Tokenizer& tokenizer) {
+  static Read read(const TextSources& sources, size_t part_bytes, const Tokenizer& tokenizer) {
     Read result;
-    DocumentStream stream(sources, tokenizer, chunk_bytes);
-    TextChunk chunk;
+    DocumentStream stream(sources, tokenizer, part_bytes);
+    TextPart part;
     std::string document;
     uint64_t bytes = 0;
     for (;;) {
-      const Result<bool> more = stream.next(chunk);
+      const Result<bool> more = stream.next(part);
       if (!more.ok()) {
         result.error = more.error();
         return result;
       }
       if (!more.value()) break;
-      ++result.chunks;
-      bytes += chunk.source_bytes;
+      ++result.parts;
+      bytes += part.source_bytes;
       size_t begin = 0;
-      for (const size_t end : chunk.document_ends) {
-        result.documents.push_back(document + chunk.text.substr(begin, end - begin));
+      for (const size_t end : part.document_ends) {
+        result.documents.push_back(document + part.text.substr(begin, end - begin));
         document.clear();
         begin = end;
       }
-      document += chunk.text.substr(begin);
-      if (chunk.ends_file) result.file_ends.push_back(result.documents.size());
+      document += part.text.substr(begin);
+      if (part.ends_file) result.file_ends.push_back(result.documents.size());
     }
     EXPECT_EQ(document, "");
     EXPECT_EQ(bytes, sources.bytes());
     EXPECT_EQ(stream.content().files, hash_text_sources(sources).take_or_throw().files);
     return result;
   }
-  Read read(const std::string& path, size_t chunk_bytes = DocumentStream::kChunkBytes) {
-    return read(find_text(path).take_or_throw(), chunk_bytes, ByteTokenizer());
+  Read read(const std::string& path, size_t part_bytes = DocumentStream::kPartBytes) {
+    return read(find_text(path).take_or_throw(), part_bytes, ByteTokenizer());
   }
   testing::ScratchFolder folder_;
 };
@@ -142,7 +142,7 @@ class Words : public ByteTokenizer {
   size_t last_cut(std::string_view text) const override { return last_word_boundary(text); }
 };
 
-TEST_F(DocumentStreamTest, DocumentsDoNotDependOnChunks) {
+TEST_F(DocumentStreamTest, DocumentsDoNotDependOnParts) {
   std::filesystem::create_directories(folder_ / "in");
   const std::string prose = "one two\n three   four\u00E9 \u4E2D\u6587\u3000five\n";
   folder_.put("in/a.txt", prose);
@@ -159,13 +159,13 @@ TEST_F(DocumentStreamTest, DocumentsDoNotDependOnChunks) {
       EXPECT_EQ(all.error, "");
     }
   }
-  EXPECT_GT(read(sources, 4, Words()).chunks, 8U);
+  EXPECT_GT(read(sources, 4, Words()).parts, 8U);
 }
 
 TEST_F(DocumentStreamTest, ATextThatMayNotBeCutIsReadWhole) {
   const std::string text(100'000, 'x');
   const Read all = read(find_text(folder_.put("t", text)).take_or_throw(), 10, Words());
-  EXPECT_EQ(all.chunks, 1U);
+  EXPECT_EQ(all.parts, 1U);
   EXPECT_EQ(all.documents, std::vector{text});
 }
 
@@ -173,9 +173,9 @@ TEST_F(DocumentStreamTest, ATextThatMayNotBeCutIsReadWhole) {
 TEST_F(DocumentStreamTest, WhatCannotBeCutIsBounded) {
   const std::string words = std::string(3 << 20, 'a') + " " + std::string(3 << 20, 'b');
   const TextSources cut = find_text(folder_.put("cut.txt", words)).take_or_throw();
-  EXPECT_EQ(read(cut, DocumentStream::kChunkBytes, Words()).documents.at(0).size(), words.size());
+  EXPECT_EQ(read(cut, DocumentStream::kPartBytes, Words()).documents.at(0).size(), words.size());
   const std::string word = folder_.put("word.txt", "one\ntwo " + std::string(5 << 20, 'a'));
-  EXPECT_EQ(read(find_text(word).take_or_throw(), DocumentStream::kChunkBytes, Words()).error,
+  EXPECT_EQ(read(find_text(word).take_or_throw(), DocumentStream::kPartBytes, Words()).error,
             word +
                 ": from line 2 on 4.00 MiB without white space between words: a byte-level BPE "
                 "cannot cut it");
@@ -185,11 +185,11 @@ TEST_F(DocumentStreamTest, WhatCannotBeCutIsBounded) {
   EXPECT_EQ(read(line).error, line + ":2: the line is longer than 64.0 MiB");
 }
 
-TEST_F(DocumentStreamTest, FaultsAreNamedWhereverChunksEnd) {
+TEST_F(DocumentStreamTest, FaultsAreNamedWhereverPartsEnd) {
   const std::string lines = folder_.put(
       "bad.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n{\"text\": 5}\n{\"text\": \"c\"}\n");
   const std::string bytes = folder_.put("bytes.jsonl", "{\"text\": \"a\"}\n{\"text\": \"\xFF\"}\n");
-  for (const size_t size : {size_t{1}, size_t{5}, DocumentStream::kChunkBytes}) {
+  for (const size_t size : {size_t{1}, size_t{5}, DocumentStream::kPartBytes}) {
     EXPECT_EQ(read(lines, size).error,
               lines + ":3: the field 'text' is a number; a text was expected");
     EXPECT_THAT(read(bytes, size).error, HasSubstr("not UTF-8 text: byte 0xFF occurs in no UTF-8 "
@@ -197,24 +197,24 @@ TEST_F(DocumentStreamTest, FaultsAreNamedWhereverChunksEnd) {
   }
 }
 
-TEST_F(DocumentStreamTest, LinesOfAChunkAreThoseOfTheFile) {
+TEST_F(DocumentStreamTest, LinesOfAPartAreThoseOfTheFile) {
   const TextSources prose = find_text(folder_.put("t.txt", "a b\nc d\ne f\n")).take_or_throw();
   const Words words;
   DocumentStream stream(prose, words, 5);
-  TextChunk chunk;
+  TextPart part;
   std::vector<uint64_t> lines;
-  while (stream.next(chunk).take_or_throw())
-    for (size_t i = 0; i < chunk.text.size(); ++i)
-      if (chunk.text[i] >= 'a') lines.push_back(line_of(chunk, i));
+  while (stream.next(part).take_or_throw())
+    for (size_t i = 0; i < part.text.size(); ++i)
+      if (part.text[i] >= 'a') lines.push_back(line_of(part, i));
   EXPECT_THAT(lines, ElementsAre(1, 1, 2, 2, 3, 3));
   const TextSources documents =
       find_text(folder_.put("t.jsonl", "{\"text\": \"a\"}\n\n{\"text\": \"b\\nc\"}\n"))
           .take_or_throw();
   DocumentStream second(documents, words);
-  ASSERT_TRUE(second.next(chunk).take_or_throw());
-  EXPECT_EQ(line_of(chunk, 0), 1U);
-  EXPECT_EQ(line_of(chunk, 1), 3U);
-  EXPECT_EQ(line_of(chunk, 3), 3U);
+  ASSERT_TRUE(second.next(part).take_or_throw());
+  EXPECT_EQ(line_of(part, 0), 1U);
+  EXPECT_EQ(line_of(part, 1), 3U);
+  EXPECT_EQ(line_of(part, 3), 3U);
 }
 
 TEST_F(DocumentStreamTest, CollectsTheCharactersOfAllDocuments) {

@@ -286,9 +286,9 @@ TEST(GemmTiling, IsLevelAndSharesSmallMatmuls) {
                                                      .copied_columns = c.copied_columns,
                                                      .direct = true});
     EXPECT_GE(tiling.tiles(1), 4) << contraction.text();
-    for (const cpu::Blocks& chunks : {tiling.rows, tiling.columns}) {
-      const double whole = static_cast<double>(chunks.parts() * chunks.size);
-      EXPECT_LE(whole, 1.15 * static_cast<double>(chunks.count)) << contraction.text();
+    for (const cpu::Blocks& blocks : {tiling.rows, tiling.columns}) {
+      const double whole = static_cast<double>(blocks.parts() * blocks.size);
+      EXPECT_LE(whole, 1.15 * static_cast<double>(blocks.count)) << contraction.text();
     }
     EXPECT_EQ(tiling.columns.size % 64, 0);
     EXPECT_EQ(tiling.packed_depth % tiling.depth, 0);

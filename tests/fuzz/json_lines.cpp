@@ -47,22 +47,22 @@ void check_line(std::string_view line) {
   if (!json.is_discarded()) require(json.at("text").get<std::string>() == text);
 }
 
-std::string read_in_chunks(const std::string& path, size_t bytes, size_t chunk_bytes) {
+std::string read_in_parts(const std::string& path, size_t bytes, size_t part_bytes) {
   const TextSources sources{"fuzz", {{path, bytes, /*is_json_lines=*/true}}, "text"};
   const Anywhere tokenizer;
-  DocumentStream stream(sources, tokenizer, chunk_bytes);
-  TextChunk chunk;
+  DocumentStream stream(sources, tokenizer, part_bytes);
+  TextPart part;
   std::string all;
   for (;;) {
-    const Result<bool> more = stream.next(chunk);
+    const Result<bool> more = stream.next(part);
     if (!more.ok()) return "error: " + more.error();
     if (!more.value()) return all;
     size_t begin = 0;
-    for (const size_t end : chunk.document_ends) {
-      all += chunk.text.substr(begin, end - begin) + "|";
+    for (const size_t end : part.document_ends) {
+      all += part.text.substr(begin, end - begin) + "|";
       begin = end;
     }
-    require(begin == chunk.text.size());
+    require(begin == part.text.size());
   }
 }
 
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (size == 0) return 0;
   const MemoryFile file(data, size);
-  const std::string whole = read_in_chunks(file.path(), size, DocumentStream::kChunkBytes);
-  require(read_in_chunks(file.path(), size, 1 + data[0] % 16) == whole);
+  const std::string whole = read_in_parts(file.path(), size, DocumentStream::kPartBytes);
+  require(read_in_parts(file.path(), size, 1 + data[0] % 16) == whole);
   return 0;
 }

@@ -138,8 +138,8 @@ TEST(LinearCrossEntropy, TakesRowsInAnyNumberOfAxes) {
   EXPECT_NEAR(one.at(0), x.loss(1, {}), 1e-13);
 }
 
-// By itself it makes chunks of 32 MiB, but of 512 rows at least.
-TEST(LinearCrossEntropy, ChoosesItsChunksByTheirSize) {
+// By itself it makes blocks of 32 MiB, but of 512 rows at least.
+TEST(LinearCrossEntropy, ChoosesItsBlocksByTheirSize) {
   EXPECT_EQ(linear_cross_entropy_rows(65), (32 << 20) / (4 * 65));
   EXPECT_EQ(linear_cross_entropy_rows(8192), 1024);
   EXPECT_EQ(linear_cross_entropy_rows(50257), 512);

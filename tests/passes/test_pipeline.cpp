@@ -144,7 +144,7 @@ TEST(Pipeline, RunsTheForwardLoopOnce) {
 
 // The matmul of two captured operands is the same on every iteration, in the loop and in its gradient:
 // one node outside serves both.
-TEST(Pipeline, SharesWhatALoopAndItsGradientHoist) {
+TEST(Pipeline, SharesWhatALoopAndItsGradientMoveOut) {
   GraphBuilder builder;
   const TensorType matrix{DType::f64, {3, 3}};
   const Tensor x = builder.input("x", Role::batch, matrix);

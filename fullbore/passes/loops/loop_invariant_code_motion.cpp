@@ -23,9 +23,9 @@ bool is_trivial(const Graph& graph, const Node& node) {
 }
 
 /// One loop whose body has been cleared of invariants already.
-class Hoisting {
+class CodeMotion {
  public:
-  Hoisting(GraphBuilder& outer, const Node& node, std::vector<Tensor> operands, const Graph& body)
+  CodeMotion(GraphBuilder& outer, const Node& node, std::vector<Tensor> operands, const Graph& body)
       : outer_(outer),
         node_(node),
         body_(body),
@@ -61,10 +61,10 @@ class Hoisting {
     }
   }
 
-  // hoisted_: invariant values that the body reads ready made. outside_: nodes that make them, or
+  // moved_: invariant values that the body reads ready made. outside_: nodes that make them, or
   // what they need. stays_: nodes of the new body; what is trivial may be both.
   void choose() {
-    hoisted_.assign(invariant_.size(), false);
+    moved_.assign(invariant_.size(), false);
     outside_.assign(body_.nodes().size(), false);
     stays_.assign(body_.nodes().size(), false);
     std::vector<bool> read(invariant_.size(), false);    // by the new body
@@ -80,7 +80,7 @@ class Hoisting {
       const bool leaves =
           invariant_[place(node.outputs[0])] && any(read) && !is_trivial(body_, node);
       if (leaves)
-        for (Value output : node.outputs) hoisted_[place(output)] = read[place(output)];
+        for (Value output : node.outputs) moved_[place(output)] = read[place(output)];
       outside_[i] = leaves || any(needed);
       stays_[i] = !leaves && (any(read) || !outside_[i]);
       for (Value value : node.inputs) {
@@ -99,7 +99,7 @@ class Hoisting {
       const std::vector<Tensor> results = outer_.emit_like(node, mapped(node.inputs, values));
       for (size_t k = 0; k < results.size(); ++k) {
         values[place(node.outputs[k])] = results[k];
-        if (hoisted_[place(node.outputs[k])]) ready_.push_back({node.outputs[k], results[k]});
+        if (moved_[place(node.outputs[k])]) ready_.push_back({node.outputs[k], results[k]});
       }
     }
   }
@@ -171,8 +171,8 @@ class Hoisting {
   const Graph& body_;
   const LoopShape shape_;
   const std::vector<Tensor> operands_;
-  std::vector<bool> invariant_, hoisted_;  // per value of the body
-  std::vector<bool> outside_, stays_;      // per node of the body
+  std::vector<bool> invariant_, moved_;  // per value of the body
+  std::vector<bool> outside_, stays_;    // per node of the body
   std::vector<Ready> ready_;
 };
 
@@ -187,7 +187,7 @@ Graph loop_invariant_code_motion(const Graph& graph, const Target& target) {
     }
     const Graph body = loop_invariant_code_motion(*node.body, target);  // inner loops first
     rewriter.map(node,
-                 Hoisting(rewriter.builder(), node, rewriter.tensors(node.inputs), body).run());
+                 CodeMotion(rewriter.builder(), node, rewriter.tensors(node.inputs), body).run());
   }
   return rewriter.finish();
 }

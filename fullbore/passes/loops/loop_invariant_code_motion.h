@@ -10,7 +10,7 @@ namespace fullbore {
 /// before  constants are folded and algebra is done, or trivial nodes would be moved
 /// after   what a body computes depends on the iteration, except for what is not worth bytes of its own:
 ///         constants, reshapes, and repetitions (broadcast_to) of something smaller
-/// here    before common_subexpression_elimination, which finds that the forward loop and its gradient hoist the same
+/// here    before common_subexpression_elimination, which finds that the forward loop and its gradient move out the same
 ///
 /// A context's projection inside a recursion, a transposed weight, a mask: computed once because the
 /// compiler sees it, not because the author of the model did.

@@ -108,9 +108,9 @@ class Lowering {
   bool give_up(std::span<const MemoryOffer> offers, const Need& before) {
     std::vector<Value> roots;
     for (const MemoryOffer& offer : offers)
-      for (const auto& [root, last] : offer.made_again) {
-        if (order_.is_made_again(root)) continue;  // for another offer
-        order_.make_again(root, last);
+      for (const auto& [root, last] : offer.rematerialized) {
+        if (order_.is_rematerialized(root)) continue;  // for another offer
+        order_.rematerialize(root, last);
         roots.push_back(root);
       }
     order_.arrange();
@@ -124,7 +124,7 @@ class Lowering {
     if (limit_ == 0) return;
     std::vector<std::pair<Value, int>> given_up;
     for (int i = 0; i < graph_.value_count(); ++i)
-      if (order_.is_made_again({i})) given_up.emplace_back(Value{i}, order_.last_read({i}));
+      if (order_.is_rematerialized({i})) given_up.emplace_back(Value{i}, order_.last_read({i}));
     std::stable_sort(given_up.begin(), given_up.end(), [&](const auto& a, const auto& b) {
       return offers_.work_of(a.first) > offers_.work_of(b.first);
     });
@@ -141,7 +141,7 @@ class Lowering {
       if (fits)
         allowed = std::max(limit_, order_.peak_bytes());
       else
-        for (const auto& [root, last] : some) order_.make_again(root, last);
+        for (const auto& [root, last] : some) order_.rematerialize(root, last);
       if (fits || count == 1) done += count;
       at_once = fits ? std::min(most, 2 * count) : std::max<size_t>(1, count / 2);
     }

@@ -46,7 +46,7 @@ std::vector<MemoryOffer> MemoryOffers::best(size_t most) {
   for (auto candidate = candidates_.begin(); candidate != last; ++candidate) {
     Price price;
     add_price(candidate->root, candidate->last_read, candidate->peak, price);
-    offers.push_back({candidate->root, std::move(price.made_again)});
+    offers.push_back({candidate->root, std::move(price.rematerialized)});
   }
   return offers;
 }
@@ -78,7 +78,7 @@ void MemoryOffers::consider(Value root, size_t next) {
   const Seen seen = seen_[place(root)];
   if (seen.launch < 0) return;
   const size_t peak = next_peak_[static_cast<size_t>(seen.launch) + 1];
-  if (peak >= next || order_.bytes_of(root) == 0 || order_.is_made_again(root) ||
+  if (peak >= next || order_.bytes_of(root) == 0 || order_.is_rematerialized(root) ||
       withdrawn_[place(root)] || graph_.producer(root) < 0 ||
       order_.life(root).last == static_cast<int>(order_.executions().size()) ||
       std::max(seen.read_by, graph_.producer(root)) >= order_.executions()[next].at)
@@ -97,24 +97,24 @@ void MemoryOffers::consider(Value root, size_t next) {
 bool MemoryOffers::add_price(Value root, int last_read, size_t peak, Price& price) const {
   const int maker = graph_.producer(root);
   const double work = work_of(root);
-  price.made_again.emplace_back(root, std::max(last_read, maker));
+  price.rematerialized.emplace_back(root, std::max(last_read, maker));
   if (last_read >= 0 || graph_.nodes()[static_cast<size_t>(maker)].outputs.size() > 1) {
     price.work += work;
     price.again = true;
   }
   for (Value operand : order_.operands(maker)) {
-    if (order_.bytes_of(operand) == 0 || order_.is_made_again(operand) ||
+    if (order_.bytes_of(operand) == 0 || order_.is_rematerialized(operand) ||
         order_.life(operand).last >= static_cast<int>(peak) ||
-        std::any_of(price.made_again.begin(), price.made_again.end(),
+        std::any_of(price.rematerialized.begin(), price.rematerialized.end(),
                     [&](const auto& made) { return made.first == operand; }))
       continue;
     const Price without = {{}, price.work, price.again, price.extended};
-    const size_t made = price.made_again.size();
+    const size_t made = price.rematerialized.size();
     if (work_of(operand) <= work && made < kMostTogether &&
         add_price(operand, seen_[place(operand)].read_by, peak, price) &&
         price.extended == without.extended)
       continue;
-    price.made_again.resize(made);
+    price.rematerialized.resize(made);
     price.work = without.work;
     price.again = without.again;
     price.extended = without.extended + order_.bytes_of(operand);

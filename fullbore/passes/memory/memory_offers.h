@@ -11,7 +11,7 @@ namespace fullbore {
 struct MemoryOffer {
   Value root;
   /// Roots, that one first, each with the last node that reads its first making.
-  std::vector<std::pair<Value, int>> made_again;
+  std::vector<std::pair<Value, int>> rematerialized;
 };
 
 /// What can be given up where most memory is needed.
@@ -32,7 +32,7 @@ class MemoryOffers {
  private:
   /// What it would take to make some values again.
   struct Price {
-    std::vector<std::pair<Value, int>> made_again;
+    std::vector<std::pair<Value, int>> rematerialized;
     double work = 1;
     bool again = false;    ///< is any node executed twice?
     int64_t extended = 0;  ///< bytes that would have to live across the peak instead

@@ -38,10 +38,10 @@ class NodeOrder {
   /// Nodes behind `last` read a second making of `root`, executed just before the first of them. What
   /// that reads is extended, or rematerialized too if it is to be. Where nobody reads the first making, it
   /// does not take place: the node is put off, not executed twice.
-  void make_again(Value root, int last) { last_read_[static_cast<size_t>(root.id)] = last; }
-  void keep(Value root) { make_again(root, kNever); }
-  bool is_made_again(Value root) const { return last_read(root) != kNever; }
-  /// The `last` of make_again().
+  void rematerialize(Value root, int last) { last_read_[static_cast<size_t>(root.id)] = last; }
+  void keep(Value root) { rematerialize(root, kNever); }
+  bool is_rematerialized(Value root) const { return last_read(root) != kNever; }
+  /// The `last` of rematerialize().
   int last_read(Value root) const { return last_read_[static_cast<size_t>(root.id)]; }
   /// Is it the second making of `root` that a launch `at` reads?
   bool reads_again(Value root, int at) const { return at > last_read(root); }

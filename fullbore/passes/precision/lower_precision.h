@@ -13,7 +13,7 @@ namespace fullbore {
 ///         element by element (gradients of parameters, recurrent states, logits that are asked for)
 ///         or is accumulated from iteration to iteration stays f32 from the contraction's own sums on, and so
 ///         does what a softmax or its gradient subtracts from (softmax_values.h)
-/// here    before folding, simplifying, hoisting and merging: they move casts to where fewest bytes
+/// here    before folding, simplifying, code motion and merging: they move casts to where fewest bytes
 ///         are moved, take those of weights out of loops, and make equal ones one
 ///
 /// A contraction with State that the model remembers (caches) stays f32 where it does few multiplications with each of

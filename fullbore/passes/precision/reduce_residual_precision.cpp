@@ -33,10 +33,10 @@ struct LowBorders {
   std::vector<bool> outputs;
 };
 
-class StackNarrowing {
+class ResidualNarrowing {
  public:
-  StackNarrowing(const Graph& graph, const Target& target, PinnedValues kept,
-                 LowBorders borders = {})
+  ResidualNarrowing(const Graph& graph, const Target& target, PinnedValues kept,
+                    LowBorders borders = {})
       : graph_(graph),
         target_(target),
         kept_(std::move(kept)),
@@ -49,7 +49,7 @@ class StackNarrowing {
       if (borders_.inputs[i] && read_low_alone(graph.inputs()[i].value))
         narrow_[place(graph.inputs()[i].value)] = true;
     for (const Node& node : graph.nodes())
-      if (is_loop(node)) choose_stacks(node);
+      if (is_loop(node)) choose_residuals(node);
   }
 
   Graph run() {
@@ -71,7 +71,7 @@ class StackNarrowing {
  private:
   bool is_narrow(Value value) const { return narrow_[place(value)]; }
 
-  void choose_stacks(const Node& loop) {
+  void choose_residuals(const Node& loop) {
     const LoopShape shape(loop);
     const Graph& body = *loop.body;
     const auto row = [&](int residual) {
@@ -114,7 +114,7 @@ class StackNarrowing {
 
   void rewrite_loop(Rewriter& rewriter, const Node& loop) const {
     const Graph inner =
-        StackNarrowing(*loop.body, target_, kept_.of_body(loop), borders_of(loop)).run();
+        ResidualNarrowing(*loop.body, target_, kept_.of_body(loop), borders_of(loop)).run();
     Node changed = loop;
     changed.body = std::make_shared<const Graph>(with_low_borders(loop, inner));
     const Origin origin(rewriter.builder(), loop);
@@ -193,7 +193,7 @@ class StackNarrowing {
 
 Graph reduce_residual_precision(const Graph& graph, const Target& target) {
   if (target.precision == DType::f32) return graph;
-  return StackNarrowing(graph, target, PinnedValues(graph)).run();
+  return ResidualNarrowing(graph, target, PinnedValues(graph)).run();
 }
 
 }  // namespace fullbore

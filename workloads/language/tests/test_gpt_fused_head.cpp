@@ -11,7 +11,7 @@
 #include "tests/support/device.h"
 #include "workloads/language/models.h"
 
-/// Output head and loss as one op, whose logits exist a chunk at a time, beside logits that exist whole.
+/// Output head and loss as one op, whose logits exist a block of rows at a time, beside logits that exist whole.
 namespace fullbore {
 namespace {
 
@@ -20,7 +20,7 @@ using testing_support::cpu_device;
 constexpr int64_t kBatch = 16;
 constexpr int64_t kContext = 96;
 constexpr int64_t kSteps = 10;
-// So many that a chunk has the fewest rows, 512 of 1536.
+// So many that a block has the fewest rows, 512 of 1536.
 constexpr LanguageModelConfig kLarge{
     .vocabulary = 16500, .layers = 1, .heads = 2, .width = 32, .context = kContext};
 constexpr LanguageModelConfig kSmall{
@@ -171,15 +171,16 @@ constexpr int64_t kLogits = kBatch * kContext * kLarge.vocabulary;
 TEST(GptFusedHead, NeverHasTheLogitsWhole) {
   for (const DType precision : {DType::f32, DType::bf16}) {
     const Plan whole = plan_of(with({}, FusedHead::off).training(), precision);
-    const Plan chunked = plan_of(Job{}.training(), precision);
+    const Plan in_blocks = plan_of(Job{}.training(), precision);
     EXPECT_EQ(largest_value(whole.graph), kLogits);
-    EXPECT_EQ(largest_value(chunked.graph), kLogits / 3);
+    EXPECT_EQ(largest_value(in_blocks.graph), kLogits / 3);
     // Logits are f32 in every precision: a softmax subtracts from them.
     const int64_t bytes = kLogits * dtype_bytes(DType::f32);
-    for (const Buffer& buffer : chunked.buffers) EXPECT_LT(buffer.bytes, bytes / 2) << buffer.what;
-    EXPECT_LT(chunked.arena_bytes, whole.arena_bytes - bytes / 2);
+    for (const Buffer& buffer : in_blocks.buffers)
+      EXPECT_LT(buffer.bytes, bytes / 2) << buffer.what;
+    EXPECT_LT(in_blocks.arena_bytes, whole.arena_bytes - bytes / 2);
     // The loss and its gradient share their matmuls.
-    EXPECT_NEAR(contraction_flops(chunked.graph), contraction_flops(whole.graph),
+    EXPECT_NEAR(contraction_flops(in_blocks.graph), contraction_flops(whole.graph),
                 0.01 * contraction_flops(whole.graph));
   }
 }
@@ -215,14 +216,14 @@ TEST(GptFusedHead, GoesWithAccumulation) {
 
 TEST(GptFusedHead, EvaluationMakesNoGradient) {
   const Plan whole = plan_of(with({}, FusedHead::off).evaluation());
-  const Plan chunked = plan_of(Job{}.evaluation());
-  EXPECT_EQ(largest_value(chunked.graph), kLogits / 3);
-  EXPECT_NEAR(contraction_flops(chunked.graph), contraction_flops(whole.graph),
+  const Plan in_blocks = plan_of(Job{}.evaluation());
+  EXPECT_EQ(largest_value(in_blocks.graph), kLogits / 3);
+  EXPECT_NEAR(contraction_flops(in_blocks.graph), contraction_flops(whole.graph),
               1e-6 * contraction_flops(whole.graph));
-  EXPECT_LT(chunked.arena_bytes, whole.arena_bytes / 2);
+  EXPECT_LT(in_blocks.arena_bytes, whole.arena_bytes / 2);
 }
 
-// By itself it is left alone where the logits are a few chunks, and taken where they are more.
+// By itself it is left alone where the logits are a few blocks, and taken where they are more.
 TEST(GptFusedHead, IsChosenWhereLogitsAreLarge) {
   const auto is_fused = [](int64_t vocabulary, int64_t batch) {
     Trace trace("loss", true);
@@ -235,7 +236,7 @@ TEST(GptFusedHead, IsChosenWhereLogitsAreLarge) {
                        [](const Node& node) { return node.op->name == "linear_cross_entropy"; });
   };
   EXPECT_FALSE(is_fused(65, 64));
-  EXPECT_FALSE(is_fused(16500, 16));  // three chunks
+  EXPECT_FALSE(is_fused(16500, 16));  // three blocks
   EXPECT_TRUE(is_fused(16500, 32));   // six
 }
 

@@ -60,7 +60,7 @@ TEST(LanguageModel, TheHeadIsFusedWhereItsLogitsAreLargeOrAsAskedFor) {
   const auto is_fused = [](int64_t tokens, const std::string& head) {
     Config config;
     text_keys(config).engine.fused_head = head;
-    config.train.batch_size = 48;  // 3072 rows, of 512 to a chunk
+    config.train.batch_size = 48;  // 3072 rows, of 512 to a block
     const TracedStep step = trace_evaluation(model_loss(config, tokens), batch_fields(config));
     return print(step.graph).find("linear_cross_entropy") != std::string::npos;
   };
