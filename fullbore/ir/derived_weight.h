@@ -9,7 +9,7 @@
 namespace fullbore {
 
 /// How a prepacked matrix [k, n] lies: in blocks of `columns` columns, `depth` elements of a column together (a VNNI
-/// pair of bf16 has 2). The attributes of prepack.
+/// VNNI pair has 2). The attributes of prepack.
 struct Packing {
   bool transposed = false;  ///< of the matrix [n, k]
   int64_t columns = 1;

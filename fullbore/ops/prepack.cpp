@@ -80,10 +80,7 @@ std::vector<ErrorSample> errors() {
           {"integers", {{DType::i32, {3, 4}}}, attributes(4, 1), "needs floating x"},
           {"no columns in a block", {x}, attributes(0, 1), "blocks of 0 columns"},
           {"threes", {x}, attributes(4, 3), "vnni 3 is neither 1 nor 2"},
-          {"VNNI pairs of f32",
-           {x},
-           attributes(4, 2),
-           "VNNI VNNI pairs are of bf16, not of x f32[3,4]"},
+          {"VNNI pairs of f32", {x}, attributes(4, 2), "VNNI pairs are of bf16, not of x f32[3,4]"},
           {"no attributes", {x}, {}, "needs attribute 'transposed'"}};
 }
 

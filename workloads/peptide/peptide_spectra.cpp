@@ -71,7 +71,7 @@ PredictedSpectrum decode(const Spectrum& spectrum, const PreparedSpectrum& prepa
 }
 
 // Spectra that are read before they are predicted, so that those of about as many peaks go together.
-constexpr int64_t kReadAhead = 4096;
+constexpr int64_t kPrefetchedSpectra = 4096;
 
 }  // namespace
 
@@ -141,9 +141,9 @@ PreparationCounts predict_file(TrainedPeptideModel& model, const std::string& pa
   };
   const auto reader = open_spectra(path, reading).take_or_throw();
   std::optional<PeptidePredictor> predictor;
-  const auto ahead =
-      static_cast<size_t>(options.batch * std::clamp<int64_t>(kReadAhead / options.batch, 1, 16));
-  std::vector<Spectrum> spectra(ahead);
+  const auto prefetched = static_cast<size_t>(
+      options.batch * std::clamp<int64_t>(kPrefetchedSpectra / options.batch, 1, 16));
+  std::vector<Spectrum> spectra(prefetched);
   std::vector<PreparedSpectrum> prepared;  // of all spectra, each for every charge that it may have
   std::vector<size_t> spectrum_of;         // each of `prepared`
   std::vector<PreparedSpectrum> of_charges;

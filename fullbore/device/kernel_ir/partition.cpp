@@ -33,7 +33,7 @@ Partition make_partition(const KernelIr& kernel) {
   partition.lanes_per_item = std::max<int64_t>(kernel.lanes, 1);
   const int64_t row = serial * kernel.lanes;
   if (row > grain && (!walks || kernel.columns())) {
-    // Column kernels read strips of rows: at least a few cache lines of each.
+    // Column kernels read tiles of rows: at least a few cache lines of each.
     const int64_t step = kernel.columns() ? 64 : kLaneStep;
     const int64_t wanted =
         divide_up(std::max<int64_t>(grain / std::max<int64_t>(serial, 1), 1), step);

@@ -15,10 +15,10 @@ namespace fullbore {
 /// here    after the passes that look for matmuls of matrices by matrices; before fuse_epilogues, which
 ///         puts kernels behind either
 ///
-/// Where the target keeps copies (passes/gemm/derived_weights.h) and the matrix is a parameter or its low copy, the packed operand is a
-/// copy too. What the graph updates is packed behind its update, and must be read as often as anything else to be worth
-/// it; what it leaves alone is packed once for all runs, and then one reader is enough where the target says so. A low copy that only its packed form
-/// are made of goes.
+/// Where the target keeps derived weights (passes/gemm/derived_weights.h) and the matrix is a parameter or its low
+/// copy, the packed operand is a derived weight too. What the graph updates is packed behind its update, and must be read
+/// as often as anything else to be worth it; what it leaves alone is packed once for all runs, and then one reader is
+/// enough where the target says so. A low copy of which nothing but the packed form is made is removed.
 ///
 /// What is few and what is often is the target's to say (PackingTarget). The packed operands are the very copies that
 /// the matmuls' kernels make, so the bits are the same, except where a matmul of few rows would have

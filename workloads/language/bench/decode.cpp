@@ -1,4 +1,4 @@
-/// A token at a time through trained models' shapes, in fp32, in bf16 with weights that are kept in panels and without
+/// A token at a time through trained models' shapes, in fp32, in bf16 with weights that are prepacked and without
 /// (low_precision_weight_copies), and in int8: rows "gpt-shakespeare/int8/workers:1/streams:1", for each of the configurations below
 /// whose model can continue texts. Run it where configs/ is:
 ///

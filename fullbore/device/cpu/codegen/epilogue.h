@@ -35,7 +35,7 @@ class Epilogue {
 
   /// The tile in the given row and column of tiles. `matmul`: where the first element of the whole
   /// matmul would be, were all of it there.
-  void run(void* const* buffers, const void* product, int64_t row, int64_t column,
+  void run(void* const* buffers, const void* matmul, int64_t row, int64_t column,
            void* scratch) const;
 
  private:

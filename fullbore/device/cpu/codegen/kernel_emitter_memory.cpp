@@ -172,10 +172,10 @@ llvm::Value* KernelEmitter::load_by_mask(llvm::Type* type, Value at, llvm::Align
 // next one only behind the first misses. Kernels of a few streams are 10 % slower without, those of erf 25 %. (Not for
 // columns, whose lanes read down.)
 void KernelEmitter::prefetch(Value at) {
-  constexpr int64_t kBytesAhead = 2048;
+  constexpr int64_t kPrefetchBytes = 2048;
   constexpr uint32_t kRead = 0, kAllCaches = 3, kData = 1;
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
-                     {b_.CreateGEP(b_.getInt8Ty(), at, number(kBytesAhead)), b_.getInt32(kRead),
+                     {b_.CreateGEP(b_.getInt8Ty(), at, number(kPrefetchBytes)), b_.getInt32(kRead),
                       b_.getInt32(kAllCaches), b_.getInt32(kData)});
 }
 
