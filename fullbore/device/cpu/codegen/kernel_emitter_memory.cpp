@@ -273,7 +273,7 @@ void KernelEmitter::store(const Store& store, int copy, bool in_walk) {
 llvm::Value* KernelEmitter::kept_pointer(size_t id, int copy) {
   llvm::Type* type = scalars_.scalar_type(kernel_.instructions[id].dtype);
   Value lanes = parameter(ParameterLayout::kLanes);
-  Value row = b_.CreateMul(lanes, number(8 * placement_.slot[id]));
+  Value row = b_.CreateMul(lanes, number(int64_t{8} * placement_.slot[id]));
   for (size_t i = 0; i < kernel_.serial.size(); ++i)
     row = b_.CreateMul(row, extents_[kernel_.outer.size() + i]);
   Value slot = b_.CreateGEP(b_.getInt8Ty(), buffers_.back(), row);
