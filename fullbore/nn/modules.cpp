@@ -51,7 +51,7 @@ Tensor attend_to_cache(Trace& trace, Tensor qkv, const SelfAttentionOptions& opt
 }  // namespace
 
 Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
-              LinearOptions options, SourceLoc loc) {
+              const LinearOptions& options, SourceLoc loc) {
   require_rank("linear", x, x.rank() >= 1, "[..., I]", loc);
   const Scope scope(trace, name);
   const Tensor weight =

@@ -15,7 +15,7 @@ struct LinearOptions {
 /// x [..., I] -> [..., O]; parameters `<name>.weight` [O, I] and `<name>.bias` [O], both f32, cast to
 /// x's dtype where they are used.
 Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
-              LinearOptions options = {}, SourceLoc loc = SourceLoc::here());
+              const LinearOptions& options = {}, SourceLoc loc = SourceLoc::here());
 
 /// Rows of a table: indices [...] integer -> [..., width]; parameter `<name>.weight` [rows, width].
 Tensor embedding(Trace& trace, const std::string& name, Tensor indices, int64_t rows, int64_t width,

@@ -193,7 +193,7 @@ TEST(Microbatches, RefuseWhatCannotBeCut) {
   EXPECT_THAT(refusal(ragged_error, fields, {2, 1}), HasSubstr("'temperature' is f32[3]"));
   const LossFunction sequence = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor sum = trace.state("sum", Role::recurrent, {DType::f32, {}}, Initializer::zeros());
-    const Loss loss = ragged_error(trace, batch);
+    Loss loss = ragged_error(trace, batch);
     trace.update(sum, sum + loss.mean);
     return loss;
   };

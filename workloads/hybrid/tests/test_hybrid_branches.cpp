@@ -47,7 +47,7 @@ std::vector<double> fused(HybridFusion rule, std::map<std::string, Literal> valu
 }
 
 TEST(HybridFusion, RulesAreTheirFormulas) {
-  const auto vector = [](std::vector<double> values) {
+  const auto vector = [](const std::vector<double>& values) {
     return Literal::of({DType::f32, {static_cast<int64_t>(values.size())}}, values);
   };
   const auto near = [](const std::vector<double>& found, const std::vector<double>& expected) {
@@ -164,10 +164,10 @@ TEST(HybridBranches, AllBeginAnewBehindAReset) {
     const Values again = run(sequence.config, {kTokens, first, {1, 0, 0, 0, 0, 0, 0}});
     const Values middle = run(sequence.config, {kTokens, {}, {0, 0, 0, 1, 0, 0, 0}});
     const Values rest = run(sequence.config, {{kTokens.begin() + 3, kTokens.end()}});
-    for (int64_t i = 0; i < 7 * 11; ++i)
+    for (int64_t i = 0; i < int64_t{7} * 11; ++i)
       EXPECT_NEAR(again.at("logits").at(i), first.at("logits").at(i), 1e-12) << sequence.name;
-    for (int64_t i = 0; i < 4 * 11; ++i)
-      EXPECT_NEAR(middle.at("logits").at(3 * 11 + i), rest.at("logits").at(i), 1e-12)
+    for (int64_t i = 0; i < int64_t{4} * 11; ++i)
+      EXPECT_NEAR(middle.at("logits").at(int64_t{3} * 11 + i), rest.at("logits").at(i), 1e-12)
           << sequence.name;
     EXPECT_GT(std::abs(run(sequence.config, {kTokens, first}).at("logits").at(0) -
                        first.at("logits").at(0)),

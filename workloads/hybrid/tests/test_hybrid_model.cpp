@@ -42,7 +42,7 @@ TEST(HybridModel, HasAsManyParametersAsRecorded) {
     const int64_t all = parameters_of(other, "layers.3."),
                   branches = parameters_of(other, "layers.3.rwkv.") +
                              parameters_of(other, "layers.3.mamba.");
-    EXPECT_EQ(all - branches - 2 * 128 - 131072, row.in_a_layer) << number;
+    EXPECT_EQ(all - branches - int64_t{2} * 128 - 131072, row.in_a_layer) << number;
   }
   const HybridConfig recorded{.branch = HybridBranch::static_decay, .vocabulary = 97};
   EXPECT_EQ(parameters_of(recorded) - parameters_of(recorded, "embed"), 3572960);
@@ -171,7 +171,7 @@ TEST(HybridModel, IsTheGoldenOneOfRwkv6) {
   const double last[] = {-0.3551260, 0.2471596, 0.7385031, 0.8983560};
   for (int64_t i = 0; i < 4; ++i) {
     EXPECT_NEAR(golden["logits"].at(i), first[i], kNear);
-    EXPECT_NEAR(golden["logits"].at(13 * 11 + i), last[i], kNear);
+    EXPECT_NEAR(golden["logits"].at(int64_t{13} * 11 + i), last[i], kNear);
   }
   EXPECT_NEAR(norm(golden["S0"]), 10.9583948, 1e-5);
   EXPECT_NEAR(norm(golden["S1"]), 1.3717548, kNear);

@@ -26,7 +26,7 @@ int64_t now_ns() {
 
 }  // namespace
 
-ThreadReplay::ThreadReplay(std::vector<RecordedLaunch> recorded, ThreadPool& pool)
+ThreadReplay::ThreadReplay(const std::vector<RecordedLaunch>& recorded, ThreadPool& pool)
     : pool_(pool), all_(pool.workers()) {
   std::vector<const LoopRange*> around;
   launches_ = prepare(recorded, around, 1, pool.workers());

@@ -18,7 +18,7 @@ namespace fullbore::cpu {
 class ThreadReplay final : public Replayable {
  public:
   /// The pool must outlive it.
-  ThreadReplay(std::vector<RecordedLaunch> recorded, ThreadPool& pool);
+  ThreadReplay(const std::vector<RecordedLaunch>& recorded, ThreadPool& pool);
 
   void bind_batch(std::span<const void* const> host) override;
   void run() override;

@@ -454,9 +454,10 @@ std::unique_ptr<Kernel> make_matmul_with_epilogue(KernelRequest& request,
   const Node& matmul = *fused_matmul(request.node());
   const Contraction c = Contraction::of(KernelRequest(body, matmul, request.workers()));
   const size_t buffers = request.node().inputs.size() + request.node().outputs.size();
+  const auto result = static_cast<size_t>(std::max(0, epilogue->matmul_buffer()));
   Surroundings around{.a = operand_of(body, matmul.inputs[0]),
                       .b = operand_of(body, matmul.inputs[1]),
-                      .result = static_cast<size_t>(std::max(0, epilogue->matmul_buffer())),
+                      .result = result,
                       .scratch = buffers,
                       .epilogue = std::move(epilogue)};
   const bool vnni = c.block_columns > 0

@@ -32,7 +32,8 @@ class GatherKernel final : public CpuKernel {
     const auto* indices = static_cast<const Index*>(buffers[1]);
     auto* y = static_cast<char*>(buffers[2]);
     for (int64_t i = blocks_.begin(begin); i < blocks_.end(end - 1); ++i) {
-      const auto row = static_cast<int64_t>(indices[i]);
+      const auto row =
+          static_cast<int64_t>(indices[i]);  // NOLINT(bugprone-signed-char-misuse): i8 is a number
       if (row >= 0 && row < rows_)
         copy_bytes(y + i * row_bytes_, x + row * row_bytes_, row_bytes_);
       else
@@ -70,7 +71,8 @@ class TakeAlongAxisKernel final : public CpuKernel {
     for (int64_t row = blocks_.begin(begin); row < blocks_.end(end - 1); ++row) {
       const Bits* from = x + row / view_.extent * source_.extent * source_.inner;
       for (int64_t n = 0; n < view_.inner; ++n) {
-        const auto index = static_cast<int64_t>(indices[row * view_.inner + n]);
+        const auto index = static_cast<int64_t>(
+            indices[row * view_.inner + n]);  // NOLINT(bugprone-signed-char-misuse): i8 is a number
         const bool inside = index >= 0 && index < source_.extent;
         y[row * view_.inner + n] = inside ? from[index * source_.inner + n] : Bits{0};
       }
