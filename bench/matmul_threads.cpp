@@ -121,7 +121,7 @@ void run_openmp(benchmark::State& state, const Contraction& c) {
   report(state, c);
 }
 
-const Contraction kProducts[] = {
+const Contraction kMatmuls[] = {
     // The layers of a small language model: forward, both gradients, the head.
     {1, 768, 512, 128, false, true},
     {1, 768, 128, 512, false, true},
