@@ -149,7 +149,7 @@ std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const Cu
   if (terms == 0) return {};
   const int64_t sites = trace.draw_sites();
   const std::vector<Tensor> zeros(terms, f32_scalar(trace, 0));
-  const std::vector<Tensor> sums = sum_over_microbatches(
+  std::vector<Tensor> sums = sum_over_microbatches(
       trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& each) {
         const Loss microbatch = checked_loss(loss(trace, each));
         FB_CHECK(microbatch.terms.size() == terms, "{} and {} terms", microbatch.terms.size(),

@@ -110,7 +110,7 @@ class ScatterAddKernel final : public CpuKernel {
     T* block = y + first_row * width + first_column;
     const Destination<T> destination(block, width, scratch, rows, columns);
     for (int64_t i = 0; i < count_; ++i) {
-      const auto index = static_cast<int64_t>(indices[i]);
+      const auto index = static_cast<int64_t>(indices[i]);  // NOLINT(bugprone-signed-char-misuse)
       if (index < first_row || index >= first_row + rows) continue;
       const int64_t row = index - first_row;
       const T* update = updates + i * width + first_column;
@@ -178,7 +178,8 @@ class ScatterAlongAxisKernel final : public CpuKernel {
     for (int64_t i = 0; i < view_.extent; ++i) {
       const int64_t row = (o * view_.extent + i) * view_.inner + first;
       for (int64_t n = 0; n < columns; ++n) {
-        const auto index = static_cast<int64_t>(indices[row + n]);
+        const auto index =
+            static_cast<int64_t>(indices[row + n]);  // NOLINT(bugprone-signed-char-misuse)
         if (index >= 0 && index < target_.extent)
           destination.add(index * destination.stride + n, updates[row + n]);
       }
