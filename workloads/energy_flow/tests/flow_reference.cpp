@@ -274,20 +274,14 @@ class Run {
 
 }  // namespace
 
-std::vector<double*> Networks::elements() {
-  std::vector<double*> all;
-  const auto add = [&](Matrix& matrix) {
-    for (double& element : matrix.elements) all.push_back(&element);
-  };
+std::vector<Matrix*> Networks::matrices() {
+  std::vector<Matrix*> all;
   for (Linear* linear :
        {&coordinates, &neuron1, &neuron2, &neuron3, &energy1, &energy2, &displacement1,
-        &displacement2, &position1, &position2, &gate1, &gate2, &spawn_energy}) {
-    add(linear->weight);
-    add(linear->bias);
-  }
+        &displacement2, &position1, &position2, &gate1, &gate2, &spawn_energy})
+    all.insert(all.end(), {&linear->weight, &linear->bias});
   for (GruLayer& layer : gru)
-    for (Matrix* matrix : {&layer.weight_ih, &layer.weight_hh, &layer.bias_ih, &layer.bias_hh})
-      add(*matrix);
+    all.insert(all.end(), {&layer.weight_ih, &layer.weight_hh, &layer.bias_ih, &layer.bias_hh});
   return all;
 }
 

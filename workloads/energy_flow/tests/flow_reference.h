@@ -42,8 +42,8 @@ struct Networks {
   Linear gate1, gate2;                  ///< [hd, Hd], [1, hd]
   Linear spawn_energy;                  ///< [1, Hd]
 
-  /// Every element of every matrix in a fixed order, by reference.
-  std::vector<double*> elements();
+  /// All of them in a fixed order: weight and bias of each Linear, then the GRU's.
+  std::vector<Matrix*> matrices();
   int64_t hidden() const { return gru.front().weight_hh.columns; }
 };
 

@@ -1,0 +1,54 @@
+#include "fullbore/nn/gru.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "fullbore/base/error.h"
+
+namespace fullbore::nn {
+namespace {
+
+Tensor as(Tensor parameter, DType dtype, SourceLoc loc) {
+  return parameter.dtype() == dtype ? parameter : cast(parameter, dtype, loc);
+}
+
+}  // namespace
+
+Tensor gru_step(Tensor x, Tensor h, const GruWeights& weights, SourceLoc loc) {
+  const int64_t units = h.dim(-1);
+  if (weights.hidden.shape() != Shape{3 * units, units} ||
+      weights.input.shape() != Shape{3 * units, x.dim(-1)})
+    throw UsageError(
+        fmt::format("gru: x {} and h {} do not go with weights {} and {}", x.type().text(),
+                    h.type().text(), weights.input.type().text(), weights.hidden.type().text()),
+        loc);
+  const auto of = [&](Tensor operand, Tensor weight, Tensor bias) {
+    return linear(operand, as(weight, operand.dtype(), loc), as(bias, operand.dtype(), loc), loc);
+  };
+  const Tensor from_input = of(x, weights.input, weights.input_bias);
+  const Tensor from_hidden = of(h, weights.hidden, weights.hidden_bias);
+  const auto gate = [&](Tensor gates, int64_t which) {
+    return slice(gates, -1, which * units, (which + 1) * units, 1, loc);
+  };
+  const Tensor r = sigmoid(gate(from_input, 0) + gate(from_hidden, 0), loc);
+  const Tensor z = sigmoid(gate(from_input, 1) + gate(from_hidden, 1), loc);
+  const Tensor n = tanh(gate(from_input, 2) + r * gate(from_hidden, 2), loc);
+  return (1.0 - z) * n + z * h;
+}
+
+GruWeights gru_weights(Trace& trace, const std::string& name, int64_t inputs, int64_t units,
+                       SourceLoc loc) {
+  const Scope scope(trace, name);
+  const double bound = std::sqrt(6.0 / static_cast<double>(inputs + 3 * units));
+  GruWeights weights;
+  weights.input =
+      trace.parameter("weight_ih", {3 * units, inputs}, Initializer::uniform(-bound, bound), loc);
+  weights.hidden =
+      trace.parameter("weight_hh", {3 * units, units}, Initializer::orthogonal(1), loc);
+  weights.input_bias = trace.parameter("bias_ih", {3 * units}, Initializer::zeros(), loc);
+  weights.hidden_bias = trace.parameter("bias_hh", {3 * units}, Initializer::zeros(), loc);
+  return weights;
+}
+
+}  // namespace fullbore::nn
