@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -38,6 +39,10 @@ inline LatticeOptions options_of(const reference::Lattice& lattice) {
 }
 
 /// Weights and energies as inputs of a graph.
+/// How the outputs of a graph are found.
+using EvaluateGraph =
+    std::function<std::vector<Literal>(const std::vector<Literal>&, const BuildMany&)>;
+
 inline std::vector<Literal> inputs_of(reference::Networks& networks,
                                       const std::vector<double>& energies, int64_t samples) {
   std::vector<Literal> inputs;
@@ -73,7 +78,7 @@ inline NetworkWeights weights_of(const std::vector<Tensor>& inputs, size_t layer
       *tensor = take();
   }
   for (NormWeights& norm : weights.norms) {
-    const TensorType type{DType::f64, {weights.neuron[0].weight.dim(0)}};
+    const TensorType type{inputs[0].dtype(), {weights.neuron[0].weight.dim(0)}};
     norm = {full(inputs[0].builder(), type, 1), full(inputs[0].builder(), type, 0)};
   }
   return weights;
@@ -92,18 +97,19 @@ struct Outcome {
 };
 
 inline Outcome run(const LatticeOptions& options, reference::Networks networks,
-                   const std::vector<double>& energies, int64_t samples) {
+                   const std::vector<double>& energies, int64_t samples,
+                   const EvaluateGraph& evaluate_graph = evaluate_all) {
   const size_t layers = networks.gru.size();
-  const std::vector<Literal> results =
-      evaluate_all(inputs_of(networks, energies, samples),
-                   [&](GraphBuilder&, const std::vector<Tensor>& inputs) {
-                     const FlowRun flows =
-                         run_flows(options, rule_of(options, weights_of(inputs, layers)),
-                                   inputs.back(), static_cast<int64_t>(layers), networks.hidden());
-                     return std::vector<Tensor>{
-                         flows.surface, flows.executed,          flows.counts, flows.created,
-                         flows.dropped, flows.projected_on_stop, flows.active};
-                   });
+  const std::vector<Literal> results = evaluate_graph(
+      inputs_of(networks, energies, samples),
+      [&](GraphBuilder&, const std::vector<Tensor>& inputs) {
+        const FlowRun flows =
+            run_flows(options, rule_of(options, weights_of(inputs, layers)), inputs.back(),
+                      static_cast<int64_t>(layers), networks.hidden());
+        return std::vector<Tensor>{flows.surface, flows.executed, flows.counts,
+                                   flows.created, flows.dropped,  flows.projected_on_stop,
+                                   flows.active};
+      });
   Outcome outcome;
   outcome.surface = elements(results[0]);
   const auto whole = [&](size_t i) { return static_cast<int64_t>(elements(results[i])[0]); };
@@ -154,22 +160,23 @@ struct Gradients {
 
 /// Of mean((surface - 0.1 cos(0.2 i))^2).
 inline Gradients gradients(const LatticeOptions& options, reference::Networks networks,
-                           const std::vector<double>& energies, int64_t samples) {
+                           const std::vector<double>& energies, int64_t samples,
+                           const EvaluateGraph& evaluate_graph = evaluate_all) {
   const size_t layers = networks.gru.size();
   const std::vector<Literal> results =
-      evaluate_all(inputs_of(networks, energies, samples),
-                   [&](GraphBuilder& builder, const std::vector<Tensor>& inputs) {
-                     const FlowRun flows =
-                         run_flows(options, rule_of(options, weights_of(inputs, layers)),
-                                   inputs.back(), static_cast<int64_t>(layers), networks.hidden());
-                     const Tensor flat = reshape(flows.surface, {std::ssize(energies)});
-                     const Tensor error = flat - 0.1 * cos(0.2 * iota(builder, flat.type(), 0));
-                     const Tensor loss = reduce_mean(error * error, {0});
-                     std::vector<Tensor> outputs = {loss};
-                     for (const Tensor& gradient : gradient(loss, inputs))
-                       outputs.push_back(gradient);
-                     return outputs;
-                   });
+      evaluate_graph(inputs_of(networks, energies, samples),
+                     [&](GraphBuilder& builder, const std::vector<Tensor>& inputs) {
+                       const FlowRun flows = run_flows(
+                           options, rule_of(options, weights_of(inputs, layers)), inputs.back(),
+                           static_cast<int64_t>(layers), networks.hidden());
+                       const Tensor flat = reshape(flows.surface, {std::ssize(energies)});
+                       const Tensor error = flat - 0.1 * cos(0.2 * iota(builder, flat.type(), 0));
+                       const Tensor loss = reduce_mean(error * error, {0});
+                       std::vector<Tensor> outputs = {loss};
+                       for (const Tensor& gradient : gradient(loss, inputs))
+                         outputs.push_back(gradient);
+                       return outputs;
+                     });
   Gradients found{elements(results[0])[0], {}};
   for (size_t i = 1; i < results.size(); ++i) found.of.push_back(elements(results[i]));
   return found;
