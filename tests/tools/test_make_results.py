@@ -89,6 +89,19 @@ class MakeResults(unittest.TestCase):
                 self.assertIn("4.5", path.read_text())
                 path.write_text(good)
 
+    def test_older_studies_and_pages_without_a_record_are_named(self):
+        self.put("a")
+        (self.folder / "2026-01-02-loops.txt").write_text("new\n")
+        self.run_tool()
+        self.assertEqual(self.run_tool("--check"), (0, ""))
+        (self.folder / "2026-01-01-loops.txt").write_text("old\n")
+        (self.folder / "2026-01-03-gone.md").write_text("")
+        status, output = self.run_tool("--check")
+        self.assertEqual(status, 1)
+        self.assertIn("2026-01-01-loops.txt is superseded by 2026-01-02-loops.txt", output)
+        self.assertIn("gone.md has no record", output)
+        self.assertNotIn("stale", output)
+
     def test_what_is_no_record_is_an_error(self):
         (self.folder / "a.json").write_text('{"schema": 2}')
         status, output = self.run_tool()
