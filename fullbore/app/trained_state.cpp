@@ -31,10 +31,11 @@ std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder, const
     by_weights.emplace(int8_weight_name(input.name), input.name);
   const Checkpoint file = folder.group("weights").take_or_throw();
   for (const StoredTensor& tensor : file.tensors()) {
-    if (tensor.type.dtype != DType::i8) continue;
     const auto found = by_weights.find(tensor.name);
-    if (found == by_weights.end()) refuse_unread(folder, tensor.name);
-    parameters.insert(found->second);
+    if (found != by_weights.end())
+      parameters.insert(found->second);
+    else if (tensor.type.dtype == DType::i8)
+      refuse_unread(folder, tensor.name);
   }
   return parameters;
 }
