@@ -138,6 +138,7 @@ TEST_F(CommandLine, EveryKeyIsComplete) {
     const std::string yaml =
         fmt::format("{}: {{{}: {}}}", field.section(), field.name(), value_yaml(field, defaults));
     const Words overrides = {"model.name=" + model_with(field)};
+    if (field.key == "model.name" && default_model().empty()) continue;  // it has no default
     EXPECT_EQ(refusal(yaml, overrides), "") << yaml;
   }
 }

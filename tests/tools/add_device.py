@@ -122,11 +122,12 @@ def body(it):
     device = it.library("modest.so", it.objects("fullbore/CMakeFiles/fullbore_device.dir/device/modest/modest_device.cpp.o"))
     run(it.tree / "tools" / "check_layers")
     there = it.there(device)
-    command = it.build / "bin" / "fullbore"
+    command = it.build / "bin" / "fullbore_tiny"
     check("modest" in run(command, "config", "engine.device", **there), "fullbore config engine.device")
     (it.folder / "text.txt").write_text("to be or not to be, that is the question. " * 60, encoding="utf-8")
+    (it.folder / "job.yaml").write_text("model: {name: tiny}\n", encoding="utf-8")
     for name in ("reference", "modest"):
-        run(command, "train", it.tree / "configs" / "default.yaml", "data.path=text.txt", "model.width=16", "model.heads=2",
+        run(command, "train", "job.yaml", "data.path=text.txt", "model.width=16", "model.heads=2",
             "model.layers=1", "model.context=8", "train.batch_size=2", "train.steps=3", "log.interval=1", f"run.dir={name}",
             f"engine.device={name}", **there)
     made, expected = losses(it.folder / "modest"), losses(it.folder / "reference")

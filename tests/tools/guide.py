@@ -149,6 +149,9 @@ def examine_comparisons(page, binary, environment, text):
     import comparison
     found = []
     for line, script, words in comparisons(page):
+        if not (ROOT / script).is_file():
+            found.append(f"there is no {script}: {line}")
+            continue
         loader = importlib.machinery.SourceFileLoader(pathlib.Path(script).name, str(ROOT / script))
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
         loader.exec_module(module)

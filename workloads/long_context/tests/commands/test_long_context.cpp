@@ -167,10 +167,8 @@ TEST_F(LongContext, MadeUpSuitesAskTrainedModelsAndWriteTheirPrompts) {
   ASSERT_EQ(ruler["cells"].size(), 3U);
   EXPECT_EQ(ruler["cells"][2]["task"], "qa_2");
   EXPECT_EQ(ruler["usable_length"]["threshold"], 0.856);
-  if (!text_model(Config()).is_recurrent) {  // one that is sees all
-    ASSERT_TRUE(ruler.contains("warnings"));
-    EXPECT_THAT(ruler["warnings"][0].get<std::string>(), HasSubstr("the model sees 64 tokens"));
-  }
+  ASSERT_TRUE(ruler.contains("warnings"));
+  EXPECT_THAT(ruler["warnings"][0].get<std::string>(), HasSubstr("the model sees 64 tokens"));
   const CommandResult babilong =
       longcontext({"babilong", "random", "--background", "play.txt", "--lengths", "1K,2K",
                    "--examples", "2", "--answers", "answers.jsonl"});
