@@ -166,6 +166,9 @@ def examine_comparisons(page, binary, environment, text):
         finally:
             sys.argv = arguments
         job = [f"data.path={text}" if word.startswith("data.path=") else word for word in job]
+        config = ROOT / job[0]
+        if config.is_file() and re.search(r'^  path: [^\s#"]', config.read_text(encoding="utf-8"), re.M):
+            job.insert(1, f"data.path={text}")  # what is named there need not be here; a word behind it counts more
         done = subprocess.run([binary, "plan", *job], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             found.append(f"{done.stderr.strip()}: {line}")
