@@ -29,17 +29,21 @@ function(fb_room_headers)
     <optional> <set> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
 endfunction()
 
-# fb_room(<name> [EXCEPT <subfolder>...] [LIBRARIES <lib>...]): fullbore/<name>, without the subfolders that
-# are rooms of their own, becomes the OBJECT library fullbore_<name>, which libfullbore.so collects. OBJECT,
+# fb_room(<name> [LIBRARIES <lib>...]): fullbore/<name>, without the subfolders that have a CMakeLists.txt and call
+# fb_room() themselves, becomes the OBJECT library fullbore_<name>, which libfullbore.so collects. OBJECT,
 # not STATIC: a static library loses the registrars nobody refers to. A room that has no .cpp yet is an
 # INTERFACE library, so its headers are checked all the same.
 function(fb_room name)
-  cmake_parse_arguments(room "" "" "EXCEPT;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(room "" "" "LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" target fullbore_${name})
-  fb_sources(sources headers "${CMAKE_CURRENT_SOURCE_DIR}/${name}")
-  foreach(subfolder ${room_EXCEPT})
-    list(FILTER sources EXCLUDE REGEX "/fullbore/${name}/${subfolder}/")
-    list(FILTER headers EXCLUDE REGEX "/fullbore/${name}/${subfolder}/")
+  set(folder "${PROJECT_SOURCE_DIR}/fullbore/${name}")
+  fb_sources(sources headers "${folder}")
+  file(GLOB inner CONFIGURE_DEPENDS "${folder}/*/CMakeLists.txt")
+  list(TRANSFORM inner REPLACE "/CMakeLists\\.txt$" "")
+  foreach(subfolder ${inner})
+    list(FILTER sources EXCLUDE REGEX "^${subfolder}/")
+    list(FILTER headers EXCLUDE REGEX "^${subfolder}/")
+    add_subdirectory("${subfolder}")
   endforeach()
   # Hand-written vector loops of x86-64 are files of their own; each has a baseline sibling for all processors.
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -118,8 +118,9 @@ def losses(folder):
 def body(it):
     it.write("fullbore/device/modest/README.md", README)
     it.write("fullbore/device/modest/modest_device.cpp", SOURCE)
+    it.write("fullbore/device/modest/CMakeLists.txt", "fb_room(device/modest LIBRARIES fmt::fmt)\n")
     it.insert("fullbore/LAYERS", "device/reference\n", "device/modest ")
-    device = it.library("modest.so", it.objects("fullbore/CMakeFiles/fullbore_device.dir/device/modest/modest_device.cpp.o"))
+    device = it.library("modest.so", it.objects("fullbore/device/modest/CMakeFiles/fullbore_device_modest.dir/modest_device.cpp.o"))
     run(it.tree / "tools" / "check_layers")
     there = it.there(device)
     command = it.build / "bin" / "fullbore_tiny"
