@@ -145,8 +145,8 @@ class Lattice {
                  ? index
                  : 2.0 * index / static_cast<double>(extent - 1) - 1.0;
     };
-    const double middle =
-        2 * static_cast<double>(options_.depth / 2) / static_cast<double>(options_.depth) - 1;
+    const int64_t half = options_.depth / 2;  // whole: the plane in the middle, or the one below it
+    const double middle = 2 * static_cast<double>(half) / static_cast<double>(options_.depth) - 1;
     const Tensor parts[] = {expand_dims(coordinate(x, options_.width), 1),
                             expand_dims(coordinate(y, options_.height), 1),
                             full(*builder_, {dtype_, {capacity(), 1}},

@@ -103,12 +103,13 @@ class Run {
       flow.sample = static_cast<int64_t>(i) / cell_count();
       const int64_t cell = static_cast<int64_t>(i) % cell_count();
       const auto x = static_cast<double>(cell % lattice_.width);
-      const auto y = static_cast<double>(cell / lattice_.width);
+      const int64_t row = cell / lattice_.width;
+      const auto y = static_cast<double>(row);
       if (relative()) {
         flow.p[0] = 2 * x / static_cast<double>(lattice_.width - 1) - 1;
         flow.p[1] = 2 * y / static_cast<double>(lattice_.height - 1) - 1;
-        flow.p[2] =
-            2 * static_cast<double>(lattice_.depth / 2) / static_cast<double>(lattice_.depth) - 1;
+        const int64_t half = lattice_.depth / 2;
+        flow.p[2] = 2 * static_cast<double>(half) / static_cast<double>(lattice_.depth) - 1;
       } else {
         flow.p[0] = x;
         flow.p[1] = y;
