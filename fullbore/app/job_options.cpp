@@ -30,6 +30,9 @@ OptimizerOptions optimizer_options(const Config& config) {
                                            .total_steps = config.train.steps,
                                            .decay_fraction = optim.decay_fraction,
                                            .warmup_from_zero = optim.warmup_from_zero},
+                              .plateau = {.factor = optim.plateau_factor,
+                                          .patience = optim.plateau_patience,
+                                          .interval = optim.plateau_interval},
                               .beta1 = optim.beta1,
                               .beta2 = optim.beta2,
                               .epsilon = optim.epsilon,
@@ -157,10 +160,13 @@ TrainingOptions training_options(const Config& config) {
   options.checkpoint_interval = config.train.checkpoint_interval;
   options.patience = config.train.early_stopping;
   options.max_skipped_steps = config.train.max_skipped_steps;
-  options.saves = {.keep = config.train.keep_checkpoints,
+  options.saves = {.retention = {config.train.keep_checkpoints, config.train.keep_best},
                    .compression = compression(config.train.compress_checkpoints),
                    .background = config.train.background_saves};
-  options.metrics = metrics_level(config.log.metrics);
+  options.detail = detail(config.log.detail);
+  options.metrics = options.detail == Detail::off    ? MetricsLevel::loss
+                    : options.detail == Detail::info ? metrics_level(config.log.metrics)
+                                                     : MetricsLevel::all;
   options.sinks = {.tensorboard = config.log.tensorboard,
                    .prometheus_port = static_cast<int>(config.log.prometheus_port)};
   options.seed = static_cast<uint64_t>(config.run.seed);

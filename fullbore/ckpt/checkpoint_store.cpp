@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +16,18 @@ namespace fullbore {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kBest = "best";
+
+/// The link to the best checkpoint, or to the one that was it before, or before that.
+std::string best_link(int64_t rank) {
+  return rank == 1 ? std::string(kBest) : fmt::format("{}-{}", kBest, rank);
+}
+bool is_former_best(const std::string& name) {
+  const std::string prefix = fmt::format("{}-", kBest);
+  return name.starts_with(prefix) && name.size() > prefix.size() &&
+         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
+                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
 
 /// "step-00000250", or "step-00000250.2" for the second one of that step.
 struct CheckpointName {
@@ -70,13 +84,13 @@ Result<LatestCheckpoint::Found> look_at(const std::string& path, FileSystem& fil
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(std::string folder, int64_t keep, FileSystem& files)
-    : folder_(std::move(folder)), keep_(keep), files_(&files) {}
+CheckpointStore::CheckpointStore(std::string folder, Retention retention, FileSystem& files)
+    : folder_(std::move(folder)), retention_(retention), files_(&files) {}
 
 Result<std::vector<std::string>> CheckpointStore::list() const {
   Result<std::vector<std::string>> names = checkpoint_names(folder_, *files_);
   if (names.ok())
-    for (std::string& name : names.value()) name = folder_ + "/" + name;
+    for (std::string& name : names.value()) name.insert(0, folder_ + "/");
   return names;
 }
 
@@ -115,7 +129,7 @@ Status CheckpointStore::save(int64_t step, const CheckpointContents& contents, b
   if (files_->sync_folder(folder_) != 0) return failure();
   if (Status pointed = point("last", name); !pointed.ok()) return pointed;
   if (best)
-    if (Status pointed = point("best", name); !pointed.ok()) return pointed;
+    if (Status pointed = point_best(name); !pointed.ok()) return pointed;
   if (files_->sync_folder(folder_) != 0) return failure();
   retain();
   return success();
@@ -124,11 +138,12 @@ Status CheckpointStore::save(int64_t step, const CheckpointContents& contents, b
 Status CheckpointStore::adopt(const std::string& path, bool best) {
   const std::string name = path.substr(path.rfind('/') + 1);
   bool changed = false;
-  for (const char* link : {"last", "best"}) {
-    if ((!best && link == std::string_view("best")) ||
-        files_->link_target(folder_ + "/" + link) == name)
-      continue;
-    if (Status pointed = point(link, name); !pointed.ok()) return pointed;
+  if (target("last") != name) {
+    if (Status pointed = point("last", name); !pointed.ok()) return pointed;
+    changed = true;
+  }
+  if (best && target(best_link(1)) != name) {
+    if (Status pointed = point_best(name); !pointed.ok()) return pointed;
     changed = true;
   }
   if (changed && files_->sync_folder(folder_) != 0)
@@ -136,7 +151,11 @@ Status CheckpointStore::adopt(const std::string& path, bool best) {
   return success();
 }
 
-Status CheckpointStore::point(const char* link, const std::string& name) {
+std::string CheckpointStore::target(const std::string& link) const {
+  return files_->link_target(folder_ + "/" + link);
+}
+
+Status CheckpointStore::point(const std::string& link, const std::string& name) {
   const std::string path = folder_ + "/" + link;
   const std::string temporary = fmt::format("{}/.{}.tmp", folder_, link);
   if (!files_->link_target(temporary).empty()) files_->remove(temporary);
@@ -145,19 +164,33 @@ Status CheckpointStore::point(const char* link, const std::string& name) {
   return success();
 }
 
+// From the last rank to the first: whenever this is cut off, all but the last of the former best still have a link.
+Status CheckpointStore::point_best(const std::string& name) {
+  for (int64_t rank = retention_.best; rank > 1; --rank) {
+    const std::string former = target(best_link(rank - 1));
+    if (former.empty() || former == name) continue;
+    if (Status pointed = point(best_link(rank), former); !pointed.ok()) return pointed;
+  }
+  return point(best_link(1), name);
+}
+
 // A checkpoint too many is no failure of a run: whatever cannot be removed stays.
 void CheckpointStore::retain() {
   const Result<std::vector<std::string>> names = checkpoint_names(folder_, *files_);
-  if (keep_ == 0 || !names.ok()) return;
-  const std::string last = files_->link_target(folder_ + "/last");
-  const std::string best = files_->link_target(folder_ + "/best");
-  int64_t kept = 0;
-  for (const std::string& name : names.value()) {
-    if (kept < keep_)
-      ++kept;
-    else if (name != last && name != best)
-      discard(name);
+  if (retention_.newest == 0 || !names.ok()) return;
+  std::set<std::string> kept = {target("last")};
+  std::set<std::string> links;
+  for (int64_t rank = 1; rank <= retention_.best; ++rank) {
+    links.insert(best_link(rank));
+    kept.insert(target(best_link(rank)));
   }
+  // Of a run that kept more of them before: what they lead to may go.
+  for (const std::string& name : files_->list(folder_))
+    if (is_former_best(name) && !links.contains(name) && !target(name).empty())
+      files_->remove(folder_ + "/" + name);
+  int64_t newest = 0;
+  for (const std::string& name : names.value())
+    if (newest++ >= retention_.newest && !kept.contains(name)) discard(name);
 }
 
 void CheckpointStore::discard(const std::string& name) {

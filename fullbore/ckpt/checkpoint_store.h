@@ -9,9 +9,18 @@
 
 namespace fullbore {
 
+/// Which checkpoints stay.
+struct Retention {
+  int64_t newest;  ///< how many of the newest, at least 1; 0: all
+  int64_t best;    ///< how many of those that were the best when they were saved, at least 1
+  Retention(int64_t newest_, int64_t best_ = 1)  // NOLINT(google-explicit-constructor): "keep 2"
+      : newest(newest_), best(best_) {}
+};
+
 /// The folder `checkpoints` of a run:
 ///   step-00000250, step-00000500, ...   the checkpoints; once there, one never changes
 ///   last, best                          symbolic links to two of them
+///   best-2, best-3, ...                 the best before it, as many as are kept
 ///   .*.tmp                              what is being written or removed
 ///
 /// A checkpoint is written under a temporary name, synced, and renamed to a name that was free, which
@@ -23,15 +32,14 @@ namespace fullbore {
 /// where file systems lack it; a free name needs none.)
 class CheckpointStore {
  public:
-  /// `keep`: how many of the newest stay, at least 1, besides the best; 0: all.
-  CheckpointStore(std::string folder, int64_t keep, FileSystem& files = system_files());
+  CheckpointStore(std::string folder, Retention retention, FileSystem& files = system_files());
 
   /// Removes what a crash left half written or half removed. One process at a time: the caller's
   /// lock on the run sees to it.
   void remove_stale();
 
-  /// Saves, points `last` (and `best`) to it, removes what is no longer kept. Failure: the
-  /// checkpoints that were there are still there.
+  /// Saves, points `last` (and `best`, the former one then being `best-2`) to it, removes what is no longer kept.
+  /// Failure: the checkpoints that were there are still there.
   Status save(int64_t step, const CheckpointContents& contents, bool best);
 
   /// Points `last` (and `best`) to a checkpoint of this store that a run goes on from: a crash between
@@ -43,12 +51,14 @@ class CheckpointStore {
 
  private:
   std::string free_name(int64_t step) const;
-  Status point(const char* link, const std::string& name);
+  std::string target(const std::string& link) const;
+  Status point(const std::string& link, const std::string& name);
+  Status point_best(const std::string& name);
   void retain();
   void discard(const std::string& name);
 
   std::string folder_;
-  int64_t keep_;
+  Retention retention_;
   FileSystem* files_;
 };
 

@@ -94,6 +94,7 @@ class Update {
   /// Of the whole batch, unclipped: decides whether the step counts.
   void begin(Tensor loss, std::vector<Tensor> gradients) {
     gradients_ = std::move(gradients);
+    loss_ = loss;
     for (const Trace::Parameter& parameter : parameters_)
       is_table_.push_back(is_table(trace_.builder().graph(), parameter.tensor.value()));
     norm_ = global_norm(gradients_);
@@ -105,7 +106,7 @@ class Update {
 
   OptimizerResult finish() {
     const Tensor updates = count_state(trace_, "updates");
-    const Tensor rate = scheduled_learning_rate(updates, options_.schedule);
+    const Tensor rate = learning_rate(updates);
     OptimizerResult result{
         cast(rate, DType::f32), norm_, cast(logical_not(finite_), DType::f32), {}};
     add_norms(result);
@@ -136,6 +137,15 @@ class Update {
   }
 
  private:
+  Tensor learning_rate(Tensor updates) {
+    const Tensor rate = scheduled_learning_rate(updates, options_.schedule);
+    if (options_.schedule.schedule != "plateau") return rate;
+    const Tensor factor = plateau_factor(trace_, loss_, options_.plateau,
+                                         [this](Tensor state, Tensor next) { keep(state, next); });
+    // A warm-up that begins below the floor is not lifted to it.
+    return minimum(rate, maximum(rate * factor, options_.schedule.minimum_learning_rate));
+  }
+
   void adapt_scale() {
     const LossScaling& scaling = options_.loss_scaling;
     const Tensor finite_steps = count_state(trace_, "finite_steps");
@@ -251,6 +261,7 @@ class Update {
   std::vector<int> group_of_;   ///< per parameter; -1: none
   std::vector<bool> is_table_;  ///< per parameter
   std::vector<Tensor> gradients_;
+  Tensor loss_;
   Tensor norm_;
   Tensor finite_;
   Tensor scale_;  ///< invalid: losses are not scaled

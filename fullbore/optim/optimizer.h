@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fullbore/optim/parameter_groups.h"
+#include "fullbore/optim/plateau.h"
 #include "fullbore/optim/schedule.h"
 #include "fullbore/trace/trace.h"
 
@@ -30,8 +31,9 @@ struct GradientRatio {
 struct OptimizerOptions {
   std::string name = "adamw";  ///< one of optimizer_names()
   ScheduleOptions schedule = {};
-  double beta1 = 0.9;    ///< adamw, lion
-  double beta2 = 0.999;  ///< adamw, lion
+  PlateauOptions plateau = {};  ///< of the schedule "plateau"
+  double beta1 = 0.9;           ///< adamw, lion
+  double beta2 = 0.999;         ///< adamw, lion
   double epsilon = 1e-8;
   double momentum = 0.9;       ///< sgd, muon
   bool nesterov = false;       ///< sgd, muon

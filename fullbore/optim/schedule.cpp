@@ -42,7 +42,8 @@ Tensor after_warmup(Tensor position, const ScheduleOptions& options) {
   const double floor = options.minimum_learning_rate;
   const auto begin = static_cast<double>(options.warmup_steps);
   const auto end = static_cast<double>(options.total_steps);
-  if (options.schedule == "constant") return full(position.builder(), {DType::f64, {}}, rate);
+  if (options.schedule == "constant" || options.schedule == "plateau")
+    return full(position.builder(), {DType::f64, {}}, rate);
   if (options.schedule == "linear") return line(progress(position, begin, end), rate, floor);
   if (options.schedule == "cosine") return half_cosine(progress(position, begin, end), rate, floor);
   const double decay = std::max(begin, end - std::round(end * options.decay_fraction));
@@ -52,8 +53,8 @@ Tensor after_warmup(Tensor position, const ScheduleOptions& options) {
 }  // namespace
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = {"cosine", "constant", "linear",
-                                                 "warmup_stable_decay", "one_cycle"};
+  static const std::vector<std::string> names = {
+      "cosine", "constant", "linear", "warmup_stable_decay", "one_cycle", "plateau"};
   return names;
 }
 

@@ -30,6 +30,7 @@ struct ScheduleOptions {
 ///   one_cycle             half a cosine from rate / 25 at step 0 to rate at step warmup - 1, half a
 ///                         cosine to the floor at step total_steps - 1 (Smith, Topin 2018,
 ///                         arXiv:1708.07120; the form of PyTorch's OneCycleLR)
+///   plateau               rate; optimize() multiplies it by what plateau.h makes of the loss, down to the floor
 ///
 /// In f64, for bias corrections and cosines of late steps lose digits in f32. UsageError for a name
 /// that is none of these.

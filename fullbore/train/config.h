@@ -56,6 +56,9 @@ struct Config {
     double momentum = 0.95;
     bool nesterov = true;
     double decay_fraction = 0.2;
+    double plateau_factor = 0.5;
+    int64_t plateau_patience = 10;
+    int64_t plateau_interval = 100;
     std::vector<std::string> groups = {};
     double ema_decay = 0;
     bool ema_warmup = true;
@@ -72,6 +75,7 @@ struct Config {
     std::string evaluate = "raw";
     int64_t checkpoint_interval = 250;
     int64_t keep_checkpoints = 2;
+    int64_t keep_best = 1;
     std::string compress_checkpoints = "none";
     bool background_saves = true;
     int64_t early_stopping = 0;
@@ -102,6 +106,7 @@ struct Config {
   struct Log {
     int64_t interval = 10;
     std::string level = "info";
+    std::string detail = "info";
     std::string metrics = "all";
     bool tensorboard = false;
     int64_t prometheus_port = 0;

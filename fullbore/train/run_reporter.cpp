@@ -159,7 +159,7 @@ void RunReporter::step_done(int64_t step, double loss, const StepWork& work,
   }
 }
 
-void RunReporter::log_step(const StepResults& results) {
+void RunReporter::log_step(const StepResults& results, const StepDetails& details) {
   update_rates();
   if (figures_) progress_.figures = figures_(results, progress_.validation_loss);
   nlohmann::ordered_json record = {{"kind", "train"}, {"step", progress_.step}};
@@ -174,10 +174,37 @@ void RunReporter::log_step(const StepResults& results) {
   record["utilisation"] = progress_.utilisation;
   record["data_wait_share"] = progress_.data_wait_share;
   record["seconds"] = seconds_since_start();
+  std::string words = progress_text(progress_);
+  const bool debug = details.detail >= Detail::debug_training;
+  if (debug) words += add_details(record, results, details);
   write_metrics(record);
   // The live line says it already where there is one.
-  log_->log(console_.terminal() ? spdlog::level::debug : spdlog::level::info, "{}",
-            progress_text(progress_));
+  log_->log(console_.terminal() && !debug ? spdlog::level::debug : spdlog::level::info, "{}",
+            words);
+}
+
+/// To the record of a step, and as words.
+std::string RunReporter::add_details(nlohmann::ordered_json& record, const StepResults& results,
+                                     const StepDetails& details) const {
+  std::string words;
+  for (const auto& [name, value] : results)
+    if (name != "loss") words += fmt::format("  {} {:.4g}", name, value);
+  record["step_seconds"] = details.step_seconds;
+  record["wait_seconds"] = details.wait_seconds;
+  words += fmt::format("  step {}, wait {}", duration_text(details.step_seconds),
+                       duration_text(details.wait_seconds));
+  if (details.detail < Detail::debug_performance) return words;
+  record["resident_bytes"] = progress_.resident_bytes;
+  record["planned_bytes"] = scale_.planned_bytes;
+  record["arena_bytes"] = details.arena_bytes;
+  words += fmt::format("  arena {}", bytes_text(static_cast<double>(details.arena_bytes)));
+  const char* comma = "; ms: ";
+  for (const ComponentTime& each : details.components) {
+    record["ms/" + each.component] = each.seconds * 1e3;
+    words +=
+        fmt::format("{}{} {:.2f}", std::exchange(comma, ", "), each.component, each.seconds * 1e3);
+  }
+  return words;
 }
 
 void RunReporter::step_skipped(const std::string& warning) {

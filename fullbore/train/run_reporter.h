@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "fullbore/monitor/component_times.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/json_lines.h"
 #include "fullbore/monitor/metric_sinks.h"
@@ -34,6 +35,15 @@ struct RunScale {
   std::string judge = {};           ///< the metric that tells the best; empty: the loss
   std::string sample_unit = {};     ///< TrainingJob::sample_unit
   std::vector<ShownMetric> shown = {};
+};
+
+/// What a line about a step tells beside its results.
+struct StepDetails {
+  double step_seconds = 0;
+  double wait_seconds = 0;  ///< for its batch
+  Detail detail = Detail::info;
+  int64_t arena_bytes = 0;
+  std::vector<ComponentTime> components = {};  ///< empty: not recorded
 };
 
 /// Tells people and files how a run goes: the live line, log.txt, metrics.jsonl, summary.json.
@@ -77,7 +87,7 @@ class RunReporter {
   void step_done(int64_t step, double loss, const StepWork& work,
                  const std::function<StepResults()>& results = {});
   /// One line of metrics about the step just made and, where there is no live line, of the log.
-  void log_step(const StepResults& results);
+  void log_step(const StepResults& results, const StepDetails& details);
 
   /// The step just made was skipped.
   void step_skipped(const std::string& warning);
@@ -99,6 +109,8 @@ class RunReporter {
   void update_rates();
   double seconds_left() const;
   void write_metrics(const nlohmann::ordered_json& record);
+  std::string add_details(nlohmann::ordered_json& record, const StepResults& results,
+                          const StepDetails& details) const;
   void trim_metrics(const RunPosition& restored, const nlohmann::json& summary);
   void check_metrics(const nlohmann::json& summary);
   /// The summary there is; an empty object where there is none, or it is damaged, which is told.

@@ -12,7 +12,7 @@
 namespace fullbore {
 
 struct SaveOptions {
-  int64_t keep = 2;  ///< newest checkpoints kept besides the best; 0: all
+  Retention retention = 2;
   Compression compression = Compression::none;
   bool background = true;  ///< writes from a snapshot while training goes on
 };

@@ -22,6 +22,14 @@ MetricsLevel metrics_level(std::string_view name) {
   return MetricsLevel::all;
 }
 
+Detail detail(std::string_view name) {
+  if (name == "off") return Detail::off;
+  if (name == "info") return Detail::info;
+  if (name == "debug-training") return Detail::debug_training;
+  FB_CHECK(name == "debug-performance", "no level of detail '{}'", name);
+  return Detail::debug_performance;
+}
+
 Graph with_metrics(const Graph& graph, MetricsLevel level) {
   GraphBuilder builder(graph.name());
   std::vector<Tensor> inputs;

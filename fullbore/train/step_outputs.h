@@ -21,6 +21,16 @@ using StepResults = std::vector<std::pair<std::string, double>>;
 /// Figures of the workload for the line about a step, from its results and the last validation loss (NaN: none yet).
 using StepFigures = std::function<std::string(const StepResults& results, double validation_loss)>;
 
+/// How much a run tells of its steps; each level includes those before it.
+enum class Detail : uint8_t {
+  off,               ///< no line of a step; the loss alone is measured
+  info,              ///< a line every log.interval steps, of what log.metrics says
+  debug_training,    ///< all that steps measure, in the log's lines too
+  debug_performance  ///< and where their time and memory go, by components of the model
+};
+/// "off", "info", "debug-training", "debug-performance"; aborts on another.
+Detail detail(std::string_view name);
+
 /// How much a step tells: what is not wanted is no output any more, and so dead code that the passes
 /// remove. `loss` and `skipped`, by which a run is steered, and `predictions`, of which rates are made,
 /// always stay.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kJudgedByKey = {"run", "engine", "log"};
 
 /// All else that is taken, key by key.
-constexpr std::array<std::string_view, 24> kTaken = {
+constexpr std::array<std::string_view, 25> kTaken = {
     "run.name",
     "run.seed",
     "optim.groups",
@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 24> kTaken = {
     "engine.disabled_passes",
     "engine.cache",  // may switch it off
     "log.interval",
+    "log.detail",
     "log.level",
     "log.metrics",
     "log.tensorboard",  // in the run's own folder

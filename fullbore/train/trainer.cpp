@@ -18,6 +18,7 @@
 #include "fullbore/train/resume.h"
 #include "fullbore/train/run_programs.h"
 #include "fullbore/train/run_reporter.h"
+#include "fullbore/train/step_detail.h"
 
 namespace fullbore {
 namespace {
@@ -39,7 +40,7 @@ class Trainer {
         options_(job.options),
         run_(run),
         reporter_(run, console, start),
-        store_(run.checkpoints(), options_.saves.keep),
+        store_(run.checkpoints(), options_.saves.retention),
         device_(open_device(options_.device, options_.workers)) {}
 
   ExitCode run(bool resume) {
@@ -147,6 +148,7 @@ class Trainer {
     programs_.emplace(job_, std::move(traced_), state_, [&](size_t done, size_t programs) {
       reporter_.console().live(fmt::format("compiling {}/{}", done + 1, programs));
     });
+    if (options_.detail == Detail::debug_performance) recorder_.emplace(*programs_);
     loader_.emplace(job_.training, options_.loader);
     loader_->seek(static_cast<uint64_t>(position_.step));
     begin(seconds_between(start, Clock::now()));
@@ -232,9 +234,12 @@ class Trainer {
     CompiledStep& step = programs_->step(shape);
     std::span<const void* const> batch;
     reading_data([&] { batch = loader_->next(); });
+    const bool logged = options_.detail != Detail::off && log_due(position_.step + 1);
+    if (recorder_) recorder_->begin(shape, logged && stepped_);
     const Clock::time_point ready = Clock::now();
     step.run(batch);
     const Clock::time_point done = Clock::now();
+    if (recorder_) recorder_->end(seconds_between(ready, done));
     if (!stepped_) {
       reporter_.first_step_made();
       if (job_.started) job_.started(reporter_.start_parts());
@@ -256,8 +261,22 @@ class Trainer {
     }
     position_.skipped_in_row = 0;
     position_.train_loss = step.loss();
-    if (position_.step % options_.log_interval == 0 || position_.step == options_.steps)
-      reporter_.log_step(step.results());
+    if (logged) log_step(step, {seconds_between(ready, done), seconds_between(start, ready)});
+  }
+
+  bool log_due(int64_t step) const {
+    return step % options_.log_interval == 0 || step == options_.steps;
+  }
+
+  void log_step(const CompiledStep& step, StepDetails details) {
+    details.detail = options_.detail;
+    details.arena_bytes = programs_->arena().bytes();
+    if (recorder_) {
+      details.components = recorder_->times();
+      if (const std::string notice = recorder_->take_notice(); !notice.empty())
+        reporter_.log().info("{}", notice);
+    }
+    reporter_.log_step(step.results(), details);
   }
 
   void skip(const CompiledStep& step, std::span<const void* const> batch) {
@@ -391,6 +410,7 @@ class Trainer {
   std::vector<double> samples_;     ///< of a step, by shape of batch
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
+  std::optional<StepRecorder> recorder_;
   std::optional<Loader> loader_;
   std::optional<InterruptGuard> interrupt_;
   int bad_steps_ = 0;  ///< since the start or resume

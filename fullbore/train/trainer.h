@@ -29,6 +29,7 @@ struct TrainingOptions {
   int64_t max_skipped_steps = 10;     ///< in a row, to stop after
   SaveOptions saves = {};
   MetricsLevel metrics = MetricsLevel::all;
+  Detail detail = Detail::info;
   MetricSinkOptions sinks = {};
   uint64_t seed = 1;  ///< of initial values and of random ops
   OptimizerOptions optimizer = {};

@@ -180,8 +180,8 @@ const Refused kRefused[] = {
      "model.initialize_partial is the text \"true\"; true or false"},
     {"optim: {learning_rate: fast}", "optim.learning_rate is 'fast'; a number in [0, 1e+15]"},
     {"optim: {schedule: cosin}",
-     "optim.schedule is 'cosin'; one of cosine, constant, linear, warmup_stable_decay, one_cycle "
-     "was "
+     "optim.schedule is 'cosin'; one of cosine, constant, linear, warmup_stable_decay, one_cycle, "
+     "plateau was "
      "expected. Did you mean 'cosine'?"},
     {"engine: {device: gpu}", "engine.device is 'gpu'; one of cpu, null, reference was expected."},
     {"engine: {precision: bf8}",

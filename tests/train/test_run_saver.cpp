@@ -50,12 +50,12 @@ class RunSaverWays : public ::testing::TestWithParam<bool> {
 TEST_P(RunSaverWays, EverySaveHoldsTheStateOfItsTime) {
   CheckpointStore store(folder_.path(), 0);
   State state = two_tensors();
-  RunSaver saver(store, state, {.keep = 0, .background = GetParam()});
+  RunSaver saver(store, state, {.retention = 0, .background = GetParam()});
   const auto save = [&](int64_t step) {
     RunRecord record;
     record.step = step;
     saver.save(record, false, {});
-    const std::vector<float> then = all_of(state);
+    std::vector<float> then = all_of(state);
     // While it is written the run goes on.
     if (GetParam()) Edited<float>(state, "weight")[1] += 1;
     return then;
@@ -90,7 +90,7 @@ TEST(RunSaverTest, ASaveOfTheSameStateDoesNotWaitForTheOneBefore) {
   State state = two_tensors();
   Edited<float>(state, "weight")[7] = 1;
   const std::vector<float> beginning = all_of(state);
-  RunSaver saver(store, state, {.keep = 0});
+  RunSaver saver(store, state, {.retention = 0});
   std::promise<void> returned;
   // Fails where the second save() waits for this one.
   saver.save(at_step(1), false, [&]() -> Status {
@@ -114,7 +114,7 @@ TEST(RunSaverTest, WhatIsQueuedBehindAFailureIsNotWritten) {
   const testing::ScratchFolder folder;
   CheckpointStore store(folder.path(), 0);
   State state = two_tensors();
-  RunSaver saver(store, state, {.keep = 0});
+  RunSaver saver(store, state, {.retention = 0});
   std::promise<void> queued;
   saver.save(at_step(1), false, [&]() -> Status {
     queued.get_future().wait();

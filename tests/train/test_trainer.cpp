@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -106,7 +107,7 @@ TEST_F(TrainerTest, PeaksAreMeasuredWhenTheFirstStepIsMade) {
 TEST_F(TrainerTest, TheFirstSaveIsOfStepZeroHoweverItIsMade) {
   job_.options.optimizer.ema_decay = 0.9;
   job_.options.evaluation_interval = 0;
-  job_.options.saves.keep = 0;
+  job_.options.saves.retention = 0;
   ASSERT_EQ(train_in("beside"), ExitCode::kOk);
   job_.options.saves.background = false;
   ASSERT_EQ(train_in("waiting"), ExitCode::kOk);
@@ -176,7 +177,7 @@ TEST_F(TrainerTest, EvaluationDisturbsNothing) {
 
 TEST_F(TrainerTest, HowItIsSavedDoesNotChangeTheBits) {
   ASSERT_EQ(train_in("plain"), ExitCode::kOk);
-  job_.options.saves = {.keep = 0, .compression = Compression::all, .background = false};
+  job_.options.saves = {.retention = 0, .compression = Compression::all, .background = false};
   job_.options.steps = 23;
   ASSERT_EQ(train_in("packed"), ExitCode::kOk);
   EXPECT_TRUE(fs::exists(folder_ / "packed/checkpoints/last/weights.safetensors.fbz"));
@@ -239,6 +240,47 @@ class Spoiled : public Lines {
   uint64_t last_;
   float value_;
 };
+
+// What is told of steps changes no bit of what they compute.
+TEST_F(TrainerTest, DetailIsToldAndDisturbsNothing) {
+  const auto records = [&](const std::string& run) {
+    std::vector<nlohmann::json> found;
+    std::istringstream lines(file(run + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      nlohmann::json record = nlohmann::json::parse(line);
+      if (record["kind"] == "train") found.push_back(std::move(record));
+    }
+    return found;
+  };
+  for (const char* name : {"off", "info", "debug-training", "debug-performance"}) {
+    job_.options.detail = detail(name);
+    ASSERT_EQ(train_in(name), ExitCode::kOk);
+    EXPECT_EQ(last(name), last("off")) << name;
+  }
+  EXPECT_TRUE(records("off").empty());
+  EXPECT_THAT(file("off/log.txt"), Not(HasSubstr("step 10/40  loss")));
+  EXPECT_THAT(file("off/log.txt"), HasSubstr("validation loss"));
+  ASSERT_EQ(records("info").size(), 4U);
+  EXPECT_FALSE(records("info")[0].contains("step_seconds"));
+  EXPECT_THAT(file("info/log.txt"), Not(HasSubstr("gradient_norm")));
+  const nlohmann::json training = records("debug-training").at(1);
+  EXPECT_GT(training["step_seconds"], 0);
+  EXPECT_GE(training["wait_seconds"], 0);
+  EXPECT_FALSE(training.contains("ms/idle"));
+  EXPECT_THAT(file("debug-training/log.txt"), HasSubstr("gradient_norm"));
+  const std::vector<nlohmann::json> performance = records("debug-performance");
+  ASSERT_EQ(performance.size(), 4U);
+  for (const nlohmann::json& record : performance) {
+    double all = 0;
+    for (const auto& [key, value] : record.items())
+      if (key.starts_with("ms/")) all += value.get<double>();
+    EXPECT_NEAR(all, record["step_seconds"].get<double>() * 1e3, 1e-6);
+    EXPECT_GT(record.value("ms/optimizer", 0.0), 0);
+    EXPECT_GT(record["arena_bytes"], 0);
+    EXPECT_GE(record["planned_bytes"], record["arena_bytes"]);
+  }
+  EXPECT_THAT(file("debug-performance/log.txt"), HasSubstr("; ms: "));
+}
 
 TEST_F(TrainerTest, AStepThatIsNotFiniteIsSkippedAndKept) {
   job_.training = std::make_shared<Spoiled>(24, 24, INFINITY);

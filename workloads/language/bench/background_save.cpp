@@ -127,7 +127,7 @@ int measure(int64_t parameters, const std::string& parent, double window, int ro
       parse_config("{}", "bench", std::vector<std::string>{"data.path=" + made_up_text(folder)}));
   const State state = large_state(parameters);
   CheckpointStore store(folder, 1);
-  RunSaver saver(store, state, {.keep = 1});
+  RunSaver saver(store, state, {.retention = 1});
   save_alone(saver, loop.workers());
   loop.run(Clock::now(), 2);
   double before = loop.run(Clock::now(), window);
