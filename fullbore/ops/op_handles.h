@@ -19,6 +19,7 @@ inline const OpHandle dynamic_slice{"dynamic_slice"};
 inline const OpHandle dynamic_update_slice{"dynamic_update_slice"};
 inline const OpHandle fused{"fused"};
 inline const OpHandle gather{"gather"};
+inline const OpHandle gather_sum{"gather_sum"};
 inline const OpHandle iota{"iota"};
 inline const OpHandle linear_cross_entropy_gradient{"linear_cross_entropy_gradient"};
 inline const OpHandle logical_not{"logical_not"};

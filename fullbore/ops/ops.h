@@ -174,6 +174,23 @@ Tensor gather(Tensor x, Tensor indices, SourceLoc loc = SourceLoc::here());
 /// Adds rows into zeros of `rows` rows: updates [...I, ...], indices [...I] -> [rows, ...]. The sum
 /// for a row runs over updates in order, so it is deterministic on any number of threads.
 Tensor scatter_add(Tensor updates, Tensor indices, int64_t rows, SourceLoc loc = SourceLoc::here());
+/// How many leading rows of each side of a `gather_sum` there are. Both or neither.
+struct GatherSumCounts {
+  Tensor count = {};  ///< i64 scalar, rows of the result: those at or above it are undefined
+  Tensor inverse_count = {};  ///< i64 scalar, rows of x: those at or above it are never read
+};
+/// Sum of rows by index, in the order of the indices: y[r] = sum over k of x[indices[r, k]]. x [C, ...],
+/// indices i32 [R, m] -> [R, ...]. An index that is no row of x (-1, say) adds nothing, and a row without any
+/// is 0. With m = 1 of any dtype, truth values too. bf16 and f16 are summed in f32.
+///
+/// inverse i32 [C, n] lists, in order, the rows of y that read each row of x, -1 for none. With it the gradient is
+/// the same op with the roles exchanged, an ordered sum too: no atomics, and the same bits on any number of threads.
+/// The caller answers for it: an inverse that does not fit the indices gives a wrong gradient.
+///
+/// Compaction is one with m = 1: row r comes from indices[r], and row c goes to the rows inverse[c], its new place
+/// and its copies. Its transpose is the sum of contiguous children into their parents.
+Tensor gather_sum(Tensor x, Tensor indices, Tensor inverse, GatherSumCounts counts = {},
+                  SourceLoc loc = SourceLoc::here());
 /// Element per position: y[..., i, ...] = x[..., indices[..., i, ...], ...] along the axis; other
 /// extents equal.
 Tensor take_along_axis(Tensor x, Tensor indices, int axis, SourceLoc loc = SourceLoc::here());

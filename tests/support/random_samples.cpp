@@ -216,6 +216,22 @@ Sample draw_gather(const OpDef&, Draw& draw) {
   return call({draw.operand(x), draw.indices(indices, x[0])});
 }
 
+// Forward alone: what the inverse says is no matter, so it need not fit.
+Sample draw_gather_sum(const OpDef&, Draw& draw) {
+  const Shape x = draw.shape(1, 3);
+  const auto table = [&](int64_t rows) {
+    const int64_t most = draw.chance(0.5) ? 1 : draw.between(0, 4);
+    return SampleInput::integers({DType::i32, {rows, most}}, -2, static_cast<double>(x[0] + 2));
+  };
+  std::vector<SampleInput> inputs = {draw.operand(x), table(draw.extent()), table(x[0])};
+  if (draw.chance(0.4)) {
+    const auto rows = static_cast<double>(inputs[1].type.shape[0]);
+    inputs.push_back(SampleInput::given({DType::i64, {}}, {rows}));
+    inputs.push_back(SampleInput::integers({DType::i64, {}}, -1, static_cast<double>(x[0] + 2)));
+  }
+  return call(std::move(inputs));
+}
+
 Sample draw_scatter_add(const OpDef&, Draw& draw) {
   const Shape updates = draw.shape(1, 3);
   const Shape indices = updates.slice(0, static_cast<int>(draw.between(0, updates.rank())));
@@ -272,6 +288,7 @@ Drawer drawer_of(const OpDef& op) {
       {"dynamic_slice", draw_dynamic_slice},
       {"dynamic_update_slice", draw_dynamic_update_slice},
       {"gather", draw_gather},
+      {"gather_sum", draw_gather_sum},
       {"iota", draw_iota},
       {"matmul", draw_matmul},
       {"pad", draw_pad},

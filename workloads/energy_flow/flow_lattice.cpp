@@ -254,36 +254,47 @@ class Lattice {
     const Tensor first_child = cumsum(children, 0, /*exclusive=*/true) + staying;
     const Tensor row = rows();
     const auto target = [&](Tensor truths, Tensor place) { return select(truths, place, -1.0); };
-    // Each row is the source of one place at most in every part, and no place has two: their sum is what was scattered.
-    Tensor source = scatter_add(row, target(stays, cumsum(stay, 0, true)), capacity());
+    // The places that each row goes to: the survivor's own, then its children's, -1 for none.
+    std::vector<Tensor> places = {target(stays, cumsum(stay, 0, true))};
     for (int64_t k = 0; k < options_.most_spawned; ++k) {
       const auto number_k = static_cast<double>(k);
-      source =
-          source +
-          scatter_add(row, target(greater(children, number_k), first_child + number_k), capacity());
+      places.push_back(target(greater(children, number_k), first_child + number_k));
     }
+    // Each row is the source of one place at most in every part, and no place has two: their sum is what was scattered.
+    Tensor source = scatter_add(row, places[0], capacity());
+    for (size_t k = 1; k < places.size(); ++k)
+      source = source + scatter_add(row, places[k], capacity());
     const Tensor count = minimum(staying + born, static_cast<double>(capacity()));
     const Tensor holds = less(row, count);
     const Tensor is_child = greater_equal(row, staying);
-    source = select(holds, source, -1.0);  // which reads zero
-
+    for (Tensor& place : places) place = expand_dims(place, 1);
+    const auto moved = [&](Tensor from, Tensor which, std::span<const Tensor> to) {
+      const Tensor indices = expand_dims(select(which, source, -1.0), 1);  // -1 reads zero
+      return gather_sum(from, indices, concat(to, 1));
+    };
+    const auto all = [&](Tensor from) { return moved(from, holds, places); };
+    const auto survivors = [&](Tensor from) {
+      return moved(from, logical_not(is_child), std::span(places).first(1));
+    };
     const auto pick = [&](Tensor stayed, Tensor child) {
-      if (stayed.value() == child.value()) return gather(stayed, source);
-      const Tensor second = gather(child, source);
+      if (stayed.value() == child.value()) return all(stayed);
+      if (places.size() == 1) return survivors(stayed);
+      const Tensor second =
+          moved(child, logical_and(holds, is_child), std::span(places).subspan(1));
       Tensor condition = is_child;
       while (condition.rank() < second.rank()) condition = expand_dims(condition, condition.rank());
-      return select(condition, second, gather(stayed, source));
+      return select(condition, second, survivors(stayed));
     };
     Flows& flows = store.flows;
     flows.position = pick(move.next.position, move.child.position);
     flows.energy = pick(move.next.energy, move.child.energy);
     for (size_t layer = 0; layer < flows.hidden.size(); ++layer)
       flows.hidden[layer] = pick(move.next.hidden[layer], move.child.hidden[layer]);
-    flows.age = select(is_child, 0.0, gather(move.next.age, source));
+    flows.age = survivors(move.next.age);
     const Tensor made = cast(count - staying, DType::i64);
     const Tensor fresh = store.created + cast(row - staying, DType::i64);
-    flows.id = select(is_child, fresh, gather(move.next.id, source));
-    store.sample = gather(store.sample, source);
+    flows.id = select(is_child, fresh, survivors(move.next.id));
+    store.sample = all(store.sample);
     store.group_created =
         store.group_created + by_group(logical_and(is_child, holds), store.sample);
     store.created = store.created + made;

@@ -7,6 +7,7 @@
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
 #include "fullbore/device/cpu/kernels/gather.h"
+#include "fullbore/device/cpu/kernels/gather_sum.h"
 #include "fullbore/device/cpu/kernels/scatter.h"
 #include "fullbore/device/cpu/kernels/sort.h"
 #include "fullbore/device/cpu/quant/quantized_linear.h"
@@ -51,6 +52,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::attention_gradient, "tiled", make_attention_gradient},
       {op::dropout_mask, "draws", make_dropout_mask},
       {op::gather, "copy", make_gather},
+      {op::gather_sum, "rows", make_gather_sum},
       {op::matmul, "dot", make_dot_matmul},
       {op::matmul, "vnni", make_vnni_matmul},
       {op::matmul, "onednn", make_onednn_matmul},
