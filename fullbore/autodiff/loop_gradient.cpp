@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fullbore/autodiff/continued_sums.h"
+#include "fullbore/autodiff/recorded_decisions.h"
 #include "fullbore/autodiff/residuals.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -52,7 +54,14 @@ class LoopGradient {
     std::vector<Tensor> results(node_.inputs.size());
     if (!find_flows(wanted)) return results;
     joint_ = differentiate_body(body_, flows_, wanted_);
-    residuals_ = choose_residuals(joint_, body_, shape_);
+    if (shape_.segments > 1) {
+      RecordedBody recorded = record_decisions(joint_, body_, shape_.carried);
+      joint_ = std::move(recorded.joint);
+      residuals_ = choose_segment_residuals(joint_, body_, shape_, recorded.kept);
+      continued_ = continued_sums(joint_);
+    } else {
+      residuals_ = choose_residuals(joint_, body_, shape_);
+    }
     emit_forward(index, augmented);
     begin_body();
     emit_body();
@@ -136,8 +145,16 @@ class LoopGradient {
     const Node& node = joint_.graph.nodes()[static_cast<size_t>(index)];
     std::vector<Tensor> operands;
     for (Value input : node.inputs) operands.push_back(values[place(input)]);
+    for (size_t i = 0; i < continued_.size(); ++i)
+      if (continued_[i].loop == index) operands[continued_[i].operand] = sum_of_input_[i];
     const std::vector<Tensor> results = to.emit_like(node, operands);
     for (size_t i = 0; i < results.size(); ++i) values[place(node.outputs[i])] = results[i];
+  }
+
+  // The sum over the iterations of a segment, or else this iteration's addend to the sum over all.
+  bool continues(size_t input) const { return !continued_.empty() && continued_[input].loop >= 0; }
+  Value summed(size_t input) const {
+    return continues(input) ? continued_[input].result : joint_.input_cotangents[input];
   }
 
   Tensor& inner(Value value) { return values_[place(value)]; }
@@ -157,12 +174,11 @@ class LoopGradient {
       const Tensor last = cotangents_[c].valid() ? cotangents_[c] : zeros_like(forward_[c]);
       inner(joint_.output_cotangents[c]) = loop_.carry(fmt::format("cotangent{}", c), last);
     }
-    for (size_t i = first_capture(); i < body_.inputs().size(); ++i) {
-      const Value cotangent = joint_.input_cotangents[i];
-      if (cotangent.valid())
-        sums_.push_back(loop_.carry(fmt::format("sum{}", i - first_capture()),
-                                    full(builder_, sum_type(cotangent), 0)));
-    }
+    sum_of_input_.resize(body_.inputs().size());
+    for (size_t i = first_capture(); i < body_.inputs().size(); ++i)
+      if (joint_.input_cotangents[i].valid())
+        sum_of_input_[i] = loop_.carry(fmt::format("sum{}", i - first_capture()),
+                                       full(builder_, sum_type(summed(i)), 0));
     for (size_t i = first_slice(); i < first_capture(); ++i)
       if (residuals_.passed[i])
         inner(body_input(i)) =
@@ -206,12 +222,14 @@ class LoopGradient {
       const Value cotangent = joint_.input_cotangents[1 + c];
       output(cotangent.valid() ? inner(cotangent) : zeros_like(previous), previous);
     }
-    size_t next_sum = 0;
     for (size_t i = first_capture(); i < body_.inputs().size(); ++i) {
       if (!joint_.input_cotangents[i].valid()) continue;
-      const Tensor sum = sums_[next_sum++];
-      const Tensor addend = inner(joint_.input_cotangents[i]);
-      output(add(sum, addend.dtype() == sum.dtype() ? addend : cast(addend, sum.dtype())), sum);
+      const Tensor sum = sum_of_input_[i];
+      const Tensor addend = inner(summed(i));
+      if (continues(i))
+        output(addend, sum);
+      else
+        output(add(sum, addend.dtype() == sum.dtype() ? addend : cast(addend, sum.dtype())), sum);
     }
     for (size_t i = first_slice(); i < first_capture(); ++i)
       if (joint_.input_cotangents[i].valid()) {
@@ -226,6 +244,8 @@ class LoopGradient {
     attributes.set("sliced", loop_.sliced);
     attributes.set("reverse", !shape_.reverse);
     attributes.set("until", false);
+    if (shape_.segments > 1)
+      attributes.set("segments", int64_t{1});  // nothing is made a third time
     // The gradient of what all iterations read is a sum that goes from one to the next.
     if (shape_.parallel) attributes.set("parallel", false);
     if (shape_.until && !masked()) {
@@ -266,7 +286,8 @@ class LoopGradient {
   std::vector<size_t> residual_output_;  // per residual: which of forward_
   LoopUnderWay loop_;                    // the backward loop
   std::vector<Tensor> values_;           // per value of the joint graph: in the backward body
-  std::vector<Tensor> sums_;             // running sums of the captured operands' cotangents
+  std::vector<Tensor> sum_of_input_;     // running sums of the captured operands' cotangents
+  std::vector<ContinuedSum> continued_;  // of segments: per input of the body
   Tensor index_, made_;
 };
 

@@ -17,6 +17,10 @@ namespace fullbore {
 /// `until` and `counted` loops are pulled back through the executed iterations; that decision is a
 /// constant. Sums over iterations of bf16 and f16 values are carried in f32.
 ///
+/// An iteration that is a segment (LoopOptions::segments) is computed again as a whole, from its carried values: the
+/// only residuals are these and the decisions that it took (recorded_decisions.h). The sums over its inner iterations
+/// begin with what the other segments have added up (continued_sums.h), so no sum has another order than without.
+///
 /// index       of the loop in the builder's graph
 /// cotangents  one per result, invalid where nothing flows
 /// wanted      per operand

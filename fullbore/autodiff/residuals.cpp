@@ -46,11 +46,11 @@ bool is_growth(const Graph& graph, const Node& node) {
          graph.type(node.inputs[0]).bytes() <= graph.type(node.outputs[0]).bytes();
 }
 
-}  // namespace
-
-Residuals choose_residuals(const JointBody& joint, const Graph& body, const LoopShape& shape) {
+// `computed_again`: is this node of the forward part computed again?
+template <class Again>
+Residuals choose(const JointBody& joint, const Graph& body, const LoopShape& shape,
+                 const Again& computed_again) {
   const Graph& graph = joint.graph;
-  const std::vector<Dependence> dependence = dependences(joint, shape);
   std::vector<bool> needed(static_cast<size_t>(graph.value_count()), false);
   for (Value value : joint.input_cotangents)
     if (value.valid()) needed[place(value)] = true;
@@ -61,9 +61,7 @@ Residuals choose_residuals(const JointBody& joint, const Graph& body, const Loop
     const Node& node = graph.nodes()[static_cast<size_t>(i)];
     const auto is_needed = [&](Value value) { return needed[place(value)]; };
     if (std::none_of(node.outputs.begin(), node.outputs.end(), is_needed)) continue;
-    const bool again = i >= joint.forward_nodes || node.inputs.empty() ||
-                       dependence[place(node.outputs[0])] != Dependence::costly ||
-                       is_growth(graph, node);
+    const bool again = i >= joint.forward_nodes || computed_again(static_cast<size_t>(i));
     result.emitted[static_cast<size_t>(i)] = again;
     if (again)
       for (Value input : node.inputs) needed[place(input)] = true;
@@ -81,6 +79,22 @@ Residuals choose_residuals(const JointBody& joint, const Graph& body, const Loop
       result.passed[i] = true;
   }
   return result;
+}
+
+}  // namespace
+
+Residuals choose_residuals(const JointBody& joint, const Graph& body, const LoopShape& shape) {
+  const std::vector<Dependence> dependence = dependences(joint, shape);
+  return choose(joint, body, shape, [&](size_t index) {
+    const Node& node = joint.graph.nodes()[index];
+    return node.inputs.empty() || dependence[place(node.outputs[0])] != Dependence::costly ||
+           is_growth(joint.graph, node);
+  });
+}
+
+Residuals choose_segment_residuals(const JointBody& joint, const Graph& body,
+                                   const LoopShape& shape, const std::vector<bool>& kept) {
+  return choose(joint, body, shape, [&](size_t index) { return !kept[index]; });
 }
 
 }  // namespace fullbore

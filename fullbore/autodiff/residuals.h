@@ -14,5 +14,9 @@ struct Residuals {
 };
 
 Residuals choose_residuals(const JointBody& joint, const Graph& body, const LoopShape& shape);
+/// Of a loop whose iterations are segments: all is computed again from the carried values that the iteration begins
+/// with, except for what the nodes make that are `kept`.
+Residuals choose_segment_residuals(const JointBody& joint, const Graph& body,
+                                   const LoopShape& shape, const std::vector<bool>& kept);
 
 }  // namespace fullbore

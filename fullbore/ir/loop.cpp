@@ -14,7 +14,8 @@ LoopShape::LoopShape(const Attributes& attributes, int node_inputs, const Graph&
       reverse(attributes.get_or("reverse", false)),
       until(attributes.get_or("until", false)),
       counted(attributes.get_or("counted", false)),
-      parallel(attributes.get_or("parallel", false)) {
+      parallel(attributes.get_or("parallel", false)),
+      segments(attributes.get_or("segments", int64_t{1})) {
   captured = node_inputs - first_captured();
   stacked = static_cast<int>(body.outputs().size()) - carried - (until ? 1 : 0);
 }

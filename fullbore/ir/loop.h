@@ -15,7 +15,8 @@ namespace fullbore {
 /// Node outputs: carried..., stacked with a leading axis of `iterations`..., [executed i64[] if until]
 ///
 /// Attributes: carried, sliced (counts), iterations (the bound), reverse, until, counted, and where it is so,
-/// parallel: iterations may be made side by side, for nothing is carried from one to the next and all are made.
+/// parallel: iterations may be made side by side, for nothing is carried from one to the next and all are made; and
+/// segments: each iteration is a segment of a longer loop, whose inside the gradient computes again.
 /// A plain loop makes `iterations` iterations, index 0..iterations-1 (or down, with reverse). `counted` makes
 /// min(count, iterations) iterations, index 0..count-1 (or count-1 down to 0). `until` stops after the first
 /// iteration whose stop is true; at least one iteration is made when iterations > 0. Sliced operands are read and
@@ -31,6 +32,7 @@ struct LoopShape {
   bool until = false;
   bool counted = false;
   bool parallel = false;
+  int64_t segments = 1;
 
   explicit LoopShape(const Node& node);
   LoopShape(const Attributes& attributes, int node_inputs, const Graph& body);

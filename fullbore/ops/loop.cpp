@@ -1,5 +1,7 @@
 #include "fullbore/ir/loop.h"
 
+#include <algorithm>
+
 #include "fullbore/base/error.h"
 #include "fullbore/ops/loop_samples.h"
 #include "fullbore/ops/rules.h"
@@ -47,6 +49,7 @@ LoopShape require_shape(const OpCall& call) {
     call.fail(fmt::format("the body has {} outputs, too few for {} carried{}",
                           call.body->outputs().size(), shape.carried,
                           shape.until ? " and a stop" : ""));
+  if (shape.segments < 1) call.fail(fmt::format("segments cannot be {}", shape.segments));
   if (shape.parallel && (shape.carried > 0 || shape.until || shape.counted))
     call.fail(
         "iterations side by side carry nothing from one to the next, and how many there are is "
@@ -131,14 +134,7 @@ struct Body {
   Graph graph;
 };
 
-// The body's inputs as ir/loop.h orders them; captures come after all of these by themselves.
-LoopBody open_body(GraphBuilder& inner, const std::vector<Tensor>& carried,
-                   const std::vector<Tensor>& sliced, const LoopOptions& options, SourceLoc loc) {
-  LoopBody body;
-  body.index = inner.input("index", Role::local, kIndex);
-  for (size_t i = 0; i < carried.size(); ++i)
-    body.carried.push_back(
-        inner.input(fmt::format("carried{}", i), Role::local, carried[i].type()));
+void require_rows(const std::vector<Tensor>& sliced, const LoopOptions& options, SourceLoc loc) {
   for (size_t i = 0; i < sliced.size(); ++i) {
     const TensorType& rows = sliced[i].type();
     if (rows.shape.rank() == 0 || rows.shape[0] != options.iterations)
@@ -146,6 +142,19 @@ LoopBody open_body(GraphBuilder& inner, const std::vector<Tensor>& carried,
           fmt::format("loop: sliced {} is {}, which has no row for each of {} iterations", i,
                       rows.text(), options.iterations),
           loc);
+  }
+}
+
+// The body's inputs as ir/loop.h orders them; captures come after all of these by themselves.
+LoopBody open_body(GraphBuilder& inner, const std::vector<Tensor>& carried,
+                   const std::vector<Tensor>& sliced) {
+  LoopBody body;
+  body.index = inner.input("index", Role::local, kIndex);
+  for (size_t i = 0; i < carried.size(); ++i)
+    body.carried.push_back(
+        inner.input(fmt::format("carried{}", i), Role::local, carried[i].type()));
+  for (size_t i = 0; i < sliced.size(); ++i) {
+    const TensorType& rows = sliced[i].type();
     body.slices.push_back(
         inner.input(fmt::format("slice{}", i), Role::local, {rows.dtype, rows.shape.without(0)}));
   }
@@ -167,44 +176,120 @@ void close_body(GraphBuilder& inner, const IterationResults& iteration, size_t c
   if (iteration.stop.valid()) inner.output("stop", iteration.stop);
 }
 
-}  // namespace
+using WriteIteration = std::function<IterationResults(const LoopBody&)>;
 
-LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<Tensor> sliced,
-                LoopOptions options, const std::function<IterationResults(const LoopBody&)>& body,
-                SourceLoc loc) {
-  require_tensors(carried, "carried", loc);
-  require_tensors(sliced, "sliced", loc);
-  if (options.iterations < 0)
-    throw UsageError(fmt::format("loop: iterations cannot be {}", options.iterations), loc);
-
+LoopResult plain_loop(GraphBuilder& builder, std::vector<Tensor> carried,
+                      const std::vector<Tensor>& sliced, const LoopOptions& options,
+                      const WriteIteration& body, SourceLoc loc) {
   const auto made = std::make_shared<Body>(&builder);
   GraphBuilder& inner = made->builder;
-  const IterationResults iteration = body(open_body(inner, carried, sliced, options, loc));
-  close_body(inner, iteration, carried.size(), loc);
+  const IterationResults iteration = body(open_body(inner, carried, sliced));
+  const size_t carried_count = carried.size();
+  close_body(inner, iteration, carried_count, loc);
   made->graph = inner.take();
 
-  std::vector<Tensor> operands;
-  if (options.count.valid()) operands.push_back(options.count);
-  operands.insert(operands.end(), carried.begin(), carried.end());
+  std::vector<Tensor> operands = std::move(carried);
+  if (options.count.valid()) operands.insert(operands.begin(), options.count);
   operands.insert(operands.end(), sliced.begin(), sliced.end());
   for (const GraphBuilder::Capture& capture : inner.captures()) operands.push_back(capture.outer);
   const bool until = iteration.stop.valid();
-  Attributes attributes{{"carried", static_cast<int64_t>(carried.size())},
+  Attributes attributes{{"carried", static_cast<int64_t>(carried_count)},
                         {"sliced", static_cast<int64_t>(sliced.size())},
                         {"iterations", options.iterations},
                         {"reverse", options.reverse},
                         {"until", until},
                         {"counted", options.count.valid()}};
   if (options.parallel) attributes.set("parallel", true);
+  if (options.segments > 1) attributes.set("segments", options.segments);
   const std::vector<Tensor> results = builder.emit(
       get_op("loop"), operands, attributes, loc, std::shared_ptr<const Graph>(made, &made->graph));
 
   LoopResult result;
-  const auto after_carried = results.begin() + static_cast<std::ptrdiff_t>(carried.size());
+  const auto after_carried = results.begin() + static_cast<std::ptrdiff_t>(carried_count);
   result.carried.assign(results.begin(), after_carried);
   result.stacked.assign(after_carried, results.end() - (until ? 1 : 0));
   if (until) result.executed = results.back();
   return result;
+}
+
+// A loop of segments around a loop of a segment's iterations, of which the last segment may have fewer. Where an
+// iteration stops, its segment is the last one.
+LoopResult segmented_loop(GraphBuilder& builder, std::vector<Tensor> carried,
+                          std::vector<Tensor> sliced, const LoopOptions& options,
+                          const WriteIteration& body, SourceLoc loc) {
+  const int64_t all = options.iterations;
+  const auto divided = [&](int64_t by) { return (all + by - 1) / by; };
+  const int64_t length = divided(std::min(options.segments, all));
+  const int64_t segments = divided(length);
+  for (Tensor& rows : sliced) {
+    if (segments * length > all) rows = pad(rows, 0, 0, segments * length - all, 0, loc);
+    rows = reshape(rows, rows.shape().with(0, length).inserted(0, segments), loc);
+  }
+  Tensor count = options.count;
+  if (count.valid()) count = minimum(count, static_cast<double>(all));
+  const bool whole = !count.valid() && segments * length == all;
+  if (!whole && !count.valid()) count = full(builder, kIndex, static_cast<double>(all), loc);
+
+  bool until = false;
+  const auto write_segment = [&](const LoopBody& segment) {
+    const Tensor first = segment.index * static_cast<double>(length);
+    LoopOptions inside{.iterations = length, .reverse = options.reverse};
+    if (!whole) inside.count = maximum(count - first, 0.0);
+    const LoopResult made = plain_loop(
+        segment.index.builder(), segment.carried, segment.slices, inside,
+        [&](const LoopBody& within) {
+          LoopBody iteration = within;
+          iteration.index = within.index + first;
+          IterationResults results = body(iteration);
+          until = results.stop.valid();
+          if (until) results.stacked.push_back(results.stop);
+          return results;
+        },
+        loc);
+    IterationResults results{.carried = made.carried, .stacked = made.stacked};
+    if (until) {
+      const Tensor stops = cast(results.stacked.back(), DType::i64);
+      results.stop = greater(reduce_sum(stops, {0}), 0.0);
+      results.stacked.back() = made.executed;
+    }
+    return results;
+  };
+  LoopResult result =
+      plain_loop(builder, carried, sliced,
+                 {.iterations = segments, .reverse = options.reverse, .segments = segments},
+                 write_segment, loc);
+  if (until) {
+    result.executed = reduce_sum(result.stacked.back(), {0});
+    result.stacked.pop_back();
+  }
+  for (Tensor& rows : result.stacked) {
+    rows = reshape(rows, rows.shape().without(0).with(0, segments * length), loc);
+    if (segments * length > all) rows = slice(rows, 0, 0, all, 1, loc);
+  }
+  return result;
+}
+
+}  // namespace
+
+LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<Tensor> sliced,
+                LoopOptions options, const WriteIteration& body, SourceLoc loc) {
+  require_tensors(carried, "carried", loc);
+  require_tensors(sliced, "sliced", loc);
+  if (options.iterations < 0)
+    throw UsageError(fmt::format("loop: iterations cannot be {}", options.iterations), loc);
+  if (options.segments < 0)
+    throw UsageError(fmt::format("loop: segments cannot be {}", options.segments), loc);
+  require_rows(sliced, options, loc);
+  if (options.segments < 2 || options.iterations < 2) {
+    options.segments = 0;
+    return plain_loop(builder, std::move(carried), sliced, options, body, loc);
+  }
+  if (options.parallel)
+    throw UsageError(
+        "loop: iterations side by side carry nothing that a segment could begin with: parallel or "
+        "segments, not both",
+        loc);
+  return segmented_loop(builder, std::move(carried), std::move(sliced), options, body, loc);
 }
 
 }  // namespace fullbore

@@ -234,6 +234,12 @@ struct LoopOptions {
   /// Workers may make iterations side by side, each with memory of its own. Asks for a loop that carries nothing, makes
   /// all iterations, and whose body gives no stop.
   bool parallel = false;
+  /// Of the gradient's memory: with 2 or more, as many stretches of equal length. Only the carried values at the
+  /// beginning of each are kept, and integers and truth values of every iteration; the rest is computed a second time
+  /// in the backward pass, one segment at a time, by the same operations: the gradient's bits do not depend on
+  /// segments. Decisions are not taken twice, and random draws repeat by their counters. sqrt(iterations) segments
+  /// need the least memory, for one more forward pass. 0 and 1 keep everything.
+  int64_t segments = 0;
 };
 /// Runs `body` for each iteration; see ir/loop.h for the exact semantics. Tensors of enclosing scopes
 /// that the body uses are captured. Differentiable through carried, sliced and captured operands,

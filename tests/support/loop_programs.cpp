@@ -118,7 +118,10 @@ std::vector<Tensor> by_loop(GraphBuilder& builder, const LoopProgram& program,
                             const LoopBody& operands, const Captured& captured, Tensor count) {
   const LoopResult result =
       loop(builder, operands.carried, operands.slices,
-           {.iterations = program.iterations, .reverse = program.reverse, .count = count},
+           {.iterations = program.iterations,
+            .reverse = program.reverse,
+            .count = count,
+            .segments = program.segments},
            [&](const LoopBody& body) { return program.body(body, captured); });
   std::vector<Tensor> outputs = result.carried;
   outputs.insert(outputs.end(), result.stacked.begin(), result.stacked.end());

@@ -16,6 +16,7 @@ struct LoopProgram {
   bool reverse = false;
   bool counted = false;
   int64_t count = 0;  ///< the number given where counted
+  int64_t segments = 0;
   /// The body on the index, the carried values, the rows, and the captured values.
   std::function<IterationResults(const LoopBody&, const std::vector<Tensor>&)> body = {};
 };

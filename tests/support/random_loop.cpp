@@ -91,6 +91,7 @@ std::vector<Tensor> run_loop(Workbench& bench) {
   LoopOptions options{
       .iterations = bench.below(5), .reverse = bench.chance(0.4), .parallel = bench.chance(0.25)};
   const bool in_order = !options.parallel;  // carries, or does not know when it ends
+  if (in_order && bench.chance(0.3)) options.segments = 2 + bench.below(3);
   if (in_order && bench.chance(0.3)) {
     Literal count({DType::i64, {}});
     count.integers()[0] = bench.below(7) - 1;

@@ -43,17 +43,18 @@ class Lattice {
 
   FlowRun run() {
     const std::vector<Tensor> start = pack(initial());
-    const LoopResult result = loop(*builder_, start, {}, {.iterations = options_.most_steps()},
-                                   [&](const LoopBody& body) {
-                                     builder_ = &body.index.builder();
-                                     Store store = unpack(body.carried);
-                                     const Step step = make_step(store, body.index);
-                                     IterationResults next;
-                                     next.carried = pack(store);
-                                     next.stacked = {step.counts};
-                                     next.stop = step.stop;
-                                     return next;
-                                   });
+    const LoopResult result = loop(
+        *builder_, start, {}, {.iterations = options_.most_steps(), .segments = options_.segments},
+        [&](const LoopBody& body) {
+          builder_ = &body.index.builder();
+          Store store = unpack(body.carried);
+          const Step step = make_step(store, body.index);
+          IterationResults next;
+          next.carried = pack(store);
+          next.stacked = {step.counts};
+          next.stop = step.stop;
+          return next;
+        });
     builder_ = &energies_.builder();
     Store store = unpack(result.carried);
     FlowRun run;

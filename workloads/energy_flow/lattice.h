@@ -43,6 +43,9 @@ struct LatticeOptions {
   double displacement_scale = 1;
   bool project_on_stop = true;  ///< flows still active at the end count where they are
   StopOptions stop = {};
+  /// Stretches of steps of which training keeps the beginning and all decisions, and makes the rest anew
+  /// (LoopOptions::segments); 0 and 1 keep everything.
+  int64_t segments = 0;
 
   Readout readout = Readout::softmax;
   bool importance_gradient = true;  ///< through the weights of the merge too

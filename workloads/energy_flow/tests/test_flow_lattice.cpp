@@ -68,6 +68,24 @@ TEST(FlowLattice, A8_Gradients) {
   EXPECT_NEAR(norm_of_weights(overflow), 8.701327184, 1e-6);
 }
 
+TEST(FlowLattice, A8_GradientsAreTheSameInAnyNumberOfSegments) {
+  const reference::Networks networks = reference::test_networks({});
+  const std::vector<double> energies = reference::test_energies(90);
+  std::vector<LatticeOptions> runs(4, options_of(reference::m1()));
+  runs[1].importance_gradient = false;
+  runs[2].stop = {.on = true, .threshold = 0.03, .patience = 9, .min_steps = 1};
+  runs[3].capacity = 100;
+  for (LatticeOptions& options : runs) {
+    const Gradients one = gradients(options, networks, energies, 2);
+    for (const int64_t segments : {1, 2, 3, 4}) {
+      options.segments = segments;
+      const Gradients found = gradients(options, networks, energies, 2);
+      EXPECT_EQ(found.loss, one.loss) << segments;
+      EXPECT_EQ(found.of, one.of) << segments;
+    }
+  }
+}
+
 TEST(FlowLattice, A11_PositionAndGateOfModeAHaveNoGradient) {
   const Gradients found =
       gradients(options_of(reference::mode_a()), reference::test_networks({.first = 2}),

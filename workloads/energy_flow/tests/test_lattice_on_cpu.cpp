@@ -82,7 +82,7 @@ TEST(LatticeOnCpu, HasTheGradientsOfTheInterpreter) {
   }
 }
 
-TEST(LatticeOnCpu, HasTheSameBitsOnAnyNumberOfThreads) {
+TEST(LatticeOnCpu, HasTheSameBitsOnAnyNumberOfThreadsAndInSegments) {
   for (const Named& each : runs()) {
     SCOPED_TRACE(each.name);
     const LatticeOptions options = options_of(each.lattice);
@@ -93,6 +93,14 @@ TEST(LatticeOnCpu, HasTheSameBitsOnAnyNumberOfThreads) {
           gradients(options, each.networks, each.energies, 2, on_cpu(threads, DType::f32));
       EXPECT_EQ(more.loss, one.loss) << threads;
       EXPECT_EQ(more.of, one.of) << threads;
+    }
+    for (const int64_t segments : {2, 4}) {
+      LatticeOptions in_segments = options;
+      in_segments.segments = segments;
+      const Gradients same =
+          gradients(in_segments, each.networks, each.energies, 2, on_cpu(2, DType::f32));
+      EXPECT_EQ(same.loss, one.loss) << segments << " segments";
+      EXPECT_EQ(same.of, one.of) << segments << " segments";
     }
   }
 }
