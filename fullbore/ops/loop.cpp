@@ -255,7 +255,7 @@ LoopResult segmented_loop(GraphBuilder& builder, std::vector<Tensor> carried,
     return results;
   };
   LoopResult result =
-      plain_loop(builder, carried, sliced,
+      plain_loop(builder, std::move(carried), sliced,
                  {.iterations = segments, .reverse = options.reverse, .segments = segments},
                  write_segment, loc);
   if (until) {

@@ -16,14 +16,14 @@ namespace {
 
 using testing_support::cpu_device;
 
-Literal rounded_normal(TensorType type, uint64_t stream) {
+Literal rounded_normal(const TensorType& type, uint64_t stream) {
   Literal literal = random_literal(type, 5, stream);
   literal.round();
   return literal;
 }
 
 // Small whole numbers, of which every sum here is exact in every dtype.
-Literal small_numbers(TensorType type) {
+Literal small_numbers(const TensorType& type) {
   Literal literal = random_literal(type, 5, 0);
   for (double& each : literal.reals()) each = std::clamp(std::round(2 * each), -3.0, 3.0);
   return literal;
