@@ -6,6 +6,7 @@
 #include <map>
 
 #include "fullbore/autodiff/pull_back.h"
+#include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/tensor.h"
 
@@ -99,30 +100,95 @@ JointBody differentiate_body(const Graph& body, const std::vector<bool>& flows,
   return joint;
 }
 
-std::vector<bool> varying_outputs(const Graph& body, const std::vector<bool>& inputs) {
+namespace {
+
+// The inputs of a loop's body, of what its operands are; the index is the loop's own.
+std::vector<bool> of_body(const Node& loop, const std::vector<bool>& operands) {
+  std::vector<bool> inputs = {false};
+  inputs.insert(inputs.end(), operands.begin() + LoopShape(loop).first_carried(), operands.end());
+  return inputs;
+}
+
+// Of a loop's results: what varies, in one iteration or by way of the carried values in a later one.
+std::vector<bool> varying_results(const Node& loop, const std::vector<bool>& operands) {
+  std::vector<bool> inputs = of_body(loop, operands), outputs;
+  const auto carried = static_cast<size_t>(LoopShape(loop).carried);
+  for (bool changed = true; changed;) {
+    outputs = varying_outputs(*loop.body, inputs, true);
+    changed = false;
+    for (size_t c = 0; c < carried; ++c) {
+      changed |= outputs[c] && !inputs[1 + c];
+      inputs[1 + c] = outputs[c] = inputs[1 + c] || outputs[c];
+    }
+  }
+  outputs.resize(loop.outputs.size());
+  return outputs;
+}
+
+// Of a loop's operands: what reaches one of these results.
+std::vector<bool> reached_operands(const Node& loop, std::vector<bool> results) {
+  const LoopShape shape(loop);
+  results.resize(loop.body->outputs().size());
+  if (shape.until) results.back() = false;
+  std::vector<bool> inputs;
+  for (bool changed = true; changed;) {
+    inputs = reached_inputs(*loop.body, results, true);
+    changed = false;
+    for (size_t c = 0; c < static_cast<size_t>(shape.carried); ++c) {
+      changed |= inputs[1 + c] && !results[c];
+      results[c] = inputs[1 + c] = inputs[1 + c] || results[c];
+    }
+  }
+  std::vector<bool> operands(static_cast<size_t>(shape.first_carried()), false);
+  operands.insert(operands.end(), inputs.begin() + 1, inputs.end());
+  return operands;
+}
+
+}  // namespace
+
+std::vector<bool> varying_outputs(const Graph& body, const std::vector<bool>& inputs,
+                                  bool through_loops) {
   std::vector<bool> varies(static_cast<size_t>(body.value_count()), false);
   const auto is_set = [&](Value value) { return varies[place(value)]; };
   for (size_t i = 0; i < inputs.size(); ++i) varies[place(body.inputs()[i].value)] = inputs[i];
-  for (const Node& node : body.nodes())
-    if (!node.op->is(Tag::zero_gradient) &&
-        std::any_of(node.inputs.begin(), node.inputs.end(), is_set))
-      for (Value output : node.outputs)
-        varies[place(output)] = is_floating(body.type(output).dtype);
+  for (const Node& node : body.nodes()) {
+    if (node.op->is(Tag::zero_gradient) ||
+        std::none_of(node.inputs.begin(), node.inputs.end(), is_set))
+      continue;
+    std::vector<bool> results(node.outputs.size(), true);
+    if (through_loops && is_loop(node)) {
+      std::vector<bool> operands;
+      for (Value input : node.inputs) operands.push_back(is_set(input));
+      results = varying_results(node, operands);
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      varies[place(node.outputs[i])] = results[i] && is_floating(body.type(node.outputs[i]).dtype);
+  }
   std::vector<bool> result;
   for (const Graph::Output& output : body.outputs()) result.push_back(is_set(output.value));
   return result;
 }
 
-std::vector<bool> reached_inputs(const Graph& body, const std::vector<bool>& outputs) {
+std::vector<bool> reached_inputs(const Graph& body, const std::vector<bool>& outputs,
+                                 bool through_loops) {
   std::vector<bool> reached(static_cast<size_t>(body.value_count()), false);
   const auto is_set = [&](Value value) { return reached[place(value)]; };
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i]) reached[place(body.outputs()[i].value)] = true;
-  for (auto node = body.nodes().rbegin(); node != body.nodes().rend(); ++node)
-    if (!node->op->is(Tag::zero_gradient) &&
-        std::any_of(node->outputs.begin(), node->outputs.end(), is_set))
-      for (Value input : node->inputs)
-        if (is_floating(body.type(input).dtype)) reached[place(input)] = true;
+  for (auto node = body.nodes().rbegin(); node != body.nodes().rend(); ++node) {
+    if (node->op->is(Tag::zero_gradient) ||
+        std::none_of(node->outputs.begin(), node->outputs.end(), is_set))
+      continue;
+    std::vector<bool> operands(node->inputs.size(), true);
+    if (through_loops && is_loop(*node)) {
+      std::vector<bool> results;
+      for (Value output : node->outputs) results.push_back(is_set(output));
+      operands = reached_operands(*node, results);
+    }
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] && is_floating(body.type(node->inputs[i]).dtype))
+        reached[place(node->inputs[i])] = true;
+  }
   std::vector<bool> result;
   for (const Graph::Input& input : body.inputs()) result.push_back(is_set(input.value));
   return result;

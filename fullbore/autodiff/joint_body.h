@@ -22,9 +22,13 @@ JointBody differentiate_body(const Graph& body, const std::vector<bool>& flows,
                              const std::vector<bool>& wanted);
 
 /// What of a body carries cotangents: its floating values on a path from inputs to outputs.
+/// A nested loop counts as one node, all of whose results depend on all of its operands, or else its body is looked
+/// into (`through_loops`), as that of a segment is: it is to have the cotangents that it has in one loop over all.
 /// Per output: does it depend on one of `inputs`?
-std::vector<bool> varying_outputs(const Graph& body, const std::vector<bool>& inputs);
+std::vector<bool> varying_outputs(const Graph& body, const std::vector<bool>& inputs,
+                                  bool through_loops);
 /// Per input: does one of `outputs` depend on it?
-std::vector<bool> reached_inputs(const Graph& body, const std::vector<bool>& outputs);
+std::vector<bool> reached_inputs(const Graph& body, const std::vector<bool>& outputs,
+                                 bool through_loops);
 
 }  // namespace fullbore

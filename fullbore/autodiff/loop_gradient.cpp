@@ -92,8 +92,8 @@ class LoopGradient {
       flows_[i] = i < cotangents_.size() && cotangents_[i].valid();
     std::vector<bool> varying, reached;
     for (bool changed = true; changed;) {
-      varying = varying_outputs(body_, wanted_);
-      reached = reached_inputs(body_, flows_);
+      varying = varying_outputs(body_, wanted_, shape_.segments > 1);
+      reached = reached_inputs(body_, flows_, shape_.segments > 1);
       changed = false;
       for (size_t c = 0; c < carried(); ++c) {
         if (!is_floating(body_.type(body_.inputs()[1 + c].value).dtype)) continue;

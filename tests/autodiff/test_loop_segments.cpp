@@ -18,6 +18,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/loop_programs.h"
 #include "tests/support/program_check.h"
+#include "tests/support/random_graph.h"
 
 /// Loops in segments: the same bits as without, less memory, and no decision taken twice.
 namespace fullbore {
@@ -190,6 +191,24 @@ TEST(GatedInSegments, HasTheSameBitsInAnyNumberOfThem) {
     }
 }
 
+// In low precision too, what is computed again is what was computed.
+TEST(GatedInSegments, HasTheSameBitsInLowPrecision) {
+  for (DType precision : {DType::bf16, DType::f16}) {
+    Gated gated;
+    CompileOptions options;
+    options.precision = precision;
+    const auto run = [&](int threads) {
+      return testing_support::run_graph(gated.graph(true), gated.inputs(), cpu_device(threads),
+                                        options);
+    };
+    const std::vector<Literal> whole = run(1);
+    for (const int64_t segments : {2, 4, 13}) {
+      gated.segments = segments;
+      EXPECT_EQ(compare_bits(whole, run(2)), "") << dtype_name(precision) << ", " << segments;
+    }
+  }
+}
+
 TEST(GatedInSegments, TakesLessMemoryForOneMoreForwardPass) {
   Gated gated{.iterations = 64, .width = 128, .noisy = false};
   const auto plan_of = [&](int64_t segments, bool with_gradient, const std::string& name) {
@@ -289,6 +308,83 @@ TEST(DecisionsInSegments, LeaveTheBitsAsTheyAre) {
               "")
         << segments;
   }
+}
+
+// --- random graphs ------------------------------------------------------------------------------------
+
+// The graph with the loops of its own, those that carry something, in segments.
+Graph cut(const Graph& graph, int64_t segments, int& loops) {
+  GraphBuilder builder(graph.name());
+  std::vector<Tensor> values(static_cast<size_t>(graph.value_count()));
+  const auto value = [&](Value of) -> Tensor& { return values[static_cast<size_t>(of.id)]; };
+  for (const Graph::Input& input : graph.inputs())
+    value(input.value) = builder.input_like(input, graph.type(input.value));
+  for (const Node& node : graph.nodes()) {
+    std::vector<Tensor> operands, results;
+    for (Value input : node.inputs) operands.push_back(value(input));
+    if (is_loop(node) && LoopShape(node).carried > 0) {
+      ++loops;
+      const LoopShape shape(node);
+      const auto first = operands.begin() + shape.first_carried();
+      const auto rows = operands.begin() + shape.first_sliced();
+      const auto captured = operands.begin() + shape.first_captured();
+      const auto write = [&](const LoopBody& body) {
+        GraphBuilder& inner = body.index.builder();
+        std::vector<Tensor> inputs = {body.index};
+        inputs.insert(inputs.end(), body.carried.begin(), body.carried.end());
+        inputs.insert(inputs.end(), body.slices.begin(), body.slices.end());
+        for (auto each = captured; each != operands.end(); ++each)
+          inputs.push_back(inner.import(*each));
+        const std::vector<Tensor> made = inline_graph(inner, *node.body, inputs);
+        IterationResults iteration;
+        const auto stacked = made.begin() + shape.carried;
+        iteration.carried.assign(made.begin(), stacked);
+        iteration.stacked.assign(stacked, stacked + shape.stacked);
+        if (shape.until) iteration.stop = made.back();
+        return iteration;
+      };
+      const LoopOptions options{.iterations = shape.iterations,
+                                .reverse = shape.reverse,
+                                .count = shape.counted ? operands[0] : Tensor{},
+                                .segments = segments};
+      const LoopResult result = loop(builder, {first, rows}, {rows, captured}, options, write);
+      results = result.carried;
+      results.insert(results.end(), result.stacked.begin(), result.stacked.end());
+      if (shape.until) results.push_back(result.executed);
+    } else {
+      results = builder.emit_like(node, operands);
+    }
+    for (size_t i = 0; i < results.size(); ++i) value(node.outputs[i]) = results[i];
+  }
+  for (const Graph::Output& output : graph.outputs())
+    builder.output(output.name, value(output.value), output.updates);
+  return builder.take();
+}
+
+// Has an op of it no gradient, or a loop segments as it was drawn?
+bool is_unfit(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return node.op->name == "quantized_linear" || (is_loop(node) && LoopShape(node).segments > 1) ||
+           (node.body && is_unfit(*node.body));
+  });
+}
+
+TEST(RandomGraphsInSegments, HaveTheSameBits) {
+  int loops = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const RandomGraph random = random_graph(seed, {.choices = 12, .gradients = false});
+    int found = 0;
+    if (cut(random.graph, 0, found); found == 0 || is_unfit(random.graph)) continue;
+    const Graph whole = gradient_of(random.graph);
+    const std::vector<Literal> inputs = with_cotangents(whole, random.inputs, seed);
+    const std::vector<Literal> expected = interpret(whole, inputs);
+    for (const int64_t segments : {2, 3, 4}) {
+      const Graph gradient = gradient_of(cut(random.graph, segments, loops));
+      EXPECT_EQ(compare_bits(expected, interpret(gradient, inputs)), "")
+          << "seed " << seed << ", " << segments << " segments";
+    }
+  }
+  EXPECT_GT(loops, 300);
 }
 
 TEST(LoopSegmentsRules, NameWhatMakesNoSense) {

@@ -73,6 +73,8 @@ class ResidualNarrowing {
 
   void choose_residuals(const Node& loop) {
     const LoopShape shape(loop);
+    // From what a segment begins with, iterations are computed again: from rounded numbers they would be others.
+    if (shape.segments > 1) return;
     const Graph& body = *loop.body;
     const auto row = [&](int residual) {
       return body.outputs()[static_cast<size_t>(shape.carried + residual)].value;
