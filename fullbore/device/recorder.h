@@ -16,6 +16,11 @@ struct LaunchOperand {
   Address base = {};
   int batch_input = -1;  ///< index into bind_batch(); -1: `base` is the place
   std::vector<int64_t> strides = {};
+  /// Where it lies in what loops around exchange (Recorder::exchange): depths of those loops, and the bases by the
+  /// parities of the iterations that they have made, bit i being the parity of loop exchanged_by[i]. 2^depths bases, the
+  /// first of which is `base`; both are empty where nothing is exchanged.
+  std::vector<size_t> exchanged_by = {};
+  std::vector<Address> exchanged_bases = {};
 };
 
 /// How a loop is walked. What a launch inside it sees as the loop's index goes from 0 to executed - 1, backwards with
@@ -77,10 +82,14 @@ class Recorder {
                       bool waits) = 0;
   virtual void copy(int id, const LaunchOperand& from, const LaunchOperand& to, int64_t bytes,
                     bool waits) = 0;
-  /// Zeros, before a loop that may not write all of it. No entry of the launch list, and no event.
-  virtual void clear(const LaunchOperand& operand, int64_t bytes, bool waits) = 0;
   /// Inside a loop: after each iteration, before `stop` is read, the bytes of `from` become those of `to`.
   virtual void carry(const LaunchOperand& from, const LaunchOperand& to, int64_t bytes) = 0;
+  /// Inside a loop: `from` and `to`, as seen from outside of it, change places after each iteration, after `stop` is
+  /// read. What the body reads or writes of them says so (LaunchOperand::exchanged_by). Behind the loop, after an odd number
+  /// of iterations, the bytes of `from` become those of `to`.
+  virtual void exchange(const LaunchOperand& from, const LaunchOperand& to, int64_t bytes) = 0;
+  /// Inside a loop: behind it, the rows of `rows` (as seen from outside of it) whose iterations were not made are zeroed.
+  virtual void clear_rows(const LaunchOperand& rows, int64_t row_bytes) = 0;
   virtual void begin_loop(int id, const LoopRange& range) = 0;
   virtual void end_loop() = 0;
   /// Nothing may be recorded afterwards.

@@ -6,6 +6,11 @@
 
 namespace fullbore {
 
+std::array<RowRange, 2> rows_not_made(const LoopRange& range, int64_t most, int64_t executed) {
+  if (range.reverse) return {{{0, most - executed}, {most, range.iterations}}};
+  return {{{0, 0}, {executed, range.iterations}}};
+}
+
 std::vector<RecordedLaunch>& Recording::current() {
   return open_.empty() ? launches_ : open_.back()->body;
 }
@@ -28,14 +33,19 @@ void Recording::copy(int id, const LaunchOperand& from, const LaunchOperand& to,
                        .waits = waits});
 }
 
-void Recording::clear(const LaunchOperand& operand, int64_t bytes, bool waits) {
-  current().push_back(
-      {.kind = RecordedLaunch::Kind::clear, .operands = {operand}, .bytes = bytes, .waits = waits});
-}
-
 void Recording::carry(const LaunchOperand& from, const LaunchOperand& to, int64_t bytes) {
   FB_CHECK(!open_.empty(), "a carried value outside of any loop");
   open_.back()->carries.push_back({from, to, bytes});
+}
+
+void Recording::exchange(const LaunchOperand& from, const LaunchOperand& to, int64_t bytes) {
+  FB_CHECK(!open_.empty(), "an exchange outside of any loop");
+  open_.back()->exchanges.push_back({from, to, bytes});
+}
+
+void Recording::clear_rows(const LaunchOperand& rows, int64_t row_bytes) {
+  FB_CHECK(!open_.empty(), "rows that are stacked outside of any loop");
+  open_.back()->cleared.push_back({rows, row_bytes});
 }
 
 void Recording::begin_loop(int id, const LoopRange& range) {

@@ -39,13 +39,20 @@ std::vector<LaneEvents> SequentialReplay::events() const {
 SequentialReplay::Place SequentialReplay::place(const LaunchOperand& operand) const {
   int64_t moved = 0;
   for (size_t i = 0; i < operand.strides.size(); ++i) moved += operand.strides[i] * indices_[i];
-  if (operand.batch_input < 0) return {operand.base + moved, nullptr};
+  if (operand.batch_input < 0) {
+    size_t which = 0;
+    for (size_t i = 0; i < operand.exchanged_by.size(); ++i)
+      which |= static_cast<size_t>(made_[operand.exchanged_by[i]] % 2) << i;
+    const Address base =
+        operand.exchanged_by.empty() ? operand.base : operand.exchanged_bases[which];
+    return {base + moved, nullptr};
+  }
   return {{}, static_cast<const char*>(batch_[static_cast<size_t>(operand.batch_input)]) + moved};
 }
 
 void SequentialReplay::walk(const std::vector<RecordedLaunch>& launches) {
   for (const RecordedLaunch& launch : launches) {
-    if (!is_profiling_ || launch.kind == RecordedLaunch::Kind::clear) {
+    if (!is_profiling_) {
       run_once(launch);
       continue;
     }
@@ -66,9 +73,21 @@ void SequentialReplay::run_once(const RecordedLaunch& launch) {
     }
     case RecordedLaunch::Kind::copy:
       return copy(place(launch.operands[0]), place(launch.operands[1]), launch.bytes);
-    case RecordedLaunch::Kind::clear: return clear(place(launch.operands[0]), launch.bytes);
     case RecordedLaunch::Kind::loop: return run_loop(*launch.loop);
   }
+}
+
+void SequentialReplay::finish_loop(const RecordedLoop& loop, int64_t most, int64_t executed) {
+  if (executed % 2 != 0)
+    for (const RecordedCarry& exchange : loop.exchanges)
+      copy(place(exchange.from), place(exchange.to), exchange.bytes);
+  for (const RecordedRows& rows : loop.cleared)
+    for (const RowRange& range : rows_not_made(loop.range, most, executed)) {
+      if (range.begin >= range.end) continue;
+      Place first = place(rows.rows);
+      first.address = first.address + range.begin * rows.row_bytes;
+      clear(first, (range.end - range.begin) * rows.row_bytes);
+    }
 }
 
 // Thread groups of a parallel loop have memory of their own so that they may run side by side: one after another needs
@@ -81,6 +100,7 @@ void SequentialReplay::run_loop(const RecordedLoop& loop) {
                                      iterations);
   int64_t executed = 0;
   indices_.push_back(0);
+  made_.push_back(0);
   while (executed < iterations) {
     indices_.back() = range.reverse ? iterations - 1 - executed : executed;
     if (range.index) set_number(place(*range.index), indices_.back());
@@ -88,9 +108,13 @@ void SequentialReplay::run_loop(const RecordedLoop& loop) {
     ++executed;
     for (const RecordedCarry& carry : loop.carries)
       copy(place(carry.from), place(carry.to), carry.bytes);
-    if (range.stop && number(place(*range.stop), 1, 0) != 0) break;
+    const bool stops = range.stop && number(place(*range.stop), 1, 0) != 0;
+    ++made_.back();
+    if (stops) break;
   }
   indices_.pop_back();
+  made_.pop_back();
+  finish_loop(loop, iterations, executed);
   if (range.executed) set_number(place(*range.executed), executed);
 }
 

@@ -27,7 +27,7 @@ class SequentialReplay : public Replayable {
   };
   virtual void launch(const Kernel& kernel, std::span<const Place> operands) = 0;
   virtual void copy(Place from, Place to, int64_t bytes) = 0;
-  virtual void clear(Place place, int64_t bytes) = 0;
+  virtual void clear(Place place, int64_t bytes) = 0;  ///< zeros
   /// The i64 or, with `bytes` 1, the bool there; `otherwise` on a device whose memory holds nothing.
   virtual int64_t number(Place place, int64_t bytes, int64_t otherwise) const = 0;
   virtual void set_number(Place place, int64_t value) = 0;
@@ -36,11 +36,13 @@ class SequentialReplay : public Replayable {
   Place place(const LaunchOperand& operand) const;
   void walk(const std::vector<RecordedLaunch>& launches);
   void run_loop(const RecordedLoop& loop);
+  void finish_loop(const RecordedLoop& loop, int64_t most, int64_t executed);
   void run_once(const RecordedLaunch& launch);
 
   std::vector<RecordedLaunch> launches_;
   std::vector<const void*> batch_;
   std::vector<int64_t> indices_;  ///< of the loops around, outermost first
+  std::vector<int64_t> made_;     ///< iterations that they have made, likewise
   bool is_profiling_ = false;
   std::vector<LaunchEvent> events_;
 };

@@ -56,7 +56,7 @@ Cost launch_cost(const Plan& plan, const LaunchEntry& entry) {
     moved = bytes_of(plan, launch.buffers[1]);
   } else {
     for (const LoopPlan::Carry& carry : launch.loop->carries)
-      moved += launch.loop->iterations * bytes_of(plan, carry.to);
+      moved += (carry.exchanged ? 1 : launch.loop->iterations) * bytes_of(plan, carry.to);
   }
   return {.flops = 0, .bytes = 2.0 * static_cast<double>(moved)};
 }

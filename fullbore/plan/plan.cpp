@@ -62,7 +62,10 @@ void print_launches(const Plan& plan, const Graph& graph,
         const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
         print_launches(plan, *node.body, loop.body, depth + 1, text);
         for (const LoopPlan::Carry& carry : loop.carries)
-          text += fmt::format("{}  carry b{} b{}\n", margin, carry.from, carry.to);
+          text += fmt::format("{}  {} b{} b{}\n", margin, carry.exchanged ? "exchange" : "carry",
+                              carry.from, carry.to);
+        for (const int cleared : loop.cleared)
+          text += fmt::format("{}  clear rows not made b{}\n", margin, cleared);
         break;
       }
     }

@@ -51,13 +51,18 @@ struct LoopPlan {
   int executed = -1;        ///< buffer that receives the number of executed iterations, or -1
   std::vector<int> slices;  ///< buffers of Space::slice to be moved with the index
   /// After each iteration the bytes of `from` become those of `to` (a carried value that could not be
-  /// computed in place).
+  /// computed in place). Where they are `exchanged`, both are the loop's from its begin to its end, and change places
+  /// instead of being copied: in the body a buffer's number says its role, its bytes are those of either by the parity of
+  /// the iterations made. Behind the loop the value is in `to`.
   struct Carry {
     int from = -1;
     int to = -1;
+    bool exchanged = false;
   };
   std::vector<Carry> carries;
-  std::vector<int> cleared;  ///< stacked buffers to zero first, because iterations may be missing
+  /// Stacked buffers whose rows are zeroed, behind the loop, where iterations were not made: of those alone that
+  /// somebody reads beyond the iterations made (stacked_rows.h).
+  std::vector<int> cleared;
   /// Buffer of the thread groups' memory, or -1. Thread groups of workers make iterations side by side: the first thread group the first iteration,
   /// and so on, and all go on as far behind as there are thread groups.
   int memory = -1;

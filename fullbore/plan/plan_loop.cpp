@@ -27,8 +27,7 @@ int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape
   return buffer;
 }
 
-// Is the value what a loop of the body stacks? Such a stack is a row of this loop's, and is made there. Not
-// where iterations may be missing, whose rows are cleared in one piece before the first.
+// Is the value what a loop of the body stacks? Such a stack is a row of this loop's, and is made there.
 bool Planner::stacked_by_loop(const Level& level, Value value) const {
   const Value root = level.root_of(value);
   const int producer = level.graph.producer(root);
@@ -38,8 +37,7 @@ bool Planner::stacked_by_loop(const Level& level, Value value) const {
   const LoopShape shape(node);
   const auto output =
       std::find(node.outputs.begin(), node.outputs.end(), root) - node.outputs.begin();
-  return !shape.until && !shape.counted && output >= shape.carried &&
-         output < shape.carried + shape.stacked;
+  return output >= shape.carried && output < shape.carried + shape.stacked;
 }
 
 // Decides how each output of the body reaches its place before the body is planned: made there if
@@ -61,6 +59,29 @@ void Planner::plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& l
     if (options_.reuse_memory && !body.target.contains(body.root_of(row)) &&
         (made_by_kernel(body, row) || stacked_by_loop(body, row)))
       body.target[body.root_of(row)] = slice;
+  }
+}
+
+// How the carried values that the body did not make in place come to be the next iteration's: those that it made in
+// bytes of its own by exchanging these for the old ones' bytes. `first_of_body`: the first buffer that is the body's own.
+void Planner::plan_carries(Level& body, const LoopShape& shape, LoopPlan& loop,
+                           const std::vector<int>& carried, int first_of_body) {
+  for (int c = 0; c < shape.carried; ++c) {
+    int from = body.buffer_of(body.graph.outputs()[static_cast<size_t>(c)].value);
+    const int to = carried[static_cast<size_t>(c)];
+    if (from == to) continue;
+    if (std::find(carried.begin(), carried.end(), from) != carried.end()) {
+      // The new value is another carried one's: save it before that is replaced.
+      const int kept = new_buffer(working_space(), plan_.buffers[static_cast<size_t>(from)].bytes,
+                                  "exchanged carried value");
+      body.launches.push_back(copy_launch(from, kept));
+      from = kept;
+    }
+    const bool own =
+        from >= first_of_body && plan_.buffers[static_cast<size_t>(from)].space == working_space();
+    const bool taken = std::ranges::any_of(
+        loop.carries, [&](const LoopPlan::Carry& other) { return other.from == from; });
+    loop.carries.push_back({from, to, options_.reuse_memory && own && !taken});
   }
 }
 
@@ -94,7 +115,8 @@ void Planner::plan_loop(Level& level, int index) {
                           ? target->second
                           : new_buffer(working_space(), level.graph.type(output).bytes(),
                                        fmt::format("stacked {} of loop", s)));
-    if (shape.until || shape.counted) loop->cleared.push_back(stacked.back());
+    if (reads_rows_not_made(level.scope, index, shape.carried + s))
+      loop->cleared.push_back(stacked.back());
   }
   if (shape.until) loop->executed = new_buffer(working_space(), 8, "iterations executed by loop");
 
@@ -107,7 +129,7 @@ void Planner::plan_loop(Level& level, int index) {
     workers_ = (options_.workers + thread_groups - 1) / thread_groups;
   }
   loop->index = new_buffer(working_space(), 8, "index of loop");
-  Level body(graph);
+  Level body(graph, &level, index);
   body.bind(graph.inputs()[0].value, loop->index, true);
   for (int c = 0; c < shape.carried; ++c)
     body.bind(graph.inputs()[static_cast<size_t>(1 + c)].value, carried[static_cast<size_t>(c)],
@@ -124,6 +146,7 @@ void Planner::plan_loop(Level& level, int index) {
     body.bind(graph.inputs()[static_cast<size_t>(1 + shape.carried + shape.sliced + c)].value,
               level.buffer_of(node.inputs[static_cast<size_t>(shape.first_captured() + c)]), true);
   const size_t first_stacked_slice = loop->slices.size();
+  const auto first_of_body = static_cast<int>(plan_.buffers.size());
   compile_kernels(body);
   plan_loop_outputs(body, shape, *loop, carried, stacked);
   plan_nodes(body);
@@ -133,20 +156,16 @@ void Planner::plan_loop(Level& level, int index) {
     const int slice = loop->slices[first_stacked_slice + static_cast<size_t>(s)];
     if (from != slice) body.launches.push_back(copy_launch(from, slice));
   }
-  for (int c = 0; c < shape.carried; ++c) {
-    int from = body.buffer_of(graph.outputs()[static_cast<size_t>(c)].value);
-    const int to = carried[static_cast<size_t>(c)];
-    if (from == to) continue;
-    if (std::find(carried.begin(), carried.end(), from) != carried.end()) {
-      // The new value is another carried one's: save it before that is replaced.
-      const int kept = new_buffer(working_space(), plan_.buffers[static_cast<size_t>(from)].bytes,
-                                  "exchanged carried value");
-      body.launches.push_back(copy_launch(from, kept));
-      from = kept;
+  if (shape.until) {
+    loop->stop = body.buffer_of(graph.outputs().back().value);
+    if (std::find(carried.begin(), carried.end(), loop->stop) != carried.end()) {
+      // It is read when this iteration's carried values have been replaced.
+      const int kept = new_buffer(working_space(), 1, "stop of loop");
+      body.launches.push_back(copy_launch(loop->stop, kept));
+      loop->stop = kept;
     }
-    loop->carries.push_back({from, to});
   }
-  if (shape.until) loop->stop = body.buffer_of(graph.outputs().back().value);
+  plan_carries(body, shape, *loop, carried, first_of_body);
 
   // Everything that outlives an iteration is alive during the whole loop. (A body's constant or captured
   // value may be the source of a carry: touched here too.)
@@ -155,7 +174,11 @@ void Planner::plan_loop(Level& level, int index) {
     memory_ = -1;
     workers_ = options_.workers;
   }
-  for (const LoopPlan::Carry& carry : loop->carries) touch(carry.from, end);
+  for (const LoopPlan::Carry& carry : loop->carries) {
+    touch(carry.from, end);
+    Lifetime& lifetime = lifetimes_[static_cast<size_t>(carry.from)];
+    if (carry.exchanged) lifetime.first = std::min(lifetime.first, start);
+  }
   for (int buffer : carried) touch(buffer, end);
   for (int buffer : stacked) touch(buffer, end);
   touch(loop->index, end);

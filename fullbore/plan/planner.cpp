@@ -31,7 +31,8 @@ std::string describe(const Node& node, Value value) {
 
 }  // namespace
 
-Planner::Level::Level(const Graph& g) : graph(g) {
+Planner::Level::Level(const Graph& g, const Level* around, int at)
+    : graph(g), scope{g, around ? &around->scope : nullptr, at} {
   const auto values = static_cast<size_t>(g.value_count());
   root.resize(values);
   last_read.resize(values, -1);

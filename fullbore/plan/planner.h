@@ -7,6 +7,7 @@
 #include "fullbore/ir/loop.h"
 #include "fullbore/plan/memory.h"
 #include "fullbore/plan/plan.h"
+#include "fullbore/plan/stacked_rows.h"
 
 namespace fullbore {
 
@@ -25,8 +26,10 @@ class Planner {
  private:
   /// One graph being planned: the whole one, or a loop's body.
   struct Level {
-    explicit Level(const Graph& graph);
+    /// `around`, `node`: what the graph is the body of; null and -1: nothing.
+    explicit Level(const Graph& graph, const Level* around = nullptr, int node = -1);
     const Graph& graph;
+    BodyScope scope;
     std::vector<Value> root;      ///< per value: where its bytes come from, through identity ops
     std::vector<int> last_read;   ///< per root: last node that reads it; node count if an output
     std::vector<int> buffer;      ///< per root: index into Plan::buffers, -1 until assigned
@@ -52,6 +55,8 @@ class Planner {
   int loop_carried_buffer(Level& level, int index, const LoopShape& shape, int carried);
   void plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& loop,
                          const std::vector<int>& carried, const std::vector<int>& stacked);
+  void plan_carries(Level& body, const LoopShape& shape, LoopPlan& loop,
+                    const std::vector<int>& carried, int first_of_body);
   void assign_results(Level& level);
   void finish_results(Level& level);
 

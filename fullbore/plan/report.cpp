@@ -23,7 +23,7 @@ class Counter {
         const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
         count(*node.body, launch.loop->body, times * launch.loop->iterations);
         for (const LoopPlan::Carry& carry : launch.loop->carries)
-          count_copy(carry.from, times * launch.loop->iterations);
+          count_copy(carry.from, carry.exchanged ? times : times * launch.loop->iterations);
       } else if (launch.kind == PlannedLaunch::Kind::copy) {
         count_copy(launch.buffers[0], times);
       } else {

@@ -1,6 +1,8 @@
 #include "fullbore/runtime/record_plan.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace fullbore {
@@ -48,14 +50,37 @@ class Walk {
       if (result.strides.size() <= depth) result.strides.resize(depth + 1, 0);
       result.strides[depth] += buffer(at).stride;
     }
-    switch (buffer(at).space) {
-      case Space::batch: result.batch_input = batch_.at(buffer(at).index); break;
-      case Space::thread_group:  // of the first thread group
-        result.base = addresses_[static_cast<size_t>(buffer(at).base)] + buffer(at).offset;
-        break;
-      default: result.base = addresses_[static_cast<size_t>(at)];
-    }
+    if (buffer(at).space == Space::batch)
+      result.batch_input = batch_.at(buffer(at).index);
+    else
+      find_bases(at, result);
     return result;
+  }
+  Address address(int at) const {
+    if (buffer(at).space != Space::thread_group) return addresses_[static_cast<size_t>(at)];
+    return addresses_[static_cast<size_t>(buffer(at).base)] + buffer(at).offset;  // of the first
+  }
+  /// The innermost loop that exchanges a buffer decides first, and what it decides for may be exchanged by another around.
+  void find_bases(int at, LaunchOperand& operand) const {
+    const auto follow = [&](auto& self, int buffer, size_t below, size_t bits) -> int {
+      for (size_t i = exchanges_.size(); i-- > 0;) {
+        const Exchange& each = exchanges_[i];
+        if (each.depth >= below || (each.from != buffer && each.to != buffer)) continue;
+        const auto known = std::ranges::find(operand.exchanged_by, each.depth);
+        const auto bit = static_cast<size_t>(known - operand.exchanged_by.begin());
+        if (known == operand.exchanged_by.end()) operand.exchanged_by.push_back(each.depth);
+        const bool odd = (bits >> bit) % 2 != 0;
+        return self(self, odd ? each.from + each.to - buffer : buffer, each.depth, bits);
+      }
+      return buffer;
+    };
+    // Which loops decide is found on the way through all of the parities known so far.
+    for (size_t bits = 0; bits < (size_t{1} << operand.exchanged_by.size()); ++bits)
+      (void)follow(follow, at, depth_, bits);
+    operand.base = address(at);
+    for (size_t bits = 0;
+         !operand.exchanged_by.empty() && bits < (size_t{1} << operand.exchanged_by.size()); ++bits)
+      operand.exchanged_bases.push_back(address(follow(follow, at, depth_, bits)));
   }
   std::optional<LaunchOperand> operand_or_none(int index) const {
     if (index < 0) return std::nullopt;
@@ -63,8 +88,11 @@ class Walk {
   }
 
   void loop(int id, const LoopPlan& plan) {
-    for (const int cleared : plan.cleared)
-      recorder_.clear(operand(cleared), buffer(cleared).bytes, true);
+    std::vector<LaunchOperand> cleared;  // as seen from outside, like what is exchanged
+    for (const int stacked : plan.cleared) cleared.push_back(operand(stacked));
+    std::vector<std::pair<LaunchOperand, LaunchOperand>> exchanged;
+    for (const LoopPlan::Carry& carry : plan.carries)
+      if (carry.exchanged) exchanged.emplace_back(operand(carry.from), operand(carry.to));
     LoopRange range;
     range.iterations = plan.iterations;
     range.reverse = plan.reverse;
@@ -76,14 +104,25 @@ class Walk {
       range.group_stride = buffer(plan.memory).stride;
     }
     for (const int slice : plan.slices) depths_[slice] = depth_;
+    for (const LoopPlan::Carry& carry : plan.carries)
+      if (carry.exchanged) exchanges_.push_back({carry.from, carry.to, depth_});
     ++depth_;
     range.index = operand_or_none(plan.index);
     range.stop = operand_or_none(plan.stop);
     recorder_.begin_loop(id, range);
     launches(plan.body);
+    size_t next = 0;
     for (const LoopPlan::Carry& carry : plan.carries)
-      recorder_.carry(operand(carry.from), operand(carry.to), buffer(carry.to).bytes);
+      if (carry.exchanged) {
+        recorder_.exchange(exchanged[next].first, exchanged[next].second, buffer(carry.to).bytes);
+        ++next;
+      } else {
+        recorder_.carry(operand(carry.from), operand(carry.to), buffer(carry.to).bytes);
+      }
+    for (size_t i = 0; i < cleared.size(); ++i)
+      recorder_.clear_rows(cleared[i], buffer(plan.cleared[i]).bytes / plan.iterations);
     recorder_.end_loop();
+    exchanges_.resize(exchanges_.size() - exchanged.size());
     --depth_;
   }
 
@@ -92,6 +131,12 @@ class Walk {
   Recorder& recorder_;
   std::map<int, int> batch_;      ///< graph input -> number among those of the batch
   std::map<int, size_t> depths_;  ///< slice -> depth of the loop that moves it
+  struct Exchange {
+    int from;
+    int to;
+    size_t depth;
+  };
+  std::vector<Exchange> exchanges_;  ///< of the loops around, outermost first
   size_t depth_ = 0;
   int next_id_ = 0;
 };

@@ -15,6 +15,8 @@ namespace {
 constexpr double kParallelNanoseconds = 4000;
 // What one core copies in a nanosecond.
 constexpr double kCopiedBytes = 8;
+// The id of what is no entry of the launch list.
+constexpr int32_t kNoEvent = -1;
 // Of each worker in one run, 24 bytes each: a loop of millions of iterations is recorded in part.
 constexpr int64_t kMostEvents = 1 << 20;
 
@@ -31,7 +33,8 @@ ThreadReplay::ThreadReplay(const std::vector<RecordedLaunch>& recorded, ThreadPo
   std::vector<const LoopRange*> around;
   launches_ = prepare(recorded, around, 1, pool.workers());
   scratch_.assign(static_cast<size_t>(pool.workers()),
-                  {std::vector<int64_t>(deepest_ + 1), std::vector<void*>(most_arguments_ + 1)});
+                  {std::vector<int64_t>(deepest_ + 1), std::vector<int64_t>(deepest_ + 1),
+                   std::vector<void*>(most_arguments_ + 1)});
 }
 
 const ThreadReplay::ThreadGroups& ThreadReplay::thread_groups(int count) {
@@ -51,6 +54,9 @@ ThreadReplay::Place ThreadReplay::place_of(const LaunchOperand& operand,
   place.batch_input = operand.batch_input;
   for (size_t i = 0; i < operand.strides.size(); ++i)
     if (operand.strides[i] != 0) place.moves.push_back({i, operand.strides[i]});
+  place.exchanged_by = operand.exchanged_by;
+  for (const Address base : operand.exchanged_bases)
+    place.exchanged_bases.push_back(reinterpret_cast<char*>(base.value));
   for (const LoopRange* range : around)
     if (operand.batch_input < 0 && range->groups > 1 && operand.base >= range->group_memory &&
         operand.base < range->group_memory + range->group_stride)
@@ -78,19 +84,68 @@ ThreadReplay::PreparedLaunch ThreadReplay::prepare_loop(const RecordedLaunch& re
   }
   loop->count = place_of(range.count, around);
   loop->executed = place_of(range.executed, around);
+  loop->exchanged = prepare_copies(recorded.loop->exchanges, around, workers);
+  double clearing = 0;
+  for (const RecordedRows& rows : recorded.loop->cleared) {
+    loop->cleared.push_back({place_of(rows.rows, around), rows.row_bytes});
+    clearing += static_cast<double>(rows.row_bytes * range.iterations) / kCopiedBytes;
+  }
+  loop->shares_clearing = workers > 1 && clearing > kParallelNanoseconds;
   around.push_back(&range);
   deepest_ = std::max(deepest_, around.size());
   loop->stop = place_of(range.stop, around);
   loop->index = place_of(range.index, around);
-  for (const RecordedCarry& carry : recorded.loop->carries)
-    loop->carries.push_back({place_of(carry.from, around), place_of(carry.to, around),
-                             static_cast<size_t>(carry.bytes)});
   loop->body = prepare(recorded.loop->body, around,
                        std::min(times * std::min(range.iterations, kMostEvents), kMostEvents),
                        (workers + range.groups - 1) / range.groups);
+  for (PreparedLaunch& carry : prepare_copies(recorded.loop->carries, around, workers))
+    loop->body.push_back(std::move(carry));
   around.pop_back();
   for (const PreparedLaunch& inner : loop->body) launch.parallel |= inner.group_spread;
+  for (const PreparedLaunch& copy : loop->exchanged) launch.parallel |= copy.group_spread;
+  launch.parallel |= loop->shares_clearing;
   launch.loop = std::move(loop);
+  return launch;
+}
+
+// Side by side: none writes what another reads. They are no entries of the launch list.
+std::vector<ThreadReplay::PreparedLaunch> ThreadReplay::prepare_copies(
+    std::span<const RecordedCarry> copies, std::span<const LoopRange* const> around, int workers) {
+  std::vector<PreparedLaunch> launches;
+  for (const RecordedCarry& copy : copies) {
+    launches.push_back(prepare_launch({.kind = RecordedLaunch::Kind::copy,
+                                       .id = kNoEvent,
+                                       .operands = {copy.from, copy.to},
+                                       .bytes = copy.bytes,
+                                       .waits = launches.empty()},
+                                      around, workers));
+  }
+  share(launches, workers);
+  return launches;
+}
+
+ThreadReplay::PreparedLaunch ThreadReplay::prepare_launch(const RecordedLaunch& recorded,
+                                                          std::span<const LoopRange* const> around,
+                                                          int workers) {
+  PreparedLaunch launch{.kind = recorded.kind, .id = recorded.id, .waits = recorded.waits};
+  most_arguments_ = std::max(most_arguments_, recorded.operands.size());
+  for (const LaunchOperand& operand : recorded.operands) {
+    Place place = place_of(operand, around);
+    launch.arguments.push_back(place.base);
+    if (!place.is_fixed())
+      launch.moving.emplace_back(launch.arguments.size() - 1, std::move(place));
+  }
+  if (recorded.kind == RecordedLaunch::Kind::kernel) {
+    launch.kernel = dynamic_cast<const CpuKernel*>(recorded.kernel);
+    FB_CHECK(launch.kernel != nullptr, "'{}' is no kernel of the CPU",
+             recorded.kernel->description());
+    launch.items = launch.kernel->items();
+    launch.nanoseconds = launch.kernel->nanoseconds();
+  } else {
+    launch.items = recorded.bytes;
+    launch.nanoseconds = static_cast<double>(recorded.bytes) / kCopiedBytes;
+  }
+  launch.parallel = workers > 1 && launch.items > 1 && launch.nanoseconds > kParallelNanoseconds;
   return launch;
 }
 
@@ -104,26 +159,7 @@ std::vector<ThreadReplay::PreparedLaunch> ThreadReplay::prepare(
       launches.push_back(prepare_loop(each, around, times, workers));
       continue;
     }
-    PreparedLaunch launch{.kind = each.kind, .id = each.id, .waits = each.waits};
-    most_arguments_ = std::max(most_arguments_, each.operands.size());
-    for (const LaunchOperand& operand : each.operands) {
-      Place place = place_of(operand, around);
-      launch.arguments.push_back(place.base);
-      if (!place.is_fixed())
-        launch.moving.emplace_back(launch.arguments.size() - 1, std::move(place));
-    }
-    if (each.kind == RecordedLaunch::Kind::kernel) {
-      launch.kernel = dynamic_cast<const CpuKernel*>(each.kernel);
-      FB_CHECK(launch.kernel != nullptr, "'{}' is no kernel of the CPU",
-               each.kernel->description());
-      launch.items = launch.kernel->items();
-      launch.nanoseconds = launch.kernel->nanoseconds();
-    } else {
-      launch.items = each.bytes;
-      launch.nanoseconds = static_cast<double>(each.bytes) / kCopiedBytes;
-    }
-    launch.parallel = workers > 1 && launch.items > 1 && launch.nanoseconds > kParallelNanoseconds;
-    launches.push_back(std::move(launch));
+    launches.push_back(prepare_launch(each, around, workers));
   }
   for (size_t begin = 0, end = 1; begin < launches.size(); begin = end++) {
     while (end < launches.size() && !launches[end].waits) ++end;
@@ -184,6 +220,7 @@ void ThreadReplay::run() {
         walk.worker = walk.rank = worker;
         walk.thread_group = &self.all_;
         walk.indices = scratch.indices.data();
+        walk.made = scratch.made.data();
         walk.arguments = scratch.arguments.data();
         if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
         self.walk(self.launches_, walk);
@@ -196,6 +233,12 @@ char* ThreadReplay::at(const Place& place, const Walk& walk) const {
   char* result = place.base;
   if (place.batch_input >= 0)
     result = static_cast<char*>(const_cast<void*>(batch_[static_cast<size_t>(place.batch_input)]));
+  if (!place.exchanged_by.empty()) {
+    size_t which = 0;
+    for (size_t i = 0; i < place.exchanged_by.size(); ++i)
+      which |= static_cast<size_t>(walk.made[place.exchanged_by[i]] % 2) << i;
+    result = place.exchanged_bases[which];
+  }
   result += walk.group * place.group_stride;
   for (const Place::Move& move : place.moves) result += walk.indices[move.loop] * move.stride;
   return result;
@@ -211,8 +254,7 @@ void ThreadReplay::walk(const std::vector<PreparedLaunch>& launches, Walk& walk)
     if (next.waits) order(walk, next.group_spread);
     // A thread group may be smaller than others, which launches were shared out for.
     if (!next.parallel && next.worker % walk.thread_group->workers != walk.rank) continue;
-    // What is cleared for a loop is no entry of the launch list.
-    if (walk.log == nullptr || next.kind == RecordedLaunch::Kind::clear)
+    if (walk.log == nullptr || next.id == kNoEvent)
       launch(next, walk);
     else
       timed_launch(next, walk);
@@ -262,9 +304,6 @@ void ThreadReplay::launch(const PreparedLaunch& launch, Walk& walk) {
       std::memcpy(static_cast<char*>(arguments[1]) + begin,
                   static_cast<const char*>(arguments[0]) + begin, bytes);
       return;
-    case RecordedLaunch::Kind::clear:
-      std::memset(static_cast<char*>(arguments[0]) + begin, 0, bytes);
-      return;
     default: launch.kernel->run(arguments, begin, end, walk.rank);
   }
 }
@@ -305,27 +344,45 @@ void ThreadReplay::run_loop(const PreparedLaunch& launch, Walk& walk) {
   // The launch itself came after a barrier if it is parallel; what follows on worker 0 is ordered as if it were a
   // launch of one worker.
   walk.last_spread = false;
-  int64_t executed = 0;
+  int64_t& executed = walk.made[loop.depth] = 0;
   while (executed < iterations) {
     order(walk, false);
     walk.indices[loop.depth] = range.reverse ? iterations - 1 - executed : executed;
     begin_iteration(loop, walk.indices[loop.depth], walk);
     this->walk(loop.body, walk);
-    ++executed;
     order(walk, false);
-    if (walk.rank == 0)
-      for (const Carry& carry : loop.carries)
-        std::memcpy(at(carry.to, walk), at(carry.from, walk), carry.bytes);
-    if (!loop.stop) continue;
-    if (!walk.solo) walk.thread_group->barrier.wait();
-    const bool stop = *at(*loop.stop, walk) != 0;
-    if (!walk.solo)
-      walk.thread_group->barrier.wait();  // nobody overwrites the flag before all have read
+    bool stop = false;
+    if (loop.stop) {
+      if (!walk.solo) walk.thread_group->barrier.wait();
+      stop = *at(*loop.stop, walk) != 0;
+      if (!walk.solo)
+        walk.thread_group->barrier.wait();  // nobody overwrites the flag before all have read
+    }
+    ++executed;
     if (stop) break;
   }
   order(walk, false);
   if (walk.rank == 0 && loop.executed)
     std::memcpy(at(*loop.executed, walk), &executed, sizeof(executed));
+  finish_loop(loop, iterations, executed, walk);
+}
+
+// Nobody reads a byte of it before the next launch.
+void ThreadReplay::finish_loop(const Loop& loop, int64_t most, int64_t executed, Walk& walk) {
+  if (executed % 2 != 0) this->walk(loop.exchanged, walk);
+  const bool shared = loop.shares_clearing && !walk.solo;
+  if (!shared && walk.rank != 0) return;
+  walk.last_spread |= shared;
+  for (const Rows& rows : loop.cleared)
+    for (const RowRange& range : rows_not_made(loop.range, most, executed)) {
+      const int64_t bytes = std::max<int64_t>(range.end - range.begin, 0) * rows.row_bytes;
+      const int64_t workers = shared ? walk.thread_group->workers : 1;
+      const int64_t begin = bytes * walk.rank / workers;
+      const int64_t end = bytes * (walk.rank + 1) / workers;
+      if (begin >= end) continue;
+      std::memset(at(rows.rows, walk) + range.begin * rows.row_bytes + begin, 0,
+                  static_cast<size_t>(end - begin));
+    }
 }
 
 }  // namespace fullbore::cpu

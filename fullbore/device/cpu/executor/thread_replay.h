@@ -47,7 +47,11 @@ class ThreadReplay final : public Replayable {
       int64_t stride = 0;
     };
     std::vector<Move> moves = {};
-    bool is_fixed() const { return batch_input < 0 && group_stride == 0 && moves.empty(); }
+    std::vector<size_t> exchanged_by = {};  ///< LaunchOperand
+    std::vector<char*> exchanged_bases = {};
+    bool is_fixed() const {
+      return batch_input < 0 && group_stride == 0 && moves.empty() && exchanged_by.empty();
+    }
   };
   struct Loop;
   /// A launch with what the walk needs at hand.
@@ -66,16 +70,17 @@ class ThreadReplay final : public Replayable {
     bool group_spread = false;  ///< do those side by side with it involve others than worker 0?
     std::shared_ptr<Loop> loop = {};
   };
-  struct Carry {
-    Place from;
-    Place to;
-    size_t bytes = 0;
+  struct Rows {
+    Place rows;
+    int64_t row_bytes = 0;
   };
   struct Loop {
     LoopRange range;
     std::optional<Place> count, stop, index, executed;
-    std::vector<Carry> carries;
-    std::vector<PreparedLaunch> body;
+    std::vector<PreparedLaunch> body;       ///< what is carried by copies comes last
+    std::vector<PreparedLaunch> exchanged;  ///< copies behind an odd number of iterations
+    std::vector<Rows> cleared;              ///< stacks whose rows that were not made are zeroed
+    bool shares_clearing = false;           ///< among the workers
     const ThreadGroups* thread_groups = nullptr;  ///< of a parallel loop
     size_t depth = 0;
   };
@@ -94,12 +99,14 @@ class ThreadReplay final : public Replayable {
     bool solo = false;           ///< worker 0 walks a small loop alone, without barriers
     bool last_spread = false;    ///< did the previous launches involve other workers?
     int64_t* indices = nullptr;  ///< of the loops around, outermost first
+    int64_t* made = nullptr;     ///< iterations that they have made, likewise
     void** arguments = nullptr;
     EventLog* log = nullptr;  ///< null: not profiling
   };
   /// What a walk works with, of one worker.
   struct Scratch {
     std::vector<int64_t> indices;
+    std::vector<int64_t> made;
     std::vector<void*> arguments;
   };
 
@@ -112,6 +119,10 @@ class ThreadReplay final : public Replayable {
   static Place place_of(const LaunchOperand& operand, std::span<const LoopRange* const> around);
   static std::optional<Place> place_of(const std::optional<LaunchOperand>& operand,
                                        std::span<const LoopRange* const> around);
+  PreparedLaunch prepare_launch(const RecordedLaunch& recorded,
+                                std::span<const LoopRange* const> around, int workers);
+  std::vector<PreparedLaunch> prepare_copies(std::span<const RecordedCarry> copies,
+                                             std::span<const LoopRange* const> around, int workers);
   void share(std::span<PreparedLaunch> side_by_side, int workers) const;
   const ThreadGroups& thread_groups(int count);
 
@@ -121,6 +132,7 @@ class ThreadReplay final : public Replayable {
   void timed_launch(const PreparedLaunch& launch, Walk& walk);
   void run_loop(const PreparedLaunch& launch, Walk& walk);
   void run_thread_groups(const Loop& loop, const Walk& walk);
+  void finish_loop(const Loop& loop, int64_t most, int64_t executed, Walk& walk);
   void begin_iteration(const Loop& loop, int64_t index, const Walk& walk) const;
   /// Orders launches after the previous ones, where they may run on different workers.
   void order(Walk& walk, bool spread);
