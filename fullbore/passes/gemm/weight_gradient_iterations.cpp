@@ -104,6 +104,8 @@ class IterationGathering {
     std::vector<Value> rows;  // to be stacked in addition
     for (const SummedMatmul& matmul : sum.matmuls) {
       if (!contracts_rows(body_, matmul)) return false;
+      // One matmul of all rows would take the time of all iterations that may be made, however few are.
+      if (may_skip_iterations() && contracted_extent(body_, matmul) >= kRowsPerSum) return false;
       for (Value value : {matmul.a(), matmul.b()}) {
         const Value root = root_of(body_, value);
         const bool known = std::count(stacked_.begin(), stacked_.end(), root) +
