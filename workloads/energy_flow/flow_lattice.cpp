@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fullbore/base/error.h"
+#include "fullbore/ops/map_rows.h"
 
 namespace fullbore::energy_flow {
 namespace {
@@ -215,7 +216,7 @@ class Lattice {
   Step make_step(Store& store, Tensor index) {
     Flows flows = store.flows;
     flows.step = index;
-    FlowMove move = rule_.move(flows);
+    FlowMove move = options_.tile_rows > 0 ? move_tiles(flows, store.count) : rule_.move(flows);
     move.next.id = flows.id;
     const Tensor alive = active(store);
     Tensor projects = move.projects.valid() ? move.projects : zeros(DType::boolean, {capacity()});
@@ -245,6 +246,49 @@ class Lattice {
     for (Tensor& count : counts) count = expand_dims(count, 0);
     const Tensor stop = decide(store, index);
     return {concat(counts, 0), stop};
+  }
+
+  // What the rule makes of the first `count` rows, tile by tile; zeros of the others.
+  FlowMove move_tiles(const Flows& flows, Tensor count) {
+    std::vector<Tensor> rows = {flows.position, flows.energy, flows.age, flows.id};
+    rows.insert(rows.end(), flows.hidden.begin(), flows.hidden.end());
+    FlowMove move;
+    std::vector<Tensor> distinct;  // what is one value in the rule stays one
+    std::vector<std::pair<Tensor*, size_t>> places;
+    const std::vector<Tensor> results =
+        map_rows(count, options_.tile_rows, rows, [&](const std::vector<Tensor>& tile) {
+          Flows some;
+          some.position = tile[0];
+          some.energy = tile[1];
+          some.age = tile[2];
+          some.id = tile[3];
+          some.hidden.assign(tile.begin() + 4, tile.end());
+          some.step = flows.step;
+          move = rule_.move(some);
+          for (Tensor* each : parts_of(move)) {
+            if (!each->valid()) continue;
+            const auto known = std::ranges::find_if(distinct, [&](Tensor other) {
+              return other.value() == each->value() && &other.builder() == &each->builder();
+            });
+            places.emplace_back(each, static_cast<size_t>(known - distinct.begin()));
+            if (known == distinct.end()) distinct.push_back(*each);
+          }
+          return distinct;
+        });
+    for (const auto& [part, place] : places) *part = results[place];
+    return move;
+  }
+  // All that a rule answers by rows.
+  static std::vector<Tensor*> parts_of(FlowMove& move) {
+    std::vector<Tensor*> parts = {&move.exits, &move.projects, &move.children, &move.reflected,
+                                  &move.next.age};
+    for (auto& [cause, dies] : move.deaths) parts.push_back(&dies);
+    for (Flows* flows : {&move.next, &move.child}) {
+      parts.push_back(&flows->position);
+      parts.push_back(&flows->energy);
+      for (Tensor& layer : flows->hidden) parts.push_back(&layer);
+    }
+    return parts;
   }
 
   // Packs the flows that stay and their children into the store: [C] rows from these. How many children found room.

@@ -33,6 +33,9 @@ struct LatticeOptions {
   int64_t height = 20;
   int64_t depth = 10;
   int64_t capacity = 50000;  ///< flows that are active at once
+  /// The rule moves so many rows of the store at a time, only where there are flows (ops/map_rows.h): a step's time goes
+  /// by its flows. 0: all rows at once. What a rule draws by rows, as dropout does, repeats from tile to tile.
+  int64_t tile_rows = 0;
   InjectOverflow inject_overflow = InjectOverflow::error;
 
   double spawn_threshold = 0.5;    ///< of a move's length (R), of the gate (A)

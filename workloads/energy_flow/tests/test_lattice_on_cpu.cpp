@@ -62,6 +62,38 @@ TEST(LatticeOnCpu, IsTheReferenceInSinglePrecision) {
   }
 }
 
+void expect_near(const Gradients& found, const Gradients& expected, double tolerance) {
+  EXPECT_NEAR(found.loss, expected.loss, tolerance);
+  for (size_t i = 0; i < expected.of.size(); ++i) {
+    double largest = 1;
+    for (const double element : expected.of[i]) largest = std::max(largest, std::abs(element));
+    for (size_t k = 0; k < expected.of[i].size(); ++k)
+      EXPECT_NEAR(found.of[i][k], expected.of[i][k], tolerance * largest)
+          << "input " << i << ", element " << k;
+  }
+}
+
+// The interpreter moves all rows of the store at once.
+TEST(LatticeOnCpu, MovesTilesOfFlowsToTheSameGradients) {
+  for (const Named& each : runs()) {
+    SCOPED_TRACE(each.name);
+    LatticeOptions options = options_of(each.lattice);
+    const Gradients expected = gradients(options, each.networks, each.energies, 2);
+    options.tile_rows = 16;
+    const auto found = [&](int threads, DType dtype) {
+      return gradients(options, each.networks, each.energies, 2, on_cpu(threads, dtype));
+    };
+    expect_near(found(2, DType::f64), expected, 1e-9);
+    const Gradients one = found(1, DType::f32);
+    expect_near(one, expected, 2e-4);
+    for (const int threads : {2, 3, 4}) {
+      const Gradients more = found(threads, DType::f32);
+      EXPECT_EQ(more.loss, one.loss) << threads;
+      EXPECT_EQ(more.of, one.of) << threads;
+    }
+  }
+}
+
 TEST(LatticeOnCpu, HasTheGradientsOfTheInterpreter) {
   for (const Named& each : runs()) {
     SCOPED_TRACE(each.name);
@@ -70,14 +102,7 @@ TEST(LatticeOnCpu, HasTheGradientsOfTheInterpreter) {
     for (const auto& [dtype, tolerance] :
          {std::pair(DType::f32, 2e-4), std::pair(DType::f64, 1e-9)}) {
       const Gradients found = gradients(options, each.networks, each.energies, 2, on_cpu(2, dtype));
-      EXPECT_NEAR(found.loss, expected.loss, tolerance);
-      for (size_t i = 0; i < expected.of.size(); ++i) {
-        double largest = 1;
-        for (const double element : expected.of[i]) largest = std::max(largest, std::abs(element));
-        for (size_t k = 0; k < expected.of[i].size(); ++k)
-          EXPECT_NEAR(found.of[i][k], expected.of[i][k], tolerance * largest)
-              << "input " << i << ", element " << k;
-      }
+      expect_near(found, expected, tolerance);
     }
   }
 }

@@ -129,6 +129,16 @@ TEST(RandomLattices, AreEqualToTheLoopOverFlows) {
                 });
 }
 
+// Of whatever a capacity is divided into.
+TEST(RandomLattices, ThatMoveTilesOfFlowsAreEqualToTheLoopOverFlows) {
+  for_each_case(5, 100, 1e-9,
+                [](const RandomCase& c, const reference::Trajectory& expected, Draws& draws) {
+                  LatticeOptions options = options_of(c.lattice);
+                  options.tile_rows = draws.whole(1, 60);
+                  expect_equal(run(options, c.networks, c.energies, c.samples), expected, 1e-12);
+                });
+}
+
 // A12: what comes in goes out.
 TEST(RandomLattices, LoseNoFlow) {
   for_each_case(2, 60, 0, [](const RandomCase& c, const reference::Trajectory&, Draws&) {
