@@ -44,16 +44,19 @@ std::vector<Tensor> map_rows(Tensor count, int64_t tile_rows, const std::vector<
     sliced.push_back(reshape(x, row.inserted(0, tile).inserted(0, tiles), loc));
   }
   const Tensor made = (count + static_cast<double>(tile - 1)) / static_cast<double>(tile);
+  std::vector<Tensor> operands = sliced;
+  operands.push_back(count);
   const LoopResult result = loop(
-      count.builder(), {}, sliced, {.iterations = tiles, .count = made},
+      innermost_builder("map_rows", operands, loc), {}, sliced,
+      {.iterations = tiles, .count = made},
       [&](const LoopBody& iteration) {
         const Tensor row = iota(iteration.index.builder(), {DType::i64, {tile}}, 0) +
                            iteration.index * static_cast<double>(tile);
         const Tensor alive = less(row, count);
-        std::vector<Tensor> operands;
-        for (const Tensor& x : iteration.slices) operands.push_back(masked(alive, x));
+        std::vector<Tensor> live;
+        for (const Tensor& x : iteration.slices) live.push_back(masked(alive, x));
         IterationResults results;
-        for (const Tensor& y : body(operands)) {
+        for (const Tensor& y : body(live)) {
           require_tensor("map_rows", "a result", y, loc);
           if (y.rank() == 0 || y.dim(0) != tile)
             throw UsageError(

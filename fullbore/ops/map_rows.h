@@ -12,6 +12,7 @@ using TileFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>
 
 /// `body` on the first `count` of C rows, tile by tile: a counted loop over ceil(count / T) tiles, so that time, forward and
 /// backward, goes by the rows that are alive. Tensors of enclosing scopes that `body` uses are captured.
+/// Belongs to the innermost graph of count and rows.
 ///
 /// count: i64 []; more than C is C, less than 0 is 0. rows: [C, ...] each, of any dtype, at least one.
 /// T is the largest divisor of C that is no more than `tile_rows` (at least 1): no row is padded, so choose a capacity that

@@ -147,6 +147,31 @@ TEST(MapRows, WeightsGradientsAreSummedTileByTile) {
   }
 }
 
+TEST(MapRows, CountAndRowsMayBelongToDifferentGraphs) {
+  const auto graph = [](bool tiled) {
+    GraphBuilder builder("step");
+    const Tensor x = builder.input("x", Role::batch, {DType::f64, {kCapacity, 2}});
+    const Tensor count = builder.input("count", Role::batch, {DType::i64, {}});
+    const LoopResult result =
+        loop(builder, {x, count}, {}, {.iterations = 2}, [&](const LoopBody& body) {
+          const Tensor doubled = body.carried[0] * 2.0;
+          if (!tiled) return IterationResults{.carried = {doubled, body.carried[1] - 3.0}};
+          const auto twice = [](const std::vector<Tensor>& tile) {
+            return std::vector<Tensor>{tile[0] * 2.0};
+          };
+          const Tensor inside = map_rows(count, 8, {body.carried[0]}, twice)[0];
+          const Tensor outside = map_rows(body.carried[1], 8, {x}, twice)[0];
+          return IterationResults{.carried = {inside + 0.0 * outside, body.carried[1] - 3.0}};
+        });
+    builder.output("y", result.carried[0]);
+    return builder.take();
+  };
+  const Graph tiled = graph(true), whole = graph(false);
+  const std::vector<Literal> inputs = inputs_of(tiled, kCapacity);
+  expect_near(interpret(whole, inputs), run_graph(tiled, inputs, cpu_device(2), {}), 1e-12,
+              kCapacity);
+}
+
 TEST(MapRows, RefusesWhatHasOtherRows) {
   GraphBuilder builder("step");
   const Tensor x = builder.input("x", Role::batch, {DType::f32, {8, 3}});
