@@ -168,8 +168,8 @@ struct Bytes {
       } else {
         const LoopPlan& loop = *launch.loop;
         const auto most = static_cast<double>(loop.iterations);
-        const double made =
-            loop.iterations == kCapacity / 16 ? static_cast<double>((live + 15) / 16) : 4;
+        const int64_t tiles = (live + 15) / 16;
+        const double made = loop.iterations == kCapacity / 16 ? static_cast<double>(tiles) : 4;
         for (const LoopPlan::Carry& carry : loop.carries)
           of_loops += 2 * bytes_of(carry.to) * (carry.exchanged ? 1 : made);
         for (const int cleared : loop.cleared) of_loops += bytes_of(cleared) * (1 - made / most);
