@@ -2,81 +2,45 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace fullbore::energy_flow {
 namespace {
 
-Tensor as(Tensor parameter, DType dtype) {
-  return parameter.dtype() == dtype ? parameter : cast(parameter, dtype);
-}
-
-Tensor apply_linear(Tensor x, const LinearWeights& weights) {
-  return linear(x, as(weights.weight, x.dtype()), as(weights.bias, x.dtype()));
-}
-
-Tensor apply_norm(Tensor x, const NormWeights& weights) {
-  return layer_norm(x, as(weights.scale, x.dtype()), as(weights.shift, x.dtype()));
-}
-
-LinearWeights declare_linear(Trace& trace, const std::string& name, int64_t outputs, int64_t inputs,
-                             double deviation) {
-  const Scope scope(trace, name);
-  return {trace.parameter("weight", {outputs, inputs}, Initializer::normal(deviation)),
-          trace.parameter("bias", {outputs}, Initializer::zeros())};
-}
-
-LinearWeights declare_he(Trace& trace, const std::string& name, int64_t outputs, int64_t inputs) {
-  return declare_linear(trace, name, outputs, inputs,
-                        std::sqrt(2.0 / static_cast<double>(outputs)));
-}
-
-LinearWeights declare_glorot(Trace& trace, const std::string& name, int64_t outputs,
-                             int64_t inputs) {
-  return declare_linear(trace, name, outputs, inputs,
-                        std::sqrt(2.0 / static_cast<double>(inputs + outputs)));
-}
-
-HeadWeights declare_head(Trace& trace, const std::string& name, int64_t inputs, int64_t hidden,
-                         int64_t outputs) {
-  const Scope scope(trace, name);
-  return {declare_glorot(trace, "hidden", hidden, inputs),
-          declare_glorot(trace, "output", outputs, hidden)};
-}
-
-NormWeights declare_norm(Trace& trace, const std::string& name, int64_t channels) {
-  const Scope scope(trace, name);
-  return {trace.parameter("weight", {channels}, Initializer::ones()),
-          trace.parameter("bias", {channels}, Initializer::zeros())};
+HeadWeights declare_head(const WeightDeclarer& declare, const std::string& name, int64_t inputs,
+                         int64_t hidden, int64_t outputs,
+                         const Initializer& bias = Initializer::zeros()) {
+  const Scope scope(declare.trace(), name);
+  return {declare.glorot_linear("hidden", hidden, inputs),
+          declare.glorot_linear("output", outputs, hidden, bias)};
 }
 
 }  // namespace
 
 NetworkWeights declare_networks(Trace& trace, const NetworkSizes& sizes) {
+  const WeightDeclarer declare(trace);
   NetworkWeights weights;
   {
     const Scope scope(trace, "neuron");
     const int64_t hidden = sizes.neuron_hidden;
-    weights.coordinates = declare_he(trace, "coordinates", 3, 3);
-    weights.neuron = {declare_he(trace, "layers.0", hidden, 4),
-                      declare_he(trace, "layers.1", hidden, hidden),
-                      declare_he(trace, "layers.2", sizes.neuron_outputs, hidden)};
-    weights.norms = {declare_norm(trace, "norms.0", hidden),
-                     declare_norm(trace, "norms.1", hidden)};
+    weights.coordinates = declare.he_linear("coordinates", 3, 3);
+    weights.neuron = {declare.he_linear("layers.0", hidden, 4),
+                      declare.he_linear("layers.1", hidden, hidden),
+                      declare.he_linear("layers.2", sizes.neuron_outputs, hidden)};
+    weights.norms = {declare.norm("norms.0", hidden), declare.norm("norms.1", hidden)};
   }
   const Scope scope(trace, "carrier");
   const int64_t width = sizes.carrier_hidden;
   for (int64_t layer = 0; layer < sizes.carrier_layers; ++layer)
     weights.gru.push_back(nn::gru_weights(trace, fmt::format("gru.{}", layer),
                                           layer == 0 ? sizes.neuron_outputs + 1 : width, width));
-  weights.energy = declare_head(trace, "energy", width, width / 2, 1);
+  weights.energy = declare_head(declare, "energy", width, width / 2, 1);
   if (sizes.mode == FlowMode::relative) {
-    weights.displacement = declare_head(trace, "displacement", width, sizes.head_hidden, 3);
+    weights.displacement = declare_head(declare, "displacement", width, sizes.head_hidden, 3);
     return weights;
   }
-  weights.position = declare_head(trace, "position", width, sizes.head_hidden, 3);
-  weights.gate = declare_head(trace, "gate", width, sizes.head_hidden, 1);
-  weights.spawn_energy = declare_glorot(trace, "spawn_energy", 1, width);
+  weights.position = declare_head(declare, "position", width, sizes.head_hidden, 3,
+                                  Initializer::given({0, 0, sizes.position_z_bias}));
+  weights.gate = declare_head(declare, "gate", width, sizes.head_hidden, 1);
+  weights.spawn_energy = declare.glorot_linear("spawn_energy", 1, width);
   return weights;
 }
 

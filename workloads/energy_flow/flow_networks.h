@@ -5,20 +5,11 @@
 #include "fullbore/nn/gru.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
+#include "workloads/energy_flow/affine_layers.h"
 #include "workloads/energy_flow/lattice.h"
 
 namespace fullbore::energy_flow {
 
-/// Of y = x weight^T + bias: weight [out, in], bias [out].
-struct LinearWeights {
-  Tensor weight;
-  Tensor bias;
-};
-/// Scale and shift [channels] of a layer norm.
-struct NormWeights {
-  Tensor scale;
-  Tensor shift;
-};
 /// Two layers with GELU between them.
 using HeadWeights = std::array<LinearWeights, 2>;
 
@@ -42,7 +33,7 @@ struct NetworkSizes {
   int64_t carrier_hidden = 256;
   int64_t carrier_layers = 2;
   int64_t head_hidden = 64;
-  double dropout = 0;  ///< behind each GELU and between the GRU's layers; mode A
+  double position_z_bias = 0;  ///< A: of the position head's z at first
 };
 
 /// Declares them as parameters, f32. The neuron begins by He's rule (arXiv:1502.01852) with fan-out, heads by Glorot's,

@@ -77,7 +77,7 @@ FlowMove move_relative(const LatticeOptions& options, const NetworkWeights& weig
 
 FlowMove move_absolute(const LatticeOptions& options, const NetworkWeights& weights,
                        const std::function<Tensor(const Flows&)>& z_bias, const FlowNoise& noise,
-                       const Dropout& drop, const Flows& flows) {
+                       const FlowDropout& drop, const Flows& flows) {
   const double width = last(options.width), height = last(options.height);
   const double depth = static_cast<double>(options.depth);
   GraphBuilder& builder = flows.position.builder();
@@ -85,8 +85,9 @@ FlowMove move_absolute(const LatticeOptions& options, const NetworkWeights& weig
     return constant(builder, {flows.position.dtype(), {3}}, std::move(values));
   };
   const Tensor normalized = 2.0 * flows.position / row({width, height, last(options.depth)}) - 1.0;
-  Prediction prediction =
-      predict(weights, FlowMode::absolute, normalized, flows.energy, flows.hidden, drop);
+  const auto dropped = [&](Tensor x) { return drop(flows, x); };
+  Prediction prediction = predict(weights, FlowMode::absolute, normalized, flows.energy,
+                                  flows.hidden, drop ? Dropout(dropped) : Dropout());
   Tensor raw = (prediction.position + 1.0) / 2.0 * row({width, height, 2 * depth - 1});
   if (noise) raw = raw + noise(flows) * options.noise;
   Tensor z = column(raw, 2);
@@ -127,7 +128,7 @@ FlowRule relative_rule(const LatticeOptions& options, const NetworkWeights& weig
 
 FlowRule absolute_rule(const LatticeOptions& options, const NetworkWeights& weights,
                        const std::function<Tensor(const Flows&)>& z_bias, const FlowNoise& noise,
-                       const Dropout& drop) {
+                       const FlowDropout& drop) {
   return {[=](const Flows& flows) {
             return move_absolute(options, weights, z_bias, noise, drop, flows);
           },

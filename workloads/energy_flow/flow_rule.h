@@ -50,6 +50,9 @@ struct FlowRule {
 /// Draws standard normal numbers [n, 3] for flows, the same for a flow and step in whatever row it is.
 using FlowNoise = std::function<Tensor(const Flows&)>;
 
+/// Sets elements of x [n, channels] to zero, at random by flow and step.
+using FlowDropout = std::function<Tensor(const Flows& flows, Tensor x)>;
+
 /// R: displacements in the cube [-1, 1]^3, reflected by four walls; out by z = -1 and z = 1, or projected on the nearer
 /// of these at age D / 2. `scale` [] multiplies displacements; may be empty. `noise` may be.
 FlowRule relative_rule(const LatticeOptions& options, const NetworkWeights& weights,
@@ -59,6 +62,6 @@ FlowRule relative_rule(const LatticeOptions& options, const NetworkWeights& weig
 /// added to z; may be empty.
 FlowRule absolute_rule(const LatticeOptions& options, const NetworkWeights& weights,
                        const std::function<Tensor(const Flows&)>& z_bias = {},
-                       const FlowNoise& noise = {}, const Dropout& drop = {});
+                       const FlowNoise& noise = {}, const FlowDropout& drop = {});
 
 }  // namespace fullbore::energy_flow
