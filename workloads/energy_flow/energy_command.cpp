@@ -10,7 +10,6 @@
 #include "fullbore/app/json_text.h"
 #include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
-#include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/monitor/console.h"
@@ -259,8 +258,6 @@ Example:
   fullbore energy generate -o held-out.efb --pairs 1000 --first 5000)");
   command.runs([arguments] { return run_generate(*arguments); });
 }
-
-const WorkloadRegistrar kEnergy{{.name = "energy_flow", .add_commands = add_energy_command}};
 
 }  // namespace
 

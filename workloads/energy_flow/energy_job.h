@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+
+#include "fullbore/train/config.h"
+#include "fullbore/train/step_function.h"
+#include "workloads/energy_flow/flow_networks.h"
+#include "workloads/energy_flow/lattice.h"
+#include "workloads/energy_flow/pair_batches.h"
+
+namespace fullbore::energy_flow {
+
+/// A configuration of model.name=energy_flow as the lattice, its networks and its data want it.
+
+LatticeOptions lattice_options(const Config& config);
+NetworkSizes network_sizes(const Config& config);
+
+/// Of optimiser step `step`. Displacements: s0 for 100 steps, then s0 0.9^k with k more every 10 steps, not below the
+/// least. z bias and noise go in a line over lattice.curriculum_steps.
+StepSettings step_settings(const Config& config, uint64_t step);
+/// When the curriculum is over: what is validated and measured by.
+StepSettings final_settings(const Config& config);
+
+/// On the fields of PairBatches: the mean squared difference over [B, S] between the surface that comes out for an input
+/// and the mapper's of its target, which carries no gradient; with loss.collector_weight that of the collector's
+/// embedding from the target's too. Metrics, by microbatch: surface_loss, input_loss (of the input's own surface),
+/// steps (T*), created, spawned, dropped, dead, completed (share of those created that have left), active, and
+/// unaccounted: flows that were created, and of which nobody knows what has become of them.
+LossFunction energy_loss(const Config& config);
+
+}  // namespace fullbore::energy_flow
