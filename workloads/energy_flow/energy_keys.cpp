@@ -34,7 +34,7 @@ std::vector<ConfigField> data_and_model() {
       {FB_KEY(model, carrier_layers), {1, 64}, {}, "layers of that GRU"},
       {FB_KEY(model, head_hidden), kChannels, {}, "channels within the heads of moves"},
       {FB_KEY(model, position_z_bias),
-       {-10, 10},
+       {-1, 10},
        {},
        "absolute: bias of the place's z at first, which pushes flows towards the exit"},
       {FB_KEY(model, train_mapper), {}, {}, "the mapper to the surface learns; or stays as drawn"},
