@@ -248,7 +248,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(log, detail),
        {},
        {"off", "info", "debug-training", "debug-performance"},
-       "what is told of steps; debug-*: all metrics in the log's lines, then where time and memory go"},
+       "what is told of steps; debug-*: all metrics in the log's lines, then where time and memory "
+       "go"},
       {FB_KEY(log, metrics),
        {},
        {"loss", "standard", "all"},
