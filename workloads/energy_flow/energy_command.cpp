@@ -15,6 +15,7 @@
 #include "fullbore/monitor/console.h"
 #include "workloads/energy_flow/embedding_file.h"
 #include "workloads/energy_flow/embedding_summary.h"
+#include "workloads/energy_flow/energy_eval.h"
 #include "workloads/energy_flow/sentence_corpus.h"
 
 namespace fullbore::energy_flow {
@@ -262,11 +263,13 @@ Example:
 }  // namespace
 
 void add_energy_command(Command root) {
-  Command energy = root.add_subcommand("energy", "Files of sentence embeddings for energy flow");
+  Command energy =
+      root.add_subcommand("energy", "Energy flow: files of sentence embeddings, what it learned");
   energy.require_subcommand();
   add_convert(energy);
   add_inspect(energy);
   add_generate(energy);
+  add_energy_eval_command(energy);
   energy.footer(R"(
 EFB2 is a small binary format of vectors with texts, tokens or both; records may alternate between an
 input and its target. JSON lines are read and written for other programs.

@@ -36,6 +36,7 @@ class Pass {
  public:
   Pass(Trace& trace, const Config& config)
       : trace_(trace),
+        config_(config),
         keys_(energy_keys(config)),
         dropout_(config.model.dropout),
         parts_(config.engine.accumulate *
@@ -55,6 +56,19 @@ class Pass {
     for (size_t i = 1; i < sums.size(); ++i)
       loss.metrics.push_back({sums[i].first, sums[i].second});
     return loss;
+  }
+
+  FlowRun flows(const LatticeOptions& lattice, Tensor start) {
+    lattice_ = lattice;
+    networks_ = declare_networks(trace_, sizes_);
+    const StepSettings last = final_settings(config_);
+    const auto number = [&](double value) {
+      return full(trace_.builder(), {DType::f32, {}}, value);
+    };
+    const Settings settings{number(last.displacement_scale), number(last.noise),
+                            number(last.z_bias), number(last.z_bias_per_age)};
+    return run_flows(lattice_, rule(networks_, settings), start, sizes_.carrier_layers,
+                     sizes_.carrier_hidden);
   }
 
  private:
@@ -183,6 +197,7 @@ class Pass {
   }
 
   Trace& trace_;
+  const Config& config_;
   const EnergyKeys& keys_;
   double dropout_;
   int64_t parts_;
@@ -259,6 +274,11 @@ StepSettings final_settings(const Config& config) {
           .noise = keys.final_noise,
           .z_bias = 0,
           .z_bias_per_age = 0};
+}
+
+FlowRun trained_flows(Trace& trace, const Config& config, const LatticeOptions& lattice,
+                      Tensor start) {
+  return Pass(trace, config).flows(lattice, start);
 }
 
 LossFunction energy_loss(const Config& config) {

@@ -3,6 +3,7 @@
 
 #include "fullbore/train/config.h"
 #include "fullbore/train/step_function.h"
+#include "workloads/energy_flow/flow_lattice.h"
 #include "workloads/energy_flow/flow_networks.h"
 #include "workloads/energy_flow/lattice.h"
 #include "workloads/energy_flow/pair_batches.h"
@@ -26,5 +27,10 @@ StepSettings final_settings(const Config& config);
 /// steps (T*), created, spawned, dropped, dead, completed (share of those created that have left), active, and
 /// unaccounted: flows that were created, and of which nobody knows what has become of them.
 LossFunction energy_loss(const Config& config);
+
+/// What a trained lattice makes of surfaces [B,S], as in validation. `lattice`: its options, of which capacity, tiles and
+/// stop rules may be others than the configuration's.
+FlowRun trained_flows(Trace& trace, const Config& config, const LatticeOptions& lattice,
+                      Tensor start);
 
 }  // namespace fullbore::energy_flow

@@ -8,6 +8,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
 #include "workloads/energy_flow/energy_command.h"
+#include "workloads/energy_flow/energy_eval.h"
 #include "workloads/energy_flow/energy_job.h"
 #include "workloads/energy_flow/energy_keys.h"
 
@@ -142,7 +143,8 @@ const WorkloadRegistrar kEnergy{{.name = "energy_flow",
                                           .fields = energy_fields,
                                           .check = check_energy_keys},
                                  .open = open,
-                                 .add_commands = add_energy_command}};
+                                 .add_commands = add_energy_command,
+                                 .add_eval = add_energy_eval}};
 
 }  // namespace
 }  // namespace fullbore::energy_flow

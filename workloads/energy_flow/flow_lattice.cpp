@@ -53,6 +53,11 @@ class Lattice {
           IterationResults next;
           next.carried = pack(store);
           next.stacked = {step.counts};
+          if (options_.tracks) {
+            const FlowTracks& t = step.tracks;
+            for (const Tensor& each : {t.alive, t.id, t.from, t.to, t.energy, t.fate})
+              next.stacked.push_back(each);
+          }
           next.stop = step.stop;
           return next;
         });
@@ -61,6 +66,10 @@ class Lattice {
     FlowRun run;
     run.executed = result.executed;
     run.counts = result.stacked[0];
+    if (options_.tracks) {
+      const std::vector<Tensor>& t = result.stacked;
+      run.tracks = {t[1], t[2], t[3], t[4], t[5], t[6]};
+    }
     run.causes = causes_;
     run.created = store.created;
     run.dropped = store.dropped;
@@ -91,6 +100,7 @@ class Lattice {
   struct Step {
     Tensor counts;
     Tensor stop;
+    FlowTracks tracks = {};
   };
 
   int64_t capacity() const { return options_.capacity; }
@@ -225,6 +235,14 @@ class Lattice {
     for (const auto& [cause, dies] : move.deaths) ends = logical_or(ends, dies);
     const Tensor stays = logical_and(alive, logical_not(ends));
 
+    FlowTracks tracks;
+    if (options_.tracks)
+      tracks = {alive,
+                flows.id,
+                flows.position,
+                move.next.position,
+                squeeze(move.next.energy, 1),
+                fates(move, projects)};
     record(store, move.next, recorded);
     store.completed = store.completed + by_group(recorded, store.sample);
     const auto among = [&](Tensor truths) { return count_of(logical_and(alive, truths)); };
@@ -245,7 +263,15 @@ class Lattice {
     }
     for (Tensor& count : counts) count = expand_dims(count, 0);
     const Tensor stop = decide(store, index);
-    return {concat(counts, 0), stop};
+    return {concat(counts, 0), stop, tracks};
+  }
+  static Tensor fates(const FlowMove& move, Tensor projects) {
+    const auto number = [](FlowFate fate) { return static_cast<double>(fate); };
+    Tensor fate = cast(projects, DType::i32) * number(FlowFate::projected);
+    fate = select(move.exits, number(FlowFate::left), fate);
+    for (size_t i = 0; i < move.deaths.size(); ++i)
+      fate = select(move.deaths[i].second, number(FlowFate::died) + static_cast<double>(i), fate);
+    return fate;
   }
 
   // What the rule makes of the first `count` rows, tile by tile; zeros of the others.

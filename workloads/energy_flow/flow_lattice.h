@@ -13,6 +13,20 @@ namespace fullbore::energy_flow {
 enum class FlowCount : uint8_t { in, exits, projected, reflected, wanted, made, out, dead };
 inline constexpr int64_t kFlowCounts = 7;
 
+/// What became of a flow in a step: one of these, or `died` plus the number of its cause.
+enum class FlowFate : uint8_t { stayed, left, projected, died };
+
+/// Each step's moves, by rows of the store at its beginning: [T, C, ...] of T = most_steps() and C = capacity. What is not
+/// `alive` has no meaning.
+struct FlowTracks {
+  Tensor alive;   ///< bool [T, C]
+  Tensor id;      ///< i64 [T, C]
+  Tensor from;    ///< [T, C, 3]
+  Tensor to;      ///< [T, C, 3]
+  Tensor energy;  ///< [T, C], behind the step
+  Tensor fate;    ///< i32 [T, C]: FlowFate
+};
+
 /// Flows from the start surface to the readout.
 struct FlowRun {
   Tensor surface;   ///< [B, S]
@@ -26,6 +40,7 @@ struct FlowRun {
   Tensor active;                    ///< i64 [], at the end, before they are projected
   int64_t injected = 0;
   int64_t not_injected = 0;  ///< under InjectOverflow::truncate
+  FlowTracks tracks = {};    ///< empty without LatticeOptions::tracks
 };
 
 /// Runs flows with energies [B, S] through the lattice until they have ended, the stop rule says so, or

@@ -52,6 +52,7 @@ struct LatticeOptions {
 
   Readout readout = Readout::softmax;
   bool importance_gradient = true;  ///< through the weights of the merge too
+  bool tracks = false;              ///< FlowRun::tracks, of each flow in each step: for pictures
 
   int64_t surface() const { return width * height; }  ///< S, cells
   /// No flow makes more steps: D / 2 in mode R, D in mode A.

@@ -1,0 +1,175 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fullbore/base/hash.h"
+#include "fullbore/ckpt/manifest.h"
+#include "tests/support/job.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr const char* kModel =
+    "data: {pairs: 40, validation_pairs: 16}\n"
+    "model: {name: energy_flow, embedding_width: 16, carrier_hidden: 8, carrier_layers: 1,\n"
+    "  neuron_hidden: 8, neuron_outputs: 8, head_hidden: 8, position_z_bias: -0.25}\n"
+    "optim: {schedule: constant, warmup_steps: 0, learning_rate: 1e-3}\n"
+    "train: {steps: 4, batch_size: 4, eval_interval: 2, checkpoint_interval: 2, eval_batches: 0}\n";
+constexpr const char* kRelative =
+    "lattice: {width: 5, height: 4, depth: 8, capacity: 128, spawn_threshold: 0.05,\n"
+    "  displacement_scale: 6, least_displacement_scale: 6, stop_min_steps: 1, stop_threshold: "
+    "0.6}\n";
+constexpr const char* kAbsolute =
+    "lattice: {mode: absolute, width: 5, height: 4, depth: 9, capacity: 100, spawn_threshold: "
+    "0.4,\n"
+    "  most_spawned: 2, project_on_stop: false, early_stop: false}\n";
+
+class EnergyEval : public JobTest {
+ protected:
+  EnergyEval() {
+    folder_.put("relative.yaml", std::string(kModel) + kRelative);
+    folder_.put("absolute.yaml", std::string(kModel) + kAbsolute);
+  }
+  void train_in(const std::string& run, const std::string& config,
+                const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"train", config, "run.dir=" + run};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CommandResult result = command(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  CommandResult eval(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"energy", "eval"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return command(arguments);
+  }
+  Json eval_json(std::vector<std::string> more) const {
+    more.emplace_back("--json");
+    const CommandResult result = eval(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  }
+  void generate(const std::string& file, int pairs, int first, int width = 16) const {
+    const CommandResult result =
+        command({"energy", "generate", "-o", file, "--pairs", std::to_string(pairs), "--first",
+                 std::to_string(first), "--width", std::to_string(width)});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+};
+
+// The trainer's validation computes the same mean by another program.
+TEST_F(EnergyEval, ItsErrorIsTheLossOfTheValidation) {
+  train_in("run", "relative.yaml");
+  double loss = 1e9;
+  double input = 0;
+  for (const Json& line : metrics("run"))
+    if (line["kind"] == "evaluation" && line["validation_loss"] < loss) {
+      loss = line["validation_loss"];
+      input = line["validation_input_loss"];
+    }
+  const Json json = eval_json({"run", "--pairs", "16"});
+  EXPECT_NEAR(json["error"]["model"]["mean"].get<double>(), loss, 1e-5 * loss);
+  EXPECT_NEAR(json["error"]["input"]["mean"].get<double>(), input, 1e-5 * input);
+  EXPECT_EQ(json["pairs"], 16);
+  EXPECT_EQ(json["training_pairs"], 40);
+  EXPECT_EQ(json["stop_scope"], "batch");
+  const Json& error = json["error"];
+  EXPECT_NEAR(error["model_minus_input"]["mean"].get<double>(),
+              error["model"]["mean"].get<double>() - error["input"]["mean"].get<double>(), 1e-9);
+  for (const char* name : {"model", "input", "training_mean", "model_minus_mean"}) {
+    EXPECT_LT(error[name]["low"], error[name]["mean"]) << name;
+    EXPECT_GT(error[name]["high"], error[name]["mean"]) << name;
+  }
+  EXPECT_GE(json["bootstrap"]["resamples"], 2000);
+}
+
+TEST_F(EnergyEval, CountsEveryPairAndEveryFlowOnce) {
+  for (const std::string config : {"relative.yaml", "absolute.yaml"}) {
+    train_in("run-" + config, config);
+    // 4 + 4 + 2 pairs of 20 cells.
+    const Json json = eval_json({"run-" + config, "--pairs", "10", "--stop-scope", "sample"});
+    const Json& flows = json["flows"];
+    EXPECT_EQ(json["pairs"], 10);
+    EXPECT_EQ(flows["injected"], 200) << config;
+    EXPECT_EQ(flows["created"], 200 + flows["spawned"].get<int>());
+    EXPECT_EQ(flows["unaccounted"], 0) << flows;
+    EXPECT_GT(flows["spawned"], 0) << config;
+    EXPECT_EQ(flows["by_step"][0]["active"], 200);
+    EXPECT_EQ(flows["dead"].size(), config == "absolute.yaml" ? 3 : 0);
+    // The same pairs from a file.
+    generate(config + ".efb", 10, 40);
+    const Json file =
+        eval_json({"run-" + config, "--data", config + ".efb", "--stop-scope", "sample"});
+    EXPECT_EQ(file["error"], json["error"]);
+    EXPECT_EQ(file["flows"], json["flows"]);
+    // Without the last of them: the others have what they had, though batches are cut elsewhere.
+    const Json fewer = eval_json({"run-" + config, "--pairs", "9", "--stop-scope", "sample"});
+    EXPECT_EQ(fewer["pairs"], 9);
+    EXPECT_EQ(fewer["flows"]["injected"], 180);
+    EXPECT_EQ(eval_json({"run-" + config, "--batches", "2"})["pairs"], 8);
+  }
+}
+
+TEST_F(EnergyEval, IsWhatEvalDoes) {
+  train_in("run", "relative.yaml");
+  const CommandResult own = eval({"run", "--pairs", "20"});
+  const CommandResult common = command({"eval", "run", "--pairs", "20"});
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_EQ(own.out, common.out);
+  EXPECT_THAT(own.out, HasSubstr("the synthetic corpus 42: 20 held out, 40 trained on"));
+  EXPECT_THAT(own.out, HasSubstr("a pair's result depends on its companions"));
+  EXPECT_THAT(own.out, HasSubstr("model - mean"));
+  EXPECT_THAT(own.out, HasSubstr("400 injected"));
+  const CommandResult sample = eval({"run", "--pairs", "20", "--stop-scope", "sample"});
+  EXPECT_THAT(sample.out, HasSubstr("stop scope              sample\n"));
+}
+
+TEST_F(EnergyEval, SaysWhatItCannotMeasure) {
+  generate("pairs.efb", 20, 0);
+  generate("wide.efb", 8, 0, 17);
+  train_in("run", "relative.yaml", {"data.path=pairs.efb", "data.validation_fraction=0.2"});
+  const Json json = eval_json({"run"});
+  EXPECT_EQ(json["pairs"], 4);
+  EXPECT_EQ(json["training_pairs"], 16);
+
+  const CommandResult wide = eval({"run", "--data", "wide.efb"});
+  EXPECT_EQ(wide.exit_code, 3) << wide.err;
+  EXPECT_THAT(wide.err, HasSubstr("wide.efb"));
+  EXPECT_THAT(wide.err, HasSubstr("17"));
+  const CommandResult missing = eval({"run", "--data", "missing.efb"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("missing.efb"));
+  EXPECT_EQ(eval({"nowhere"}).exit_code, 3);
+
+  train_in("all", "relative.yaml", {"data.path=pairs.efb", "data.validation_fraction=0"});
+  const CommandResult none = eval({"all"});
+  EXPECT_EQ(none.exit_code, 2) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("held nothing out"));
+  EXPECT_THAT(none.err, HasSubstr("--data FILE"));
+  EXPECT_EQ(eval({"all", "--data", "pairs.efb"}).exit_code, 0);
+}
+
+// As somebody may have made it: a whole checkpoint whose weights are of another lattice than its configuration says.
+TEST_F(EnergyEval, ACheckpointOfAnotherGeometryIsRefused) {
+  train_in("run", "relative.yaml");
+  std::string config = read("run/checkpoints/last/config.json");
+  const std::string width = "\"width\": 5";
+  ASSERT_NE(config.find(width), std::string::npos);
+  config.replace(config.find(width), width.size(), "\"width\": 6");
+  Manifest manifest =
+      parse_manifest(read(std::string("run/checkpoints/last/") + kManifestName)).take_or_throw();
+  manifest["config.json"] = {config.size(), hash_text(config)};
+  folder_.put("run/checkpoints/last/config.json", config);
+  folder_.put(std::string("run/checkpoints/last/") + kManifestName, encode_manifest(manifest));
+  const CommandResult wide = eval({"run/checkpoints/last"});
+  EXPECT_EQ(wide.exit_code, 3) << wide.err;
+  EXPECT_THAT(wide.err, HasSubstr("a checkpoint of another model"));
+  EXPECT_THAT(wide.err, HasSubstr("mapper."));
+}
+
+}  // namespace
+}  // namespace fullbore
