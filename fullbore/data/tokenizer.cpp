@@ -15,6 +15,7 @@
 #include "fullbore/data/text_file.h"
 #include "fullbore/data/utf8.h"
 #include "fullbore/data/word_piece_tokenizer.h"
+#include "fullbore/data/word_tokenizer.h"
 
 namespace fullbore {
 namespace {
@@ -138,11 +139,13 @@ Result<std::shared_ptr<const Tokenizer>> parse_tokenizer(std::string_view json,
   if (format == NumberTokenizer::kFormat) return share(NumberTokenizer::from_json(json, source));
   if (format == WordPieceTokenizer::kFormat)
     return share(WordPieceTokenizer::from_json(json, source));
+  if (format == WordTokenizer::kFormat) return share(WordTokenizer::from_json(json, source));
   if (!format.empty())
     return Failure{fmt::format(
-        "{}: not a tokenizer: \"format\" is \"{}\"; {}, {}, {}, {} and {} are known", source,
+        "{}: not a tokenizer: \"format\" is \"{}\"; {}, {}, {}, {}, {} and {} are known", source,
         format.substr(0, 80), CharacterTokenizer::kFormat, ByteTokenizer::kFormat,
-        RecordedTokenizer::kFormat, NumberTokenizer::kFormat, WordPieceTokenizer::kFormat)};
+        RecordedTokenizer::kFormat, NumberTokenizer::kFormat, WordPieceTokenizer::kFormat,
+        WordTokenizer::kFormat)};
   if (is_word_piece_json(json)) return share(parse_word_piece_json(json, source));
   Result<std::shared_ptr<const BpeTokenizer>> bpe = parse_tokenizer_json(json, source);
   if (!bpe.ok()) return Failure{bpe.error()};

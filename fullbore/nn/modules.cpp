@@ -24,7 +24,8 @@ Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOpti
   const TensorType type{rows.dtype(), rows.shape().with(2, options.capacity)};
   const Tensor cache = trace.state(trace.builder().scope() + ".cache." + name, Role::recurrent,
                                    type, Initializer::zeros(), loc);
-  const Tensor extended = dynamic_update_slice(cache, rows, options.position, 2, loc);
+  const Tensor before = options.rows.valid() ? gather(cache, options.rows, loc) : cache;
+  const Tensor extended = dynamic_update_slice(before, rows, options.position, 2, loc);
   trace.update(cache, extended);
   return extended;
 }

@@ -42,6 +42,8 @@ Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc = Sourc
 struct CacheOptions {
   Tensor position = {};  ///< i64[]: place of x's first token; position + T must not pass capacity
   int64_t capacity = 0;  ///< most tokens there can be
+  /// i32 [B]: which row each sequence goes on from, as a beam search wants it; none: its own.
+  Tensor rows = {};
 };
 
 struct SelfAttentionOptions {

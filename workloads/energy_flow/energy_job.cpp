@@ -31,12 +31,19 @@ struct Settings {
 
 Tensor mean_square(Tensor difference) { return reduce_mean(difference * difference, {0, 1}); }
 
+/// Fields of pairs, in the order of PairBatches.
+struct Examples {
+  Tensor input, target;                ///< [B,W]
+  Tensor input_tokens, target_tokens;  ///< i32 [B,T], with a text bridge
+};
+
 /// Writes one forward pass.
 class Pass {
  public:
-  Pass(Trace& trace, const Config& config)
+  Pass(Trace& trace, const Config& config, const TextTokens& form)
       : trace_(trace),
         config_(config),
+        form_(form),
         keys_(energy_keys(config)),
         dropout_(config.model.dropout),
         parts_(config.engine.accumulate *
@@ -47,11 +54,16 @@ class Pass {
   Loss loss(std::span<const Tensor> batch) {
     declare();
     const Settings settings{batch[2], batch[3], batch[4], batch[5]};
+    Examples examples{batch[0], batch[1], {}, {}};
+    if (has_bridge(config_)) {
+      examples.input_tokens = batch[6];
+      examples.target_tokens = batch[7];
+    }
     // A step's microbatches come one by one already.
     const int64_t parts = trace_.training() ? 1 : parts_;
     const Sums sums = parts > 1 && batch[0].dim(0) % parts == 0
-                          ? mean_of_parts(batch[0], batch[1], settings, parts)
-                          : run(batch[0], batch[1], settings);
+                          ? mean_of_parts(examples, settings, parts)
+                          : run(examples, settings);
     Loss loss(sums.front().second);
     for (size_t i = 1; i < sums.size(); ++i)
       loss.metrics.push_back({sums[i].first, sums[i].second});
@@ -83,10 +95,11 @@ class Pass {
     if (keys_.loss.collector_weight > 0) collector_ = declare_collector(trace_, width, cells);
   }
 
-  Sums run(Tensor input, Tensor target_embedding, const Settings& settings) {
+  Sums run(const Examples& examples, const Settings& settings) {
     const bool drops = trace_.training() && keys_.model.train_mapper;
-    const Tensor start = map_to_surface(mapper_, input, drops ? dropout_by() : DropoutBy());
-    const Tensor target = stop_gradient(map_to_surface(mapper_, target_embedding));
+    const Tensor start =
+        map_to_surface(mapper_, examples.input, drops ? dropout_by() : DropoutBy());
+    const Tensor target = stop_gradient(map_to_surface(mapper_, examples.target));
     const FlowRun flows = run_flows(lattice_, rule(networks_, settings), start,
                                     sizes_.carrier_layers, sizes_.carrier_hidden);
     const Tensor surface_loss = mean_square(flows.surface - target);
@@ -94,26 +107,50 @@ class Pass {
     if (collector_) {
       const Tensor collected =
           collect(*collector_, flows.surface, trace_.training() ? dropout_by() : DropoutBy());
-      const Tensor collector_loss = mean_square(collected - target_embedding);
-      sums[0].second = surface_loss + keys_.loss.collector_weight * collector_loss;
+      const Tensor collector_loss = mean_square(collected - examples.target);
+      sums[0].second = sums[0].second + keys_.loss.collector_weight * collector_loss;
       sums.emplace_back("collector_loss", collector_loss);
     }
+    if (has_bridge(config_)) add_texts(examples, start, flows.surface, sums);
     sums.emplace_back("surface_loss", surface_loss);
     sums.emplace_back("input_loss", mean_square(start - target));
     add_counts(flows, sums);
     return sums;
   }
 
+  void add_texts(const Examples& examples, Tensor start, Tensor surface, Sums& sums) {
+    const EncodedTexts encoded = encode_texts(trace_, config_, form_, examples.input_tokens);
+    const bool tells_surface = keys_.bridge.encoder != "dilated";
+    const Tensor wanted = stop_gradient(tells_surface ? start : examples.input);
+    const Tensor encoder_loss = mean_square(encoded.prediction - wanted);
+    const DecoderLoss decoder =
+        decoder_loss(trace_, config_, form_, surface, examples.target_tokens);
+    sums[0].second =
+        sums[0].second +
+        keys_.loss.text_weight * (encoder_loss + keys_.loss.decoder_weight * decoder.loss.mean);
+    sums.emplace_back("encoder_loss", encoder_loss);
+    sums.emplace_back("decoder_loss", decoder.loss.mean);
+    sums.emplace_back("token_accuracy", decoder.accuracy);
+  }
+
   // As a step's microbatches do: more samples at once may begin with more flows than there is capacity for.
-  Sums mean_of_parts(Tensor input, Tensor target, const Settings& settings, int64_t parts) {
+  Sums mean_of_parts(const Examples& whole, const Settings& settings, int64_t parts) {
     const auto divided = [&](Tensor x) { return reshape(x, {parts, x.dim(0) / parts, x.dim(1)}); };
     std::vector<std::string> names;
+    std::vector<Tensor> sliced = {divided(whole.input), divided(whole.target)};
+    if (has_bridge(config_))
+      for (const Tensor& tokens : {whole.input_tokens, whole.target_tokens})
+        sliced.push_back(divided(tokens));
     const LoopResult result = fullbore::loop(
-        trace_.builder(), {}, {divided(input), divided(target)}, {.iterations = parts},
-        [&](const LoopBody& body) {
+        trace_.builder(), {}, sliced, {.iterations = parts}, [&](const LoopBody& body) {
           names.clear();
           IterationResults values;
-          for (const auto& [name, value] : run(body.slices[0], body.slices[1], settings)) {
+          Examples part{body.slices[0], body.slices[1], {}, {}};
+          if (has_bridge(config_)) {
+            part.input_tokens = body.slices[2];
+            part.target_tokens = body.slices[3];
+          }
+          for (const auto& [name, value] : run(part, settings)) {
             names.push_back(name);
             values.stacked.push_back(value);
           }
@@ -198,6 +235,7 @@ class Pass {
 
   Trace& trace_;
   const Config& config_;
+  TextTokens form_;
   const EnergyKeys& keys_;
   double dropout_;
   int64_t parts_;
@@ -278,12 +316,12 @@ StepSettings final_settings(const Config& config) {
 
 FlowRun trained_flows(Trace& trace, const Config& config, const LatticeOptions& lattice,
                       Tensor start) {
-  return Pass(trace, config).flows(lattice, start);
+  return Pass(trace, config, {}).flows(lattice, start);
 }
 
-LossFunction energy_loss(const Config& config) {
-  return [config](Trace& trace, std::span<const Tensor> batch) {
-    return Pass(trace, config).loss(batch);
+LossFunction energy_loss(const Config& config, const TextTokens& form) {
+  return [config, form](Trace& trace, std::span<const Tensor> batch) {
+    return Pass(trace, config, form).loss(batch);
   };
 }
 

@@ -7,6 +7,7 @@
 #include "workloads/energy_flow/flow_networks.h"
 #include "workloads/energy_flow/lattice.h"
 #include "workloads/energy_flow/pair_batches.h"
+#include "workloads/energy_flow/text_losses.h"
 
 namespace fullbore::energy_flow {
 
@@ -26,7 +27,12 @@ StepSettings final_settings(const Config& config);
 /// embedding from the target's too. Metrics, by microbatch: surface_loss, input_loss (of the input's own surface),
 /// steps (T*), created, spawned, dropped, dead, completed (share of those created that have left), active, and
 /// unaccounted: flows that were created, and of which nobody knows what has become of them.
-LossFunction energy_loss(const Config& config);
+///
+/// With a text bridge, on texts of the form `form`, loss.text_weight times (E + loss.decoder_weight D) is added: E is the
+/// mean squared difference between what the encoder makes of an input's text and the mapper of its embedding (or, of the
+/// dilated encoder, between the embeddings), which carries no gradient; D is the cross-entropy of a decoder that writes
+/// the target's text from the surface that comes out. Further metrics: encoder_loss, decoder_loss, token_accuracy.
+LossFunction energy_loss(const Config& config, const TextTokens& form = {});
 
 /// What a trained lattice makes of surfaces [B,S], as in validation. `lattice`: its options, of which capacity, tiles and
 /// stop rules may be others than the configuration's.

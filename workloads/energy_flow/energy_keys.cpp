@@ -9,6 +9,7 @@ namespace fullbore {
 namespace {
 
 constexpr const char* kModel = "energy_flow";
+constexpr const char* kBridge = "energy_bridge";
 constexpr ConfigRange kExtent{.low = 2, .high = 4096};
 constexpr ConfigRange kChannels{.low = 1, .high = 65536};
 constexpr ConfigRange kNotNegative{.low = 0, .high = 1e6};
@@ -42,6 +43,30 @@ std::vector<ConfigField> data_and_model() {
        kNotNegative,
        {},
        "of the error of the embedding that is made of the surface; 0: no collector"},
+      {FB_KEY(loss, text_weight), kNotNegative, {}, "of the bridge's losses beside the surface's"},
+      {FB_KEY(loss, decoder_weight), kNotNegative, {}, "of the decoder's loss among these"},
+  };
+}
+
+std::vector<ConfigField> bridge() {
+  return {
+      {FB_KEY(bridge, encoder),
+       {},
+       {"none", "transformer", "dilated"},
+       "of texts: to surfaces; or by dilated convolutions to embeddings, which the mapper takes "
+       "on"},
+      {FB_KEY(bridge, tokenizer),
+       {},
+       {},
+       "tokenizer.json, vocab.txt or a folder with one; empty: the corpus's words"},
+      {FB_KEY(bridge, tokens), {2, 512}, {}, "of a text at most; what is longer is cut"},
+      {FB_KEY(bridge, width), kChannels, {}, "channels of tokens"},
+      {FB_KEY(bridge, layers), {1, 64}, {}, "of the transformer that reads"},
+      {FB_KEY(bridge, decoder_layers), {1, 64}, {}, "of the transformer that writes"},
+      {FB_KEY(bridge, heads), {1, 1024}, {}, "of attention"},
+      {FB_KEY(bridge, hidden), kChannels, {}, "channels within layers, or of the convolutions"},
+      {FB_KEY(bridge, memory), kChannels, {}, "numbers of a surface that the decoder reads"},
+      {FB_KEY(bridge, dropout), {.low = 0, .high = 1, .high_open = true}, {}, "of the bridge"},
   };
 }
 
@@ -134,19 +159,36 @@ std::vector<ConfigField> dynamics() {
 
 std::vector<ConfigField> energy_fields() {
   std::vector<ConfigField> fields = data_and_model();
-  for (auto* more : {&geometry, &dynamics})
+  for (auto* more : {&geometry, &dynamics, &bridge})
     for (ConfigField& field : more()) fields.push_back(std::move(field));
-  for (ConfigField& field : fields) field.models = {kModel};
+  for (ConfigField& field : fields) {
+    field.models = {kModel};
+    const std::string_view key = field.key;
+    const bool of_both = key.starts_with("data.") || key.starts_with("bridge.") ||
+                         key == "model.embedding_width" || key == "lattice.width" ||
+                         key == "lattice.height";
+    if (of_both) field.models.push_back(kBridge);
+  }
+  mark(fields, &ConfigField::names_file, {"bridge.tokenizer"});
   mark(fields, &ConfigField::is_size,
        {"model.embedding_width", "model.neuron_hidden", "model.neuron_outputs",
         "model.carrier_hidden", "model.carrier_layers", "model.head_hidden", "lattice.width",
-        "lattice.height", "lattice.depth", "lattice.capacity"});
+        "lattice.height", "lattice.depth", "lattice.capacity", "bridge.width", "bridge.layers",
+        "bridge.decoder_layers", "bridge.hidden", "bridge.memory"});
   return fields;
 }
 
 void check_energy_keys(const ConfigCheck& check) {
   const Config& config = check.config();
-  if (config.model.name != kModel) return;
+  if (config.model.name != kModel && config.model.name != kBridge) return;
+  const EnergyKeys::Bridge& bridge = energy_keys(config).bridge;
+  check.together(bridge.width % bridge.heads == 0, "bridge.width", "is no multiple of",
+                 "bridge.heads");
+  if (config.model.name == kBridge) {
+    check.together(bridge.encoder != "none", "bridge.encoder", "is none: nothing is trained, with",
+                   "model.name");
+    return;
+  }
   const EnergyKeys::Lattice& lattice = energy_keys(config).lattice;
   const int64_t parts =
       config.engine.accumulate * std::max<int64_t>(1, config.engine.parallel_microbatches);

@@ -7,7 +7,7 @@
 
 namespace fullbore {
 
-/// Keys of model.name=energy_flow, by section.
+/// Keys of model.name=energy_flow and =energy_bridge, by section.
 struct EnergyKeys {
   struct Data {
     int64_t pairs = 5000;
@@ -57,8 +57,23 @@ struct EnergyKeys {
     int64_t tile_rows = 0;
     bool operator==(const Lattice&) const = default;
   } lattice;
+  struct Bridge {
+    std::string encoder = "none";
+    std::string tokenizer;
+    int64_t tokens = 32;
+    int64_t width = 256;
+    int64_t layers = 2;
+    int64_t decoder_layers = 2;
+    int64_t heads = 8;
+    int64_t hidden = 512;
+    int64_t memory = 512;
+    double dropout = 0.1;
+    bool operator==(const Bridge&) const = default;
+  } bridge;
   struct Loss {
     double collector_weight = 0;
+    double text_weight = 0.15;
+    double decoder_weight = 0.1;
     bool operator==(const Loss&) const = default;
   } loss;
   bool operator==(const EnergyKeys&) const = default;

@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
@@ -11,21 +15,41 @@
 #include "workloads/energy_flow/energy_eval.h"
 #include "workloads/energy_flow/energy_job.h"
 #include "workloads/energy_flow/energy_keys.h"
+#include "workloads/energy_flow/text_losses.h"
+#include "workloads/energy_flow/text_tokens.h"
 
 namespace fullbore::energy_flow {
 namespace {
 
-constexpr const char* kSample = "samples";
+constexpr const char* kFlow = "energy_flow";
+constexpr const char* kBridge = "energy_bridge";
+
+bool is_bridge(const Config& config) { return config.model.name == kBridge; }
+
+/// What a row of a batch is.
+const char* sample_unit(const Config& config) { return is_bridge(config) ? "texts" : "samples"; }
+
+std::string bridge_identity(const Config& config) {
+  const EnergyKeys::Bridge& bridge = energy_keys(config).bridge;
+  return fmt::format("{} width={} layers={}+{} heads={} hidden={} memory={}", bridge.encoder,
+                     bridge.width, bridge.layers, bridge.decoder_layers, bridge.heads,
+                     bridge.hidden, bridge.memory);
+}
 
 /// All that decides what the parameters mean. Capacity, thresholds and the batch may differ.
 std::string model_identity(const Config& config) {
   const EnergyKeys::Model& model = energy_keys(config).model;
   const EnergyKeys::Lattice& lattice = energy_keys(config).lattice;
-  return fmt::format(
+  if (is_bridge(config))
+    return fmt::format("energy bridge {}x{} embedding={} {}", lattice.width, lattice.height,
+                       model.embedding_width, bridge_identity(config));
+  std::string text = fmt::format(
       "energy flow {} {}x{}x{} embedding={} neuron={}x{} carrier={}x{} head={} train_mapper={}",
       lattice.mode, lattice.width, lattice.height, lattice.depth, model.embedding_width,
       model.neuron_hidden, model.neuron_outputs, model.carrier_layers, model.carrier_hidden,
       model.head_hidden, model.train_mapper);
+  if (has_bridge(config)) text += " bridge " + bridge_identity(config);
+  return text;
 }
 
 /// The pairs of a job, the last of them held out.
@@ -39,6 +63,7 @@ class PairData {
           static_cast<uint64_t>(keys.corpus_key), 0, keys.pairs + keys.validation_pairs, width));
       training_ = keys.pairs;
       name_ = fmt::format("the synthetic corpus {}", keys.corpus_key);
+      tokenize(config);
       return;
     }
     pairs_ = std::make_shared<const EmbeddingPairs>(
@@ -50,24 +75,38 @@ class PairData {
     if (training_ == 0)
       throw DataError(fmt::format("{}: all {} pairs are held out (data.validation_fraction)",
                                   config.data.path, pairs_->size()));
+    tokenize(config);
   }
 
   const std::string& name() const { return name_; }
   int64_t held_out() const { return pairs_->size() - training_; }
 
+  /// Of the texts; there is one with a text bridge.
+  const std::optional<TextForm>& form() const { return form_; }
+  TextTokens text_tokens() const { return form_ ? energy_flow::text_tokens(*form_) : TextTokens(); }
+
+  LossFunction loss(const Config& config) const {
+    return is_bridge(config) ? bridge_loss(config, text_tokens())
+                             : energy_loss(config, text_tokens());
+  }
+  std::vector<BatchField> fields(const Config& config) const {
+    const int64_t width = energy_keys(config).model.embedding_width;
+    const int64_t length = form_ ? form_->length() : 0;
+    return is_bridge(config) ? TextBatches::fields_of(config.train.batch_size, width, length)
+                             : PairBatches::fields_of(config.train.batch_size, width, length);
+  }
   std::shared_ptr<const BatchSource> training(const Config& config) const {
-    return std::make_shared<PairBatches>(
-        pairs_, 0, training_, config.train.batch_size, static_cast<uint64_t>(config.run.seed),
-        [config](uint64_t position) { return step_settings(config, position); });
+    return batches(config, 0, training_, static_cast<uint64_t>(config.run.seed),
+                   [config](uint64_t position) { return step_settings(config, position); });
   }
   ValidationSet validation(const Config& config) const {
     const int64_t batch = config.train.batch_size;
     ValidationSet set;
-    set.source = std::make_shared<PairBatches>(
-        pairs_, training_, held_out(), batch, std::nullopt,
-        [settings = final_settings(config)](uint64_t) { return settings; });
-    // Whole batches: no pair counts twice, unless there are fewer than one batch of them.
-    set.batches = static_cast<uint64_t>(std::max<int64_t>(1, held_out() / batch));
+    set.source = batches(config, training_, held_out(), std::nullopt,
+                         [settings = final_settings(config)](uint64_t) { return settings; });
+    const int64_t examples = held_out() * (is_bridge(config) ? 2 : 1);
+    // Whole batches: no example counts twice, unless there are fewer than one batch of them.
+    set.batches = static_cast<uint64_t>(std::max<int64_t>(1, examples / batch));
     if (config.train.eval_batches > 0)
       set.batches = std::min(set.batches, static_cast<uint64_t>(config.train.eval_batches));
     return set;
@@ -77,11 +116,36 @@ class PairData {
                        hash_hex(pairs_->hash()), held_out());
   }
   std::string about() const {
-    return fmt::format("pairs  {}: {} to train on, {} held out", name_, training_, held_out());
+    std::string text =
+        fmt::format("pairs  {}: {} to train on, {} held out", name_, training_, held_out());
+    if (form_)
+      text +=
+          fmt::format("; {} tokens ({}), {} of {} texts cut at {}", form_->vocabulary(),
+                      form_->tokenizer().kind(), tokens_->cut, 2 * pairs_->size(), form_->length());
+    return text;
   }
 
  private:
+  void tokenize(const Config& config) {
+    if (!has_bridge(config)) return;
+    const EnergyKeys::Bridge& bridge = energy_keys(config).bridge;
+    form_.emplace(bridge_tokenizer(bridge.tokenizer), bridge.tokens,
+                  "bridge.tokenizer " + bridge.tokenizer);
+    tokens_ = std::make_shared<const PairTokens>(tokenize_pairs(*pairs_, *form_, name_));
+  }
+  std::shared_ptr<const BatchSource> batches(const Config& config, int64_t first, int64_t count,
+                                             std::optional<uint64_t> seed,
+                                             std::function<StepSettings(uint64_t)> settings) const {
+    const int64_t batch = config.train.batch_size;
+    if (is_bridge(config))
+      return std::make_shared<TextBatches>(pairs_, tokens_, first, count, batch, seed);
+    return std::make_shared<PairBatches>(pairs_, tokens_, first, count, batch, seed,
+                                         std::move(settings));
+  }
+
   std::shared_ptr<const EmbeddingPairs> pairs_;
+  std::optional<TextForm> form_;
+  std::shared_ptr<const PairTokens> tokens_;
   int64_t training_ = 0;
   std::string name_;
 };
@@ -103,13 +167,18 @@ std::string figures(const StepResults& results, double /*validation_loss*/) {
 
 TrainingJob job(const Config& config, const PairData& data) {
   TrainingJob job;
-  job.loss = energy_loss(config);
+  job.loss = data.loss(config);
   job.training = data.training(config);
   if (data.held_out() > 0) job.validation = data.validation(config);
   job.tokens_per_step = config.train.batch_size;
-  job.sample_unit = kSample;
-  job.figures = figures;
-  job.shown = {{"completed", "completed"}};
+  job.sample_unit = sample_unit(config);
+  if (is_bridge(config)) {
+    job.shown = {{"encoder_cosine", "cosine"}, {"token_accuracy", "tokens right"}};
+  } else {
+    job.figures = figures;
+    job.shown = {{"completed", "completed"}};
+  }
+  if (data.form()) job.tokenizer = data.form()->tokenizer().to_json();
   job.options = training_options(config);
   job.identity = {{"data", data.identity()}, {"model", model_identity(config)}};
   job.config = config_yaml(config);
@@ -123,12 +192,11 @@ OpenedWorkload open(const Config& config, Console& console, const StandIn& synth
   const auto data = std::make_shared<const PairData>(config, console);
   OpenedWorkload workload;
   workload.unit = "numbers";
-  workload.sample = kSample;
+  workload.sample = sample_unit(config);
   workload.batches = data->name();
-  workload.loss = energy_loss;
-  workload.shapes = [](const Config& each) {
-    return std::vector<std::vector<BatchField>>{
-        PairBatches::fields_of(each.train.batch_size, energy_keys(each).model.embedding_width)};
+  workload.loss = [data](const Config& each) { return data->loss(each); };
+  workload.shapes = [data](const Config& each) {
+    return std::vector<std::vector<BatchField>>{data->fields(each)};
   };
   workload.validates = [data](const Config&) { return data->held_out() > 0; };
   workload.job = [data](const Config& each) { return job(each, *data); };
@@ -137,14 +205,20 @@ OpenedWorkload open(const Config& config, Console& console, const StandIn& synth
   return workload;
 }
 
+void make_absolute(Config& config) {
+  std::string& path = config.get<EnergyKeys>().bridge.tokenizer;
+  if (!path.empty()) path = std::filesystem::absolute(path).string();
+}
+
 const WorkloadRegistrar kEnergy{{.name = "energy_flow",
                                  .keys = {.name = "energy_flow",
-                                          .models = {"energy_flow"},
+                                          .models = {kFlow, kBridge},
                                           .fields = energy_fields,
                                           .check = check_energy_keys},
                                  .open = open,
                                  .add_commands = add_energy_command,
-                                 .add_eval = add_energy_eval}};
+                                 .add_eval = add_energy_eval,
+                                 .set_absolute_paths = make_absolute}};
 
 }  // namespace
 }  // namespace fullbore::energy_flow

@@ -20,7 +20,7 @@ std::map<std::string, int64_t> elements_by_part(const Config& config, bool colle
   if (collector) whole.get<EnergyKeys>().loss.collector_weight = 1;
   const TracedStep step = trace_evaluation(
       energy_loss(whole),
-      PairBatches::fields_of(whole.train.batch_size, energy_keys(whole).model.embedding_width));
+      PairBatches::fields_of(whole.train.batch_size, energy_keys(whole).model.embedding_width, 0));
   std::map<std::string, int64_t> found;
   for (const Graph::Input& input : step.graph.inputs()) {
     if (input.role != Role::parameter && input.role != Role::frozen) continue;
@@ -69,7 +69,7 @@ TEST(EnergyLoss, TheMapperStaysAsItIsDrawnUnlessItIsTrained) {
     Config config = config_of("train: {batch_size: 2}, lattice: {width: 4, height: 4}");
     config.get<EnergyKeys>().model.train_mapper = trained;
     const TracedStep step =
-        trace_training_step(energy_loss(config), PairBatches::fields_of(2, 768), {});
+        trace_training_step(energy_loss(config), PairBatches::fields_of(2, 768, 0), {});
     int mappers = 0;
     for (const Graph::Input& input : step.graph.inputs()) {
       if (!input.name.starts_with("mapper.")) continue;

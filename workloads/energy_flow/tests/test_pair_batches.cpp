@@ -43,7 +43,7 @@ StepSettings settings(uint64_t position) { return {static_cast<double>(position)
 
 TEST(PairBatches, GoThroughAllPairsInEveryEpochInAnotherOrder) {
   const auto pairs = corpus(10);
-  const PairBatches batches(pairs, 0, 10, kBatch, uint64_t{7}, settings);
+  const PairBatches batches(pairs, nullptr, 0, 10, kBatch, uint64_t{7}, settings);
   std::vector<std::set<std::vector<float>>> epochs(2);
   std::vector<std::vector<float>> first;
   for (uint64_t position = 0; position < 5; ++position) {
@@ -64,7 +64,7 @@ TEST(PairBatches, GoThroughAllPairsInEveryEpochInAnotherOrder) {
 }
 
 TEST(PairBatches, InOrderTheyAreTheCorpus) {
-  const PairBatches batches(corpus(12), 4, 8, kBatch, std::nullopt, settings);
+  const PairBatches batches(corpus(12), nullptr, 4, 8, kBatch, std::nullopt, settings);
   const Filled batch = filled(batches, 1);
   for (int64_t i = 0; i < kBatch; ++i) {
     const SentencePair pair = sentence_pair(42, static_cast<uint64_t>(8 + i));
