@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -10,14 +12,19 @@
 
 namespace fullbore::energy_flow {
 
-/// A graph's program on a trained State, and the memory of its batch inputs, f32 each.
+/// A graph's program on a trained State, and the memory of its batch inputs.
 class BatchProgram {
  public:
   /// Within what engine.memory_budget leaves: MemoryError.
   BatchProgram(const Graph& graph, State& state, const Config& config,
                const std::shared_ptr<Arena>& arena = nullptr);
 
-  /// Row `row` of input `input`, of `count` numbers.
+  /// Elements of input `input` from element `at` on, T being their type.
+  template <class T>
+  void fill(size_t input, std::span<const T> values, size_t at = 0) {
+    std::memcpy(memory_[input].get() + at * sizeof(T), values.data(), values.size_bytes());
+  }
+  /// Row `row` of input `input`, of `count` numbers, f32.
   void set(size_t input, int64_t row, const float* from, int64_t count);
   void run() { program_.run(inputs_); }
   /// All of it, T being the type of its elements.

@@ -17,6 +17,7 @@
 #include "workloads/energy_flow/embedding_summary.h"
 #include "workloads/energy_flow/energy_eval.h"
 #include "workloads/energy_flow/sentence_corpus.h"
+#include "workloads/energy_flow/translate_command.h"
 
 namespace fullbore::energy_flow {
 namespace {
@@ -269,6 +270,7 @@ void add_energy_command(Command root) {
   add_convert(energy);
   add_inspect(energy);
   add_generate(energy);
+  add_translate_command(energy);
   add_energy_eval_command(energy);
   energy.footer(R"(
 EFB2 is a small binary format of vectors with texts, tokens or both; records may alternate between an

@@ -12,8 +12,10 @@
 
 #include "fullbore/app/json_text.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/trained_state.h"
 #include "fullbore/base/error.h"
 #include "fullbore/monitor/console.h"
+#include "workloads/energy_flow/bridge_eval.h"
 #include "workloads/energy_flow/energy_job.h"
 #include "workloads/energy_flow/energy_keys.h"
 #include "workloads/energy_flow/flow_measure.h"
@@ -205,6 +207,14 @@ ExitCode eval_flows(const EvalRequest& request, const EnergyEvalArguments& argum
   return ExitCode::kOk;
 }
 
+ExitCode eval_model(const EvalRequest& request, const EnergyEvalArguments& arguments) {
+  if (stored_config(open_checkpoint(request.subject), false).model.name != "energy_bridge")
+    return eval_flows(request, arguments);
+  if (arguments.stop_scope != kAsTrained)
+    throw UsageError("eval: --stop-scope is for lattices; energy_bridge has none");
+  return eval_bridge(request, arguments.pairs);
+}
+
 void add_own_options(Command command, EnergyEvalArguments& arguments) {
   command
       .add_option("--pairs", arguments.pairs,
@@ -225,13 +235,13 @@ EvalKind add_energy_eval(Command eval) {
   auto arguments = std::make_shared<EnergyEvalArguments>();
   add_own_options(eval, *arguments);
   EvalKind kind;
-  kind.models = {"energy_flow"};
+  kind.models = {"energy_flow", "energy_bridge"};
   kind.refuse = [arguments] {
     if (arguments->pairs > 0) throw UsageError("eval: --pairs is for energy flow");
     if (arguments->stop_scope != kAsTrained)
       throw UsageError("eval: --stop-scope is for energy flow");
   };
-  kind.run = [arguments](const EvalRequest& request) { return eval_flows(request, *arguments); };
+  kind.run = [arguments](const EvalRequest& request) { return eval_model(request, *arguments); };
   kind.examples = {"eval runs/energy-1 --pairs 500 --stop-scope sample"};
   return kind;
 }
@@ -262,7 +272,7 @@ cannot be read; 4 an error that is no number.
 Example:
   fullbore energy eval runs/energy-1
   fullbore energy eval runs/energy-1 --data pairs.efb --stop-scope sample --json)");
-  command.runs([request, arguments] { return eval_flows(*request, *arguments); });
+  command.runs([request, arguments] { return eval_model(*request, *arguments); });
 }
 
 }  // namespace fullbore::energy_flow

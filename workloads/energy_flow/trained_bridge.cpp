@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <numeric>
 #include <utility>
 
@@ -15,11 +14,11 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
-#include "fullbore/base/tensor_memory.h"
 #include "fullbore/train/sampling.h"
 #include "workloads/energy_flow/beam_search.h"
 #include "workloads/energy_flow/energy_job.h"
 #include "workloads/energy_flow/energy_keys.h"
+#include "workloads/energy_flow/surface_mapper.h"
 #include "workloads/energy_flow/text_decoder.h"
 
 namespace fullbore::energy_flow {
@@ -29,6 +28,7 @@ constexpr double kFirstTemperature = 0.7;
 constexpr double kCooling = 0.1;
 constexpr double kLeastTemperature = 0.1;
 
+constexpr const char* kMap = "map";
 constexpr const char* kEncode = "encode";
 constexpr const char* kFlow = "flow";
 constexpr const char* kAdapt = "adapt";
@@ -37,6 +37,16 @@ constexpr const char* kStep = "step";
 int64_t surface_cells(const Config& config) {
   const EnergyKeys::Lattice& lattice = energy_keys(config).lattice;
   return lattice.width * lattice.height;
+}
+
+Graph trace_map(const Config& config, int64_t batch) {
+  Trace trace(kMap, false);
+  const EnergyKeys::Model& model = energy_keys(config).model;
+  const Tensor embedding = trace.batch("embedding", {DType::f32, {batch, model.embedding_width}});
+  const MapperWeights weights =
+      declare_mapper(trace, model.embedding_width, surface_cells(config), model.train_mapper);
+  trace.result("result", cast(map_to_surface(weights, embedding), DType::f32));
+  return trace.finish();
 }
 
 Graph trace_encode(const Config& config, const TextTokens& form, int64_t batch) {
@@ -84,6 +94,11 @@ Graph trace_step(const Config& config, const TextTokens& form, int64_t rows, int
   return trace.finish();
 }
 
+std::vector<float> result_of(BatchProgram& program) {
+  program.run();
+  return program.result<float>("result");
+}
+
 double squared_distance(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -94,31 +109,6 @@ double squared_distance(std::span<const float> a, std::span<const float> b) {
 }
 
 }  // namespace
-
-/// A program, and memory for what it is given.
-struct TrainedBridge::CompiledPart {
-  Program program;
-  std::vector<TensorMemory> memory;
-
-  explicit CompiledPart(Program compiled) : program(std::move(compiled)) {
-    const Graph& graph = program.plan().graph;
-    for (const Graph::Input& input : graph.inputs())
-      if (input.role == Role::batch)
-        memory.push_back(allocate_tensor_memory(graph.type(input.value).bytes()));
-    for (const TensorMemory& one : memory)
-      if (!one) throw std::bad_alloc();
-  }
-  template <class T>
-  void fill(size_t input, std::span<const T> values, size_t at = 0) {
-    std::memcpy(memory[input].get() + at * sizeof(T), values.data(), values.size_bytes());
-  }
-  std::vector<float> run() {
-    std::vector<const void*> inputs;
-    for (const TensorMemory& one : memory) inputs.push_back(one.get());
-    program.run(inputs);
-    return program.read_result<float>(program.output("result"));
-  }
-};
 
 TrainedBridge::TrainedBridge(const std::string& run_or_checkpoint, const Sizes& sizes)
     : sizes_(sizes),
@@ -141,6 +131,7 @@ TrainedBridge::TrainedBridge(const std::string& run_or_checkpoint, const Sizes& 
                 energy_keys(config_).bridge.tokens, path_);
   const TextTokens tokens = text_tokens(*form_);
   std::map<std::string, Graph> graphs;
+  graphs.emplace(kMap, trace_map(config_, sizes_.batch));
   graphs.emplace(kEncode, trace_encode(config_, tokens, sizes_.batch));
   graphs.emplace(kAdapt, trace_adapt(config_, tokens, sizes_.batch));
   graphs.emplace(kStep, trace_step(config_, tokens, rows(), sizes_.length));
@@ -154,11 +145,9 @@ TrainedBridge::TrainedBridge(const std::string& run_or_checkpoint, const Sizes& 
     }
   state_ = std::make_unique<State>(
       trained_state(checkpoint, config_, entries, open_job_device(config_)));
-  const CompileOptions options = trained_options(config_);
   const auto arena = std::make_shared<Arena>(state_->device());
   for (const auto& [name, graph] : graphs)
-    parts_[name] =
-        std::make_unique<CompiledPart>(Program::compile(graph, *state_, options, nullptr, arena));
+    parts_.emplace(name, std::make_unique<BatchProgram>(graph, *state_, config_, arena));
   const auto version = static_cast<uint64_t>(checkpoint.record.step) + 1;
   encoded_.set_version(version);
   written_.set_version(version);
@@ -177,7 +166,7 @@ void TrainedBridge::encode_batch(std::span<const std::string* const> texts,
   }
   // Rows that are left over hold the texts of the batch before.
   part(kEncode).fill<int32_t>(0, rows);
-  const std::vector<float> all = part(kEncode).run();
+  const std::vector<float> all = result_of(part(kEncode));
   const auto cells = static_cast<std::ptrdiff_t>(cells_);
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto from = all.begin() + static_cast<std::ptrdiff_t>(i) * cells;
@@ -212,18 +201,28 @@ std::vector<float> TrainedBridge::encode(std::span<const std::string> texts) {
   return surfaces;
 }
 
-std::vector<float> TrainedBridge::flow(std::span<const float> surfaces) {
-  FB_CHECK(has_lattice(), "{} has no lattice", path_);
+std::vector<float> TrainedBridge::run_rows(const char* name, std::span<const float> rows,
+                                           int64_t width) {
   std::vector<float> results;
-  const auto batch = static_cast<size_t>(sizes_.batch * cells_);
-  for (size_t begin = 0; begin < surfaces.size(); begin += batch) {
-    const auto some = surfaces.subspan(begin, std::min(batch, surfaces.size() - begin));
-    part(kFlow).fill(0, some);
-    const std::vector<float> made = part(kFlow).run();
-    results.insert(results.end(), made.begin(),
-                   made.begin() + static_cast<std::ptrdiff_t>(some.size()));
+  const auto batch = static_cast<size_t>(sizes_.batch * width);
+  for (size_t begin = 0; begin < rows.size(); begin += batch) {
+    const auto some = rows.subspan(begin, std::min(batch, rows.size() - begin));
+    // Rows that are left over hold what the batch before had.
+    part(name).fill<float>(0, some);
+    const std::vector<float> made = result_of(part(name));
+    const auto count = static_cast<std::ptrdiff_t>(some.size() / static_cast<size_t>(width));
+    results.insert(results.end(), made.begin(), made.begin() + count * cells_);
   }
   return results;
+}
+
+std::vector<float> TrainedBridge::map(std::span<const float> embeddings) {
+  return run_rows(kMap, embeddings, energy_keys(config_).model.embedding_width);
+}
+
+std::vector<float> TrainedBridge::flow(std::span<const float> surfaces) {
+  FB_CHECK(has_lattice(), "{} has no lattice", path_);
+  return run_rows(kFlow, surfaces, cells_);
 }
 
 std::vector<std::string> TrainedBridge::write(std::span<const float> surfaces,
@@ -262,8 +261,8 @@ std::vector<std::string> TrainedBridge::write_batch(std::span<const float> surfa
                                                     const WritingOptions& options) {
   const auto cells = static_cast<size_t>(cells_);
   const size_t count = surfaces.size() / cells;
-  part(kAdapt).fill(0, surfaces);
-  const std::vector<float> memories = part(kAdapt).run();
+  part(kAdapt).fill<float>(0, surfaces);
+  const std::vector<float> memories = result_of(part(kAdapt));
   const size_t width = memories.size() / static_cast<size_t>(sizes_.batch);
   for (int64_t row = 0; row < rows(); ++row)
     part(kStep).fill(
@@ -303,13 +302,13 @@ void TrainedBridge::correct(std::span<const float> surfaces, int64_t round,
 std::vector<float> TrainedBridge::log_probabilities(std::span<const int32_t> tokens,
                                                     std::span<const int32_t> rows, int64_t position,
                                                     double temperature) {
-  CompiledPart& step = part(kStep);
-  step.fill(0, tokens);
-  step.fill(1, rows);
+  BatchProgram& step = part(kStep);
+  step.fill<int32_t>(0, tokens);
+  step.fill<int32_t>(1, rows);
   step.fill<int64_t>(2, std::span(&position, 1));
   const auto divisor = static_cast<float>(temperature);
   step.fill<float>(3, std::span(&divisor, 1));
-  return step.run();
+  return result_of(step);
 }
 
 std::vector<std::string> TrainedBridge::search(int64_t texts, double temperature) {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/runtime/program.h"
+#include "fullbore/runtime/state.h"
 #include "fullbore/train/config.h"
+#include "workloads/energy_flow/batch_program.h"
 #include "workloads/energy_flow/text_cache.h"
 #include "workloads/energy_flow/text_losses.h"
 #include "workloads/energy_flow/text_tokens.h"
@@ -44,6 +45,8 @@ class TrainedBridge {
   int64_t cells() const { return cells_; }
   bool has_lattice() const { return config_.model.name == "energy_flow"; }
 
+  /// The mapper's surfaces f32 [n, S] of embeddings f32 [n, W].
+  std::vector<float> map(std::span<const float> embeddings);
   /// f32 [texts, S]. What is remembered is not computed again. DataError: a text that the tokenizer does not take.
   std::vector<float> encode(std::span<const std::string> texts);
   /// What the lattice makes of surfaces f32 [n, S], each by itself.
@@ -55,8 +58,8 @@ class TrainedBridge {
   const LruCache<std::string>& written() const { return written_; }
 
  private:
-  struct CompiledPart;
-  CompiledPart& part(const char* name) { return *parts_.at(name); }
+  BatchProgram& part(const char* name) { return *parts_.at(name); }
+  std::vector<float> run_rows(const char* name, std::span<const float> rows, int64_t width);
   void encode_batch(std::span<const std::string* const> texts, std::vector<float>& surfaces);
   std::vector<std::string> write_batch(std::span<const float> surfaces,
                                        const WritingOptions& options);
@@ -75,7 +78,7 @@ class TrainedBridge {
   std::optional<TextForm> form_;
   int64_t cells_ = 0;
   std::unique_ptr<State> state_;
-  std::map<std::string, std::unique_ptr<CompiledPart>> parts_;
+  std::map<std::string, std::unique_ptr<BatchProgram>> parts_;
   LruCache<std::vector<float>> encoded_;
   LruCache<std::string> written_;
 };
