@@ -16,6 +16,7 @@
 #include "workloads/energy_flow/embedding_file.h"
 #include "workloads/energy_flow/embedding_summary.h"
 #include "workloads/energy_flow/energy_eval.h"
+#include "workloads/energy_flow/energy_picture.h"
 #include "workloads/energy_flow/sentence_corpus.h"
 #include "workloads/energy_flow/translate_command.h"
 
@@ -272,6 +273,7 @@ void add_energy_command(Command root) {
   add_generate(energy);
   add_translate_command(energy);
   add_energy_eval_command(energy);
+  add_energy_picture_command(energy);
   energy.footer(R"(
 EFB2 is a small binary format of vectors with texts, tokens or both; records may alternate between an
 input and its target. JSON lines are read and written for other programs.

@@ -15,6 +15,7 @@
 #include "workloads/energy_flow/energy_eval.h"
 #include "workloads/energy_flow/energy_job.h"
 #include "workloads/energy_flow/energy_keys.h"
+#include "workloads/energy_flow/energy_picture.h"
 #include "workloads/energy_flow/text_losses.h"
 #include "workloads/energy_flow/text_tokens.h"
 
@@ -111,6 +112,11 @@ class PairData {
       set.batches = std::min(set.batches, static_cast<uint64_t>(config.train.eval_batches));
     return set;
   }
+  /// Held-out pairs, or those of training where there are none.
+  PairRange shown() const {
+    return held_out() > 0 ? PairRange{pairs_, training_, held_out()}
+                          : PairRange{pairs_, 0, training_};
+  }
   std::string identity() const {
     return fmt::format("{} pairs, xxHash64 {}, {} held out", pairs_->size(),
                        hash_hex(pairs_->hash()), held_out());
@@ -201,6 +207,9 @@ OpenedWorkload open(const Config& config, Console& console, const StandIn& synth
   workload.validates = [data](const Config&) { return data->held_out() > 0; };
   workload.job = [data](const Config& each) { return job(each, *data); };
   workload.about = [data](const Config&) { return data->about(); };
+  workload.show = [data](const Config&, const RunDirectory& run, Console& lines) {
+    keep_picture(run, data->shown(), lines);
+  };
   workload.weight_keys = {"lattice.mode", "lattice.width", "lattice.height"};
   return workload;
 }

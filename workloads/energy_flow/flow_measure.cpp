@@ -145,10 +145,10 @@ int64_t Population::unaccounted() const {
   return created - exits - projected - projected_on_stop - died() - active;
 }
 
-TrainedFlows load_flows(const std::string& run_or_checkpoint) {
+TrainedFlows load_flows(const std::string& run_or_checkpoint, bool tells) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
-  Config config = stored_config(checkpoint);
+  Config config = stored_config(checkpoint, tells);
   if (config.model.name != "energy_flow")
     throw UsageError(
         fmt::format("{} is of a {} model, not of model.name=energy_flow", path, config.model.name));

@@ -21,8 +21,8 @@ struct TrainedFlows {
   State state;
 };
 /// UsageError: another model. DataError: no checkpoint, a damaged one, or weights of another geometry than its
-/// configuration says.
-TrainedFlows load_flows(const std::string& run_or_checkpoint);
+/// configuration says. `tells`: what of the stored configuration is ignored, on stderr.
+TrainedFlows load_flows(const std::string& run_or_checkpoint, bool tells = true);
 
 /// An example's figures, a column each. Errors are means over the cells of squared differences from the target's surface.
 enum class FlowScore : uint8_t {

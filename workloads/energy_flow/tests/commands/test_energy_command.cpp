@@ -19,7 +19,10 @@ const OutputRows& rows() {
        {{"energy", "generate", "--pairs", "2", "-o", "new.efb", "--force"}, true, {"new.efb"}}},
       {"energy convert",
        {{"energy", "convert", "pairs.efb", "-o", "new.jsonl", "--force"}, true, {"new.jsonl"}}},
-      {"energy inspect", {{"energy", "inspect", "pairs.efb"}}}};
+      {"energy inspect", {{"energy", "inspect", "pairs.efb"}}},
+      {"energy eval", {{"energy", "eval", "run", "--pairs", "2"}}},
+      {"energy picture",
+       {{"energy", "picture", "run", "-o", "new.svg", "--force"}, true, {"new.svg"}}}};
   return all;
 }
 
@@ -28,6 +31,11 @@ class EnergyOutput : public OutputRowsTest {
   EnergyOutput() : OutputRowsTest(rows()) {}
   void prepare() override {
     EXPECT_EQ(command({"energy", "generate", "--pairs", "2", "-o", "pairs.efb"}).exit_code, 0);
+    folder_.put("run.yaml",
+                "{data: {pairs: 2, validation_pairs: 1}, lattice: {width: 2, height: 2, depth: 2,\n"
+                " capacity: 8}, model: {name: energy_flow, embedding_width: 4, carrier_hidden: 2,\n"
+                " carrier_layers: 1}, train: {steps: 1, batch_size: 1}}\n");
+    EXPECT_EQ(command({"train", "run.yaml", "run.dir=run"}).exit_code, 0);
   }
 };
 

@@ -153,6 +153,29 @@ TEST_F(EnergyEval, SaysWhatItCannotMeasure) {
   EXPECT_EQ(eval({"all", "--data", "pairs.efb"}).exit_code, 0);
 }
 
+TEST_F(EnergyEval, ARunThatIsDoneHasAPicture) {
+  for (const std::string config : {"relative.yaml", "absolute.yaml"}) {
+    const std::string run = "run-" + config;
+    train_in(run, config);
+    const std::string svg = read(run + "/flows.svg");
+    for (const char* part : {"Flows through the lattice", "<polyline",
+                             "step 1: ", "a red dog waits behind the house &gt; a dog waits"})
+      EXPECT_NE(svg.find(part), std::string::npos) << part;
+    const CommandResult same = command({"energy", "picture", run, "-o", "-"});
+    EXPECT_EQ(same.exit_code, 0) << same.err;
+    EXPECT_TRUE(same.out == svg) << config;
+  }
+  const std::string run = "run-relative.yaml";
+  EXPECT_NE(command({"energy", "picture", run, "-o", "-", "--pair", "1"}).out,
+            read(run + "/flows.svg"));
+  generate("pairs.efb", 3, 0);
+  const CommandResult beyond =
+      command({"energy", "picture", run, "-o", "far.svg", "--pair", "3", "--data", "pairs.efb"});
+  EXPECT_EQ(beyond.exit_code, 2) << beyond.err;
+  EXPECT_THAT(beyond.err, HasSubstr("there are 3, from 0 on, in pairs.efb"));
+  EXPECT_EQ(command({"energy", "picture", run, "-o", run + "/flows.svg"}).exit_code, 2);
+}
+
 // As somebody may have made it: a whole checkpoint whose weights are of another lattice than its configuration says.
 TEST_F(EnergyEval, ACheckpointOfAnotherGeometryIsRefused) {
   train_in("run", "relative.yaml");
