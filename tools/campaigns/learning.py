@@ -1,0 +1,68 @@
+"""What workloads say that they learn: each case is trained as its configuration says, then measured on held-out data.
+
+Cases are those of workloads/*/tests/parts/learning.py: a configuration, settings, a time that training may take, what is
+asked of `eval --json` about the last checkpoint (the best one was chosen by a part of what is held out), and what its
+report must say. A case fails that is trained in more time, or whose report does not say it.
+
+settings: only=TEXT (cases whose name holds it), threads=1 (engine.threads), steps=N (train.steps; 0, by default, as the
+configuration has it), keep=FOLDER (of the runs; by default they are deleted)
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import gathered
+
+
+def run_command(command, folder):
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=folder, env=dict(os.environ, FULLBORE_CACHE=str(folder / "cache")),
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[1]}: exit code {done.returncode}: {done.stderr.strip()[-400:]}")
+    return done.stdout, time.monotonic() - began
+
+
+def run_case(context, binary, part, case, folder, threads, steps):
+    result = {"case": case["name"], "settings": case["settings"]}
+    name = "".join(c if c.isalnum() else "-" for c in case["name"])
+    settings = [*case["settings"], f"engine.threads={threads}", *([f"train.steps={steps}"] if steps else [])]
+    try:
+        _, seconds = run_command([binary, "train", str(context.root / case["config"]), f"run.dir={name}", *settings],
+                                 folder)
+        result["training_seconds"] = round(seconds, 1)
+        report, seconds = run_command([binary, "eval", f"{name}/checkpoints/last", *part.EVALUATION, "--json"], folder)
+        result["evaluation_seconds"] = round(seconds, 1)
+        figures, faults = part.judge(json.loads(report))
+        if result["training_seconds"] > case["most_seconds"]:
+            faults.append(f"was trained for {result['training_seconds']} s, {case['most_seconds']} s are allowed")
+        return result | figures | ({"faults": faults} if faults else {})
+    except RuntimeError as error:
+        return result | {"faults": [str(error)]}
+
+
+def run(context):
+    only, threads, steps = context.setting("only", ""), context.setting("threads", 1), context.setting("steps", 0)
+    keep = context.setting("keep", "")
+    binary = str(pathlib.Path(context.build).resolve() / "bin" / "fullbore")
+    if not pathlib.Path(binary).is_file():
+        raise context.skip(f"{binary} has not been built")
+    results = []
+    with tempfile.TemporaryDirectory(prefix="fullbore_learning_") as name:
+        folder = pathlib.Path(keep or name).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in gathered.parts("learning").values():
+            for case in part.CASES:
+                if only in case["name"]:
+                    results.append(run_case(context, binary, part, case, folder, threads, steps))
+                    context.progress(json.dumps(results[-1]))
+    if not results:
+        raise context.skip(f"no case holds '{only}'")
+    return {"tries": len(results), "threads": threads, "cases": results,
+            "failures": [f"{each['case']}: {fault}" for each in results for fault in each.get("faults", [])]}
