@@ -149,7 +149,8 @@ Json report_json(const TrainedFlows& model, const HeldOutPairs& data, const Latt
           {"step", model.step},
           {"data", data.name},
           {"pairs", data.examples.count},
-          {"training_pairs", data.training.count},
+          {"training_pairs", data.trained_on},
+          {"training_pairs_of_mean", data.training.count},
           {"stop_scope", !lattice.stop.on          ? "none"
                          : lattice.stop.per_sample ? "sample"
                                                    : "batch"},
@@ -186,7 +187,7 @@ ExitCode eval_flows(const EvalRequest& request, const EnergyEvalArguments& argum
     const int64_t rows = request.batches * config.train.batch_size;
     most = most > 0 ? std::min(most, rows) : rows;
   }
-  const HeldOutPairs data = held_out_pairs(config, request.data, most, console);
+  const HeldOutPairs data = held_out_pairs(config, {.path = request.data, .most = most}, console);
   LatticeOptions lattice = lattice_options(config);
   if (arguments.stop_scope != kAsTrained)
     lattice.stop.per_sample = arguments.stop_scope == "sample";

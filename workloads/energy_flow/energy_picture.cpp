@@ -8,6 +8,7 @@
 #include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
 #include "fullbore/base/error.h"
+#include "fullbore/base/files.h"
 #include "workloads/energy_flow/energy_keys.h"
 #include "workloads/energy_flow/flow_picture.h"
 #include "workloads/energy_flow/sentence_corpus.h"
@@ -44,15 +45,18 @@ struct Drawn {
 
 Drawn draw(const PictureArguments& arguments, Console& console) {
   TrainedFlows model = load_flows(arguments.subject);
-  const HeldOutPairs data =
-      held_out_pairs(model.config, arguments.data, arguments.pair + 1, console);
-  if (arguments.pair >= data.examples.count)
-    throw UsageError(fmt::format("energy picture: --pair {}: there are {}, from 0 on, in {}",
-                                 arguments.pair, data.examples.count, data.name));
+  const HeldOutPairs data = held_out_pairs(
+      model.config, {.path = arguments.data, .first = arguments.pair, .most = 1, .training = false},
+      console);
+  if (data.examples.count == 0)
+    throw UsageError(fmt::format("energy picture: --pair {}: {} has no such pair, from 0 on",
+                                 arguments.pair, data.name));
   const std::string& file = arguments.data.empty() ? model.config.data.path : arguments.data;
-  const FlowHistory history = record_flows(model, data.examples, arguments.pair);
-  return {flow_picture_svg(history, about(model, file, data.examples.first + arguments.pair),
-                           static_cast<size_t>(arguments.flows)),
+  // Of the corpus each pair is made by its number.
+  const int64_t pair =
+      file.empty() ? energy_keys(model.config).data.pairs + arguments.pair : data.examples.first;
+  const FlowHistory history = record_flows(model, data.examples, 0);
+  return {flow_picture_svg(history, about(model, file, pair), static_cast<size_t>(arguments.flows)),
           history.paths.size(), history.steps};
 }
 
@@ -106,8 +110,10 @@ void keep_picture(const RunDirectory& run, const PairRange& pairs, Console& cons
   try {
     TrainedFlows model = load_flows(run.path(), /*tells=*/false);
     const FlowHistory history = record_flows(model, pairs, 0);
-    write_output_file(path,
-                      flow_picture_svg(history, about(model, model.config.data.path, pairs.first)));
+    const std::string svg =
+        flow_picture_svg(history, about(model, model.config.data.path, pairs.first));
+    // A stranger's folder may have a link there: it is replaced, and nothing is written where it leads.
+    write_file_atomically(path, svg).take_or_throw();
     console.line(fmt::format("picture  {}", path));
   } catch (const Error& error) {
     console.line(fmt::format("picture  none: {}", error.what()));

@@ -10,58 +10,75 @@
 namespace fullbore::energy_flow {
 namespace {
 
-int64_t at_most(int64_t count, int64_t most) { return most > 0 ? std::min(count, most) : count; }
-
 std::shared_ptr<const EmbeddingPairs> read(const std::string& path, const Config& config,
                                            Console& console) {
   return std::make_shared<const EmbeddingPairs>(
       EmbeddingPairs::of_file(path, energy_keys(config).model.embedding_width, console));
 }
 
-HeldOutPairs of_corpus(const Config& config, int64_t count) {
-  const EnergyKeys::Data& keys = energy_keys(config).data;
-  const auto pairs = std::make_shared<const EmbeddingPairs>(
-      EmbeddingPairs::of_corpus(static_cast<uint64_t>(keys.corpus_key), 0, keys.pairs + count,
-                                energy_keys(config).model.embedding_width));
-  return {{pairs, keys.pairs, count},
-          {pairs, 0, keys.pairs},
-          fmt::format("the synthetic corpus {}", keys.corpus_key),
-          ""};
+PairRange of_corpus(const Config& config, int64_t first, int64_t count) {
+  const auto key = static_cast<uint64_t>(energy_keys(config).data.corpus_key);
+  return {std::make_shared<const EmbeddingPairs>(EmbeddingPairs::of_corpus(
+              key, first, count, energy_keys(config).model.embedding_width)),
+          0, count};
 }
 
-HeldOutPairs of_file(const Config& config, Console& console) {
+HeldOutPairs from_corpus(const Config& config, const HeldOutChoice& choice) {
+  const EnergyKeys::Data& keys = energy_keys(config).data;
+  HeldOutPairs data;
+  if (choice.training)
+    data.training = of_corpus(config, 0, std::min(keys.pairs, kMostTrainingPairs));
+  data.trained_on = keys.pairs;
+  data.name = fmt::format("the synthetic corpus {}", keys.corpus_key);
+  if (choice.path.empty())
+    data.examples = of_corpus(config, keys.pairs + choice.first,
+                              choice.most > 0 ? choice.most : keys.validation_pairs);
+  return data;
+}
+
+HeldOutPairs from_file(const Config& config, Console& console) {
   const std::string& path = config.data.path;
   const auto pairs = read(path, config, console);
   const auto held_out =
       static_cast<int64_t>(config.data.validation_fraction * static_cast<double>(pairs->size()));
-  const int64_t training = pairs->size() - held_out;
-  if (training == 0)
+  HeldOutPairs data;
+  data.trained_on = pairs->size() - held_out;
+  if (data.trained_on == 0)
     throw DataError(fmt::format("{}: all {} pairs are held out (data.validation_fraction)", path,
                                 pairs->size()));
-  return {{pairs, training, held_out}, {pairs, 0, training}, path, ""};
+  data.examples = {pairs, data.trained_on, held_out};
+  data.training = {pairs, 0, std::min(data.trained_on, kMostTrainingPairs)};
+  data.name = path;
+  return data;
+}
+
+PairRange part(const PairRange& range, const HeldOutChoice& choice) {
+  const int64_t first = std::min(choice.first, range.count), left = range.count - first;
+  return {range.pairs, range.first + first, choice.most > 0 ? std::min(left, choice.most) : left};
 }
 
 }  // namespace
 
-HeldOutPairs held_out_pairs(const Config& config, const std::string& path, int64_t most,
-                            Console& console) {
-  const bool corpus = config.data.path.empty();
-  const int64_t behind =
-      path.empty() ? at_most(std::max(most, energy_keys(config).data.validation_pairs), most) : 0;
-  HeldOutPairs data = corpus ? of_corpus(config, behind) : of_file(config, console);
-  if (!path.empty()) {
-    const auto pairs = read(path, config, console);
+HeldOutPairs held_out_pairs(const Config& config, const HeldOutChoice& choice, Console& console) {
+  const bool corpus = config.data.path.empty(), own_file = !choice.path.empty();
+  HeldOutPairs data;
+  if (corpus)
+    data = from_corpus(config, choice);
+  else if (choice.training || !own_file)
+    data = from_file(config, console);
+  if (own_file) {
+    const auto pairs = read(choice.path, config, console);
     data.examples = {pairs, 0, pairs->size()};
-    data.name = path;
+    data.name = choice.path;
   } else if (data.examples.count == 0) {
     throw UsageError(
         fmt::format("eval: the run held nothing out of {} ({}); name pairs by "
                     "--data FILE",
                     data.name, corpus ? "data.validation_pairs" : "data.validation_fraction"));
   }
-  data.examples.count = at_most(data.examples.count, most);
+  if (!corpus || own_file) data.examples = part(data.examples, choice);
   data.about = fmt::format("{}: {}{}, {} trained on", data.name, data.examples.count,
-                           path.empty() ? " held out" : "", data.training.count);
+                           own_file ? "" : " held out", data.trained_on);
   return data;
 }
 

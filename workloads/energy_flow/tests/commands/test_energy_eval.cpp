@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/hash.h"
@@ -166,13 +167,19 @@ TEST_F(EnergyEval, ARunThatIsDoneHasAPicture) {
     EXPECT_TRUE(same.out == svg) << config;
   }
   const std::string run = "run-relative.yaml";
+  // Where the folder is a stranger's, nothing is written where its links lead.
+  std::filesystem::remove(folder_ / (run + "/flows.svg"));
+  std::filesystem::create_symlink(folder_.put("mine", "mine"), folder_ / (run + "/flows.svg"));
+  ASSERT_EQ(command({"train", run, "--resume", "train.steps=5"}).exit_code, 0);
+  EXPECT_EQ(read("mine"), "mine");
+  EXPECT_TRUE(read(run + "/flows.svg").starts_with("<svg"));
   EXPECT_NE(command({"energy", "picture", run, "-o", "-", "--pair", "1"}).out,
             read(run + "/flows.svg"));
   generate("pairs.efb", 3, 0);
   const CommandResult beyond =
       command({"energy", "picture", run, "-o", "far.svg", "--pair", "3", "--data", "pairs.efb"});
   EXPECT_EQ(beyond.exit_code, 2) << beyond.err;
-  EXPECT_THAT(beyond.err, HasSubstr("there are 3, from 0 on, in pairs.efb"));
+  EXPECT_THAT(beyond.err, HasSubstr("--pair 3: pairs.efb has no such pair"));
   EXPECT_EQ(command({"energy", "picture", run, "-o", run + "/flows.svg"}).exit_code, 2);
 }
 
