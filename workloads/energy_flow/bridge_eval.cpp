@@ -40,7 +40,8 @@ ExitCode eval_bridge(const EvalRequest& request, int64_t pairs) {
     const int64_t rows = request.batches * bridge.config().train.batch_size / 2;
     most = std::max<int64_t>(1, most > 0 ? std::min(most, rows) : rows);
   }
-  const HeldOutPairs data = held_out_pairs(bridge.config(), request.data, most, console);
+  const HeldOutPairs data = held_out_pairs(
+      bridge.config(), {.path = request.data, .most = most, .training = false}, console);
   const int64_t texts = 2 * data.examples.count;
   BridgeScores scores = measure_bridge(
       bridge, data.examples, {.temperature = 1, .correction_steps = 0}, [&](int64_t done) {
