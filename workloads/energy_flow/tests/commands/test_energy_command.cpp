@@ -21,6 +21,7 @@ const OutputRows& rows() {
        {{"energy", "convert", "pairs.efb", "-o", "new.jsonl", "--force"}, true, {"new.jsonl"}}},
       {"energy inspect", {{"energy", "inspect", "pairs.efb"}}},
       {"energy eval", {{"energy", "eval", "run", "--pairs", "2"}}},
+      {"energy translate", {{"energy", "translate", "run", "a cat"}}},
       {"energy picture",
        {{"energy", "picture", "run", "-o", "new.svg", "--force"}, true, {"new.svg"}}}};
   return all;
@@ -34,7 +35,8 @@ class EnergyOutput : public OutputRowsTest {
     folder_.put("run.yaml",
                 "{data: {pairs: 2, validation_pairs: 1}, lattice: {width: 2, height: 2, depth: 2,\n"
                 " capacity: 8}, model: {name: energy_flow, embedding_width: 4, carrier_hidden: 2,\n"
-                " carrier_layers: 1}, train: {steps: 1, batch_size: 1}}\n");
+                " carrier_layers: 1}, bridge: {encoder: transformer, width: 8, heads: 1, hidden: 4,\n"
+                " memory: 4}, train: {steps: 1, batch_size: 1}}\n");
     EXPECT_EQ(command({"train", "run.yaml", "run.dir=run"}).exit_code, 0);
   }
 };
