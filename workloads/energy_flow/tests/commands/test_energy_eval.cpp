@@ -20,7 +20,7 @@ constexpr const char* kModel =
     "model: {name: energy_flow, embedding_width: 16, carrier_hidden: 8, carrier_layers: 1,\n"
     "  neuron_hidden: 8, neuron_outputs: 8, head_hidden: 8, position_z_bias: -0.25}\n"
     "optim: {schedule: constant, warmup_steps: 0, learning_rate: 1e-3}\n"
-    "train: {steps: 4, batch_size: 4, eval_interval: 2, checkpoint_interval: 2, eval_batches: 0}\n";
+    "train: {steps: 2, batch_size: 4, eval_interval: 1, checkpoint_interval: 2, eval_batches: 0}\n";
 constexpr const char* kRelative =
     "lattice: {width: 5, height: 4, depth: 8, capacity: 128, spawn_threshold: 0.05,\n"
     "  displacement_scale: 6, least_displacement_scale: 6, stop_min_steps: 1, stop_threshold: "
@@ -107,12 +107,8 @@ TEST_F(EnergyEval, CountsEveryPairAndEveryFlowOnce) {
         eval_json({"run-" + config, "--data", config + ".efb", "--stop-scope", "sample"});
     EXPECT_EQ(file["error"], json["error"]);
     EXPECT_EQ(file["flows"], json["flows"]);
-    // Without the last of them: the others have what they had, though batches are cut elsewhere.
-    const Json fewer = eval_json({"run-" + config, "--pairs", "9", "--stop-scope", "sample"});
-    EXPECT_EQ(fewer["pairs"], 9);
-    EXPECT_EQ(fewer["flows"]["injected"], 180);
-    EXPECT_EQ(eval_json({"run-" + config, "--batches", "2"})["pairs"], 8);
   }
+  EXPECT_EQ(eval_json({"run-relative.yaml", "--batches", "2"})["pairs"], 8);
 }
 
 TEST_F(EnergyEval, IsWhatEvalDoes) {
@@ -170,7 +166,7 @@ TEST_F(EnergyEval, ARunThatIsDoneHasAPicture) {
   // Where the folder is a stranger's, nothing is written where its links lead.
   std::filesystem::remove(folder_ / (run + "/flows.svg"));
   std::filesystem::create_symlink(folder_.put("mine", "mine"), folder_ / (run + "/flows.svg"));
-  ASSERT_EQ(command({"train", run, "--resume", "train.steps=5"}).exit_code, 0);
+  ASSERT_EQ(command({"train", run, "--resume", "train.steps=3"}).exit_code, 0);
   EXPECT_EQ(read("mine"), "mine");
   EXPECT_TRUE(read(run + "/flows.svg").starts_with("<svg"));
   EXPECT_NE(command({"energy", "picture", run, "-o", "-", "--pair", "1"}).out,
