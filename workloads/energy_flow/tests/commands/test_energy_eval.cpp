@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +23,7 @@ constexpr const char* kModel =
     "optim: {schedule: constant, warmup_steps: 0, learning_rate: 1e-3}\n"
     "train: {steps: 2, batch_size: 4, eval_interval: 1, checkpoint_interval: 2, eval_batches: 0}\n";
 constexpr const char* kRelative =
-    "lattice: {width: 5, height: 4, depth: 8, capacity: 128, spawn_threshold: 0.05,\n"
+    "lattice: {width: 5, height: 4, depth: 8, capacity: 800, spawn_threshold: 0.05,\n"
     "  displacement_scale: 6, least_displacement_scale: 6, stop_min_steps: 1, stop_threshold: "
     "0.6}\n";
 constexpr const char* kAbsolute =
@@ -109,6 +110,26 @@ TEST_F(EnergyEval, CountsEveryPairAndEveryFlowOnce) {
     EXPECT_EQ(file["flows"], json["flows"]);
   }
   EXPECT_EQ(eval_json({"run-relative.yaml", "--batches", "2"})["pairs"], 8);
+}
+
+TEST_F(EnergyEval, BySampleNoResultDependsOnCompanions) {
+  train_in("run", "relative.yaml",
+           {"lattice.displacement_scale=2", "lattice.least_displacement_scale=2",
+            "lattice.most_spawned=0", "lattice.depth=16", "lattice.stop_threshold=0.1",
+            "engine.parallel_microbatches=1"});
+  generate("last.efb", 1, 49);
+  const auto sum = [&](const std::string& scope, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", "--stop-scope", scope});
+    const Json json = eval_json(more);
+    EXPECT_EQ(json["flows"]["dropped"], 0);
+    return json["pairs"].get<double>() * json["error"]["model"]["mean"].get<double>();
+  };
+  const auto difference = [&](const std::string& scope) {
+    return sum(scope, {"--pairs", "10"}) - sum(scope, {"--pairs", "9"}) -
+           sum(scope, {"--data", "last.efb"});
+  };
+  EXPECT_NEAR(difference("sample"), 0, 1e-6);
+  EXPECT_GT(std::abs(difference("batch")), 1e-4);
 }
 
 TEST_F(EnergyEval, IsWhatEvalDoes) {
