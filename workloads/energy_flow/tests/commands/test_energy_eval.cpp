@@ -112,6 +112,21 @@ TEST_F(EnergyEval, CountsEveryPairAndEveryFlowOnce) {
   EXPECT_EQ(eval_json({"run-relative.yaml", "--batches", "2"})["pairs"], 8);
 }
 
+// In the middle of two targets, which are alike far from it.
+TEST_F(EnergyEval, TheTrainingMeanIsThatOfTheTrainingTargets) {
+  train_in("run", "relative.yaml", {"data.pairs=2"});
+  generate("first.efb", 1, 0);
+  generate("second.efb", 1, 1);
+  generate("both.efb", 2, 0);
+  const auto error = [&](const std::string& file) {
+    return eval_json({"run", "--data", file})["error"]["training_mean"]["mean"].get<double>();
+  };
+  const double first = error("first.efb");
+  EXPECT_GT(first, 1e-3);
+  EXPECT_NEAR(error("second.efb"), first, 1e-6);
+  EXPECT_NEAR(error("both.efb"), first, 1e-6);
+}
+
 TEST_F(EnergyEval, BySampleNoResultDependsOnCompanions) {
   train_in("run", "relative.yaml",
            {"lattice.displacement_scale=2", "lattice.least_displacement_scale=2",
