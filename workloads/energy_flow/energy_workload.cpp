@@ -207,9 +207,10 @@ OpenedWorkload open(const Config& config, Console& console, const StandIn& synth
   workload.validates = [data](const Config&) { return data->held_out() > 0; };
   workload.job = [data](const Config& each) { return job(each, *data); };
   workload.about = [data](const Config&) { return data->about(); };
-  workload.show = [data](const Config&, const RunDirectory& run, Console& lines) {
-    keep_picture(run, data->shown(), lines);
-  };
+  if (!is_bridge(config))
+    workload.show = [data](const Config&, const RunDirectory& run, Console& lines) {
+      keep_picture(run, data->shown(), lines);
+    };
   workload.weight_keys = {"lattice.mode", "lattice.width", "lattice.height"};
   return workload;
 }

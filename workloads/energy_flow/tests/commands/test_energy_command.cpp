@@ -32,11 +32,12 @@ class EnergyOutput : public OutputRowsTest {
   EnergyOutput() : OutputRowsTest(rows()) {}
   void prepare() override {
     EXPECT_EQ(command({"energy", "generate", "--pairs", "2", "-o", "pairs.efb"}).exit_code, 0);
-    folder_.put("run.yaml",
-                "{data: {pairs: 2, validation_pairs: 1}, lattice: {width: 2, height: 2, depth: 2,\n"
-                " capacity: 8}, model: {name: energy_flow, embedding_width: 4, carrier_hidden: 2,\n"
-                " carrier_layers: 1}, bridge: {encoder: transformer, width: 8, heads: 1, hidden: 4,\n"
-                " memory: 4}, train: {steps: 1, batch_size: 1}}\n");
+    folder_.put(
+        "run.yaml",
+        "{data: {pairs: 2, validation_pairs: 1}, lattice: {width: 2, height: 2, depth: 2,\n"
+        " capacity: 8}, model: {name: energy_flow, embedding_width: 4, carrier_hidden: 2,\n"
+        " carrier_layers: 1}, bridge: {encoder: transformer, width: 8, heads: 1, hidden: 4,\n"
+        " memory: 4}, train: {steps: 1, batch_size: 1}}\n");
     EXPECT_EQ(command({"train", "run.yaml", "run.dir=run"}).exit_code, 0);
   }
 };
