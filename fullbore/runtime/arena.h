@@ -15,6 +15,8 @@ class Arena {
   /// At least so many bytes; what was there is lost, and may lie elsewhere: programs record again. MemoryError if there
   /// are none.
   void reserve(int64_t bytes);
+  /// Of the memory reserved: all that will soon be written.
+  void make_resident(int64_t offset, int64_t bytes);
   Address address() const { return memory_ ? memory_->address() : Address{}; }
   int64_t bytes() const { return memory_ ? memory_->bytes() : 0; }
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "fullbore/plan/written_memory.h"
+
 namespace fullbore {
 
 std::vector<TracedStep> trace_steps(const TrainingJob& job) {
@@ -42,6 +44,11 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   for (const CompiledStep& step : steps_) plans_.push_back(&step.plan());
   compile_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void RunPrograms::make_resident() const {
+  for (const ByteRange& range : written_memory(plans_))
+    arena_->make_resident(range.begin, range.end - range.begin);
 }
 
 RunScale RunPrograms::scale(const TrainingOptions& options, const State& state) const {

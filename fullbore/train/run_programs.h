@@ -37,6 +37,8 @@ class RunPrograms {
   const Plan& largest_step() const;
   /// What all programs work in: between two runs it is anybody's.
   const Arena& arena() const { return *arena_; }
+  /// Makes what every run writes of the arena resident, by all threads.
+  void make_resident() const;
   size_t count() const { return plans_.size(); }
   /// State, the arena, and every program's batch, results and constants.
   int64_t planned_bytes() const { return shared_peak_bytes(plans_); }

@@ -157,11 +157,11 @@ class Trainer {
     reporter_.started("memory");
   }
 
-  /// All that the first step will write: inside the step it takes longer
+  /// All that every step will write: inside the step it takes longer
   /// (docs/design/start.md).
   void meet_memory() {
     state_.make_resident();
-    device_->make_resident(programs_->arena().address(), programs_->arena().bytes());
+    programs_->make_resident();
   }
 
   void begin(double compile_seconds) {

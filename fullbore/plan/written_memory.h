@@ -1,0 +1,22 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fullbore/plan/plan.h"
+
+namespace fullbore {
+
+/// Bytes [begin, end) of an arena.
+struct ByteRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
+/// Where in their arena the programs write or read on every run, in order and apart from each other. Left out is what
+/// belongs to stacks of loops alone whose iterations are counted while they run: rows whose iteration is never made are
+/// never touched, and need no memory of the machine.
+std::vector<ByteRange> written_memory(std::span<const Plan* const> plans);
+
+}  // namespace fullbore
