@@ -62,14 +62,15 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   return subject;
 }
 
-/// Peaks that its times do not exceed (settle_peaks), and the plans' reports by them.
+/// Peaks that its times do not exceed (settle_peaks), and the plans' reports by them and by the iterations that were made.
 void settle(Subject& subject) {
   BenchContender& contender = subject.contender;
   const StepRunner& runner = *subject.runner;
   const auto report = [&](const MachinePeaks& peaks) {
     contender.machine.peaks = peaks;
     for (size_t shape = 0; shape < runner.shapes(); ++shape)
-      contender.shapes[shape].plan = report_plan(runner.plan(shape), peaks);
+      contender.shapes[shape].plan =
+          report_plan(runner.plan(shape), peaks, contender.times.shapes[shape].mean_iterations());
     return roofline_share(contender);
   };
   contender.machine = settle_peaks(contender.machine, report,

@@ -44,6 +44,10 @@ double launches(const BenchContender& c) {
   return per_step(c, [](const PlanReport& plan) { return static_cast<double>(plan.launches); });
 }
 
+bool counts_at_most(const BenchContender& c) {
+  return std::ranges::any_of(c.shapes, [](const BenchShape& shape) { return shape.plan.at_most; });
+}
+
 double flops_share(const BenchContender& c) {
   return flops(c) / step_seconds(c) / peak_flops(c.config, c.machine.peaks);
 }
@@ -127,6 +131,7 @@ Json contender_json(const BenchContender& c) {
           {"samples_per_second", samples_per_second(c)},
           {"flops_per_step", flops(c)},
           {"bytes_per_step", bytes_moved(c)},
+          {"loops_at_most", counts_at_most(c)},
           {"share_of_peak_flops", flops_share(c)},
           {"share_of_bandwidth", bandwidth_share(c)},
           {"roofline_seconds", roofline_seconds(c)},
@@ -209,8 +214,10 @@ std::string limit_rows(const BenchReport& report) {
     return fmt::format("{} ms, {:.1f} % reached", milliseconds(roofline_seconds(c)),
                        100 * roofline_share(c));
   });
-  if (std::ranges::any_of(report.contenders,
-                          [](const BenchContender& c) { return roofline_share(c) > 1; }))
+  if (std::ranges::any_of(report.contenders, counts_at_most))
+    text += "loops are counted to their ends: the device does not say how far they went\n";
+  else if (std::ranges::any_of(report.contenders,
+                               [](const BenchContender& c) { return roofline_share(c) > 1; }))
     text += kAboveRoofline;
   text += row(report, "memory", [](const BenchContender& c) {
     return bytes_text(static_cast<double>(c.planned_peak_bytes)) + " planned";

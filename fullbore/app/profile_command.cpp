@@ -63,8 +63,9 @@ void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
   const int64_t begin = now_ns();
   const StepRunner::Step step = runner.run();
   const int64_t end = now_ns();
-  const std::vector<LaneEvents> workers = runner.program(step.shape).events();
-  profile.add(workers, step.run_seconds, step.shape);
+  const Program& program = runner.program(step.shape);
+  const std::vector<LaneEvents> workers = program.events();
+  profile.add(workers, step.run_seconds, step.shape, program.iterations_made());
   const auto waited = static_cast<int64_t>(step.wait_seconds * 1e9);
   const int row = runner.device().facts().workers;
   trace.add(fmt::format("step {}", runner.steps()), row, begin, end,

@@ -66,6 +66,12 @@ class Replayable {
   virtual void run() = 0;
   /// Until the last run is complete. Throws what a launch of it met.
   virtual void wait() = 0;
+  /// Iterations that a loop made in the last run, by the id of its launch: in all, where it was begun several times. Less
+  /// than 0: the device does not say.
+  virtual int64_t iterations_made(int loop) const {
+    (void)loop;
+    return -1;
+  }
   /// From the next run on, notes when each lane made each launch, inside loops too. Allocates the room for it.
   virtual void set_profiling(bool on) = 0;
   /// Of the last run while profiling, one entry per lane; valid until the next run.

@@ -26,7 +26,13 @@ void SequentialReplay::bind_batch(std::span<const void* const> host) {
 
 void SequentialReplay::run() {
   events_.clear();
+  iterations_made_.clear();
   walk(launches_);
+}
+
+int64_t SequentialReplay::iterations_made(int loop) const {
+  const auto made = iterations_made_.find(loop);
+  return made == iterations_made_.end() ? 0 : made->second;
 }
 
 void SequentialReplay::set_profiling(bool on) { is_profiling_ = on; }
@@ -73,7 +79,7 @@ void SequentialReplay::run_once(const RecordedLaunch& launch) {
     }
     case RecordedLaunch::Kind::copy:
       return copy(place(launch.operands[0]), place(launch.operands[1]), launch.bytes);
-    case RecordedLaunch::Kind::loop: return run_loop(*launch.loop);
+    case RecordedLaunch::Kind::loop: return run_loop(launch.id, *launch.loop);
   }
 }
 
@@ -92,7 +98,7 @@ void SequentialReplay::finish_loop(const RecordedLoop& loop, int64_t most, int64
 
 // Thread groups of a parallel loop have memory of their own so that they may run side by side: one after another needs
 // the first group's alone.
-void SequentialReplay::run_loop(const RecordedLoop& loop) {
+void SequentialReplay::run_loop(int id, const RecordedLoop& loop) {
   const LoopRange& range = loop.range;
   int64_t iterations = range.iterations;
   if (range.count)
@@ -114,6 +120,7 @@ void SequentialReplay::run_loop(const RecordedLoop& loop) {
   }
   indices_.pop_back();
   made_.pop_back();
+  iterations_made_[id] += executed;
   finish_loop(loop, iterations, executed);
   if (range.executed) set_number(place(*range.executed), executed);
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@ class SequentialReplay : public Replayable {
   void bind_batch(std::span<const void* const> host) override;
   void run() override;
   void wait() override {}
+  int64_t iterations_made(int loop) const override;
   void set_profiling(bool on) override;
   std::vector<LaneEvents> events() const override;
 
@@ -35,14 +37,15 @@ class SequentialReplay : public Replayable {
  private:
   Place place(const LaunchOperand& operand) const;
   void walk(const std::vector<RecordedLaunch>& launches);
-  void run_loop(const RecordedLoop& loop);
+  void run_loop(int id, const RecordedLoop& loop);
   void finish_loop(const RecordedLoop& loop, int64_t most, int64_t executed);
   void run_once(const RecordedLaunch& launch);
 
   std::vector<RecordedLaunch> launches_;
   std::vector<const void*> batch_;
-  std::vector<int64_t> indices_;  ///< of the loops around, outermost first
-  std::vector<int64_t> made_;     ///< iterations that they have made, likewise
+  std::vector<int64_t> indices_;            ///< of the loops around, outermost first
+  std::vector<int64_t> made_;               ///< iterations that they have made, likewise
+  std::map<int, int64_t> iterations_made_;  ///< in the last run, by the loop's id
   bool is_profiling_ = false;
   std::vector<LaunchEvent> events_;
 };

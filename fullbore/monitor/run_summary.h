@@ -33,7 +33,7 @@ struct RunSummary {
   int64_t peak_bytes = 0;                ///< largest resident set of the process
   int64_t planned_peak_bytes = 0;        ///< State, batches, results and arenas of all programs
   int64_t parameters = 0;
-  double flops_per_step = kUnknown;
+  double flops_per_step = kUnknown;         ///< of the largest shape of batch, loops to their ends
   double seconds_to_first_step = kUnknown;  ///< from the start of the command
   std::vector<StartPart> start;             ///< its parts, in order
   double wall_seconds = kUnknown;           ///< since the last start or resume

@@ -9,7 +9,7 @@ struct StepWork {
   double wait_seconds = 0;  ///< for its batch, before that
   double tokens = 0;        ///< learned from, padding left out
   double samples = 0;       ///< rows of the batch
-  double flops = 0;
+  double flops = 0;         ///< that were made, not those of the plan; not a number: unknown
 };
 
 /// Sums over steps.

@@ -79,7 +79,6 @@ StepProfile::StepProfile(const std::vector<ProfiledShape>& shapes, const Machine
   for (const ProfiledShape& shape : shapes) {
     ShapeProfile profile{.batch = shape.batch,
                          .plan = shape.plan,
-                         .roofline_seconds = fullbore::roofline_seconds(*shape.plan, peaks),
                          .list = launch_list(*shape.plan),
                          .times = {},
                          .step_seconds = {}};
@@ -88,7 +87,8 @@ StepProfile::StepProfile(const std::vector<ProfiledShape>& shapes, const Machine
   }
 }
 
-void StepProfile::add(std::span<const LaneEvents> workers, double step_seconds, size_t shape) {
+void StepProfile::add(std::span<const LaneEvents> workers, double step_seconds, size_t shape,
+                      const LoopIterations& made) {
   for (const LaneEvents& worker : workers) dropped_ += worker.dropped;
   ShapeProfile& profile = shapes_[shape];
   const std::vector<LaunchTime> times = launch_times(workers, profile.list);
@@ -97,13 +97,26 @@ void StepProfile::add(std::span<const LaneEvents> workers, double step_seconds, 
     profile.times[i].launches += times[i].launches;
   }
   profile.step_seconds.push_back(step_seconds);
+  const LoopIterations iterations = made.empty() ? most_iterations(*profile.plan) : made;
+  profile.at_most |= made.empty() && has_open_loops(*profile.plan);
+  profile.iterations.resize(iterations.size(), 0);
+  for (size_t i = 0; i < iterations.size(); ++i) profile.iterations[i] += iterations[i];
 }
 
-void StepProfile::set_peaks(const MachinePeaks& peaks) {
-  peaks_ = peaks;
-  for (ShapeProfile& shape : shapes_)
-    shape.roofline_seconds = fullbore::roofline_seconds(*shape.plan, peaks);
+LoopIterations StepProfile::ShapeProfile::mean_iterations() const {
+  LoopIterations mean = iterations;
+  for (double& each : mean) each /= static_cast<double>(step_seconds.size());
+  return mean.empty() ? most_iterations(*plan) : mean;
 }
+
+double StepProfile::roofline_of(const ShapeProfile& shape) const {
+  if (!has_open_loops(*shape.plan)) return fullbore::roofline_seconds(*shape.plan, peaks_);
+  return plan_work(*shape.plan, peaks_, shape.mean_iterations()).roofline_seconds;
+}
+
+bool StepProfile::at_most() const { return std::ranges::any_of(shapes_, &ShapeProfile::at_most); }
+
+void StepProfile::set_peaks(const MachinePeaks& peaks) { peaks_ = peaks; }
 
 double StepProfile::ShapeProfile::median_step() const {
   return step_seconds.empty() ? 0 : median(step_seconds);
@@ -140,7 +153,7 @@ double StepProfile::idle_seconds() const {
 
 double StepProfile::roofline_seconds() const {
   double seconds = 0;
-  for (const ShapeProfile& shape : shapes_) seconds += weight(shape) * shape.roofline_seconds;
+  for (const ShapeProfile& shape : shapes_) seconds += weight(shape) * roofline_of(shape);
   return seconds;
 }
 
@@ -150,12 +163,13 @@ std::vector<StepProfile::ShapeTimes> StepProfile::shapes() const {
     shapes.push_back({.batch = shape.batch,
                       .steps = static_cast<int64_t>(shape.step_seconds.size()),
                       .step_seconds = shape.median_step(),
-                      .roofline_seconds = shape.roofline_seconds,
+                      .roofline_seconds = roofline_of(shape),
                       .share = rate(weight(shape) * shape.median_step(), step_seconds())});
   return shapes;
 }
 
 void StepProfile::add_kernels(const ShapeProfile& shape, KernelGroups& groups) const {
+  const LoopIterations iterations = shape.mean_iterations();
   for (size_t i = 0; i < shape.list.size(); ++i) {
     const LaunchEntry& launch = shape.list[i];
     if (shape.times[i].launches == 0) continue;
@@ -170,12 +184,15 @@ void StepProfile::add_kernels(const ShapeProfile& shape, KernelGroups& groups) c
     }
     const auto total = static_cast<double>(shape.times[i].launches);
     const double launches = total / static_cast<double>(steps());
-    const Cost cost = launch_cost(*shape.plan, launch);
+    // Of one launch of a loop: what it makes in a step is divided by how often it is begun.
+    const double begun = total / static_cast<double>(shape.step_seconds.size());
+    const double made = iterations[i] / begun;
+    const Cost cost = launch_cost(*shape.plan, launch, made);
     group.launches += total;  // of all steps, until the end
     group.seconds += weight(shape) * median(shape.times[i].seconds);
     group.flops += launches * cost.flops;
     group.bytes += launches * cost.bytes;
-    group.roofline_seconds += launches * launch_roofline_seconds(*shape.plan, launch, peaks_);
+    group.roofline_seconds += launches * launch_roofline_seconds(*shape.plan, launch, peaks_, made);
   }
 }
 
@@ -216,6 +233,7 @@ Json to_json(const StepProfile& profile) {
           {"seconds_per_step", step},
           {"idle_seconds", profile.idle_seconds()},
           {"roofline_seconds", profile.roofline_seconds()},
+          {"loops_at_most", profile.at_most()},
           {"unrecorded_launches", profile.dropped()},
           {"shapes", shapes},
           {"kernels", kernels}};
@@ -252,7 +270,9 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
   };
   if (kernels.size() > most) remainder(rest, fmt::format("{} kernels more", kernels.size() - most));
   remainder(profile.idle_seconds(), "between launches");
-  if (profile.roofline_seconds() > step) {
+  if (profile.at_most()) {
+    out += "the roofline counts loops to their ends: the device does not say how far they went\n";
+  } else if (profile.roofline_seconds() > step) {
     out += kAboveRoofline;
   } else if (std::ranges::any_of(kernels, [](const KernelProfile& kernel) {
                return kernel.roofline_seconds > 1.005 * kernel.seconds;

@@ -9,6 +9,7 @@
 #include "fullbore/device/recorder.h"
 #include "fullbore/monitor/chrome_trace.h"
 #include "fullbore/plan/launch_list.h"
+#include "fullbore/plan/plan_work.h"
 
 namespace fullbore {
 
@@ -43,8 +44,10 @@ class StepProfile {
   StepProfile(const Plan& plan, const MachinePeaks& peaks);
   StepProfile(const std::vector<ProfiledShape>& shapes, const MachinePeaks& peaks);
 
-  /// What Program::events() tells of a step of `step_seconds`; `shape`: of its batch.
-  void add(std::span<const LaneEvents> workers, double step_seconds, size_t shape = 0);
+  /// What Program::events() tells of a step of `step_seconds`; `shape`: of its batch; `made`: what
+  /// Program::iterations_made() tells, empty: loops count to their ends.
+  void add(std::span<const LaneEvents> workers, double step_seconds, size_t shape = 0,
+           const LoopIterations& made = {});
 
   /// Rooflines by these peaks from now on.
   void set_peaks(const MachinePeaks& peaks);
@@ -54,6 +57,8 @@ class StepProfile {
   double step_seconds() const;
   double idle_seconds() const;
   double roofline_seconds() const;
+  /// Does the roofline count loops to their ends that the data may have ended earlier?
+  bool at_most() const;
   int64_t dropped() const { return dropped_; }  ///< launches that were not recorded, in all steps
   /// The longest first. A loop's own row holds what its kernels leave: index, carried values.
   std::vector<KernelProfile> kernels() const;
@@ -77,19 +82,22 @@ class StepProfile {
   struct ShapeProfile {
     std::string batch;
     const Plan* plan = nullptr;
-    double roofline_seconds = 0;
+    LoopIterations iterations = {};  ///< of all steps together
+    bool at_most = false;            ///< nobody told of some step
     std::vector<LaunchEntry> list;
     std::vector<LaunchTimes> times;  ///< per entry of the list
     std::vector<double> step_seconds;
 
     double median_step() const;
     double idle_seconds() const;
+    LoopIterations mean_iterations() const;
   };
   /// By kernel and location.
   using KernelGroups = std::map<std::pair<std::string, std::string>, KernelProfile>;
   /// Its part of the steps.
   double weight(const ShapeProfile& shape) const;
   void add_kernels(const ShapeProfile& shape, KernelGroups& groups) const;
+  double roofline_of(const ShapeProfile& shape) const;
 
   MachinePeaks peaks_;
   std::vector<ShapeProfile> shapes_;

@@ -18,8 +18,8 @@ void append(const Plan& plan, const Graph& graph, const std::vector<PlannedLaunc
   }
 }
 
-int64_t bytes_of(const Plan& plan, int buffer) {
-  return plan.buffers[static_cast<size_t>(buffer)].bytes;
+double bytes_of(const Plan& plan, int buffer) {
+  return static_cast<double>(plan.buffers[static_cast<size_t>(buffer)].bytes);
 }
 
 }  // namespace
@@ -40,7 +40,8 @@ std::string launch_text(const Plan& plan, const LaunchEntry& entry) {
     case PlannedLaunch::Kind::kernel:
       return plan.kernels[static_cast<size_t>(launch.kernel)]->description();
     case PlannedLaunch::Kind::copy:
-      return fmt::format("copy {} bytes", bytes_of(plan, launch.buffers[1]));
+      return fmt::format("copy {} bytes",
+                         plan.buffers[static_cast<size_t>(launch.buffers[1])].bytes);
     case PlannedLaunch::Kind::loop:
       return fmt::format("loop of {}{} iterations", launch.loop->stop >= 0 ? "at most " : "",
                          launch.loop->iterations);
@@ -48,24 +49,25 @@ std::string launch_text(const Plan& plan, const LaunchEntry& entry) {
   return "";
 }
 
-Cost launch_cost(const Plan& plan, const LaunchEntry& entry) {
+Cost launch_cost(const Plan& plan, const LaunchEntry& entry, std::optional<double> iterations) {
   const PlannedLaunch& launch = *entry.launch;
   if (launch.kind == PlannedLaunch::Kind::kernel) return node_cost(*entry.graph, *entry.node());
-  int64_t moved = 0;
+  double moved = 0;
   if (launch.kind == PlannedLaunch::Kind::copy) {
     moved = bytes_of(plan, launch.buffers[1]);
   } else {
+    const double times = iterations.value_or(static_cast<double>(launch.loop->iterations));
     for (const LoopPlan::Carry& carry : launch.loop->carries)
-      moved += (carry.exchanged ? 1 : launch.loop->iterations) * bytes_of(plan, carry.to);
+      moved += (carry.exchanged ? 1 : times) * bytes_of(plan, carry.to);
   }
-  return {.flops = 0, .bytes = 2.0 * static_cast<double>(moved)};
+  return {.flops = 0, .bytes = 2 * moved};
 }
 
 double launch_roofline_seconds(const Plan& plan, const LaunchEntry& entry,
-                               const MachinePeaks& peaks) {
+                               const MachinePeaks& peaks, std::optional<double> iterations) {
   if (entry.launch->kind == PlannedLaunch::Kind::kernel)
     return roofline_seconds(*entry.graph, *entry.node(), peaks);
-  return launch_cost(plan, entry).bytes / peaks.bytes_per_second;
+  return launch_cost(plan, entry, iterations).bytes / peaks.bytes_per_second;
 }
 
 }  // namespace fullbore

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,10 @@ std::vector<LaunchEntry> launch_list(const Plan& plan);
 /// "matmul avx512 f32 [768,128] [384,128]T", "copy 64 bytes", "loop of 16 iterations".
 std::string launch_text(const Plan& plan, const LaunchEntry& entry);
 
-/// Of one launch, without what a loop holds: there, what its carried values move.
-Cost launch_cost(const Plan& plan, const LaunchEntry& entry);
+/// Of one launch, without what a loop holds: there, what its carried values move in `iterations`, all of them by default.
+Cost launch_cost(const Plan& plan, const LaunchEntry& entry, std::optional<double> iterations = {});
 /// Of one launch likewise: no kernel can be faster.
 double launch_roofline_seconds(const Plan& plan, const LaunchEntry& entry,
-                               const MachinePeaks& peaks);
+                               const MachinePeaks& peaks, std::optional<double> iterations = {});
 
 }  // namespace fullbore

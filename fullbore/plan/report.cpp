@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "fullbore/base/text.h"
@@ -14,16 +15,19 @@ namespace {
 
 class Counter {
  public:
-  Counter(const Plan& plan, const MachinePeaks& peaks) : plan_(plan), peaks_(peaks) {}
+  Counter(const Plan& plan, const MachinePeaks& peaks, const LoopIterations& made)
+      : plan_(plan), peaks_(peaks), made_(made) {}
 
-  void count(const Graph& graph, const std::vector<PlannedLaunch>& launches, int64_t times) {
+  /// `times`: how often these launches are made.
+  void count(const Graph& graph, const std::vector<PlannedLaunch>& launches, double times) {
     for (const PlannedLaunch& launch : launches) {
+      const size_t entry = next_++;
       if (launch.waits && launch.kind != PlannedLaunch::Kind::loop) levels_ += times;
       if (launch.kind == PlannedLaunch::Kind::loop) {
         const Node& node = graph.nodes()[static_cast<size_t>(launch.node)];
-        count(*node.body, launch.loop->body, times * launch.loop->iterations);
+        count(*node.body, launch.loop->body, made_[entry]);
         for (const LoopPlan::Carry& carry : launch.loop->carries)
-          count_copy(carry.from, carry.exchanged ? times : times * launch.loop->iterations);
+          count_copy(carry.from, carry.exchanged ? times : made_[entry]);
       } else if (launch.kind == PlannedLaunch::Kind::copy) {
         count_copy(launch.buffers[0], times);
       } else {
@@ -35,11 +39,14 @@ class Counter {
     }
   }
 
-  int64_t levels() const { return levels_; }
+  int64_t levels() const { return std::llround(levels_); }
 
   std::vector<LaunchKind> kinds() const {
     std::vector<LaunchKind> list;
-    for (const auto& [name, kind] : kinds_) list.push_back(kind);
+    for (const auto& [name, counted] : kinds_) {
+      list.push_back(counted.kind);
+      list.back().launches = std::llround(counted.launches);
+    }
     std::stable_sort(list.begin(), list.end(), [](const LaunchKind& a, const LaunchKind& b) {
       return a.roofline_seconds > b.roofline_seconds;
     });
@@ -47,25 +54,30 @@ class Counter {
   }
 
  private:
-  void count_copy(int source, int64_t times) {
+  struct Counted {
+    LaunchKind kind;
+    double launches = 0;
+  };
+  void count_copy(int source, double times) {
     const auto bytes = 2.0 * static_cast<double>(plan_.buffers[static_cast<size_t>(source)].bytes);
     add("copy", times, 0, bytes, bytes / peaks_.bytes_per_second);
   }
 
-  void add(const std::string& name, int64_t times, double flops, double bytes, double seconds) {
-    LaunchKind& kind = kinds_[name];
-    const auto repeats = static_cast<double>(times);
+  void add(const std::string& name, double times, double flops, double bytes, double seconds) {
+    auto& [kind, launches] = kinds_[name];
     kind.name = name;
-    kind.launches += times;
-    kind.flops += repeats * flops;
-    kind.bytes += repeats * bytes;
-    kind.roofline_seconds += repeats * seconds;
+    launches += times;
+    kind.flops += times * flops;
+    kind.bytes += times * bytes;
+    kind.roofline_seconds += times * seconds;
   }
 
   const Plan& plan_;
   const MachinePeaks& peaks_;
-  std::map<std::string, LaunchKind> kinds_;
-  int64_t levels_ = 0;
+  const LoopIterations& made_;
+  size_t next_ = 0;  ///< entry of the launch list
+  std::map<std::string, Counted> kinds_;
+  double levels_ = 0;
 };
 
 std::vector<BufferUse> largest_buffers(const Plan& plan, int count) {
@@ -83,12 +95,22 @@ std::vector<BufferUse> largest_buffers(const Plan& plan, int count) {
 
 }  // namespace
 
-PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers) {
+PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, const LoopIterations& made,
+                       int buffers) {
+  const bool open = has_open_loops(plan);
+  const LoopIterations iterations = made.empty() ? most_iterations(plan) : made;
   PlanReport report;
   report.name = plan.graph.name();
+  report.at_most = open && made.empty();
   report.flops = plan.flops;
   report.bytes_moved = plan.bytes_moved;
   report.roofline_seconds = roofline_seconds(plan, peaks);
+  if (open && !made.empty()) {
+    const PlanWork work = plan_work(plan, peaks, made);
+    report.flops = work.flops;
+    report.bytes_moved = work.bytes;
+    report.roofline_seconds = work.roofline_seconds;
+  }
   report.peak_bytes = plan.peak_bytes();
   report.state_bytes = plan.state_bytes;
   report.derived_bytes = plan.derived_bytes;
@@ -96,7 +118,7 @@ PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers)
   report.batch_bytes = plan.batch_bytes;
   report.result_bytes = plan.result_bytes;
   report.constant_bytes = static_cast<int64_t>(plan.constants.size());
-  Counter counter(plan, peaks);
+  Counter counter(plan, peaks, iterations);
   counter.count(plan.graph, plan.launches, 1);
   report.kinds = counter.kinds();
   report.launch_levels = counter.levels();
@@ -119,6 +141,7 @@ nlohmann::ordered_json to_json(const PlanReport& report) {
   return {{"name", report.name},
           {"launches", report.launches},
           {"launch_levels", report.launch_levels},
+          {"loops_at_most", report.at_most},
           {"flops", report.flops},
           {"bytes_moved", report.bytes_moved},
           {"roofline_seconds", report.roofline_seconds},
@@ -139,7 +162,8 @@ std::string text(const PlanReport& report) {
     out +=
         fmt::format("    {:<10} {:>15}  {}\n", name, bytes, bytes_text(static_cast<double>(bytes)));
   };
-  out += fmt::format("  arithmetic   {}FLOP\n", count_text(report.flops));
+  out += fmt::format("  arithmetic   {}FLOP{}\n", count_text(report.flops),
+                     report.at_most ? ", were all loops to run to their ends" : "");
   out +=
       fmt::format("  traffic      {}B, every operand moved once\n", count_text(report.bytes_moved));
   out += fmt::format("  roofline     {:.3f} ms at best on this machine\n",

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fullbore/plan/plan.h"
+#include "fullbore/plan/plan_work.h"
 
 namespace fullbore {
 
@@ -11,7 +12,7 @@ namespace fullbore {
 /// once per iteration.
 struct LaunchKind {
   std::string name;
-  int64_t launches = 0;
+  int64_t launches = 0;  ///< rounded, of several runs
   double flops = 0;
   double bytes = 0;             ///< least traffic
   double roofline_seconds = 0;  ///< copies: their bytes over the bandwidth
@@ -29,6 +30,7 @@ struct PlanReport {
   std::string name;
   int64_t launches = 0;
   int64_t launch_levels = 0;  ///< groups of launches that do not wait for one another
+  bool at_most = false;       ///< counts a loop to its end that the data may end earlier
   double flops = 0;
   double bytes_moved = 0;
   double roofline_seconds = 0;
@@ -42,7 +44,9 @@ struct PlanReport {
   std::vector<LaunchKind> kinds;   ///< the longest roofline time first
   std::vector<BufferUse> largest;  ///< at most `buffers`, the largest first, rows left out
 };
-PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, int buffers = 10);
+/// `made`: iterations that loops make in a run; empty: as many as they can.
+PlanReport report_plan(const Plan& plan, const MachinePeaks& peaks, const LoopIterations& made = {},
+                       int buffers = 10);
 
 nlohmann::ordered_json to_json(const PlanReport& report);
 /// The same as an indented table.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -29,6 +30,8 @@ struct Program::Implementation {
     if (prepared.copies)
       copies = std::make_unique<Implementation>(
           PreparedProgram{std::move(*prepared.copies), {}, {}}, state, arena);
+    loop_flops = flops_by_loop(plan);
+    open_loops = has_open_loops(plan);
     batch_inputs = static_cast<size_t>(std::ranges::count_if(
         plan.graph.inputs(), [](const Graph::Input& input) { return !is_kept(input.role); }));
     record();
@@ -119,6 +122,8 @@ struct Program::Implementation {
   std::unique_ptr<DeviceMemory> constants;
   std::vector<Address> addresses;  ///< by buffer
   size_t batch_inputs = 0;
+  std::vector<LoopFlops> loop_flops;
+  bool open_loops = false;
   bool is_profiling = false;
   std::unique_ptr<Replayable> replayable;
   std::vector<int> read_derived;
@@ -177,6 +182,31 @@ double Program::scalar(std::string_view name) const {
   std::byte bytes[8] = {};
   read_result(index, std::span(bytes).first(static_cast<size_t>(type.bytes())));
   return load_element(bytes, type.dtype, 0);
+}
+
+LoopIterations Program::iterations_made() const {
+  const Implementation& self = *implementation_;
+  LoopIterations made = most_iterations(self.plan);
+  if (!self.open_loops) return made;
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i] == 0) continue;  // no loop, or one of no iterations
+    const int64_t iterations = self.replayable->iterations_made(static_cast<int>(i));
+    if (iterations < 0) return {};
+    made[i] = static_cast<double>(iterations);
+  }
+  return made;
+}
+
+double Program::flops_made() const {
+  const Implementation& self = *implementation_;
+  if (!self.open_loops) return self.plan.flops;
+  double flops = 0;
+  for (const LoopFlops& part : self.loop_flops) {
+    const int64_t iterations = part.loop < 0 ? 1 : self.replayable->iterations_made(part.loop);
+    if (iterations < 0) return std::numeric_limits<double>::quiet_NaN();
+    flops += static_cast<double>(iterations) * part.flops;
+  }
+  return flops;
 }
 
 void Program::set_profiling(bool on) {

@@ -7,6 +7,7 @@
 
 #include "fullbore/device/device.h"
 #include "fullbore/plan/plan.h"
+#include "fullbore/plan/plan_work.h"
 #include "fullbore/runtime/arena.h"
 #include "fullbore/runtime/prepare.h"
 #include "fullbore/runtime/state.h"
@@ -49,6 +50,11 @@ class Program {
   }
   /// Rank-0 or one-element floating output as double.
   double scalar(std::string_view name) const;
+
+  /// Iterations that loops made in the last run; empty where that depends on data and the device does not say.
+  LoopIterations iterations_made() const;
+  /// Floating-point operations of the last run, by these: not a number where they are not known. Allocates nothing.
+  double flops_made() const;
 
   /// From the next run on, records when each lane of the device made each launch, inside loops too: for
   /// StepProfile and traces. Allocates the room for it; runs still allocate nothing.

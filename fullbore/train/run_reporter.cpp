@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -271,11 +272,13 @@ void RunReporter::finish(const std::string& status, const std::string& error) {
                                  scale_.total_steps, duration_text(result.wall_seconds));
   if (meter_.steps() > 0)
     text += fmt::format(
-        "  {}  {:.1f}% of peak  {} resident at most",
+        "  {}{}  {} resident at most",
         scale_.sample_unit.empty()
             ? count_text(result.tokens_per_second) + " tok/s"
             : fmt::format("{} {}/s", count_text(result.samples_per_second), scale_.sample_unit),
-        result.utilisation * 100, bytes_text(static_cast<double>(result.peak_bytes)));
+        std::isnan(result.utilisation) ? ""
+                                       : fmt::format("  {:.1f}% of peak", result.utilisation * 100),
+        bytes_text(static_cast<double>(result.peak_bytes)));
   log_->info("{}", text);
   note_lost_console();
 }

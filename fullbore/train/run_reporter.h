@@ -27,7 +27,8 @@ namespace fullbore {
 struct RunScale {
   int64_t total_steps = 0;
   int64_t parameters = 0;
-  double flops_per_step = 0;  ///< of the largest shape of batch
+  double flops_per_step = 0;   ///< of the largest shape of batch
+  bool flops_at_most = false;  ///< loops may make fewer iterations than that counts
   /// Of the machine, per second; unknown until it has been measured (RunReporter::measured).
   double peak_flops = RunSummary::kUnknown;
   int64_t planned_bytes = 0;

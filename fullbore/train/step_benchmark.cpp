@@ -78,6 +78,10 @@ void measure_round(StepRunner& contender, BenchmarkTimes& times) {
     ShapeTimes& shape = times.shapes[step.shape];
     shape.step_seconds.push_back(step.seconds());
     shape.tokens += step.tokens;
+    const LoopIterations made = contender.program(step.shape).iterations_made();
+    shape.knows_iterations &= !made.empty();
+    shape.iterations.resize(std::max(shape.iterations.size(), made.size()), 0);
+    for (size_t loop = 0; loop < made.size(); ++loop) shape.iterations[loop] += made[loop];
   }
   times.round_seconds.push_back(
       middle(std::span(times.step_seconds).subspan(begin), times.mixture));
@@ -98,6 +102,13 @@ std::vector<double> throughputs(const BenchmarkTimes& times, const std::vector<d
 }
 
 }  // namespace
+
+LoopIterations ShapeTimes::mean_iterations() const {
+  if (!knows_iterations || step_seconds.empty()) return {};
+  LoopIterations mean = iterations;
+  for (double& each : mean) each /= static_cast<double>(step_seconds.size());
+  return mean;
+}
 
 double BenchmarkTimes::seconds() const {
   return std::accumulate(step_seconds.begin(), step_seconds.end(), 0.0);

@@ -19,6 +19,11 @@ struct BenchmarkOptions {
 struct ShapeTimes {
   std::vector<double> step_seconds;  ///< as BenchmarkTimes has them
   double tokens = 0;                 ///< of all these steps
+  LoopIterations iterations = {};    ///< of all these steps together
+  bool knows_iterations = true;      ///< did the device tell?
+
+  /// A step's, for report_plan(): empty where nothing was measured or the device did not tell.
+  LoopIterations mean_iterations() const;
 };
 
 /// Times of one contender.

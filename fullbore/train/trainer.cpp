@@ -96,10 +96,12 @@ class Trainer {
       forget_peak_resident_bytes();  // the summary's peak is the run's, not the yardstick's
     }
     reporter_.measured(peak_flops(options_.compile.precision, machine->peaks), resident);
-    reporter_.log().info("{} workers  at best {:.2f} ms per step{} by this machine's roofline{}",
-                         device_->facts().workers,
-                         roofline_seconds(programs_->largest_step(), machine->peaks) * 1e3,
-                         of_which_shape(), machine->busy ? " (measured while it was busy)" : "");
+    const Plan& largest = programs_->largest_step();
+    reporter_.log().info("{} workers  at best {:.2f} ms per step{} by this machine's roofline{}{}",
+                         device_->facts().workers, roofline_seconds(largest, machine->peaks) * 1e3,
+                         of_which_shape(),
+                         has_open_loops(largest) ? ", were all loops to run to their ends" : "",
+                         machine->busy ? " (measured while it was busy)" : "");
   }
   const char* of_which_shape() const {
     return programs_->shapes() > 1 ? " of the largest shape" : "";
@@ -168,11 +170,12 @@ class Trainer {
     RunScale scale = programs_->scale(job_.options, state_);
     scale.sample_unit = job_.sample_unit;
     scale.shown = job_.shown;
-    reporter_.log().info("{} parameters  {}FLOP per step{}  {} planned  {} programs compiled in {}",
-                         count_text(static_cast<double>(scale.parameters)),
-                         count_text(scale.flops_per_step), of_which_shape(),
-                         bytes_text(static_cast<double>(scale.planned_bytes)), programs_->count(),
-                         duration_text(compile_seconds));
+    reporter_.log().info(
+        "{} parameters  {}{}FLOP per step{}  {} planned  {} programs compiled in {}",
+        count_text(static_cast<double>(scale.parameters)), scale.flops_at_most ? "at most " : "",
+        count_text(scale.flops_per_step), of_which_shape(),
+        bytes_text(static_cast<double>(scale.planned_bytes)), programs_->count(),
+        duration_text(compile_seconds));
     reporter_.begin(scale, position_, options_.sinks);
     begun_ = true;
   }
@@ -253,7 +256,7 @@ class Trainer {
                          .wait_seconds = seconds_between(start, ready),
                          .tokens = step.predictions(static_cast<double>(job_.tokens_per_step)),
                          .samples = samples_[shape],
-                         .flops = step.plan().flops},
+                         .flops = step.program().flops_made()},
                         [&] { return step.results(); });
     if (step.is_bad()) {
       skip(step, batch);

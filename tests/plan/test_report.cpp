@@ -62,7 +62,7 @@ TEST(PlanReport, LargestBuffersComeFirstAndAreLimited) {
   Tensor x = builder.input("x", Role::batch, {DType::f32, {100}});
   for (const int64_t width : {10, 300, 200}) x = tanh(broadcast_to(slice(x, 0, 0, 1), {width}));
   builder.output("y", x);
-  const PlanReport report = report_plan(plan_of(builder), kPeaks, 3);
+  const PlanReport report = report_plan(plan_of(builder), kPeaks, {}, 3);
   ASSERT_EQ(report.largest.size(), 3U);
   EXPECT_EQ(report.largest[0].bytes, 1200);
   EXPECT_GE(report.largest[1].bytes, report.largest[2].bytes);

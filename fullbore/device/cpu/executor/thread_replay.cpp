@@ -34,7 +34,15 @@ ThreadReplay::ThreadReplay(const std::vector<RecordedLaunch>& recorded, ThreadPo
   launches_ = prepare(recorded, around, 1, pool.workers());
   scratch_.assign(static_cast<size_t>(pool.workers()),
                   {std::vector<int64_t>(deepest_ + 1), std::vector<int64_t>(deepest_ + 1),
-                   std::vector<void*>(most_arguments_ + 1)});
+                   std::vector<int64_t>(loops_.size()), std::vector<void*>(most_arguments_ + 1)});
+}
+
+// Of a thread group the first worker counts, so that its own are the iterations of a parallel loop.
+int64_t ThreadReplay::iterations_made(int loop) const {
+  const size_t number = loops_.at(loop);
+  int64_t sum = 0;
+  for (const Scratch& worker : scratch_) sum += worker.totals[number];
+  return sum;
 }
 
 const ThreadReplay::ThreadGroups& ThreadReplay::thread_groups(int count) {
@@ -76,6 +84,8 @@ ThreadReplay::PreparedLaunch ThreadReplay::prepare_loop(const RecordedLaunch& re
   auto loop = std::make_shared<Loop>();
   loop->range = recorded.loop->range;
   loop->depth = around.size();
+  loop->number = loops_.size();
+  loops_.emplace(recorded.id, loop->number);
   const LoopRange& range = loop->range;
   PreparedLaunch launch{.kind = recorded.kind, .id = recorded.id, .waits = recorded.waits};
   if (range.groups > 1) {
@@ -208,6 +218,7 @@ void ThreadReplay::bind_batch(std::span<const void* const> host) {
 }
 
 void ThreadReplay::run() {
+  for (Scratch& worker : scratch_) std::ranges::fill(worker.totals, 0);
   for (EventLog& log : logs_) {
     log.count = 0;
     log.dropped = 0;
@@ -221,6 +232,7 @@ void ThreadReplay::run() {
         walk.thread_group = &self.all_;
         walk.indices = scratch.indices.data();
         walk.made = scratch.made.data();
+        walk.totals = scratch.totals.data();
         walk.arguments = scratch.arguments.data();
         if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
         self.walk(self.launches_, walk);
@@ -327,6 +339,7 @@ void ThreadReplay::run_thread_groups(const Loop& loop, const Walk& walk) {
     own.indices[loop.depth] = range.reverse ? range.iterations - 1 - i : i;
     begin_iteration(loop, own.indices[loop.depth], own);
     this->walk(loop.body, own);
+    if (own.rank == 0) ++own.totals[loop.number];
   }
 }
 
@@ -362,6 +375,7 @@ void ThreadReplay::run_loop(const PreparedLaunch& launch, Walk& walk) {
     if (stop) break;
   }
   order(walk, false);
+  if (walk.rank == 0) walk.totals[loop.number] += executed;
   if (walk.rank == 0 && loop.executed)
     std::memcpy(at(*loop.executed, walk), &executed, sizeof(executed));
   finish_loop(loop, iterations, executed, walk);

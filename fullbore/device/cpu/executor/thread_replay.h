@@ -23,6 +23,7 @@ class ThreadReplay final : public Replayable {
   void bind_batch(std::span<const void* const> host) override;
   void run() override;
   void wait() override {}
+  int64_t iterations_made(int loop) const override;
   /// Room for the events of one run is allocated here; while it is off, a launch costs one comparison more.
   void set_profiling(bool on) override;
   /// A launch that was not worth spreading is seen on one worker alone.
@@ -83,6 +84,7 @@ class ThreadReplay final : public Replayable {
     bool shares_clearing = false;           ///< among the workers
     const ThreadGroups* thread_groups = nullptr;  ///< of a parallel loop
     size_t depth = 0;
+    size_t number = 0;  ///< among all loops
   };
   /// Of one worker; a cache line apart from the others'.
   struct alignas(64) EventLog {
@@ -100,6 +102,8 @@ class ThreadReplay final : public Replayable {
     bool last_spread = false;    ///< did the previous launches involve other workers?
     int64_t* indices = nullptr;  ///< of the loops around, outermost first
     int64_t* made = nullptr;     ///< iterations that they have made, likewise
+    int64_t* totals =
+        nullptr;  ///< iterations of each loop in this run, of those that this worker counts
     void** arguments = nullptr;
     EventLog* log = nullptr;  ///< null: not profiling
   };
@@ -107,6 +111,7 @@ class ThreadReplay final : public Replayable {
   struct Scratch {
     std::vector<int64_t> indices;
     std::vector<int64_t> made;
+    std::vector<int64_t> totals;
     std::vector<void*> arguments;
   };
 
@@ -144,6 +149,7 @@ class ThreadReplay final : public Replayable {
   std::vector<const void*> batch_;
   size_t most_arguments_ = 0;
   size_t deepest_ = 0;
+  std::map<int, size_t> loops_;      ///< number of each loop, by its id
   std::vector<Scratch> scratch_;     ///< per worker
   int64_t most_events_ = 0;          ///< of one worker in one run, all iterations made
   std::vector<EventLog> logs_ = {};  ///< per worker; empty: not profiling
