@@ -69,20 +69,33 @@ void add_tokens(SharedFile& file, const Config& config) {
   file.add("tokens", {DType::i32, {count}}, tokens.data());
 }
 
+void add_batches(SharedFile& file, const TrainingJob& job, int64_t count) {
+  const std::vector<BatchField>& fields = job.training->fields();
+  std::vector<std::string> bytes(fields.size());
+  Loader loader(job.training, job.options.loader);
+  for (int64_t each = 0; each < count; ++each) {
+    const std::span<const void* const> batch = loader.next();
+    for (size_t i = 0; i < fields.size(); ++i)
+      bytes[i].append(static_cast<const char*>(batch[i]),
+                      static_cast<size_t>(fields[i].type.bytes()));
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    TensorType type = fields[i].type;
+    if (count > 1) type.shape = type.shape.inserted(0, count);
+    file.add(fields[i].name, type, bytes[i].data());
+  }
+}
+
 /// Before the first step, which changes the parameters.
-void share(const std::string& path, const MeasuredJob& job, const StepRunner& runner) {
+void share(const std::string& path, const PeerJob& peer, const MeasuredJob& job,
+           const StepRunner& runner) {
   SharedFile file;
   const State& state = runner.state();
   for (size_t i = 0; i < state.entries().size(); ++i)
     if (const StateEntry& entry = state.entries()[i];
         entry.role == Role::parameter || entry.role == Role::frozen)
       file.add(entry.name, entry.type, state.read<std::byte>(entry.name).data());
-  Loader loader(job.job.training, job.job.options.loader);
-  const std::span<const void* const> batch = loader.next();
-  for (size_t i = 0; i < batch.size(); ++i) {
-    const BatchField& field = job.job.training->fields()[i];
-    file.add(field.name, field.type, batch[i]);
-  }
+  add_batches(file, job.job, peer.shared_batches);
   if (is_text_model(job.config) && !job.config.data.path.empty()) add_tokens(file, job.config);
   file.write(path);
 }
@@ -191,7 +204,7 @@ void serve(const PeerJob& peer, const std::string& shared, const Config& config)
   job.job.options.loader = {.workers = 0, .prefetch = 1};
   StepRunner runner(job.job);
   const double built = clock_seconds(CLOCK_MONOTONIC);
-  if (!shared.empty()) share(shared, job, runner);
+  if (!shared.empty()) share(shared, peer, job, runner);
   const double sharing = clock_seconds(CLOCK_MONOTONIC) - built;
   const int64_t counted =
       peer.counted.empty() ? runner.tokens_per_step() : job.config.train.batch_size;

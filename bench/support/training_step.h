@@ -6,7 +6,7 @@
 ///
 /// Obeys the protocol of bench/peers/README.md: a JSON line when ready, then for each line `N` read
 /// from standard input N steps on fresh batches and one JSON line about them. --share writes what the
-/// other sides start from before the first step: initial parameters, the first batch, and the tokens
+/// other sides start from before the first step: initial parameters, the first batch or batches, and the tokens
 /// to draw further ones from. Batches are made by the calling thread inside the measured time, so
 /// that no thread beside the workers works. For people there are `fullbore bench` and `profile`.
 #include <functional>
@@ -29,6 +29,8 @@ struct PeerJob {
   std::function<Json(const Config&, const TrainingJob&)> sizes;
   std::string counted =
       {};  ///< what a row of a batch is, for rates: "spectra"; empty: rates are of tokens
+  /// The first so many batches are shared; with more than one, each field is [batches, ...].
+  int64_t shared_batches = 1;
 };
 
 /// Of a model of texts: what all peers know of its data and optimizer. UsageError.

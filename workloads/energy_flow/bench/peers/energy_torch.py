@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The energy flow's training step in PyTorch, as fast as PyTorch documents how to do it.
+
+Usage: energy_torch.py share=FILE [key=value ...]        keys and defaults: DEFAULTS below and in energy_options.py
+
+The lattice of flow_torch.py in the relative mode; clipping of the global norm, AdamW on fused kernels with decay of all
+tensors, cosine schedule. Batches are the shared ones in their order. way=compact works on active flows alone, in tensors of
+as many rows, and stops when the stop rule says so, which the host learns in every step; way=masked is one graph of T steps
+of C rows; way=loop is one flow after another. precision=bf16 is torch.autocast of mapper and networks, with fp32 parameters,
+positions, energies and readout.
+
+Obeys the protocol of bench/peers/README.md. What is counted is samples.
+"""
+import os
+import platform
+
+import energy_options  # finds what all peers share
+import peer_job
+
+DEFAULTS = {
+    "way": "compact",  # or masked, loop
+    "mode": "eager",  # or compile: a step of flows and the readout (compact), or the whole loss (masked)
+    "dynamic": 1,  # compact: compiled once for any number of rows; 0: anew for each number
+    "compile_mode": "default",  # torch.compile's mode
+}
+OPTIONS = energy_options.options(__doc__, DEFAULTS, {"way": ("compact", "masked", "loop"), "mode": ("eager", "compile")})
+if OPTIONS["way"] == "loop" and (OPTIONS["mode"], OPTIONS["precision"]) != ("eager", "fp32"):
+    raise SystemExit("one flow after another is for eager fp32 alone")
+os.environ.setdefault("OMP_NUM_THREADS", str(OPTIONS["threads"]))  # read when torch is loaded
+
+import torch  # noqa: E402
+
+import flow_torch  # noqa: E402
+import peer_torch  # noqa: E402
+
+
+class Job:
+    def __init__(self, o):
+        self.o, self.step, self.counts = o, 0, {}
+        shared = peer_job.read_shared(o["share"])
+        self.batches = energy_options.Batches(shared)
+        given = {name: value for name, value in shared.items() if energy_options.is_parameter(name)}
+        self.model = flow_torch.Flows(flow_torch.sizes_of({name: value.shape for name, value in given.items()}),
+                                      flow_torch.lattice_of(o))
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(torch.from_numpy(given.pop(name).copy()))
+        if given:
+            raise SystemExit(f"parameters that the model has not: {', '.join(given)}")
+        self.trained = self.model.trained()
+        self.optimiser = torch.optim.AdamW(self.trained, lr=o["rate"], betas=(o["beta1"], o["beta2"]),
+                                           eps=o["epsilon"], weight_decay=o["decay"], fused=True)
+        self.low = o["precision"] == "bf16"
+        self.surface = self.way()
+
+    def compiled(self, function, dynamic=False):
+        mode = None if self.o["compile_mode"] == "default" else self.o["compile_mode"]
+        return torch.compile(function, mode=mode, dynamic=dynamic, fullgraph=True)
+
+    def way(self):
+        """Energies [B, S] -> surface [B, S]."""
+        model, compiles = self.model, self.o["mode"] == "compile"
+        dtype = torch.bfloat16 if self.low else torch.float32
+        if self.o["way"] == "loop":
+            return lambda start: flow_torch.run_loop(model, start, dtype, self.counts)
+        if self.o["way"] == "masked":
+            whole = lambda start: flow_torch.run_masked(model, start, dtype)  # noqa: E731
+            return self.compiled(whole) if compiles else whole
+        parts = {}
+        if compiles:
+            dynamic = bool(self.o["dynamic"])
+            parts = {"move": self.compiled(model.move, dynamic), "weigh": self.compiled(model.weigh, dynamic)}
+        return lambda start: flow_torch.run_compact(model, start, dtype, self.counts, **parts)
+
+    def train(self):
+        inputs, targets = (torch.from_numpy(part) for part in self.batches[self.step])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.low):
+            start, target = self.model.surfaces(inputs, targets)
+            surface = self.surface(start)
+        loss = (surface - target).square().mean()
+        peer_torch.update(self.optimiser, loss, self.trained, self.step, self.o)
+        self.step += 1
+        return loss.item()
+
+
+def main():
+    torch.set_num_threads(OPTIONS["threads"])
+    torch.set_flush_denormal(True)
+    job = Job(OPTIONS)
+    flags = [{"compact": "active flows alone, stopped by the host", "masked": "C rows and T steps with masks",
+              "loop": "one flow after another"}[OPTIONS["way"]],
+             "fused AdamW", "foreach clipping", "flush_denormal"]
+    if OPTIONS["precision"] == "bf16":
+        flags.append("autocast(bfloat16) of mapper and networks")
+    if OPTIONS["mode"] == "compile":
+        whole = OPTIONS["way"] == "masked"
+        flags.append(f"torch.compile(mode={OPTIONS['compile_mode']}, dynamic={not whole and bool(OPTIONS['dynamic'])}, "
+                     f"fullgraph=True) of {'all steps' if whole else 'a step of flows and the readout'}")
+    peer_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
+                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
+                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "flags": flags, "threads": torch.get_num_threads(),
+                         "parameters": sum(p.numel() for p in job.model.parameters())},
+                   counted=OPTIONS["batch"])
+
+
+if __name__ == "__main__":
+    main()
