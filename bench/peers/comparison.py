@@ -42,6 +42,8 @@ class Job:
     title: str  # of a model, for people; the size is added
     work: str  # what a step is made of, for people, with keys of the job in braces
     titles: dict = dataclasses.field(default_factory=dict)  # by configuration, where one has another
+    # Losses of so many first steps must agree: more than one where all sides train on the same batches.
+    checked_steps: int = 1
 
 
 def arguments(job, document):
@@ -128,12 +130,25 @@ class Comparison:
         if side.ready["parameters"] != reference["parameters"]:
             sys.exit(f"{side.name} has {side.ready['parameters']} parameters, "
                      f"{self.ours[0].name} {reference['parameters']}")
-        loss, expected = side.ready["first_loss"], reference["first_loss"]
         tolerance = max(TOLERANCE[side.ready["precision"]], TOLERANCE[reference["precision"]])
         if side.ready.get("dropout", 0) != 0:
             tolerance = DROPOUT_TOLERANCE
-        if not abs(loss - expected) <= tolerance * abs(expected):
-            sys.exit(f"{side.name}: the first loss is {loss}, that of {self.ours[0].name} {expected}: not the same work")
+        losses = [side.ready["first_loss"]]
+        self.agrees(side, losses, tolerance)
+        if self.job.checked_steps == 1:
+            return
+        for _ in range(1, self.job.checked_steps):
+            losses.append(side.run(1)["loss"])
+            side.ready["first_losses"] = losses
+            self.agrees(side, losses, tolerance)
+
+    def agrees(self, side, losses, tolerance):
+        """Of the first steps, the last of `losses` being the newest."""
+        reference = self.ours[0] if self.ours else side
+        expected = reference.ready.get("first_losses", [reference.ready["first_loss"]])[len(losses) - 1]
+        if not abs(losses[-1] - expected) <= tolerance * abs(expected):
+            which = "first loss" if len(losses) == 1 else f"loss of step {len(losses)}"
+            sys.exit(f"{side.name}: the {which} is {losses[-1]}, that of {reference.name} {expected}: not the same work")
 
     def start_ours(self, precision):
         return self.start(f"fullbore-{precision}", [self.options.binary, *self.options.job,

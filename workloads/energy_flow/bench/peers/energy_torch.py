@@ -73,7 +73,7 @@ class Job:
         return lambda start: flow_torch.run_compact(model, start, dtype, self.counts, **parts)
 
     def train(self):
-        inputs, targets = (torch.from_numpy(part) for part in self.batches[self.step])
+        inputs, targets = (torch.from_numpy(part.copy()) for part in self.batches[self.step])
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.low):
             start, target = self.model.surfaces(inputs, targets)
             surface = self.surface(start)
