@@ -25,6 +25,8 @@ import jax.numpy as jnp  # noqa: E402
 import jaxlib  # noqa: E402
 import numpy  # noqa: E402
 
+import peer_jax  # noqa: E402
+
 
 def initial_parameters(vocabulary, o):
     """By Fullbore's names; matrices [O,I]."""
@@ -93,21 +95,10 @@ def model_loss(parameters, inputs, targets, o):
 
 
 def train_step(o, parameters, first, second, count, rate, inputs, targets):
-    """AdamW (Loshchilov and Hutter 2019) after clipping by the global norm. `count` from 1 on."""
+    """One step. `count` from 1 on."""
     loss, gradients = jax.value_and_grad(model_loss)(parameters, inputs, targets, o)
-    if o["clip"] > 0:
-        norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in gradients.values()))
-        scale = jnp.minimum(1.0, o["clip"] / (norm + 1e-6))
-        gradients = {name: g * scale for name, g in gradients.items()}
-    moments = [{}, {}, {}]
-    for name, gradient in gradients.items():
-        m = o["beta1"] * first[name] + (1 - o["beta1"]) * gradient
-        v = o["beta2"] * second[name] + (1 - o["beta2"]) * gradient * gradient
-        step = (m / (1 - o["beta1"] ** count)) / (jnp.sqrt(v / (1 - o["beta2"] ** count)) + o["epsilon"])
-        decay = o["decay"] if gradient.ndim >= 2 else 0.0
-        moments[0][name] = parameters[name] - rate * (step + decay * parameters[name])
-        moments[1][name], moments[2][name] = m, v
-    return (*moments, loss)
+    moved = peer_jax.adamw(parameters, gradients, first, second, count, rate, o, lambda gradient: gradient.ndim >= 2)
+    return (*moved, loss)
 
 
 class Job:
