@@ -18,6 +18,8 @@ ROOT = HERE.parents[1]
 # numbers have 8 bits.
 TOLERANCE = {"fp32": 1e-4, "bf16": 1e-2}
 DROPOUT_TOLERANCE = 0.03  # masks are other ones on every side
+# A side whose second step takes longer than so many seconds is warm, and is not asked for losses of further steps.
+SLOW_STEP = 8
 # What keeps each engine to a level of instructions, as their documentation has it: PyTorch's own kernels and those that
 # torch.compile makes, oneDNN, MKL, and XLA. The levels are those of engine.processor.
 PROCESSORS = {
@@ -42,6 +44,7 @@ class Job:
     title: str  # of a model, for people; the size is added
     work: str  # what a step is made of, for people, with keys of the job in braces
     titles: dict = dataclasses.field(default_factory=dict)  # by configuration, where one has another
+    default_peers: str = ""  # comma-separated; empty: all
     # Losses of so many first steps must agree: more than one where all sides train on the same batches.
     checked_steps: int = 1
 
@@ -49,7 +52,7 @@ class Job:
 def arguments(job, document):
     parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", nargs="*", metavar="CONFIG, key=value")
-    parser.add_argument("--peers", default=",".join(job.peers))
+    parser.add_argument("--peers", default=job.default_peers or ",".join(job.peers))
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--block-seconds", type=float, default=1)
@@ -138,9 +141,13 @@ class Comparison:
         if self.job.checked_steps == 1:
             return
         for _ in range(1, self.job.checked_steps):
-            losses.append(side.run(1)["loss"])
+            block = side.run(1)
+            losses.append(block["loss"])
             side.ready["first_losses"] = losses
             self.agrees(side, losses, tolerance)
+            if block["seconds_per_step"] > SLOW_STEP:
+                side.slow = True
+                return
 
     def agrees(self, side, losses, tolerance):
         """Of the first steps, the last of `losses` being the newest."""
@@ -169,8 +176,8 @@ class Comparison:
 
     def measure(self, group):
         sides = self.ours + group
-        steps = {side.name: max(1, round(self.options.block_seconds / side.warm_up(self.options.warm_up_seconds)))
-                 for side in sides}
+        steps = {side.name: 1 if side.slow else
+                 max(1, round(self.options.block_seconds / side.warm_up(self.options.warm_up_seconds))) for side in sides}
         for _ in range(self.options.rounds):
             self.round += 1
             for side in sides:
@@ -191,8 +198,9 @@ class Comparison:
                 if side is None:
                     starts.remove(start)
                     continue
-                seconds = side.warm_up(self.options.warm_up_seconds, least=1)
-                block = {**side.run(max(1, round(self.options.block_seconds / seconds))), "round": self.round}
+                steps = 1 if side.slow else max(1, round(
+                    self.options.block_seconds / side.warm_up(self.options.warm_up_seconds, least=1)))
+                block = {**side.run(steps), "round": self.round}
                 side.close()
                 print(f"round {self.round:2}  {side.name} {1e3 * block['seconds_per_step']:.2f} ms", file=sys.stderr,
                       flush=True)

@@ -27,6 +27,7 @@ class Side:
             env={**os.environ, **environment, "BENCH_STARTED": repr(time.monotonic())}, start_new_session=True)
         atexit.register(self.end)
         self.blocks = []
+        self.slow = False  # warm after two steps, and measured by single ones
         if not select.select([self.process.stdout], [], [], limit)[0]:
             self.end()
             raise Unavailable(f"did not {'compile' if 'compile' in name else 'make its first step'} within {limit:g} s")

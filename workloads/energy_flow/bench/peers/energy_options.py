@@ -14,8 +14,11 @@ DEFAULTS = {
     "stop_of_initial": 0,
     "steps": 600, "warmup": 0, "rate": 1e-4, "minimum_rate": 1e-6,
     "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decay": 1e-5, "clip": 1.0,
+    # Of sides that work on all rows of a store: how many it has. start: those that flows start with, enough as long as there
+    # are no children.
+    "rows": "capacity",
 }
-CHOICES = {"precision": ("fp32", "bf16")}
+CHOICES = {"precision": ("fp32", "bf16"), "rows": ("capacity", "start")}
 
 
 def options(document, more_defaults=None, more_choices=None):
@@ -25,6 +28,8 @@ def options(document, more_defaults=None, more_choices=None):
     found = peer_job.parse(sys.argv[1:], {**DEFAULTS, **(more_defaults or {})}, {**CHOICES, **(more_choices or {})})
     if not found["share"]:
         sys.exit("share=FILE is needed: parameters and batches, by bench_energy_step --share")
+    if found["rows"] == "start":
+        found["capacity"] = found["flows"]
     return found
 
 
