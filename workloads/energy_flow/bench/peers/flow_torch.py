@@ -203,14 +203,14 @@ class StopRule:
 
 def run_compact(model, energies, hidden_dtype, counts, move=None, weigh=None):
     """Active flows alone, in tensors of as many rows; the host knows how many there are and stops when the rule says so.
-    `move` and `weigh`: compiled ones. `counts` (a dict) is told executed, created and flow_steps."""
+    `move` and `weigh`: compiled ones. `counts` (a dict) is told executed, created, dropped and flow_steps."""
     lattice = model.lattice
     move, weigh = move or model.move, weigh or model.weigh
     position, energy, sample = model.start(energies)
     hidden = [torch.zeros(len(position), model.sizes.carrier_hidden, dtype=hidden_dtype)
               for _ in range(model.sizes.carrier_layers)]
     age = torch.zeros(len(position), dtype=torch.int32)
-    created, completed, flow_steps, step = len(position), 0, 0, 0
+    created, completed, dropped, flow_steps, step = len(position), 0, 0, 0, 0
     records = []
     rule = StopRule(lattice, created)
     while step < lattice.most_steps and not rule.stops(step, len(position), completed, created):
@@ -229,6 +229,7 @@ def run_compact(model, energies, hidden_dtype, counts, move=None, weigh=None):
             children = children.masked_fill(ends, 0)
         parents = torch.arange(len(old)).repeat_interleave(children)
         room = lattice.capacity - (len(old) if stay is None else len(stay))
+        dropped += max(0, len(parents) - room)
         parents = parents[:room]
         created += len(parents)
         if stay is None and len(parents) == 0:
@@ -240,7 +241,7 @@ def run_compact(model, energies, hidden_dtype, counts, move=None, weigh=None):
         age = torch.cat([age[stay], torch.zeros(len(parents), dtype=torch.int32)])
     if lattice.project_on_stop and len(position):
         records.append((position, energy, age, sample))
-    counts.update(executed=step, created=created, flow_steps=flow_steps)
+    counts.update(executed=step, created=created, dropped=dropped, flow_steps=flow_steps)
     sums = [torch.zeros(energies.numel(), dtype=energies.dtype) for _ in range(2)]
     if records:
         position, energy, age, sample = records[0] if len(records) == 1 else map(torch.cat, zip(*records))
