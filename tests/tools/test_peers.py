@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of bench/peers: how contenders are run and recorded, with contenders that only pretend."""
+import dataclasses
 import itertools
 import pathlib
 import subprocess
@@ -121,6 +122,44 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(record.shown_word("/home/me/play.txt"), "play.txt")
         self.assertEqual(record.shown_word("data.path=texts/play.txt"), "data.path=texts/play.txt")
         self.assertEqual(self.record["settings"], ["engine.threads=2", "data.path=play.txt"])
+
+
+STEPPING = """
+import json, sys
+losses, seconds = json.loads(sys.argv[1]), float(sys.argv[2])
+def say(**record): print(json.dumps(record), flush=True)
+say(ready=True, side="torch", precision="fp32", parameters=10, first_loss=losses.pop(0))
+for line in sys.stdin:
+    say(steps=1, seconds_per_step=seconds, loss=losses.pop(0))
+"""
+
+
+class AgreementTest(unittest.TestCase):
+    def checked(self, losses, seconds=0.1, ours=None, steps=3):
+        side = sides.Side("a", [sys.executable, "-c", STEPPING, str(losses), str(seconds)], {})
+        self.addCleanup(side.close)
+        job = dataclasses.replace(JOB, checked_steps=steps)
+        run = comparison.Comparison(job, types.SimpleNamespace(), pathlib.Path("/nowhere"))
+        run.ours = [ours] if ours else []
+        run.check(side)
+        return side
+
+    def test_losses_of_several_steps_are_compared(self):
+        ours = self.checked([3.0, 2.0, 1.0])
+        self.assertEqual(ours.ready["first_losses"], [3.0, 2.0, 1.0])
+        self.assertEqual(self.checked([3.0, 2.0001, 1.0], ours=ours).ready["first_losses"], [3.0, 2.0001, 1.0])
+        with self.assertRaisesRegex(SystemExit, "loss of step 3 is 1.01, that of a 1.0: not the same work"):
+            self.checked([3.0, 2.0, 1.01], ours=ours)
+        with self.assertRaisesRegex(SystemExit, "the first loss is 3.01"):
+            self.checked([3.01, 2.0, 1.0], ours=ours)
+        self.assertNotIn("first_losses", self.checked([3.0], steps=1).ready)
+
+    def test_a_slow_side_makes_no_steps_that_are_not_measured(self):
+        ours = self.checked([3.0, 2.0, 1.0])
+        slow = self.checked([3.0, 2.0], seconds=comparison.SLOW_STEP + 1, ours=ours)
+        self.assertEqual((slow.slow, slow.ready["first_losses"]), (True, [3.0, 2.0]))
+        self.assertFalse(ours.slow)
+        self.assertEqual(self.checked([3.0, 2.0, 9.0], ours=slow).ready["first_losses"], [3.0, 2.0])  # as many as it told
 
 
 class EnvironmentTest(unittest.TestCase):
