@@ -120,11 +120,11 @@ class Comparison:
         print(f"starting {name}", file=sys.stderr, flush=True)
         try:
             side = Side(name, command, self.environment(name), self.options.start_limit)
+            self.check(side)
         except Unavailable as reason:
             print(f"{name} is not available: {reason}", file=sys.stderr)
             self.unavailable.append((name, str(reason)))
             return None
-        self.check(side)
         return side
 
     def check(self, side):

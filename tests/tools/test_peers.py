@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Tests of bench/peers: how contenders are run and recorded, with contenders that only pretend."""
+import contextlib
 import dataclasses
+import io
 import itertools
 import pathlib
 import subprocess
@@ -160,6 +162,14 @@ class AgreementTest(unittest.TestCase):
         self.assertEqual((slow.slow, slow.ready["first_losses"]), (True, [3.0, 2.0]))
         self.assertFalse(ours.slow)
         self.assertEqual(self.checked([3.0, 2.0, 9.0], ours=slow).ready["first_losses"], [3.0, 2.0])  # as many as it told
+
+    def test_a_side_that_ends_in_a_later_step_is_not_available(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            options = types.SimpleNamespace(passive=False, processor="auto", start_limit=60)
+            run = comparison.Comparison(dataclasses.replace(JOB, checked_steps=3), options, pathlib.Path(scratch))
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertIsNone(run.start("a", [sys.executable, "-c", STEPPING, "[3.0, 2.0]", "0.1"]))
+            self.assertEqual(run.unavailable, [("a", "IndexError: pop from empty list")])
 
 
 class EnvironmentTest(unittest.TestCase):
