@@ -207,7 +207,8 @@ class Job:
 
 def main():
     job = Job(OPTIONS)
-    flags = ["jit of the whole step", "donated buffers", "lax.scan over T steps of C rows with masks"]
+    flags = ["jit of the whole step", "donated buffers",
+             f"lax.scan over all steps of {OPTIONS['capacity']} rows with masks"]
     if OPTIONS["precision"] == "bf16":
         flags.append("bf16 matmuls, activations and hidden states")
     peer_job.serve(job, {"side": "jax",

@@ -87,9 +87,9 @@ def main():
     torch.set_num_threads(OPTIONS["threads"])
     torch.set_flush_denormal(True)
     job = Job(OPTIONS)
-    flags = [{"compact": "active flows alone, stopped by the host", "masked": "C rows and T steps with masks",
-              "loop": "one flow after another"}[OPTIONS["way"]],
-             "fused AdamW", "foreach clipping", "flush_denormal"]
+    ways = {"compact": "active flows alone, stopped by the host", "loop": "one flow after another",
+            "masked": f"all steps of {OPTIONS['capacity']} rows with masks"}
+    flags = [ways[OPTIONS["way"]], "fused AdamW", "foreach clipping", "flush_denormal"]
     if OPTIONS["precision"] == "bf16":
         flags.append("autocast(bfloat16) of mapper and networks")
     if OPTIONS["mode"] == "compile":
