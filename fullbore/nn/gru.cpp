@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "fullbore/base/error.h"
+#include "fullbore/ir/fp32_scope.h"
 
 namespace fullbore::nn {
 namespace {
@@ -23,17 +24,31 @@ Tensor gru_step(Tensor x, Tensor h, const GruWeights& weights, SourceLoc loc) {
         fmt::format("gru: x {} and h {} do not go with weights {} and {}", x.type().text(),
                     h.type().text(), weights.input.type().text(), weights.hidden.type().text()),
         loc);
-  const auto of = [&](Tensor operand, Tensor weight, Tensor bias) {
-    return linear(operand, as(weight, operand.dtype(), loc), as(bias, operand.dtype(), loc), loc);
+  const auto of = [&](Tensor operand, Tensor weight) {
+    return matmul(operand, as(weight, operand.dtype(), loc), {.transpose_b = true}, loc);
   };
-  const Tensor from_input = of(x, weights.input, weights.input_bias);
-  const Tensor from_hidden = of(h, weights.hidden, weights.hidden_bias);
+  const Tensor from_input = of(x, weights.input);
+  const Tensor from_hidden = of(h, weights.hidden);
   const auto gate = [&](Tensor gates, int64_t which) {
     return slice(gates, -1, which * units, (which + 1) * units, 1, loc);
   };
-  const Tensor r = sigmoid(gate(from_input, 0) + gate(from_hidden, 0), loc);
-  const Tensor z = sigmoid(gate(from_input, 1) + gate(from_hidden, 1), loc);
-  const Tensor n = tanh(gate(from_input, 2) + r * gate(from_hidden, 2), loc);
+  // Gate by gate, where they are read: added to all gates at once they would be a sweep of their own.
+  const auto bias = [&](Tensor biases, int64_t which) {
+    return gate(as(biases, x.dtype(), loc), which);
+  };
+  const auto both = [&](int64_t which) {
+    return bias(weights.input_bias, which) + bias(weights.hidden_bias, which);
+  };
+  // What a gate sees is never rounded, whatever its operands are.
+  const auto sum = [&](Tensor a, Tensor b) {
+    const Fp32Scope island(a.builder());
+    return a + b;
+  };
+  const Tensor r = sigmoid(sum(gate(from_input, 0), gate(from_hidden, 0)) + both(0), loc);
+  const Tensor z = sigmoid(sum(gate(from_input, 1), gate(from_hidden, 1)) + both(1), loc);
+  const Tensor remembered = gate(from_hidden, 2) + bias(weights.hidden_bias, 2);
+  const Tensor n =
+      tanh(sum(gate(from_input, 2), r * remembered) + bias(weights.input_bias, 2), loc);
   return (1.0 - z) * n + z * h;
 }
 

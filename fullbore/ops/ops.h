@@ -177,7 +177,9 @@ Tensor scatter_add(Tensor updates, Tensor indices, int64_t rows, SourceLoc loc =
 /// How many leading rows of each side of a `gather_sum` there are. Both or neither.
 struct GatherSumCounts {
   Tensor count = {};  ///< i64 scalar, rows of the result: those at or above it are undefined
-  Tensor inverse_count = {};  ///< i64 scalar, rows of x: those at or above it are never read
+  /// i64 scalar, rows of x: those at or above it are never read. Where x is what a loop has stacked, the caller answers for
+  /// it that those below it come from iterations that were made.
+  Tensor inverse_count = {};
 };
 /// Sum of rows by index, in the order of the indices: y[r] = sum over k of x[indices[r, k]]. x [C, ...],
 /// indices i32 [R, m] -> [R, ...]. An index that is no row of x (-1, say) adds nothing, and a row without any

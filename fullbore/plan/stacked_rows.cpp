@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 
 namespace fullbore {
 namespace {
@@ -27,6 +29,56 @@ Value root_of(const Graph& graph, Value value) {
     value = node->inputs[0];
   return value;
 }
+
+// Rows of x that a gather is told of are those that were made (GatherSumCounts).
+bool gathers_rows_there(const Node& node, size_t operand) {
+  return node.op == op::gather_sum && operand == 0 && node.inputs.size() > 3;
+}
+
+/// Do such gathers alone read a value, whole, through views and what loops carry on?
+class GatheredAlone {
+ public:
+  bool check(const BodyScope& scope, Value value) {
+    if (!seen_.emplace(&scope.graph, value).second) return true;  // on the way around a loop
+    const Graph& graph = scope.graph;
+    for (size_t i = 0; i < graph.outputs().size(); ++i)
+      if (graph.outputs()[i].value == value && !check_output(scope, i)) return false;
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const Node& node = graph.nodes()[i];
+      for (size_t k = 0; k < node.inputs.size(); ++k) {
+        if (node.inputs[k] != value || gathers_rows_there(node, k)) continue;
+        if (is_loop(node)) {
+          if (!check_carried(scope, static_cast<int>(i), k)) return false;
+        } else if (k > 0 || !node.op->is(Tag::identity) || !check(scope, node.outputs[0])) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  // What a body hands to the next iteration, and in the end to who reads the loop.
+  bool check_output(const BodyScope& scope, size_t output) {
+    if (!scope.around) return false;
+    const Node& node = scope.around->graph.nodes()[static_cast<size_t>(scope.node)];
+    if (!is_loop(node) || output >= static_cast<size_t>(LoopShape(node).carried)) return false;
+    return check(scope, scope.graph.inputs()[output + 1].value) &&
+           check(*scope.around, node.outputs[output]);
+  }
+  bool check_carried(const BodyScope& scope, int index, size_t operand) {
+    const Node& node = scope.graph.nodes()[static_cast<size_t>(index)];
+    const LoopShape shape(node);
+    const int place = static_cast<int>(operand) - shape.first_carried();
+    if (place < 0 || place >= shape.carried) return false;
+    const BodyScope body{*node.body, &scope, index};
+    const auto carried = static_cast<size_t>(place);
+    return check(body, node.body->inputs()[carried + 1].value) &&
+           check(scope, node.outputs[carried]);
+  }
+
+  std::set<std::pair<const Graph*, Value>> seen_;
+};
 
 // Equal, and row by row where they are stacks.
 bool is_same(const Graph& graph, Value value, const Count& count) {
@@ -144,7 +196,8 @@ bool reads_rows_not_made(const BodyScope& scope, int node, int output) {
     made.push_back({loop.inputs[0], {}});
   else if (!shape.reverse)  // else the rows made are the last ones, not the first
     made.push_back({loop.outputs.back(), {}});
-  return reads_beyond(scope, loop.outputs[static_cast<size_t>(output)], {}, made);
+  const Value stack = loop.outputs[static_cast<size_t>(output)];
+  return !GatheredAlone().check(scope, stack) && reads_beyond(scope, stack, {}, made);
 }
 
 }  // namespace fullbore

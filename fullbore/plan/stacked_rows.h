@@ -14,7 +14,8 @@ struct BodyScope {
 ///
 /// Not where all who read it, through views, are loops that slice it and whose count is the number of iterations made: the
 /// very same value, or its row of the same iteration where both have been stacked by a loop around and are sliced by
-/// another. `scope`: of the graph that the loop is in; `node`: the loop; `output`: which of its results.
+/// another. Nor where gathers alone read it that are told how many rows there are (GatherSumCounts), through views and what
+/// loops around carry on. `scope`: of the graph that the loop is in; `node`: the loop; `output`: which of its results.
 bool reads_rows_not_made(const BodyScope& scope, int node, int output);
 
 }  // namespace fullbore

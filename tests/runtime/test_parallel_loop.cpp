@@ -8,7 +8,7 @@
 #include "fullbore/ops/ops.h"
 #include "fullbore/plan/launch_list.h"
 #include "fullbore/runtime/program.h"
-#include "tests/runtime/allocation_counter.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/device.h"
 #include "tests/support/scratch_folder.h"
 

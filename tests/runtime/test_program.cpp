@@ -9,7 +9,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/device/interpret.h"
 #include "fullbore/ops/ops.h"
-#include "tests/runtime/allocation_counter.h"
+#include "tests/support/allocation_counter.h"
 #include "tests/support/device.h"
 #include "tests/support/program_check.h"
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "fullbore/ir/fp32_scope.h"
+
 namespace fullbore::energy_flow {
 namespace {
 
@@ -17,6 +19,7 @@ Tensor apply_linear(Tensor x, const LinearWeights& weights) {
 }
 
 Tensor apply_norm(Tensor x, const NormWeights& weights) {
+  const Fp32Scope island(x.builder());
   return layer_norm(x, as(weights.scale, x.dtype()), as(weights.shift, x.dtype()));
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "fullbore/ir/fp32_scope.h"
 #include "fullbore/nn/modules.h"
 #include "workloads/energy_flow/energy_keys.h"
 #include "workloads/energy_flow/flow_draws.h"
@@ -29,7 +30,11 @@ struct Settings {
   Tensor displacement_scale, noise, z_bias, z_bias_per_age;
 };
 
-Tensor mean_square(Tensor difference) { return reduce_mean(difference * difference, {0, 1}); }
+Tensor mean_square(Tensor a, Tensor b) {
+  const Fp32Scope island(a.builder());
+  const Tensor difference = a - b;
+  return reduce_mean(difference * difference, {0, 1});
+}
 
 /// Fields of pairs, in the order of PairBatches.
 struct Examples {
@@ -102,18 +107,18 @@ class Pass {
     const Tensor target = stop_gradient(map_to_surface(mapper_, examples.target));
     const FlowRun flows = run_flows(lattice_, rule(networks_, settings), start,
                                     sizes_.carrier_layers, sizes_.carrier_hidden);
-    const Tensor surface_loss = mean_square(flows.surface - target);
+    const Tensor surface_loss = mean_square(flows.surface, target);
     Sums sums = {{"loss", surface_loss}};
     if (collector_) {
       const Tensor collected =
           collect(*collector_, flows.surface, trace_.training() ? dropout_by() : DropoutBy());
-      const Tensor collector_loss = mean_square(collected - examples.target);
+      const Tensor collector_loss = mean_square(collected, examples.target);
       sums[0].second = sums[0].second + keys_.loss.collector_weight * collector_loss;
       sums.emplace_back("collector_loss", collector_loss);
     }
     if (has_bridge(config_)) add_texts(examples, start, flows.surface, sums);
     sums.emplace_back("surface_loss", surface_loss);
-    sums.emplace_back("input_loss", mean_square(start - target));
+    sums.emplace_back("input_loss", mean_square(start, target));
     add_counts(flows, sums);
     return sums;
   }
@@ -122,7 +127,7 @@ class Pass {
     const EncodedTexts encoded = encode_texts(trace_, config_, form_, examples.input_tokens);
     const bool tells_surface = keys_.bridge.encoder != "dilated";
     const Tensor wanted = stop_gradient(tells_surface ? start : examples.input);
-    const Tensor encoder_loss = mean_square(encoded.prediction - wanted);
+    const Tensor encoder_loss = mean_square(encoded.prediction, wanted);
     const DecoderLoss decoder =
         decoder_loss(trace_, config_, form_, surface, examples.target_tokens);
     sums[0].second =

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fullbore/base/error.h"
+#include "fullbore/ir/fp32_scope.h"
 #include "fullbore/ops/map_rows.h"
 
 namespace fullbore::energy_flow {
@@ -13,6 +14,8 @@ namespace {
 constexpr double kAgeWeight = 0.1;
 // Below it a linear merge takes all of a cell's records alike.
 constexpr double kLeastImportance = 1e-12;
+// Up to so many, of places and energies, which the merge reads of all rows.
+constexpr int64_t kFewColumns = 3;
 
 Tensor count_of(Tensor truths) { return reduce_sum(cast(truths, DType::i64), {0}); }
 
@@ -141,6 +144,7 @@ class Lattice {
 
   // A flow on each cell, in the order of samples and cells.
   Store initial() {
+    const Fp32Scope island(*builder_);
     const int64_t all = samples_ * options_.surface(), surface = options_.surface();
     const Tensor flat = reshape(energies_, {all, 1});
     Store s;
@@ -194,6 +198,7 @@ class Lattice {
   // Adds the flows of these rows to the cells in which they end.
   void record(Store& store, const Flows& flows, Tensor which) {
     const FlowEnd end = rule_.end(flows);
+    const Fp32Scope island(*builder_);
     const Tensor cell = store.sample * static_cast<double>(options_.surface()) + end.cell;
     const Tensor key = select(which, cell, -1.0);  // which writes nothing
     const Tensor energy = squeeze(flows.energy, 1);
@@ -214,6 +219,7 @@ class Lattice {
 
   // No division by zero is ever made, so that no gradient has one.
   Tensor merged(const Merge& merge) {
+    const Fp32Scope island(*builder_);
     if (options_.readout == Readout::softmax) {
       const Tensor any = greater(merge.weights, 0.0);
       return select(any, merge.weighted / select(any, merge.weights, 1.0), 0.0);
@@ -341,7 +347,11 @@ class Lattice {
     for (Tensor& place : places) place = expand_dims(place, 1);
     const auto moved = [&](Tensor from, Tensor which, std::span<const Tensor> to) {
       const Tensor indices = expand_dims(select(which, source, -1.0), 1);  // -1 reads zero
-      return gather_sum(from, indices, concat(to, 1));
+      // Tiles look at no row beyond those that hold a flow, so that none needs to be made.
+      const bool wide = from.rank() > 1 && from.dim(1) > kFewColumns && options_.tile_rows > 0;
+      return gather_sum(
+          from, indices, concat(to, 1),
+          wide ? GatherSumCounts{cast(count, DType::i64), store.count} : GatherSumCounts{});
     };
     const auto all = [&](Tensor from) { return moved(from, holds, places); };
     const auto survivors = [&](Tensor from) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "fullbore/ir/fp32_scope.h"
+
 namespace fullbore::energy_flow {
 namespace {
 
@@ -11,6 +13,13 @@ HeadWeights declare_head(const WeightDeclarer& declare, const std::string& name,
   const Scope scope(declare.trace(), name);
   return {declare.glorot_linear("hidden", hidden, inputs),
           declare.glorot_linear("output", outputs, hidden, bias)};
+}
+
+// What the first layer of the neuron makes of a place and an energy: moves are smaller than bf16 tells places apart.
+Tensor place_features(const NetworkWeights& weights, Tensor position, Tensor energy) {
+  const Fp32Scope island(position.builder());
+  const Tensor inputs[] = {apply_linear(position, weights.coordinates), energy};
+  return apply_linear(concat(inputs, 1), weights.neuron[0]);
 }
 
 }  // namespace
@@ -47,11 +56,11 @@ NetworkWeights declare_networks(Trace& trace, const NetworkSizes& sizes) {
 Prediction predict(const NetworkWeights& weights, FlowMode mode, Tensor position, Tensor energy,
                    const std::vector<Tensor>& hidden, const Dropout& drop) {
   const auto dropped = [&](Tensor x) { return drop ? drop(x) : x; };
-  const Tensor inputs[] = {apply_linear(position, weights.coordinates), energy};
-  Tensor features = concat(inputs, 1);
-  for (size_t layer = 0; layer < 2; ++layer)
-    features = dropped(
-        gelu(apply_norm(apply_linear(features, weights.neuron[layer]), weights.norms[layer])));
+  Tensor features = place_features(weights, position, energy);
+  for (size_t layer = 0; layer < 2; ++layer) {
+    if (layer > 0) features = apply_linear(features, weights.neuron[layer]);
+    features = dropped(gelu(apply_norm(features, weights.norms[layer])));
+  }
   const Tensor seen[] = {apply_linear(features, weights.neuron[2]), energy};
   Tensor x = concat(seen, 1);
   Prediction prediction;
@@ -64,14 +73,21 @@ Prediction predict(const NetworkWeights& weights, FlowMode mode, Tensor position
     const Tensor inner = gelu(apply_linear(x, layers[0]));
     return apply_linear(drops ? dropped(inner) : inner, layers[1]);
   };
-  prediction.energy = tanh(head(weights.energy, true));
+  const Tensor energy_sum = head(weights.energy, true);
+  {
+    const Fp32Scope island(x.builder());
+    prediction.energy = tanh(energy_sum);
+  }
   if (mode == FlowMode::relative) {
     prediction.displacement = head(weights.displacement, false);
     return prediction;
   }
-  prediction.position = tanh(head(weights.position, true));
-  prediction.gate = sigmoid(head(weights.gate, false));
-  prediction.spawn_energy = tanh(apply_linear(x, weights.spawn_energy));
+  const Tensor place = head(weights.position, true), gate = head(weights.gate, false);
+  const Tensor spawn_sum = apply_linear(x, weights.spawn_energy);
+  const Fp32Scope island(x.builder());
+  prediction.position = tanh(place);
+  prediction.gate = sigmoid(gate);
+  prediction.spawn_energy = tanh(spawn_sum);
   return prediction;
 }
 

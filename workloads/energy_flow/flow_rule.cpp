@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fullbore/ir/fp32_scope.h"
+
 namespace fullbore::energy_flow {
 namespace {
 
@@ -34,6 +36,7 @@ Tensor children_of_gate(Tensor gate, const LatticeOptions& options) {
 }
 
 FlowEnd relative_end(const LatticeOptions& options, const Flows& flows) {
+  const Fp32Scope island(flows.position.builder());
   const auto nearest = [&](int64_t axis, int64_t extent) {
     const Tensor place = (stop_gradient(column(flows.position, axis)) + 1.0) / 2.0 * last(extent);
     return whole(clamp(round(place), 0, last(extent)));
@@ -47,6 +50,7 @@ FlowMove move_relative(const LatticeOptions& options, const NetworkWeights& weig
                        const FlowNoise& noise, const Flows& flows) {
   Prediction prediction =
       predict(weights, FlowMode::relative, flows.position, flows.energy, flows.hidden);
+  const Fp32Scope island(flows.position.builder());
   Tensor displacement = prediction.displacement;
   if (scale.valid()) displacement = displacement * cast(scale, displacement.dtype());
   Tensor reached = flows.position + clamp(displacement, -kLongestMove, kLongestMove);
@@ -84,10 +88,14 @@ FlowMove move_absolute(const LatticeOptions& options, const NetworkWeights& weig
   const auto row = [&](std::vector<double> values) {
     return constant(builder, {flows.position.dtype(), {3}}, std::move(values));
   };
-  const Tensor normalized = 2.0 * flows.position / row({width, height, last(options.depth)}) - 1.0;
+  const auto normalized_position = [&] {
+    const Fp32Scope island(builder);
+    return 2.0 * flows.position / row({width, height, last(options.depth)}) - 1.0;
+  };
   const auto dropped = [&](Tensor x) { return drop(flows, x); };
-  Prediction prediction = predict(weights, FlowMode::absolute, normalized, flows.energy,
+  Prediction prediction = predict(weights, FlowMode::absolute, normalized_position(), flows.energy,
                                   flows.hidden, drop ? Dropout(dropped) : Dropout());
+  const Fp32Scope island(builder);
   Tensor raw = (prediction.position + 1.0) / 2.0 * row({width, height, 2 * depth - 1});
   if (noise) raw = raw + noise(flows) * options.noise;
   Tensor z = column(raw, 2);
@@ -133,6 +141,7 @@ FlowRule absolute_rule(const LatticeOptions& options, const NetworkWeights& weig
             return move_absolute(options, weights, z_bias, noise, drop, flows);
           },
           [=](const Flows& flows) {
+            const Fp32Scope island(flows.position.builder());
             const Tensor cell = column(flows.position, 1) * static_cast<double>(options.width) +
                                 column(flows.position, 0);
             return FlowEnd{whole(stop_gradient(cell)), zeros_like(column(flows.energy, 0))};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fullbore/ir/fp32_scope.h"
+
 namespace fullbore::energy_flow {
 namespace {
 
@@ -38,7 +40,9 @@ MapperWeights declare_mapper(Trace& trace, int64_t width, int64_t cells, bool tr
 Tensor map_to_surface(const MapperWeights& weights, Tensor embedding, const DropoutBy& drop) {
   Tensor x = block(embedding, weights.layers[0], weights.norms[0], drop, kWideDropout);
   x = block(x, weights.layers[1], weights.norms[1], drop, kNarrowDropout);
-  const Tensor v = tanh(apply_linear(x, weights.layers[2]));
+  x = apply_linear(x, weights.layers[2]);
+  const Fp32Scope island(x.builder());
+  const Tensor v = tanh(x);
   const auto of = [&](Tensor weight) { return cast(weight, v.dtype()); };
   return of(weights.gain) * v + of(weights.shift) + of(weights.table);
 }

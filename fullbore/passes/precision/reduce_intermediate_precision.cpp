@@ -50,7 +50,7 @@ class Narrowing {
         readers_[place(operand)].push_back(static_cast<int>(i));
     for (const Graph::Output& output : graph.outputs()) is_output_.insert(output.value);
     for (const Node& node : graph.nodes())
-      if (is_kernel(graph, node) && !stays_f32(node, target)) choose_results(node);
+      if (is_kernel(graph, node)) choose_results(node);
   }
 
   Graph run() {
@@ -100,7 +100,8 @@ class Narrowing {
       const TensorType& type = graph_.type(result);
       // Numbers of a row each are few, and carry what a row's elements have in common.
       if (type.dtype != DType::f32 || type.elements() != space_elements(node)) continue;
-      if (type.elements() < target_.narrow_from || kept_[result] || !may_be_narrow(result))
+      if (type.elements() < target_.narrow_from || kept_[result] ||
+          makes_f32(graph_, result, target_) || !may_be_narrow(result))
         continue;
       mark(result);
     }

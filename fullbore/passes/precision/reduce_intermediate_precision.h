@@ -12,7 +12,7 @@ namespace fullbore {
 /// after   no f32 value with an element per element of a kernel's space is read by kernels alone,
 ///         except: what is kept (pinned_values.h), what a loop, an index op or a sort reads, numbers of
 ///         whole rows or columns (norms, row maxima, sums), fewer elements than `target.narrow_from`, and
-///         what comes from a scope in `target.fp32_scopes`
+///         what comes from a scope in `target.fp32_scopes` or an island of f32 (Fp32Scope), or is read by one
 /// here    after fusion: only now is it known which values reach memory. Rounded anywhere earlier, values that
 ///         never leave a register would lose bits too
 Graph reduce_intermediate_precision(const Graph& graph, const Target& target);

@@ -87,8 +87,8 @@ class ResidualNarrowing {
       const Node* const maker = body.producer_node(row(s));
       if (body.type(row(s)).dtype == DType::f32 &&
           body.type(row(s)).elements() * kFewerBy > longest &&
-          !stays_f32(maker ? *maker : loop, target_) && !kept_.is_pinned(residual) &&
-          read_low_alone(residual))
+          !stays_f32(maker ? *maker : loop, target_) && !makes_f32(body, row(s), target_) &&
+          !kept_.is_pinned(residual) && read_low_alone(residual))
         narrow_[place(residual)] = true;
     }
   }

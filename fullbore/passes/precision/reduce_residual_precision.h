@@ -12,7 +12,7 @@ namespace fullbore {
 /// before  dead results of loops are dropped
 /// after   no f32 result that a loop stacks is read by nothing but slices of other loops, except: rows
 ///         of few elements beside the loop's longest (norms, row maxima, sums), rows from a scope
-///         in `target.fp32_scopes`, what a softmax subtracts from (softmax_values.h), and what the segments of a
+///         in `target.fp32_scopes`, what islands of f32 (Fp32Scope) make or read, what a softmax subtracts from (softmax_values.h), and what the segments of a
 ///         loop begin with
 /// here    after merging and removal, which settle what loops stack; before fusion, which takes the
 ///         casts into the kernels around them. reduce_intermediate_precision does the same for what kernels hand to

@@ -1,4 +1,4 @@
-#include "tests/runtime/allocation_counter.h"
+#include "tests/support/allocation_counter.h"
 
 #include <unistd.h>
 
