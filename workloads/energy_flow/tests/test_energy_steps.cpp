@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fullbore/app/job_options.h"
+#include "fullbore/base/philox.h"
 #include "fullbore/base/tensor_memory.h"
 #include "fullbore/plan/launch_list.h"
 #include "fullbore/train/compiled_step.h"
@@ -228,16 +229,16 @@ TEST(EnergySteps, TheNeuronTellsPlacesApartThatBf16DoesNot) {
                    predict(weights, FlowMode::relative, position, energy, {hidden}).energy);
     const Graph graph = builder.take();
     State state(state_entries(graph), cpu_device(1));
-    float phase = 0;
-    for (const StateEntry& entry : state.entries()) {
-      float next = phase++;
+    PhiloxStream draws(5);
+    for (const StateEntry& entry : state.entries())
       for (float& value : Edited<float>(state, entry.name))
-        value = entry.name.find("norms") != std::string::npos ? 1 : 0.3F * std::sin(next += 0.9F);
-    }
-    // 100 times as far from (0.75, 0.75, 0.75).
+        value = entry.name.find("norms") != std::string::npos
+                    ? 1
+                    : static_cast<float>(0.4 * draws.normal());
+    // 400 times as far from (0.75, 0.75, 0.75).
     std::vector<float> weight(9), bias(3);
     for (size_t at = 0; at < 9; ++at) {
-      weight[at] = 100 * std::sin(static_cast<float>(at) + 1);
+      weight[at] = 400 * std::sin(static_cast<float>(at) + 1);
       bias[at / 3] -= 0.75F * weight[at];
     }
     state.write("neuron.coordinates.weight", weight);
@@ -251,7 +252,7 @@ TEST(EnergySteps, TheNeuronTellsPlacesApartThatBf16DoesNot) {
   };
   const std::vector<float> full = energies(DType::f32), low = energies(DType::bf16);
   const double expected = full[1] - full[0];
-  ASSERT_GT(std::abs(expected), 0.01);
+  ASSERT_GT(std::abs(expected), 0.005);
   EXPECT_NEAR(low[1] - low[0], expected, 0.5 * std::abs(expected));
 }
 
