@@ -101,6 +101,47 @@ TEST(StackedRows, OtherReadersReadZeros) {
   EXPECT_EQ(nobody.result(nobody.executed), 0);
 }
 
+/// Rows of the tiles that a counted loop stacks, gathered by who is told how many there are.
+int64_t cleared_behind(bool counted, bool carried, bool read_elsewhere = false) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {kTiles, 5, 8}});
+  const Tensor tiles = builder.input("tiles", Role::batch, {DType::i64, {}});
+  const Tensor places = builder.input("places", Role::batch, {DType::i32, {kTiles * 5, 1}});
+  const LoopResult steps =
+      loop(builder, {reshape(x, {kTiles * 5, 8})}, {}, {.iterations = kIterations},
+           [&](const LoopBody& step) {
+             const auto gathered = [&](Tensor rows) {
+               const Tensor count = tiles * 5.0;
+               return gather_sum(rows, places, places,
+                                 counted ? GatherSumCounts{count, count} : GatherSumCounts{});
+             };
+             const Tensor before = carried ? gathered(step.carried[0]) : step.carried[0];
+             const LoopResult made =
+                 loop(step.index.builder(), {}, {reshape(before, {kTiles, 5, 8})},
+                      {.iterations = kTiles, .count = tiles}, [&](const LoopBody& tile) {
+                        return IterationResults{.carried = {}, .stacked = {exp(tile.slices[0])}};
+                      });
+             const Tensor rows = reshape(made.stacked[0], {kTiles * 5, 8});
+             IterationResults results{.carried = {carried ? rows : gathered(rows)}, .stacked = {}};
+             if (read_elsewhere) results.stacked = {reduce_sum(rows, {0})};
+             return results;
+           });
+  builder.output("y", carried ? gather_sum(steps.carried[0], places, places,
+                                           counted ? GatherSumCounts{tiles * 5.0, tiles * 5.0}
+                                                   : GatherSumCounts{})
+                              : steps.carried[0]);
+  if (read_elsewhere) builder.output("sums", steps.stacked[0]);
+  return cleared(builder.take());
+}
+
+TEST(StackedRows, GathersThatAreToldHowManyThereAreReadNoOthers) {
+  for (const bool carried : {false, true}) {
+    EXPECT_EQ(cleared_behind(true, carried), 0) << carried;
+    EXPECT_EQ(cleared_behind(false, carried), 1) << "-1 and what is there alike";
+    EXPECT_EQ(cleared_behind(true, carried, true), 1) << "another reader";
+  }
+}
+
 /// A loop that makes steps until it is told to stop, each of which makes as many tiles as a count that it carries says,
 /// with a weight; and the gradient of it all.
 Graph steps_of_tiles(bool same_count = true) {

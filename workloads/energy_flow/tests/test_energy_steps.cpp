@@ -48,12 +48,12 @@ Config config_of(const std::string& precision = "fp32", const std::string& latti
 class Steps {
  public:
   explicit Steps(const Config& config)
-      : traced_(trace_training_step(energy_loss(config), PairBatches::fields_of(kBatch, kWidth),
+      : traced_(trace_training_step(energy_loss(config), PairBatches::fields_of(kBatch, kWidth, 0),
                                     training_options(config).optimizer)),
         state_(initial_state(traced_, 1, cpu_device(2))),
         program_(Program::compile(traced_.graph, state_, compile_options(config))),
         pairs_(std::make_shared<EmbeddingPairs>(EmbeddingPairs::of_corpus(42, 0, 64, kWidth))),
-        batches_(pairs_, 0, 64, kBatch, 1,
+        batches_(pairs_, nullptr, 0, 64, kBatch, 1,
                  [config](uint64_t position) { return step_settings(config, position); }) {
     for (const BatchField& field : batches_.fields())
       buffers_.push_back(allocate_tensor_memory(field.type.bytes()));
