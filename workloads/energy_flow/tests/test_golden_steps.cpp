@@ -128,7 +128,7 @@ TEST_P(GoldenSteps, EqualPyTorch) {
   const int64_t samples = config.train.batch_size;
   const int64_t width = energy_keys(config).model.embedding_width;
   const TracedStep step =
-      trace_training_step(energy_loss(config), PairBatches::fields_of(samples, width),
+      trace_training_step(energy_loss(config), PairBatches::fields_of(samples, width, 0),
                           optimizer_of(golden["optimiser"]));
   State state = initial_state(step, 1, cpu_device(2));
   fill(step.graph, state);
