@@ -63,7 +63,7 @@ std::vector<std::shared_ptr<Device>> devices() {
   return all;
 }
 
-// A product each until `count` of them were made.
+// A matmul each until `count` of them were made.
 Tensor until(GraphBuilder& builder, Tensor x, Tensor count) {
   const LoopResult result =
       loop(builder, {x}, {}, {.iterations = kMost}, [&](const LoopBody& body) {
@@ -140,7 +140,7 @@ TEST(IterationsMade, LoopsOfTheGradientCountTheirs) {
     EXPECT_EQ(counted.loops(), (std::vector<double>{2, 2}));
     EXPECT_DOUBLE_EQ(counted.program.flops_made(), counted.flops_of_launches());
     EXPECT_LT(counted.program.flops_made(), most - 2 * (kMost - 2) * kProduct)
-        << "of each iteration that was not made at least two products are not";
+        << "of each iteration that was not made at least two matmuls are not";
   }
 }
 

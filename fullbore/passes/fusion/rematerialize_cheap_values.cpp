@@ -280,10 +280,46 @@ Graph rematerialized(const Graph& graph, const Target& target) {
   return rewriter.finish();
 }
 
+// A loop takes over the bytes of what it begins with, unless somebody else reads them too: then they are copied.
+constexpr int64_t kFewestBytes = 4096;
+
+/// Numbers everywhere, zeros above all, that several loops begin with, or one in several places, are made for each.
+Graph with_own_beginnings(const Graph& graph) {
+  std::vector<int> readers(static_cast<size_t>(graph.value_count()), 0);
+  const auto of = [&](Value value) -> int& { return readers[static_cast<size_t>(value.id)]; };
+  for (const Node& node : graph.nodes())
+    for (const Value operand : node.inputs) ++of(operand);
+  for (const Graph::Output& output : graph.outputs()) ++of(output.value);
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    if (!is_loop(node)) {
+      rewriter.copy(node);
+      continue;
+    }
+    const LoopShape shape(node);
+    std::vector<Tensor> operands = rewriter.tensors(node.inputs);
+    for (int c = 0; c < shape.carried; ++c) {
+      const auto place = static_cast<size_t>(shape.first_carried() + c);
+      const Value initial = node.inputs[place];
+      const Node* const maker = graph.producer_node(initial);
+      if (!maker || maker->op != op::broadcast_to || of(initial) == 1 ||
+          graph.type(initial).bytes() < kFewestBytes || !number_everywhere(graph, initial))
+        continue;
+      --of(initial);  // who comes last has what is there
+      operands[place] = rewriter.builder().emit_like(*maker, rewriter.tensors(maker->inputs))[0];
+    }
+    Node changed = node;
+    changed.body = rewritten_body(node, with_own_beginnings);
+    const std::vector<Tensor> results = rewriter.builder().emit_like(changed, operands);
+    for (size_t i = 0; i < results.size(); ++i) rewriter.map(node.outputs[i], results[i].value());
+  }
+  return rewriter.finish();
+}
+
 }  // namespace
 
 Graph rematerialize_cheap_values(const Graph& graph, const Target& target) {
-  return has_kernel(graph) ? rematerialized(graph, target) : graph;
+  return has_kernel(graph) ? with_own_beginnings(rematerialized(graph, target)) : graph;
 }
 
 }  // namespace fullbore

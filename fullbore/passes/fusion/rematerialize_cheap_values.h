@@ -10,6 +10,8 @@ namespace fullbore {
 /// four readers. (Kernels wait for memory, not for such arithmetic; what is recomputed to save memory is another matter,
 /// passes/memory/rematerialize.h.)
 ///
+/// Nor are zeros that several loops begin with copied for each: each has its own.
+///
 /// before  kernels are settled: `fused` nodes, and elementwise nodes and reductions alone (fuse.h)
 /// after   no kernel reads more bytes than before, but for numbers of rows and columns, and no value has to live longer
 ///         unless one of as many bytes need not. In low precision sums and differences are not rematerialized from what
