@@ -115,7 +115,8 @@ TEST(IterationsMade, NestedLoopsCountAllThatWereMade) {
     Counted counted(graph, device);
     for (const int64_t wanted : {3, 0, 6}) {
       counted.run(wanted);
-      const auto all = static_cast<double>(wanted * (wanted + 1) / 2);
+      const int64_t sum = wanted * (wanted + 1) / 2;
+      const auto all = static_cast<double>(sum);
       EXPECT_EQ(counted.loops(), (std::vector<double>{static_cast<double>(wanted), all}));
       EXPECT_EQ(counted.program.flops_made(), all * kProduct);
     }

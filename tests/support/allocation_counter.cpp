@@ -8,12 +8,14 @@
 
 // glibc's own entry points, which the replacements below stand in front of. Sanitizers replace
 // malloc themselves; under them nothing is counted and the tests that count skip.
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are glibc's.
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
 std::atomic<int64_t> allocations{0};

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "fullbore/ir/fp32_scope.h"
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
@@ -57,8 +58,11 @@ class Merging {
 
     std::vector<size_t>& alike = entries_by_key_[key(entry.call)];
     for (size_t candidate : alike)
-      if (!is_loop(node) || merge_into(candidate, entry.call, places))
+      if (!is_loop(node) || merge_into(candidate, entry.call, places)) {
+        // What an island of f32 makes is of it, whoever else makes it too.
+        if (is_fp32_scope(node.scope)) entries_[candidate].call.node.scope = node.scope;
         return bind(node, candidate, places);
+      }
     alike.push_back(entries_.size());
     const size_t results = is_loop(node) ? entry.call.results() : node.outputs.size();
     for (size_t i = 0; i < results; ++i)
