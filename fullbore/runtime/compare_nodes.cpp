@@ -17,6 +17,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/passes/gemm/derived_weights.h"
+#include "fullbore/passes/support/defined_rows.h"
 
 namespace fullbore {
 namespace {
@@ -391,7 +392,8 @@ Graph with_all_values(const Graph& graph) {
 std::string first_difference(const Graph& graph, std::span<const Literal> inputs,
                              const std::shared_ptr<Device>& device, const CompileOptions& options,
                              const std::function<void(size_t done, size_t nodes)>& progress) {
-  const Graph optimised = run_passes(graph, compile_target(*device, options), options.passes);
+  const Graph optimised =
+      with_defined_rows(run_passes(graph, compile_target(*device, options), options.passes));
   CompileOptions as_is = options;
   for (const Pass& pass : pipeline())
     if (pass.optional) as_is.passes.disabled.insert(std::string(pass.name));

@@ -6,11 +6,13 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/dtype.h"
 #include "fullbore/ir/literal.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/passes/support/defined_rows.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
@@ -70,7 +72,8 @@ class LevelWriter {
     std::vector<Tensor> operands;
     for (const Value input : node.inputs) operands.push_back(tensors_[place(input)]);
     if (is_loop(node)) return write_loop(index, operands);
-    const std::vector<Tensor> results = builder_.emit_like(node, operands);
+    const std::vector<Tensor> results =
+        builder_.emit_like(node, operands_of_all_rows(node, std::move(operands)));
     for (size_t i = 0; i < results.size(); ++i) {
       tensors_[place(node.outputs[i])] = results[i];
       probe(node.outputs[i]);
