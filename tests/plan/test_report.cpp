@@ -57,6 +57,29 @@ TEST(PlanReport, LaunchesInALoopCountOncePerIteration) {
   EXPECT_DOUBLE_EQ(found->roofline_seconds, report.roofline_seconds);
 }
 
+TEST(PlanReport, CountsTheIterationsThatWereMadeWhereItIsToldOfThem) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {16}});
+  const Tensor count = builder.input("count", Role::batch, {DType::i64, {}});
+  const LoopResult result = loop(
+      builder, {x}, {}, {.iterations = 5, .count = count},
+      [](const LoopBody& body) { return IterationResults{.carried = {tanh(body.carried[0])}}; });
+  builder.output("y", result.carried[0]);
+  const Plan plan = plan_of(builder);
+  const PlanReport most = report_plan(plan, kPeaks);
+  EXPECT_TRUE(most.at_most);
+  EXPECT_THAT(text(most), ::testing::HasSubstr("were all loops to run to their ends"));
+  LoopIterations made = most_iterations(plan);
+  for (double& each : made) each *= 0.5;  // the mean of runs of two and of three
+  const PlanReport report = report_plan(plan, kPeaks, made);
+  EXPECT_FALSE(report.at_most);
+  EXPECT_DOUBLE_EQ(report.flops, most.flops / 2);
+  EXPECT_DOUBLE_EQ(report.roofline_seconds, most.roofline_seconds / 2);
+  const auto found = std::ranges::find(report.kinds, "tanh", &LaunchKind::name);
+  ASSERT_NE(found, report.kinds.end());
+  EXPECT_EQ(found->flops, most.flops / 2);
+}
+
 TEST(PlanReport, LargestBuffersComeFirstAndAreLimited) {
   GraphBuilder builder("step");
   Tensor x = builder.input("x", Role::batch, {DType::f32, {100}});
