@@ -177,7 +177,7 @@ TEST(BpeTokenizer, RefusesWhatItIsNot) {
       {"", "an object was expected"},
       {"[]", "an object was expected"},
       {"{}", "neither \"format\" nor \"model\""},
-      {R"({"format": "fullbore.word_tokenizer"})", "\"format\" is \"fullbore.word_tokenizer\""},
+      {R"({"format": "fullbore.sentence_tokenizer"})", "\"format\" is \"fullbore.sentence_tokenizer\""},
       {R"({"format": "fullbore.byte_tokenizer", "version": 7})", "version 7 is not known; 1 is"},
       {with(R"("version":"1.0")", R"("version":"2.0")"), "version is \"2.0\", which is not"},
       {with(R"("normalizer":null)", R"("normalizer":{"type":"NFC"})"), "normalizer is {\"type\":"},
