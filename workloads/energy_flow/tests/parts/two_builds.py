@@ -6,5 +6,7 @@ _SMALL = ["train.batch_size=4", "engine.accumulate=1", "lattice.width=8", "latti
 _NAMES = ["energy-debug", "energy-exp0", "energy-exp28", "energy-full", "energy-learn", "energy-rtx"]
 
 SMALLER = {name: _SMALL for name in _NAMES}
-MADE_UP = _NAMES
+SMALLER["energy-bridge"] = ["train.batch_size=4", "bridge.width=32", "bridge.hidden=32", "data.pairs=64",
+                            "data.validation_pairs=16"]
+MADE_UP = [*_NAMES, "energy-bridge"]
 NO_TEXT = MADE_UP
