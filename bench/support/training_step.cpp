@@ -15,6 +15,7 @@
 #include "fullbore/monitor/process.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/plan/launch_list.h"
+#include "fullbore/plan/plan_work.h"
 #include "fullbore/text/text_keys.h"
 #include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/step_runner.h"
@@ -170,6 +171,8 @@ Json ready(const PeerJob& peer, const MeasuredJob& job, StepRunner& runner, Peak
     if (!job.job.options.compile.passes.disabled.contains(std::string(pass.name)))
       passes.push_back(pass.name);
   const Plan& plan = runner.plan(0);
+  // Of the first step: where loops end as the data say, what was made and not what there is room for.
+  const PlanWork work = plan_work(plan, machine.peaks, runner.program(0).iterations_made());
   return {{"ready", true},
           {"side", "fullbore"},
           {"flags", passes},
@@ -183,8 +186,8 @@ Json ready(const PeerJob& peer, const MeasuredJob& job, StepRunner& runner, Peak
           {"start_seconds", spawned ? Json(since_spawn) : Json()},
           {"planned_peak_bytes", plan.peak_bytes()},
           {"launches", launch_count(plan)},
-          {"step_flops", plan.flops},
-          {"roofline_seconds", roofline_seconds(plan, machine.peaks)},
+          {"step_flops", work.flops},
+          {"roofline_seconds", work.roofline_seconds},
           {"machine",
            {{"processor", machine.processor},
             {"fp32_flops", machine.peaks.fp32_flops},
