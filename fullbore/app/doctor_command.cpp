@@ -28,12 +28,11 @@
 namespace fullbore {
 namespace {
 
-/// "x86-64-v2 avx2 avx512*", the one in use marked, then what the machine lacks; amx is not tested.
+/// "x86-64-v2, avx2, avx512 (in use)", then what the machine lacks.
 std::string levels_text() {
   std::string has, lacks;
   for (const ProcessorLevel level : processor_levels()) {
     std::string name(processor_level_name(level));
-    if (level == ProcessorLevel::amx) name += " (untested)";
     if (level == this_processor().level) name += " (in use)";
     std::string& list = level <= machine_processor().level ? has : lacks;
     list += (list.empty() ? "" : ", ") + name;
@@ -111,10 +110,6 @@ void find_what_is_missing(Diagnosis& d) {
     d.findings.push_back(fmt::format("FULLBORE_PROCESSOR keeps to {}: this machine has {}",
                                      processor_level_name(this_processor().level),
                                      processor_level_name(machine_processor().level)));
-  if (this_processor().amx_bf16)
-    d.findings.emplace_back(
-        "bf16 matmuls go through tiles (AMX), which no test has run on: compare a run with "
-        "engine.processor=avx512-bf16");
   if (const std::string_view note = bf16_note(this_processor()); !note.empty())
     d.findings.emplace_back(note);
   if (d.machine.busy)
