@@ -416,7 +416,7 @@ std::string first_difference(const Graph& graph, std::span<const Literal> inputs
     const std::vector<Expectation> expected = node.body ? expect_region(visible, node, operands)
                                                         : expect_primitive(visible, node, operands);
     for (size_t o = 0; o < node.outputs.size(); ++o) {
-      const std::string problem =
+      std::string problem =
           compare(visible, node, o, expected[o], *values[static_cast<size_t>(node.outputs[o].id)]);
       if (!problem.empty()) return problem;
     }
