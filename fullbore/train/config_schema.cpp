@@ -285,14 +285,16 @@ void add_choices(std::vector<ConfigField>& fields, const ConfigKeys& keys) {
 std::vector<ConfigField> make_fields() {
   std::vector<ConfigField> fields = common_fields();
   mark(fields, &ConfigField::is_size, {"train.batch_size", "data.prefetch"});
-  std::vector<std::string_view> order = {"run",   "data",  "model",  "loss",
-                                         "optim", "train", "engine", "log"};
+  // Texts of their own: a view of a field's key would move with the field while they are sorted.
+  std::vector<std::string> order = {"run",   "data",  "model",  "loss",
+                                    "optim", "train", "engine", "log"};
   for (const ConfigKeys& keys : registered_config_keys())
     if (keys.fields)
       for (ConfigField& field : keys.fields()) fields.push_back(std::move(field));
   for (const ConfigKeys& keys : registered_config_keys()) add_choices(fields, keys);
   for (const ConfigField& field : fields)
-    if (std::ranges::find(order, field.section()) == order.end()) order.push_back(field.section());
+    if (std::ranges::find(order, field.section()) == order.end())
+      order.emplace_back(field.section());
   std::ranges::stable_sort(fields, {}, [&](const ConfigField& field) {
     return std::ranges::find(order, field.section()) - order.begin();
   });

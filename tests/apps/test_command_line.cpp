@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -96,6 +98,14 @@ TEST_F(CommandLine, NumbersAreFiniteAndWithinBounds) {
     }
   });
   EXPECT_GT(options, 40);
+}
+
+// A configuration is written section by section: one that stood in two places could not be read again.
+TEST_F(CommandLine, KeysOfASectionStandTogether) {
+  std::vector<std::string> sections = config_sections();
+  std::ranges::sort(sections);
+  EXPECT_EQ(std::ranges::adjacent_find(sections), sections.end());
+  EXPECT_GT(sections.size(), 8U);
 }
 
 TEST_F(CommandLine, NumbersOfAConfigurationAreFiniteAndWithinBounds) {
