@@ -32,8 +32,7 @@ constexpr std::array<Row, 4> kRows = {{{"encoder's cosine", "encoder_cosine"},
 }  // namespace
 
 ExitCode eval_bridge(const EvalRequest& request, int64_t pairs) {
-  TrainedBridge bridge(request.subject,
-                       {.batch = 64, .beams = 1, .length = kTextPlaces / 8, .cached = 0});
+  TrainedBridge bridge(request.subject, {.batch = 64, .beams = 1, .length = 0, .cached = 0});
   Console console;
   int64_t most = pairs;
   if (request.batches > 0) {

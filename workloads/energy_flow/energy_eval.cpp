@@ -16,6 +16,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/monitor/console.h"
 #include "workloads/energy_flow/bridge_eval.h"
+#include "workloads/energy_flow/bridge_measure.h"
 #include "workloads/energy_flow/energy_job.h"
 #include "workloads/energy_flow/energy_keys.h"
 #include "workloads/energy_flow/flow_measure.h"
@@ -43,6 +44,8 @@ struct Report {
   /// In the order of FlowScore; behind these, what the model's error has less than the input's and the mean's.
   std::vector<MeanInterval> intervals;
   BootstrapOptions bootstrap;
+  /// With a text bridge: the words that what is written shares with the target's text.
+  std::vector<MeanInterval> overlap = {};
 };
 constexpr size_t kModelFromInput = kFlowScores;
 constexpr size_t kModelFromMean = kFlowScores + 1;
@@ -106,6 +109,8 @@ void print_report(const TrainedFlows& model, const HeldOutPairs& data,
                error_text(report.intervals[kModelFromInput]));
   print_output("{:<24}{}  paired\n\n", "model - mean",
                error_text(report.intervals[kModelFromMean]));
+  for (const MeanInterval& overlap : report.overlap)
+    print_output("{:<24}{}  of words with the target's text\n\n", "overlap", error_text(overlap));
   print_population(report.measure);
 }
 
@@ -199,9 +204,22 @@ ExitCode eval_flows(const EvalRequest& request, const EnergyEvalArguments& argum
   });
   console.clear();
   report.intervals = intervals_of(report.measure, report.bootstrap);
-  if (request.json)
-    write_output(json_text(report_json(model, data, lattice, batch, report)));
-  else
+  if (has_bridge(config) && data.examples.pairs->has_texts()) {
+    TrainedBridge bridge(request.subject, {.batch = batch, .beams = 1, .length = 0, .cached = 0});
+    const std::vector<std::vector<double>> overlaps = {measure_overlap(
+        bridge, data.examples, {.temperature = 1, .correction_steps = 0}, [&](int64_t done) {
+          if (console.live_due())
+            console.live(fmt::format("writing {}/{} texts", done, data.examples.count));
+        })};
+    console.clear();
+    report.overlap = mean_intervals(overlaps, report.bootstrap);
+  }
+  if (request.json) {
+    Json json = report_json(model, data, lattice, batch, report);
+    for (const MeanInterval& overlap : report.overlap)
+      json["word_overlap"] = interval_json(overlap);
+    write_output(json_text(json));
+  } else
     print_report(model, data, lattice, batch, report);
   const double error = report.intervals[static_cast<size_t>(FlowScore::model_error)].mean;
   if (!std::isfinite(error)) throw NumericalError(fmt::format("eval: the error is {}", error));

@@ -129,6 +129,7 @@ TrainedBridge::TrainedBridge(const std::string& run_or_checkpoint, const Sizes& 
   cells_ = surface_cells(config_);
   form_.emplace(parse_tokenizer(checkpoint.record.tokenizer, path_).take_or_throw(),
                 energy_keys(config_).bridge.tokens, path_);
+  if (sizes_.length == 0) sizes_.length = std::min(kTextPlaces, form_->length() + 1);
   const TextTokens tokens = text_tokens(*form_);
   std::map<std::string, Graph> graphs;
   graphs.emplace(kMap, trace_map(config_, sizes_.batch));

@@ -29,9 +29,10 @@ struct WritingOptions {
 class TrainedBridge {
  public:
   struct Sizes {
-    int64_t batch = 8;      ///< texts at a time
-    int64_t beams = 2;      ///< followed for each text
-    int64_t length = 32;    ///< tokens of a text that is written, at most
+    int64_t batch = 8;  ///< texts at a time
+    int64_t beams = 2;  ///< followed for each text
+    int64_t length =
+        32;  ///< tokens of a text that is written, at most; 0: bridge.tokens and an end
     int64_t cached = 1000;  ///< texts and surfaces that are remembered, each
   };
   /// `run_or_checkpoint`: a run (its best checkpoint) or a checkpoint. UsageError: of another model, or without a bridge;
@@ -47,7 +48,8 @@ class TrainedBridge {
 
   /// The mapper's surfaces f32 [n, S] of embeddings f32 [n, W].
   std::vector<float> map(std::span<const float> embeddings);
-  /// f32 [texts, S]. What is remembered is not computed again. DataError: a text that the tokenizer does not take.
+  /// f32 [texts, S]; of what is longer than bridge.tokens the beginning is read. What is remembered is not computed again.
+  /// DataError: a text that the tokenizer does not take.
   std::vector<float> encode(std::span<const std::string> texts);
   /// What the lattice makes of surfaces f32 [n, S], each by itself.
   std::vector<float> flow(std::span<const float> surfaces);

@@ -26,6 +26,22 @@ struct TranslateArguments {
   bool json = false;
 };
 
+void tell_cut(const TextForm& form, int64_t cut) {
+  if (cut > 0)
+    print_message(
+        "note: {} texts have more than {} tokens (bridge.tokens): the rest was not read\n", cut,
+        form.length());
+}
+
+/// How many of them are longer than the bridge reads.
+int64_t count_cut(const TextForm& form, const std::vector<std::string>& texts) {
+  std::vector<int32_t> row(static_cast<size_t>(form.length()));
+  return std::ranges::count_if(texts, [&](const std::string& text) {
+    const Result<bool> cut = form.fill(text, row);
+    return cut.ok() && cut.value();
+  });
+}
+
 void translate(TrainedBridge& bridge, const TranslateArguments& arguments,
                const std::vector<std::string>& texts) {
   std::vector<float> surfaces = bridge.encode(texts);
@@ -46,20 +62,25 @@ ExitCode run_translate(const TranslateArguments& arguments) {
   TrainedBridge bridge(arguments.model, arguments.sizes);
   if (arguments.input.empty()) {
     translate(bridge, arguments, arguments.texts);
+    tell_cut(bridge.form(), count_cut(bridge.form(), arguments.texts));
     return ExitCode::kOk;
   }
   Console console;
   TextLines lines(InputBytes::open(arguments.input).take_or_throw());
   std::vector<std::string> some;
+  int64_t cut = 0;
   while (lines.next().take_or_throw()) {
     some.emplace_back(lines.line());
     if (std::ssize(some) < arguments.sizes.batch) continue;
     translate(bridge, arguments, some);
+    cut += count_cut(bridge.form(), some);
     some.clear();
     if (console.live_due()) console.live(fmt::format("{} texts", lines.number()));
   }
   if (!some.empty()) translate(bridge, arguments, some);
+  cut += count_cut(bridge.form(), some);
   console.clear();
+  tell_cut(bridge.form(), cut);
   print_message("{} texts, {} of {} known already\n", lines.number(), bridge.encoded().hits(),
                 bridge.encoded().hits() + bridge.encoded().misses());
   return ExitCode::kOk;

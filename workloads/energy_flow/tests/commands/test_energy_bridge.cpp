@@ -128,6 +128,14 @@ TEST_F(EnergyBridge, WritesTextsOneByOneAsInBatches) {
     };
     EXPECT_EQ(greedy("4", "100"), greedy("1", "0"));
   }
+  const CommandResult measured = command({"eval", "flow", "--pairs", "8", "--json"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  const Json overlap = Json::parse(measured.out)["word_overlap"];
+  EXPECT_GE(overlap["mean"], 0);
+  EXPECT_LE(overlap["mean"], 1);
+  const CommandResult cut = command({"energy", "translate", "bridge",
+                                     "a red cat sings above the river by the old house near it"});
+  EXPECT_THAT(cut.err, HasSubstr("1 texts have more than 10 tokens"));
   const CommandResult json = command({"energy", "translate", "bridge", "the dog", "--json"});
   EXPECT_EQ(Json::parse(json.out)["text"], "the dog");
 }
