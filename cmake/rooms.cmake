@@ -225,8 +225,11 @@ endfunction()
 # Tests spend their time in the library, so nobody gains by optimising or describing them. All of them have the same
 # flags, for a precompiled header serves no others: the compiler's own choice of position independence among them.
 function(fb_fast_to_compile target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0> $<$<CONFIG:Release>:-g0>)
-  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -O0 $<$<CONFIG:Release>:-g0>)
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE OFF
+    FB_TEST_CODE ON                     # cmake/toolchain.cmake: what sanitizers look at
+    DISABLE_PRECOMPILE_HEADERS OFF)     # not even by the preset `ci`, which is about the headers of our own code
 endfunction()
 
 # The target fb_test_headers: what nearly every test includes, parsed once.
