@@ -18,25 +18,6 @@ void require_rank(const char* module, Tensor x, bool fits, const char* axes, Sou
     throw UsageError(fmt::format("{}: needs x {}, got {}", module, axes, x.type().text()), loc);
 }
 
-// The cache `name` [B,H,capacity,D] with `rows` [B,H,T,D] written at the position.
-Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOptions& options,
-                    SourceLoc loc) {
-  const TensorType type{rows.dtype(), rows.shape().with(2, options.capacity)};
-  const Tensor cache = trace.state(trace.builder().scope() + ".cache." + name, Role::recurrent,
-                                   type, Initializer::zeros(), loc);
-  const Tensor before = options.rows.valid() ? gather(cache, options.rows, loc) : cache;
-  const Tensor extended = dynamic_update_slice(before, rows, options.position, 2, loc);
-  trace.update(cache, extended);
-  return extended;
-}
-
-// bool [1,1,T,capacity]: query t, at position + t, sees the places up to its own.
-Tensor visible_places(int64_t length, const CacheOptions& options) {
-  const TensorType type{DType::i64, {1, 1, length, options.capacity}};
-  GraphBuilder& builder = options.position.builder();
-  return less_equal(iota(builder, type, 3), iota(builder, type, 2) + options.position);
-}
-
 // qkv [B,T,3 H,D] -> [B,T,H,D]: keys and values join those of earlier positions.
 Tensor attend_to_cache(Trace& trace, Tensor qkv, const SelfAttentionOptions& options,
                        const AttentionOptions& attention_options, SourceLoc loc) {
@@ -107,13 +88,11 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
         fmt::format("self_attention: width {} is not a multiple of {} heads", width, options.heads),
         loc);
   const bool cached = options.cache.position.valid();
-  if (cached && (!options.causal || options.mask.valid() || length > options.cache.capacity))
-    throw UsageError(
-        fmt::format(
-            "self_attention: a cache of {} places needs causal attention without a mask and "
-            "no more tokens than places, got {}",
-            options.cache.capacity, x.type().text()),
-        loc);
+  if (cached && (!options.causal || length > options.cache.capacity))
+    throw UsageError(fmt::format("self_attention: a cache of {} places needs causal attention and "
+                                 "no more tokens than places, got {}",
+                                 options.cache.capacity, x.type().text()),
+                     loc);
   const Scope scope(trace, name);
   const Tensor qkv = reshape(linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc),
                              {batch, length, 3 * options.heads, width / options.heads}, loc);
@@ -124,7 +103,7 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
   }
   Tensor mixed;  // [B,T,H,D]
   if (cached) {
-    attention_options.mask = visible_places(length, options.cache);
+    attention_options.mask = both_masks(visible_places(length, options.cache), options.mask);
     mixed = attend_to_cache(trace, qkv, options, attention_options, loc);
   } else {
     mixed = packed_attention(qkv, options.heads, attention_options, loc);

@@ -1,6 +1,7 @@
 #pragma once
 #include <string>
 
+#include "fullbore/nn/key_value_cache.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
 
@@ -37,22 +38,14 @@ Tensor layer_norm(Trace& trace, const std::string& name, Tensor x, LayerNormOpti
 /// Zeroes elements with `probability` while training; x itself otherwise.
 Tensor dropout(Trace& trace, Tensor x, double probability, SourceLoc loc = SourceLoc::here());
 
-/// Keys and values of the tokens before, kept from step to step: text is continued without computing
-/// them again.
-struct CacheOptions {
-  Tensor position = {};  ///< i64[]: place of x's first token; position + T must not pass capacity
-  int64_t capacity = 0;  ///< most tokens there can be
-  /// i32 [B]: which row each sequence goes on from, as a beam search wants it; none: its own.
-  Tensor rows = {};
-};
-
 struct SelfAttentionOptions {
   int64_t heads = 1;
   bool causal = true;
   bool bias = true;
   double dropout = 0;  ///< on the attention probabilities
   Initializer projection_initializer = Initializer::normal(0.02);  ///< of the output projection
-  Tensor mask = {};         ///< as attention() has it, combined with `causal`; not with a cache
+  /// As attention() has it, combined with `causal`; with a cache bool [B or 1,H or 1,T or 1,capacity].
+  Tensor mask = {};
   CacheOptions cache = {};  ///< with a position: see below
 };
 /// bool [B,1,T,T] from segments [B,T], integer: which tokens are of one document. As a mask of

@@ -355,14 +355,6 @@ TEST(SelfAttention, RefusesACacheThatIsTooSmallOrNotCausal) {
   EXPECT_EQ(refusal(true, 3), "");
   EXPECT_THAT(refusal(true, 2), testing::HasSubstr("a cache of 2 places needs causal attention"));
   EXPECT_THAT(refusal(false, 3), testing::HasSubstr("got f32[1,3,8]"));
-  EXPECT_THAT(usage_error([] {
-                Trace trace("t", false);
-                const Tensor position = trace.batch("position", {DType::i64, {}});
-                const Tensor mask = trace.batch("mask", {DType::boolean, {1, 1, 3, 3}});
-                nn::self_attention(trace, "a", trace.batch("x", f32({1, 3, 8})),
-                                   {.mask = mask, .cache = {.position = position, .capacity = 3}});
-              }),
-              testing::HasSubstr("causal attention without a mask"));
 }
 
 // A row of two segments is two sequences: what each gives alone stands at its places.
