@@ -40,11 +40,15 @@ FirstValues first_values(const StateEntry& entry, const Initializer& initializer
 std::string parameters_text(const TracedStep& step, const OptimizerOptions& optimizer,
                             uint64_t seed) {
   std::vector<StateEntry> entries = state_entries(step.graph);
-  std::erase_if(entries, [](const StateEntry& entry) { return entry.role != Role::parameter; });
-  std::vector<std::string> names;
+  std::erase_if(entries, [](const StateEntry& entry) {
+    return entry.role != Role::parameter && entry.role != Role::frozen;
+  });
+  std::ranges::stable_sort(entries, {},
+                           [](const StateEntry& entry) { return entry.role == Role::frozen; });
+  std::vector<std::string> names;  // of trained ones, which come first
   size_t longest = 9;
   for (const StateEntry& entry : entries) {
-    names.push_back(entry.name);
+    if (entry.role == Role::parameter) names.push_back(entry.name);
     longest = std::max(longest, entry.name.size());
   }
   const std::vector<int> groups = assign_groups(names, optimizer.groups);
@@ -54,6 +58,12 @@ std::string parameters_text(const TracedStep& step, const OptimizerOptions& opti
   for (size_t i = 0; i < entries.size(); ++i) {
     const StateEntry& entry = entries[i];
     const FirstValues first = first_values(entry, step.initializers.at(entry.name), seed);
+    if (entry.role == Role::frozen) {
+      text += fmt::format("{:<{}}  {:<14}{:>10}{:>12.5g}{:>12.5g}{:>12.5g}{:>12.5g}{:>14}\n",
+                          entry.name, longest, entry.type.shape.text(), entry.type.elements(),
+                          first.mean, first.deviation, first.least, first.most, "frozen");
+      continue;
+    }
     const bool decays = optimizer.decays_all || entry.type.shape.rank() >= 2;
     const ParameterGroup group =
         groups[i] < 0 ? ParameterGroup{} : optimizer.groups[static_cast<size_t>(groups[i])];

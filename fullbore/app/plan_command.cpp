@@ -40,11 +40,24 @@ Plan plan_of(const Graph& graph, Device& device, const CompileOptions& options) 
   return compile_plan(graph, device, *device.compiler(), options);
 }
 
-int64_t parameter_count(const Graph& graph) {
-  int64_t count = 0;
-  for (const StateEntry& entry : state_entries(graph))
-    if (entry.role == Role::parameter || entry.role == Role::frozen) count += entry.type.elements();
-  return count;
+struct ParameterCounts {
+  int64_t all = 0;
+  int64_t frozen = 0;  ///< of those
+
+  std::string text() const {
+    return frozen > 0 ? fmt::format("{} parameters, of which {} are frozen", all, frozen)
+                      : fmt::format("{} parameters", all);
+  }
+};
+
+ParameterCounts parameter_counts(const Graph& graph) {
+  ParameterCounts counts;
+  for (const StateEntry& entry : state_entries(graph)) {
+    const bool frozen = entry.role == Role::frozen;
+    if (frozen || entry.role == Role::parameter) counts.all += entry.type.elements();
+    if (frozen) counts.frozen += entry.type.elements();
+  }
+  return counts;
 }
 
 /// The programs of a run: a step and an evaluation for every shape of batch.
@@ -78,13 +91,13 @@ void print_shapes(const RunPlans& plans, const Machine& machine) {
   print_output("\n");
 }
 
-void print_text(const Config& config, const std::string& unit, int64_t parameters,
+void print_text(const Config& config, const std::string& unit, const ParameterCounts& parameters,
                 const ProcessMemory& process, const Machine& machine, const RunPlans& plans,
                 const PlanReport& step, const PlanReport& evaluation) {
   const int64_t total_bytes = plans.bytes(config.train.background_saves);
   const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
   const auto tokens = static_cast<double>(batch.elements());
-  print_output("{}: {} parameters\n", config.model.name, parameters);
+  print_output("{}: {}\n", config.model.name, parameters.text());
   print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
                total_bytes, bytes_text(static_cast<double>(total_bytes)),
                plans.steps.size() + plans.evaluations.size());
@@ -154,11 +167,12 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const PlanReport step_report = report_plan(step, machine.peaks);
   const PlanReport evaluation_report =
       report_plan(plans.evaluations[plans.largest()], machine.peaks);
-  const int64_t parameters = parameter_count(step.graph);
+  const ParameterCounts parameters = parameter_counts(step.graph);
   if (arguments.json) {
     const nlohmann::ordered_json json = {
         {"model", config.model.name},
-        {"parameters", parameters},
+        {"parameters", parameters.all},
+        {"frozen_parameters", parameters.frozen},
         {"decisions", fitted.decisions},
         {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -38,6 +39,13 @@ std::set<std::string> parameters_in_8_bits(const CheckpointFolder& folder, const
       refuse_unread(folder, tensor.name);
   }
   return parameters;
+}
+
+// The graph of a program that trains nothing knows no train.freeze.
+bool is_frozen(const Config& config, const std::string& parameter) {
+  return std::ranges::any_of(config.train.freeze, [&](const std::string& pattern) {
+    return pattern_distance(pattern, parameter) == 0;
+  });
 }
 
 void check_fits(const Config& config, const std::vector<StateEntry>& entries) {
@@ -78,7 +86,8 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
   for (size_t i = 0; i < entries.size(); ++i) {
     const StateEntry& entry = entries[i];
     if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
-    const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema";
+    const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema" &&
+                          !is_frozen(config, entry.name);
     slots.push_back({averaged ? ema_name(entry.name) : entry.name, entry.type});
     filled.push_back(static_cast<int>(i));
   }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/train/frozen.h"
 
 namespace fullbore {
 namespace {
@@ -40,7 +42,16 @@ OpenedWorkload open_workload(const Config& config, Console& console, const Stand
   const Workload* const workload = find_workload(config);
   if (workload == nullptr)
     throw UsageError(fmt::format("there is no workload for model.name='{}'", config.model.name));
-  return workload->open(config, console, synthetic);
+  OpenedWorkload opened = workload->open(config, console, synthetic);
+  opened.loss = [loss = std::move(opened.loss)](const Config& each) {
+    return with_frozen(loss(each), each.train.freeze);
+  };
+  opened.job = [job = std::move(opened.job)](const Config& each) {
+    TrainingJob made = job(each);
+    made.loss = with_frozen(std::move(made.loss), each.train.freeze);
+    return made;
+  };
+  return opened;
 }
 
 }  // namespace fullbore

@@ -32,6 +32,18 @@ std::vector<Tensor> backward(GraphBuilder& builder, std::span<const Tensor> outp
   return results;
 }
 
+std::vector<bool> depends_on(GraphBuilder& builder, std::span<const Tensor> outputs,
+                             std::span<const Tensor> wanted) {
+  std::vector<Tensor> from, to;
+  for (const Tensor& output : outputs) from.push_back(builder.import(output));
+  for (const Tensor& tensor : wanted) to.push_back(builder.import(tensor));
+  const std::vector<bool> varies = varying_values(builder.graph(), 0, to);
+  std::vector<bool> result;
+  for (const Tensor& output : from)
+    result.push_back(varies[static_cast<size_t>(output.value().id)]);
+  return result;
+}
+
 std::vector<Tensor> gradient(Tensor loss, std::span<const Tensor> wanted) {
   if (!is_floating(loss.dtype()) || loss.rank() != 0)
     throw UsageError(

@@ -15,10 +15,16 @@ namespace fullbore {
 ///
 /// outputs     floating tensors of the builder's graph
 /// cotangents  one per output, of its type
-/// wanted      tensors to differentiate by: inputs or intermediate values
+/// wanted      tensors to differentiate by: inputs or intermediate values. The gradient at an activation, for a
+///             diagnosis, is asked for beside those of parameters, in the same call: the walk is then made once
 /// -> one cotangent per wanted tensor, of its type; zeros where nothing flows
 std::vector<Tensor> backward(GraphBuilder& builder, std::span<const Tensor> outputs,
                              std::span<const Tensor> cotangents, std::span<const Tensor> wanted);
+
+/// Per output: does it depend on a wanted tensor by way of floating values and ops with a derivative? Where it does not,
+/// its gradient is zero and backward() emits nothing for it. A loop counts as one node.
+std::vector<bool> depends_on(GraphBuilder& builder, std::span<const Tensor> outputs,
+                             std::span<const Tensor> wanted);
 
 /// Gradient of one scalar with respect to each wanted tensor.
 std::vector<Tensor> gradient(Tensor loss, std::span<const Tensor> wanted);

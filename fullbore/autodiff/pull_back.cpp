@@ -22,7 +22,7 @@ class Walk {
 
   std::vector<Tensor> run(std::span<const Tensor> outputs, std::span<const Tensor> cotangents,
                           std::span<const Tensor> wanted) {
-    mark_varying(wanted);
+    varies_ = varying_values(builder_.graph(), first_, wanted);
     for (size_t i = 0; i < outputs.size(); ++i) flow(outputs[i].value(), cotangents[i]);
     for (int index = end_ - 1; index >= first_; --index) visit(index);
     std::vector<Tensor> results;
@@ -32,23 +32,6 @@ class Walk {
 
  private:
   bool varies(Value value) const { return varies_[static_cast<size_t>(value.id)]; }
-
-  // Which values depend on a wanted one by way of floating values and ops with a derivative.
-  void mark_varying(std::span<const Tensor> wanted) {
-    const Graph& graph = builder_.graph();
-    varies_.assign(static_cast<size_t>(graph.value_count()), false);
-    for (const Tensor& tensor : wanted)
-      varies_[static_cast<size_t>(tensor.value().id)] = is_floating(tensor.dtype());
-    for (int index = first_; index < end_; ++index) {
-      const Node& node = graph.nodes()[static_cast<size_t>(index)];
-      if (node.op->is(Tag::zero_gradient)) continue;
-      if (std::none_of(node.inputs.begin(), node.inputs.end(),
-                       [&](Value input) { return varies(input); }))
-        continue;
-      for (Value output : node.outputs)
-        if (is_floating(graph.type(output).dtype)) varies_[static_cast<size_t>(output.id)] = true;
-    }
-  }
 
   Tensor cotangent(Value value) const {
     const auto found = cotangents_.find(value);
@@ -141,6 +124,22 @@ class Walk {
 };
 
 }  // namespace
+
+std::vector<bool> varying_values(const Graph& graph, int first_node,
+                                 std::span<const Tensor> wanted) {
+  std::vector<bool> varies(static_cast<size_t>(graph.value_count()), false);
+  const auto is_varying = [&](Value value) { return varies[static_cast<size_t>(value.id)]; };
+  for (const Tensor& tensor : wanted)
+    varies[static_cast<size_t>(tensor.value().id)] = is_floating(tensor.dtype());
+  for (size_t index = static_cast<size_t>(first_node); index < graph.nodes().size(); ++index) {
+    const Node& node = graph.nodes()[index];
+    if (node.op->is(Tag::zero_gradient)) continue;
+    if (std::ranges::none_of(node.inputs, is_varying)) continue;
+    for (const Value output : node.outputs)
+      if (is_floating(graph.type(output).dtype)) varies[static_cast<size_t>(output.id)] = true;
+  }
+  return varies;
+}
 
 std::vector<Tensor> pull_back(GraphBuilder& builder, int first_node,
                               std::span<const Tensor> outputs, std::span<const Tensor> cotangents,

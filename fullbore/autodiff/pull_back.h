@@ -13,6 +13,11 @@ struct AugmentedLoop {
   int augmented = -1;
 };
 
+/// Per value of the graph: does it depend on a wanted one by way of floating values and ops with a derivative? What made
+/// those before `first_node` is of no interest.
+std::vector<bool> varying_values(const Graph& graph, int first_node,
+                                 std::span<const Tensor> wanted);
+
 /// The walk behind `backward`, over the nodes of `builder`'s graph from `first_node` to its present
 /// end. Appends cotangents to the same graph.
 ///

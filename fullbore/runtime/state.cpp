@@ -129,12 +129,22 @@ int64_t State::bytes() const {
   return total;
 }
 
-int64_t parameter_count(const State& state) {
+namespace {
+
+int64_t element_count(const State& state, Role role) {
   int64_t count = 0;
   for (const StateEntry& entry : state.entries())
-    if (entry.role == Role::parameter || entry.role == Role::frozen) count += entry.type.elements();
+    if (entry.role == role) count += entry.type.elements();
   return count;
 }
+
+}  // namespace
+
+int64_t parameter_count(const State& state) {
+  return element_count(state, Role::parameter) + frozen_count(state);
+}
+
+int64_t frozen_count(const State& state) { return element_count(state, Role::frozen); }
 
 std::vector<StateEntry> state_entries(const Graph& graph) {
   std::vector<StateEntry> entries;

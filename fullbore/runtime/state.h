@@ -124,6 +124,7 @@ class State {
 
 /// Elements of all parameters, frozen ones too.
 int64_t parameter_count(const State& state);
+int64_t frozen_count(const State& state);  ///< of those, the frozen ones
 
 /// The State that a graph's inputs ask for (batch inputs left out).
 std::vector<StateEntry> state_entries(const Graph& graph);

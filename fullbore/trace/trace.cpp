@@ -8,6 +8,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
+#include "fullbore/base/text.h"
 
 namespace fullbore {
 namespace {
@@ -101,6 +102,7 @@ Tensor Trace::batch(const std::string& name, TensorType type) {
 
 Tensor Trace::state(const std::string& name, Role role, TensorType type, Initializer initializer,
                     SourceLoc loc) {
+  if (role == Role::parameter && freezes(name)) role = Role::frozen;
   const auto known = states_.find(name);
   if (known != states_.end()) {
     const Graph& graph = builder_.graph();
@@ -117,6 +119,13 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
   initializers_.emplace(name, std::move(initializer));
   if (role == Role::parameter) parameters_.push_back({name, tensor});
   return in_iteration(tensor);
+}
+
+bool Trace::freezes(const std::string& name) const {
+  return std::ranges::any_of(frozen_, [&](const std::vector<std::string>& patterns) {
+    return std::ranges::any_of(
+        patterns, [&](const std::string& pattern) { return pattern_distance(pattern, name) == 0; });
+  });
 }
 
 Tensor Trace::in_iteration(Tensor state) const {

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fullbore/ops/ops.h"
@@ -48,16 +49,19 @@ class Trace {
   /// with another type or role is a UsageError.
   Tensor state(const std::string& name, Role role, TensorType type, Initializer initializer,
                SourceLoc loc = SourceLoc::here());
-  /// Parameter `name` within the current scope: "layers.0.attention.query.weight".
+  /// Parameter `name` within the current scope: "layers.0.attention.query.weight". Frozen where a FrozenScope says so.
   Tensor parameter(const std::string& name, Shape shape, Initializer initializer,
                    SourceLoc loc = SourceLoc::here());
-  /// The parameters declared so far, in order.
+  /// The parameters declared so far, in order; frozen ones are not among them.
   struct Parameter {
     std::string name;
     Tensor tensor;
   };
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::map<std::string, Initializer>& initializers() const { return initializers_; }
+
+  /// Is a parameter of this full name declared frozen here?
+  bool freezes(const std::string& name) const;
 
   /// A draw site: seed and step from State, a number of its own, and the iteration if one is set.
   RandomSource random();
@@ -80,6 +84,7 @@ class Trace {
   Graph finish();
 
  private:
+  friend class FrozenScope;
   Tensor in_iteration(Tensor state) const;
 
   GraphBuilder builder_;
@@ -95,6 +100,7 @@ class Trace {
   };
   std::vector<Update> updates_;
   std::vector<std::pair<std::string, Tensor>> results_;
+  std::vector<std::vector<std::string>> frozen_;  ///< patterns of the FrozenScopes that live
 };
 
 /// While it lives, what the trace writes runs once per iteration of a loop and draws anew on each. Loops within loops
@@ -121,6 +127,27 @@ class Scope {
   ~Scope() { trace_.builder().pop_scope(); }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
+
+ private:
+  Trace& trace_;
+};
+
+/// While it lives, parameters that the trace is asked for are constants of the step: State of role `frozen`. They have
+/// no gradient, no moments, no moving average and no weight decay, and no activation is kept for the gradient that they
+/// do not have: the backward pass visits what lies between the loss and trained parameters alone (autodiff/backward.h).
+///
+/// patterns   of whole names: `*` stands for any characters, `?` for one; without them, all
+///
+/// A parameter asked for in such a scope and outside of any is a UsageError: it is either.
+class FrozenScope {
+ public:
+  explicit FrozenScope(Trace& trace) : FrozenScope(trace, {"*"}) {}
+  FrozenScope(Trace& trace, std::vector<std::string> patterns) : trace_(trace) {
+    trace_.frozen_.push_back(std::move(patterns));
+  }
+  ~FrozenScope() { trace_.frozen_.pop_back(); }
+  FrozenScope(const FrozenScope&) = delete;
+  FrozenScope& operator=(const FrozenScope&) = delete;
 
  private:
   Trace& trace_;

@@ -70,6 +70,7 @@ struct Config {
     int64_t steps = 2000;
     int64_t batch_size = 12;  ///< 0: auto
     double label_smoothing = 0;
+    std::vector<std::string> freeze = {};
     int64_t eval_interval = 250;
     int64_t eval_batches = 0;
     std::string evaluate = "raw";

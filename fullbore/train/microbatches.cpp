@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/train/frozen.h"
 #include "fullbore/train/retired_names.h"
 
 namespace fullbore {
@@ -31,7 +34,9 @@ std::vector<BatchField> microbatch_fields(const std::vector<BatchField>& fields,
 /// What the sums over microbatches begin with must be there before a loop's body asks for the parameters: the model
 /// is traced once for these alone.
 struct Rehearsal {
-  size_t terms = 0;  ///< of the loss
+  size_t terms = 0;        ///< of the loss, dead ones left out
+  std::vector<bool> dead;  ///< of all its terms
+  std::vector<std::string> dead_names;
   bool counted = false;
   std::vector<std::string> metrics;
 };
@@ -41,8 +46,10 @@ Rehearsal declare_state(Trace& trace, const LossFunction& loss,
   Trace rehearsal("rehearsal", trace.training());
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(rehearsal.batch(field.name, field.type));
-  const Loss value = checked_loss(loss(rehearsal, batch));
-  Rehearsal result{value.terms.size(), value.predictions.valid(), {}};
+  Loss value = checked_loss(loss(rehearsal, batch));
+  std::vector<bool> dead = dead_terms(rehearsal, value);
+  value = without_terms(value, dead);
+  Rehearsal result{value.terms.size(), std::move(dead), value.dead, value.predictions.valid(), {}};
   for (const Metric& metric : value.metrics) result.metrics.push_back(metric.name);
   if (rehearsal.has_outputs() || !value.carried.empty())
     throw UsageError(
@@ -145,13 +152,14 @@ Tensor mean_of(Tensor sum, Tensor weight) {
 
 // Of how many each term is the mean in the whole batch. All of the model that the counts do not need is dead code.
 std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const CutBatch& batch,
-                                const Microbatches& microbatches, size_t terms) {
+                                const Microbatches& microbatches, const Rehearsal& rehearsal) {
+  const size_t terms = rehearsal.terms;
   if (terms == 0) return {};
   const int64_t sites = trace.draw_sites();
   const std::vector<Tensor> zeros(terms, f32_scalar(trace, 0));
   std::vector<Tensor> sums = sum_over_microbatches(
       trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& each) {
-        const Loss microbatch = checked_loss(loss(trace, each));
+        const Loss microbatch = without_terms(checked_loss(loss(trace, each)), rehearsal.dead);
         FB_CHECK(microbatch.terms.size() == terms, "{} and {} terms", microbatch.terms.size(),
                  terms);
         std::vector<Tensor> weights;
@@ -218,7 +226,7 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
   const std::vector<BatchField> each = microbatch_fields(fields, microbatches);
   const Rehearsal rehearsal = declare_state(trace, loss, each);
   const CutBatch batch = cut(trace, fields, each, microbatches);
-  const std::vector<Tensor> counts = count_terms(trace, loss, batch, microbatches, rehearsal.terms);
+  const std::vector<Tensor> counts = count_terms(trace, loss, batch, microbatches, rehearsal);
   const auto differentiate = [&](Tensor scale) {
     std::vector<Tensor> parameters;
     std::vector<Tensor> zeros;
@@ -232,7 +240,7 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
     zeros.insert(zeros.end(), 2 + 2 * rehearsal.metrics.size(), f32_scalar(trace, 0));
     const std::vector<Tensor> sums = sum_over_microbatches(
         trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& rows) {
-          const Loss microbatch = checked_loss(loss(trace, rows));
+          const Loss microbatch = without_terms(checked_loss(loss(trace, rows)), rehearsal.dead);
           const Tensor weight = rehearsal.counted ? cast(microbatch.predictions, DType::f32) : one;
           const Tensor sum = contribution(microbatch, counts, weight);
           std::vector<Tensor> values =
@@ -248,6 +256,7 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
     const auto of_batch = [&](Tensor sum) { return counts.empty() ? sum / predictions : sum; };
     whole.mean = of_batch(sums[count]);
     if (rehearsal.counted) whole.predictions = predictions;
+    whole.dead = rehearsal.dead_names;
     for (size_t i = 0; i < rehearsal.metrics.size(); ++i) {
       const Tensor weight = sums[count + 3 + 2 * i];
       whole.metrics.push_back(

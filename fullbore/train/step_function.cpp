@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/train/frozen.h"
 #include "fullbore/train/initial_values.h"
 #include "fullbore/train/microbatches.h"
 
@@ -24,7 +25,8 @@ void tell_metrics(Trace& trace, const Loss& loss) {
 Loss trace_loss(Trace& trace, const LossFunction& loss, const std::vector<BatchField>& fields) {
   std::vector<Tensor> batch;
   for (const BatchField& field : fields) batch.push_back(trace.batch(field.name, field.type));
-  return checked_loss(loss(trace, batch));
+  const Loss made = checked_loss(loss(trace, batch));
+  return without_terms(made, dead_terms(trace, made));
 }
 
 TracedStep finish(Trace& trace) {
@@ -72,8 +74,12 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
     first.push_back(slice(batch, 0, 0, rows / 2));
     second.push_back(slice(batch, 0, rows / 2, rows));
   }
-  const Loss a = checked_loss(loss(trace, first));
-  const Loss b = checked_loss(loss(trace, second));
+  Loss a = checked_loss(loss(trace, first));
+  Loss b = checked_loss(loss(trace, second));
+  const std::vector<bool> dead = dead_terms(trace, a);
+  a = without_terms(a, dead);
+  b = without_terms(b, dead);
+  whole.dead = a.dead;
   if (!a.carried.empty())
     throw UsageError(
         "the gradient noise scale is of halves of a batch, and the model carries State from batch "
@@ -115,6 +121,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
   TracedStep step = finish(trace);
   for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
   for (const auto& [name, metric] : update.metrics) step.metrics.push_back(name);
+  step.dead_losses = value.dead;
   return step;
 }
 

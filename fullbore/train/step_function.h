@@ -19,10 +19,12 @@ struct Metric {
   Tensor weight = {};  ///< scalar: of how many it is the mean; none: of the loss's predictions
 };
 
-/// One of the terms that a loss is the sum of.
+/// One of the terms that a loss is the sum of. A term with a name that depends on no trained parameter is left out of
+/// the sum, and a metric alone (frozen.h).
 struct LossTerm {
   Tensor mean;    ///< floating scalar; 0 or anything finite if there is nothing to be a mean of
   Tensor weight;  ///< scalar: of how many it is the mean
+  std::string name = {};  ///< of that metric; a weighted term is told as it is in the sum
 };
 
 /// State of the model's own that goes from batch to batch.
@@ -41,6 +43,7 @@ struct Loss {
   std::vector<Metric> metrics = {};
   /// A step that is skipped leaves it alone. No gradient goes through it to the batch before.
   std::vector<Carried> carried = {};
+  std::vector<std::string> dead = {};  ///< terms that were left out (frozen.h), by name
 };
 
 /// A model as the trainer knows it: writes into the trace how the loss follows from a batch.
@@ -55,6 +58,8 @@ struct TracedStep {
   Graph graph;
   std::map<std::string, Initializer> initializers;
   std::vector<std::string> metrics = {};  ///< further results, f32 scalars, for the log
+  /// Terms of the loss that depend on no trained parameter and so are metrics alone, by name.
+  std::vector<std::string> dead_losses = {};
 };
 
 /// In how many equal parts a batch goes through the model.

@@ -14,10 +14,11 @@ namespace {
 constexpr std::array<std::string_view, 3> kJudgedByKey = {"run", "engine", "log"};
 
 /// All else that is taken, key by key.
-constexpr std::array<std::string_view, 25> kTaken = {
+constexpr std::array<std::string_view, 26> kTaken = {
     "run.name",
     "run.seed",
     "optim.groups",
+    "train.freeze",
     "engine.device",
     "engine.precision",
     "engine.fp32_modules",

@@ -1,6 +1,7 @@
 #include "fullbore/train/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -115,6 +116,7 @@ class Trainer {
       samples_.push_back(rows.rank() == 0 ? 1 : static_cast<double>(rows[0]));
     }
     reporter_.started("trace");
+    dead_losses_ = traced_.front().dead_losses;
     state_ = initial_state(traced_.front(), options_.seed, device_);
   }
 
@@ -176,6 +178,13 @@ class Trainer {
         count_text(scale.flops_per_step), of_which_shape(),
         bytes_text(static_cast<double>(scale.planned_bytes)), programs_->count(),
         duration_text(compile_seconds));
+    if (const int64_t frozen = frozen_count(state_); frozen > 0)
+      reporter_.log().info("{} of the parameters are frozen: no gradient, no moments, no decay",
+                           count_text(static_cast<double>(frozen)));
+    if (!dead_losses_.empty())
+      reporter_.log().info(
+          "dead losses, which depend on no trained parameter and are metrics alone: {}",
+          fmt::join(dead_losses_, ", "));
     reporter_.begin(scale, position_, options_.sinks);
     begun_ = true;
   }
@@ -410,7 +419,8 @@ class Trainer {
   std::shared_ptr<Device> device_;
   State state_;
   std::vector<TracedStep> traced_;  ///< until they are compiled
-  std::vector<double> samples_;     ///< of a step, by shape of batch
+  std::vector<std::string> dead_losses_;
+  std::vector<double> samples_;  ///< of a step, by shape of batch
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<StepRecorder> recorder_;
