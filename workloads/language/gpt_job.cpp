@@ -70,6 +70,19 @@ LanguageModelConfig model_config(const Config& config, int64_t tokens) {
           .tanh_gelu = gpt_keys(config).activation == "gelu_tanh"};
 }
 
+nn::DecoderConfig decoder_config(const LanguageModelConfig& model) {
+  return {.style = nn::DecoderConfig::Style::gpt2,
+          .vocabulary = model.vocabulary,
+          .layers = model.layers,
+          .heads = model.heads,
+          .width = model.width,
+          .context = model.context,
+          .tie_head = model.tie_head,
+          .dropout = model.dropout,
+          .bias = model.bias,
+          .tanh_gelu = model.tanh_gelu};
+}
+
 TextModel gpt_text_model() {
   TextModel model;
   model.name = "gpt";
@@ -84,7 +97,9 @@ TextModel gpt_text_model() {
   model.head = [](const Config& config) {
     return std::string(gpt_keys(config).tie_head ? "" : "head.weight");
   };
-  model.layout = huggingface_layout();
+  model.layout = huggingface_layout([](const Config& config, int64_t tokens) {
+    return decoder_config(model_config(config, tokens));
+  });
   return model;
 }
 

@@ -1,6 +1,8 @@
 #include "workloads/language/gpt_keys.h"
 
 #include "workloads/language/gpt_job.h"
+#include "workloads/language/llama_job.h"
+#include "workloads/language/llama_keys.h"
 
 namespace fullbore {
 namespace {
@@ -14,6 +16,8 @@ std::vector<ConfigField> fields() {
       {FB_KEY(tie_head), {}, {}, "the output head is the token table"},
       {FB_KEY(activation), {}, {"gelu", "gelu_tanh"}, "of the blocks; GPT-2's is gelu_tanh"}};
   for (ConfigField& field : fields) field.models = {"gpt"};
+  fields[1].models.emplace_back("llama");
+  for (ConfigField& field : llama_fields()) fields.push_back(std::move(field));
   return fields;
 }
 
@@ -22,6 +26,12 @@ std::vector<ConfigField> fields() {
 Workload language() {
   Workload workload = text_workload("language", gpt_text_model());
   workload.keys.is_default = true;
+  workload.keys.models.emplace_back("llama");
+  workload.registers = [] {
+    register_text_model(gpt_text_model());
+    register_text_model(llama_text_model());
+  };
+  workload.keys.check = check_llama_keys;
   workload.keys.fields = fields;
   return workload;
 }

@@ -3,38 +3,37 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "fullbore/base/files.h"
 #include "fullbore/data/bpe_tokenizer.h"
+#include "fullbore/text/huggingface_model.h"
 #include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/weight_source.h"
-#include "workloads/language/gpt_job.h"
-#include "workloads/language/huggingface_gpt2.h"
 
 namespace fullbore {
 namespace {
 
-InitialWeights read(const Config& config, const Tokenizer& tokenizer) {
-  const std::string& folder = config.model.initialize_from;
-  const LanguageModelConfig model = model_config(config, tokenizer.vocabulary_size());
-  const auto source = std::make_shared<const HuggingFaceGpt2>(HuggingFaceGpt2::open(folder));
+InitialWeights read(const std::string& folder, const nn::DecoderConfig& model) {
+  const auto source = std::make_shared<const HuggingFaceModel>(HuggingFaceModel::open(folder));
   source->check(model);
   InitialWeights weights;
   std::vector<std::string> renamed;
-  for (const auto& [ours, theirs] : source->renamed(model))
-    renamed.push_back(fmt::format("{} -> {}", theirs, ours));
+  for (const HuggingFaceName& name : source->names(model))
+    renamed.push_back(fmt::format("{} -> {}", name.theirs, name.ours));
   weights.lines = {
-      fmt::format("weights  {} (GPT-2 in the Hugging Face layout): {} tensors taken, all renamed",
-                  folder, renamed.size())};
+      fmt::format("weights  {} ({} in the Hugging Face layout): {} tensors taken, all renamed",
+                  folder, source->config().family, renamed.size())};
   for (std::string& line : listed_lines("renamed", renamed))
     weights.lines.push_back(std::move(line));
   weights.fill = [source, model](State& state) { source->fill(model, state); };
   return weights;
 }
 
-void write(const TrainedModel& model, const std::string& folder) {
-  const LanguageModelConfig sizes = model_config(model.config, model.tokenizer->vocabulary_size());
-  export_huggingface_gpt2(folder, sizes, model.state);
+void write(const TrainedModel& model, const nn::DecoderConfig& sizes, const std::string& folder) {
+  HuggingFaceConfig config{.family = huggingface_family(sizes), .decoder = sizes, .end_tokens = {}};
+  if (const int32_t end = model.tokenizer->end_of_document(); end >= 0) config.end_tokens = {end};
+  export_huggingface_model(folder, config, model.state);
   // A byte-level BPE is in transformers' own format already.
   const bool foreign = dynamic_cast<const BpeTokenizer*>(model.tokenizer.get()) != nullptr;
   const std::string tokenizer = folder + (foreign ? "/tokenizer.json" : "/fullbore_tokenizer.json");
@@ -44,15 +43,22 @@ void write(const TrainedModel& model, const std::string& folder) {
 
 }  // namespace
 
-ForeignLayout huggingface_layout() {
+ForeignLayout huggingface_layout(
+    std::function<nn::DecoderConfig(const Config&, int64_t tokens)> model) {
   return {
       "huggingface",
       "config.json and model.safetensors, which transformers reads as\n"
-      "GPT2LMHeadModel.from_pretrained(FOLDER). The tokenizer goes beside them: a byte-level\n"
-      "BPE as tokenizer.json, which transformers reads too, others as fullbore_tokenizer.json.\n"
-      "The way back, to go on from such a folder, is\n"
+      "AutoModelForCausalLM.from_pretrained(FOLDER): a gpt as GPT-2, a llama as Llama or Qwen2.\n"
+      "The tokenizer goes beside them: a byte-level BPE as tokenizer.json, which transformers\n"
+      "reads too, others as fullbore_tokenizer.json. The way back, to go on from such a folder, "
+      "is\n"
       "`fullbore train CONFIG model.initialize_from=FOLDER`.\n",
-      write, read};
+      [model](const TrainedModel& trained, const std::string& folder) {
+        write(trained, model(trained.config, trained.tokenizer->vocabulary_size()), folder);
+      },
+      [model](const Config& config, const Tokenizer& tokenizer) {
+        return read(config.model.initialize_from, model(config, tokenizer.vocabulary_size()));
+      }};
 }
 
 }  // namespace fullbore

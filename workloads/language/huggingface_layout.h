@@ -1,9 +1,14 @@
 #pragma once
+#include <functional>
+
+#include "fullbore/nn/decoder_model.h"
 #include "fullbore/text/text_model.h"
 
 namespace fullbore {
 
-/// A GPT-2 in the Hugging Face layout: to be exported, and to start from. DataError as HuggingFaceGpt2 has it.
-ForeignLayout huggingface_layout();
+/// The Hugging Face layout of models whose sizes `model` tells, for so many distinct tokens: to be exported, and to start
+/// from. DataError as HuggingFaceModel has it.
+ForeignLayout huggingface_layout(
+    std::function<nn::DecoderConfig(const Config&, int64_t tokens)> model);
 
 }  // namespace fullbore

@@ -1,6 +1,4 @@
 // A GPT-2 that Hugging Face's transformers made and saved (workloads/language/tests/golden/huggingface_gpt2.py).
-#include "workloads/language/huggingface_gpt2.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,9 +13,11 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/runtime/program.h"
+#include "fullbore/text/huggingface_model.h"
 #include "tests/support/device.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
+#include "workloads/language/gpt_job.h"
 
 namespace fullbore {
 namespace {
@@ -53,10 +53,15 @@ State state_of(const LanguageModelConfig& model) {
 
 State filled(const std::string& folder, const LanguageModelConfig& model) {
   State state = state_of(model);
-  const HuggingFaceGpt2 source = HuggingFaceGpt2::open(folder);
-  source.check(model);
-  source.fill(model, state);
+  const HuggingFaceModel source = HuggingFaceModel::open(folder);
+  source.check(decoder_config(model));
+  source.fill(decoder_config(model), state);
   return state;
+}
+
+void export_model(const std::string& folder, const LanguageModelConfig& model, const State& state) {
+  export_huggingface_model(
+      folder, {.family = "gpt2", .decoder = decoder_config(model), .end_tokens = {}}, state);
 }
 
 /// The DataError with which a folder is refused.
@@ -135,7 +140,9 @@ TEST(HuggingFaceGpt2, LogitsAreThoseOfTransformers) {
 }
 
 TEST(HuggingFaceGpt2, ReadsItsSizes) {
-  const LanguageModelConfig config = HuggingFaceGpt2::open(kGolden).config();
+  const HuggingFaceModel model = HuggingFaceModel::open(kGolden);
+  EXPECT_EQ(model.config().family, "gpt2");
+  const nn::DecoderConfig& config = model.config().decoder;
   EXPECT_EQ(config.vocabulary, 17);
   EXPECT_EQ(config.layers, 2);
   EXPECT_EQ(config.heads, 2);
@@ -148,7 +155,7 @@ TEST(HuggingFaceGpt2, ReadsItsSizes) {
 TEST(HuggingFaceGpt2, WhatIsExportedIsWhatTransformersWrote) {
   const testing::ScratchFolder folder;
   const std::string exported = folder / "exported";
-  export_huggingface_gpt2(exported, kModel, filled(kGolden, kModel));
+  export_model(exported, kModel, filled(kGolden, kModel));
   const Checkpoint checkpoint = read_checkpoint(exported + "/model.safetensors").take_or_throw();
   EXPECT_EQ(checkpoint.metadata().at("format"), "pt");
   const Tensors golden;
@@ -182,7 +189,7 @@ TEST(HuggingFaceGpt2, EveryKindOfModelSurvivesTheRoundTrip) {
       for (const StateEntry& entry : state.entries())
         for (float& element : Edited<float>(state, entry.name)) element = (value += 0.25F);
       const testing::ScratchFolder folder;
-      export_huggingface_gpt2(folder / "x", model, state);
+      export_model(folder / "x", model, state);
       expect_same_parameters(filled(folder / "x", model), state);
     }
 }
@@ -311,7 +318,7 @@ TEST(HuggingFaceGpt2, OtherSizesAreRefusedByName) {
               HasSubstr("the vocabulary is 65, " + kGolden + "/config.json has vocab_size 17"));
   EXPECT_THAT(with([](auto& m) { m.tanh_gelu = false; }),
               HasSubstr("model.activation is gelu, " + kGolden +
-                        "/config.json has activation_function gelu_new"));
+                        "/config.json has activation_function gelu_tanh"));
   EXPECT_THAT(with([](auto& m) { m.bias = false; }), HasSubstr("set model.bias=true"));
 }
 
@@ -325,7 +332,7 @@ TEST(HuggingFaceGpt2, OtherTensorsAreRefusedByName) {
   Tensors unknown;
   unknown.add("transformer.h.2.ln_1.weight", {DType::f32, {8}}, 1);
   EXPECT_THAT(refusal(write(folder, unknown)),
-              HasSubstr("'transformer.h.2.ln_1.weight' is no tensor of a GPT-2"));
+              HasSubstr("'transformer.h.2.ln_1.weight' is no tensor of a gpt2"));
   Tensors turned;
   turned["transformer.h.0.attn.c_attn.weight"].type.shape = {24, 8};
   EXPECT_THAT(
@@ -345,21 +352,25 @@ TEST(HuggingFaceGpt2, OtherSettingsAreRefusedByName) {
     return refusal(write(folder, tensors, config));
   };
   const json absent(json::value_t::discarded);
-  EXPECT_THAT(with("model_type", "llama"), HasSubstr("'model_type' is \"llama\"; only \"gpt2\""));
-  EXPECT_THAT(with("n_inner", 31), HasSubstr("'n_inner' is 31; only 32 is known here"));
+  EXPECT_THAT(with("model_type", "llama"), HasSubstr("'num_hidden_layers' is missing"));
+  EXPECT_THAT(with("model_type", "bert"),
+              HasSubstr("'model_type' is \"bert\"; gpt2, llama or qwen2 was expected"));
+  EXPECT_THAT(with("n_inner", 31), HasSubstr("f32[8,31] was expected"));
   EXPECT_EQ(with("n_inner", 32), "");
-  EXPECT_THAT(with("layer_norm_epsilon", 1e-6), HasSubstr("'layer_norm_epsilon' is 1e-06"));
+  EXPECT_THAT(with("layer_norm_epsilon", 1e-6), HasSubstr("epsilon is 1e-05, "));
+  EXPECT_THAT(with("hidden_sise", 3),
+              HasSubstr("'hidden_sise' is a setting that is not known here"));
   EXPECT_THAT(with("scale_attn_by_inverse_layer_idx", true), HasSubstr("only false is known"));
   EXPECT_THAT(with("activation_function", "relu"), HasSubstr("gelu_new or gelu was expected"));
   EXPECT_THAT(with("n_layer", absent), HasSubstr("config.json: 'n_layer' is missing"));
   for (const json& value : {json("2"), json(0), json(-1), json(2.5), json(int64_t{1} << 40)})
     EXPECT_THAT(with("n_layer", value), HasSubstr("a whole number from 1 to 1000 was expected"));
-  EXPECT_THAT(with("tie_word_embeddings", 1), HasSubstr("neither true nor false"));
+  EXPECT_THAT(with("tie_word_embeddings", 1), HasSubstr("true or false was expected"));
 }
 
 TEST(HuggingFaceGpt2, WhatIsNoSuchFolderIsRefused) {
   const testing::ScratchFolder folder;
-  EXPECT_THAT(refusal(folder / "none"), HasSubstr("is no folder with a GPT-2"));
+  EXPECT_THAT(refusal(folder / "none"), HasSubstr("is no folder with a model"));
   EXPECT_THAT(refusal(folder.path()), HasSubstr("config.json"));
   folder.put("config.json", "[1]");
   EXPECT_THAT(refusal(folder.path()), HasSubstr("config.json: not a JSON object"));
@@ -374,10 +385,10 @@ TEST(HuggingFaceGpt2, WhatIsNoSuchFolderIsRefused) {
 TEST(HuggingFaceGpt2, ExportOverwritesNothing) {
   const testing::ScratchFolder folder;
   const State state = filled(kGolden, kModel);
-  export_huggingface_gpt2(folder / "a/b", kModel, state);
-  EXPECT_THROW(export_huggingface_gpt2(folder / "a/b", kModel, state), DataError);
+  export_model(folder / "a/b", kModel, state);
+  EXPECT_THROW(export_model(folder / "a/b", kModel, state), DataError);
   folder.put("file", "");
-  EXPECT_THROW(export_huggingface_gpt2(folder / "file", kModel, state), DataError);
+  EXPECT_THROW(export_model(folder / "file", kModel, state), DataError);
 }
 
 }  // namespace

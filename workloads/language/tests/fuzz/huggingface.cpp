@@ -1,14 +1,13 @@
-// Any bytes as a GPT-2 in the Hugging Face layout: config.json, an index of several files or none, and one file of
+// Any bytes as a language model in the Hugging Face layout: config.json, an index of several files or none, and one file of
 // tensors, with zero bytes between them: refused with the file's name, or every tensor can be read.
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fullbore/base/error.h"
+#include "fullbore/text/huggingface_model.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
-#include "workloads/language/huggingface_gpt2.h"
-#include "workloads/language/huggingface_tensors.h"
 
 using namespace fullbore;
 using fullbore::testing::MemoryFolder;
@@ -35,9 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(std::string_view(error.what()).find(folder.path()) != std::string_view::npos);
   }
   try {
-    const HuggingFaceGpt2 model = HuggingFaceGpt2::open(folder.path());
-    model.check(model.config());
-    require(!model.renamed(model.config()).empty());
+    const HuggingFaceModel model = HuggingFaceModel::open(folder.path());
+    model.check(model.config().decoder);
+    require(!model.names(model.config().decoder).empty());
+    // What is written of it says the same.
+    const HuggingFaceConfig& config = model.config();
+    require(parse_huggingface_config(huggingface_config_json(config), "again").decoder ==
+            config.decoder);
   } catch (const DataError& error) {
     require(std::string_view(error.what()).find(folder.path()) != std::string_view::npos);
   }

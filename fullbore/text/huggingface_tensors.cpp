@@ -1,4 +1,4 @@
-#include "workloads/language/huggingface_tensors.h"
+#include "fullbore/text/huggingface_tensors.h"
 
 #include <fmt/format.h>
 
