@@ -10,6 +10,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/generator.h"
@@ -143,7 +144,14 @@ std::map<std::string, Difference> differences(const HuggingFaceModel& model,
   return differences;
 }
 
-class HuggingFaceLlama : public ::testing::TestWithParam<const char*> {};
+class HuggingFaceLlama : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    // The others use the same kernels, and this one takes as long as all of them.
+    if (std::string(GetParam()) == "smollm2" && this_processor().level != machine_processor().level)
+      GTEST_SKIP() << "wide: at this machine's own level only";
+  }
+};
 
 TEST_P(HuggingFaceLlama, ComputesWhatTransformersComputes) {
   const std::string name = GetParam();
@@ -182,6 +190,116 @@ INSTANTIATE_TEST_SUITE_P(Options, HuggingFaceLlama,
                          ::testing::Values("grouped", "tied_llama3", "linear", "qwen2",
                                            "qwen2_window", "smollm2"),
                          [](const auto& each) { return std::string(each.param); });
+
+// --- what is stored otherwise ---------------------------------------------------------------------
+
+/// The tensors of "grouped" in memory, to be written anew in other ways.
+struct Tensors {
+  DecoderConfig model;
+  std::vector<NamedTensor> named;
+  std::vector<std::vector<char>> memory;
+
+  Tensors() {
+    const std::string text = read_file(kGolden + "grouped/config.json").value();
+    model = parse_huggingface_config(text, "golden").decoder;
+    for (const HuggingFaceName& each : huggingface_names(model, "model."))
+      add(each.theirs, {DType::f32, each.shape}, drawn(each));
+  }
+  void add(const std::string& name, const TensorType& type, const std::vector<float>& values) {
+    std::vector<char>& bytes = memory.emplace_back(static_cast<size_t>(type.bytes()));
+    for (size_t i = 0; i < values.size(); ++i)
+      store_element(bytes.data(), type.dtype, static_cast<int64_t>(i), values[i]);
+    named.push_back({name, type, bytes.data()});
+  }
+  /// The folder opened, with what changes config.json.
+  HuggingFaceModel open(const json& changes = json::object()) const {
+    const testing::ScratchFolder folder;
+    json config = json::parse(read_file(kGolden + "grouped/config.json").value());
+    config.update(changes);
+    folder.put("config.json", config.dump());
+    EXPECT_TRUE(write_checkpoint(folder / "model.safetensors", named, {}).ok());
+    return HuggingFaceModel::open(folder.path());
+  }
+  std::string refusal(const json& changes = json::object()) const {
+    try {
+      open(changes);
+      return "";
+    } catch (const DataError& error) {
+      return error.what();
+    }
+  }
+};
+
+TEST(HuggingFaceLlamaFolder, ReadsNarrowTypesAndOldBuffers) {
+  Tensors tensors;
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    NamedTensor& key = tensors.named[2];
+    ASSERT_EQ(key.name, "model.layers.0.self_attn.q_proj.weight");
+    std::vector<float> values(static_cast<size_t>(key.type.elements()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 64) / 4;
+    Tensors narrow;
+    narrow.named.erase(narrow.named.begin() + 2);
+    narrow.add(key.name, {dtype, key.type.shape}, values);
+    narrow.add("model.layers.0.self_attn.rotary_emb.inv_freq", {DType::f32, {2}}, {1, 2});
+    const testing::ScratchFolder folder;
+    folder.put("config.json", read_file(kGolden + "grouped/config.json").value());
+    ASSERT_TRUE(write_checkpoint(folder / "model.safetensors", narrow.named, {}).ok());
+    const HuggingFaceModel model = HuggingFaceModel::open(folder.path());
+    EXPECT_EQ(model.tensors().find(key.name)->read(), values);
+  }
+}
+
+TEST(HuggingFaceLlamaFolder, RefusesTensorsByName) {
+  Tensors missing;
+  missing.named.erase(missing.named.begin() + 3);
+  EXPECT_THAT(missing.refusal(),
+              HasSubstr("the tensor 'model.layers.0.self_attn.k_proj.weight' is missing"));
+  Tensors headless;
+  headless.named.pop_back();
+  EXPECT_THAT(headless.refusal(), HasSubstr("the tensor 'lm_head.weight' is missing"));
+  EXPECT_EQ(headless.refusal({{"tie_word_embeddings", true}}), "");
+  Tensors turned;
+  turned.named[3].type.shape = {16, 8};
+  EXPECT_THAT(turned.refusal(),
+              HasSubstr("'model.layers.0.self_attn.k_proj.weight' is f32[16,8]; f32[8,16] was"));
+  Tensors whole;
+  whole.named[1].type.dtype = DType::i32;
+  EXPECT_THAT(whole.refusal(), HasSubstr("'model.layers.0.input_layernorm.weight' is i32[16]"));
+  Tensors biased;
+  biased.add("model.layers.0.self_attn.q_proj.bias", {DType::f32, {16}}, std::vector<float>(16));
+  EXPECT_THAT(biased.refusal(),
+              HasSubstr("'model.layers.0.self_attn.q_proj.bias' is no tensor of a llama as "
+                        "config.json has it"));
+}
+
+TEST(HuggingFaceLlamaFolder, OtherSettingsAreRefusedByName) {
+  const Tensors tensors;
+  const HuggingFaceModel source = tensors.open();
+  const auto refused = [&](const std::function<void(DecoderConfig&)>& change) {
+    DecoderConfig model = tensors.model;
+    change(model);
+    try {
+      source.check(model);
+      return std::string();
+    } catch (const DataError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(refused([](auto& m) { m.context = 5; }), "");
+  EXPECT_EQ(refused([](auto& m) { m.tie_head = true; }), "");
+  EXPECT_THAT(refused([](auto& m) { m.context = 97; }), HasSubstr("model.context is 97"));
+  EXPECT_THAT(refused([](auto& m) { m.groups = 4; }),
+              HasSubstr("model.key_value_heads is 4, " + source.folder() +
+                        "/config.json has num_key_value_heads 2"));
+  EXPECT_THAT(refused([](auto& m) { m.theta = 5; }), HasSubstr("model.rotary_theta is 5"));
+  EXPECT_THAT(refused([](auto& m) { m.scaling.kind = nn::RotaryScaling::Kind::llama3; }),
+              HasSubstr("model.rotary_scaling is llama3 1 1 4 8192, "));
+  EXPECT_THAT(refused([](auto& m) { m.attention_bias = true; }),
+              HasSubstr("model.attention_bias is qkv, "));
+  EXPECT_THAT(refused([](auto& m) { m.window = 4; }), HasSubstr("model.window is 4"));
+  EXPECT_THAT(refused([](auto& m) { m.style = DecoderConfig::Style::gpt2; }),
+              HasSubstr("model.name is gpt, " + source.folder() + "/config.json has model_type"));
+}
 
 }  // namespace
 }  // namespace fullbore
