@@ -12,8 +12,7 @@ namespace fullbore::nn {
 /// What such a model is. Parameters are declared in the trace where they are used, under its scope.
 struct DecoderConfig {
   enum class Style : uint8_t {
-    /// Radford et al. 2019: layer norms, learned positions, GELU, as many heads of keys as of queries. The names and
-    /// shapes are those of model.name=gpt.
+    /// Radford et al. 2019: layer norms, learned positions, GELU, as many heads of keys as of queries.
     gpt2,
     /// Touvron et al. 2023, arXiv:2302.13971: RMS norms, rotary positions, SwiGLU; Qwen2 too, which has biases.
     llama,

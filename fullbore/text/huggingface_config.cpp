@@ -61,21 +61,22 @@ void read_common(HuggingFaceFields& fields, HuggingFaceConfig& config) {
                  "attn_implementation"});
 }
 
-void read_gpt2(HuggingFaceFields& fields, DecoderConfig& model) {
-  model.style = DecoderConfig::Style::gpt2;
-  model.layers = fields.whole("n_layer", 1, kMostLayers);
-  model.heads = fields.whole("n_head", 1, kMostHeads);
-  model.width = fields.whole("n_embd", 1, kMostWidth);
-  if (model.width % model.heads != 0) fields.refuse("n_embd", "a multiple of n_head was expected");
-  model.context = fields.whole("n_positions", 1, kMostContext);
-  fields.require("n_ctx", model.context);
-  model.hidden = fields.whole("n_inner", 1, kMostHidden, 4 * model.width);
+void read_gpt2(HuggingFaceFields& fields, DecoderConfig& decoder) {
+  decoder.style = DecoderConfig::Style::gpt2;
+  decoder.layers = fields.whole("n_layer", 1, kMostLayers);
+  decoder.heads = fields.whole("n_head", 1, kMostHeads);
+  decoder.width = fields.whole("n_embd", 1, kMostWidth);
+  if (decoder.width % decoder.heads != 0)
+    fields.refuse("n_embd", "a multiple of n_head was expected");
+  decoder.context = fields.whole("n_positions", 1, kMostContext);
+  fields.require("n_ctx", decoder.context);
+  decoder.hidden = fields.whole("n_inner", 1, kMostHidden, 4 * decoder.width);
   const std::string activation = fields.word("activation_function", "gelu_new");
-  model.tanh_gelu = activation == "gelu_new" || activation == "gelu_pytorch_tanh";
-  if (!model.tanh_gelu && activation != "gelu")
+  decoder.tanh_gelu = activation == "gelu_new" || activation == "gelu_pytorch_tanh";
+  if (!decoder.tanh_gelu && activation != "gelu")
     fields.refuse("activation_function", "gelu_new or gelu was expected");
-  model.epsilon = fields.not_negative("layer_norm_epsilon", 1e-5);
-  model.tie_head = fields.flag("tie_word_embeddings", true);
+  decoder.epsilon = fields.not_negative("layer_norm_epsilon", 1e-5);
+  decoder.tie_head = fields.flag("tie_word_embeddings", true);
   fields.require("scale_attn_weights", true);
   fields.require("scale_attn_by_inverse_layer_idx", false);
   fields.ignore({"reorder_and_upcast_attn", "embd_pdrop", "attn_pdrop", "resid_pdrop",
@@ -111,77 +112,77 @@ RotaryScaling read_scaling(HuggingFaceFields fields, int64_t context) {
 }
 
 /// Frequencies are given in one of two ways: rope_theta and rope_scaling, or since version 5 rope_parameters.
-void read_rotary(HuggingFaceFields& fields, DecoderConfig& model) {
-  model.theta = fields.positive("rope_theta", 10000);
+void read_rotary(HuggingFaceFields& fields, DecoderConfig& decoder) {
+  decoder.theta = fields.positive("rope_theta", 10000);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!fields.has(key)) continue;
     HuggingFaceFields rotary = fields.object(key);
-    model.theta = rotary.positive("rope_theta", model.theta);
-    model.scaling = read_scaling(rotary, model.context);
+    decoder.theta = rotary.positive("rope_theta", decoder.theta);
+    decoder.scaling = read_scaling(rotary, decoder.context);
   }
   fields.require("partial_rotary_factor", 1.0);
   fields.require("rope_interleaved", false);
 }
 
 /// Which layers have the window: those from one layer on.
-void read_window(HuggingFaceFields& fields, DecoderConfig& model) {
+void read_window(HuggingFaceFields& fields, DecoderConfig& decoder) {
   const bool has_window = fields.flag("use_sliding_window", false);
   const int64_t window = fields.whole("sliding_window", 1, kMostContext, 0);
   const int64_t first = fields.whole("max_window_layers", 0, INT32_MAX, 28);
   const std::vector<std::string> kinds = fields.words("layer_types");
-  model.window_layer = first;
+  decoder.window_layer = first;
   if (!kinds.empty()) {
-    if (static_cast<int64_t>(kinds.size()) != model.layers)
+    if (static_cast<int64_t>(kinds.size()) != decoder.layers)
       fields.refuse("layer_types",
-                    fmt::format("one of each of {} layers was expected", model.layers));
-    model.window_layer = 0;
-    while (model.window_layer < model.layers &&
-           kinds[static_cast<size_t>(model.window_layer)] == "full_attention")
-      ++model.window_layer;
-    for (auto layer = static_cast<size_t>(model.window_layer); layer < kinds.size(); ++layer)
+                    fmt::format("one of each of {} layers was expected", decoder.layers));
+    decoder.window_layer = 0;
+    while (decoder.window_layer < decoder.layers &&
+           kinds[static_cast<size_t>(decoder.window_layer)] == "full_attention")
+      ++decoder.window_layer;
+    for (auto layer = static_cast<size_t>(decoder.window_layer); layer < kinds.size(); ++layer)
       if (kinds[layer] != "sliding_attention")
         fields.refuse("layer_types", "full_attention, and then sliding_attention, was expected");
   }
-  model.window_layer = std::min(model.window_layer, model.layers);
+  decoder.window_layer = std::min(decoder.window_layer, decoder.layers);
   if (has_window && window == 0) fields.refuse("sliding_window", "a number of tokens was expected");
-  if (has_window && model.window_layer < model.layers) {
-    model.window = window;
-  } else if (!has_window && !kinds.empty() && model.window_layer < model.layers) {
+  if (has_window && decoder.window_layer < decoder.layers) {
+    decoder.window = window;
+  } else if (!has_window && !kinds.empty() && decoder.window_layer < decoder.layers) {
     fields.refuse("layer_types", "sliding_attention needs use_sliding_window");
   }
-  if (model.window == 0) model.window_layer = 0;
+  if (decoder.window == 0) decoder.window_layer = 0;
 }
 
-void read_llama(HuggingFaceFields& fields, DecoderConfig& model, bool qwen2) {
-  model.layers = fields.whole("num_hidden_layers", 1, kMostLayers);
-  model.heads = fields.whole("num_attention_heads", 1, kMostHeads);
-  model.groups = fields.whole("num_key_value_heads", 1, kMostHeads, model.heads);
-  model.width = fields.whole("hidden_size", 1, kMostWidth);
-  model.hidden = fields.whole("intermediate_size", 1, kMostHidden);
-  model.context = fields.whole("max_position_embeddings", 1, kMostContext);
-  model.head_width = fields.whole("head_dim", 1, kMostWidth, model.width / model.heads);
-  if (model.heads % model.groups != 0)
+void read_llama(HuggingFaceFields& fields, DecoderConfig& decoder, bool qwen2) {
+  decoder.layers = fields.whole("num_hidden_layers", 1, kMostLayers);
+  decoder.heads = fields.whole("num_attention_heads", 1, kMostHeads);
+  decoder.groups = fields.whole("num_key_value_heads", 1, kMostHeads, decoder.heads);
+  decoder.width = fields.whole("hidden_size", 1, kMostWidth);
+  decoder.hidden = fields.whole("intermediate_size", 1, kMostHidden);
+  decoder.context = fields.whole("max_position_embeddings", 1, kMostContext);
+  decoder.head_width = fields.whole("head_dim", 1, kMostWidth, decoder.width / decoder.heads);
+  if (decoder.heads % decoder.groups != 0)
     fields.refuse("num_key_value_heads", "a divisor of num_attention_heads was expected");
-  if (model.head_width % 2 != 0 || model.head_width == 0)
+  if (decoder.head_width % 2 != 0 || decoder.head_width == 0)
     fields.refuse(fields.has("head_dim") ? "head_dim" : "hidden_size",
                   "heads of an even width were expected");
-  if (!fields.has("head_dim") && model.width % model.heads != 0)
+  if (!fields.has("head_dim") && decoder.width % decoder.heads != 0)
     fields.refuse("hidden_size", "a multiple of num_attention_heads was expected");
   const std::string activation = fields.word("hidden_act", "silu");
   if (activation != "silu" && activation != "swish")
     fields.refuse("hidden_act", "silu was expected");
-  model.epsilon = fields.not_negative("rms_norm_eps", 1e-6);
-  model.tie_head = fields.flag("tie_word_embeddings", false);
-  read_rotary(fields, model);
+  decoder.epsilon = fields.not_negative("rms_norm_eps", 1e-6);
+  decoder.tie_head = fields.flag("tie_word_embeddings", false);
+  read_rotary(fields, decoder);
   if (qwen2) {
-    model.attention_bias = true;
+    decoder.attention_bias = true;
     fields.require("attention_bias", true);
     fields.require("mlp_bias", false);
     fields.require("use_mrope", false);
-    read_window(fields, model);
+    read_window(fields, decoder);
   } else {
-    model.attention_bias = model.projection_bias = fields.flag("attention_bias", false);
-    model.mlp_bias = fields.flag("mlp_bias", false);
+    decoder.attention_bias = decoder.projection_bias = fields.flag("attention_bias", false);
+    decoder.mlp_bias = fields.flag("mlp_bias", false);
   }
   fields.ignore({"attention_dropout", "pretraining_tp", "is_llama_config", "rope_theta"});
 }

@@ -12,25 +12,25 @@ using nlohmann::ordered_json;
 using nn::DecoderConfig;
 using nn::RotaryScaling;
 
-ordered_json gpt2_json(const DecoderConfig& model) {
-  const bool usual = model.hidden == 0 || model.hidden == 4 * model.width;
+ordered_json gpt2_json(const DecoderConfig& decoder) {
+  const bool usual = decoder.hidden == 0 || decoder.hidden == 4 * decoder.width;
   return {{"architectures", {"GPT2LMHeadModel"}},
           {"model_type", "gpt2"},
-          {"vocab_size", model.vocabulary},
-          {"n_positions", model.context},
-          {"n_ctx", model.context},
-          {"n_embd", model.width},
-          {"n_layer", model.layers},
-          {"n_head", model.heads},
-          {"n_inner", usual ? ordered_json() : ordered_json(model.hidden)},
-          {"activation_function", model.tanh_gelu ? "gelu_new" : "gelu"},
-          {"embd_pdrop", model.dropout},
-          {"attn_pdrop", model.dropout},
-          {"resid_pdrop", model.dropout},
-          {"layer_norm_epsilon", model.epsilon},
+          {"vocab_size", decoder.vocabulary},
+          {"n_positions", decoder.context},
+          {"n_ctx", decoder.context},
+          {"n_embd", decoder.width},
+          {"n_layer", decoder.layers},
+          {"n_head", decoder.heads},
+          {"n_inner", usual ? ordered_json() : ordered_json(decoder.hidden)},
+          {"activation_function", decoder.tanh_gelu ? "gelu_new" : "gelu"},
+          {"embd_pdrop", decoder.dropout},
+          {"attn_pdrop", decoder.dropout},
+          {"resid_pdrop", decoder.dropout},
+          {"layer_norm_epsilon", decoder.epsilon},
           {"initializer_range", 0.02},
           {"scale_attn_weights", true},
-          {"tie_word_embeddings", model.tie_head},
+          {"tie_word_embeddings", decoder.tie_head},
           {"torch_dtype", "float32"}};
 }
 
@@ -47,52 +47,52 @@ ordered_json scaling_json(const RotaryScaling& scaling) {
           {"original_max_position_embeddings", scaling.original}};
 }
 
-ordered_json llama_json(const DecoderConfig& model, const std::string& family) {
-  const int64_t groups = model.groups > 0 ? model.groups : model.heads;
+ordered_json llama_json(const DecoderConfig& decoder, const std::string& family) {
+  const int64_t groups = decoder.groups > 0 ? decoder.groups : decoder.heads;
   ordered_json config = {
       {"architectures", {family == "qwen2" ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
       {"model_type", family},
-      {"vocab_size", model.vocabulary},
-      {"max_position_embeddings", model.context},
-      {"hidden_size", model.width},
-      {"intermediate_size", model.hidden > 0 ? model.hidden : 4 * model.width},
-      {"num_hidden_layers", model.layers},
-      {"num_attention_heads", model.heads},
+      {"vocab_size", decoder.vocabulary},
+      {"max_position_embeddings", decoder.context},
+      {"hidden_size", decoder.width},
+      {"intermediate_size", decoder.hidden > 0 ? decoder.hidden : 4 * decoder.width},
+      {"num_hidden_layers", decoder.layers},
+      {"num_attention_heads", decoder.heads},
       {"num_key_value_heads", groups},
-      {"head_dim", model.head_width > 0 ? model.head_width : model.width / model.heads},
+      {"head_dim", decoder.head_width > 0 ? decoder.head_width : decoder.width / decoder.heads},
       {"hidden_act", "silu"},
-      {"rms_norm_eps", model.epsilon},
-      {"rope_theta", model.theta},
-      {"rope_scaling", scaling_json(model.scaling)},
-      {"attention_dropout", model.dropout},
+      {"rms_norm_eps", decoder.epsilon},
+      {"rope_theta", decoder.theta},
+      {"rope_scaling", scaling_json(decoder.scaling)},
+      {"attention_dropout", decoder.dropout},
       {"initializer_range", 0.02},
-      {"tie_word_embeddings", model.tie_head},
+      {"tie_word_embeddings", decoder.tie_head},
       {"torch_dtype", "float32"}};
   if (family == "llama") {
-    config["attention_bias"] = model.attention_bias;
-    config["mlp_bias"] = model.mlp_bias;
+    config["attention_bias"] = decoder.attention_bias;
+    config["mlp_bias"] = decoder.mlp_bias;
   } else {
-    config["use_sliding_window"] = model.window > 0;
-    config["sliding_window"] = model.window > 0 ? ordered_json(model.window) : ordered_json();
-    config["max_window_layers"] = model.window > 0 ? model.window_layer : model.layers;
+    config["use_sliding_window"] = decoder.window > 0;
+    config["sliding_window"] = decoder.window > 0 ? ordered_json(decoder.window) : ordered_json();
+    config["max_window_layers"] = decoder.window > 0 ? decoder.window_layer : decoder.layers;
   }
   return config;
 }
 
 }  // namespace
 
-std::string huggingface_family(const DecoderConfig& model) {
-  if (model.style == DecoderConfig::Style::gpt2) return "gpt2";
+std::string huggingface_family(const DecoderConfig& decoder) {
+  if (decoder.style == DecoderConfig::Style::gpt2) return "gpt2";
   const auto refuse = [](const std::string& what) {
     throw UsageError(fmt::format(
         "transformers has no class with {}: its Llama has biases in all of attention or "
         "none, its Qwen2 those of queries, keys and values, and windows",
         what));
   };
-  const bool qwen2 = model.attention_bias && !model.projection_bias;
-  if (!model.attention_bias && model.projection_bias) refuse("a bias of the projection alone");
-  if (qwen2 && model.mlp_bias) refuse("biases of the MLP but none of the projection");
-  if (!qwen2 && model.window > 0) refuse("a window and other biases");
+  const bool qwen2 = decoder.attention_bias && !decoder.projection_bias;
+  if (!decoder.attention_bias && decoder.projection_bias) refuse("a bias of the projection alone");
+  if (qwen2 && decoder.mlp_bias) refuse("biases of the MLP but none of the projection");
+  if (!qwen2 && decoder.window > 0) refuse("a window and other biases");
   return qwen2 ? "qwen2" : "llama";
 }
 

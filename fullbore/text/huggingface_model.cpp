@@ -83,30 +83,30 @@ void HuggingFaceModel::check_tensors() const {
   }
 }
 
-std::vector<HuggingFaceName> HuggingFaceModel::names(const DecoderConfig& model) const {
+std::vector<HuggingFaceName> HuggingFaceModel::names(const DecoderConfig& decoder) const {
   DecoderConfig with_head = config_.decoder;
-  with_head.tie_head = model.tie_head;
+  with_head.tie_head = decoder.tie_head;
   std::vector<HuggingFaceName> names;
   for (HuggingFaceName& name : huggingface_names(with_head, prefix_)) {
-    const bool gpt2 = model.style == DecoderConfig::Style::gpt2;
-    if (gpt2 && !model.bias && name.ours.ends_with(".bias")) continue;
-    if (!tensors_.find(name.theirs)) name.theirs = prefix_ + huggingface_table(model);
+    const bool gpt2 = decoder.style == DecoderConfig::Style::gpt2;
+    if (gpt2 && !decoder.bias && name.ours.ends_with(".bias")) continue;
+    if (!tensors_.find(name.theirs)) name.theirs = prefix_ + huggingface_table(decoder);
     names.push_back(std::move(name));
   }
   return names;
 }
 
-void HuggingFaceModel::fill(const DecoderConfig& model, State& state) const {
-  DecoderConfig with_all = model;
+void HuggingFaceModel::fill(const DecoderConfig& decoder, State& state,
+                            const HuggingFaceAdvice& advice) const {
+  DecoderConfig with_all = decoder;
   with_all.bias = true;
   for (const HuggingFaceName& name : names(with_all)) {
     std::vector<float> values = tensors_.find(name.theirs)->read();
     if (name.transposed) values = transposed(values, name.shape[0], name.shape[1]);
     if (state.find(name.ours) < 0) {
       if (std::any_of(values.begin(), values.end(), [](float value) { return value != 0; }))
-        refuse(tensors_.path(), fmt::format("'{}' is not zero, and the model has no biases; set "
-                                            "model.bias=true",
-                                            name.theirs));
+        refuse(tensors_.path(), fmt::format("'{}' is not zero, and the model has no biases{}",
+                                            name.theirs, advice.bias));
       continue;
     }
     // A shorter context takes the first positions.
@@ -115,11 +115,11 @@ void HuggingFaceModel::fill(const DecoderConfig& model, State& state) const {
     state.write(name.ours, values);
   }
   const std::optional<HuggingFaceTensors::Tensor> head = tensors_.find(kHuggingFaceHead);
-  if (!model.tie_head || !head) return;
+  if (!decoder.tie_head || !head) return;
   const std::optional<HuggingFaceTensors::Tensor> table =
-      tensors_.find(prefix_ + huggingface_table(model));
+      tensors_.find(prefix_ + huggingface_table(decoder));
   if (head->type() != table->type() || head->read() != table->read())
-    refuse(tensors_.path(), "the output head is not the token table; set model.tie_head=false");
+    refuse(tensors_.path(), "the output head is not the token table" + advice.head);
 }
 
 void export_huggingface_model(const std::string& folder, const HuggingFaceConfig& model,

@@ -10,6 +10,12 @@
 
 namespace fullbore {
 
+/// What a user may do about weights that a model has no place for: "; set x=true".
+struct HuggingFaceAdvice {
+  std::string bias = {};  ///< about a bias that is not zero
+  std::string head = {};  ///< about an output head that is not the token table
+};
+
 /// A GPT-2, Llama or Qwen2 as Hugging Face's transformers keeps it: a folder with config.json and model.safetensors, or
 /// several such files and their index. Names are those of its language models, with or without what stands before them
 /// (huggingface_prefix).
@@ -23,17 +29,15 @@ class HuggingFaceModel {
   const HuggingFaceConfig& config() const { return config_; }
   const HuggingFaceTensors& tensors() const { return tensors_; }
 
-  /// DataError naming the setting and both values, if `model` differs from the folder's in more than a shorter context
-  /// (of learned positions the first are taken), dropout, biases of GPT-2 that are all zero, or an output head of its own
-  /// that is to start as the token table.
-  void check(const nn::DecoderConfig& model) const;
+  /// The parameters that fill() takes, each with the tensor that it takes: of a tied head the token table. `decoder` is
+  /// the folder's, or differs from it in a shorter context (of learned positions the first are taken), dropout, biases of
+  /// GPT-2 that it lacks, or an output head of its own that is to start as the token table.
+  std::vector<HuggingFaceName> names(const nn::DecoderConfig& decoder) const;
 
-  /// The parameters that fill() takes, each with the tensor that it takes: of a tied head the token table.
-  std::vector<HuggingFaceName> names(const nn::DecoderConfig& model) const;
-
-  /// Fills every parameter of a model that check() has accepted. DataError: what cannot be read, a bias that is not zero
-  /// for a model without biases, a head that is no token table for one that ties it.
-  void fill(const nn::DecoderConfig& model, State& state) const;
+  /// Fills every parameter of such a model. DataError: what cannot be read, a bias that is not zero for a model without
+  /// biases, a head that is no token table for one that ties it.
+  void fill(const nn::DecoderConfig& decoder, State& state,
+            const HuggingFaceAdvice& advice = {}) const;
 
  private:
   HuggingFaceModel(std::string folder, HuggingFaceConfig config, HuggingFaceTensors tensors);

@@ -18,7 +18,7 @@ import gathered  # noqa: E402
 
 # Values of model.name, by which people know a workload too.
 MODEL = re.compile(r'model\.name = "(\w+)"|models = \{"(\w+)"\}')
-PUBLISHED = re.compile(r"(?i)gpt-?2")  # a model and a tokenizer of the world's
+PUBLISHED = re.compile(r"(?i)gpt-?2|llama")  # models, and a tokenizer, of the world's
 PLAIN_WORDS = {"language"}
 # Keys that are a workload's own, and names of sections that several have.
 KEY = re.compile(r'FB_KEY\((?:(\w+), )?(\w+)\)|\{"(\w+\.\w+)",\s*\[\]\(Config')

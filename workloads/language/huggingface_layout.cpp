@@ -7,16 +7,16 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/data/bpe_tokenizer.h"
-#include "fullbore/text/huggingface_model.h"
 #include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/weight_source.h"
+#include "workloads/language/huggingface_check.h"
 
 namespace fullbore {
 namespace {
 
 InitialWeights read(const std::string& folder, const nn::DecoderConfig& model) {
   const auto source = std::make_shared<const HuggingFaceModel>(HuggingFaceModel::open(folder));
-  source->check(model);
+  check_huggingface(*source, model);
   InitialWeights weights;
   std::vector<std::string> renamed;
   for (const HuggingFaceName& name : source->names(model))
@@ -26,7 +26,9 @@ InitialWeights read(const std::string& folder, const nn::DecoderConfig& model) {
                   folder, source->config().family, renamed.size())};
   for (std::string& line : listed_lines("renamed", renamed))
     weights.lines.push_back(std::move(line));
-  weights.fill = [source, model](State& state) { source->fill(model, state); };
+  weights.fill = [source, model](State& state) {
+    source->fill(model, state, {"; set model.bias=true", "; set model.tie_head=false"});
+  };
   return weights;
 }
 

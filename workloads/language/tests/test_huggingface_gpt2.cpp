@@ -18,6 +18,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
 #include "workloads/language/gpt_job.h"
+#include "workloads/language/huggingface_check.h"
 
 namespace fullbore {
 namespace {
@@ -54,8 +55,9 @@ State state_of(const LanguageModelConfig& model) {
 State filled(const std::string& folder, const LanguageModelConfig& model) {
   State state = state_of(model);
   const HuggingFaceModel source = HuggingFaceModel::open(folder);
-  source.check(decoder_config(model));
-  source.fill(decoder_config(model), state);
+  check_huggingface(source, decoder_config(model));
+  source.fill(decoder_config(model), state,
+              {"; set model.bias=true", "; set model.tie_head=false"});
   return state;
 }
 

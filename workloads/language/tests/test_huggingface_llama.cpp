@@ -17,6 +17,7 @@
 #include "tests/support/device.h"
 #include "tests/support/paths.h"
 #include "tests/support/scratch_folder.h"
+#include "workloads/language/huggingface_check.h"
 #include "workloads/language/llama.h"
 
 namespace fullbore {
@@ -279,7 +280,7 @@ TEST(HuggingFaceLlamaFolder, OtherSettingsAreRefusedByName) {
     DecoderConfig model = tensors.model;
     change(model);
     try {
-      source.check(model);
+      check_huggingface(source, model);
       return std::string();
     } catch (const DataError& error) {
       return std::string(error.what());

@@ -8,6 +8,7 @@
 #include "fullbore/text/huggingface_model.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
+#include "workloads/language/huggingface_check.h"
 
 using namespace fullbore;
 using fullbore::testing::MemoryFolder;
@@ -35,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   try {
     const HuggingFaceModel model = HuggingFaceModel::open(folder.path());
-    model.check(model.config().decoder);
+    check_huggingface(model, model.config().decoder);
     require(!model.names(model.config().decoder).empty());
     // What is written of it says the same.
     const HuggingFaceConfig& config = model.config();
