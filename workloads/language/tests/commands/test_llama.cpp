@@ -1,0 +1,55 @@
+// model.name=llama from the command: trained, continued, measured, exported, gone on from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/job.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LlamaTest : public JobTest {
+ protected:
+  CommandResult train_llama(const std::string& name, std::vector<std::string> more = {}) const {
+    std::vector<std::string> settings = {"run.dir=" + name, "model.name=llama",
+                                         "model.key_value_heads=1", "model.rotary_theta=100"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return train(settings);
+  }
+};
+
+TEST_F(LlamaTest, IsTrainedContinuedMeasuredAndExported) {
+  const CommandResult trained = train_llama("runs/first", {"model.attention_bias=qkv"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(command({"generate", "runs/first", "--tokens", "12", "--temperature", "0"}).exit_code,
+            0);
+  const CommandResult measured = command({"eval", "runs/first", "--batches", "1"});
+  EXPECT_THAT(measured.out, HasSubstr("perplexity"));
+  const CommandResult small = command(
+      {"export", "--int8", "runs/first", "--smallest", "8", "-o", "small", "--gate", "0.05"});
+  ASSERT_EQ(small.exit_code, 0) << small.err;
+  EXPECT_EQ(command({"generate", "small", "--tokens", "12"}).exit_code, 0);
+
+  ASSERT_EQ(command({"export", "runs/first", "-o", "exported"}).exit_code, 0);
+  const std::string from = "model.initialize_from=exported";
+  const CommandResult back = train_llama("runs/back", {from, "model.attention_bias=qkv"});
+  ASSERT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_THAT(back.err, HasSubstr("exported (qwen2 in the Hugging Face layout): "));
+  EXPECT_THAT(back.err, HasSubstr("self_attn.q_proj.bias -> layers.*.attention.query.bias"));
+  EXPECT_THAT(train_llama("runs/other", {from}).err,
+              HasSubstr("exported/config.json has attention_bias qkv"));
+  EXPECT_THAT(train({"run.dir=runs/gpt", from}).err,
+              HasSubstr("exported/config.json has model_type qwen2"));
+}
+
+TEST_F(LlamaTest, KeepsDocumentsOfARowApartAndHasAWindow) {
+  const CommandResult packed =
+      train_llama("runs/packed", {"data.batching=packed", "model.window=3", "train.steps=2"});
+  EXPECT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_THAT(command({"export", "runs/packed", "-o", "x"}).err,
+              HasSubstr("transformers has no class with a window"));
+}
+
+}  // namespace
+}  // namespace fullbore
