@@ -46,7 +46,7 @@ void write(const TrainedModel& model, const nn::DecoderConfig& sizes, const std:
 }  // namespace
 
 ForeignLayout huggingface_layout(
-    std::function<nn::DecoderConfig(const Config&, int64_t tokens)> model) {
+    const std::function<nn::DecoderConfig(const Config&, int64_t tokens)>& model) {
   return {
       "huggingface",
       "config.json and model.safetensors, which transformers reads as\n"
