@@ -13,6 +13,7 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET GLOBAL libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET GLOBAL libxxhash)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
 pkg_check_modules(expat REQUIRED IMPORTED_TARGET GLOBAL expat)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET GLOBAL libutf8proc)
 
 add_library(fb_yaml INTERFACE)  # yaml-cpp renamed its target in 0.8
 target_link_libraries(fb_yaml INTERFACE

@@ -13,7 +13,7 @@ cmake                cmake         the build
 ninja-build          ninja         runs the build
 ccache               ccache        makes rebuilds cheap
 mold                 mold          links the tests in a second
-pkg-config           pkg-config    finds zstd, xxhash, zlib and expat
+pkg-config           pkg-config    finds zstd, xxhash, zlib, expat and utf8proc
 python3              python3       the repository checks itself with it
 libdnnl-dev          -             oneDNN: contractions on the CPU
 libfmt-dev           -             text
@@ -25,6 +25,7 @@ libzstd-dev          -             compressed data and checkpoints
 libxxhash-dev        -             checksums
 zlib1g-dev           -             compressed spectrum files
 libexpat1-dev        -             mzML, an XML format of spectra
+libutf8proc-dev      -             normal forms of Unicode
 libgtest-dev         -             tests
 libgmock-dev         -             tests
 libbenchmark-dev     -             benchmarks

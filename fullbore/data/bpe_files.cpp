@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fullbore/data/bpe_parts.h"
+#include "fullbore/data/bpe_pipeline.h"
 #include "fullbore/data/byte_characters.h"
 #include "fullbore/data/json_reader.h"
 #include "fullbore/data/tokenizer_json.h"
@@ -13,37 +14,6 @@ namespace fullbore {
 namespace {
 
 using namespace hugging_face_json;
-
-/// A component of the pipeline: null, or an object of type ByteLevel.
-Status expect_byte_level(const Members& members, std::string_view key, bool required) {
-  const std::string_view value = value_of(members, key);
-  const std::string path = fmt::format("{}.", key);
-  if (value == "null" && !required) return success();
-  const Result<Members> parts = members_of(value);
-  if (!parts.ok()) return Failure{fmt::format("{} is not an object", key)};
-  if (Status s = expect(parts.value(), path, "type", {"\"ByteLevel\""}); !s.ok()) return s;
-  if (!required) return success();  // only the pre-tokenizer decides what the tokens are
-  if (Status s = expect(parts.value(), path, "add_prefix_space", {"false"}); !s.ok()) return s;
-  return expect(parts.value(), path, "use_regex", {"true", "null"});
-}
-
-Status check_pipeline(const Members& top, const Members& model) {
-  const std::string none;
-  if (Status s = expect(top, none, "version", {"\"1.0\""}); !s.ok()) return s;
-  for (const char* key : {"truncation", "padding", "normalizer"})
-    if (Status s = expect(top, none, key, {"null"}); !s.ok()) return s;
-  if (Status s = expect_byte_level(top, "pre_tokenizer", true); !s.ok()) return s;
-  for (const char* key : {"post_processor", "decoder"})
-    if (Status s = expect_byte_level(top, key, false); !s.ok()) return s;
-  const std::string path = "model.";
-  if (Status s = expect(model, path, "type", {"\"BPE\""}); !s.ok()) return s;
-  if (Status s = expect(model, path, "dropout", {"null", "0.0", "0"}); !s.ok()) return s;
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (Status s = expect(model, path, key, {"null", "\"\""}); !s.ok()) return s;
-  for (const char* key : {"byte_fallback", "ignore_merges"})
-    if (Status s = expect(model, path, key, {"false", "null"}); !s.ok()) return s;
-  return success();
-}
 
 Status read_vocabulary(std::string_view json, BpeParts& parts) {
   JsonReader reader(json);
@@ -99,15 +69,25 @@ Status read_added_tokens(std::string_view json, BpeParts& parts) {
     const std::string path = fmt::format("added_tokens[{}].", parts.added.size());
     const Result<Members> members = members_of(element);
     if (!members.ok()) return Failure{fmt::format("{} {}", path, members.error())};
-    for (const char* key : {"single_word", "lstrip", "rstrip"})
-      if (Status s = expect(members.value(), path, key, {"false", "null"}); !s.ok()) return s;
+    if (Status s = expect(members.value(), path, "single_word", {"false", "null"}); !s.ok())
+      return s;
+    const auto flag = [&](const char* key, bool& value) {
+      value = value_of(members.value(), key) == "true";
+      return expect(members.value(), path, key, {"false", "true", "null"});
+    };
+    SpecialToken token;
+    if (Status s = flag("lstrip", token.strips_left); !s.ok()) return s;
+    if (Status s = flag("rstrip", token.strips_right); !s.ok()) return s;
+    if (Status s = flag("normalized", token.normalized); !s.ok()) return s;
+    if (Status s = flag("special", token.is_control); !s.ok()) return s;
     int64_t id = 0;
-    std::string text;
+    std::string& text = token.text;
     JsonReader(value_of(members.value(), "content")).read_string(text);
     JsonReader number(value_of(members.value(), "id"));
     if (text.empty() || !number.read_integer(id) || id < 0 || id > INT32_MAX)
       return Failure{path + "content and id: a text and a number were expected"};
-    parts.added.push_back({text, static_cast<int32_t>(id)});
+    token.id = static_cast<int32_t>(id);
+    parts.added.push_back(std::move(token));
   }
   if (!reader.finish()) return Failure{"added_tokens: " + reader.error()};
   return success();
@@ -120,9 +100,11 @@ Result<std::shared_ptr<const BpeTokenizer>> parse(std::string_view json) {
   const Result<Members> model = members_of(model_json);
   if (!model.ok())
     return Failure{"it has neither \"format\" nor \"model\", an object: no tokenizer.json"};
-  if (const Status s = check_pipeline(top.value(), model.value()); !s.ok())
-    return Failure{s.error()};
   BpeParts parts;
+  if (const Status s =
+          read_bpe_pipeline(top.value(), model.value(), parts.settings, parts.beginning);
+      !s.ok())
+    return Failure{s.error()};
   const std::string_view added = value_of(top.value(), "added_tokens");
   if (const Status s = read_added_tokens(added, parts); !s.ok()) return Failure{s.error()};
   const std::string_view vocabulary = value_of(model.value(), "vocab");
@@ -130,19 +112,6 @@ Result<std::shared_ptr<const BpeTokenizer>> parse(std::string_view json) {
   const std::string_view merges = value_of(model.value(), "merges");
   if (const Status s = read_merges(merges, parts); !s.ok()) return Failure{s.error()};
   return assemble_bpe(parts);
-}
-
-void append_json_text(std::string& json, std::string_view text) {
-  json += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      json += fmt::format("\\{}", c);
-    else if (static_cast<unsigned char>(c) < 0x20)
-      json += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      json += c;
-  }
-  json += '"';
 }
 
 }  // namespace
@@ -186,16 +155,15 @@ std::string tokenizer_json(const BpeVocabulary& vocabulary) {
     if (id != special.begin()->first) json += ',';
     json += fmt::format(R"({{"id":{},"content":)", id);
     append_json_text(json, token->text);
-    json +=
-        R"(,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true})";
+    json += fmt::format(
+        R"(,"single_word":false,"lstrip":{},"rstrip":{},"normalized":{},"special":{}}})",
+        token->strips_left, token->strips_right, token->normalized, token->is_control);
   }
-  json +=
-      R"(],"normalizer":null,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,)"
-      R"("trim_offsets":true,"use_regex":true},"post_processor":null,"decoder":{"type":)"
-      R"("ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true},"model":{)"
-      R"("type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,)"
-      R"("end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":false,)"
-      R"("vocab":{)";
+  json += "]," + bpe_pipeline_json(vocabulary) +
+          R"("model":{"type":"BPE","dropout":null,"unk_token":null,)"
+          R"("continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,)" +
+          fmt::format(R"("byte_fallback":false,"ignore_merges":{},"vocab":{{)",
+                      vocabulary.settings.ignore_merges);
   const auto token_text = [&](int32_t id) {
     const auto entry = special.find(id);
     const std::string& bytes = vocabulary.tokens[static_cast<size_t>(id)];

@@ -7,8 +7,8 @@
 
 namespace fullbore {
 
-/// A Hugging Face tokenizer.json (version 1.0) of GPT-2's kind: model BPE, pre-tokenizer ByteLevel
-/// without a prefix space. Anything else that would change the tokens is refused by name.
+/// A Hugging Face tokenizer.json (version 1.0) of GPT-2's kind, or Llama 3's, Qwen2's or SmolLM's: model BPE of bytes, with
+/// the pipeline of bpe_pipeline.h. Anything else that would change the tokens is refused by name.
 /// `source` is how messages name where it came from: a path.
 Result<std::shared_ptr<const BpeTokenizer>> parse_tokenizer_json(std::string_view json,
                                                                  const std::string& source);

@@ -67,6 +67,18 @@ class Assembly {
         result_.special_tokens.push_back({result_.tokens[id], static_cast<int32_t>(id)});
   }
 
+  Status set_beginning() {
+    result_.settings = parts_.settings;
+    if (parts_.beginning.empty()) return success();
+    for (const SpecialToken& token : result_.special_tokens)
+      if (token.text == parts_.beginning) result_.settings.beginning = token.id;
+    if (result_.settings.beginning < 0)
+      return Failure{fmt::format(
+          "the token '{}', which the post-processor puts before a text, is no special token",
+          parts_.beginning)};
+    return success();
+  }
+
   BpeVocabulary take() { return std::move(result_); }
   void set_special_tokens() { result_.special_tokens = parts_.added; }
 
@@ -100,6 +112,7 @@ Result<std::shared_ptr<const BpeTokenizer>> assemble_bpe(const BpeParts& parts) 
     assembly.find_special_tokens();
   else
     assembly.set_special_tokens();
+  if (const Status s = assembly.set_beginning(); !s.ok()) return Failure{s.error()};
   return BpeTokenizer::create(assembly.take());
 }
 

@@ -13,6 +13,8 @@ struct BpeParts {
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<SpecialToken> added;   ///< with their texts as they are, in the vocabulary or not
   bool find_special_tokens = false;  ///< those of the vocabulary that nothing makes
+  BpeSettings settings;              ///< but for the beginning
+  std::string beginning;  ///< text of the special token before a text; "" if there is none
 };
 
 /// Failure names what does not fit, without the source.

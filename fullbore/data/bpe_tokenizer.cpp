@@ -9,7 +9,7 @@
 
 #include "fullbore/data/bpe_files.h"
 #include "fullbore/data/byte_characters.h"
-#include "fullbore/data/pre_tokenizer.h"
+#include "fullbore/data/composed_text.h"
 
 namespace fullbore {
 namespace {
@@ -65,6 +65,10 @@ Status check_special_tokens(const BpeVocabulary& vocabulary) {
     if (!texts.insert(special.text).second)
       return Failure{fmt::format("the special token '{}' stands twice", special.text)};
   }
+  const int32_t beginning = vocabulary.settings.beginning;
+  const auto is_beginning = [&](const SpecialToken& token) { return token.id == beginning; };
+  if (beginning != -1 && std::ranges::none_of(vocabulary.special_tokens, is_beginning))
+    return Failure{fmt::format("the token {} that begins a text is no special token", beginning)};
   return success();
 }
 
@@ -87,7 +91,15 @@ Result<std::shared_ptr<const BpeTokenizer>> BpeTokenizer::create(BpeVocabulary v
 }
 
 BpeTokenizer::BpeTokenizer(BpeVocabulary vocabulary, std::span<const int32_t> byte_tokens)
-    : vocabulary_(std::move(vocabulary)), merges_(vocabulary_.merges, byte_tokens) {}
+    : vocabulary_(std::move(vocabulary)),
+      merges_(vocabulary_.merges, byte_tokens),
+      added_(vocabulary_.special_tokens, vocabulary_.settings.composes) {
+  if (!vocabulary_.settings.ignore_merges) return;
+  words_.reserve(vocabulary_.tokens.size());
+  for (size_t id = 0; id < vocabulary_.tokens.size(); ++id)
+    words_.emplace(vocabulary_.tokens[id], static_cast<int32_t>(id));
+  for (const SpecialToken& special : vocabulary_.special_tokens) words_.erase(special.text);
+}
 
 std::unique_ptr<BpeTokenizer::Worker> BpeTokenizer::borrow() const {
   {
@@ -106,9 +118,21 @@ void BpeTokenizer::give_back(std::unique_ptr<Worker> worker) const {
   idle_.push_back(std::move(worker));
 }
 
-size_t BpeTokenizer::append_tokens(std::string_view text, std::vector<int32_t>& ids) const {
-  if (text.empty()) return 0;
+size_t BpeTokenizer::append_recognised(std::string_view text, std::vector<int32_t>& ids) const {
+  added_.split(text, [&](std::string_view piece, int32_t id) {
+    if (id >= 0)
+      ids.push_back(id);
+    else
+      append_tokens(piece, ids);
+  });
+  return text.size();
+}
+
+size_t BpeTokenizer::append_tokens(std::string_view given, std::vector<int32_t>& ids) const {
+  if (given.empty()) return 0;
   std::unique_ptr<Worker> worker = borrow();
+  const std::string_view text =
+      vocabulary_.settings.composes ? composed_text(given, worker->composed) : given;
   const size_t before = ids.size();
   // A token has one byte at least; the last word may write all of a slot.
   ids.resize(before + text.size() + BpeWordCache::kShortTokens);
@@ -116,7 +140,7 @@ size_t BpeTokenizer::append_tokens(std::string_view text, std::vector<int32_t>& 
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at < end) {
-    const char* const next = word_end(at, end);
+    const char* const next = word_end(at, end, vocabulary_.settings.split);
     const auto bytes = static_cast<size_t>(next - at);
     if (bytes <= BpeWordCache::kShortBytes) {
       const BpeWordCache::Slot word = BpeWordCache::pack(at, bytes, static_cast<size_t>(end - at));
@@ -134,7 +158,7 @@ size_t BpeTokenizer::append_tokens(std::string_view text, std::vector<int32_t>& 
   }
   ids.resize(static_cast<size_t>(out - ids.data()));
   give_back(std::move(worker));
-  return text.size();
+  return given.size();
 }
 
 void BpeTokenizer::append_unknown_word(std::string_view word, BpeWordCache::Slot* place,
@@ -145,7 +169,11 @@ void BpeTokenizer::append_unknown_word(std::string_view word, BpeWordCache::Slot
     return;
   }
   worker.ids.clear();
-  merges_.append_tokens(word, worker.ids, worker.scratch);
+  const auto whole = words_.find(word);
+  if (whole != words_.end())
+    worker.ids.push_back(whole->second);
+  else
+    merges_.append_tokens(word, worker.ids, worker.scratch);
   out = std::copy(worker.ids.begin(), worker.ids.end(), out);
   if (place != nullptr && worker.ids.size() <= BpeWordCache::kShortTokens) {
     std::fill(std::begin(packed.ids), std::end(packed.ids), -1);
@@ -160,7 +188,9 @@ void BpeTokenizer::append_bytes(int32_t id, std::string& bytes) const {
   bytes += vocabulary_.tokens[static_cast<size_t>(id)];
 }
 
-size_t BpeTokenizer::last_cut(std::string_view text) const { return last_word_boundary(text); }
+size_t BpeTokenizer::last_cut(std::string_view text) const {
+  return last_word_boundary(text, vocabulary_.settings.split);
+}
 
 std::string BpeTokenizer::to_json() const { return tokenizer_json(vocabulary_); }
 

@@ -88,10 +88,15 @@ const std::vector<SpecialToken>& Tokenizer::special_tokens() const {
   return none;
 }
 
+int32_t Tokenizer::special_token(std::string_view text) const {
+  for (const SpecialToken& token : special_tokens())
+    if (token.text == text) return token.id;
+  return -1;
+}
+
 int32_t Tokenizer::end_of_document() const {
   for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"})
-    for (const SpecialToken& token : special_tokens())
-      if (token.text == name) return token.id;
+    if (const int32_t id = special_token(name); id >= 0) return id;
   return -1;
 }
 
@@ -101,18 +106,24 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, SpecialTok
     return Failure{
         fmt::format("not UTF-8 text: {} (byte {})", describe_utf8_error(text, valid), valid)};
   std::vector<int32_t> ids;
+  const size_t taken = special == SpecialTokens::kRecognised ? append_recognised(text, ids)
+                                                             : append_tokens(text, ids);
+  if (taken < text.size()) return unknown_character(text, taken, vocabulary_size());
+  return ids;
+}
+
+size_t Tokenizer::append_recognised(std::string_view text, std::vector<int32_t>& ids) const {
   size_t at = 0;
   while (at < text.size()) {
-    SpecialPlace next;
-    if (special == SpecialTokens::kRecognised) next = find_special(text, at, special_tokens());
+    const SpecialPlace next = find_special(text, at, special_tokens());
     const std::string_view ordinary = text.substr(at, next.at - at);
     const size_t taken = append_tokens(ordinary, ids);
-    if (taken < ordinary.size()) return unknown_character(text, at + taken, vocabulary_size());
+    if (taken < ordinary.size()) return at + taken;
     if (next.token == nullptr) break;
     ids.push_back(next.token->id);
     at = next.at + next.token->text.size();
   }
-  return ids;
+  return text.size();
 }
 
 Result<std::string> Tokenizer::decode(std::span<const int32_t> ids) const {

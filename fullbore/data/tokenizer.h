@@ -14,6 +14,10 @@ namespace fullbore {
 struct SpecialToken {
   std::string text;
   int32_t id = 0;
+  bool strips_left = false;   ///< takes the white space before it along
+  bool strips_right = false;  ///< and that behind it
+  bool normalized = false;    ///< is looked for in the normal form of a text
+  bool is_control = true;     ///< stands for no text that a reader is to see
   bool operator==(const SpecialToken&) const = default;
 };
 
@@ -41,6 +45,10 @@ class Tokenizer {
   virtual const std::vector<SpecialToken>& special_tokens() const;
   /// The special token that follows each document of several, or -1.
   int32_t end_of_document() const;
+  /// The special token that the tokenizer's own post-processor puts before a text, or -1. encode() does not.
+  virtual int32_t beginning_of_text() const { return -1; }
+  /// The special token of this text, or -1.
+  int32_t special_token(std::string_view text) const;
 
   /// Failure names the first character outside the vocabulary and its offset in characters, or what
   /// is not UTF-8.
@@ -53,6 +61,10 @@ class Tokenizer {
   /// All of it as JSON, from which parse_tokenizer() makes the same.
   virtual std::string to_json() const = 0;
   uint64_t hash() const;  ///< of to_json()
+
+ protected:
+  /// append_tokens() with special tokens recognised. Returns the bytes taken, likewise.
+  virtual size_t append_recognised(std::string_view text, std::vector<int32_t>& ids) const;
 };
 
 /// Any tokenizer from its JSON: one of ours, or a Hugging Face tokenizer.json of GPT-2's or BERT's kind.

@@ -51,7 +51,7 @@ void add_source(Command command, TextArguments& arguments) {
 void add_tokenizer(Command command, TextArguments& arguments) {
   command
       .add_option("--tokenizer", arguments.tokenizer,
-                  "character, byte, or bpe:<folder or tokenizer.json>")
+                  "character, byte, bpe:<folder or tokenizer.json>, or ranks:<family>:<file>")
       .shows_default();
 }
 

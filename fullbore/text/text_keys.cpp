@@ -10,6 +10,7 @@
 #include "fullbore/text/context_curriculum.h"
 #include "fullbore/text/text_commands.h"
 #include "fullbore/text/text_model.h"
+#include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/config_keys.h"
 
 namespace fullbore {
@@ -30,8 +31,8 @@ std::vector<ConfigField> fields() {
       {FB_KEY(data, tokenizer),
        {},
        {},
-       "character (or compact), recorded, byte, bpe:<folder or tokenizer.json>; shards have "
-       "their own"},
+       "character (or compact), recorded, byte, bpe:<folder or tokenizer.json>, "
+       "ranks:<family>:<file>"},
 
       {FB_KEY(data, split),
        {},
@@ -137,8 +138,10 @@ void check(const ConfigCheck& check) {
 }
 
 void set_absolute_paths(Config& config) {
-  if (std::string& name = text_keys(config).data.tokenizer; name.starts_with("bpe:"))
-    name = "bpe:" + std::filesystem::absolute(name.substr(4)).string();
+  std::string& name = text_keys(config).data.tokenizer;
+  const size_t path = tokenizer_path(name);
+  if (path < name.size())
+    name = name.substr(0, path) + std::filesystem::absolute(name.substr(path)).string();
 }
 
 /// Where it is the configuration's to decide: head and loss in one take less memory.

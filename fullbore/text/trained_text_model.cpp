@@ -9,6 +9,7 @@
 #include "fullbore/app/trained_state.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
+#include "fullbore/data/bpe_ranks.h"
 #include "fullbore/data/byte_tokenizer.h"
 #include "fullbore/data/character_tokenizer.h"
 #include "fullbore/data/document_stream.h"
@@ -94,6 +95,16 @@ TextData open_text(const Config& config, const std::string& path,
 
 std::string token_cache_folder(const Config& config) { return data_cache_folder(config, "tokens"); }
 
+size_t tokenizer_path(std::string_view name) {
+  if (name.starts_with("bpe:")) return 4;
+  if (!name.starts_with("ranks:")) return name.size();
+  const size_t colon = name.find(':', 6);
+  if (colon == std::string_view::npos)
+    throw UsageError(
+        fmt::format("data.tokenizer is '{}'; ranks:<family>:<file> was expected", name));
+  return colon + 1;
+}
+
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
                                                 const TextSources& sources) {
   if (name == "character" || name == "compact")
@@ -101,11 +112,14 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
   if (name == "recorded")
     return std::make_shared<RecordedTokenizer>(collect_characters(sources).take_or_throw());
   if (name == "byte") return std::make_shared<ByteTokenizer>();
-  if (name.starts_with("bpe:")) return load_tokenizer(name.substr(4)).take_or_throw();
-  throw UsageError(
-      fmt::format("data.tokenizer is '{}'; character, compact, recorded, byte, or bpe:<folder or "
-                  "tokenizer.json> was expected.{}",
-                  name, did_you_mean(name, {"character", "compact", "recorded", "byte", "bpe:"})));
+  const size_t path = tokenizer_path(name);
+  if (name.starts_with("bpe:")) return load_tokenizer(name.substr(path)).take_or_throw();
+  if (name.starts_with("ranks:"))
+    return load_rank_file(name.substr(path), name.substr(6, path - 7)).take_or_throw();
+  throw UsageError(fmt::format(
+      "data.tokenizer is '{}'; character, compact, recorded, byte, bpe:<folder or "
+      "tokenizer.json> or ranks:<family>:<file> was expected.{}",
+      name, did_you_mean(name, {"character", "compact", "recorded", "byte", "bpe:", "ranks:"})));
 }
 
 TokenSplit split_text(const Config& config, const TextData& text) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "fullbore/app/job_options.h"
 #include "fullbore/data/token_windows.h"
@@ -34,6 +35,8 @@ TextData open_text(const Config& config, const std::string& path,
 
 /// The folder of the token cache: data.cache_dir, or the user's.
 std::string token_cache_folder(const Config& config);
+/// Where in data.tokenizer the path of a file begins, its size if it has none. UsageError: a rank file without a family.
+size_t tokenizer_path(std::string_view name);
 /// The tokenizer that data.tokenizer names; a vocabulary of characters is that of `sources`.
 std::shared_ptr<const Tokenizer> make_tokenizer(const std::string& name,
                                                 const TextSources& sources);

@@ -170,6 +170,17 @@ TEST(BpeTokenizer, RefusesWhatItIsNot) {
     EXPECT_NE(at, std::string::npos) << from;
     return json.replace(at, from.size(), to);
   };
+  const std::string kPreTokenizer =
+      R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
+  const auto split_by = [](const std::string& expression,
+                           const std::string& behavior = R"("Isolated")") {
+    return R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":")" +
+           expression + R"("},"behavior":)" + behavior +
+           R"(,"invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
+  };
+  const auto template_of = [](const std::string& single) {
+    return R"("post_processor":{"type":"TemplateProcessing","single":[)" + single + "]}";
+  };
   const struct {
     std::string json;
     const char* reason;
@@ -181,7 +192,9 @@ TEST(BpeTokenizer, RefusesWhatItIsNot) {
        "\"format\" is \"fullbore.sentence_tokenizer\""},
       {R"({"format": "fullbore.byte_tokenizer", "version": 7})", "version 7 is not known; 1 is"},
       {with(R"("version":"1.0")", R"("version":"2.0")"), "version is \"2.0\", which is not"},
-      {with(R"("normalizer":null)", R"("normalizer":{"type":"NFC"})"), "normalizer is {\"type\":"},
+      {with(R"("normalizer":null)", R"("normalizer":{"type":"NFKC"})"),
+       "normalizer.type is \"NFKC\", which is not supported; \"NFC\" was expected"},
+      {with(R"("normalizer":null)", R"("normalizer":7)"), "normalizer is not an object"},
       {with(R"("truncation":null)", R"("truncation":{})"), "truncation is {}"},
       {with(R"("add_prefix_space":false)", R"("add_prefix_space":true)"),
        "pre_tokenizer.add_prefix_space is true"},
@@ -190,8 +203,24 @@ TEST(BpeTokenizer, RefusesWhatItIsNot) {
       {with(R"("type":"BPE")", R"("type":"Unigram")"), "model.type is \"Unigram\""},
       {with(R"("dropout":null)", R"("dropout":0.1)"), "model.dropout is 0.1"},
       {with(R"("byte_fallback":false)", R"("byte_fallback":true)"), "model.byte_fallback is true"},
-      {with(R"("ignore_merges":false)", R"("ignore_merges":true)"), "model.ignore_merges is true"},
-      {with(R"("lstrip":false)", R"("lstrip":true)"), "added_tokens[0].lstrip is true"},
+      {with(R"("ignore_merges":false)", R"("ignore_merges":7)"), "model.ignore_merges is 7"},
+      {with(R"("lstrip":false)", R"("lstrip":7)"), "added_tokens[0].lstrip is 7"},
+      {with(R"("single_word":false)", R"("single_word":true)"),
+       "added_tokens[0].single_word is true"},
+      {with(kPreTokenizer, R"({"type":"Sequence","pretokenizers":[]})"),
+       "pre_tokenizer is not supported; ByteLevel was expected"},
+      {with(kPreTokenizer, split_by("[a-z]+")),
+       R"(pre_tokenizer.pretokenizers[0].pattern is {"Regex":"[a-z]+"}, which is not supported)"},
+      {with(kPreTokenizer, split_by("x", R"("Removed")")),
+       R"(pre_tokenizer.pretokenizers[0].behavior is "Removed")"},
+      {with(R"("post_processor":null)", R"("post_processor":{"type":"RobertaProcessing"})"),
+       "post_processor.type is \"RobertaProcessing\""},
+      {with(R"("post_processor":null)",
+            template_of(R"({"Sequence":{"id":"A"}},{"SpecialToken":{"id":"x"}})")),
+       "post_processor.single is not supported; at most one special token"},
+      {with(R"("post_processor":null)",
+            template_of(R"({"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}})")),
+       "the token 'x', which the post-processor puts before a text, is no special token"},
       {with(R"("!":0)", R"("!":1)"), "have the same id 1"},
       {with(R"("!":0)", R"("!":99999)"), "ids are dense"},
       {with(R"("!":0)", R"("!":-1)"), "ids are dense"},
