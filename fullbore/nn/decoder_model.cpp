@@ -17,12 +17,6 @@ using Style = DecoderConfig::Style;
 int64_t hidden_of(const DecoderConfig& config) {
   return config.hidden > 0 ? config.hidden : 4 * config.width;
 }
-int64_t groups_of(const DecoderConfig& config) {
-  return config.groups > 0 ? config.groups : config.heads;
-}
-int64_t head_width_of(const DecoderConfig& config) {
-  return config.head_width > 0 ? config.head_width : config.width / config.heads;
-}
 
 // Each block adds two branches to the residual stream: their last layers start smaller, so that its variance does not
 // grow with depth (Radford et al. 2019, section 2.3).
@@ -35,7 +29,18 @@ Tensor norm(Trace& trace, const char* name, Tensor x, const DecoderConfig& confi
   return layer_norm(trace, name, x, {.bias = config.bias, .epsilon = config.epsilon});
 }
 
-Tensor gpt2_attention(Trace& trace, Tensor x, const DecoderInputs& inputs,
+KeyValues before(const DecoderInputs& inputs, int64_t layer) {
+  return inputs.additions.before ? inputs.additions.before(layer) : KeyValues();
+}
+
+LinearAddition beside(const DecoderInputs& inputs, int64_t layer) {
+  if (!inputs.additions.beside) return {};
+  return [&inputs, layer](const std::string& part, Tensor x, int64_t outputs) {
+    return inputs.additions.beside(layer, part, x, outputs);
+  };
+}
+
+Tensor gpt2_attention(Trace& trace, Tensor x, int64_t layer, const DecoderInputs& inputs,
                       const DecoderConfig& config) {
   return self_attention(trace, "attention", x,
                         {.heads = config.heads,
@@ -44,15 +49,17 @@ Tensor gpt2_attention(Trace& trace, Tensor x, const DecoderInputs& inputs,
                          .dropout = config.dropout,
                          .projection_initializer = of_branch(config),
                          .mask = inputs.mask,
-                         .cache = inputs.cache});
+                         .cache = inputs.cache,
+                         .before = before(inputs, layer),
+                         .beside = beside(inputs, layer)});
 }
 
 Tensor llama_attention(Trace& trace, Tensor x, int64_t layer, const RotaryTables& rotary,
                        const DecoderInputs& inputs, const DecoderConfig& config) {
   return grouped_attention(trace, "attention", x,
                            {.heads = config.heads,
-                            .groups = groups_of(config),
-                            .head_width = head_width_of(config),
+                            .groups = config.key_heads(),
+                            .head_width = config.key_width(),
                             .bias = config.attention_bias,
                             .projection_bias = config.projection_bias,
                             .rotary = rotary,
@@ -60,7 +67,9 @@ Tensor llama_attention(Trace& trace, Tensor x, int64_t layer, const RotaryTables
                             .dropout = config.dropout,
                             .projection_initializer = of_branch(config),
                             .mask = inputs.mask,
-                            .cache = inputs.cache});
+                            .cache = inputs.cache,
+                            .before = before(inputs, layer),
+                            .beside = beside(inputs, layer)});
 }
 
 Tensor mlp(Trace& trace, Tensor x, const DecoderConfig& config) {
@@ -117,10 +126,10 @@ void check_decoder(const DecoderConfig& config, SourceLoc loc) {
           fmt::format("width {} is not a multiple of {} heads", config.width, config.heads));
   require(config.epsilon >= 0, fmt::format("epsilon {} is negative", config.epsilon));
   if (gpt2) return;
-  require(config.heads % groups_of(config) == 0,
+  require(config.heads % config.key_heads() == 0,
           fmt::format("{} heads are not a multiple of {} groups", config.heads, config.groups));
-  require(head_width_of(config) % 2 == 0,
-          fmt::format("heads of width {} have no pairs to turn", head_width_of(config)));
+  require(config.key_width() % 2 == 0,
+          fmt::format("heads of width {} have no pairs to turn", config.key_width()));
   require(config.theta > 0, fmt::format("theta {} is not positive", config.theta));
   require(config.window >= 0, fmt::format("window {} is negative", config.window));
 }
@@ -134,8 +143,8 @@ int64_t decoder_parameters(const DecoderConfig& config) {
     if (config.bias) block += 4 * width + hidden + width + 2 * width;
     rest += config.context * width + (config.bias ? 2 : 1) * width;
   } else {
-    const int64_t queries = config.heads * head_width_of(config);
-    const int64_t keys = groups_of(config) * head_width_of(config);
+    const int64_t queries = config.heads * config.key_width();
+    const int64_t keys = config.key_heads() * config.key_width();
     block = 2 * width * (queries + keys) + 3 * width * hidden + 2 * width;
     if (config.attention_bias) block += queries + 2 * keys;
     if (config.projection_bias) block += width;
@@ -169,7 +178,7 @@ DecoderStates decoder_states(Trace& trace, const DecoderInputs& inputs, const De
   RotaryTables rotary;
   if (config.style == Style::llama) {
     rotary = rotary_tables(positions_of(trace, inputs),
-                           rotary_frequencies(head_width_of(config), config.theta, config.scaling));
+                           rotary_frequencies(config.key_width(), config.theta, config.scaling));
   } else {
     const Tensor table = embedding_table(trace, "position_embedding", config.context, config.width);
     // Places beyond the context, of padding only, read zeros.
@@ -181,10 +190,11 @@ DecoderStates decoder_states(Trace& trace, const DecoderInputs& inputs, const De
     const Scope scope(trace, fmt::format("layers.{}", layer));
     Tensor h = norm(trace, "attention_norm", x, config);
     h = config.style == Style::llama ? llama_attention(trace, h, layer, rotary, inputs, config)
-                                     : gpt2_attention(trace, h, inputs, config);
+                                     : gpt2_attention(trace, h, layer, inputs, config);
     x = x + dropout(trace, h, config.dropout);
     h = mlp(trace, norm(trace, "mlp_norm", x, config), config);
     x = x + dropout(trace, h, config.dropout);
+    if (inputs.additions.behind) x = inputs.additions.behind(layer, x);
     keep(layer + 1, x);
   }
   states.last = norm(trace, "final_norm", x, config);

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fullbore/nn/grouped_attention.h"
@@ -43,6 +45,12 @@ struct DecoderConfig {
   int64_t window = 0;        ///< tokens that a token sees, itself too; 0: all before it
   int64_t window_layer = 0;  ///< the first layer that has the window; those before it see all
 
+  /// G and D of its keys and values.
+  int64_t key_heads() const { return style == Style::llama && groups > 0 ? groups : heads; }
+  int64_t key_width() const {
+    return style == Style::llama && head_width > 0 ? head_width : width / heads;
+  }
+
   bool operator==(const DecoderConfig&) const = default;
 };
 
@@ -56,6 +64,17 @@ Tensor decoder_token_table(Trace& trace, const DecoderConfig& config);
 /// Its rows: tokens integer [...] -> [..., C]. A token outside [0, V) gives zeros.
 Tensor decoder_embeddings(Trace& trace, Tensor tokens, const DecoderConfig& config);
 
+/// What is put into a model from outside, to be trained beside it. Each may be empty.
+struct DecoderAdditions {
+  /// Keys and values that stand before a block's own (nn::KeyValues), with G heads of the model's width.
+  std::function<KeyValues(int64_t layer)> before = {};
+  /// x [B,T,C] of block `layer` -> [B,T,C], what the next one reads.
+  std::function<Tensor(int64_t layer, Tensor x)> behind = {};
+  /// Beside a linear layer of a block's attention: LinearAddition.
+  std::function<Tensor(int64_t layer, const std::string& part, Tensor x, int64_t outputs)> beside =
+      {};
+};
+
 struct DecoderInputs {
   Tensor embeddings;  ///< [B,T,C]: rows of the token table, or vectors of any other origin
   /// Integer [T] or [B,T]: of the rotary or learned positions. None: 0 ... T - 1, behind a cache's position.
@@ -64,6 +83,7 @@ struct DecoderInputs {
   /// Padding behind a row's tokens needs none, for no token sees it.
   Tensor mask = {};
   CacheOptions cache = {};
+  DecoderAdditions additions = {};
 };
 struct DecoderStates {
   Tensor last;                 ///< [B,T,C], behind the last norm: what the head reads

@@ -25,31 +25,22 @@ void check(Tensor x, const GroupedAttentionOptions& options, SourceLoc loc) {
                        x.type().text()));
 }
 
-// qkv [B,T,H + 2 G,D] -> [B,T,H,D]; keys and values join those of earlier positions.
-Tensor attend_to_cache(Trace& trace, Tensor qkv, const GroupedAttentionOptions& options,
-                       AttentionOptions attention_options, SourceLoc loc) {
-  attention_options.mask =
-      both_masks(visible_places(qkv.dim(1), options.cache, options.window), options.mask);
-  const Tensor heads_first = transpose(qkv, {0, 2, 1, 3}, loc);
-  const auto part = [&](int64_t first, int64_t count) {
-    return slice(heads_first, 1, first, first + count, 1, loc);
-  };
-  const int64_t heads = options.heads, groups = options.groups;
-  const Tensor keys = extend_cache(trace, "keys", part(heads, groups), options.cache, loc);
-  const Tensor values =
-      extend_cache(trace, "values", part(heads + groups, groups), options.cache, loc);
-  return transpose(attention(part(0, heads), keys, values, attention_options, loc), {0, 2, 1, 3},
-                   loc);
-}
-
 Tensor attend(Trace& trace, Tensor qkv, const GroupedAttentionOptions& options, SourceLoc loc) {
   AttentionOptions attention_options;
   if (trace.training() && options.dropout > 0) {
     attention_options.dropout = options.dropout;
     attention_options.random = trace.random();
   }
-  if (options.cache.position.valid())
-    return attend_to_cache(trace, qkv, options, attention_options, loc);
+  if (options.cache.position.valid() || options.before.valid())
+    return attend_heads(trace, qkv,
+                        {.heads = options.heads,
+                         .groups = options.groups,
+                         .window = options.window,
+                         .mask = options.mask,
+                         .cache = options.cache,
+                         .before = options.before,
+                         .attention = attention_options},
+                        loc);
   const int64_t length = qkv.dim(1);
   attention_options.causal = true;
   attention_options.mask = options.mask;
@@ -68,7 +59,8 @@ Tensor grouped_attention(Trace& trace, const std::string& name, Tensor x,
   const int64_t batch = x.dim(0), length = x.dim(1);
   const int64_t width = options.head_width > 0 ? options.head_width : x.dim(2) / options.heads;
   const auto heads = [&](const char* part, int64_t count) {
-    const Tensor y = linear(trace, part, x, count * width, {.bias = options.bias}, loc);
+    const Tensor y = linear(trace, part, x, count * width,
+                            {.bias = options.bias, .beside = options.beside}, loc);
     return reshape(y, {batch, length, count, width}, loc);
   };
   const Tensor parts[] = {heads("query", options.heads), heads("key", options.groups),
@@ -78,7 +70,8 @@ Tensor grouped_attention(Trace& trace, const std::string& name, Tensor x,
     qkv = rotate(qkv, options.rotary, options.heads + options.groups, loc);
   const Tensor mixed = attend(trace, qkv, options, loc);
   return linear(trace, "projection", reshape(mixed, {batch, length, options.heads * width}, loc),
-                x.dim(2), {options.projection_bias, options.projection_initializer}, loc);
+                x.dim(2), {options.projection_bias, options.projection_initializer, options.beside},
+                loc);
 }
 
 Tensor gated_mlp(Trace& trace, const std::string& name, Tensor x, const GatedMlpOptions& options,

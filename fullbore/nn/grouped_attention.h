@@ -2,6 +2,7 @@
 #include <string>
 
 #include "fullbore/nn/key_value_cache.h"
+#include "fullbore/nn/modules.h"
 #include "fullbore/nn/rotary.h"
 #include "fullbore/trace/trace.h"
 
@@ -19,7 +20,9 @@ struct GroupedAttentionOptions {
   Initializer projection_initializer = Initializer::normal(0.02);  ///< of the output projection
   /// bool [B or 1,H or 1,T or 1,S], true = may attend, beside causality and window; S: T, or the cache's capacity.
   Tensor mask = {};
-  CacheOptions cache = {};  ///< with a position: as self_attention() has it, [B,G,capacity,D]
+  CacheOptions cache = {};     ///< with a position: as self_attention() has it, [B,G,capacity,D]
+  KeyValues before = {};       ///< [B,G,P,D], which every token sees
+  LinearAddition beside = {};  ///< of "query", "key", "value" and "projection"
 };
 
 /// Causal attention in which H / G query heads share the keys and values of one: x [B,T,C] -> [B,T,C].

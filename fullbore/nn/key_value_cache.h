@@ -1,4 +1,7 @@
 #pragma once
+#include <cstdint>
+
+#include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
 
 namespace fullbore::nn {
@@ -12,6 +15,14 @@ struct CacheOptions {
   Tensor rows = {};
 };
 
+/// Keys and values [B,G,P,D] that stand before those of the tokens in a row, as they are: not turned by position.
+struct KeyValues {
+  Tensor keys = {};
+  Tensor values = {};
+  bool valid() const { return keys.valid(); }
+  int64_t places() const { return valid() ? keys.dim(2) : 0; }
+};
+
 /// The State `<scope>.cache.<name>` [B,H,capacity,D], role stream, with `rows` [B,H,T,D] written at the position.
 Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOptions& options,
                     SourceLoc loc = SourceLoc::here());
@@ -19,11 +30,27 @@ Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOpti
 /// bool [1,1,T,capacity]: query t, at place position + t, sees the places up to its own, and of those the last
 /// `window`; 0: all.
 Tensor visible_places(int64_t length, const CacheOptions& options, int64_t window = 0);
-/// bool [1,1,T,T]: the same without a cache.
-Tensor visible_window(GraphBuilder& builder, int64_t length, int64_t window);
+/// bool [1,1,T,P + T]: the same without a cache, behind P places.
+Tensor visible_window(GraphBuilder& builder, int64_t length, int64_t window, int64_t before = 0);
 /// bool [B,1,1,S]: the places from first to before end, i32 [B] each, of rows of different lengths: [first, end) of
 /// each row holds its tokens, the rest is padding. Either may be left empty.
 Tensor places_between(Tensor first, Tensor end, int64_t places, SourceLoc loc = SourceLoc::here());
+/// Attention of heads as projections give them: qkv [B,T,H + 2 G,D], H of queries, then G of keys, then G of values
+/// -> [B,T,H,D]. Each token sees itself, the tokens before it, what the cache holds, and before all of them `before`, which a
+/// cache holds too from then on, at the first P of its places from the position on.
+struct HeadsOptions {
+  int64_t heads = 1;   ///< H
+  int64_t groups = 1;  ///< G
+  int64_t window =
+      0;  ///< of so many places the last are seen, one's own too; 0: all. Those of `before` count.
+  Tensor mask = {};  ///< bool [B or 1,H or 1,T or 1,S] besides; S: T, or the cache's capacity
+  CacheOptions cache = {};
+  KeyValues before = {};
+  AttentionOptions attention = {};  ///< scale and dropout
+};
+Tensor attend_heads(Trace& trace, Tensor qkv, const HeadsOptions& options,
+                    SourceLoc loc = SourceLoc::here());
+
 /// What both masks let pass; an empty one lets everything pass.
 Tensor both_masks(Tensor a, Tensor b);
 

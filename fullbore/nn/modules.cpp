@@ -18,18 +18,6 @@ void require_rank(const char* module, Tensor x, bool fits, const char* axes, Sou
     throw UsageError(fmt::format("{}: needs x {}, got {}", module, axes, x.type().text()), loc);
 }
 
-// qkv [B,T,3 H,D] -> [B,T,H,D]: keys and values join those of earlier positions.
-Tensor attend_to_cache(Trace& trace, Tensor qkv, const SelfAttentionOptions& options,
-                       const AttentionOptions& attention_options, SourceLoc loc) {
-  const Tensor heads_first = transpose(qkv, {0, 2, 1, 3}, loc);
-  const auto part = [&](int64_t which) {
-    return slice(heads_first, 1, which * options.heads, (which + 1) * options.heads, 1, loc);
-  };
-  const Tensor keys = extend_cache(trace, "keys", part(1), options.cache, loc);
-  const Tensor values = extend_cache(trace, "values", part(2), options.cache, loc);
-  return transpose(attention(part(0), keys, values, attention_options, loc), {0, 2, 1, 3}, loc);
-}
-
 }  // namespace
 
 Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
@@ -38,9 +26,13 @@ Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
   const Scope scope(trace, name);
   const Tensor weight =
       trace.parameter("weight", {outputs, x.dim(-1)}, options.weight_initializer, loc);
-  if (!options.bias) return fullbore::linear(x, as(weight, x.dtype(), loc), {}, loc);
-  const Tensor bias = trace.parameter("bias", {outputs}, Initializer::zeros(), loc);
-  return fullbore::linear(x, as(weight, x.dtype(), loc), as(bias, x.dtype(), loc), loc);
+  const Tensor bias =
+      options.bias
+          ? as(trace.parameter("bias", {outputs}, Initializer::zeros(), loc), x.dtype(), loc)
+          : Tensor();
+  const Tensor y = fullbore::linear(x, as(weight, x.dtype(), loc), bias, loc);
+  const Tensor added = options.beside ? options.beside(name, x, outputs) : Tensor();
+  return added.valid() ? y + added : y;
 }
 
 Tensor embedding_table(Trace& trace, const std::string& name, int64_t rows, int64_t width,
@@ -93,23 +85,34 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
                                  "no more tokens than places, got {}",
                                  options.cache.capacity, x.type().text()),
                      loc);
+  if (options.before.valid() && !options.causal)
+    throw UsageError("self_attention: keys that stand before a row need causal attention", loc);
   const Scope scope(trace, name);
-  const Tensor qkv = reshape(linear(trace, "qkv", x, 3 * width, {.bias = options.bias}, loc),
-                             {batch, length, 3 * options.heads, width / options.heads}, loc);
-  AttentionOptions attention_options{.causal = options.causal && !cached, .mask = options.mask};
+  const Tensor qkv = reshape(
+      linear(trace, "qkv", x, 3 * width, {.bias = options.bias, .beside = options.beside}, loc),
+      {batch, length, 3 * options.heads, width / options.heads}, loc);
+  AttentionOptions attention_options;
   if (trace.training() && options.dropout > 0) {
     attention_options.dropout = options.dropout;
     attention_options.random = trace.random();
   }
   Tensor mixed;  // [B,T,H,D]
-  if (cached) {
-    attention_options.mask = both_masks(visible_places(length, options.cache), options.mask);
-    mixed = attend_to_cache(trace, qkv, options, attention_options, loc);
+  if (cached || options.before.valid()) {
+    mixed = attend_heads(trace, qkv,
+                         {.heads = options.heads,
+                          .groups = options.heads,
+                          .mask = options.mask,
+                          .cache = options.cache,
+                          .before = options.before,
+                          .attention = attention_options},
+                         loc);
   } else {
+    attention_options.causal = options.causal;
+    attention_options.mask = options.mask;
     mixed = packed_attention(qkv, options.heads, attention_options, loc);
   }
   return linear(trace, "projection", reshape(mixed, {batch, length, width}, loc), width,
-                {options.bias, options.projection_initializer}, loc);
+                {options.bias, options.projection_initializer, options.beside}, loc);
 }
 
 }  // namespace fullbore::nn

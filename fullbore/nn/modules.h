@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "fullbore/nn/key_value_cache.h"
@@ -9,9 +10,14 @@
 /// under its name and returns the result; calling it again under the same name shares the weights.
 namespace fullbore::nn {
 
+/// What is added to the result of the linear layer `name`, from outside: x [..., I] -> [..., outputs]; an empty
+/// Tensor: nothing.
+using LinearAddition = std::function<Tensor(const std::string& name, Tensor x, int64_t outputs)>;
+
 struct LinearOptions {
   bool bias = true;
   Initializer weight_initializer = Initializer::normal(0.02);
+  LinearAddition beside = {};
 };
 /// x [..., I] -> [..., O]; parameters `<name>.weight` [O, I] and `<name>.bias` [O], both f32, cast to
 /// x's dtype where they are used.
@@ -47,6 +53,9 @@ struct SelfAttentionOptions {
   /// As attention() has it, combined with `causal`; with a cache bool [B or 1,H or 1,T or 1,capacity].
   Tensor mask = {};
   CacheOptions cache = {};  ///< with a position: see below
+  KeyValues before =
+      {};  ///< H heads of keys and values that every token sees; causal attention alone has it
+  LinearAddition beside = {};  ///< of "qkv" and "projection"
 };
 /// bool [B,1,T,T] from segments [B,T], integer: which tokens are of one document. As a mask of
 /// self_attention() it keeps documents in a row apart.
