@@ -167,8 +167,12 @@ ExitCode run_train(const TrainArguments& arguments) {
   for (const std::string& note : notes) console.line(fmt::format("settings {}", note));
   TrainingJob job = workload.job(config);
   job.options.resume_command = leave.resume();
-  job.initialize = initial.fill;
-  job.initialized = initial.lines;
+  // What a workload's own models begin with, such as frozen ones, is there before what a run starts from.
+  job.initialize = [own = std::move(job.initialize), fill = std::move(initial.fill)](State& state) {
+    if (own) own(state);
+    if (fill) fill(state);
+  };
+  job.initialized.insert(job.initialized.end(), initial.lines.begin(), initial.lines.end());
   job.options.compile.memory_bytes = plan_memory_bytes(config, fitted.process);
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);

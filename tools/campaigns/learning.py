@@ -1,7 +1,7 @@
 """What workloads say that they learn: each case is trained as its configuration says, then measured on held-out data.
 
-Cases are those of workloads/*/tests/parts/learning.py: a configuration, settings, a time that training may take, what is
-asked of `eval --json` about the last checkpoint (the best one was chosen by a part of what is held out), and what its
+Cases are those of workloads/*/tests/parts/learning.py: a configuration, settings, a time that training may take, commands
+that make what it needs ("before", each a list of arguments), what is asked of `eval --json` about the last checkpoint (the best one was chosen by a part of what is held out), and what its
 report must say. A case fails that is trained in more time, or whose report does not say it.
 
 settings: only=TEXT (cases whose name holds it), threads=1 (engine.threads), steps=N (train.steps; 0, by default, as the
@@ -34,6 +34,10 @@ def run_case(context, binary, part, case, folder, threads, steps):
     name = "".join(c if c.isalnum() else "-" for c in case["name"])
     settings = [*case["settings"], f"engine.threads={threads}", *([f"train.steps={steps}"] if steps else [])]
     try:
+        seconds = [run_command([binary, *command, f"engine.threads={threads}"], folder)[1]
+                   for command in case.get("before", [])]
+        if seconds:
+            result["before_seconds"] = round(sum(seconds), 1)
         _, seconds = run_command([binary, "train", str(context.root / case["config"]), f"run.dir={name}", *settings],
                                  folder)
         result["training_seconds"] = round(seconds, 1)

@@ -36,14 +36,20 @@ std::string name_of(std::span<const char* const, 16> halves, uint64_t index) {
   return std::string(halves[index / 8]) + halves[8 + index % 8];
 }
 
-std::string draw_value(SplitMix64& draws, uint64_t field) {
+uint64_t values_of(uint64_t field) {
+  constexpr std::array<uint64_t, kFields.size()> kValues = {
+      kNames, kNames, kColors.size(), kObjects.size(), kPrices, kDays.size()};
+  return kValues[field];
+}
+
+std::string value_of(uint64_t field, uint64_t index) {
   switch (field) {
-    case 0: return name_of(kOwners, below(draws, kNames));
-    case 1: return name_of(kCities, below(draws, kNames));
-    case 2: return kColors[below(draws, kColors.size())];
-    case 3: return kObjects[below(draws, kObjects.size())];
-    case 4: return std::to_string(kLeastPrice + below(draws, kPrices));
-    default: return kDays[below(draws, kDays.size())];
+    case 0: return name_of(kOwners, index);
+    case 1: return name_of(kCities, index);
+    case 2: return kColors[index];
+    case 3: return kObjects[index];
+    case 4: return std::to_string(kLeastPrice + index);
+    default: return kDays[index];
   }
 }
 
@@ -73,9 +79,17 @@ AttributeRow attribute_row(uint64_t key, uint64_t index) {
   }
   AttributeRow row;
   for (const uint64_t field : fields)
-    row.attributes.push_back({kFields[field], draw_value(draws, field)});
+    row.attributes.push_back({kFields[field], value_of(field, below(draws, values_of(field)))});
   row.asked = below(draws, count);
   return row;
+}
+
+std::vector<std::vector<AttributeRow::Attribute>> all_attributes() {
+  std::vector<std::vector<AttributeRow::Attribute>> all(kFields.size());
+  for (uint64_t field = 0; field < kFields.size(); ++field)
+    for (uint64_t index = 0; index < values_of(field); ++index)
+      all[field].push_back({kFields[field], value_of(field, index)});
+  return all;
 }
 
 std::string attribute_document(uint64_t key, uint64_t index, int64_t pairs) {

@@ -29,6 +29,9 @@ inline constexpr uint64_t kAttributeVocabularyKey = 1;
 /// values, then which is asked.
 AttributeRow attribute_row(uint64_t key, uint64_t index);
 
+/// Every attribute that there is, field by field.
+std::vector<std::vector<AttributeRow::Attribute>> all_attributes();
+
 /// What the small language models are trained on: the context, and `pairs` questions with their answers, the first of
 /// them the row's, the others drawn by SplitMix64 from 7919 * key + index.
 std::string attribute_document(uint64_t key, uint64_t index, int64_t pairs = 3);

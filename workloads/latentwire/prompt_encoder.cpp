@@ -54,15 +54,20 @@ Tensor encoder_layer(Trace& trace, const std::string& name, Tensor x, Tensor mas
   const Scope scope(trace, name);
   const int64_t width = x.dim(2);
   const auto attend = [&](Tensor y) {
-    return nn::dropout(
-        trace,
-        nn::self_attention(trace, "attention", y,
-                           {.heads = options.heads,
-                            .causal = false,
-                            .dropout = options.dropout,
-                            .projection_initializer = xavier(width, width).weight_initializer,
-                            .mask = mask}),
-        options.dropout);
+    const Scope attention_scope(trace, "attention");
+    const std::vector<Tensor> parts = split(
+        nn::linear(trace, "qkv", y, 3 * width, xavier(width, width)), 2, {width, width, width});
+    AttentionOptions attention_options{.mask = mask};
+    if (trace.training() && options.dropout > 0) {
+      attention_options.dropout = options.dropout;
+      attention_options.random = trace.random();
+    }
+    const Tensor seen =
+        attention(heads_of(parts[0], options.heads), heads_of(parts[1], options.heads),
+                  heads_of(parts[2], options.heads), attention_options);
+    const Tensor joined = reshape(swap_axes(seen, 1, 2), y.shape());
+    return nn::dropout(trace, nn::linear(trace, "projection", joined, width, xavier(width, width)),
+                       options.dropout);
   };
   const auto transform = [&](Tensor y) {
     return nn::dropout(trace, mlp(trace, y, kInner * width), options.dropout);

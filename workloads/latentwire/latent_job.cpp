@@ -1,0 +1,255 @@
+#include "workloads/latentwire/latent_job.h"
+
+#include <algorithm>
+#include <string>
+
+#include "fullbore/nn/language_model_loss.h"
+#include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/schedules.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+Tensor number(Trace& trace, double value) { return full(trace.builder(), {DType::f32, {}}, value); }
+
+/// A receiver's fields of a batch.
+struct ReceiverBatch {
+  Tensor answer;             ///< i32 [B,T]
+  Tensor all, first, early;  ///< factors, f32 [B,T]
+  Tensor prompt, prompt_lengths;
+};
+
+/// Losses of one receiver, f32 [] each: sums over the rows of this part of a batch.
+struct ReceiverLosses {
+  Tensor of_rows;    ///< weighted sum of what is a sum over rows
+  Tensor of_prefix;  ///< of what is a mean over them
+  std::vector<Metric> metrics;
+};
+
+/// Writes one forward pass.
+class Pass {
+ public:
+  Pass(Trace& trace, const Config& config, const std::vector<Receiver>& receivers)
+      : trace_(trace), config_(config), keys_(latent_keys(config)), receivers_(receivers) {}
+
+  Loss loss(std::span<const Tensor> batch) {
+    const size_t count = receivers_.size();
+    const SlotSplit split = slot_split(config_, count);
+    Tensor wire = encode_prompts(trace_, batch[PromptFields::kBytes], batch[PromptFields::kLengths],
+                                 encoder_sizes(config_, count));
+    if (trace_.training() && std::min(keys_.wire.keep, keys_.wire.final_keep) < 1)
+      wire = drop_slots(trace_, wire, split, batch[PromptFields::kKeep]);
+    first_weight_ = batch[PromptFields::kFirstWeight];
+    // Factors count in the whole batch, of which this may be a part: the mean over parts is what is wanted.
+    parts_ = static_cast<double>(config_.train.batch_size) / static_cast<double>(wire.dim(0));
+    Tensor sum;
+    std::vector<Metric> metrics;
+    for (size_t i = 0; i < count; ++i) {
+      const ReceiverLosses each = of_receiver(i, batch, wire);
+      const Tensor own = each.of_rows * (parts_ / static_cast<double>(count)) + each.of_prefix;
+      sum = sum.valid() ? sum + own : own;
+      metrics.insert(metrics.end(), each.metrics.begin(), each.metrics.end());
+    }
+    Loss loss(sum);
+    loss.metrics = std::move(metrics);
+    return loss;
+  }
+
+ private:
+  ReceiverBatch fields_of(size_t receiver, std::span<const Tensor> batch) const {
+    const bool text = reads_text(config_);
+    const auto fields = batch.subspan(PromptFields::of_receiver(receiver, text));
+    const Tensor factors = fields[PromptFields::kFactors];
+    const auto kind = [&](int64_t which) {
+      return squeeze(slice(factors, 1, which, which + 1), 1);
+    };
+    return {fields[PromptFields::kAnswer],
+            kind(0),
+            kind(1),
+            kind(2),
+            text ? fields[PromptFields::kPrompt] : Tensor(),
+            text ? fields[PromptFields::kPromptLengths] : Tensor()};
+  }
+
+  ReceiverLosses of_receiver(size_t number, std::span<const Tensor> batch, Tensor wire) {
+    const Receiver& receiver = receivers_[number];
+    const ReceiverBatch fields = fields_of(number, batch);
+    const ReceiverPrefix prefix =
+        receiver_prefix(trace_, config_, receiver, number, receivers_.size(), wire);
+    const FrozenScope frozen(trace_);
+    const Scope scope(trace_, receiver.scope());
+    const bool text = reads_text(config_);
+    const std::vector<int64_t> layers =
+        text && keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();
+    const nn::DecoderStates states = prefix_states(trace_, receiver.decoder, receiver.layout,
+                                                   prefix.vectors, fields.answer, layers);
+    const Tensor logits = logits_of(receiver, states.last);
+    const Tensor losses = cross_entropy(logits, fields.answer);
+    const Tensor all = factored_sum(losses, fields.all), first = factored_sum(losses, fields.first),
+                 early = factored_sum(losses, fields.early);
+    ReceiverLosses result;
+    const auto tell = [&](const char* name, Tensor mean) {
+      result.metrics.push_back({receiver.name + "_" + name, mean});
+    };
+    const auto tell_sum = [&](const char* name, Tensor sum) { tell(name, sum * parts_); };
+    const Tensor first_weight =
+        keys_.loss.first_autoscale ? autoscaled(first_weight_, first, all) : first_weight_;
+    result.of_rows = all + first_weight * first + keys_.loss.early_weight * early;
+    tell_sum("all", all);
+    tell_sum("first", first);
+    tell_sum("early", early);
+    if (text) add_teacher(receiver, fields, states, logits, layers, result);
+    add_first_token(receiver, fields, logits, result);
+    if (keys_.loss.slot_weight > 0) add_slots(receiver, fields, prefix.vectors, result);
+    result.of_prefix = penalties(receiver, prefix);
+    tell("scale", prefix.scale);
+    tell("rms", reduce_mean(row_rms(prefix.raw), {0}));
+    return result;
+  }
+
+  Tensor logits_of(const Receiver& receiver, Tensor hidden) {
+    return language_model_logits(trace_, decoder_head(trace_, hidden, receiver.decoder));
+  }
+
+  // The same model on the text: its own teacher. K places at most.
+  void add_teacher(const Receiver& receiver, const ReceiverBatch& fields,
+                   const nn::DecoderStates& states, Tensor logits,
+                   const std::vector<int64_t>& layers, ReceiverLosses& result) {
+    const int64_t places = std::min(
+        fields.answer.dim(1), std::max(keys_.loss.early_tokens, keys_.loss.final_early_tokens));
+    const nn::DecoderStates teacher = prompt_states(trace_, receiver.decoder, fields.prompt,
+                                                    fields.prompt_lengths, places, layers);
+    const auto early = [&](Tensor x) { return slice(x, 1, 0, places); };
+    const Tensor factors = early(fields.early);
+    if (keys_.loss.distillation_weight > 0) {
+      const Tensor kd = distillation(logits_of(receiver, teacher.last), early(logits), factors,
+                                     keys_.loss.temperature);
+      result.of_rows = result.of_rows + keys_.loss.distillation_weight * kd;
+      result.metrics.push_back({receiver.name + "_kd", kd * parts_});
+    }
+    Tensor distance;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const Tensor each = state_distillation(teacher.chosen[i], early(states.chosen[i]), factors);
+      distance = distance.valid() ? distance + each : each;
+    }
+    if (!distance.valid()) return;
+    result.of_rows = result.of_rows + keys_.loss.state_weight * distance;
+    result.metrics.push_back({receiver.name + "_states", distance * parts_});
+  }
+
+  // Of the first content token of each row, which is at one place with factor 1 / B.
+  void add_first_token(const Receiver& receiver, const ReceiverBatch& fields, Tensor logits,
+                       ReceiverLosses& result) {
+    const Tensor right = equal(argmax(logits, 2), fields.answer);
+    result.metrics.push_back({receiver.name + "_first_accuracy",
+                              factored_sum(cast(right, DType::f32), fields.first) * parts_});
+    const Tensor log_p = log_softmax(cast(logits, DType::f32));
+    const Tensor entropy = neg(reduce_sum(exp(log_p) * log_p, {2}));
+    const Tensor first = factored_sum(entropy, fields.first);
+    result.metrics.push_back({receiver.name + "_first_entropy", first * parts_});
+    if (keys_.loss.entropy_weight > 0)
+      result.of_rows = result.of_rows - keys_.loss.entropy_weight * first;
+  }
+
+  void add_slots(const Receiver& receiver, const ReceiverBatch& fields, Tensor vectors,
+                 ReceiverLosses& result) {
+    const int64_t pairs = std::min(vectors.dim(1), fields.answer.dim(1));
+    const auto first = [&](Tensor x) { return slice(x, 1, 0, pairs); };
+    const Tensor answer = decoder_embeddings(trace_, first(fields.answer), receiver.decoder);
+    const Distance distance = keys_.loss.slot_distance == "cosine"    ? Distance::cosine
+                              : keys_.loss.slot_distance == "squared" ? Distance::squared
+                                                                      : Distance::both;
+    const Tensor sum = vector_distance(first(vectors), answer, first(fields.all), distance);
+    result.of_rows = result.of_rows + keys_.loss.slot_weight * sum;
+    result.metrics.push_back({receiver.name + "_slots", sum * parts_});
+  }
+
+  // Of an adapter, whatever the rows; those of statistics are of this part of a batch.
+  Tensor penalties(const Receiver& receiver, const ReceiverPrefix& prefix) {
+    Tensor sum = keys_.loss.scale_weight * squared_distance(prefix.scale, number(trace_, 1));
+    const bool wants_rms = keys_.loss.rms_weight > 0, wants = keys_.loss.statistics_weight > 0;
+    if (!wants_rms && !wants) return sum;
+    const TableStatistics table = receiver_statistics(receiver);
+    if (wants_rms)
+      sum = sum + keys_.loss.rms_weight * squared_distance(row_rms(prefix.raw), table.rms);
+    if (wants)
+      sum = sum + keys_.loss.statistics_weight *
+                      statistics_distance(prefix.vectors, table.mean, table.deviation);
+    return sum;
+  }
+
+  TableStatistics receiver_statistics(const Receiver& receiver) {
+    return table_statistics(trace_, receiver);
+  }
+
+  Trace& trace_;
+  const Config& config_;
+  const LatentKeys& keys_;
+  const std::vector<Receiver>& receivers_;
+  Tensor first_weight_;
+  double parts_ = 1;
+};
+
+}  // namespace
+
+SlotSplit slot_split(const Config& config, size_t receivers) {
+  const LatentKeys::Wire& keys = latent_keys(config).wire;
+  return {keys.slots, keys.own_slots, static_cast<int64_t>(receivers)};
+}
+
+EncoderSizes encoder_sizes(const Config& config, size_t receivers) {
+  const LatentKeys::Wire& keys = latent_keys(config).wire;
+  return {.width = keys.width,
+          .layers = keys.layers,
+          .heads = keys.heads,
+          .slots = slot_split(config, receivers).wire_slots(),
+          .pre_norm = keys.pre_norm,
+          .dropout = config.model.dropout};
+}
+
+PromptStep prompt_step(const Config& config, int64_t step) {
+  const LatentKeys& keys = latent_keys(config);
+  const int64_t steps = config.train.steps;
+  const FirstWeight::Kind kind = keys.loss.first_schedule == "none"     ? FirstWeight::Kind::none
+                                 : keys.loss.first_schedule == "warmup" ? FirstWeight::Kind::warmup
+                                                                        : FirstWeight::Kind::cosine;
+  const FirstWeight first{kind, keys.loss.first_weight, keys.loss.first_peak, keys.loss.first_hold};
+  const Curriculum keep{keys.wire.keep, keys.wire.final_keep, keys.wire.keep_power};
+  const Curriculum early{static_cast<double>(keys.loss.early_tokens),
+                         static_cast<double>(keys.loss.final_early_tokens), keys.loss.early_power};
+  return {first.at(step, steps), keep.at(step, steps), early.whole_at(step, steps)};
+}
+
+bool reads_text(const Config& config) {
+  const LatentKeys::Loss& keys = latent_keys(config).loss;
+  return keys.distillation_weight > 0 || keys.state_weight > 0;
+}
+
+ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receiver& receiver,
+                               size_t number_of, size_t receivers, Tensor wire) {
+  const LatentKeys& keys = latent_keys(config);
+  const TableStatistics table = table_statistics(trace, receiver);
+  const Tensor slots =
+      slots_of_model(wire, slot_split(config, receivers), static_cast<int64_t>(number_of));
+  const AdapterOutput output = adapt_slots(trace, "adapters." + receiver.name, slots,
+                                           {.width = receiver.decoder.width,
+                                            .refiner = keys.wire.refiner_layers,
+                                            .colour = keys.receivers.colour},
+                                           {.mean = table.mean, .deviation = table.deviation});
+  ReceiverPrefix prefix{output.prefix, output.prefix, output.scale};
+  if (keys.receivers.calibration == "embed_rms")
+    prefix.vectors = calibrate(output.prefix, table.rms * keys.receivers.gain);
+  if (keys.receivers.calibration == "fixed")
+    prefix.vectors =
+        calibrate(output.prefix, number(trace, keys.receivers.fixed_rms * keys.receivers.gain));
+  return prefix;
+}
+
+LossFunction latent_loss(const Config& config,
+                         std::shared_ptr<const std::vector<Receiver>> receivers) {
+  return [config, receivers = std::move(receivers)](Trace& trace, std::span<const Tensor> batch) {
+    return Pass(trace, config, *receivers).loss(batch);
+  };
+}
+
+}  // namespace fullbore::latentwire

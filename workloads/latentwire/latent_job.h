@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fullbore/train/config.h"
+#include "fullbore/train/step_function.h"
+#include "workloads/latentwire/prefix_adapter.h"
+#include "workloads/latentwire/prompt_batches.h"
+#include "workloads/latentwire/prompt_encoder.h"
+#include "workloads/latentwire/receiver.h"
+
+namespace fullbore::latentwire {
+
+/// A configuration of model.name=latentwire as its parts want it.
+
+EncoderSizes encoder_sizes(const Config& config, size_t receivers);
+SlotSplit slot_split(const Config& config, size_t receivers);
+/// Of optimiser step `step`, and of validation.
+PromptStep prompt_step(const Config& config, int64_t step);
+/// Does the receiver read the text too, as the teacher of its own latents?
+bool reads_text(const Config& config);
+
+/// Of a wire [B,M,C] what a receiver reads: adapted and calibrated vectors [B,M',d].
+struct ReceiverPrefix {
+  Tensor vectors;
+  Tensor raw;    ///< before calibration
+  Tensor scale;  ///< f32 []: the adapter's
+};
+ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receiver& receiver,
+                               size_t number, size_t receivers, Tensor wire);
+
+/// On the fields of PromptBatches. Of each receiver, averaged over receivers:
+///
+///   all + first_weight first + early_weight early + distillation_weight kd + state_weight states
+///       + entropy_weight -H + statistics_weight statistics + slot_weight slots
+///
+/// and for each adapter scale_weight (s - 1)^2 + rms_weight (rms - rms of the embeddings)^2. Metrics, each by receiver:
+/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _scale, _rms.
+LossFunction latent_loss(const Config& config,
+                         std::shared_ptr<const std::vector<Receiver>> receivers);
+
+}  // namespace fullbore::latentwire

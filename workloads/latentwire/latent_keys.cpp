@@ -1,0 +1,149 @@
+#include "workloads/latentwire/latent_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace fullbore {
+namespace {
+
+constexpr ConfigRange kCount{.low = 1, .high = 65536};
+constexpr ConfigRange kCountOrNone{.low = 0, .high = 65536};
+constexpr ConfigRange kLayers{.low = 0, .high = 64};
+constexpr ConfigRange kNotNegative{.low = 0, .high = 1e6};
+constexpr ConfigRange kPositive{.low = 0, .high = 1e6, .low_open = true};
+constexpr ConfigRange kShare{.low = 0, .high = 1, .low_open = true};
+
+#define FB_KEY(section, member) \
+#section "." #member,         \
+      [](Config & config) -> ConfigPlace { return &config.get<LatentKeys>().section.member; }
+
+std::vector<ConfigField> wire_fields() {
+  return {
+      {FB_KEY(wire, slots), kCountOrNone, {}, "vectors of the wire that all receivers read"},
+      {FB_KEY(wire, own_slots), kCountOrNone, {}, "further vectors of each receiver alone"},
+      {FB_KEY(wire, width), kCount, {}, "numbers of a vector of the wire"},
+      {FB_KEY(wire, layers), kLayers, {}, "of the encoder, which reads bytes"},
+      {FB_KEY(wire, heads), {1, 1024}, {}, "of the encoder's attention"},
+      {FB_KEY(wire, pre_norm), {}, {}, "norms stand before attention and MLP, or behind the sums"},
+      {FB_KEY(wire, refiner_layers), kLayers, {}, "of each receiver, on its vectors"},
+      {FB_KEY(wire, max_bytes), {16, 65536}, {}, "of a prompt; of a longer one the context is cut"},
+      {FB_KEY(wire, question_first), {}, {}, "the encoder reads the question before the context"},
+      {FB_KEY(wire, keep),
+       kShare,
+       {},
+       "share of common vectors that are kept in training, at first"},
+      {FB_KEY(wire, final_keep), kShare, {}, "the same in the last step"},
+      {FB_KEY(wire, keep_power), kPositive, {}, "of the way from one to the other"},
+      {FB_KEY(data, validation_prompts), {0, 1e8}, {}, "that are held out; 0: no validation"},
+  };
+}
+
+std::vector<ConfigField> receiver_fields() {
+  return {
+      {FB_KEY(receivers, folders),
+       {},
+       {},
+       "frozen language models, NAME=RUN each (`fullbore latentwire prepare` makes two), or "
+       "random:bpe"},
+      {FB_KEY(receivers, anchor), {}, {}, "text between the vectors and the answer; may be empty"},
+      {FB_KEY(receivers, begin),
+       {},
+       {"auto", "none", "front", "before_anchor"},
+       "where the beginning token stands; auto: before the answer where there is no anchor"},
+      {FB_KEY(receivers, max_answer_tokens),
+       {1, 4096},
+       {},
+       "of an answer with its end; longer ones are cut"},
+      {FB_KEY(receivers, calibration),
+       {},
+       {"none", "embed_rms", "fixed"},
+       "root mean square of a prompt's vectors: as it comes, the embeddings', or fixed_rms"},
+      {FB_KEY(receivers, fixed_rms), kPositive, {}, "with calibration=fixed"},
+      {FB_KEY(receivers, gain), kPositive, {}, "factor of that root mean square"},
+      {FB_KEY(receivers, colour), {}, {}, "vectors get the embeddings' mean and deviation"},
+      {FB_KEY(reader, kind),
+       {},
+       {"bpe", "bytes"},
+       "Llama's style on 512 byte pairs, or GPT-2's style on bytes"},
+  };
+}
+
+std::vector<ConfigField> loss_fields() {
+  return {
+      {FB_KEY(loss, first_weight), kNotNegative, {}, "of the first token's loss"},
+      {FB_KEY(loss, first_schedule),
+       {},
+       {"none", "warmup", "cosine"},
+       "the weight as it is, rising over 200 steps, or falling from first_peak"},
+      {FB_KEY(loss, first_peak), kNotNegative, {}, "of cosine; 0: max(8, 2 first_weight)"},
+      {FB_KEY(loss, first_hold), {0, 1}, {}, "share of the steps that cosine stays at its peak"},
+      {FB_KEY(loss, first_autoscale),
+       {},
+       {},
+       "times the first token's loss over that of all, 1 to 8"},
+      {FB_KEY(loss, early_weight), kNotNegative, {}, "of the loss of the first K tokens"},
+      {FB_KEY(loss, early_tokens), {1, 4096}, {}, "K at first"},
+      {FB_KEY(loss, final_early_tokens), {1, 4096}, {}, "K in the last step"},
+      {FB_KEY(loss, early_power), kPositive, {}, "of the way from one to the other"},
+      {FB_KEY(loss, distillation_weight),
+       kNotNegative,
+       {},
+       "of the divergence from what the model says on the text, first K tokens"},
+      {FB_KEY(loss, temperature), kPositive, {}, "of that divergence"},
+      {FB_KEY(loss, state_weight), kNotNegative, {}, "of the difference of hidden states there"},
+      {FB_KEY(loss, state_layers), {0, 4096}, {}, "whose states they are; 0: the embeddings"},
+      {FB_KEY(loss, scale_weight), kNotNegative, {}, "of (s - 1)^2, of each adapter's scale s"},
+      {FB_KEY(loss, rms_weight),
+       kNotNegative,
+       {},
+       "of the squared difference from the embeddings' root mean square"},
+      {FB_KEY(loss, entropy_weight), kNotNegative, {}, "of -H of the first token's probabilities"},
+      {FB_KEY(loss, statistics_weight),
+       kNotNegative,
+       {},
+       "of the difference from the embeddings' mean and deviation"},
+      {FB_KEY(loss, slot_weight),
+       kNotNegative,
+       {},
+       "of the distance of the first vectors from the answer's embeddings"},
+      {FB_KEY(loss, slot_distance), {}, {"cosine", "squared", "both"}, "that distance"},
+  };
+}
+
+#undef FB_KEY
+
+}  // namespace
+
+std::vector<ConfigField> latent_fields() {
+  std::vector<ConfigField> fields = wire_fields();
+  for (auto* more : {&receiver_fields, &loss_fields})
+    for (ConfigField& field : more()) fields.push_back(std::move(field));
+  for (ConfigField& field : fields)
+    field.models = {std::string_view(field.key).starts_with("reader.") ? kReaderModel
+                                                                       : kLatentModel};
+  for (ConfigField& field : fields)
+    if (field.key == "data.validation_prompts") field.models = {kLatentModel, kReaderModel};
+  mark(fields, &ConfigField::names_file, {"receivers.folders"});
+  mark(fields, &ConfigField::is_taken, {"receivers.anchor"});
+  mark(fields, &ConfigField::is_size,
+       {"wire.slots", "wire.own_slots", "wire.width", "wire.layers", "wire.max_bytes",
+        "wire.refiner_layers", "receivers.max_answer_tokens"});
+  return fields;
+}
+
+void check_latent_keys(const ConfigCheck& check) {
+  const Config& config = check.config();
+  if (config.model.name != kLatentModel) return;
+  const LatentKeys& keys = latent_keys(config);
+  check.together(keys.wire.width % keys.wire.heads == 0, "wire.width", "is no multiple of",
+                 "wire.heads");
+  check.together(keys.wire.slots + keys.wire.own_slots > 0, "wire.slots",
+                 "is 0: nothing is sent, with", "wire.own_slots");
+  check.together(!keys.receivers.anchor.empty() || keys.receivers.begin != "before_anchor",
+                 "receivers.anchor", "is empty: use auto in place of", "receivers.begin");
+}
+
+}  // namespace fullbore

@@ -1,0 +1,81 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fullbore/train/config_keys.h"
+
+namespace fullbore {
+
+/// Keys of model.name=latentwire and =latentwire_reader, by section.
+struct LatentKeys {
+  struct Reader {
+    std::string kind = "bpe";
+    bool operator==(const Reader&) const = default;
+  } reader;
+  struct Wire {
+    int64_t slots = 8;
+    int64_t own_slots = 0;
+    int64_t width = 64;
+    int64_t layers = 2;
+    int64_t heads = 4;
+    bool pre_norm = true;
+    int64_t refiner_layers = 0;
+    int64_t max_bytes = 512;
+    bool question_first = true;
+    double keep = 1;
+    double final_keep = 1;
+    double keep_power = 1;
+    bool operator==(const Wire&) const = default;
+  } wire;
+  struct Receivers {
+    std::vector<std::string> folders = {"bpe=runs/latentwire-bpe"};
+    std::string anchor = "Answer:";
+    std::string begin = "auto";
+    int64_t max_answer_tokens = 12;
+    std::string calibration = "embed_rms";
+    double fixed_rms = 0.02;
+    double gain = 1;
+    bool colour = false;
+    bool operator==(const Receivers&) const = default;
+  } receivers;
+  struct Loss {
+    double first_weight = 0.5;
+    std::string first_schedule = "none";
+    double first_peak = 0;
+    double first_hold = 0.4;
+    bool first_autoscale = false;
+    double early_weight = 0.5;
+    int64_t early_tokens = 4;
+    int64_t final_early_tokens = 4;
+    double early_power = 1;
+    double distillation_weight = 0;
+    double temperature = 2;
+    double state_weight = 0;
+    std::vector<int64_t> state_layers = {1, 2};
+    double scale_weight = 0.05;
+    double rms_weight = 0;
+    double entropy_weight = 0;
+    double statistics_weight = 0;
+    double slot_weight = 0;
+    std::string slot_distance = "cosine";
+    bool operator==(const Loss&) const = default;
+  } loss;
+  struct Data {
+    int64_t validation_prompts = 512;
+    bool operator==(const Data&) const = default;
+  } data;
+  bool operator==(const LatentKeys&) const = default;
+};
+
+inline const LatentKeys& latent_keys(const Config& config) { return config.get<LatentKeys>(); }
+
+inline constexpr const char* kLatentModel = "latentwire";
+inline constexpr const char* kReaderModel = "latentwire_reader";
+
+/// All of them.
+std::vector<ConfigField> latent_fields();
+/// UsageError for values that do not go together.
+void check_latent_keys(const ConfigCheck& check);
+
+}  // namespace fullbore

@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+
+#include "fullbore/app/job_options.h"
+#include "fullbore/app/workload.h"
+#include "fullbore/base/error.h"
+#include "workloads/latentwire/attribute_corpus.h"
+#include "workloads/latentwire/latent_command.h"
+#include "workloads/latentwire/latent_eval.h"
+#include "workloads/latentwire/latent_job.h"
+#include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/reader_model.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+/// Of the corpus there is no end; a run reads no row twice before this many.
+constexpr int64_t kCorpusRows = int64_t{1} << 40;
+/// Of the test key: the rows before them are measured on.
+constexpr int64_t kFirstValidationRow = 2'000'000;
+
+using Receivers = std::vector<Receiver>;
+
+/// Prompts and receivers of a job.
+struct LatentData {
+  std::shared_ptr<const PromptSource> training;
+  std::shared_ptr<const PromptSource> validation;  ///< none if nothing is held out
+  std::shared_ptr<const Receivers> receivers;
+};
+
+LatentData open_data(const Config& config) {
+  if (!config.data.path.empty())
+    throw UsageError("data.path: latentwire reads the attribute corpus alone");
+  LatentData data;
+  data.training = attribute_prompts(kAttributeTrainingKey, 0, kCorpusRows);
+  if (const int64_t count = latent_keys(config).data.validation_prompts; count > 0)
+    data.validation = attribute_prompts(kAttributeTestKey, kFirstValidationRow, count);
+  data.receivers = std::make_shared<const Receivers>(open_receivers(config));
+  return data;
+}
+
+PromptExtents extents_of(const Config& config, const LatentData& data) {
+  const LatentKeys& keys = latent_keys(config);
+  return prompt_extents(*data.training, *data.receivers, keys.wire.max_bytes,
+                        keys.receivers.max_answer_tokens, reads_text(config));
+}
+
+std::shared_ptr<const BatchSource> batches(const Config& config, const LatentData& data,
+                                           std::shared_ptr<const PromptSource> source,
+                                           bool trains) {
+  PromptBatches::Options options{.batch = config.train.batch_size,
+                                 .extents = extents_of(config, data),
+                                 .question_first = latent_keys(config).wire.question_first};
+  options.step = [config, trains](uint64_t position) {
+    return prompt_step(config, trains ? static_cast<int64_t>(position) : config.train.steps);
+  };
+  return std::make_shared<PromptBatches>(std::move(source), data.receivers, std::move(options));
+}
+
+double result_of(const StepResults& results, const std::string& name) {
+  for (const auto& [known, value] : results)
+    if (known == name) return value;
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+StepFigures figures_of(const Receivers& receivers) {
+  return [&receivers](const StepResults& results, double /*validation_loss*/) {
+    std::string text;
+    for (const Receiver& each : receivers)
+      text += fmt::format("{}{} {:.3f} a token", text.empty() ? "" : "  ", each.name,
+                          result_of(results, each.name + "_all"));
+    return text;
+  };
+}
+
+std::string model_identity(const Config& config, const Receivers& receivers) {
+  const LatentKeys& keys = latent_keys(config);
+  std::string text = fmt::format(
+      "latentwire slots={}+{} width={} layers={} heads={} pre_norm={} refiner={} colour={}",
+      keys.wire.slots, keys.wire.own_slots, keys.wire.width, keys.wire.layers, keys.wire.heads,
+      keys.wire.pre_norm, keys.wire.refiner_layers, keys.receivers.colour);
+  for (const Receiver& each : receivers) text += fmt::format(" {}={}", each.name, each.kind);
+  return text;
+}
+
+/// What of a configuration decides how rows are built: a run is resumed and measured with the same.
+std::string row_recipe(const Config& config) {
+  const LatentKeys& keys = latent_keys(config);
+  return fmt::format("anchor '{}', begin {}, question first {}, {} bytes, {} answer tokens",
+                     keys.receivers.anchor, keys.receivers.begin, keys.wire.question_first,
+                     keys.wire.max_bytes, keys.receivers.max_answer_tokens);
+}
+
+TrainingJob latent_training(const Config& config, const LatentData& data) {
+  TrainingJob job;
+  job.loss = latent_loss(config, data.receivers);
+  job.initialize = [receivers = data.receivers](State& state) {
+    fill_receivers(*receivers, state);
+  };
+  for (const Receiver& each : *data.receivers)
+    job.initialized.push_back(
+        fmt::format("receiver {} {}, frozen", each.name,
+                    each.folder.empty() ? "with random weights" : "from " + each.folder));
+  job.training = batches(config, data, data.training, true);
+  if (data.validation) {
+    ValidationSet set;
+    set.source = batches(config, data, data.validation, false);
+    set.batches = static_cast<uint64_t>(
+        std::max<int64_t>(1, data.validation->size() / config.train.batch_size));
+    if (config.train.eval_batches > 0)
+      set.batches = std::min(set.batches, static_cast<uint64_t>(config.train.eval_batches));
+    job.validation = set;
+  }
+  job.figures = figures_of(*data.receivers);
+  for (const Receiver& each : *data.receivers)
+    job.shown.push_back({each.name + "_first_accuracy", each.name + " first right"});
+  job.tokens_per_step = config.train.batch_size;
+  job.sample_unit = "prompts";
+  job.tokenizer = receivers_json(*data.receivers);
+  job.options = training_options(config);
+  job.identity = {{"data", data.training->identity()},
+                  {"model", model_identity(config, *data.receivers)},
+                  {"rows", row_recipe(config)}};
+  job.config = config_yaml(config);
+  job.config_json = config_json(config);
+  return job;
+}
+
+OpenedWorkload open_latent(const Config& config) {
+  const auto data = std::make_shared<const LatentData>(open_data(config));
+  OpenedWorkload workload;
+  workload.unit = "numbers";
+  workload.sample = "prompts";
+  workload.batches = data->training->about();
+  workload.loss = [data](const Config& each) { return latent_loss(each, data->receivers); };
+  workload.shapes = [data](const Config& each) {
+    return std::vector<std::vector<BatchField>>{
+        PromptBatches::fields_of(*data->receivers, each.train.batch_size, extents_of(each, *data))};
+  };
+  workload.validates = [data](const Config&) { return data->validation != nullptr; };
+  workload.job = [data](const Config& each) { return latent_training(each, *data); };
+  workload.about = [data](const Config&) {
+    std::vector<std::string> names;
+    for (const Receiver& each : *data->receivers) names.push_back(each.name);
+    return fmt::format("prompts  {}; receivers {}", data->training->about(),
+                       fmt::join(names, ", "));
+  };
+  return workload;
+}
+
+OpenedWorkload open_reader(const Config&) {
+  OpenedWorkload workload;
+  workload.unit = "tokens";
+  workload.batches = "documents of the attribute corpus";
+  workload.loss = reader_loss;
+  workload.shapes = [](const Config& each) {
+    return std::vector<std::vector<BatchField>>{reader_fields(each)};
+  };
+  workload.validates = [](const Config& each) {
+    return latent_keys(each).data.validation_prompts > 0;
+  };
+  workload.job = reader_job;
+  workload.about = [](const Config& each) {
+    return fmt::format("documents  the attribute corpus {}, tokens of {}", kAttributeTrainingKey,
+                       reader_model(latent_keys(each).reader.kind).tokenizer->kind());
+  };
+  return workload;
+}
+
+OpenedWorkload open(const Config& config, Console&, const StandIn& synthetic) {
+  if (synthetic.vocabulary > 0)
+    throw UsageError("--vocabulary is for language models; model.name is " + config.model.name);
+  return config.model.name == kReaderModel ? open_reader(config) : open_latent(config);
+}
+
+void make_absolute(Config& config) {
+  for (std::string& each : config.get<LatentKeys>().receivers.folders)
+    if (const size_t equals = each.find('=');
+        equals != std::string::npos && !each.substr(equals + 1).starts_with(kRandomReceiver))
+      each = each.substr(0, equals + 1) +
+             std::filesystem::absolute(each.substr(equals + 1)).lexically_normal().string();
+}
+
+const WorkloadRegistrar kLatentWire{{.name = "latentwire",
+                                     .keys = {.name = "latentwire",
+                                              .models = {kLatentModel, kReaderModel},
+                                              .fields = latent_fields,
+                                              .check = check_latent_keys},
+                                     .open = open,
+                                     .add_commands = add_latent_command,
+                                     .add_eval = add_latent_eval,
+                                     .set_absolute_paths = make_absolute}};
+
+}  // namespace
+}  // namespace fullbore::latentwire

@@ -1,0 +1,154 @@
+#include "workloads/latentwire/prompt_batches.h"
+
+#include <algorithm>
+
+#include "fullbore/base/check.h"
+#include "fullbore/data/permutation.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+int64_t count_ids(const Receiver& receiver, const std::string& text) {
+  return std::ssize(receiver.ids(text));
+}
+
+}  // namespace
+
+PromptExtents prompt_extents(const PromptSource& source, const std::vector<Receiver>& receivers,
+                             int64_t most_bytes, int64_t most_answer, bool with_text) {
+  PromptExtents extents;
+  extents.bytes = std::min(
+      most_bytes, source.most_in_source([](const std::string& text) { return std::ssize(text); }));
+  for (const Receiver& each : receivers) {
+    const int64_t end = count_ids(each, each.terminator);
+    const int64_t answer =
+        std::min(most_answer, end + source.most_in_answer([&](const std::string& text) {
+          return count_ids(each, text);
+        }));
+    extents.answers.push_back(answer);
+    if (!with_text) continue;
+    const int64_t longest =
+        source.most_in_source([&](const std::string& text) { return count_ids(each, text); });
+    extents.prompts.push_back(1 + longest + std::ssize(each.anchor_ids) + answer - 1);
+  }
+  return extents;
+}
+
+std::vector<int32_t> cut_answer(const Receiver& receiver, const Prompt& prompt, int64_t most) {
+  std::vector<int32_t> ids = receiver.answer_ids(prompt.answers.front(), prompt.id);
+  if (std::ssize(ids) > most) ids.resize(static_cast<size_t>(most));
+  return ids;
+}
+
+AnswerLength answer_length(const Receiver& receiver, std::span<const int32_t> ids) {
+  AnswerLength length{std::ssize(ids), 0};
+  for (size_t t = 0; t < ids.size(); ++t) {
+    std::string bytes;
+    receiver.tokenizer->append_bytes(ids[t], bytes);
+    if (bytes.find_first_not_of(" \t\n\r\f\v") == std::string::npos) continue;
+    length.first = static_cast<int64_t>(t);
+    break;
+  }
+  return length;
+}
+
+std::vector<int32_t> prompt_ids(const Receiver& receiver, const std::string& source) {
+  std::vector<int32_t> ids = receiver.ids(source + receiver.anchor);
+  if (receiver.begin >= 0) ids.insert(ids.begin(), receiver.begin);
+  return ids;
+}
+
+PromptBatches::PromptBatches(std::shared_ptr<const PromptSource> source,
+                             std::shared_ptr<const std::vector<Receiver>> receivers,
+                             Options options)
+    : source_(std::move(source)),
+      receivers_(std::move(receivers)),
+      options_(std::move(options)),
+      fields_(fields_of(*receivers_, options_.batch, options_.extents)) {}
+
+std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& receivers,
+                                                 int64_t batch, const PromptExtents& extents) {
+  const auto i32 = [](Shape shape) { return TensorType{DType::i32, std::move(shape)}; };
+  std::vector<BatchField> fields = {{"bytes", i32({batch, extents.bytes})},
+                                    {"lengths", i32({batch})},
+                                    {"first_weight", {DType::f32, {}}},
+                                    {"keep", {DType::f32, {}}}};
+  for (size_t i = 0; i < receivers.size(); ++i) {
+    const std::string& name = receivers[i].name;
+    const int64_t length = extents.answers[i];
+    fields.push_back({"answer_" + name, i32({batch, length})});
+    fields.push_back({"factors_" + name, {DType::f32, {batch, 3, length}}});
+    if (extents.prompts.empty()) continue;
+    fields.push_back({"prompt_" + name, i32({batch, extents.prompts[i]})});
+    fields.push_back({"prompt_lengths_" + name, i32({batch})});
+  }
+  return fields;
+}
+
+void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) const {
+  const auto batch = static_cast<uint64_t>(options_.batch);
+  const auto count = static_cast<uint64_t>(source_->size());
+  std::vector<Prompt> prompts;
+  for (uint64_t row = 0; row < batch; ++row) {
+    const uint64_t example = position * batch + row, place = example % count;
+    prompts.push_back(source_->prompt(static_cast<int64_t>(
+        options_.seed ? Permutation(count, *options_.seed, example / count)(place) : place)));
+  }
+  const auto places = static_cast<size_t>(options_.extents.bytes);
+  auto* const bytes = static_cast<int32_t*>(buffers[PromptFields::kBytes]);
+  auto* const lengths = static_cast<int32_t*>(buffers[PromptFields::kLengths]);
+  std::fill_n(bytes, places * batch, 0);
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    const std::string text =
+        encoder_text(prompts[row], options_.question_first, options_.extents.bytes).bytes;
+    std::ranges::transform(text, bytes + row * places,
+                           [](char c) { return static_cast<unsigned char>(c); });
+    lengths[row] = static_cast<int32_t>(text.size());
+  }
+  const PromptStep step = options_.step ? options_.step(position) : PromptStep();
+  *static_cast<float*>(buffers[PromptFields::kFirstWeight]) = static_cast<float>(step.first_weight);
+  *static_cast<float*>(buffers[PromptFields::kKeep]) = static_cast<float>(step.keep);
+  const bool with_text = !options_.extents.prompts.empty();
+  for (size_t i = 0; i < receivers_->size(); ++i)
+    fill_receiver((*receivers_)[i], i, prompts, step.early_tokens,
+                  buffers.subspan(PromptFields::of_receiver(i, with_text)));
+}
+
+void PromptBatches::fill_receiver(const Receiver& receiver, size_t number,
+                                  const std::vector<Prompt>& prompts, int64_t early,
+                                  std::span<void* const> buffers) const {
+  const int64_t length = options_.extents.answers[number];
+  const auto row_size = static_cast<size_t>(length);
+  auto* const answers = static_cast<int32_t*>(buffers[PromptFields::kAnswer]);
+  std::fill_n(answers, row_size * prompts.size(), -1);
+  std::vector<AnswerLength> lengths;
+  std::vector<std::vector<int32_t>> rows;
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    rows.push_back(cut_answer(receiver, prompts[row], length));
+    std::ranges::copy(rows.back(), answers + row * row_size);
+    lengths.push_back(answer_length(receiver, rows.back()));
+  }
+  const AnswerFactors factors = answer_factors(lengths, length, early);
+  auto* const to = static_cast<float*>(buffers[PromptFields::kFactors]);
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    size_t kind = 0;
+    for (const std::vector<float>* from : {&factors.all, &factors.first, &factors.early})
+      std::copy_n(from->data() + row * row_size, row_size, to + (3 * row + kind++) * row_size);
+  }
+  if (options_.extents.prompts.empty()) return;
+  const auto places = static_cast<size_t>(options_.extents.prompts[number]);
+  auto* const texts = static_cast<int32_t*>(buffers[PromptFields::kPrompt]);
+  auto* const text_lengths = static_cast<int32_t*>(buffers[PromptFields::kPromptLengths]);
+  std::fill_n(texts, places * prompts.size(), 0);
+  for (size_t row = 0; row < prompts.size(); ++row) {
+    std::vector<int32_t> ids = prompt_ids(receiver, prompts[row].source());
+    text_lengths[row] = static_cast<int32_t>(ids.size());
+    ids.insert(ids.end(), rows[row].begin(), rows[row].end());
+    ids.resize(std::min(ids.size(), places));
+    FB_CHECK(static_cast<size_t>(text_lengths[row]) <= places, "a prompt of {} tokens, {} places",
+             text_lengths[row], places);
+    std::ranges::copy(ids, texts + row * places);
+  }
+}
+
+}  // namespace fullbore::latentwire

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fullbore/data/batch_source.h"
+#include "workloads/latentwire/prefix_losses.h"
+#include "workloads/latentwire/prompt_source.h"
+#include "workloads/latentwire/receiver.h"
+
+namespace fullbore::latentwire {
+
+/// Extents of a batch that prompts decide.
+struct PromptExtents {
+  int64_t bytes = 0;             ///< N, of the encoder
+  std::vector<int64_t> answers;  ///< T of each receiver, the terminator included
+  std::vector<int64_t> prompts =
+      {};  ///< S of each receiver: BOS, source, anchor and T - 1; empty: no text is read
+};
+/// The largest that prompts of the source need, within `most_bytes` and `most_answer` tokens.
+PromptExtents prompt_extents(const PromptSource& source, const std::vector<Receiver>& receivers,
+                             int64_t most_bytes, int64_t most_answer, bool with_text);
+
+/// What a step is told besides its prompts.
+struct PromptStep {
+  double first_weight = 0;
+  double keep = 1;
+  int64_t early_tokens = 4;
+};
+
+/// Where a batch's fields are.
+struct PromptFields {
+  static constexpr size_t kBytes = 0, kLengths = 1, kFirstWeight = 2, kKeep = 3, kReceivers = 4;
+  /// Fields of a receiver: answer, factors, and with text prompt and prompt_lengths.
+  static constexpr size_t kAnswer = 0, kFactors = 1, kPrompt = 2, kPromptLengths = 3;
+  static size_t of_receiver(size_t receiver, bool with_text) {
+    return kReceivers + receiver * (with_text ? 4 : 2);
+  }
+};
+
+/// Prompts as a step reads them:
+///
+///   bytes i32 [B,N], lengths i32 [B], first_weight, keep f32 [],
+///   of each receiver: answer_NAME i32 [B,T], -1 behind the answer; factors_NAME f32 [B,3,T] (AnswerFactors: all, first,
+///   early); with text: prompt_NAME i32 [B,S], BOS, source, anchor, directly followed by the answer; prompt_lengths_NAME
+///   i32 [B], without the answer
+class PromptBatches : public BatchSource {
+ public:
+  struct Options {
+    int64_t batch = 1;
+    PromptExtents extents = {};
+    bool question_first = true;
+    std::optional<uint64_t> seed = {};  ///< of the order of each epoch; none: as they come
+    std::function<PromptStep(uint64_t position)> step = {};
+  };
+  PromptBatches(std::shared_ptr<const PromptSource> source,
+                std::shared_ptr<const std::vector<Receiver>> receivers, Options options);
+
+  static std::vector<BatchField> fields_of(const std::vector<Receiver>& receivers, int64_t batch,
+                                           const PromptExtents& extents);
+  const std::vector<BatchField>& fields() const override { return fields_; }
+  void fill(uint64_t position, std::span<void* const> buffers) const override;
+
+ private:
+  void fill_receiver(const Receiver& receiver, size_t number, const std::vector<Prompt>& prompts,
+                     int64_t early, std::span<void* const> buffers) const;
+
+  std::shared_ptr<const PromptSource> source_;
+  std::shared_ptr<const std::vector<Receiver>> receivers_;
+  Options options_;
+  std::vector<BatchField> fields_;
+};
+
+/// Tokens of an answer, cut at `most`, and where its first content is.
+std::vector<int32_t> cut_answer(const Receiver& receiver, const Prompt& prompt, int64_t most);
+AnswerLength answer_length(const Receiver& receiver, std::span<const int32_t> ids);
+/// BOS, source and anchor: what a receiver reads as text.
+std::vector<int32_t> prompt_ids(const Receiver& receiver, const std::string& source);
+
+}  // namespace fullbore::latentwire

@@ -1,0 +1,208 @@
+#include "workloads/latentwire/receiver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "fullbore/base/error.h"
+#include "fullbore/train/weight_source.h"
+#include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/reader_model.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+constexpr const char* kTerminator = "\n";
+constexpr const char* kTable = ".token_embedding.weight";
+constexpr const char* kKey = "receivers.folders";
+
+bool is_kind(const std::string& kind) { return kind == "bpe" || kind == "bytes"; }
+
+bool is_name(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+RowLayout::Begin begin_of(const Config& config) {
+  const LatentKeys::Receivers& keys = latent_keys(config).receivers;
+  if (keys.begin == "front") return RowLayout::Begin::front;
+  if (keys.begin == "before_anchor" || (keys.begin == "auto" && keys.anchor.empty()))
+    return RowLayout::Begin::before_anchor;
+  return RowLayout::Begin::none;
+}
+
+Receiver make_receiver(const std::string& name, const std::string& folder, const std::string& kind,
+                       const Config& config) {
+  const ReaderModel model = reader_model(kind);
+  Receiver receiver{.name = name,
+                    .folder = folder,
+                    .kind = kind,
+                    .decoder = model.decoder,
+                    .tokenizer = model.tokenizer,
+                    .begin = CorpusTokenizer::kBegin,
+                    .terminator = kTerminator,
+                    .anchor = latent_keys(config).receivers.anchor,
+                    .layout = {}};
+  receiver.anchor_ids = receiver.ids(receiver.anchor);
+  receiver.layout = {begin_of(config), receiver.begin, receiver.anchor_ids};
+  return receiver;
+}
+
+std::string trimmed(const std::string& text) {
+  constexpr const char* kSpace = " \t\n\r\f\v";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+void fill_statistics(const Receiver& receiver, State& state) {
+  const std::string prefix = receiver.scope() + ".statistics.";
+  if (state.find(prefix + "rms") < 0) return;
+  const std::vector<float> table = state.read<float>(receiver.scope() + kTable);
+  const auto width = static_cast<size_t>(receiver.decoder.width), rows = table.size() / width;
+  std::vector<double> sums(width), squares(width);
+  double all = 0;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const double value = table[i];
+    sums[i % width] += value;
+    squares[i % width] += value * value;
+    all += value * value;
+  }
+  std::vector<float> mean, deviation;
+  for (size_t i = 0; i < width; ++i) {
+    const double centre = sums[i] / static_cast<double>(rows);
+    const double square = squares[i] / static_cast<double>(rows) - centre * centre;
+    mean.push_back(static_cast<float>(centre));
+    deviation.push_back(static_cast<float>(std::sqrt(std::max(0.0, square))));
+  }
+  const double rms = std::sqrt(all / static_cast<double>(table.size()));
+  state.write(prefix + "rms", std::vector<float>{static_cast<float>(rms)});
+  if (state.find(prefix + "mean") < 0) return;
+  state.write(prefix + "mean", mean);
+  state.write(prefix + "deviation", deviation);
+}
+
+}  // namespace
+
+std::vector<int32_t> Receiver::ids(const std::string& text) const {
+  return tokenizer->encode(text, SpecialTokens::kAsText).take_or_throw();
+}
+
+std::vector<int32_t> Receiver::answer_ids(const std::string& answer, const std::string& row) const {
+  const std::vector<int32_t> whole = ids(anchor + " " + answer + terminator);
+  if (whole.size() <= anchor_ids.size() ||
+      !std::equal(anchor_ids.begin(), anchor_ids.end(), whole.begin()))
+    throw DataError(fmt::format(
+        "{}: the tokens of the anchor '{}' merge with those of the answer '{}' for receiver {}; "
+        "end receivers.anchor otherwise",
+        row, anchor, answer.substr(0, 60), name));
+  return {whole.begin() + std::ssize(anchor_ids), whole.end()};
+}
+
+std::string Receiver::answer_text(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (const int32_t id : tokens) tokenizer->append_bytes(id, text);
+  return trimmed(text.substr(0, text.find(terminator)));
+}
+
+std::vector<Receiver> open_receivers(const Config& config) {
+  std::vector<Receiver> receivers;
+  std::set<std::string> names;
+  for (const std::string& each : latent_keys(config).receivers.folders) {
+    const size_t equals = each.find('=');
+    const std::string name = each.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == each.size() || !is_name(name))
+      throw UsageError(fmt::format(
+          "{}: '{}' is no NAME=RUN with a name of letters a to z, digits, - and _", kKey, each));
+    if (!names.insert(name).second)
+      throw UsageError(fmt::format("{}: two receivers are named {}", kKey, name));
+    const std::string folder = each.substr(equals + 1);
+    if (folder.starts_with(kRandomReceiver)) {
+      const std::string kind = folder.substr(kRandomReceiver.size());
+      if (!is_kind(kind))
+        throw UsageError(fmt::format("{}: '{}': {}bpe or {}bytes was expected", kKey, each,
+                                     kRandomReceiver, kRandomReceiver));
+      receivers.push_back(make_receiver(name, "", kind, config));
+      continue;
+    }
+    if (!std::filesystem::exists(folder))
+      throw UsageError(fmt::format(
+          "{}: there is no {}; `fullbore latentwire prepare` trains the small models of the corpus",
+          kKey, folder));
+    const WeightSource source = WeightSource::open(folder);
+    if (source.config().model.name != kReaderModel)
+      throw UsageError(fmt::format("{}: {} is of a {} model, not of model.name={}", kKey, folder,
+                                   source.config().model.name, kReaderModel));
+    receivers.push_back(
+        make_receiver(name, folder, latent_keys(source.config()).reader.kind, config));
+  }
+  if (receivers.empty()) throw UsageError(fmt::format("{}: none is named", kKey));
+  return receivers;
+}
+
+std::string receivers_json(const std::vector<Receiver>& receivers) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Receiver& each : receivers) list.push_back({{"name", each.name}, {"kind", each.kind}});
+  return nlohmann::ordered_json{{"receivers", std::move(list)}}.dump() + "\n";
+}
+
+std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config) {
+  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  const auto text = [](const nlohmann::json& each, const char* key) {
+    const auto found = each.is_object() ? each.find(key) : each.end();
+    return each.is_object() && found != each.end() && found->is_string() ? found->get<std::string>()
+                                                                         : std::string();
+  };
+  std::vector<Receiver> receivers;
+  const nlohmann::json list =
+      parsed.is_object() ? parsed.value("receivers", nlohmann::json()) : nlohmann::json();
+  for (const nlohmann::json& each : list) {
+    const std::string name = text(each, "name"), kind = text(each, "kind");
+    if (!is_name(name) || !is_kind(kind))
+      throw DataError("the checkpoint's receivers: a name, and bpe or bytes, were expected");
+    receivers.push_back(make_receiver(name, "", kind, config));
+  }
+  if (receivers.empty()) throw DataError("the checkpoint tells of no receivers");
+  return receivers;
+}
+
+TableStatistics table_statistics(Trace& trace, const Receiver& receiver) {
+  const auto state = [&](const char* name, Shape shape) {
+    return trace.state(receiver.scope() + ".statistics." + name, Role::frozen,
+                       {DType::f32, std::move(shape)}, Initializer::ones());
+  };
+  return {state("rms", {}), state("mean", {receiver.decoder.width}),
+          state("deviation", {receiver.decoder.width})};
+}
+
+void fill_receivers(const std::vector<Receiver>& receivers, State& state) {
+  for (const Receiver& receiver : receivers) {
+    if (receiver.folder.empty()) {
+      fill_statistics(receiver, state);
+      continue;
+    }
+    const WeightSource source = WeightSource::open(receiver.folder);
+    std::vector<StateEntry> entries;
+    std::vector<TableOrigins> origins;
+    const std::string prefix = receiver.scope() + ".";
+    for (const StateEntry& entry : state.entries()) {
+      if (!entry.name.starts_with(prefix) || entry.name.starts_with(prefix + "statistics."))
+        continue;
+      entries.push_back(entry);
+      origins.push_back({entry.name, entry.name.substr(prefix.size()), {}, {}});
+    }
+    const WeightTransfer transfer = source.plan(entries, origins);
+    if (!transfer.is_whole())
+      throw DataError(fmt::format("{}: weights do not fit receiver {}: {}", receiver.folder,
+                                  receiver.name, transfer_differences(transfer)));
+    source.fill(transfer, state);
+    fill_statistics(receiver, state);
+  }
+}
+
+}  // namespace fullbore::latentwire

@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fullbore/data/tokenizer.h"
+#include "fullbore/nn/decoder_model.h"
+#include "fullbore/runtime/state.h"
+#include "fullbore/train/config.h"
+#include "workloads/latentwire/answer_pass.h"
+
+namespace fullbore::latentwire {
+
+/// A frozen language model that reads prompts as vectors. Its parameters are State of role `frozen` under
+/// "receivers.NAME", beside them the statistics of its token table.
+struct Receiver {
+  std::string name;
+  std::string folder;  ///< the run that it is of; empty: its weights are those of the State at hand
+  std::string kind;    ///< as ReaderModel has it
+  nn::DecoderConfig decoder;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  int32_t begin = -1;                    ///< BOS
+  std::string terminator;                ///< text that ends an answer
+  std::string anchor;                    ///< text before it
+  std::vector<int32_t> anchor_ids = {};  ///< its tokens
+  RowLayout layout;                      ///< of rows with a prefix
+
+  std::string scope() const { return "receivers." + name; }
+  std::vector<int32_t> ids(const std::string& text) const;  ///< DataError: what is not UTF-8
+  /// Tokens of an answer behind the anchor, with its terminator, joined as the tokenizer joins anchor and answer.
+  /// DataError if the tokens of the anchor are not those of the whole text's beginning.
+  std::vector<int32_t> answer_ids(const std::string& answer, const std::string& row) const;
+  /// What was answered, up to the terminator, without white space at both ends.
+  std::string answer_text(std::span<const int32_t> ids) const;
+};
+
+/// In receivers.folders in place of a run: NAME=random:KIND is a model with random weights, for measuring steps.
+inline constexpr std::string_view kRandomReceiver = "random:";
+
+/// Those of receivers.folders. UsageError names one that is missing and the command that makes it.
+std::vector<Receiver> open_receivers(const Config& config);
+/// What a checkpoint keeps of them, and the same again; no folder is opened. DataError.
+std::string receivers_json(const std::vector<Receiver>& receivers);
+std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config);
+
+/// Statistics of a token table, as State has them: the root mean square of all of it, and by channel mean and deviation.
+struct TableStatistics {
+  Tensor rms;        ///< f32 []
+  Tensor mean;       ///< f32 [d]
+  Tensor deviation;  ///< f32 [d]
+};
+TableStatistics table_statistics(Trace& trace, const Receiver& receiver);
+
+/// Fills the frozen State of receivers from their runs. DataError: a file that cannot be read, weights that do not fit.
+void fill_receivers(const std::vector<Receiver>& receivers, State& state);
+
+}  // namespace fullbore::latentwire

@@ -1,0 +1,111 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "fullbore/base/files.h"
+#include "tests/support/output_rows.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const OutputRows& rows() {
+  static const OutputRows all = {
+      {"latentwire prepare",
+       {{"latentwire", "prepare", "--folder", "fresh", "--model", "bpe", "train.steps=0"}, false}},
+      {"latentwire encode",
+       {{"latentwire", "encode", "run", "--context", "a", "--question", "b", "-o", "new.wire",
+         "--force"},
+        true,
+        {"new.wire"}}},
+      {"latentwire decode", {{"latentwire", "decode", "run", "prompt.wire"}}},
+      {"latentwire export-prefix",
+       {{"latentwire", "export-prefix", "run", "prompt.wire", "-o", "new.safetensors", "--force"},
+        true,
+        {"new.safetensors"}}}};
+  return all;
+}
+
+class LatentCommands : public OutputRowsTest {
+ protected:
+  LatentCommands() : OutputRowsTest(rows()) {}
+  void prepare() override {}
+};
+
+TEST_F(LatentCommands, EachHasARow) { expect_rows_of_workloads(rows(), {"latentwire"}); }
+
+// From nothing to answers, prefixes and a report, with a model that has learnt next to nothing.
+TEST_F(LatentCommands, PrepareTrainEncodeDecodeExportAndEvaluate) {
+  folder_.put("tiny.yaml",
+              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2, "
+              "max_bytes: 192}, receivers: {folders: ['bpe=small/latentwire-bpe']}, "
+              "train: {steps: 4, batch_size: 4, eval_interval: 4, checkpoint_interval: 2}, "
+              "data: {validation_prompts: 4}}\n");
+  CommandResult result = command({"train", "tiny.yaml", "run.dir=run"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("small/latentwire-bpe; `fullbore latentwire prepare` trains"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+
+  result = command({"latentwire", "prepare", "--folder", "small", "--model", "bpe", "train.steps=2",
+                    "train.batch_size=2", "data.validation_prompts=2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  result = command({"train", "tiny.yaml", "run.dir=run"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("receivers bpe"));
+  EXPECT_THAT(result.err, HasSubstr("of the parameters are frozen"));
+
+  // Check 16: stopped and resumed, the same bits.
+  ASSERT_EQ(command({"train", "tiny.yaml", "run.dir=parts", "train.steps=2"}).exit_code, 0);
+  result = command({"train", "parts", "--resume", "train.steps=4"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto weights = [&](const std::string& run) {
+    return read(run + "/checkpoints/last/weights.safetensors");
+  };
+  EXPECT_TRUE(weights("run") == weights("parts"));
+  // The recipe of rows is kept: another one is refused.
+  result = command({"train", "tiny.yaml", "run.dir=parts", "--resume", "receivers.anchor=So:"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("anchor 'Answer:'"));
+
+  result = command({"latentwire", "encode", "run", "--context", "The day is Monday.", "--question",
+                    "What is the day?", "-o", "prompt.wire", "--bits", "8"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("prompt.wire: 2 x 16 numbers of 8 bits: 34 bytes in place of "
+                                     "55, ratio 1.618\n  bpe: 2 vectors in place of "));
+  result = command({"latentwire", "decode", "run", "prompt.wire"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("prompt.wire  bpe:"));
+  result = command({"latentwire", "export-prefix", "run", "prompt.wire", "-o", "p.safetensors"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("prefix f32 [2, 64]"));
+
+  result = command(
+      {"eval", "run", "--prompts", "3", "--bits", "16", "4", "--json", "--picture", "f1.svg"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json report = nlohmann::json::parse(result.out);
+  const nlohmann::json& receiver = report["receivers"][0];
+  EXPECT_EQ(report["budget"], 2);
+  EXPECT_EQ(receiver["bits"][1]["bytes"], 18);
+  for (const char* system : {"text", "latent", "head", "question-first"})
+    EXPECT_GE(receiver["systems"][system]["nats_per_token"], 0) << system;
+  EXPECT_THAT(read("f1.svg"), HasSubstr("bytes of a prompt's wire"));
+  EXPECT_THAT(command({"eval", "run", "--prompts", "3"}).out, HasSubstr("question-first"));
+
+  // Of an encoder that was trained otherwise.
+  ASSERT_EQ(
+      command({"train", "tiny.yaml", "run.dir=other", "run.seed=7", "train.steps=1"}).exit_code, 0);
+  result = command({"latentwire", "decode", "other", "prompt.wire"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("prompt.wire: written by the encoder "));
+  const std::string bytes = read("prompt.wire");
+  folder_.put("cut.wire", bytes.substr(0, 40));
+  EXPECT_THAT(command({"latentwire", "decode", "run", "cut.wire"}).err,
+              HasSubstr("cut.wire: cut short: 40 bytes"));
+}
+
+}  // namespace
+}  // namespace fullbore

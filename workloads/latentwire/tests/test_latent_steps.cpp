@@ -1,0 +1,217 @@
+// Training steps through frozen models, as the device runs them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fullbore/app/job_options.h"
+#include "fullbore/base/tensor_memory.h"
+#include "fullbore/runtime/program.h"
+#include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
+#include "workloads/latentwire/corpus_tokenizer.h"
+#include "workloads/latentwire/latent_job.h"
+#include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/prompt_batches.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+using testing_support::cpu_device;
+
+constexpr const char* kBoth =
+    R"({"receivers": [{"name": "bpe", "kind": "bpe"}, {"name": "bytes", "kind": "bytes"}]})";
+constexpr const char* kOne = R"({"receivers": [{"name": "bpe", "kind": "bpe"}]})";
+
+Config config_of(const std::string& rest) {
+  return parse_config(
+      "{model: {name: latentwire}, wire: {slots: 2, own_slots: 1, width: 16, layers: 1, heads: 2}, "
+      "optim: {schedule: constant, warmup_steps: 0, learning_rate: 1e-3}, train: {batch_size: 4}" +
+          rest + "}",
+      "x");
+}
+
+/// Steps with nothing of a run around them; receivers have random weights.
+class Steps {
+ public:
+  explicit Steps(const Config& config, const char* receivers = kOne, int threads = 1)
+      : receivers_(
+            std::make_shared<const std::vector<Receiver>>(recorded_receivers(receivers, config))),
+        source_(attribute_prompts(123, 0, 1000)),
+        extents_(prompt_extents(*source_, *receivers_, 512, 12, reads_text(config))),
+        traced_(trace_training_step(
+            latent_loss(config, receivers_),
+            PromptBatches::fields_of(*receivers_, config.train.batch_size, extents_),
+            training_options(config).optimizer, microbatches(config))),
+        state_(initial_state(traced_, 1, cpu_device(threads))),
+        program_(Program::compile(traced_.graph, state_, compile_options(config))),
+        batches_(source_, receivers_,
+                 {.batch = config.train.batch_size,
+                  .extents = extents_,
+                  .step = [config](uint64_t step) {
+                    return prompt_step(config, static_cast<int64_t>(step));
+                  }}) {
+    for (const BatchField& field : batches_.fields())
+      buffers_.push_back(allocate_tensor_memory(field.type.bytes()));
+    for (const TensorMemory& buffer : buffers_) pointers_.push_back(buffer.get());
+  }
+
+  double run() {
+    batches_.fill(step_++, pointers_);
+    const std::vector<const void*> batch(pointers_.begin(), pointers_.end());
+    program_.run(batch);
+    return scalar("loss");
+  }
+  double scalar(const std::string& name) const { return program_.scalar(name); }
+  const State& state() const { return state_; }
+  std::map<std::string, std::vector<std::byte>> entries(Role role) const {
+    std::map<std::string, std::vector<std::byte>> all;
+    for (const StateEntry& entry : state_.entries())
+      if (entry.role == role) all[entry.name] = state_.read<std::byte>(entry.name);
+    return all;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<Receiver>> receivers_;
+  std::shared_ptr<const PromptSource> source_;
+  PromptExtents extents_;
+  TracedStep traced_;
+  State state_;
+  Program program_;
+  PromptBatches batches_;
+  std::vector<TensorMemory> buffers_;
+  std::vector<void*> pointers_;
+  uint64_t step_ = 0;
+};
+
+// Check 15 of the specification.
+TEST(LatentSteps, LeaveFrozenModelsAsTheyAre) {
+  Steps steps(config_of(""));
+  const auto frozen = steps.entries(Role::frozen);
+  const auto trained = steps.entries(Role::parameter);
+  EXPECT_TRUE(frozen.contains("receivers.bpe.token_embedding.weight"));
+  steps.run();
+  steps.run();
+  EXPECT_TRUE(steps.entries(Role::frozen) == frozen);
+  for (const auto& [name, bytes] : steps.entries(Role::parameter)) {
+    EXPECT_TRUE(bytes != trained.at(name)) << name;
+    EXPECT_FALSE(name.starts_with("receivers."));
+  }
+  for (const StateEntry& entry : steps.state().entries())
+    if (entry.role == Role::moment) {
+      EXPECT_EQ(entry.name.find("receivers."), std::string::npos) << entry.name;
+    }
+}
+
+// Check 13: any division of a batch gives the same loss and gradient. Every loss that is a sum over rows is on.
+TEST(LatentSteps, DivideABatchAsTheyLike) {
+  const std::string losses =
+      ", loss: {distillation_weight: 1, state_weight: 0.1, slot_weight: 0.1, rms_weight: 0.1, "
+      "entropy_weight: 0.1}";
+  Steps whole(config_of(losses)), parts(config_of(losses + ", engine: {accumulate: 2}"));
+  for (int step = 0; step < 2; ++step) {
+    const double loss = whole.run();
+    EXPECT_GT(loss, 0.1);
+    EXPECT_NEAR(parts.run(), loss, 1e-5 * loss);
+    EXPECT_NEAR(parts.scalar("gradient_norm"), whole.scalar("gradient_norm"),
+                1e-4 * whole.scalar("gradient_norm"));
+    for (const char* name : {"bpe_all", "bpe_early", "bpe_kd", "bpe_states"})
+      EXPECT_NEAR(parts.scalar(name), whole.scalar(name), 1e-4 * whole.scalar(name)) << name;
+  }
+}
+
+// Check 16.
+TEST(LatentSteps, HaveTheSameBitsOnAnyNumberOfThreads) {
+  const Config config = config_of("");
+  Steps one(config, kOne, 1), four(config, kOne, 4);
+  for (int step = 0; step < 2; ++step) EXPECT_EQ(one.run(), four.run());
+  EXPECT_TRUE(one.entries(Role::parameter) == four.entries(Role::parameter));
+}
+
+TEST(LatentSteps, TrainOneWireThroughTwoModels) {
+  Steps steps(config_of(""), kBoth, 2);
+  steps.run();
+  // The mean over receivers and the penalties of both adapters, whose scales are 1.
+  EXPECT_NEAR(steps.scalar("loss"),
+              (steps.scalar("bpe_all") + 0.5 * steps.scalar("bpe_first") +
+               0.5 * steps.scalar("bpe_early") + steps.scalar("bytes_all") +
+               0.5 * steps.scalar("bytes_first") + 0.5 * steps.scalar("bytes_early")) /
+                  2,
+              1e-5);
+  EXPECT_NEAR(steps.scalar("bpe_all"), std::log(512), 1);
+  EXPECT_NEAR(steps.scalar("bytes_all"), std::log(259), 1);
+}
+
+// What a batch holds: rows of one prompt in every tokenizer, and factors of the whole batch.
+TEST(PromptBatches, HoldPromptsAsEncoderAndModelsReadThem) {
+  const Config config = config_of("");
+  const auto receivers =
+      std::make_shared<const std::vector<Receiver>>(recorded_receivers(kBoth, config));
+  const auto source = attribute_prompts(42, 0, 8);
+  const PromptExtents extents = prompt_extents(*source, *receivers, 512, 12, true);
+  const PromptBatches batches(source, receivers, {.batch = 2, .extents = extents});
+  std::vector<std::vector<int32_t>> memory;
+  std::vector<void*> pointers;
+  for (const BatchField& field : batches.fields())
+    memory.emplace_back(static_cast<size_t>((field.type.bytes() + 3) / 4));
+  for (auto& each : memory) pointers.push_back(each.data());
+  batches.fill(0, pointers);
+  const auto bytes = [&](size_t begin, size_t count) {
+    std::string text;
+    for (size_t i = begin; i < begin + count; ++i) text += static_cast<char>(memory[0][i]);
+    return text;
+  };
+  const Prompt first = source->prompt(0);
+  EXPECT_EQ(bytes(0, static_cast<size_t>(memory[1][0])), first.question + first.context);
+  for (size_t r = 0; r < 2; ++r) {
+    const Receiver& receiver = (*receivers)[r];
+    const size_t at = PromptFields::of_receiver(r, true);
+    const auto places = static_cast<size_t>(extents.prompts[r]);
+    const auto length = static_cast<size_t>(memory[at + PromptFields::kPromptLengths][0]);
+    const std::vector<int32_t>& row = memory[at + PromptFields::kPrompt];
+    // BOS has no text.
+    EXPECT_EQ(row[0], CorpusTokenizer::kBegin);
+    std::string text;
+    for (size_t i = 0; i < length; ++i) receiver.tokenizer->append_bytes(row[i], text);
+    EXPECT_EQ(text, first.source() + "Answer:");
+    ASSERT_LT(length, places);
+    std::vector<int32_t> answer = receiver.answer_ids("42", "row");
+    EXPECT_EQ(memory[at][0], answer[0]);
+    EXPECT_EQ(row[length], answer[0]);
+    EXPECT_EQ(memory[at][answer.size()], -1);
+    EXPECT_EQ(receiver.answer_text(answer), "42");
+  }
+}
+
+TEST(PromptSource, CutsTheMiddleOfAContextAndKeepsTheQuestion) {
+  const Prompt prompt{"id", "Context: abcdefghij\n", "Question: why?\n", {"x"}};
+  const EncoderText whole = encoder_text(prompt, true, 64);
+  EXPECT_EQ(whole.bytes, prompt.question + prompt.context);
+  EXPECT_FALSE(whole.cut);
+  const EncoderText cut = encoder_text(prompt, true, 27);
+  EXPECT_EQ(cut.bytes, "Question: why?\nContexfghij\n");
+  EXPECT_TRUE(cut.cut);
+  EXPECT_EQ(encoder_text(prompt, false, 27).bytes, "Contexfghij\nQuestion: why?\n");
+  EXPECT_EQ(encoder_text(prompt, false, 4).bytes, "Ques");
+}
+
+// The bounds by which batches are shaped: no prompt needs more.
+TEST(PromptSource, KnowsItsLongestPrompt) {
+  const auto source = attribute_prompts(999, 0, 3000);
+  const auto bytes = [](const std::string& text) { return std::ssize(text); };
+  const int64_t most = source->most_in_source(bytes), answer = source->most_in_answer(bytes);
+  int64_t longest = 0, longest_answer = 0;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    const Prompt prompt = source->prompt(i);
+    longest = std::max(longest, bytes(prompt.source()));
+    longest_answer = std::max(longest_answer, bytes(" " + prompt.answers[0]));
+  }
+  EXPECT_LE(longest, most);
+  EXPECT_GE(longest, most - 16);
+  EXPECT_EQ(longest_answer, answer);
+}
+
+}  // namespace
+}  // namespace fullbore::latentwire
