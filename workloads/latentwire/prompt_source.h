@@ -13,9 +13,10 @@ struct Prompt {
   std::string context;               ///< "Context: ...\n"
   std::string question;              ///< "Question: ...\n"
   std::vector<std::string> answers;  ///< at least one; the first is trained on
+  bool question_leads = false;       ///< where language models read it: before the context
 
-  /// What language models read: the context, then the question.
-  std::string source() const { return context + question; }
+  /// What language models read.
+  std::string source() const { return question_leads ? question + context : context + question; }
 };
 
 /// What an encoder reads: at most `most` bytes. Of a longer prompt bytes in the middle of the context are left out, so that
