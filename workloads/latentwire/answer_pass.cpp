@@ -19,24 +19,27 @@ Tensor embedded(Trace& trace, const nn::DecoderConfig& decoder, const std::vecto
 
 nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
                                 const RowLayout& layout, Tensor prefix, Tensor answer,
-                                std::span<const int64_t> layers) {
-  const int64_t batch = prefix.dim(0), length = answer.dim(1);
+                                std::span<const int64_t> layers,
+                                const nn::DecoderAdditions& additions) {
+  const int64_t batch = answer.dim(0), length = answer.dim(1);
   std::vector<Tensor> parts;
   const auto begin = [&](RowLayout::Begin where) {
     if (layout.begin == where)
       parts.push_back(embedded(trace, decoder, {layout.begin_token}, batch));
   };
   begin(RowLayout::Begin::front);
-  parts.push_back(prefix);
+  if (prefix.valid()) parts.push_back(prefix);
   begin(RowLayout::Begin::before_anchor);
   if (!layout.anchor.empty()) parts.push_back(embedded(trace, decoder, layout.anchor, batch));
   if (length > 1)
     parts.push_back(decoder_embeddings(trace, slice(answer, 1, 0, length - 1), decoder));
-  for (Tensor& part : parts) part = cast(part, prefix.dtype());
-  const Tensor row = parts.size() == 1 ? prefix : concat(parts, 1);
-  const int64_t place = layout.place(prefix.dim(1));
+  const int64_t place = layout.place(prefix.valid() ? prefix.dim(1) : 0);
   FB_CHECK(place >= 0, "an answer with nothing before it");
-  nn::DecoderStates states = decoder_states(trace, {.embeddings = row}, decoder, layers);
+  const DType dtype = prefix.valid() ? prefix.dtype() : parts.front().dtype();
+  for (Tensor& part : parts) part = cast(part, dtype);
+  const Tensor row = parts.size() == 1 ? parts.front() : concat(parts, 1);
+  nn::DecoderStates states =
+      decoder_states(trace, {.embeddings = row, .additions = additions}, decoder, layers);
   const auto of_answer = [&](Tensor x) { return slice(x, 1, place, place + length); };
   states.last = of_answer(states.last);
   for (Tensor& each : states.chosen) each = of_answer(each);

@@ -27,9 +27,11 @@ struct RowLayout {
 
 /// What the model makes of a row: states behind the last norm, which its head reads, and those of chosen layers, at the
 /// places whose logits predict y_0 ... y_(T-1): [B,T,d] each.
+/// `prefix` may be empty, where all that a wire says is among the additions.
 nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
                                 const RowLayout& layout, Tensor prefix, Tensor answer,
-                                std::span<const int64_t> layers = {});
+                                std::span<const int64_t> layers = {},
+                                const nn::DecoderAdditions& additions = {});
 
 /// The same behind a prompt of tokens, padded on the right: tokens i32 [B,S] hold the prompt, as many as `lengths` i32 [B]
 /// says, and directly behind it y_0 ... y_(T-2); what follows is not seen. `early`: how many of the T places are wanted.

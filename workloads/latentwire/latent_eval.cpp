@@ -14,6 +14,7 @@
 #include "fullbore/train/run_checkpoints.h"
 #include "workloads/latentwire/attribute_corpus.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/latent_prompts.h"
 #include "workloads/latentwire/latent_report.h"
 #include "workloads/latentwire/prompt_batches.h"
 #include "workloads/latentwire/wire_codec.h"
@@ -79,8 +80,6 @@ LatentReport::OfReceiver measure_receiver(TrainedLatent& model, const LatentRepo
 }
 
 ExitCode evaluate(const EvalRequest& request, const Arguments& arguments) {
-  if (!request.data.empty())
-    throw UsageError("eval: --data: latentwire measures on the attribute corpus alone");
   if (!arguments.picture.empty()) check_output_file(arguments.picture);
   bits_of(arguments);
   TrainedLatent model(request.subject);
@@ -89,7 +88,8 @@ ExitCode evaluate(const EvalRequest& request, const Arguments& arguments) {
   int64_t count = arguments.prompts > 0 ? arguments.prompts : kPrompts;
   if (request.batches > 0)
     count = std::min(count, request.batches * model.config().train.batch_size);
-  const auto source = attribute_prompts(kAttributeTestKey, 0, count);
+  const auto source = measured_prompts(model.config(), request.data, count);
+  count = source->size();
   for (int64_t i = 0; i < count; ++i) report.prompts.push_back(source->prompt(i));
   report.checkpoint = model.path();
   report.step = model.step();

@@ -4,11 +4,27 @@
 #include <string>
 
 #include "fullbore/nn/language_model_loss.h"
+#include "workloads/latentwire/conditioning.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/schedules.h"
 
 namespace fullbore::latentwire {
 namespace {
+
+bool wants_teacher(const Config& config) {
+  const LatentKeys::Loss& keys = latent_keys(config).loss;
+  return keys.distillation_weight > 0 || keys.state_weight > 0;
+}
+
+ConditioningOptions conditioning(const LatentKeys::Conditioning& keys) {
+  return {.deep_prefix = keys.deep_prefix,
+          .attending_blocks = keys.attending_blocks,
+          .attending_heads = keys.attending_heads,
+          .coprocessor = keys.coprocessor,
+          .rank = keys.rank,
+          .rank_scale = keys.rank_scale,
+          .adapted_blocks = keys.adapted_blocks};
+}
 
 Tensor number(Trace& trace, double value) { return full(trace.builder(), {DType::f32, {}}, value); }
 
@@ -81,8 +97,9 @@ class Pass {
     const bool text = reads_text(config_);
     const std::vector<int64_t> layers =
         text && keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();
-    const nn::DecoderStates states = prefix_states(trace_, receiver.decoder, receiver.layout,
-                                                   prefix.vectors, fields.answer, layers);
+    const nn::DecoderStates states =
+        prefix_states(trace_, receiver.decoder, receiver.layout, prefix.in_row(), fields.answer,
+                      layers, prefix.additions);
     const Tensor logits = logits_of(receiver, states.last);
     const Tensor losses = cross_entropy(logits, fields.answer);
     const Tensor all = factored_sum(losses, fields.all), first = factored_sum(losses, fields.first),
@@ -98,10 +115,11 @@ class Pass {
     tell_sum("all", all);
     tell_sum("first", first);
     tell_sum("early", early);
-    if (text) add_teacher(receiver, fields, states, logits, layers, result);
+    if (wants_teacher(config_)) add_teacher(receiver, fields, states, logits, layers, result);
     add_first_token(receiver, fields, logits, result);
     if (keys_.loss.slot_weight > 0) add_slots(receiver, fields, prefix.vectors, result);
     result.of_prefix = penalties(receiver, prefix);
+    if (prefix.gists.valid()) add_gists(receiver, fields, prefix.gists, result);
     tell("scale", prefix.scale);
     tell("rms", reduce_mean(row_rms(prefix.raw), {0}));
     return result;
@@ -164,6 +182,20 @@ class Pass {
     result.metrics.push_back({receiver.name + "_slots", sum * parts_});
   }
 
+  // The first tokens of the text; each row's share is the same, whatever part of a batch it is in.
+  void add_gists(const Receiver& receiver, const ReceiverBatch& fields, Tensor gists,
+                 ReceiverLosses& result) {
+    const int64_t tokens = std::min(gists.dim(1), fields.prompt.dim(1));
+    const Tensor text =
+        decoder_embeddings(trace_, slice(fields.prompt, 1, 0, tokens), receiver.decoder);
+    const Tensor factors =
+        gist_factors(trace_, fields.prompt_lengths, tokens, keys_.conditioning.gist_dropped);
+    const Tensor distance =
+        vector_distance(slice(gists, 1, 0, tokens), text, factors, Distance::squared);
+    result.of_prefix = result.of_prefix + keys_.loss.gist_weight * distance;
+    result.metrics.push_back({receiver.name + "_gists", distance});
+  }
+
   // Of an adapter, whatever the rows; those of statistics are of this part of a batch.
   Tensor penalties(const Receiver& receiver, const ReceiverPrefix& prefix) {
     Tensor sum = keys_.loss.scale_weight * squared_distance(prefix.scale, number(trace_, 1));
@@ -221,8 +253,7 @@ PromptStep prompt_step(const Config& config, int64_t step) {
 }
 
 bool reads_text(const Config& config) {
-  const LatentKeys::Loss& keys = latent_keys(config).loss;
-  return keys.distillation_weight > 0 || keys.state_weight > 0;
+  return wants_teacher(config) || latent_keys(config).conditioning.gist_tokens > 0;
 }
 
 ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receiver& receiver,
@@ -242,6 +273,13 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
   if (keys.receivers.calibration == "fixed")
     prefix.vectors =
         calibrate(output.prefix, number(trace, keys.receivers.fixed_rms * keys.receivers.gain));
+  const std::string scope = "adapters." + receiver.name;
+  prefix.is_in_row = !keys.conditioning.deep_prefix;
+  if (const ConditioningOptions options = conditioning(keys.conditioning); options.any())
+    prefix.additions = condition(trace, scope, options, receiver.decoder, prefix.vectors, slots);
+  if (keys.conditioning.gist_tokens > 0)
+    prefix.gists = gist_embeddings(trace, scope + ".gist", slots, keys.conditioning.gist_tokens,
+                                   keys.wire.heads, receiver.decoder.width);
   return prefix;
 }
 

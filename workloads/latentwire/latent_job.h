@@ -18,14 +18,19 @@ EncoderSizes encoder_sizes(const Config& config, size_t receivers);
 SlotSplit slot_split(const Config& config, size_t receivers);
 /// Of optimiser step `step`, and of validation.
 PromptStep prompt_step(const Config& config, int64_t step);
-/// Does the receiver read the text too, as the teacher of its own latents?
+/// Do batches hold the text too, for a teacher or for gists?
 bool reads_text(const Config& config);
 
 /// Of a wire [B,M,C] what a receiver reads: adapted and calibrated vectors [B,M',d].
 struct ReceiverPrefix {
   Tensor vectors;
-  Tensor raw;    ///< before calibration
-  Tensor scale;  ///< f32 []: the adapter's
+  Tensor raw;                           ///< before calibration
+  Tensor scale;                         ///< f32 []: the adapter's
+  nn::DecoderAdditions additions = {};  ///< conditioning.*
+  bool is_in_row = true;                ///< are the vectors read before the anchor?
+  Tensor gists = {};                    ///< [B,conditioning.gist_tokens,d], with any
+
+  Tensor in_row() const { return is_in_row ? vectors : Tensor(); }
 };
 ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receiver& receiver,
                                size_t number, size_t receivers, Tensor wire);
@@ -33,10 +38,10 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
 /// On the fields of PromptBatches. Of each receiver, averaged over receivers:
 ///
 ///   all + first_weight first + early_weight early + distillation_weight kd + state_weight states
-///       + entropy_weight -H + statistics_weight statistics + slot_weight slots
+///       + entropy_weight -H + statistics_weight statistics + slot_weight slots + gist_weight gists
 ///
 /// and for each adapter scale_weight (s - 1)^2 + rms_weight (rms - rms of the embeddings)^2. Metrics, each by receiver:
-/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _scale, _rms.
+/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _slots, _gists, _scale, _rms.
 LossFunction latent_loss(const Config& config,
                          std::shared_ptr<const std::vector<Receiver>> receivers);
 

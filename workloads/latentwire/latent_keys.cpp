@@ -71,6 +71,38 @@ std::vector<ConfigField> receiver_fields() {
   };
 }
 
+std::vector<ConfigField> conditioning_fields() {
+  return {
+      {FB_KEY(conditioning, deep_prefix),
+       {},
+       {},
+       "vectors become keys and values of each block, and are not read before the anchor"},
+      {FB_KEY(conditioning, attending_blocks),
+       {1, 4096},
+       {},
+       "blocks behind which hidden states attend to the wire, counted from 1; []: none"},
+      {FB_KEY(conditioning, attending_heads), {1, 1024}, {}, "of that attention"},
+      {FB_KEY(conditioning, coprocessor),
+       kCountOrNone,
+       {},
+       "width of the MLP that makes one more key and value a block of the mean; 0: none"},
+      {FB_KEY(conditioning, rank),
+       {0, 4096},
+       {},
+       "of trained terms beside the attention's matrices (LoRA); 0: none"},
+      {FB_KEY(conditioning, rank_scale), kPositive, {}, "terms are multiplied by it over the rank"},
+      {FB_KEY(conditioning, adapted_blocks), {1, 4096}, {}, "the first blocks have such terms"},
+      {FB_KEY(conditioning, gist_tokens),
+       {0, 4096},
+       {},
+       "of a prompt, whose embeddings the wire is to give back, for a loss; 0: none"},
+      {FB_KEY(conditioning, gist_dropped),
+       {.low = 0, .high = 1, .high_open = true},
+       {},
+       "share of them that a step leaves out of that loss"},
+  };
+}
+
 std::vector<ConfigField> loss_fields() {
   return {
       {FB_KEY(loss, first_weight), kNotNegative, {}, "of the first token's loss"},
@@ -110,6 +142,7 @@ std::vector<ConfigField> loss_fields() {
        {},
        "of the distance of the first vectors from the answer's embeddings"},
       {FB_KEY(loss, slot_distance), {}, {"cosine", "squared", "both"}, "that distance"},
+      {FB_KEY(loss, gist_weight), kNotNegative, {}, "of the loss of conditioning.gist_tokens"},
   };
 }
 
@@ -119,7 +152,7 @@ std::vector<ConfigField> loss_fields() {
 
 std::vector<ConfigField> latent_fields() {
   std::vector<ConfigField> fields = wire_fields();
-  for (auto* more : {&receiver_fields, &loss_fields})
+  for (auto* more : {&receiver_fields, &conditioning_fields, &loss_fields})
     for (ConfigField& field : more()) fields.push_back(std::move(field));
   for (ConfigField& field : fields)
     field.models = {std::string_view(field.key).starts_with("reader.") ? kReaderModel
@@ -144,6 +177,10 @@ void check_latent_keys(const ConfigCheck& check) {
                  "is 0: nothing is sent, with", "wire.own_slots");
   check.together(!keys.receivers.anchor.empty() || keys.receivers.begin != "before_anchor",
                  "receivers.anchor", "is empty: use auto in place of", "receivers.begin");
+  check.together(!keys.conditioning.deep_prefix || !keys.receivers.anchor.empty() ||
+                     keys.receivers.begin != "none",
+                 "conditioning.deep_prefix", "leaves nothing before the answer, with",
+                 "receivers.begin");
 }
 
 }  // namespace fullbore

@@ -39,6 +39,18 @@ struct LatentKeys {
     bool colour = false;
     bool operator==(const Receivers&) const = default;
   } receivers;
+  struct Conditioning {
+    bool deep_prefix = false;
+    std::vector<int64_t> attending_blocks = {};
+    int64_t attending_heads = 8;
+    int64_t coprocessor = 0;
+    int64_t rank = 0;
+    double rank_scale = 16;
+    int64_t adapted_blocks = 8;
+    int64_t gist_tokens = 0;
+    double gist_dropped = 0.15;
+    bool operator==(const Conditioning&) const = default;
+  } conditioning;
   struct Loss {
     double first_weight = 0.5;
     std::string first_schedule = "none";
@@ -59,6 +71,7 @@ struct LatentKeys {
     double statistics_weight = 0;
     double slot_weight = 0;
     std::string slot_distance = "cosine";
+    double gist_weight = 0.02;
     bool operator==(const Loss&) const = default;
   } loss;
   struct Data {

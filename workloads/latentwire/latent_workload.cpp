@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
+#include <tuple>
 
 #include "fullbore/app/job_options.h"
 #include "fullbore/app/workload.h"
@@ -14,40 +16,39 @@
 #include "workloads/latentwire/latent_eval.h"
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/latent_prompts.h"
 #include "workloads/latentwire/reader_model.h"
 
 namespace fullbore::latentwire {
 namespace {
 
-/// Of the corpus there is no end; a run reads no row twice before this many.
-constexpr int64_t kCorpusRows = int64_t{1} << 40;
-/// Of the test key: the rows before them are measured on.
-constexpr int64_t kFirstValidationRow = 2'000'000;
-
 using Receivers = std::vector<Receiver>;
 
 /// Prompts and receivers of a job.
 struct LatentData {
-  std::shared_ptr<const PromptSource> training;
-  std::shared_ptr<const PromptSource> validation;  ///< none if nothing is held out
+  LatentPrompts prompts;
   std::shared_ptr<const Receivers> receivers;
+  /// Those found, by max_bytes, max_answer_tokens and whether a text is read.
+  using Extents = std::map<std::tuple<int64_t, int64_t, bool>, PromptExtents>;
+  std::shared_ptr<Extents> extents = std::make_shared<Extents>();
 };
 
 LatentData open_data(const Config& config) {
-  if (!config.data.path.empty())
-    throw UsageError("data.path: latentwire reads the attribute corpus alone");
-  LatentData data;
-  data.training = attribute_prompts(kAttributeTrainingKey, 0, kCorpusRows);
-  if (const int64_t count = latent_keys(config).data.validation_prompts; count > 0)
-    data.validation = attribute_prompts(kAttributeTestKey, kFirstValidationRow, count);
-  data.receivers = std::make_shared<const Receivers>(open_receivers(config));
-  return data;
+  return {open_prompts(config), std::make_shared<const Receivers>(open_receivers(config))};
 }
 
+// A file of questions is looked at once for each form of batches.
 PromptExtents extents_of(const Config& config, const LatentData& data) {
   const LatentKeys& keys = latent_keys(config);
-  return prompt_extents(*data.training, *data.receivers, keys.wire.max_bytes,
-                        keys.receivers.max_answer_tokens, reads_text(config));
+  const std::tuple form{keys.wire.max_bytes, keys.receivers.max_answer_tokens, reads_text(config)};
+  const auto found = data.extents->find(form);
+  if (found != data.extents->end()) return found->second;
+  PromptExtents extents;
+  for (const auto& source : {data.prompts.training, data.prompts.validation})
+    if (source)
+      extents = larger(extents, prompt_extents(*source, *data.receivers, std::get<0>(form),
+                                               std::get<1>(form), std::get<2>(form)));
+  return data.extents->emplace(form, extents).first->second;
 }
 
 std::shared_ptr<const BatchSource> batches(const Config& config, const LatentData& data,
@@ -56,6 +57,7 @@ std::shared_ptr<const BatchSource> batches(const Config& config, const LatentDat
   PromptBatches::Options options{.batch = config.train.batch_size,
                                  .extents = extents_of(config, data),
                                  .question_first = latent_keys(config).wire.question_first};
+  if (trains && data.prompts.shuffled) options.seed = static_cast<uint64_t>(config.run.seed);
   options.step = [config, trains](uint64_t position) {
     return prompt_step(config, trains ? static_cast<int64_t>(position) : config.train.steps);
   };
@@ -84,6 +86,10 @@ std::string model_identity(const Config& config, const Receivers& receivers) {
       "latentwire slots={}+{} width={} layers={} heads={} pre_norm={} refiner={} colour={}",
       keys.wire.slots, keys.wire.own_slots, keys.wire.width, keys.wire.layers, keys.wire.heads,
       keys.wire.pre_norm, keys.wire.refiner_layers, keys.receivers.colour);
+  const LatentKeys::Conditioning& more = keys.conditioning;
+  text += fmt::format(" deep_prefix={} attending={} by {} coprocessor={} rank={} in {} gists={}",
+                      more.deep_prefix, fmt::join(more.attending_blocks, ","), more.attending_heads,
+                      more.coprocessor, more.rank, more.adapted_blocks, more.gist_tokens);
   for (const Receiver& each : receivers) text += fmt::format(" {}={}", each.name, each.kind);
   return text;
 }
@@ -106,12 +112,12 @@ TrainingJob latent_training(const Config& config, const LatentData& data) {
     job.initialized.push_back(
         fmt::format("receiver {} {}, frozen", each.name,
                     each.folder.empty() ? "with random weights" : "from " + each.folder));
-  job.training = batches(config, data, data.training, true);
-  if (data.validation) {
+  job.training = batches(config, data, data.prompts.training, true);
+  if (data.prompts.validation) {
     ValidationSet set;
-    set.source = batches(config, data, data.validation, false);
+    set.source = batches(config, data, data.prompts.validation, false);
     set.batches = static_cast<uint64_t>(
-        std::max<int64_t>(1, data.validation->size() / config.train.batch_size));
+        std::max<int64_t>(1, data.prompts.validation->size() / config.train.batch_size));
     if (config.train.eval_batches > 0)
       set.batches = std::min(set.batches, static_cast<uint64_t>(config.train.eval_batches));
     job.validation = set;
@@ -123,7 +129,7 @@ TrainingJob latent_training(const Config& config, const LatentData& data) {
   job.sample_unit = "prompts";
   job.tokenizer = receivers_json(*data.receivers);
   job.options = training_options(config);
-  job.identity = {{"data", data.training->identity()},
+  job.identity = {{"data", data.prompts.training->identity()},
                   {"model", model_identity(config, *data.receivers)},
                   {"rows", row_recipe(config)}};
   job.config = config_yaml(config);
@@ -136,18 +142,18 @@ OpenedWorkload open_latent(const Config& config) {
   OpenedWorkload workload;
   workload.unit = "numbers";
   workload.sample = "prompts";
-  workload.batches = data->training->about();
+  workload.batches = data->prompts.training->about();
   workload.loss = [data](const Config& each) { return latent_loss(each, data->receivers); };
   workload.shapes = [data](const Config& each) {
     return std::vector<std::vector<BatchField>>{
         PromptBatches::fields_of(*data->receivers, each.train.batch_size, extents_of(each, *data))};
   };
-  workload.validates = [data](const Config&) { return data->validation != nullptr; };
+  workload.validates = [data](const Config&) { return data->prompts.validation != nullptr; };
   workload.job = [data](const Config& each) { return latent_training(each, *data); };
   workload.about = [data](const Config&) {
     std::vector<std::string> names;
     for (const Receiver& each : *data->receivers) names.push_back(each.name);
-    return fmt::format("prompts  {}; receivers {}", data->training->about(),
+    return fmt::format("prompts  {}; receivers {}", data->prompts.training->about(),
                        fmt::join(names, ", "));
   };
   return workload;

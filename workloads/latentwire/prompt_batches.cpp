@@ -58,6 +58,15 @@ std::vector<int32_t> prompt_ids(const Receiver& receiver, const std::string& sou
   return ids;
 }
 
+PromptExtents larger(const PromptExtents& a, const PromptExtents& b) {
+  const auto each = [](std::vector<int64_t> of, const std::vector<int64_t>& other) {
+    of.resize(std::max(of.size(), other.size()));
+    for (size_t i = 0; i < other.size(); ++i) of[i] = std::max(of[i], other[i]);
+    return of;
+  };
+  return {std::max(a.bytes, b.bytes), each(a.answers, b.answers), each(a.prompts, b.prompts)};
+}
+
 PromptBatches::PromptBatches(std::shared_ptr<const PromptSource> source,
                              std::shared_ptr<const std::vector<Receiver>> receivers,
                              Options options)

@@ -23,6 +23,9 @@ struct PromptExtents {
 PromptExtents prompt_extents(const PromptSource& source, const std::vector<Receiver>& receivers,
                              int64_t most_bytes, int64_t most_answer, bool with_text);
 
+/// What both need.
+PromptExtents larger(const PromptExtents& a, const PromptExtents& b);
+
 /// What a step is told besides its prompts.
 struct PromptStep {
   double first_weight = 0;

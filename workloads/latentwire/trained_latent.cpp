@@ -50,10 +50,11 @@ Graph trace_answer(const Config& config, const std::vector<Receiver>& receivers,
                    int64_t batch, int64_t length, int64_t prompt_places) {
   Trace trace("answer", false);
   const Receiver& receiver = receivers[number];
-  Tensor prefix, prompt, lengths;
+  ReceiverPrefix prefix;
+  Tensor prompt, lengths;
   if (prompt_places == 0) {
     const Tensor wire = wire_input(trace, config, receivers.size(), batch);
-    prefix = receiver_prefix(trace, config, receiver, number, receivers.size(), wire).vectors;
+    prefix = receiver_prefix(trace, config, receiver, number, receivers.size(), wire);
   } else {
     prompt = trace.batch("prompt", {DType::i32, {batch, prompt_places}});
     lengths = trace.batch("lengths", {DType::i32, {batch}});
@@ -62,7 +63,8 @@ Graph trace_answer(const Config& config, const std::vector<Receiver>& receivers,
   const FrozenScope frozen(trace);
   const Scope scope(trace, receiver.scope());
   const nn::DecoderStates states =
-      prompt_places == 0 ? prefix_states(trace, receiver.decoder, receiver.layout, prefix, answer)
+      prompt_places == 0 ? prefix_states(trace, receiver.decoder, receiver.layout, prefix.in_row(),
+                                         answer, {}, prefix.additions)
                          : prompt_states(trace, receiver.decoder, prompt, lengths, length);
   const Tensor logits = cast(
       language_model_logits(trace, decoder_head(trace, states.last, receiver.decoder)), DType::f32);

@@ -122,6 +122,34 @@ TEST(LatentSteps, DivideABatchAsTheyLike) {
   }
 }
 
+// Keys before a row, layers behind a block, terms beside matrices, gists: all of them at once, in both styles of models. Only
+// what is drawn for a gist depends on how a batch is divided.
+TEST(LatentSteps, TrainWhatTellsModelsMore) {
+  const std::string more =
+      ", conditioning: {deep_prefix: true, attending_blocks: [1], attending_heads: 2, coprocessor: "
+      "4, "
+      "rank: 2, adapted_blocks: 1, gist_tokens: 8, gist_dropped: 0}";
+  Steps whole(config_of(more), kBoth), parts(config_of(more + ", engine: {accumulate: 2}"), kBoth);
+  const auto frozen = whole.entries(Role::frozen), before = whole.entries(Role::parameter);
+  for (const char* name :
+       {"adapters.bytes.deep_prefix.2.keys.weight", "adapters.bpe.attending.1.gate",
+        "adapters.bpe.coprocessor.1.values.weight", "adapters.bytes.low_rank.0.qkv.up",
+        "adapters.bpe.gist.queries"})
+    EXPECT_TRUE(before.contains(name)) << name;
+  double first = 0;
+  for (int step = 0; step < 3; ++step) {
+    const double loss = whole.run();
+    if (step == 0) first = whole.scalar("bpe_gists");
+    EXPECT_NEAR(parts.run(), loss, 1e-5 * loss);
+    EXPECT_NEAR(parts.scalar("gradient_norm"), whole.scalar("gradient_norm"),
+                1e-4 * whole.scalar("gradient_norm"));
+  }
+  EXPECT_LT(whole.scalar("bpe_gists"), first);
+  EXPECT_TRUE(whole.entries(Role::frozen) == frozen);
+  for (const auto& [name, bytes] : whole.entries(Role::parameter))
+    EXPECT_TRUE(bytes != before.at(name)) << name;
+}
+
 // Check 16.
 TEST(LatentSteps, HaveTheSameBitsOnAnyNumberOfThreads) {
   const Config config = config_of("");

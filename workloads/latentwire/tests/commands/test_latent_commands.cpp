@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +38,44 @@ class LatentCommands : public OutputRowsTest {
 };
 
 TEST_F(LatentCommands, EachHasARow) { expect_rows_of_workloads(rows(), {"latentwire"}); }
+
+// Questions of a file, some of them held out; everything that tells a model more is on.
+TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
+  std::string lines;
+  for (int i = 0; i < 12; ++i)
+    lines += fmt::format(
+        "{{\"id\": {0}, \"context\": \"The price is {0}.\", \"question\": \"What is the "
+        "price?\", \"answers\": [\"{0}\", \"the {0}\"]}}\n",
+        10 + i);
+  folder_.put("questions.jsonl", lines);
+  folder_.put("tiny.yaml",
+              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
+              "receivers: {folders: ['bpe=random:bpe']}, train: {steps: 2, batch_size: 4, "
+              "eval_interval: 2, checkpoint_interval: 2}, data: {path: questions.jsonl, "
+              "validation_prompts: 4}, conditioning: {deep_prefix: true, attending_blocks: [2], "
+              "attending_heads: 2, coprocessor: 4, rank: 2, gist_tokens: 4}}\n");
+  CommandResult result = command({"train", "tiny.yaml", "run.dir=run"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("8 of 12 questions"));
+  result = command({"eval", "run", "--bits", "8", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 4) << result.out;
+  result = command({"eval", "run", "--data", "questions.jsonl", "--prompts", "9", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 9) << result.out;
+
+  result = command({"train", "tiny.yaml", "run.dir=other", "data.validation_prompts=12"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("has 12 questions, of which none would be left to train on"));
+  result =
+      command({"train", "tiny.yaml", "run.dir=other", "receivers.anchor=", "receivers.begin=none"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("conditioning.deep_prefix"));
+  folder_.put("questions.jsonl", lines + "{\"id\": 1}\n");
+  result = command({"train", "tiny.yaml", "run.dir=other"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("questions.jsonl:13: byte "));
+}
 
 // From nothing to answers, prefixes and a report, with a model that has learnt next to nothing.
 TEST_F(LatentCommands, PrepareTrainEncodeDecodeExportAndEvaluate) {
