@@ -110,10 +110,12 @@ std::string CorpusTokenizer::to_json() const {
 
 Result<CorpusTokenizer> CorpusTokenizer::from_json(std::string_view json,
                                                    const std::string& source) {
-  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
   const auto fail = [&](const std::string& reason) {
     return Failure{fmt::format("{}: {}", source, reason)};
   };
+  const Result<nlohmann::json> tree = parse_json(json);
+  if (!tree.ok()) return fail(tree.error());
+  const nlohmann::json& parsed = tree.value();
   if (!parsed.is_object() || parsed.value("format", nlohmann::json()) != kFormat)
     return fail(fmt::format("no tokenizer with \"format\": \"{}\"", kFormat));
   if (parsed.value("version", nlohmann::json()) != 1)

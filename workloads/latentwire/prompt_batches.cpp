@@ -1,8 +1,11 @@
 #include "workloads/latentwire/prompt_batches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
 #include "fullbore/data/permutation.h"
 
 namespace fullbore::latentwire {
@@ -30,6 +33,11 @@ PromptExtents prompt_extents(const PromptSource& source, const std::vector<Recei
     const int64_t longest =
         source.most_in_source([&](const std::string& text) { return count_ids(each, text); });
     extents.prompts.push_back(1 + longest + std::ssize(each.anchor_ids) + answer - 1);
+    if (extents.prompts.back() > each.decoder.context)
+      throw DataError(
+          fmt::format("{}: a prompt and its answer take {} tokens; receiver {} reads {} "
+                      "(loss.distillation_weight and loss.state_weight have it read the text)",
+                      source.about(), extents.prompts.back(), each.name, each.decoder.context));
   }
   return extents;
 }

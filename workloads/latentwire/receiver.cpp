@@ -9,6 +9,7 @@
 #include <set>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/json.h"
 #include "fullbore/train/weight_source.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/reader_model.h"
@@ -152,7 +153,7 @@ std::string receivers_json(const std::vector<Receiver>& receivers) {
 }
 
 std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config) {
-  const nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  const nlohmann::json parsed = parse_json(json).take_or_throw();
   const auto text = [](const nlohmann::json& each, const char* key) {
     const auto found = each.is_object() ? each.find(key) : each.end();
     return each.is_object() && found != each.end() && found->is_string() ? found->get<std::string>()
