@@ -37,20 +37,27 @@ Status check_merges(const BpeVocabulary& vocabulary) {
   const auto known = [&](int32_t id) {
     return id >= 0 && static_cast<size_t>(id) < vocabulary.tokens.size();
   };
-  const auto token = [&](int32_t id) { return vocabulary.tokens[static_cast<size_t>(id)]; };
-  std::set<std::pair<int32_t, int32_t>> pairs;
+  const auto token = [&](int32_t id) -> const std::string& {
+    return vocabulary.tokens[static_cast<size_t>(id)];
+  };
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  pairs.reserve(vocabulary.merges.size());
   for (size_t i = 0; i < vocabulary.merges.size(); ++i) {
     const BpeMerge& merge = vocabulary.merges[i];
     if (!known(merge.left) || !known(merge.right) || !known(merge.merged))
       return Failure{fmt::format("merge {} names an id outside the vocabulary", i)};
-    if (token(merge.left) + token(merge.right) != token(merge.merged))
+    const std::string& merged = token(merge.merged);
+    if (merged.size() != token(merge.left).size() + token(merge.right).size() ||
+        !merged.starts_with(token(merge.left)) || !merged.ends_with(token(merge.right)))
       return Failure{fmt::format("merge {} of {} and {} is said to make {}", i,
                                  shown(token(merge.left)), shown(token(merge.right)),
-                                 shown(token(merge.merged)))};
-    if (!pairs.emplace(merge.left, merge.right).second)
-      return Failure{fmt::format("merge {} of {} and {} stands twice", i, shown(token(merge.left)),
-                                 shown(token(merge.right)))};
+                                 shown(merged))};
+    pairs.emplace_back(merge.left, merge.right);
   }
+  std::ranges::sort(pairs);
+  if (const auto twice = std::ranges::adjacent_find(pairs); twice != pairs.end())
+    return Failure{fmt::format("the merge of {} and {} stands twice", shown(token(twice->first)),
+                               shown(token(twice->second)))};
   return success();
 }
 
