@@ -41,7 +41,8 @@ InitialWeights initial_weights(const Config& config, const OpenedWorkload& workl
   if (path.empty()) return {};
   std::error_code error;
   // What is no folder of ours may be one of others; who reads none gets our own error.
-  if (workload.foreign_weights && fs::is_directory(path, error) && !is_ours(path))
+  if (workload.foreign_weights && (fs::is_directory(path, error) || path.ends_with(".gguf")) &&
+      !is_ours(path))
     return workload.foreign_weights(config);
   const auto source = std::make_shared<const WeightSource>(WeightSource::open(path));
   const std::vector<std::string> settings = differing_settings(config, source->config(), workload);

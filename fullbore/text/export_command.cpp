@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "fullbore/app/output.h"
 #include "fullbore/runtime/quantized_state.h"
@@ -34,17 +36,34 @@ void check_options(const ExportArguments& arguments) {
 
 /// That any model has.
 std::vector<std::string> layouts() {
-  std::vector<std::string> names;
-  for (const TextModel& model : text_models())
-    if (model.layout) names.push_back(model.layout->name);
-  return names;
+  std::set<std::string> names;
+  for (const TextModel& model : text_models()) {
+    if (model.layout) names.insert(model.layout->name);
+    for (const ForeignLayout& layout : model.file_layouts) names.insert(layout.name);
+  }
+  return {names.begin(), names.end()};
 }
 
 std::string about_layouts() {
   std::string text;
-  for (const TextModel& model : text_models())
-    if (model.layout) text += fmt::format("\n{}: {}", model.layout->name, model.layout->about);
+  std::set<std::string> told;
+  const auto tell = [&](const ForeignLayout& layout) {
+    if (told.insert(layout.name).second) text += fmt::format("\n{}: {}", layout.name, layout.about);
+  };
+  for (const TextModel& model : text_models()) {
+    if (model.layout) tell(*model.layout);
+    for (const ForeignLayout& layout : model.file_layouts) tell(layout);
+  }
   return text;
+}
+
+/// Of that name, or without one the model's own; null: it has none.
+const ForeignLayout* layout_of(const TextModel& model, const std::optional<std::string>& name) {
+  if (model.layout && name.value_or(model.layout->name) == model.layout->name)
+    return &*model.layout;
+  const auto found = std::ranges::find_if(
+      model.file_layouts, [&](const ForeignLayout& layout) { return layout.name == name; });
+  return found == model.file_layouts.end() ? nullptr : &*found;
 }
 
 ExitCode run_export(const ExportArguments& all) {
@@ -55,8 +74,8 @@ ExitCode run_export(const ExportArguments& all) {
     return ExitCode::kOk;
   }
   const TrainedModel model = load_model(arguments.model);
-  const std::optional<ForeignLayout>& layout = text_model(model.config).layout;
-  if (!layout || all.format.value_or(layout->name) != layout->name)
+  const ForeignLayout* const layout = layout_of(text_model(model.config), all.format);
+  if (layout == nullptr)
     throw UsageError(
         fmt::format("{} is of a {} model, for which transformers has no class; its weights are in "
                     "weights.safetensors there",
@@ -81,11 +100,12 @@ void add_export_command(Command root) {
       .add_option("RUN_OR_CHECKPOINT", options.model,
                   "Run directory (its best checkpoint) or .safetensors file")
       .required();
-  Option format = command.add_option("--format", arguments->format,
-                                     "The layout: huggingface, unless --int8 is given");
+  Option format =
+      command.add_option("--format", arguments->format,
+                         "The layout: huggingface, unless --int8 is given; gguf, gguf-q8_0");
   // Without any, the model is told to have none.
   if (const std::vector<std::string> known = layouts(); !known.empty()) format.one_of(known);
-  command.add_option("-o,--output", options.output, "Folder to write").required();
+  command.add_option("-o,--output", options.output, "Folder to write; a file of gguf").required();
   command.add_flag("--int8", arguments->int8,
                    "Instead: a checkpoint for eval and generate, with large matrices in 8 bits");
   command.add_option("--gate", options.gate, "Of --int8: nats that the held-out loss may rise by")

@@ -68,7 +68,9 @@ struct TextModel {
   std::string position_table = {};            ///< with a row for each place; "": it has none
   /// The parameter that is an output head of its own; "": it has none.
   std::function<std::string(const Config&)> head = {};
-  std::optional<ForeignLayout> layout = {};
+  std::optional<ForeignLayout> layout = {};  ///< of folders: export's own choice
+  std::vector<ForeignLayout> file_layouts =
+      {};  ///< of single files, "*.gguf"; the first reads them
   /// Parameters that stay f32 in `export --int8`, besides those that --keep names.
   std::function<std::set<std::string>(const Config&)> keeps_f32 = {};
 

@@ -91,7 +91,10 @@ std::vector<TableOrigins> text_weight_tables(const Config& config, const Tokeniz
 }
 
 InitialWeights foreign_text_weights(const Config& config, const Tokenizer& tokenizer) {
-  const std::optional<ForeignLayout>& layout = text_model(config).layout;
+  const TextModel& model = text_model(config);
+  if (config.model.initialize_from.ends_with(".gguf") && !model.file_layouts.empty())
+    return model.file_layouts.front().read(config, tokenizer);
+  const std::optional<ForeignLayout>& layout = model.layout;
   if (!layout)
     throw UsageError(fmt::format(
         "model.initialize_from: {} is neither a run nor a checkpoint, and no other layout is read "

@@ -1,7 +1,11 @@
-// Any bytes as a GGUF file: refused with a message, or readable to the last tensor and writable again.
+// Any bytes as a GGUF file: refused with a message, or readable to the last tensor and writable again; and as a model and
+// a tokenizer in it.
 #include <vector>
 
+#include "fullbore/base/error.h"
 #include "fullbore/ckpt/gguf_file.h"
+#include "fullbore/text/gguf_model.h"
+#include "fullbore/text/gguf_tokenizer.h"
 #include "tests/fuzz/memory_file.h"
 
 using namespace fullbore;
@@ -16,6 +20,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const GgufFile& file = opened.value();
+  try {
+    const GgufModel model = GgufModel::open(memory.path());
+    for (const GgufName& name : model.names(model.config().decoder)) model.read(name);
+  } catch (const DataError& error) {
+    require(error.what()[0] != 0);
+  }
+  const auto tokenizer = gguf_tokenizer(file);
+  if (tokenizer.ok()) require(tokenizer.value()->encode("the 12").ok());
   GgufHeader header{3, file.metadata(), file.tensors()};
   header.metadata.erase("general.alignment");
   uint64_t bytes = 0;

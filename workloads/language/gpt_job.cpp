@@ -4,6 +4,7 @@
 
 #include "fullbore/text/text_batches.h"
 #include "fullbore/text/text_keys.h"
+#include "workloads/language/gguf_layout.h"
 #include "workloads/language/gpt_keys.h"
 #include "workloads/language/huggingface_layout.h"
 
@@ -97,9 +98,11 @@ TextModel gpt_text_model() {
   model.head = [](const Config& config) {
     return std::string(gpt_keys(config).tie_head ? "" : "head.weight");
   };
-  model.layout = huggingface_layout([](const Config& config, int64_t tokens) {
+  const auto sizes = [](const Config& config, int64_t tokens) {
     return decoder_config(model_config(config, tokens));
-  });
+  };
+  model.layout = huggingface_layout(sizes);
+  model.file_layouts = gguf_layouts(sizes);
   return model;
 }
 

@@ -68,16 +68,16 @@ const Setting kLlamaSettings[] = {
 
 }  // namespace
 
-void check_huggingface(const HuggingFaceModel& source, const DecoderConfig& decoder) {
-  const DecoderConfig& there = source.config().decoder;
+void check_huggingface(const HuggingFaceConfig& source, const std::string& path,
+                       const DecoderConfig& decoder) {
+  const DecoderConfig& there = source.decoder;
   const auto refuse = [&](const char* ours, const std::string& here, const char* theirs,
                           const std::string& value) {
-    throw DataError(fmt::format("{} is {}, {}/config.json has {} {}", ours, here, source.folder(),
-                                theirs, value));
+    throw DataError(fmt::format("{} is {}, {} has {} {}", ours, here, path, theirs, value));
   };
   const bool gpt2 = decoder.style == DecoderConfig::Style::gpt2;
   if (decoder.style != there.style)
-    refuse("model.name", gpt2 ? "gpt" : "llama", "model_type", source.config().family);
+    refuse("model.name", gpt2 ? "gpt" : "llama", "model_type", source.family);
   const auto compare = [&](const auto& settings) {
     for (const Setting& setting : settings)
       if (const std::string here = setting.text(decoder), value = setting.text(there);
@@ -91,6 +91,10 @@ void check_huggingface(const HuggingFaceModel& source, const DecoderConfig& deco
   if (decoder.context > there.context)
     refuse("model.context", fmt::format("{}", decoder.context),
            gpt2 ? "n_positions" : "max_position_embeddings", fmt::format("{}", there.context));
+}
+
+void check_huggingface(const HuggingFaceModel& source, const DecoderConfig& decoder) {
+  check_huggingface(source.config(), source.folder() + "/config.json", decoder);
 }
 
 }  // namespace fullbore

@@ -4,6 +4,7 @@
 
 #include "fullbore/text/text_batches.h"
 #include "fullbore/text/text_keys.h"
+#include "workloads/language/gguf_layout.h"
 #include "workloads/language/gpt_keys.h"
 #include "workloads/language/huggingface_layout.h"
 #include "workloads/language/llama.h"
@@ -110,6 +111,7 @@ TextModel llama_text_model() {
     return std::string(gpt_keys(config).tie_head ? "" : "head.weight");
   };
   model.layout = huggingface_layout(llama_config);
+  model.file_layouts = gguf_layouts(llama_config);
   return model;
 }
 
