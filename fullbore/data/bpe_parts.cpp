@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
 #include <unordered_set>
 
 #include "fullbore/data/byte_characters.h"
+#include "fullbore/data/token_table.h"
 
 namespace fullbore {
 namespace {
@@ -33,8 +33,7 @@ class Assembly {
       }
       if (Status s = put(bytes, id, most); !s.ok()) return s;
     }
-    for (size_t id = 0; id < result_.tokens.size(); ++id)
-      ids_.emplace(result_.tokens[id], static_cast<int32_t>(id));
+    ids_ = TokenTable(result_.tokens);
     return success();
   }
 
@@ -45,16 +44,16 @@ class Assembly {
       const auto& [first, second] = parts_.merges[i];
       const bool readable =
           from_byte_characters(first, left) && from_byte_characters(second, right);
-      const auto a = ids_.find(left);
-      const auto b = ids_.find(right);
-      const auto both = ids_.find(left + right);
-      if (!readable || a == ids_.end() || b == ids_.end() || both == ids_.end())
+      const int32_t a = ids_.find(left);
+      const int32_t b = ids_.find(right);
+      const int32_t both = ids_.find(left += right);
+      if (!readable || a < 0 || b < 0 || both < 0)
         return Failure{fmt::format("merge {} of '{}' and '{}': {} is not in the vocabulary", i,
                                    first, second,
-                                   a == ids_.end()   ? "the first"
-                                   : b == ids_.end() ? "the second"
-                                                     : "what they make")};
-      result_.merges.push_back({a->second, b->second, both->second});
+                                   a < 0   ? "the first"
+                                   : b < 0 ? "the second"
+                                           : "what they make")};
+      result_.merges.push_back({a, b, both});
     }
     return success();
   }
@@ -99,7 +98,7 @@ class Assembly {
 
   const BpeParts& parts_;
   BpeVocabulary result_;
-  std::unordered_map<std::string, int32_t> ids_;
+  TokenTable ids_;
 };
 
 }  // namespace

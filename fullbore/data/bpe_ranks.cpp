@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <unordered_map>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/text_file.h"
+#include "fullbore/data/token_table.h"
 
 namespace fullbore {
 namespace {
@@ -95,17 +95,15 @@ Status read_line(std::string_view line, std::vector<std::string>& tokens) {
 
 /// Of each token, every pair of tokens that makes it; of one token those with the lower left rank first.
 std::vector<BpeMerge> merges_of(const std::vector<std::string>& tokens) {
-  std::unordered_map<std::string_view, int32_t> ids;
-  for (size_t id = 0; id < tokens.size(); ++id) ids.emplace(tokens[id], static_cast<int32_t>(id));
+  const TokenTable ids(tokens);
   std::vector<BpeMerge> merges;
   for (size_t id = 0; id < tokens.size(); ++id) {
     const std::string_view token = tokens[id];
     const auto first = static_cast<std::ptrdiff_t>(merges.size());
     for (size_t cut = 1; cut < token.size(); ++cut) {
-      const auto left = ids.find(token.substr(0, cut));
-      const auto right = ids.find(token.substr(cut));
-      if (left != ids.end() && right != ids.end())
-        merges.push_back({left->second, right->second, static_cast<int32_t>(id)});
+      const int32_t left = ids.find(token.substr(0, cut));
+      const int32_t right = left < 0 ? -1 : ids.find(token.substr(cut));
+      if (right >= 0) merges.push_back({left, right, static_cast<int32_t>(id)});
     }
     std::ranges::sort(merges.begin() + first, merges.end(), {}, &BpeMerge::left);
   }

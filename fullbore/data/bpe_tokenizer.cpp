@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "fullbore/data/bpe_files.h"
@@ -14,23 +13,20 @@
 namespace fullbore {
 namespace {
 
-using IdsByText = std::unordered_map<std::string_view, int32_t>;
-
 /// A token as messages show it: "'Ġthe'".
 std::string shown(std::string_view bytes) {
   return fmt::format("'{}'", to_byte_characters(bytes.substr(0, 80)));
 }
 
-Result<IdsByText> index_tokens(const BpeVocabulary& vocabulary) {
-  IdsByText ids;
+Status check_tokens(const BpeVocabulary& vocabulary, const TokenTable& ids) {
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const std::string& token = vocabulary.tokens[id];
     if (token.empty()) return Failure{fmt::format("no token has the id {}", id)};
-    if (const auto [entry, is_new] = ids.emplace(token, static_cast<int32_t>(id)); !is_new)
+    if (const int32_t first = ids.find(token); static_cast<size_t>(first) != id)
       return Failure{
-          fmt::format("the ids {} and {} have the same token {}", entry->second, id, shown(token))};
+          fmt::format("the ids {} and {} have the same token {}", first, id, shown(token))};
   }
-  return ids;
+  return success();
 }
 
 Status check_merges(const BpeVocabulary& vocabulary) {
@@ -82,15 +78,14 @@ Status check_special_tokens(const BpeVocabulary& vocabulary) {
 }  // namespace
 
 Result<std::shared_ptr<const BpeTokenizer>> BpeTokenizer::create(BpeVocabulary vocabulary) {
-  const Result<IdsByText> ids = index_tokens(vocabulary);
-  if (!ids.ok()) return Failure{ids.error()};
+  const TokenTable ids(vocabulary.tokens);
+  if (const Status s = check_tokens(vocabulary, ids); !s.ok()) return Failure{s.error()};
   std::array<int32_t, 256> byte_tokens{};
   for (size_t byte = 0; byte < 256; ++byte) {
     const char text = static_cast<char>(byte);
-    const auto entry = ids.value().find({&text, 1});
-    if (entry == ids.value().end())
+    byte_tokens[byte] = ids.find({&text, 1});
+    if (byte_tokens[byte] < 0)
       return Failure{fmt::format("the byte 0x{:02X} has no token {}", byte, shown({&text, 1}))};
-    byte_tokens[byte] = entry->second;
   }
   if (const Status s = check_merges(vocabulary); !s.ok()) return Failure{s.error()};
   if (const Status s = check_special_tokens(vocabulary); !s.ok()) return Failure{s.error()};
@@ -102,10 +97,10 @@ BpeTokenizer::BpeTokenizer(BpeVocabulary vocabulary, std::span<const int32_t> by
       merges_(vocabulary_.merges, byte_tokens),
       added_(vocabulary_.special_tokens, vocabulary_.settings.composes) {
   if (!vocabulary_.settings.ignore_merges) return;
-  words_.reserve(vocabulary_.tokens.size());
-  for (size_t id = 0; id < vocabulary_.tokens.size(); ++id)
-    words_.emplace(vocabulary_.tokens[id], static_cast<int32_t>(id));
-  for (const SpecialToken& special : vocabulary_.special_tokens) words_.erase(special.text);
+  words_ = TokenTable(vocabulary_.tokens);
+  is_special_.resize(vocabulary_.tokens.size());
+  for (const SpecialToken& special : vocabulary_.special_tokens)
+    is_special_[static_cast<size_t>(special.id)] = true;
 }
 
 std::unique_ptr<BpeTokenizer::Worker> BpeTokenizer::borrow() const {
@@ -176,9 +171,9 @@ void BpeTokenizer::append_unknown_word(std::string_view word, BpeWordCache::Slot
     return;
   }
   worker.ids.clear();
-  const auto whole = words_.find(word);
-  if (whole != words_.end())
-    worker.ids.push_back(whole->second);
+  const int32_t whole = words_.find(word);
+  if (whole >= 0 && !is_special_[static_cast<size_t>(whole)])
+    worker.ids.push_back(whole);
   else
     merges_.append_tokens(word, worker.ids, worker.scratch);
   out = std::copy(worker.ids.begin(), worker.ids.end(), out);

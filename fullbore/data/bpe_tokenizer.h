@@ -2,12 +2,12 @@
 #include <array>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 
 #include "fullbore/data/added_tokens.h"
 #include "fullbore/data/bpe_merges.h"
 #include "fullbore/data/bpe_word_cache.h"
 #include "fullbore/data/pre_tokenizer.h"
+#include "fullbore/data/token_table.h"
 #include "fullbore/data/tokenizer.h"
 
 namespace fullbore {
@@ -75,8 +75,9 @@ class BpeTokenizer : public Tokenizer {
   BpeVocabulary vocabulary_;
   BpeMerges merges_;
   AddedTokens added_;
-  std::unordered_map<std::string_view, int32_t>
-      words_;  ///< with ignore_merges: the tokens that a word may be
+  // With ignore_merges: the tokens that a word may be.
+  TokenTable words_;
+  std::vector<bool> is_special_;  ///< by id
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Worker>> idle_;
 };
