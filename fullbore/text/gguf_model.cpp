@@ -120,7 +120,7 @@ void export_gguf_model(const std::string& path, const HuggingFaceConfig& model,
   }
   if (const std::vector<float> values = gguf_frequencies(model.decoder); !values.empty())
     tensors.push_back({kGgufFrequencies, Shape{static_cast<int64_t>(values.size())}, GgufType::f32,
-                       [values] { return values; }});
+                       [values] { return std::vector<float>(values); }});
   const Status written = write_gguf(path, metadata, tensors);
   if (!written) throw DataError(written.error());
 }
