@@ -14,8 +14,9 @@ void add_generate_command(Command root) {
   auto arguments = std::make_shared<Arguments>();
   GenerateOptions& options = arguments->options;
   command
-      .add_option("RUN_OR_CHECKPOINT", arguments->model,
-                  "Run directory (its best checkpoint) or a checkpoint")
+      .add_option(
+          "RUN_OR_CHECKPOINT", arguments->model,
+          "Run directory (its best checkpoint), a checkpoint, or a folder as `export` writes it")
       .required();
   command.add_option("--prompt", options.prompt, "Text to continue");
   command

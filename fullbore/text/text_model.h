@@ -37,6 +37,13 @@ struct TextEval {
   std::vector<std::string> examples = {};
 };
 
+/// A model that another program has written, with its tokenizer.
+struct ForeignModel {
+  Config config;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::function<void(State&)> fill;  ///< every parameter
+};
+
 /// A layout of weights that other programs read.
 struct ForeignLayout {
   std::string name;   ///< of export --format
@@ -44,6 +51,8 @@ struct ForeignLayout {
   std::function<void(const TrainedModel&, const std::string& folder)> write;
   /// Weights of a folder that is neither run nor checkpoint of ours.
   std::function<InitialWeights(const Config&, const Tokenizer&)> read;
+  /// A folder that is used as it is; nothing: it has no such layout. DataError: what is wrong in it.
+  std::function<std::optional<ForeignModel>(const std::string& folder)> open = {};
 };
 
 /// A model of texts, as everything that handles texts knows it. `tokens`: how many distinct ones the data have.

@@ -206,10 +206,28 @@ int decode_workers(const Config& config, const std::vector<StateEntry>& entries)
   return config.engine.threads > 0 || bytes >= kWorthSharing ? worker_count(config) : 1;
 }
 
+TrainedModel as_trained(ForeignModel foreign, const std::string& path, int64_t samples,
+                        bool decodes) {
+  Config& config = foreign.config;
+  choose_processor(config);
+  choose_caches(config);
+  const std::vector<StateEntry> entries =
+      state_entries(model_graph(config, foreign.tokenizer->vocabulary_size(), samples));
+  const int workers = decodes ? decode_workers(config, entries) : worker_count(config);
+  State state(entries, open_device(config.engine.device, workers));
+  foreign.fill(state);
+  const std::string identity = text_model(config).identity(config);
+  return {path, 0, std::move(config), std::move(foreign.tokenizer), std::move(state), identity};
+}
+
 }  // namespace
 
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, bool tells,
                         bool decodes) {
+  for (const TextModel& model : text_models())
+    if (model.layout && model.layout->open)
+      if (std::optional<ForeignModel> foreign = model.layout->open(run_or_checkpoint))
+        return as_trained(std::move(*foreign), run_or_checkpoint, samples, decodes);
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
   Config config = stored_config(checkpoint, tells);

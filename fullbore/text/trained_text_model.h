@@ -64,7 +64,8 @@ struct TrainedModel {
   /// What decides what its parameters, and states that they have left, mean.
   std::string identity = {};
 };
-/// `run_or_checkpoint`: a run directory (its best checkpoint) or a checkpoint. The parameters
+/// `run_or_checkpoint`: a run directory (its best checkpoint), a checkpoint, or a folder in a layout of others
+/// (ForeignLayout::open). The parameters
 /// are the raw ones or their exponential moving averages, as train.evaluate of the run says; with `samples` there are
 /// caches to continue as many texts. DataError if it is damaged or not of the model that its
 /// configuration says. `tells`: on stderr, what of that is ignored.

@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "fullbore/base/files.h"
 #include "fullbore/data/bpe_tokenizer.h"
+#include "fullbore/text/text_keys.h"
 #include "fullbore/text/trained_text_model.h"
 #include "fullbore/train/weight_source.h"
+#include "workloads/language/gpt_job.h"
+#include "workloads/language/gpt_keys.h"
 #include "workloads/language/huggingface_check.h"
+#include "workloads/language/llama_keys.h"
 
 namespace fullbore {
 namespace {
@@ -43,6 +49,52 @@ void write(const TrainedModel& model, const nn::DecoderConfig& sizes, const std:
   if (!written) throw DataError(written.error());
 }
 
+/// Keys of the same model. DataError: a GPT-2 with settings that gpt.cpp has not.
+Config config_of(const HuggingFaceModel& source) {
+  const nn::DecoderConfig& decoder = source.config().decoder;
+  Config config;
+  text_keys(config).model = {.layers = decoder.layers,
+                             .heads = decoder.heads,
+                             .width = decoder.width,
+                             .context = decoder.context,
+                             .vocabulary = decoder.vocabulary};
+  gpt_keys(config).tie_head = decoder.tie_head;
+  if (decoder.style == nn::DecoderConfig::Style::llama) {
+    config.model.name = "llama";
+    set_llama_keys(config, decoder);
+    return config;
+  }
+  config.model.name = "gpt";
+  gpt_keys(config).bias = true;
+  gpt_keys(config).activation = decoder.tanh_gelu ? "gelu_tanh" : "gelu";
+  check_huggingface(source, decoder_config(model_config(config, decoder.vocabulary)));
+  return config;
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& folder) {
+  const std::string own = folder + "/fullbore_tokenizer.json";
+  std::error_code error;
+  if (!std::filesystem::exists(own, error)) return load_tokenizer(folder).take_or_throw();
+  return parse_tokenizer(read_file(own).take_or_throw(), own).take_or_throw();
+}
+
+std::optional<ForeignModel> open(const std::string& folder) {
+  std::error_code error;
+  const auto has = [&](const char* name) {
+    return std::filesystem::exists(folder + "/" + name, error);
+  };
+  if (!has("config.json") || !(has("model.safetensors") || has("model.safetensors.index.json")))
+    return std::nullopt;
+  const auto source = std::make_shared<const HuggingFaceModel>(HuggingFaceModel::open(folder));
+  const nn::DecoderConfig decoder = source->config().decoder;
+  ForeignModel model{config_of(*source), tokenizer_of(folder),
+                     [source, decoder](State& state) { source->fill(decoder, state); }};
+  if (model.tokenizer->vocabulary_size() > decoder.vocabulary)
+    throw DataError(fmt::format("{}: the tokenizer has {} tokens, the token table {} rows", folder,
+                                model.tokenizer->vocabulary_size(), decoder.vocabulary));
+  return model;
+}
+
 }  // namespace
 
 ForeignLayout huggingface_layout(
@@ -60,7 +112,8 @@ ForeignLayout huggingface_layout(
       },
       [model](const Config& config, const Tokenizer& tokenizer) {
         return read(config.model.initialize_from, model(config, tokenizer.vocabulary_size()));
-      }};
+      },
+      open};
 }
 
 }  // namespace fullbore

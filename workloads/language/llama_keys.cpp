@@ -50,6 +50,29 @@ std::vector<ConfigField> llama_fields() {
 
 #undef FB_KEY
 
+void set_llama_keys(Config& config, const nn::DecoderConfig& decoder) {
+  using Kind = nn::RotaryScaling::Kind;
+  const nn::RotaryScaling& scaling = decoder.scaling;
+  llama_keys(config) = {.key_value_heads = decoder.groups,
+                        .head_width = decoder.head_width,
+                        .mlp_width = decoder.hidden,
+                        .norm_epsilon = decoder.epsilon,
+                        .rotary_theta = decoder.theta,
+                        .rotary_scaling = scaling.kind == Kind::none     ? "none"
+                                          : scaling.kind == Kind::linear ? "linear"
+                                                                         : "llama3",
+                        .rotary_factor = scaling.factor,
+                        .rotary_low = scaling.low,
+                        .rotary_high = scaling.high,
+                        .rotary_original = scaling.original,
+                        .attention_bias = decoder.projection_bias  ? "all"
+                                          : decoder.attention_bias ? "qkv"
+                                                                   : "none",
+                        .mlp_bias = decoder.mlp_bias,
+                        .window = decoder.window,
+                        .window_layer = decoder.window_layer};
+}
+
 void check_llama_keys(const ConfigCheck& check) {
   const Config& config = check.config();
   if (config.model.name != "llama") return;

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <string>
 
+#include "fullbore/nn/decoder_model.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_keys.h"
 
@@ -28,6 +29,9 @@ struct LlamaKeys {
 
 inline const LlamaKeys& llama_keys(const Config& config) { return config.get<LlamaKeys>(); }
 inline LlamaKeys& llama_keys(Config& config) { return config.get<LlamaKeys>(); }
+
+/// Those of a model of style llama.
+void set_llama_keys(Config& config, const nn::DecoderConfig& decoder);
 
 std::vector<ConfigField> llama_fields();
 void check_llama_keys(const ConfigCheck& check);

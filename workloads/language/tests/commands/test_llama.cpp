@@ -32,6 +32,23 @@ TEST_F(LlamaTest, IsTrainedContinuedMeasuredAndExported) {
   EXPECT_EQ(command({"generate", "small", "--tokens", "12"}).exit_code, 0);
 
   ASSERT_EQ(command({"export", "runs/first", "-o", "exported"}).exit_code, 0);
+  // The folder is used as it is, too.
+  const std::vector<std::string> greedy = {"generate", "", "--tokens", "12", "--temperature", "0"};
+  const auto generated = [&](const std::string& model) {
+    std::vector<std::string> arguments = greedy;
+    arguments[1] = model;
+    return command(arguments).out;
+  };
+  EXPECT_NE(generated("exported"), "");
+  EXPECT_EQ(generated("exported"), generated("runs/first"));
+  // With more tokens than the table has rows it is refused.
+  const std::string name = "exported/fullbore_tokenizer.json";
+  const std::string tokenizer = read(name);
+  std::string larger = tokenizer;
+  larger.insert(larger.find("\",\"format"), "~");
+  folder_.put(name, larger);
+  EXPECT_THAT(command({"generate", "exported"}).err, HasSubstr("the token table "));
+  folder_.put(name, tokenizer);
   const std::string from = "model.initialize_from=exported";
   const CommandResult back = train_llama("runs/back", {from, "model.attention_bias=qkv"});
   ASSERT_EQ(back.exit_code, 0) << back.err;
