@@ -43,6 +43,15 @@ int64_t node_count(const Graph& graph) {
   return count;
 }
 
+/// Of frozen parameters that are read where they lie: no snapshot is taken of them.
+int64_t lent_bytes(const Config& config, const TracedStep& step) {
+  int64_t bytes = 0;
+  if (!config.train.frozen_from.empty())
+    for (const StateEntry& entry : state_entries(step.graph))
+      if (entry.role == Role::frozen) bytes += entry.type.bytes();
+  return bytes;
+}
+
 /// Of a batch of each field at its largest.
 int64_t largest_batch_bytes(const std::vector<std::vector<BatchField>>& shapes) {
   int64_t sum = 0;
@@ -107,7 +116,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   } else {
     run.bytes = step.peak_bytes();
   }
-  if (config.train.background_saves) run.bytes += step.state_bytes;
+  if (config.train.background_saves) run.bytes += step.state_bytes - lent_bytes(config, traced);
   return run;
 }
 

@@ -52,7 +52,8 @@ Config load(const TrainArguments& arguments, std::vector<std::string>& notes) {
   if (is_run) overrides.insert(overrides.begin(), "run.dir=" + arguments.config);
   Config config = is_run ? load_run_config(arguments.config, overrides, notes)
                          : named_config(arguments.config, overrides);
-  for (std::string* named : {&config.data.path, &config.model.initialize_from})
+  for (std::string* named :
+       {&config.data.path, &config.model.initialize_from, &config.train.frozen_from})
     if (!named->empty() && *named != "-") *named = fs::absolute(*named).string();
   for (const Workload& workload : workloads())
     if (workload.set_absolute_paths) workload.set_absolute_paths(config);

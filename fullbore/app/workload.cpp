@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
 #include "fullbore/train/frozen.h"
+#include "fullbore/train/frozen_weights.h"
 
 namespace fullbore {
 namespace {
@@ -43,12 +46,24 @@ OpenedWorkload open_workload(const Config& config, Console& console, const Stand
   if (workload == nullptr)
     throw UsageError(fmt::format("there is no workload for model.name='{}'", config.model.name));
   OpenedWorkload opened = workload->open(config, console, synthetic);
-  opened.loss = [loss = std::move(opened.loss)](const Config& each) {
-    return with_frozen(loss(each), each.train.freeze);
+  std::shared_ptr<const FrozenWeights> weights;
+  if (const std::string& path = config.train.frozen_from; !path.empty()) {
+    if (config.train.freeze.empty())
+      throw UsageError("train.frozen_from is of frozen parameters, and train.freeze names none");
+    weights = std::make_shared<FrozenWeights>(MappedTensors::open(path));
+  }
+  const auto freeze = [weights](LossFunction loss, const Config& each) {
+    FrozenScope::Storage storage;
+    if (weights) storage = [weights](const std::string& name) { return weights->storage(name); };
+    return with_frozen(std::move(loss), each.train.freeze, std::move(storage));
   };
-  opened.job = [job = std::move(opened.job)](const Config& each) {
+  opened.loss = [loss = std::move(opened.loss), freeze](const Config& each) {
+    return freeze(loss(each), each);
+  };
+  opened.job = [job = std::move(opened.job), freeze, weights](const Config& each) {
     TrainingJob made = job(each);
-    made.loss = with_frozen(std::move(made.loss), each.train.freeze);
+    made.loss = freeze(std::move(made.loss), each);
+    if (weights) made.frozen = weights;
     return made;
   };
   return opened;

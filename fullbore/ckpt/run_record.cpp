@@ -14,6 +14,7 @@ constexpr const char* kPosition = "position.json";
 constexpr const char* kConfig = "config.json";
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kMetrics = "metrics.json";
+constexpr const char* kFrozen = "frozen.json";
 
 /// "{\n  "a": 1,\n ...}\n" of values that are JSON already.
 std::string object(const std::vector<std::pair<std::string_view, std::string>>& values) {
@@ -90,6 +91,30 @@ Status read_position(const CheckpointFolder& checkpoint, RunRecord& record) {
   return success();
 }
 
+std::string frozen_text(const std::map<std::string, FrozenTensor>& frozen) {
+  std::vector<std::pair<std::string_view, std::string>> tensors;
+  for (const auto& [name, tensor] : frozen)
+    tensors.emplace_back(name, fmt::format("{{\"hash\": {}, \"file\": {}}}",
+                                           quoted_json(tensor.hash), quoted_json(tensor.file)));
+  return object(tensors);
+}
+
+Status read_frozen(const CheckpointFolder& checkpoint, RunRecord& record) {
+  if (!checkpoint.manifest().contains(kFrozen)) return success();
+  const Result<Document> read = Document::read(checkpoint, kFrozen);
+  if (!read.ok()) return Failure{read.error()};
+  for (const auto& [path, value] : read.value().json()) {
+    const bool known = path.size() == 2 && (path[1] == "hash" || path[1] == "file");
+    if (!known || value.kind != JsonValue::Kind::kText)
+      return read.value().malformed(path, "hash or file of a tensor, a text,");
+    FrozenTensor& tensor = record.frozen[path[0]];
+    (path[1] == "hash" ? tensor.hash : tensor.file) = value.text;
+  }
+  for (const auto& [name, tensor] : record.frozen)
+    if (tensor.hash.empty()) return read.value().malformed({name, "hash"}, "a text");
+  return success();
+}
+
 }  // namespace
 
 std::map<std::string, std::string> to_texts(const RunRecord& record) {
@@ -101,19 +126,23 @@ std::map<std::string, std::string> to_texts(const RunRecord& record) {
     identity_text.insert(at + 1, "  ");
   std::vector<std::pair<std::string_view, std::string>> metrics;
   for (const auto& [name, value] : record.metrics) metrics.emplace_back(name, number(value));
-  return {{kPosition, object({{"step", std::to_string(record.step)},
-                              {"data_position", std::to_string(record.data_position)},
-                              {"seed", std::to_string(record.seed)},
-                              {"identity", identity_text}})},
-          {kMetrics, object(metrics)},
-          {kConfig, record.config},
-          {kTokenizer, record.tokenizer}};
+  std::map<std::string, std::string> texts = {
+      {kPosition, object({{"step", std::to_string(record.step)},
+                          {"data_position", std::to_string(record.data_position)},
+                          {"seed", std::to_string(record.seed)},
+                          {"identity", identity_text}})},
+      {kMetrics, object(metrics)},
+      {kConfig, record.config},
+      {kTokenizer, record.tokenizer}};
+  if (!record.frozen.empty()) texts[kFrozen] = frozen_text(record.frozen);
+  return texts;
 }
 
 Result<RunRecord> read_run_record(const CheckpointFolder& checkpoint) {
   RunRecord record;
   if (const Status read = read_position(checkpoint, record); !read.ok())
     return Failure{read.error()};
+  if (Status read = read_frozen(checkpoint, record); !read.ok()) return Failure{read.error()};
   const Result<Document> metrics = Document::read(checkpoint, kMetrics);
   if (!metrics.ok()) return Failure{metrics.error()};
   for (const auto& [path, value] : metrics.value().json())

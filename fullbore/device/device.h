@@ -71,6 +71,10 @@ class Device {
   /// MemoryError if there is none.
   virtual std::unique_ptr<DeviceMemory> allocate(int64_t bytes) = 0;
   virtual std::unique_ptr<HostMemory> allocate_host(int64_t bytes) = 0;
+  /// Memory that holds what the host's does, and is only read: the host's own where the device can look at it, which
+  /// `owner` keeps (a mapped file), or else a copy. At a multiple of `alignment` bytes, which an element's size divides.
+  virtual std::unique_ptr<DeviceMemory> lend(std::span<const std::byte> host, int64_t alignment,
+                                             std::shared_ptr<const void> owner);
 
   // Between host and device. All are whole when they return, and come after what was run before.
   virtual void write(Address to, std::span<const std::byte> from) = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/tensor_memory.h"
@@ -30,6 +31,18 @@ class Block final : public DeviceMemory {
   int64_t bytes_;
 };
 
+class LentBlock final : public DeviceMemory {
+ public:
+  LentBlock(std::span<const std::byte> host, std::shared_ptr<const void> owner)
+      : host_(host), owner_(std::move(owner)) {}
+  Address address() const override { return {reinterpret_cast<uint64_t>(host_.data())}; }
+  int64_t bytes() const override { return static_cast<int64_t>(host_.size()); }
+
+ private:
+  std::span<const std::byte> host_;
+  std::shared_ptr<const void> owner_;
+};
+
 class HostBlock final : public HostMemory {
  public:
   explicit HostBlock(int64_t bytes) : memory_(allocate_or_throw(bytes)), bytes_(bytes) {}
@@ -44,6 +57,20 @@ class HostBlock final : public HostMemory {
 };
 
 }  // namespace
+
+std::unique_ptr<DeviceMemory> Device::lend(std::span<const std::byte> host, int64_t,
+                                           std::shared_ptr<const void>) {
+  std::unique_ptr<DeviceMemory> copy = allocate(static_cast<int64_t>(host.size()));
+  write(copy->address(), host);
+  return copy;
+}
+
+std::unique_ptr<DeviceMemory> HostDevice::lend(std::span<const std::byte> host, int64_t alignment,
+                                               std::shared_ptr<const void> owner) {
+  if (reinterpret_cast<uint64_t>(host.data()) % static_cast<uint64_t>(alignment) != 0)
+    return Device::lend(host, alignment, std::move(owner));
+  return std::make_unique<LentBlock>(host, std::move(owner));
+}
 
 std::unique_ptr<DeviceMemory> HostDevice::allocate(int64_t bytes) {
   return std::make_unique<Block>(bytes);

@@ -9,6 +9,8 @@ class HostDevice : public Device {
  public:
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override;
   std::unique_ptr<HostMemory> allocate_host(int64_t bytes) override;
+  std::unique_ptr<DeviceMemory> lend(std::span<const std::byte> host, int64_t alignment,
+                                     std::shared_ptr<const void> owner) override;
   void write(Address to, std::span<const std::byte> from) override;
   void read(Address from, std::span<std::byte> to) const override;
   void copy(Address from, Address to, int64_t bytes) override;

@@ -49,9 +49,10 @@ std::string text_of(const Target& target) {
 /// Likewise.
 std::string text_of(const CompileOptions& options) {
   const auto& [passes, reuse_memory, precision, fp32_scopes, decomposed, recompute, memory_bytes,
-               must_fit, keeps_snapshot, plan_folder] = options;
+               must_fit, keeps_snapshot, keeps_derived_weights, plan_folder] = options;
   const auto& [disabled, dump] = passes;
   (void)dump, (void)must_fit, (void)plan_folder;
+  (void)keeps_derived_weights;  // the Target tells it
   return fmt::format(
       "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {}",
       std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,

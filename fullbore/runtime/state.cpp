@@ -8,8 +8,10 @@
 
 namespace fullbore {
 
-State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device)
+State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device,
+             std::span<const LentEntry> lent)
     : device_(std::move(device)), entries_(std::move(entries)) {
+  lent_.resize(entries_.size());
   addresses_.resize(entries_.size());
   writes_.resize(entries_.size(), 1);
   struct Layout {
@@ -23,6 +25,16 @@ State::State(std::vector<StateEntry> entries, std::shared_ptr<Device> device)
     const StateEntry& entry = entries_[i];
     FB_CHECK(names_.emplace(entry.name, static_cast<int>(i)).second, "State '{}' twice",
              entry.name);
+    if (const auto given = std::ranges::find(lent, entry.name, &LentEntry::name);
+        given != lent.end()) {
+      FB_CHECK(entry.role == Role::frozen &&
+                   static_cast<int64_t>(given->bytes.size()) == entry.type.bytes(),
+               "{} bytes are lent for '{}' {} {}", given->bytes.size(), entry.name,
+               role_name(entry.role), entry.type.text());
+      lent_[i] = device_->lend(given->bytes, dtype_bytes(entry.type.dtype), given->owner);
+      addresses_[i] = lent_[i]->address();
+      continue;
+    }
     auto home = std::ranges::find_if(blocks, [&](const Layout& block) {
       return block.role == entry.role && block.dtype == entry.type.dtype;
     });
@@ -56,6 +68,7 @@ void State::read(int entry, std::span<std::byte> to) const {
 }
 
 void State::write(int entry, std::span<const std::byte> from) {
+  FB_CHECK(!is_lent(entry), "'{}' is lent", entries_[static_cast<size_t>(entry)].name);
   FB_CHECK(static_cast<int64_t>(from.size()) == type(entry).bytes(), "{} bytes for '{}' {}",
            from.size(), entries_[static_cast<size_t>(entry)].name, type(entry).text());
   was_written(entry);
@@ -63,6 +76,7 @@ void State::write(int entry, std::span<const std::byte> from) {
 }
 
 void State::produce(int entry, Pieces order, const Device::Produce& produce) {
+  FB_CHECK(!is_lent(entry), "'{}' is lent", entries_[static_cast<size_t>(entry)].name);
   was_written(entry);
   device_->produce(address(entry), type(entry).bytes(), order, produce);
 }
@@ -80,6 +94,7 @@ void State::consume(Role role, DType dtype, Pieces order, const Device::Consume&
 void State::copy(int from, int to) {
   FB_CHECK(type(from) == type(to), "'{}' is not of the type of '{}'",
            entries_[static_cast<size_t>(from)].name, entries_[static_cast<size_t>(to)].name);
+  FB_CHECK(!is_lent(to), "'{}' is lent", entries_[static_cast<size_t>(to)].name);
   was_written(to);
   device_->copy(address(from), address(to), type(to).bytes());
 }
@@ -126,6 +141,12 @@ int State::require(std::string_view name) const {
 int64_t State::bytes() const {
   int64_t total = 0;
   for (const Block& block : blocks_) total += block.memory->bytes();
+  return total;
+}
+
+int64_t State::lent_bytes() const {
+  int64_t total = 0;
+  for (const auto& memory : lent_) total += memory ? memory->bytes() : 0;
   return total;
 }
 

@@ -24,16 +24,28 @@ struct StateEntry {
       {};  ///< what of a parameter it stands for in 8 bits, if it does
 };
 
+/// Where an entry of role `frozen` lies already: in memory of the host that `owner` keeps, a mapped file.
+struct LentEntry {
+  std::string name;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
 /// Everything that persists from step to step: parameters, moments, averages, counters, in the memory of a device. Kept in one block per (role, dtype), entries in the order given, each at a multiple of the device's
 /// alignment. Programs bind to entries by name; the host reads and writes copies, or looks at pieces.
 ///
 /// Beside the entries lie derived weights (ir/derived_weight.h), which are neither saved nor restored. State counts the
 /// writes of each entry and so knows which derived weights are out of date.
+///
+/// Lent entries are read where they lie, if the device can, and never written: they take no memory of the State, and are
+/// no part of what is saved.
 class State {
  public:
   State() = default;
-  /// Zero-filled. Names must be unique. MemoryError if there is no memory.
-  State(std::vector<StateEntry> entries, std::shared_ptr<Device> device);
+  /// Zero-filled but for what is `lent`, each an entry of role `frozen` of as many bytes. Names must be unique.
+  /// MemoryError if there is no memory.
+  State(std::vector<StateEntry> entries, std::shared_ptr<Device> device,
+        std::span<const LentEntry> lent = {});
   State(State&&) noexcept = default;
   State& operator=(State&&) noexcept = default;
 
@@ -41,7 +53,9 @@ class State {
   int find(std::string_view name) const;  ///< index, or -1
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
-  int64_t bytes() const;  ///< of all blocks, derived weights left out
+  int64_t bytes() const;  ///< of all blocks; derived weights and lent entries left out
+  bool is_lent(int entry) const { return lent_[static_cast<size_t>(entry)] != nullptr; }
+  int64_t lent_bytes() const;
 
   /// Where an entry lies on the device, for what is recorded there: who writes to it says so by was_written().
   Address address(int entry) const { return addresses_[static_cast<size_t>(entry)]; }
@@ -115,6 +129,7 @@ class State {
   std::shared_ptr<Device> device_;
   std::vector<StateEntry> entries_;
   std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<DeviceMemory>> lent_;  ///< by entry; null: in a block
   std::vector<Address> addresses_;
   std::vector<uint64_t> writes_;  ///< of each entry, from 1
   uint64_t all_writes_ = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
@@ -102,7 +104,12 @@ Tensor Trace::batch(const std::string& name, TensorType type) {
 
 Tensor Trace::state(const std::string& name, Role role, TensorType type, Initializer initializer,
                     SourceLoc loc) {
-  if (role == Role::parameter && freezes(name)) role = Role::frozen;
+  if (role == Role::parameter)
+    if (const std::optional<DType> stored = frozen_as(name, type.dtype)) {
+      const DType wanted = std::exchange(type.dtype, *stored);
+      const Tensor frozen = state(name, Role::frozen, std::move(type), std::move(initializer), loc);
+      return frozen.dtype() == wanted ? frozen : cast(frozen, wanted, loc);
+    }
   const auto known = states_.find(name);
   if (known != states_.end()) {
     const Graph& graph = builder_.graph();
@@ -121,11 +128,14 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
   return in_iteration(tensor);
 }
 
-bool Trace::freezes(const std::string& name) const {
-  return std::ranges::any_of(frozen_, [&](const std::vector<std::string>& patterns) {
-    return std::ranges::any_of(
-        patterns, [&](const std::string& pattern) { return pattern_distance(pattern, name) == 0; });
-  });
+std::optional<DType> Trace::frozen_as(const std::string& name, DType dtype) const {
+  for (const FrozenScope* scope : frozen_ | std::views::reverse) {
+    const bool matches = std::ranges::any_of(scope->patterns_, [&](const std::string& pattern) {
+      return pattern_distance(pattern, name) == 0;
+    });
+    if (matches) return scope->storage_ ? scope->storage_(name).value_or(dtype) : dtype;
+  }
+  return std::nullopt;
 }
 
 Tensor Trace::in_iteration(Tensor state) const {

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,8 @@ struct Initializer {
   static Initializer orthogonal(double gain) { return {Kind::orthogonal, gain}; }
 };
 
+class FrozenScope;
+
 /// One run of the user's function, writing ir. Holds the graph under construction, the State it
 /// declares, the random source, and whether this is a training or an evaluation trace.
 class Trace {
@@ -60,8 +63,8 @@ class Trace {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::map<std::string, Initializer>& initializers() const { return initializers_; }
 
-  /// Is a parameter of this full name declared frozen here?
-  bool freezes(const std::string& name) const;
+  /// Is a parameter of this full name declared frozen here? Then the dtype that it is stored in, for one of `dtype`.
+  std::optional<DType> frozen_as(const std::string& name, DType dtype) const;
 
   /// A draw site: seed and step from State, a number of its own, and the iteration if one is set.
   RandomSource random();
@@ -100,7 +103,7 @@ class Trace {
   };
   std::vector<Update> updates_;
   std::vector<std::pair<std::string, Tensor>> results_;
-  std::vector<std::vector<std::string>> frozen_;  ///< patterns of the FrozenScopes that live
+  std::vector<const FrozenScope*> frozen_;  ///< those that live
 };
 
 /// While it lives, what the trace writes runs once per iteration of a loop and draws anew on each. Loops within loops
@@ -137,20 +140,27 @@ class Scope {
 /// do not have: the backward pass visits what lies between the loss and trained parameters alone (autodiff/backward.h).
 ///
 /// patterns   of whole names: `*` stands for any characters, `?` for one; without them, all
+/// storage    the floating dtype that a parameter of that name is stored in (bf16, f16), from which it is cast where it
+///            is used; empty, or none: that which the model asks for
 ///
 /// A parameter asked for in such a scope and outside of any is a UsageError: it is either.
 class FrozenScope {
  public:
+  using Storage = std::function<std::optional<DType>(const std::string& name)>;
   explicit FrozenScope(Trace& trace) : FrozenScope(trace, {"*"}) {}
-  FrozenScope(Trace& trace, std::vector<std::string> patterns) : trace_(trace) {
-    trace_.frozen_.push_back(std::move(patterns));
+  FrozenScope(Trace& trace, std::vector<std::string> patterns, Storage storage = {})
+      : trace_(trace), patterns_(std::move(patterns)), storage_(std::move(storage)) {
+    trace_.frozen_.push_back(this);
   }
   ~FrozenScope() { trace_.frozen_.pop_back(); }
   FrozenScope(const FrozenScope&) = delete;
   FrozenScope& operator=(const FrozenScope&) = delete;
 
  private:
+  friend class Trace;
   Trace& trace_;
+  std::vector<std::string> patterns_;
+  Storage storage_;
 };
 
 /// Fills `data` with the parameter's first values: element i is a function of seed, name and i.

@@ -71,6 +71,7 @@ struct Config {
     int64_t batch_size = 12;  ///< 0: auto
     double label_smoothing = 0;
     std::vector<std::string> freeze = {};
+    std::string frozen_from = {};
     int64_t eval_interval = 250;
     int64_t eval_batches = 0;
     std::string evaluate = "raw";

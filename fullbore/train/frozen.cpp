@@ -45,11 +45,12 @@ void add_metric(Loss& loss, const LossTerm& term) {
 
 }  // namespace
 
-LossFunction with_frozen(LossFunction loss, std::vector<std::string> patterns) {
+LossFunction with_frozen(LossFunction loss, std::vector<std::string> patterns,
+                         FrozenScope::Storage storage) {
   if (patterns.empty()) return loss;
-  return [loss = std::move(loss), patterns = std::move(patterns)](Trace& trace,
-                                                                  std::span<const Tensor> batch) {
-    const FrozenScope frozen(trace, patterns);
+  return [loss = std::move(loss), patterns = std::move(patterns), storage = std::move(storage)](
+             Trace& trace, std::span<const Tensor> batch) {
+    const FrozenScope frozen(trace, patterns, storage);
     Loss made = loss(trace, batch);
     require_matches(trace.builder().graph(), patterns);
     return made;

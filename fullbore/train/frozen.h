@@ -8,8 +8,9 @@ namespace fullbore {
 
 /// The loss with those parameters frozen whose whole names match a pattern (trace/trace.h, FrozenScope): `*` stands for
 /// any characters, `?` for one. UsageError, when it is traced, names a pattern of train.freeze that matches no parameter,
-/// and the nearest one.
-LossFunction with_frozen(LossFunction loss, std::vector<std::string> patterns);
+/// and the nearest one. `storage`: the dtype that a parameter is stored in, as FrozenScope has it.
+LossFunction with_frozen(LossFunction loss, std::vector<std::string> patterns,
+                         FrozenScope::Storage storage = {});
 
 /// Per term of the loss: has it a name, and depends on no trained parameter of the trace? Such a dead loss has no
 /// backward pass. A term without a name has none either, and stays in the sum, for nobody could be told of it. None is

@@ -5,10 +5,12 @@
 namespace fullbore {
 
 std::optional<RunPosition> restore_last(const TrainingJob& job, const RunDirectory& run,
-                                        CheckpointStore& store, State& state, spdlog::logger& log) {
+                                        CheckpointStore& store, State& state,
+                                        const std::map<std::string, FrozenTensor>& frozen,
+                                        spdlog::logger& log) {
   std::vector<std::string> passed_over;
   const std::optional<RunRecord> record =
-      load_last(run, store, job.tokenizer, job.identity, state, passed_over);
+      load_last(run, store, job.tokenizer, job.identity, state, passed_over, frozen);
   for (const std::string& reason : passed_over) log.warn("{}", reason);
   if (!record) {
     log.info("{} holds no checkpoint yet: starting at step 0", run.path());

@@ -6,6 +6,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/file_system.h"
+#include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_position.h"
 
@@ -31,13 +32,15 @@ TensorSlot tensor_slot(State& state, int entry, const std::string& name) {
 std::vector<TensorSlot> tensor_slots(State& state) {
   std::vector<TensorSlot> slots;
   for (size_t i = 0; i < state.entries().size(); ++i)
-    slots.push_back(tensor_slot(state, static_cast<int>(i), state.entries()[i].name));
+    if (!state.is_lent(static_cast<int>(i)))
+      slots.push_back(tensor_slot(state, static_cast<int>(i), state.entries()[i].name));
   return slots;
 }
 
 std::optional<RunRecord> load_last(const RunDirectory& run, CheckpointStore& store,
                                    const std::string& tokenizer, const RunIdentity& identity,
-                                   State& state, std::vector<std::string>& passed_over) {
+                                   State& state, std::vector<std::string>& passed_over,
+                                   const std::map<std::string, FrozenTensor>& frozen) {
   LatestCheckpoint latest = find_latest(store).take_or_throw();
   passed_over = latest.rejected;
   if (!latest.found) {
@@ -46,6 +49,7 @@ std::optional<RunRecord> load_last(const RunDirectory& run, CheckpointStore& sto
                                 fmt::join(latest.rejected, "; ")));
   }
   const auto& [checkpoint, record] = *latest.found;
+  check_frozen(record.frozen, frozen, checkpoint.path());
   restore(checkpoint, tensor_slots(state)).take_or_throw();
   if (record.tokenizer != tokenizer)
     throw DataError(fmt::format(

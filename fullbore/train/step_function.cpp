@@ -184,11 +184,13 @@ void start_ema(State& state) {
   }
 }
 
-State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device) {
-  State state(state_entries(step.graph), std::move(device));
+State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device,
+                    std::span<const LentEntry> lent) {
+  State state(state_entries(step.graph), std::move(device), lent);
   const InitialValues values(step, seed);
   for (size_t i = 0; i < state.entries().size(); ++i)
-    if (state.entries()[i].role != Role::ema)  // copied, which is faster
+    if (state.entries()[i].role != Role::ema &&  // copied, which is faster
+        !state.is_lent(static_cast<int>(i)))
       values.fill(state, static_cast<int>(i));
   start_ema(state);
   return state;

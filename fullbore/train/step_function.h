@@ -101,7 +101,8 @@ Graph with_recurrent_states_given(const Graph& graph);
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
 /// an entry, becomes the seed, and moving averages become what they are of. A thread pool shares the work and
 /// changes no bit.
-State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device);
+State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device,
+                    std::span<const LentEntry> lent = {});
 
 /// Copies every parameter of the State to its moving average, where it has one: for parameters that
 /// were filled anew.

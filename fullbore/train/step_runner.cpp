@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fullbore/device/registry.h"
+#include "fullbore/train/frozen_weights.h"
 
 namespace fullbore {
 namespace {
@@ -20,8 +21,10 @@ TrainingJob without_validation(TrainingJob job) {
 }
 
 State filled_state(const TrainingJob& job, const TracedStep& step) {
-  State state =
-      initial_state(step, job.options.seed, open_device(job.options.device, job.options.workers));
+  std::vector<LentEntry> lent;
+  if (job.frozen) lent = job.frozen->lend(state_entries(step.graph));
+  State state = initial_state(step, job.options.seed,
+                              open_device(job.options.device, job.options.workers), lent);
   if (job.initialize) {
     job.initialize(state);
     start_ema(state);

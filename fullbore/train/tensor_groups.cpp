@@ -30,7 +30,7 @@ std::vector<TensorGroup> tensor_groups(const State& state, Compression compressi
     if (group.name == "optimizer") group.packed |= compression == Compression::optimizer;
     for (size_t i = 0; i < state.entries().size(); ++i) {
       const StateEntry& entry = state.entries()[i];
-      if (group_of(entry.role) == group.name)
+      if (group_of(entry.role) == group.name && !state.is_lent(static_cast<int>(i)))
         group.tensors.push_back(
             {entry.name, entry.type, nullptr, [&state, i](const NamedTensor::Take& take) {
                state.consume(static_cast<int>(i), Pieces::in_order,

@@ -14,7 +14,7 @@ enum class Compression : uint8_t { none, optimizer, all };
 Compression compression(std::string_view name);
 
 /// The State by role, as the files of a checkpoint: weights (parameters, frozen ones too), moving
-/// averages (if there are any), optimizer (all the rest). Their tensors are handed out as the State is then, which must outlive
+/// averages (if there are any), optimizer (all the rest); what is lent is in none. Their tensors are handed out as the State is then, which must outlive
 /// them.
 std::vector<TensorGroup> tensor_groups(const State& state, Compression compression);
 

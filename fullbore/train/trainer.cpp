@@ -15,6 +15,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/bad_step.h"
+#include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/resume.h"
 #include "fullbore/train/run_programs.h"
@@ -117,13 +118,22 @@ class Trainer {
     }
     reporter_.started("trace");
     dead_losses_ = traced_.front().dead_losses;
-    state_ = initial_state(traced_.front(), options_.seed, device_);
+    std::vector<LentEntry> lent;
+    if (job_.frozen) lent = job_.frozen->lend(state_entries(traced_.front().graph));
+    state_ = initial_state(traced_.front(), options_.seed, device_, lent);
+    if (!job_.frozen) return;
+    const Clock::time_point start = Clock::now();
+    frozen_ = job_.frozen->record(state_);
+    reporter_.log().info("frozen   {}: {} tensors, {}, read where they lie; hashed in {}",
+                         job_.frozen->path(), frozen_.size(),
+                         bytes_text(static_cast<double>(state_.lent_bytes())),
+                         duration_text(seconds_between(start, Clock::now())));
   }
 
   /// False if the run is complete already.
   bool restore() {
     const std::optional<RunPosition> position =
-        restore_last(job_, run_, store_, state_, reporter_.log());
+        restore_last(job_, run_, store_, state_, frozen_, reporter_.log());
     if (!position) return true;
     position_ = *position;
     if (complete()) {
@@ -351,7 +361,7 @@ class Trainer {
   /// results are the last.
   int64_t make_again(int64_t last, StepResults& results) {
     const std::optional<RunPosition> from =
-        restore_last(job_, run_, store_, state_, reporter_.log());
+        restore_last(job_, run_, store_, state_, frozen_, reporter_.log());
     if (!from) return 0;
     int64_t made = from->step;
     loader_->seek(static_cast<uint64_t>(made));
@@ -397,6 +407,7 @@ class Trainer {
     record.identity = job_.identity;
     record.config = job_.config_json;
     record.tokenizer = job_.tokenizer;
+    record.frozen = frozen_;
     return record;
   }
 
@@ -420,7 +431,8 @@ class Trainer {
   State state_;
   std::vector<TracedStep> traced_;  ///< until they are compiled
   std::vector<std::string> dead_losses_;
-  std::vector<double> samples_;  ///< of a step, by shape of batch
+  std::map<std::string, FrozenTensor> frozen_;  ///< what is lent to the State, for checkpoints
+  std::vector<double> samples_;                 ///< of a step, by shape of batch
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<StepRecorder> recorder_;

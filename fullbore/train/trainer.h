@@ -19,6 +19,7 @@
 namespace fullbore {
 
 class Console;
+class FrozenWeights;
 
 struct TrainingOptions {
   int64_t steps = 1000;
@@ -51,6 +52,8 @@ struct TrainingJob {
   std::function<void(State& state)> initialize;
   /// What initialize() takes and what it leaves, for the log: a line each.
   std::vector<std::string> initialized;
+  /// Frozen parameters that lie in files; may be null.
+  std::shared_ptr<const FrozenWeights> frozen = {};
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
   std::optional<ValidationSet> validation;
   int64_t tokens_per_step =

@@ -226,6 +226,7 @@ void WeightSource::fill(const WeightTransfer& transfer, State& state) const {
     const StoredTensor& there = tensor(from);
     const int entry = state.find(each.parameter);
     FB_CHECK(entry >= 0, "no State '{}'", each.parameter);
+    if (state.is_lent(entry)) continue;
     if (each.rows.empty() && each.columns.empty()) {
       Status status = success();
       state.produce(entry, Pieces::in_order, [&](int64_t offset, std::span<std::byte> piece) {

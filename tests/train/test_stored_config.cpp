@@ -25,8 +25,8 @@ TEST(StoredConfigTest, EveryKeyIsJudged) {
     if (stored_key(field) == StoredKey::ignored) ignored.insert(field.key);
   }
   EXPECT_THAT(paths, ElementsAre("data.path", "data.tokenizer", "model.initialize_from"));
-  EXPECT_THAT(ignored,
-              ElementsAre("data.cache_dir", "engine.cache_dir", "log.prometheus_port", "run.dir"));
+  EXPECT_THAT(ignored, ElementsAre("data.cache_dir", "engine.cache_dir", "log.prometheus_port",
+                                   "run.dir", "train.frozen_from"));
 }
 
 TEST(StoredConfigTest, WhatIsIgnoredIsToldAndTheRestTaken) {

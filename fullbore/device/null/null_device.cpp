@@ -2,6 +2,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
@@ -146,6 +147,10 @@ class NullDevice final : public HostDevice {
   }
   std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override {
     return std::make_unique<NullDeviceMemory>(memory_, bytes);
+  }
+  std::unique_ptr<DeviceMemory> lend(std::span<const std::byte> host, int64_t alignment,
+                                     std::shared_ptr<const void> owner) override {
+    return Device::lend(host, alignment, std::move(owner));  // the host's addresses can be followed
   }
   std::unique_ptr<Compiler> compiler() override { return std::make_unique<NullCompiler>(); }
   std::unique_ptr<Recorder> record() override { return std::make_unique<NullRecorder>(*memory_); }
