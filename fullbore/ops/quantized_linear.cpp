@@ -38,8 +38,16 @@ std::vector<TensorType> infer(const OpCall& call) {
   return {{x.dtype, result}};
 }
 
+// As if x had not been rounded: dx = (dy s_o) q_W. The weights are constants.
 std::vector<Tensor> vjp(const VjpCall& call) {
-  throw UsageError("quantized_linear: has no gradient: 8-bit weights are for inference", call.loc);
+  if (call.wanted[1] || call.wanted[2])
+    throw UsageError("quantized_linear: weights in 8 bits and their scales have no gradient",
+                     call.loc);
+  const Tensor x = call.inputs[0], scale = call.inputs[2], dy = call.cotangents[0];
+  const Tensor weight = cast(call.inputs[1], x.dtype());
+  const Tensor scaled = as_dtype(widened(dy) * as_dtype(scale, widened(dy).dtype()), x.dtype());
+  const Tensor rows = reshape(scaled, {scaled.type().elements() / scaled.dim(-1), scaled.dim(-1)});
+  return {reshape(matmul(rows, weight), x.shape()), {}, {}};
 }
 
 // In f64, which holds every sum exactly.

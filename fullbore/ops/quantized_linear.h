@@ -17,7 +17,8 @@ inline constexpr int64_t kMostInt8Depth = 133'144;
 /// Error of an output against the product of what was rounded:
 /// s_o |x|_1 / 2 + s_t |W_o|_1 / 2 + K s_t s_o / 4, and the rounding of y.
 ///
-/// Gradient: none; asking for one is a UsageError, for rounding has the derivative 0 almost everywhere.
+/// Gradient: of x alone, as if it had not been rounded, dx = (dy s_o) q_W (the derivative of rounding is 0 almost
+/// everywhere; Bengio et al. 2013, arXiv:1308.3432, straight through). Of weight and scale a UsageError.
 /// Errors:   UsageError if dtypes or extents do not fit, or K is out of range.
 /// Cost:     2 M N K integer operations, N K bytes of weights: a quarter of an f32 product's.
 /// Source:   Dettmers et al. 2022, arXiv:2208.07339, section 2 (vector-wise quantisation).

@@ -149,15 +149,46 @@ TEST(QuantizedLinear, TheErrorIsWithinItsBoundForTenThousandRandomMatrices) {
   EXPECT_GT(closest, 0.5) << "a bound that nothing comes near says nothing";
 }
 
-TEST(QuantizedLinear, HasNoGradientAndSaysSo) {
+// With respect to x: of the product of what was rounded, W by s_o q_W, and x as it is.
+TEST(QuantizedLinear, ItsGradientIsThatOfTheProductWithRoundedWeights) {
   GraphBuilder builder;
-  const Tensor x = builder.input("x", Role::parameter, {DType::f32, {2, 3}});
+  const TensorType x_type{DType::f32, {2, 3, 7}}, dy_type{DType::f32, {2, 3, 5}};
+  const Tensor x = builder.input("x", Role::batch, x_type);
+  const Tensor weight = builder.input("weight", Role::frozen, {DType::i8, {5, 7}});
+  const Tensor scale = builder.input("scale", Role::frozen, {DType::f32, {5}});
+  const Tensor dy = builder.input("dy", Role::batch, dy_type);
+  const Tensor y[] = {quantized_linear(x, weight, scale)};
+  builder.output("dx", backward(builder, y, std::span(&dy, 1), std::span(&x, 1))[0]);
+  PhiloxStream draws(3);
+  const auto drawn = [&](int64_t count, double low, double high) {
+    std::vector<double> values(static_cast<size_t>(count));
+    for (double& value : values) value = std::round(64 * draws.uniform(low, high)) / 64;
+    return values;
+  };
+  const std::vector<double> xs = drawn(42, -2, 2), scales = drawn(5, 0.1, 1),
+                            dys = drawn(30, -1, 1);
+  std::vector<double> q = drawn(35, -127, 127);
+  for (double& value : q) value = std::round(value);
+  const Literal inputs[] = {Literal::of(x_type, xs), Literal::of({DType::i8, {5, 7}}, q),
+                            Literal::of({DType::f32, {5}}, scales), Literal::of(dy_type, dys)};
+  const std::vector<double> dx = interpret(builder.take(), inputs)[0].reals();
+  for (size_t row = 0; row < 6; ++row)
+    for (size_t i = 0; i < 7; ++i) {
+      double expected = 0;
+      for (size_t o = 0; o < 5; ++o) expected += dys[row * 5 + o] * scales[o] * q[o * 7 + i];
+      EXPECT_NEAR(dx[row * 7 + i], expected, 1e-9);
+    }
+}
+
+TEST(QuantizedLinear, WeightsInEightBitsHaveNoGradientAndSaySo) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {2, 3}});
   const Tensor weight = builder.input("weight", Role::frozen, {DType::i8, {4, 3}});
-  const Tensor scale = builder.input("scale", Role::frozen, {DType::f32, {4}});
+  const Tensor scale = builder.input("scale", Role::parameter, {DType::f32, {4}});
   const Tensor loss = reduce_sum(quantized_linear(x, weight, scale), {0, 1});
-  const Tensor wanted[] = {x};
+  const Tensor wanted[] = {scale};
   EXPECT_THAT(usage_error([&] { gradient(loss, wanted); }),
-              HasSubstr("quantized_linear: has no gradient: 8-bit weights are for inference"));
+              HasSubstr("quantized_linear: weights in 8 bits and their scales have no gradient"));
 }
 
 }  // namespace
