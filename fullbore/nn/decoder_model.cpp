@@ -87,7 +87,9 @@ Tensor mlp(Trace& trace, Tensor x, const DecoderConfig& config) {
 Tensor positions_of(Trace& trace, const DecoderInputs& inputs) {
   if (inputs.positions.valid()) return inputs.positions;
   const Tensor first = iota(trace.builder(), {DType::i64, {inputs.embeddings.dim(1)}}, 0);
-  return inputs.cache.position.valid() ? first + inputs.cache.position : first;
+  const Tensor behind = inputs.cache.position;
+  if (!behind.valid()) return first;
+  return first + (behind.rank() == 1 ? expand_dims(behind, 1) : behind);  // paged: by row
 }
 
 void check_inputs(const DecoderInputs& inputs, const DecoderConfig& config,

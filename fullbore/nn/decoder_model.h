@@ -77,7 +77,8 @@ struct DecoderAdditions {
 
 struct DecoderInputs {
   Tensor embeddings;  ///< [B,T,C]: rows of the token table, or vectors of any other origin
-  /// Integer [T] or [B,T]: of the rotary or learned positions. None: 0 ... T - 1, behind a cache's position.
+  /// Integer [T] or [B,T]: of the rotary or learned positions. None: 0 ... T - 1, behind a cache's position, by row if
+  /// that is paged.
   Tensor positions = {};
   /// bool [B or 1,1,T or 1,S], true = may attend, beside causality and window; S: T, or the cache's capacity.
   /// Padding behind a row's tokens needs none, for no token sees it.

@@ -20,6 +20,7 @@ void check(Tensor x, const GroupedAttentionOptions& options, SourceLoc loc) {
   if (options.head_width < 0 || (options.head_width == 0 && x.dim(2) % options.heads != 0))
     refuse(fmt::format("width {} is not a multiple of {} heads", x.dim(2), options.heads));
   if (options.window < 0) refuse(fmt::format("a window of {} tokens", options.window));
+  check_cache(options.cache, x.dim(0), loc);
   if (options.cache.position.valid() && x.dim(1) > options.cache.capacity)
     refuse(fmt::format("a cache of {} places has no room for {}", options.cache.capacity,
                        x.type().text()));

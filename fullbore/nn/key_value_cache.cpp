@@ -5,7 +5,7 @@
 #include <string>
 
 #include "fullbore/base/error.h"
-#include "fullbore/ops/ops.h"
+#include "fullbore/ops/update_rows.h"
 
 namespace fullbore::nn {
 namespace {
@@ -15,13 +15,85 @@ Tensor within_window(Tensor places, Tensor queries, int64_t window) {
   return greater(places, queries - static_cast<double>(window));
 }
 
+// i32 [...] pages -> i64 [..., kPageTokens]: their places in the pool; below 0 where there is no page.
+Tensor places_of(Tensor pages) {
+  const Shape shape = pages.shape().inserted(pages.rank(), kPageTokens);
+  const Tensor within = iota(pages.builder(), {DType::i64, shape}, pages.rank());
+  const Tensor first =
+      expand_dims(cast(pages, DType::i64), pages.rank()) * static_cast<double>(kPageTokens);
+  return select(less(first, 0.0), -1.0, first + within);
+}
+
+// i64 [B,T]: where in the pool the tokens go; -1: nowhere.
+Tensor written_places(const CacheOptions& options, int64_t length) {
+  const int64_t batch = options.pages.dim(0);
+  const Tensor token = iota(options.pages.builder(), {DType::i64, {batch, length}}, 1);
+  const Tensor places = token + expand_dims(options.position, 1);
+  const Tensor number = shift_right(places, 4.0);
+  static_assert(kPageTokens == 1 << 4);
+  const Tensor inside = logical_and(less(token, expand_dims(options.counts, 1)),
+                                    less(places, static_cast<double>(options.capacity)));
+  const Tensor page =
+      cast(take_along_axis(options.pages, select(inside, number, 0.0), 1), DType::i64);
+  const Tensor place = page * static_cast<double>(kPageTokens) +
+                       bit_and(places, static_cast<double>(kPageTokens - 1));
+  return select(logical_and(inside, greater_equal(page, 0.0)), place, -1.0);
+}
+
+Tensor extend_pages(Trace& trace, const std::string& name, Tensor rows, const CacheOptions& options,
+                    SourceLoc loc) {
+  const int64_t batch = rows.dim(0), heads = rows.dim(1), length = rows.dim(2), width = rows.dim(3);
+  const Tensor pool = trace.state(name, Role::recurrent,
+                                  {rows.dtype(), {options.pool_pages * kPageTokens, heads * width}},
+                                  Initializer::zeros(), loc);
+  Tensor next = pool;
+  if (options.copies.valid()) {
+    const auto column = [&](int64_t at) {
+      return places_of(reshape(slice(options.copies, 1, at, at + 1, 1, loc), {batch}, loc));
+    };
+    next = update_rows(next, gather(next, column(0), loc), column(1), loc);
+  }
+  const Tensor tokens = reshape(transpose(rows, {0, 2, 1, 3}, loc), {batch, length, heads * width});
+  next = update_rows(next, tokens, written_places(options, length), loc);
+  trace.update(pool, next);
+  const Tensor seen =
+      gather(next, reshape(places_of(options.pages), {batch, options.capacity}), loc);
+  return transpose(reshape(seen, {batch, options.capacity, heads, width}, loc), {0, 2, 1, 3}, loc);
+}
+
 }  // namespace
+
+void check_cache(const CacheOptions& options, int64_t batch, SourceLoc loc) {
+  if (!options.pages.valid()) return;
+  const auto require = [&](bool fits, const char* name, const std::string& wanted, Tensor x) {
+    if (!fits)
+      throw UsageError(fmt::format("paged cache: needs {} {}, got {}", name, wanted,
+                                   x.valid() ? x.type().text() : "none"),
+                       loc);
+  };
+  const int64_t pages = options.pages.rank() == 2 ? options.pages.dim(1) : 0;
+  require(options.pages.type() == TensorType{DType::i32, {batch, pages}} && pages > 0, "pages",
+          fmt::format("i32[{},P]", batch), options.pages);
+  require(options.position.type() == TensorType{DType::i64, {batch}}, "position",
+          fmt::format("i64[{}]", batch), options.position);
+  require(options.counts.valid() && options.counts.type() == TensorType{DType::i64, {batch}},
+          "counts", fmt::format("i64[{}]", batch), options.counts);
+  require(!options.copies.valid() || options.copies.type() == TensorType{DType::i32, {batch, 2}},
+          "copies", fmt::format("i32[{},2]", batch), options.copies);
+  require(!options.rows.valid(), "rows", "none", options.rows);
+  if (options.capacity != pages * kPageTokens || options.pool_pages < 1)
+    throw UsageError(
+        fmt::format("paged cache: {} pages of {} tokens in a pool of {} are no capacity of {}",
+                    pages, kPageTokens, options.pool_pages, options.capacity),
+        loc);
+}
 
 Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOptions& options,
                     SourceLoc loc) {
+  const std::string state = trace.builder().scope() + ".cache." + name;
+  if (options.pages.valid()) return extend_pages(trace, state, rows, options, loc);
   const TensorType type{rows.dtype(), rows.shape().with(2, options.capacity)};
-  const Tensor cache = trace.state(trace.builder().scope() + ".cache." + name, Role::recurrent,
-                                   type, Initializer::zeros(), loc);
+  const Tensor cache = trace.state(state, Role::recurrent, type, Initializer::zeros(), loc);
   const Tensor before = options.rows.valid() ? gather(cache, options.rows, loc) : cache;
   const Tensor extended = dynamic_update_slice(before, rows, options.position, 2, loc);
   trace.update(cache, extended);
@@ -29,10 +101,13 @@ Tensor extend_cache(Trace& trace, const char* name, Tensor rows, const CacheOpti
 }
 
 Tensor visible_places(int64_t length, const CacheOptions& options, int64_t window) {
-  const TensorType type{DType::i64, {1, 1, length, options.capacity}};
+  const bool paged = options.pages.valid();
+  const int64_t batch = paged ? options.pages.dim(0) : 1;
+  const TensorType type{DType::i64, {batch, 1, length, options.capacity}};
   GraphBuilder& builder = options.position.builder();
   const Tensor places = iota(builder, type, 3);
-  const Tensor queries = iota(builder, type, 2) + options.position;
+  const Tensor first = paged ? reshape(options.position, {batch, 1, 1, 1}) : options.position;
+  const Tensor queries = iota(builder, type, 2) + first;
   const Tensor earlier = less_equal(places, queries);
   return window == 0 ? earlier : logical_and(earlier, within_window(places, queries, window));
 }
@@ -93,8 +168,12 @@ Tensor attend_heads(Trace& trace, Tensor qkv, const HeadsOptions& options, Sourc
     if (before > 0) of_queries.position = of_queries.position + static_cast<double>(before);
     attention_options.mask =
         both_masks(visible_places(length, of_queries, options.window), options.mask);
-    keys = extend_cache(trace, "keys", keys, options.cache, loc);
-    values = extend_cache(trace, "values", values, options.cache, loc);
+    CacheOptions kept = options.cache;  // with what stands before, of rows that have tokens
+    if (before > 0 && kept.counts.valid())
+      kept.counts =
+          select(greater(kept.counts, 0.0), kept.counts + static_cast<double>(before), 0.0);
+    keys = extend_cache(trace, "keys", keys, kept, loc);
+    values = extend_cache(trace, "values", values, kept, loc);
   } else {
     attention_options.causal = true;
     attention_options.mask = behind_places(options.mask, before, loc);

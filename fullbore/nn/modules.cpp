@@ -80,6 +80,7 @@ Tensor self_attention(Trace& trace, const std::string& name, Tensor x, SelfAtten
         fmt::format("self_attention: width {} is not a multiple of {} heads", width, options.heads),
         loc);
   const bool cached = options.cache.position.valid();
+  check_cache(options.cache, x.dim(0), loc);
   if (cached && (!options.causal || length > options.cache.capacity))
     throw UsageError(fmt::format("self_attention: a cache of {} places needs causal attention and "
                                  "no more tokens than places, got {}",

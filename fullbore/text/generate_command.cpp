@@ -18,7 +18,10 @@ void add_generate_command(Command root) {
           "RUN_OR_CHECKPOINT", arguments->model,
           "Run directory (its best checkpoint), a checkpoint, or a folder as `export` writes it")
       .required();
-  command.add_option("--prompt", options.prompt, "Text to continue");
+  command
+      .add_option("--prompt", options.prompts,
+                  "Text to continue; several, of any lengths, are continued together")
+      .one_value_each_time();
   command
       .add_option("--characters,--tokens", options.characters, "How many tokens to write at most")
       .between(int64_t{0}, int64_t{1} << 40)
@@ -65,8 +68,13 @@ void add_generate_command(Command root) {
       "  fullbore generate runs/mine-1 --prompt \"ROMEO:\" --state-out romeo.state\n"
       "  fullbore generate runs/mine-1 --state-in romeo.state --prompt \"JULIET:\"\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --samples 3 --top-p 0.9 "
-      "--stop \"JULIET:\"");
+      "--stop \"JULIET:\"\n"
+      "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --prompt \"JULIET:\"");
   command.runs([arguments] {
+    if (arguments->options.prompts.size() == 1) {
+      arguments->options.prompt = arguments->options.prompts.front();
+      arguments->options.prompts.clear();
+    }
     generate_text(arguments->model, arguments->options);
     return ExitCode::kOk;
   });

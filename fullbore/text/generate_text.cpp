@@ -58,9 +58,45 @@ void begin(Generator& generator, const std::vector<int32_t>& prompt, const Train
                     options.state_in));
 }
 
+/// Several prompts together, over a paged cache.
+void generate_prompts(const std::string& run_or_checkpoint, const GenerateOptions& options) {
+  if (options.samples > 1 || !(options.state_in + options.state_out).empty())
+    throw UsageError(
+        "several prompts are continued once each: --samples, --state-in and --state-out are for "
+        "one");
+  const auto rows = static_cast<int64_t>(options.prompts.size());
+  TrainedModel model = load_model(run_or_checkpoint, rows, options.tells, true, /*is_paged=*/true);
+  const int64_t tokens = model.tokenizer->vocabulary_size();
+  std::vector<std::vector<int32_t>> prompts;
+  for (const std::string& prompt : options.prompts)
+    prompts.push_back(prompt_tokens(*model.tokenizer, prompt));
+  PagedGenerator generator(model_paged_decode(model.config, tokens),
+                           paged_sizes(model.config, tokens, rows), model.state,
+                           trained_options(model.config));
+  std::vector<Sample> texts(prompts.size(), Sample{TextStream(options.stops), "", false});
+  texts.front().live = true;
+  const auto heading = [&](size_t row) {
+    return fmt::format("--- prompt {} ---\n{}", row + 1, options.prompts[row]);
+  };
+  print(heading(0));
+  generator.generate(prompts, options.characters, options.sampling, options.seed,
+                     [&](int64_t row, int32_t token) {
+                       Sample& text = texts[static_cast<size_t>(row)];
+                       const int32_t one[] = {token};
+                       text.add(text.stream.push(model.tokenizer->decode(one).take_or_throw()));
+                       return !text.stream.stopped();
+                     });
+  for (size_t i = 0; i < texts.size(); ++i) {
+    texts[i].add(texts[i].stream.finish());
+    if (i > 0) print(heading(i) + texts[i].kept);
+    print("\n");
+  }
+}
+
 }  // namespace
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
+  if (!options.prompts.empty()) return generate_prompts(run_or_checkpoint, options);
   TrainedModel model = load_model(run_or_checkpoint, options.samples, options.tells, true);
   const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
   const int64_t tokens = model.tokenizer->vocabulary_size();

@@ -8,7 +8,9 @@
 namespace fullbore {
 
 struct GenerateOptions {
-  std::string prompt;        ///< "" starts a line of its own
+  std::string prompt;  ///< "" starts a line of its own
+  /// Several, to be continued together, each as it would be alone; with them no `prompt`, samples or states.
+  std::vector<std::string> prompts = {};
   int64_t characters = 500;  ///< most tokens of each text
   SamplingOptions sampling = {.temperature = 0.8};
   std::vector<std::string> stops;  ///< a text ends before the first of them
@@ -23,7 +25,7 @@ struct GenerateOptions {
 
 /// Continues the prompt with the model of a run or checkpoint, on stdout. A single text is shown as
 /// it is made; of several, the first one is, and the others follow, each under a line that tells its
-/// number; texts that go on from a file show what is new. What the model cannot see of a long prompt is told on stderr. UsageError for a prompt with
+/// number; those of several prompts each behind its own; texts that go on from a file show what is new. What the model cannot see of a long prompt is told on stderr. UsageError for a prompt with
 /// characters that the model does not know, and for files of states where it has a context instead; DataError for
 /// files that cannot be read, are of another model or of another number of texts.
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options);

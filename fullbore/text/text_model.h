@@ -10,6 +10,7 @@
 #include "fullbore/text/text_keys.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
+#include "fullbore/train/paged_generator.h"
 
 namespace fullbore {
 
@@ -62,6 +63,8 @@ struct TextModel {
   std::function<LossFunction(const Config&, int64_t tokens)> loss;
   /// What generates.
   std::function<DecodeFunction(const Config&, int64_t tokens)> decode;
+  /// The same for texts of different lengths at once, over a paged cache; empty: it has none.
+  std::function<PagedDecodeFunction(const Config&, int64_t tokens)> paged_decode = {};
   /// i32 [B,T] -> f32 [B,T,vocabulary], on rows that know of nothing before them: for tasks with losses of their own.
   std::function<std::function<Tensor(Trace&, Tensor tokens)>(const Config&, int64_t tokens)> logits;
   /// All that decides what its parameters mean.

@@ -182,6 +182,18 @@ DecodeFunction model_decode(const Config& config, int64_t tokens) {
   return text_model(config).decode(config, tokens);
 }
 
+PagedDecodeFunction model_paged_decode(const Config& config, int64_t tokens) {
+  const auto& decode = text_model(config).paged_decode;
+  if (!decode)
+    throw UsageError(
+        fmt::format("a {} model continues one prompt at a time, not several", config.model.name));
+  return decode(config, tokens);
+}
+
+PagedSizes paged_sizes(const Config& config, int64_t tokens, int64_t rows) {
+  return {.rows = rows, .context = text_keys(config).model.context, .vocabulary = tokens};
+}
+
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples) {
   constexpr int64_t kRecurrentChunk = 512;  // no matter for results: what does not pay any more
   if (text_model(config).is_recurrent)
@@ -192,7 +204,10 @@ GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t sam
 namespace {
 
 /// The State of the model, with caches for so many texts to be continued.
-Graph model_graph(const Config& config, int64_t tokens, int64_t samples) {
+Graph model_graph(const Config& config, int64_t tokens, int64_t samples, bool is_paged) {
+  if (is_paged)
+    return PagedGenerator::trace(model_paged_decode(config, tokens),
+                                 paged_sizes(config, tokens, samples), 1);
   if (samples == 0) return trace_evaluation(model_loss(config, tokens), batch_fields(config)).graph;
   return Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, samples),
                           1);
@@ -207,12 +222,12 @@ int decode_workers(const Config& config, const std::vector<StateEntry>& entries)
 }
 
 TrainedModel as_trained(ForeignModel foreign, const std::string& path, int64_t samples,
-                        bool decodes) {
+                        bool decodes, bool is_paged) {
   Config& config = foreign.config;
   choose_processor(config);
   choose_caches(config);
   const std::vector<StateEntry> entries =
-      state_entries(model_graph(config, foreign.tokenizer->vocabulary_size(), samples));
+      state_entries(model_graph(config, foreign.tokenizer->vocabulary_size(), samples, is_paged));
   const int workers = decodes ? decode_workers(config, entries) : worker_count(config);
   State state(entries, open_device(config.engine.device, workers));
   foreign.fill(state);
@@ -223,11 +238,11 @@ TrainedModel as_trained(ForeignModel foreign, const std::string& path, int64_t s
 }  // namespace
 
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, bool tells,
-                        bool decodes) {
+                        bool decodes, bool is_paged) {
   for (const TextModel& model : text_models())
     if (model.layout && model.layout->open)
       if (std::optional<ForeignModel> foreign = model.layout->open(run_or_checkpoint))
-        return as_trained(std::move(*foreign), run_or_checkpoint, samples, decodes);
+        return as_trained(std::move(*foreign), run_or_checkpoint, samples, decodes, is_paged);
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
   Config config = stored_config(checkpoint, tells);
@@ -238,7 +253,7 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, b
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();
   const std::vector<StateEntry> entries =
-      trained_entries(checkpoint, model_graph(config, tokens, samples));
+      trained_entries(checkpoint, model_graph(config, tokens, samples, is_paged));
   State state =
       trained_state(checkpoint, config, entries,
                     open_device(config.engine.device,

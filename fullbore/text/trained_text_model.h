@@ -69,8 +69,12 @@ struct TrainedModel {
 /// are the raw ones or their exponential moving averages, as train.evaluate of the run says; with `samples` there are
 /// caches to continue as many texts. DataError if it is damaged or not of the model that its
 /// configuration says. `tells`: on stderr, what of that is ignored.
+/// `is_paged`: these caches are one of pages, for texts of different lengths; UsageError where the model has none.
 TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples = 0,
-                        bool tells = true, bool decodes = false);
+                        bool tells = true, bool decodes = false, bool is_paged = false);
+/// What generates several texts of different lengths together, and its sizes. UsageError: the model does not.
+PagedDecodeFunction model_paged_decode(const Config& config, int64_t tokens);
+PagedSizes paged_sizes(const Config& config, int64_t tokens, int64_t rows);
 /// Sizes of a generator for the model.
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples);
 

@@ -103,6 +103,35 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
   return squeeze(language_model_logits(trace, head(trace, row, config)), 1);
 }
 
+nn::CacheOptions paged_cache(const PagedInputs& inputs) {
+  static_assert(PagedGenerator::kPageTokens == nn::kPageTokens);
+  return {.position = inputs.position,
+          .capacity = inputs.pages.dim(1) * nn::kPageTokens,
+          .pages = inputs.pages,
+          .counts = inputs.counts,
+          .pool_pages = inputs.pool_pages,
+          .copies = inputs.copies};
+}
+
+Tensor last_rows(Tensor h, const PagedInputs& inputs) {
+  const int64_t texts = h.dim(0), length = h.dim(1);
+  const Tensor first = iota(h.builder(), {DType::i64, {texts}}, 0) * static_cast<double>(length);
+  return expand_dims(gather(reshape(h, {texts * length, h.dim(2)}), first + inputs.counts - 1.0),
+                     1);
+}
+
+Tensor gpt_paged_decode(Trace& trace, const PagedInputs& inputs,
+                        const LanguageModelConfig& config) {
+  const Tensor x =
+      nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
+  const Tensor table =
+      nn::embedding_table(trace, "position_embedding", config.context, config.width);
+  const Tensor places = iota(trace.builder(), {DType::i64, inputs.tokens.shape()}, 1) +
+                        expand_dims(inputs.position, 1);
+  const Tensor h = blocks(trace, x + gather(table, places), config, {}, paged_cache(inputs));
+  return squeeze(language_model_logits(trace, head(trace, last_rows(h, inputs), config)), 1);
+}
+
 LanguageModelLoss gpt_loss(Trace& trace, Tensor tokens, Tensor targets,
                            const LanguageModelConfig& config,
                            const LanguageModelLossOptions& options) {

@@ -42,6 +42,12 @@ DecodeFunction decode(const Config& config, int64_t tokens) {
   };
 }
 
+PagedDecodeFunction paged_decode(const Config& config, int64_t tokens) {
+  return [model = model_config(config, tokens)](Trace& trace, const PagedInputs& inputs) {
+    return gpt_paged_decode(trace, inputs, model);
+  };
+}
+
 std::function<Tensor(Trace&, Tensor)> logits(const Config& config, int64_t tokens) {
   return [model = model_config(config, tokens)](Trace& trace, Tensor inputs) {
     return gpt(trace, inputs, model);
@@ -89,6 +95,7 @@ TextModel gpt_text_model() {
   model.name = "gpt";
   model.loss = loss;
   model.decode = decode;
+  model.paged_decode = paged_decode;
   model.logits = logits;
   model.identity = identity;
   model.matrix_elements = matrix_elements;

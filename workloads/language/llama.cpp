@@ -29,6 +29,15 @@ Tensor llama_decode(Trace& trace, const DecodeInputs& inputs, const nn::DecoderC
   return squeeze(language_model_logits(trace, nn::decoder_head(trace, row, config)), 1);
 }
 
+Tensor llama_paged_decode(Trace& trace, const PagedInputs& inputs,
+                          const nn::DecoderConfig& config) {
+  const Tensor x = nn::decoder_embeddings(trace, inputs.tokens, config);
+  const Tensor h =
+      nn::decoder_states(trace, {.embeddings = x, .cache = paged_cache(inputs)}, config).last;
+  const LanguageModelHead made = nn::decoder_head(trace, last_rows(h, inputs), config);
+  return squeeze(language_model_logits(trace, made), 1);
+}
+
 LanguageModelLoss llama_loss(Trace& trace, Tensor tokens, Tensor targets,
                              const nn::DecoderConfig& config,
                              const LanguageModelLossOptions& options) {

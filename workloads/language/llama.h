@@ -9,6 +9,8 @@ namespace fullbore {
 Tensor llama(Trace& trace, Tensor tokens, const nn::DecoderConfig& config);
 /// As gpt_decode().
 Tensor llama_decode(Trace& trace, const DecodeInputs& inputs, const nn::DecoderConfig& config);
+/// As gpt_paged_decode().
+Tensor llama_paged_decode(Trace& trace, const PagedInputs& inputs, const nn::DecoderConfig& config);
 /// As gpt_loss() and gpt_packed_loss().
 LanguageModelLoss llama_loss(Trace& trace, Tensor tokens, Tensor targets,
                              const nn::DecoderConfig& config,

@@ -55,6 +55,12 @@ DecodeFunction decode(const Config& config, int64_t tokens) {
   };
 }
 
+PagedDecodeFunction paged_decode(const Config& config, int64_t tokens) {
+  return [model = llama_config(config, tokens)](Trace& trace, const PagedInputs& inputs) {
+    return llama_paged_decode(trace, inputs, model);
+  };
+}
+
 std::function<Tensor(Trace&, Tensor)> logits(const Config& config, int64_t tokens) {
   return [model = llama_config(config, tokens)](Trace& trace, Tensor inputs) {
     return llama(trace, inputs, model);
@@ -99,6 +105,7 @@ TextModel llama_text_model() {
   model.name = "llama";
   model.loss = loss;
   model.decode = decode;
+  model.paged_decode = paged_decode;
   model.logits = logits;
   model.identity = identity;
   model.matrix_elements = matrix_elements;

@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 
+#include "fullbore/nn/key_value_cache.h"
 #include "fullbore/nn/language_model_loss.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
+#include "fullbore/train/paged_generator.h"
 
 namespace fullbore {
 
@@ -46,6 +48,14 @@ struct DecodeInputs {
 /// position + T - 1 follow those that earlier calls were given. Logits f32 [B,vocabulary] of what
 /// comes after row `row`. Tokens behind that row may be padding: they influence nothing.
 Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelConfig& config);
+
+/// The same of rows of different lengths, over a paged cache: logits f32 [S,vocabulary] of what follows each row's last
+/// token.
+Tensor gpt_paged_decode(Trace& trace, const PagedInputs& inputs, const LanguageModelConfig& config);
+/// The cache that they say.
+nn::CacheOptions paged_cache(const PagedInputs& inputs);
+/// Of h [S,T,C] the row of each text's last token, [S,1,C]; any for a text with none.
+Tensor last_rows(Tensor h, const PagedInputs& inputs);
 
 /// The loss of gpt() by targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for
 /// nothing.

@@ -10,11 +10,13 @@
 #include "fullbore/device/cpu/kernels/gather_sum.h"
 #include "fullbore/device/cpu/kernels/scatter.h"
 #include "fullbore/device/cpu/kernels/sort.h"
+#include "fullbore/device/cpu/kernels/update_rows.h"
 #include "fullbore/device/cpu/quant/quantized_linear.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/update_rows.h"
 
 namespace fullbore {
 
@@ -71,6 +73,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::scatter_along_axis, "scatter", make_scatter_along_axis},
       {op::sort, "radix", make_sort},
       {op::take_along_axis, "copy", make_take_along_axis},
+      {op::update_rows, "in place", make_update_rows},
   };
   return list;
 }

@@ -50,10 +50,26 @@ Simpler widen_after(const SimplifyCall& c) {
   return {.call = SimplifyCall{&op::cast.get(), {moved}, {{"dtype", c.type.dtype}}, c.type}};
 }
 
+// gather(cast(table)) -> cast(gather(table)) where the cast widens: a table that is stored in few bits is not widened
+// whole for the rows that are read.
+Simpler widen_rows(const SimplifyCall& c) {
+  if (c.op != op::gather || c.type.dtype != DType::f32) return {};
+  const Node* widened = made_by(c.inputs[0], op::cast);
+  if (!widened) return {};
+  const Tensor table = operand(c.inputs[0], *widened);
+  if (!is_low_precision(table.dtype())) return {};
+  SimplifyCall rows = c;
+  rows.inputs[0] = table;
+  rows.type.dtype = table.dtype();
+  const Tensor gathered = simplified(table.builder(), rows);
+  return {.call = SimplifyCall{&op::cast.get(), {gathered}, {{"dtype", c.type.dtype}}, c.type}};
+}
+
 }  // namespace
 
 Simpler simplify_precision(const SimplifyCall& c) {
-  return is_cast(*c.op) ? narrow_before(c) : widen_after(c);
+  if (is_cast(*c.op)) return narrow_before(c);
+  return c.op == op::gather ? widen_rows(c) : widen_after(c);
 }
 
 }  // namespace fullbore

@@ -1,0 +1,349 @@
+// Rows of different lengths in one key-value cache: the logits are those of each row alone, without a cache.
+#include "fullbore/train/paged_generator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/nn/decoder_model.h"
+#include "fullbore/runtime/program.h"
+#include "fullbore/train/generator.h"
+#include "tests/support/device.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+// --- the pool -------------------------------------------------------------------------------------
+
+/// Rows and what their tokens are, by a pool in which pages hold numbers.
+class PagedTexts {
+ public:
+  PagedTexts(int rows, int32_t pages) : pool(pages), memory(static_cast<size_t>(pages) * 16, -1) {
+    for (int i = 0; i < rows; ++i) paged.emplace_back(pool, 16);
+    texts.resize(static_cast<size_t>(rows));
+  }
+
+  bool extend(size_t row, int64_t tokens, int first) {
+    const int64_t begin = paged[row].length();
+    PagedRow::Copy copy;
+    try {
+      copy = paged[row].extend(tokens);
+    } catch (const MemoryError&) {
+      EXPECT_EQ(paged[row].length(), begin);
+      return false;
+    }
+    if (copy.from >= 0)
+      for (int i = 0; i < 16; ++i) place(copy.to, i) = place(copy.from, i);
+    for (int64_t i = begin; i < begin + tokens; ++i) {
+      const int32_t page = paged[row].pages()[static_cast<size_t>(i / 16)];
+      EXPECT_EQ(pool.references(page), 1) << "a shared page is written";
+      place(page, static_cast<int>(i % 16)) = first;
+      texts[row].push_back(first++);
+    }
+    return true;
+  }
+  void fork(size_t row, size_t from, int64_t length) {
+    paged[row].fork(paged[from], length);
+    texts[row].assign(texts[from].begin(), texts[from].begin() + length);
+  }
+  void check() {
+    int64_t held = 0;
+    std::map<int32_t, int32_t> references;
+    for (size_t row = 0; row < paged.size(); ++row) {
+      ASSERT_EQ(paged[row].length(), static_cast<int64_t>(texts[row].size()));
+      ASSERT_EQ(paged[row].pages().size(), (texts[row].size() + 15) / 16);
+      for (size_t i = 0; i < texts[row].size(); ++i)
+        ASSERT_EQ(place(paged[row].pages()[i / 16], static_cast<int>(i % 16)), texts[row][i]);
+      for (const int32_t page : paged[row].pages()) ++references[page];
+    }
+    for (const auto& [page, count] : references) {
+      ASSERT_EQ(pool.references(page), count) << page;
+      ++held;
+    }
+    ASSERT_EQ(pool.free_pages() + held, pool.pages()) << "pages are lost";
+  }
+
+  PagePool pool;
+  std::vector<PagedRow> paged;
+
+ private:
+  int& place(int32_t page, int i) { return memory[static_cast<size_t>(page * 16 + i)]; }
+  std::vector<int> memory;
+  std::vector<std::vector<int>> texts;
+};
+
+TEST(PagePool, RowsHoldWhatTheyWouldAloneAndNoPageIsLost) {
+  PhiloxStream draws(7);
+  PagedTexts texts(5, 24);
+  int next = 0, refused = 0;
+  const auto row = [&] { return static_cast<size_t>(draws.below(5)); };
+  for (int step = 0; step < 3000; ++step) {
+    switch (draws.below(5)) {
+      case 0:
+        texts.fork(
+            1, 0,
+            static_cast<int64_t>(draws.below(static_cast<uint64_t>(texts.paged[0].length() + 1))));
+        break;
+      case 1: texts.fork(row() / 2 + 2, 1, texts.paged[1].length()); break;
+      case 2:
+        if (draws.below(4) == 0) texts.fork(4, 3, 0);
+        break;
+      default: refused += texts.extend(row(), static_cast<int64_t>(draws.below(23)), next) ? 0 : 1;
+    }
+    next += 100;
+    if (refused > 3) {
+      refused = 0;
+      texts.fork(0, 4, 0), texts.fork(2, 4, 0), texts.fork(3, 4, 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(texts.check()) << "step " << step;
+  }
+  for (PagedRow& each : texts.paged) each.clear();
+  EXPECT_EQ(texts.pool.free_pages(), 24);
+}
+
+// --- the cache ------------------------------------------------------------------------------------
+
+constexpr int64_t kBatch = 3;
+constexpr int64_t kVocabulary = 30;
+constexpr int64_t kRowPages = 3;
+constexpr int64_t kPool = 10;
+
+nn::DecoderConfig model(nn::DecoderConfig::Style style) {
+  return {.style = style,
+          .vocabulary = kVocabulary,
+          .layers = 2,
+          .heads = 4,
+          .width = 32,
+          .context = 48,
+          .groups = style == nn::DecoderConfig::Style::llama ? 2 : 0};
+}
+
+struct Traced {
+  Graph graph;
+  std::map<std::string, Initializer> initializers;
+};
+
+/// Logits [B,T,V] of `length` tokens of each row, over the pool or without a cache.
+Traced traced(const nn::DecoderConfig& config, int64_t batch, int64_t length, bool paged) {
+  Trace trace("decode", false);
+  nn::DecoderInputs inputs;
+  const Tensor tokens = trace.batch("tokens", {DType::i32, {batch, length}});
+  inputs.embeddings = nn::decoder_embeddings(trace, tokens, config);
+  if (paged)
+    inputs.cache = {.position = trace.batch("position", {DType::i64, {batch}}),
+                    .capacity = kRowPages * nn::kPageTokens,
+                    .pages = trace.batch("pages", {DType::i32, {batch, kRowPages}}),
+                    .counts = trace.batch("counts", {DType::i64, {batch}}),
+                    .pool_pages = kPool,
+                    .copies = trace.batch("copies", {DType::i32, {batch, 2}})};
+  const Tensor hidden = nn::decoder_states(trace, inputs, config).last;
+  trace.result("logits", language_model_logits(trace, nn::decoder_head(trace, hidden, config)));
+  std::map<std::string, Initializer> initializers = trace.initializers();
+  return {trace.finish(), std::move(initializers)};
+}
+
+class PagedCache : public ::testing::TestWithParam<nn::DecoderConfig::Style> {
+ protected:
+  PagedCache() : config_(model(GetParam())), pool_(kPool), device_(testing_support::cpu_device(2)) {
+    const Traced step = traced(config_, kBatch, 1, true);
+    state_ = State(state_entries(step.graph), device_);
+    for (size_t i = 0; i < state_.entries().size(); ++i) {
+      const StateEntry& entry = state_.entries()[i];
+      std::vector<std::byte> values(static_cast<size_t>(entry.type.bytes()));
+      initialize(step.initializers.at(entry.name), entry.type, 5, entry.name, values.data());
+      if (entry.role == Role::parameter) state_.write(static_cast<int>(i), values);
+    }
+    for (int64_t row = 0; row < kBatch; ++row) rows_.emplace_back(pool_, nn::kPageTokens);
+    texts_.resize(kBatch);
+  }
+
+  Program& program(int64_t batch, int64_t length, bool paged) {
+    const auto key = std::tuple(batch, length, paged);
+    const auto known = programs_.find(key);
+    if (known != programs_.end()) return known->second;
+    return programs_
+        .emplace(key, Program::compile(traced(config_, batch, length, paged).graph, state_))
+        .first->second;
+  }
+
+  /// Takes up to `length` tokens of each row, and compares the logits of each with those of the row alone.
+  void take(int64_t length, const std::vector<std::vector<int32_t>>& tokens) {
+    struct alignas(64) Block {
+      std::array<int32_t, 64> tokens{};
+    } block;
+    alignas(64) int64_t position[kBatch] = {}, counts[kBatch] = {};
+    alignas(64) int32_t pages[kBatch * kRowPages], copies[kBatch * 2];
+    std::fill_n(pages, kBatch * kRowPages, -1);
+    for (size_t row = 0; row < kBatch; ++row) {
+      position[row] = rows_[row].length();
+      counts[row] = static_cast<int64_t>(tokens[row].size());
+      const PagedRow::Copy copy = rows_[row].extend(counts[row]);
+      copies[2 * row] = copy.from;
+      copies[2 * row + 1] = copy.to;
+      std::ranges::copy(rows_[row].pages(), pages + row * kRowPages);
+      std::ranges::copy(tokens[row], block.tokens.begin() + static_cast<int64_t>(row) * length);
+      texts_[row].insert(texts_[row].end(), tokens[row].begin(), tokens[row].end());
+    }
+    Program& paged = program(kBatch, length, true);
+    std::vector<const void*> batch;
+    for (const Graph::Input& input : paged.plan().graph.inputs()) {
+      if (input.name == "tokens") batch.push_back(block.tokens.data());
+      if (input.name == "position") batch.push_back(position);
+      if (input.name == "pages") batch.push_back(pages);
+      if (input.name == "counts") batch.push_back(counts);
+      if (input.name == "copies") batch.push_back(copies);
+    }
+    paged.run(batch);
+    std::vector<float> logits(static_cast<size_t>(kBatch * length * kVocabulary));
+    paged.read_result(paged.output("logits"), std::as_writable_bytes(std::span(logits)));
+    for (size_t row = 0; row < kBatch; ++row) {
+      if (tokens[row].empty()) continue;
+      const std::vector<float> alone = logits_alone(texts_[row]);
+      const size_t begin = texts_[row].size() - tokens[row].size();
+      for (size_t i = 0; i < tokens[row].size() * kVocabulary; ++i)
+        ASSERT_NEAR(logits[row * static_cast<size_t>(length * kVocabulary) + i],
+                    alone[begin * kVocabulary + i], 1e-5)
+            << "row " << row << ", token " << begin + i / kVocabulary;
+    }
+  }
+
+  /// Of one length, whatever the text's: what follows a token changes nothing before it.
+  std::vector<float> logits_alone(const std::vector<int32_t>& text) {
+    std::vector<int32_t> padded(static_cast<size_t>(config_.context) + 16, 3);
+    auto* const aligned =
+        reinterpret_cast<int32_t*>((reinterpret_cast<uintptr_t>(padded.data()) + 63) / 64 * 64);
+    std::ranges::copy(text, aligned);
+    Program& whole = program(1, config_.context, false);
+    const void* const batch[] = {aligned};
+    whole.run(batch);
+    std::vector<float> logits(static_cast<size_t>(config_.context * kVocabulary));
+    whole.read_result(whole.output("logits"), std::as_writable_bytes(std::span(logits)));
+    return logits;
+  }
+
+  std::vector<int32_t> draw(int64_t count) {
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < count; ++i)
+      tokens.push_back(static_cast<int32_t>(draws_.below(kVocabulary)));
+    return tokens;
+  }
+
+  nn::DecoderConfig config_;
+  PagePool pool_;
+  std::shared_ptr<Device> device_;
+  State state_;
+  std::vector<PagedRow> rows_;
+  std::vector<std::vector<int32_t>> texts_;
+  std::map<std::tuple<int64_t, int64_t, bool>, Program> programs_;
+  PhiloxStream draws_{3};
+};
+
+TEST_P(PagedCache, RowsOfAllLengthsHaveTheirOwnLogits) {
+  // Chunks of 16, with padding where a row has fewer; then single tokens, some rows resting.
+  ASSERT_NO_FATAL_FAILURE(take(16, {draw(5), draw(16), draw(16)}));
+  ASSERT_NO_FATAL_FAILURE(take(16, {{}, draw(3), draw(16)}));
+  ASSERT_NO_FATAL_FAILURE(take(16, {{}, {}, draw(1)}));
+  for (int step = 0; step < 12; ++step)
+    ASSERT_NO_FATAL_FAILURE(take(1, {draw(1), draw(step % 2), draw(1)}));
+}
+
+TEST_P(PagedCache, RowsThatGoOnFromTheSameTokensShareTheirPages) {
+  ASSERT_NO_FATAL_FAILURE(take(16, {draw(16), {}, {}}));
+  ASSERT_NO_FATAL_FAILURE(take(16, {draw(5), {}, {}}));
+  // All from 21 tokens, and one of them from 18, within a page that others go on to write.
+  for (const auto& [row, length] : {std::pair{1, 21}, std::pair{2, 18}}) {
+    const auto to = static_cast<size_t>(row);
+    rows_[to].fork(rows_[0], length);
+    texts_[to].assign(texts_[0].begin(), texts_[0].begin() + length);
+  }
+  EXPECT_EQ(kPool - pool_.free_pages(), 2);
+  ASSERT_NO_FATAL_FAILURE(take(16, {draw(2), {}, draw(7)}));
+  EXPECT_EQ(pool_.references(rows_[0].pages()[0]), 3) << "the first page stays shared";
+  EXPECT_EQ(pool_.references(rows_[0].pages()[1]), 1) << "the second was copied";
+  for (int step = 0; step < 6; ++step)
+    ASSERT_NO_FATAL_FAILURE(take(1, {draw(1), draw(1), draw(1)}));
+  for (PagedRow& row : rows_) row.clear();
+  EXPECT_EQ(pool_.free_pages(), kPool);
+}
+
+// Texts that go beyond the context too, and that begin alike.
+TEST_P(PagedCache, SeveralPromptsAreContinuedAsEachAlone) {
+  const auto logits_of = [&](Trace& trace, Tensor hidden) {
+    return squeeze(language_model_logits(trace, nn::decoder_head(trace, hidden, config_)), 1);
+  };
+  const DecodeFunction decode = [&](Trace& trace, Tensor tokens, Tensor position, Tensor row,
+                                    int64_t capacity) {
+    const Tensor x = nn::decoder_embeddings(trace, tokens, config_);
+    const nn::DecoderInputs inputs{.embeddings = x,
+                                   .cache = {.position = position, .capacity = capacity}};
+    return logits_of(trace,
+                     dynamic_slice(nn::decoder_states(trace, inputs, config_).last, row, 1, 1));
+  };
+  const PagedDecodeFunction paged = [&](Trace& trace, const PagedInputs& given) {
+    const Tensor x = nn::decoder_embeddings(trace, given.tokens, config_);
+    const nn::DecoderInputs inputs{.embeddings = x,
+                                   .cache = {.position = given.position,
+                                             .capacity = kRowPages * nn::kPageTokens,
+                                             .pages = given.pages,
+                                             .counts = given.counts,
+                                             .pool_pages = given.pool_pages,
+                                             .copies = given.copies}};
+    const Tensor last = nn::decoder_states(trace, inputs, config_).last;
+    const int64_t length = last.dim(1);
+    const Tensor first =
+        iota(trace.builder(), {DType::i64, {kBatch}}, 0) * static_cast<double>(length);
+    const Tensor rows = reshape(last, {kBatch * length, last.dim(2)});
+    return logits_of(trace, expand_dims(gather(rows, first + given.counts - 1.0), 1));
+  };
+  const PagedSizes sizes{
+      .rows = kBatch, .context = config_.context, .vocabulary = kVocabulary, .chunk = 16};
+  const auto filled = [&](const Graph& graph) {
+    State state(state_entries(graph), device_);
+    for (size_t i = 0; i < state.entries().size(); ++i)
+      if (const StateEntry& entry = state.entries()[i]; entry.role == Role::parameter)
+        state.write<float>(entry.name, state_.read<float>(entry.name));
+    return state;
+  };
+  const std::vector<int32_t> start = draw(21);
+  std::vector<std::vector<int32_t>> prompts(kBatch, start);
+  prompts[0].resize(18), prompts[1].push_back(3);
+  for (const int32_t token : draw(20)) prompts[2].push_back(token);
+  std::vector<std::vector<int32_t>> made(kBatch);
+  State pool = filled(PagedGenerator::trace(paged, sizes, 1));
+  PagedGenerator together(paged, sizes, pool, {});
+  const SamplingOptions options{.temperature = 0.7};
+  together.generate(prompts, 50, options, 9, [&](int64_t row, int32_t token) {
+    if (row == 0 && made[0].empty()) {
+      EXPECT_EQ(together.used_pages(), 2 + 1 + 2) << "all share the first page";
+    }
+    made[static_cast<size_t>(row)].push_back(token);
+    return row > 0 || made[0].size() < 10;
+  });
+  const GeneratorSizes one{
+      .samples = 1, .context = config_.context, .vocabulary = kVocabulary, .chunk = 16};
+  State own = filled(Generator::trace(decode, one, 1));
+  Generator alone(decode, one, own, {});
+  for (size_t row = 0; row < kBatch; ++row) {
+    std::vector<int32_t> expected;
+    alone.generate(prompts[row], row == 0 ? 10 : 50, options, 9, [&](int64_t, int32_t token) {
+      expected.push_back(token);
+      return true;
+    });
+    EXPECT_EQ(made[row], expected) << "prompt " << row;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PagedCache,
+                         ::testing::Values(nn::DecoderConfig::Style::gpt2,
+                                           nn::DecoderConfig::Style::llama),
+                         [](const auto& style) {
+                           return style.param == nn::DecoderConfig::Style::gpt2 ? "gpt2" : "llama";
+                         });
+
+}  // namespace
+}  // namespace fullbore
