@@ -46,8 +46,7 @@ std::vector<ConfigField> receiver_fields() {
       {FB_KEY(receivers, folders),
        {},
        {},
-       "frozen language models, NAME=RUN each (`fullbore latentwire prepare` makes two), or "
-       "random:bpe"},
+       "frozen language models: NAME=RUN, NAME=FOLDER of transformers, NAME=random:bpe or :bytes"},
       {FB_KEY(receivers, anchor), {}, {}, "text between the vectors and the answer; may be empty"},
       {FB_KEY(receivers, begin),
        {},

@@ -23,7 +23,7 @@ PromptExtents prompt_extents(const PromptSource& source, const std::vector<Recei
   extents.bytes = std::min(
       most_bytes, source.most_in_source([](const std::string& text) { return std::ssize(text); }));
   for (const Receiver& each : receivers) {
-    const int64_t end = count_ids(each, each.terminator);
+    const int64_t end = each.terminator_tokens();
     const int64_t answer =
         std::min(most_answer, end + source.most_in_answer([&](const std::string& text) {
           return count_ids(each, text);
@@ -52,7 +52,7 @@ AnswerLength answer_length(const Receiver& receiver, std::span<const int32_t> id
   AnswerLength length{std::ssize(ids), 0};
   for (size_t t = 0; t < ids.size(); ++t) {
     std::string bytes;
-    receiver.tokenizer->append_bytes(ids[t], bytes);
+    if (ids[t] != receiver.terminator_id) receiver.tokenizer->append_bytes(ids[t], bytes);
     if (bytes.find_first_not_of(" \t\n\r\f\v") == std::string::npos) continue;
     length.first = static_cast<int64_t>(t);
     break;

@@ -10,6 +10,8 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/json.h"
+#include "fullbore/data/chat_template.h"
+#include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/weight_source.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/reader_model.h"
@@ -20,6 +22,7 @@ namespace {
 constexpr const char* kTerminator = "\n";
 constexpr const char* kTable = ".token_embedding.weight";
 constexpr const char* kKey = "receivers.folders";
+constexpr const char* kHuggingFace = "huggingface";
 
 bool is_kind(const std::string& kind) { return kind == "bpe" || kind == "bytes"; }
 
@@ -52,6 +55,66 @@ Receiver make_receiver(const std::string& name, const std::string& folder, const
   receiver.anchor_ids = receiver.ids(receiver.anchor);
   receiver.layout = {begin_of(config), receiver.begin, receiver.anchor_ids};
   return receiver;
+}
+
+// Of a folder of transformers: an answer ends as a turn of the family does, or as a text.
+Receiver huggingface_receiver(const std::string& name, const std::string& folder,
+                              const HuggingFaceConfig& model, std::string config_json,
+                              std::shared_ptr<const Tokenizer> tokenizer, const Config& config) {
+  Receiver receiver{.name = name,
+                    .folder = folder,
+                    .kind = kHuggingFace,
+                    .config_json = std::move(config_json),
+                    .decoder = model.decoder,
+                    .tokenizer = std::move(tokenizer),
+                    .terminator = {},
+                    .anchor = latent_keys(config).receivers.anchor,
+                    .layout = {}};
+  const Tokenizer& tokens = *receiver.tokenizer;
+  if (tokens.vocabulary_size() > model.decoder.vocabulary)
+    throw DataError(
+        fmt::format("receiver {}: the tokenizer has {} tokens, the model's table {} rows", name,
+                    tokens.vocabulary_size(), model.decoder.vocabulary));
+  receiver.terminator_id = ChatTemplate::of(tokens).terminator(tokens);
+  if (receiver.terminator_id < 0 && !model.end_tokens.empty())
+    receiver.terminator_id = static_cast<int32_t>(model.end_tokens.front());
+  if (receiver.terminator_id < 0 || receiver.terminator_id >= model.decoder.vocabulary)
+    throw DataError(
+        fmt::format("receiver {}: no token ends an answer: neither the tokenizer nor "
+                    "eos_token_id of config.json has one",
+                    name));
+  const RowLayout::Begin begin = begin_of(config);
+  receiver.begin = tokens.beginning_of_text();
+  if (begin != RowLayout::Begin::none && receiver.begin < 0)
+    throw UsageError(fmt::format(
+        "receiver {}: its tokenizer has no token that begins a text; set receivers.begin=none",
+        name));
+  receiver.anchor_ids = receiver.ids(receiver.anchor);
+  receiver.layout = {begin, receiver.begin, receiver.anchor_ids};
+  return receiver;
+}
+
+Receiver open_huggingface(const std::string& name, const std::string& folder,
+                          const Config& config) {
+  const HuggingFaceModel model = HuggingFaceModel::open(folder);
+  return huggingface_receiver(name, folder, model.config(), huggingface_config_json(model.config()),
+                              load_tokenizer(folder + "/tokenizer.json").take_or_throw(), config);
+}
+
+// The reader of such folders knows names without a scope: State of its own, copied.
+void fill_from_huggingface(const Receiver& receiver, State& state) {
+  const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
+  const std::string prefix = receiver.scope() + ".";
+  std::vector<StateEntry> entries;
+  for (StateEntry entry : state.entries())
+    if (entry.name.starts_with(prefix) && !entry.name.starts_with(prefix + "statistics.")) {
+      entry.name = entry.name.substr(prefix.size());
+      entries.push_back(std::move(entry));
+    }
+  State own(entries, state.shared_device());
+  model.fill(receiver.decoder, own);
+  for (const StateEntry& entry : entries)
+    state.write(prefix + entry.name, own.read<float>(entry.name));
 }
 
 std::string trimmed(const std::string& text) {
@@ -95,7 +158,8 @@ std::vector<int32_t> Receiver::ids(const std::string& text) const {
 }
 
 std::vector<int32_t> Receiver::answer_ids(const std::string& answer, const std::string& row) const {
-  const std::vector<int32_t> whole = ids(anchor + " " + answer + terminator);
+  std::vector<int32_t> whole = ids(anchor + " " + answer + terminator);
+  if (terminator_id >= 0) whole.push_back(terminator_id);
   if (whole.size() <= anchor_ids.size() ||
       !std::equal(anchor_ids.begin(), anchor_ids.end(), whole.begin()))
     throw DataError(fmt::format(
@@ -105,10 +169,25 @@ std::vector<int32_t> Receiver::answer_ids(const std::string& answer, const std::
   return {whole.begin() + std::ssize(anchor_ids), whole.end()};
 }
 
-std::string Receiver::answer_text(std::span<const int32_t> tokens) const {
+bool Receiver::ends(std::span<const int32_t> tokens) const {
+  if (terminator_id >= 0) return !tokens.empty() && tokens.back() == terminator_id;
   std::string text;
   for (const int32_t id : tokens) tokenizer->append_bytes(id, text);
-  return trimmed(text.substr(0, text.find(terminator)));
+  return text.find(terminator) != std::string::npos;
+}
+
+int64_t Receiver::terminator_tokens() const {
+  return terminator_id >= 0 ? 1 : std::ssize(ids(terminator));
+}
+
+std::string Receiver::answer_text(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (const int32_t id : tokens) {
+    // A table may have more rows than there are tokens.
+    if (id == terminator_id || id < 0 || id >= tokenizer->vocabulary_size()) break;
+    tokenizer->append_bytes(id, text);
+  }
+  return trimmed(terminator.empty() ? text : text.substr(0, text.find(terminator)));
 }
 
 std::vector<Receiver> open_receivers(const Config& config) {
@@ -135,6 +214,11 @@ std::vector<Receiver> open_receivers(const Config& config) {
       throw UsageError(fmt::format(
           "{}: there is no {}; `fullbore latentwire prepare` trains the small models of the corpus",
           kKey, folder));
+    if (std::filesystem::exists(folder + "/config.json") &&
+        std::filesystem::exists(folder + "/tokenizer.json")) {
+      receivers.push_back(open_huggingface(name, folder, config));
+      continue;
+    }
     const WeightSource source = WeightSource::open(folder);
     if (source.config().model.name != kReaderModel)
       throw UsageError(fmt::format("{}: {} is of a {} model, not of model.name={}", kKey, folder,
@@ -148,7 +232,12 @@ std::vector<Receiver> open_receivers(const Config& config) {
 
 std::string receivers_json(const std::vector<Receiver>& receivers) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Receiver& each : receivers) list.push_back({{"name", each.name}, {"kind", each.kind}});
+  for (const Receiver& each : receivers) {
+    list.push_back({{"name", each.name}, {"kind", each.kind}});
+    if (each.kind != kHuggingFace) continue;
+    list.back()["config"] = each.config_json;
+    list.back()["tokenizer"] = each.tokenizer->to_json();
+  }
   return nlohmann::ordered_json{{"receivers", std::move(list)}}.dump() + "\n";
 }
 
@@ -164,6 +253,14 @@ std::vector<Receiver> recorded_receivers(const std::string& json, const Config& 
       parsed.is_object() ? parsed.value("receivers", nlohmann::json()) : nlohmann::json();
   for (const nlohmann::json& each : list) {
     const std::string name = text(each, "name"), kind = text(each, "kind");
+    if (is_name(name) && kind == kHuggingFace) {
+      const std::string source = "the checkpoint's receiver " + name;
+      const std::string model = text(each, "config");
+      receivers.push_back(huggingface_receiver(
+          name, "", parse_huggingface_config(model, source), model,
+          parse_tokenizer(text(each, "tokenizer"), source).take_or_throw(), config));
+      continue;
+    }
     if (!is_name(name) || !is_kind(kind))
       throw DataError("the checkpoint's receivers: a name, and bpe or bytes, were expected");
     receivers.push_back(make_receiver(name, "", kind, config));
@@ -184,6 +281,11 @@ TableStatistics table_statistics(Trace& trace, const Receiver& receiver) {
 void fill_receivers(const std::vector<Receiver>& receivers, State& state) {
   for (const Receiver& receiver : receivers) {
     if (receiver.folder.empty()) {
+      fill_statistics(receiver, state);
+      continue;
+    }
+    if (receiver.kind == kHuggingFace) {
+      fill_from_huggingface(receiver, state);
       fill_statistics(receiver, state);
       continue;
     }

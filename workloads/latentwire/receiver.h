@@ -18,12 +18,14 @@ namespace fullbore::latentwire {
 struct Receiver {
   std::string name;
   std::string folder;  ///< the run that it is of; empty: its weights are those of the State at hand
-  std::string kind;    ///< as ReaderModel has it
+  std::string kind;    ///< as ReaderModel has it, or "huggingface"
+  std::string config_json = {};  ///< of huggingface: what its config.json says
   nn::DecoderConfig decoder;
   std::shared_ptr<const Tokenizer> tokenizer;
-  int32_t begin = -1;                    ///< BOS
-  std::string terminator;                ///< text that ends an answer
-  std::string anchor;                    ///< text before it
+  int32_t begin = -1;          ///< BOS
+  std::string terminator;      ///< text that ends an answer, where there is no terminator_id
+  int32_t terminator_id = -1;  ///< token that ends it
+  std::string anchor;          ///< text before it
   std::vector<int32_t> anchor_ids = {};  ///< its tokens
   RowLayout layout;                      ///< of rows with a prefix
 
@@ -32,6 +34,9 @@ struct Receiver {
   /// Tokens of an answer behind the anchor, with its terminator, joined as the tokenizer joins anchor and answer.
   /// DataError if the tokens of the anchor are not those of the whole text's beginning.
   std::vector<int32_t> answer_ids(const std::string& answer, const std::string& row) const;
+  /// Is the answer at its end?
+  bool ends(std::span<const int32_t> ids) const;
+  int64_t terminator_tokens() const;
   /// What was answered, up to the terminator, without white space at both ends.
   std::string answer_text(std::span<const int32_t> ids) const;
 };
@@ -39,7 +44,8 @@ struct Receiver {
 /// In receivers.folders in place of a run: NAME=random:KIND is a model with random weights, for measuring steps.
 inline constexpr std::string_view kRandomReceiver = "random:";
 
-/// Those of receivers.folders. UsageError names one that is missing and the command that makes it.
+/// Those of receivers.folders: runs of model.name=latentwire_reader, or folders of Hugging Face's transformers with
+/// config.json, tokenizer.json and model.safetensors (GPT-2, Llama, Qwen2). UsageError names one that is missing and the command that makes it.
 std::vector<Receiver> open_receivers(const Config& config);
 /// What a checkpoint keeps of them, and the same again; no folder is opened. DataError.
 std::string receivers_json(const std::vector<Receiver>& receivers);

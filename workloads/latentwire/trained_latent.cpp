@@ -258,9 +258,7 @@ std::vector<std::vector<int32_t>> TrainedLatent::write(const Given& given, size_
         if (done[row]) continue;
         answers[row].push_back(
             places.choices[row * static_cast<size_t>(answer_) + static_cast<size_t>(t)]);
-        std::string text;
-        for (const int32_t id : answers[row]) reader.tokenizer->append_bytes(id, text);
-        done[row] = text.find(reader.terminator) != std::string::npos;
+        done[row] = reader.ends(answers[row]);
       }
     }
     std::ranges::move(answers, std::back_inserter(written));

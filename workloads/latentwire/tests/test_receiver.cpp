@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "fullbore/data/bpe_tokenizer.h"
+#include "fullbore/runtime/state.h"
+#include "fullbore/text/huggingface_model.h"
+#include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/scratch_folder.h"
+#include "workloads/latentwire/latent_job.h"
+#include "workloads/latentwire/prompt_batches.h"
+#include "workloads/latentwire/receiver.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+using testing_support::cpu_device;
+
+// Bytes in their order, and a token that ends a turn of ChatML.
+std::shared_ptr<const Tokenizer> byte_tokens() {
+  BpeVocabulary vocabulary;
+  for (int byte = 0; byte < 256; ++byte) vocabulary.tokens.emplace_back(1, static_cast<char>(byte));
+  for (const char* special : {"<|im_start|>", "<|im_end|>"}) {
+    vocabulary.special_tokens.push_back({special, static_cast<int32_t>(vocabulary.tokens.size())});
+    vocabulary.tokens.emplace_back(special);
+  }
+  return BpeTokenizer::create(std::move(vocabulary)).take_or_throw();
+}
+
+nn::DecoderConfig small_llama() {
+  return {.vocabulary = 260,
+          .layers = 1,
+          .heads = 2,
+          .width = 8,
+          .hidden = 12,
+          .context = 256,
+          .tie_head = true,
+          .groups = 1};
+}
+
+/// A folder as transformers would save it, with weights drawn from a seed.
+class HuggingFaceReceiver : public ::testing::Test {
+ protected:
+  HuggingFaceReceiver() : path_(folder_ / "model") {
+    const TracedStep step = trace_evaluation(
+        [](Trace& trace, std::span<const Tensor> batch) {
+          const Tensor x = decoder_embeddings(trace, batch[0], small_llama());
+          const nn::DecoderStates states = decoder_states(trace, {.embeddings = x}, small_llama());
+          return Loss(language_model_loss(trace, decoder_head(trace, states.last, small_llama()),
+                                          batch[0], {})
+                          .mean);
+        },
+        {{"tokens", {DType::i32, {1, 4}}}});
+    weights_ = initial_state(step, 5, cpu_device(1));
+    export_huggingface_model(path_, {"llama", small_llama(), {257}}, weights_);
+    save_tokenizer(*byte_tokens(), path_ + "/tokenizer.json").take_or_throw();
+  }
+  Config config(const std::string& rest = "") const {
+    return parse_config(
+        "{model: {name: latentwire}, wire: {slots: 2, width: 8, layers: 1, heads: 2}, train: "
+        "{batch_size: 2}, receivers: {folders: ['mine=" +
+            path_ + "'] " + rest + "}}",
+        "x");
+  }
+
+  testing::ScratchFolder folder_;
+  std::string path_;
+  State weights_;
+};
+
+TEST_F(HuggingFaceReceiver, IsReadAndEndsAnswersAsItsFamilyDoes) {
+  const std::vector<Receiver> receivers = open_receivers(config());
+  const Receiver& receiver = receivers.at(0);
+  EXPECT_EQ(receiver.decoder.width, 8);
+  EXPECT_EQ(receiver.terminator_id, 257);  // <|im_end|>
+  EXPECT_EQ(receiver.begin, -1);
+  EXPECT_EQ(receiver.answer_ids("42", "row"), (std::vector<int32_t>{' ', '4', '2', 257}));
+  EXPECT_TRUE(receiver.ends(std::vector<int32_t>{' ', 257}));
+  EXPECT_FALSE(receiver.ends(std::vector<int32_t>{' ', '\n'}));
+  EXPECT_EQ(receiver.answer_text(std::vector<int32_t>{' ', '4', '2', 257, '9'}), "42");
+  EXPECT_EQ(answer_length(receiver, receiver.answer_ids("42", "row")).first, 1);
+  // A checkpoint knows them without their folders.
+  const std::vector<Receiver> again = recorded_receivers(receivers_json(receivers), config());
+  EXPECT_EQ(again.at(0).decoder, receiver.decoder);
+  EXPECT_EQ(again[0].terminator_id, 257);
+  EXPECT_EQ(again[0].anchor_ids, receiver.anchor_ids);
+  EXPECT_NE(usage_error([&] {
+              open_receivers(config(", begin: front"));
+            }).find("no token that begins a text; set receivers.begin=none"),
+            std::string::npos);
+}
+
+TEST_F(HuggingFaceReceiver, FillsTheFrozenState) {
+  const Config all = config();
+  const auto receivers = std::make_shared<const std::vector<Receiver>>(open_receivers(all));
+  const auto source = attribute_prompts(123, 0, 4);
+  const PromptExtents extents = prompt_extents(*source, *receivers, 512, 12, false);
+  const TracedStep step = trace_training_step(latent_loss(all, receivers),
+                                              PromptBatches::fields_of(*receivers, 2, extents), {});
+  State state = initial_state(step, 1, cpu_device(1));
+  fill_receivers(*receivers, state);
+  int filled = 0;
+  for (const StateEntry& entry : weights_.entries()) {
+    if (entry.role != Role::parameter) continue;
+    ++filled;
+    EXPECT_EQ(state.read<float>("receivers.mine." + entry.name), weights_.read<float>(entry.name))
+        << entry.name;
+  }
+  EXPECT_GT(filled, 5);
+  const std::vector<float> table = weights_.read<float>("token_embedding.weight");
+  double square = 0;
+  for (const float x : table)
+    square += static_cast<double>(x) * x / static_cast<double>(table.size());
+  EXPECT_NEAR(state.read<float>("receivers.mine.statistics.rms")[0], std::sqrt(square), 1e-6);
+}
+
+TEST_F(HuggingFaceReceiver, WithMoreTokensThanRowsIsRefused) {
+  std::filesystem::remove_all(path_);
+  nn::DecoderConfig narrow = small_llama();
+  narrow.vocabulary = 250;
+  std::vector<StateEntry> entries = weights_.entries();
+  for (StateEntry& entry : entries)
+    if (entry.name == "token_embedding.weight") entry.type.shape = {250, 8};
+  const State few(entries, cpu_device(1));
+  export_huggingface_model(path_, {"llama", narrow, {}}, few);
+  save_tokenizer(*byte_tokens(), path_ + "/tokenizer.json").take_or_throw();
+  try {
+    open_receivers(config());
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "receiver mine: the tokenizer has 258 tokens, the model's table 250 rows");
+  }
+}
+
+TEST(Receivers, AreNamedWithARunThatIsThere) {
+  const auto error = [](const std::string& folders) {
+    return usage_error([&] {
+      open_receivers(parse_config(
+          "{model: {name: latentwire}, receivers: {folders: [" + folders + "]}}", "x"));
+    });
+  };
+  EXPECT_EQ(
+      error("'bpe'"),
+      "receivers.folders: 'bpe' is no NAME=RUN with a name of letters a to z, digits, - and _");
+  EXPECT_EQ(error("'a=random:bpe', 'a=random:bytes'"),
+            "receivers.folders: two receivers are named a");
+  EXPECT_EQ(error("'a=random:other'"),
+            "receivers.folders: 'a=random:other': random:bpe or random:bytes was expected");
+  EXPECT_EQ(error(""), "receivers.folders: none is named");
+}
+
+}  // namespace
+}  // namespace fullbore::latentwire
