@@ -146,16 +146,19 @@ void add_encode(Command latentwire) {
   command.add_option("--context", arguments->context, "What the answer stands in").required();
   command.add_option("--question", arguments->question, "What is asked").required();
   command.add_option("-o,--output", arguments->output, "The file to write").required();
-  command.add_option("--bits", arguments->bits, "Of a number: 16, or 2 to 8").shows_default();
-  command.add_option("--group", arguments->group, "Numbers that share a scale").shows_default();
+  command.add_option("--bits", arguments->bits, "Of a number: 16, or 2 to 8")
+      .between(int64_t{2}, int64_t{16})
+      .shows_default();
+  command.add_option("--group", arguments->group, "Numbers that share a scale")
+      .between(int64_t{1}, int64_t{65536})
+      .shows_default();
   command.add_flag("--cut", arguments->cut, "Leave out the middle of a context that is too long");
   command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.footer(R"(
 Two ratios are printed: bytes of the text to bytes of the wire, and tokens of each receiver to its vectors.
 
 Example:
-  fullbore latentwire encode runs/latentwire-ci-1 --context "The city is Norgate. The price is 42." \
-    --question "What is the price?" -o prompt.wire --bits 8)");
+  fullbore latentwire encode runs/latentwire-ci-1 --context "The price is 42." --question "What is the price?" -o a.wire)");
   command.runs([arguments] { return encode(*arguments); });
 }
 
