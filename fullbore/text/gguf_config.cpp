@@ -146,9 +146,8 @@ GgufMetadata gguf_metadata(const HuggingFaceConfig& config) {
   const DecoderConfig& decoder = config.decoder;
   const bool gpt2 = decoder.style == DecoderConfig::Style::gpt2;
   if (gpt2 && !decoder.tanh_gelu)
-    throw UsageError("GGUF's gpt2 has the GELU by tanh; model.activation=gelu_tanh was expected");
-  if (decoder.window > 0)
-    throw UsageError("GGUF's models have no window; model.window=0 was expected");
+    throw UsageError("GGUF's gpt2 has the GELU by tanh, this model the exact one");
+  if (decoder.window > 0) throw UsageError("GGUF's models have no window, this model has one");
   GgufMetadata metadata;
   const auto put = [&](const char* key, GgufValue value) {
     metadata[config.family + "." + key] = std::move(value);
