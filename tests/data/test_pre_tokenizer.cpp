@@ -15,12 +15,12 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::string> words(std::string_view text) {
+std::vector<std::string> words(std::string_view text, WordSplit split = WordSplit::kGpt2) {
   std::vector<std::string> result;
   const char* at = text.data();
   const char* const end = at + text.size();
   while (at < end) {
-    const char* const next = word_end(at, end);
+    const char* const next = word_end(at, end, split);
     result.emplace_back(at, next);
     at = next;
   }
@@ -59,6 +59,41 @@ TEST(PreTokenizer, SplitsAsGpt2) {
   EXPECT_THAT(words("a\u00A0 b\u3000"), ElementsAre("a", "\u00A0", " b", "\u3000"));
   EXPECT_THAT(words(" \u4E2D\u6587\uFF0C"), ElementsAre(" \u4E2D\u6587", "\uFF0C"));
   EXPECT_THAT(words("e\u0301x"), ElementsAre("e", "\u0301", "x"));
+}
+
+// What the Python package tokenizers says of these: ids of a small vocabulary do not tell where a word ends.
+TEST(PreTokenizer, SplitsAsLlama3AndQwen2) {
+  EXPECT_THAT(words("it'S I'LL 'VE", WordSplit::kLlama3),
+              ElementsAre("it", "'S", " I", "'LL", " '", "VE"));
+  EXPECT_THAT(words("x'\u017Fy", WordSplit::kLlama3), ElementsAre("x", "'\u017F", "y"));
+  EXPECT_THAT(words("1234567 12", WordSplit::kLlama3), ElementsAre("123", "456", "7", " ", "12"));
+  EXPECT_THAT(words("a  b\n\n c \r\n d", WordSplit::kLlama3),
+              ElementsAre("a", " ", " b", "\n\n", " c", " \r\n", " d"));
+  EXPECT_THAT(words("!!\r\n\nx", WordSplit::kLlama3), ElementsAre("!!\r\n\n", "x"));
+  EXPECT_THAT(words("-word \u3000w", WordSplit::kLlama3), ElementsAre("-word", " ", "\u3000w"));
+  EXPECT_THAT(words("e\u0301x", WordSplit::kLlama3), ElementsAre("e", "\u0301x"));
+  EXPECT_THAT(words("(\u00A0x)", WordSplit::kLlama3), ElementsAre("(", "\u00A0x", ")"));
+  EXPECT_THAT(words("it'S I'LL 'VE", WordSplit::kQwen2),
+              ElementsAre("it", "'S", " I", "'LL", " '", "VE"));
+  EXPECT_THAT(words("x'\u017Fy", WordSplit::kQwen2), ElementsAre("x", "'\u017F", "y"));
+  EXPECT_THAT(words("1234567 12", WordSplit::kQwen2),
+              ElementsAre("1", "2", "3", "4", "5", "6", "7", " ", "1", "2"));
+  EXPECT_THAT(words("a  b\n\n c \r\n d", WordSplit::kQwen2),
+              ElementsAre("a", " ", " b", "\n\n", " c", " \r\n", " d"));
+  EXPECT_THAT(words("!!\r\n\nx", WordSplit::kQwen2), ElementsAre("!!\r\n\n", "x"));
+  EXPECT_THAT(words("-word \u3000w", WordSplit::kQwen2), ElementsAre("-word", " ", "\u3000w"));
+  EXPECT_THAT(words("e\u0301x", WordSplit::kQwen2), ElementsAre("e", "\u0301x"));
+  EXPECT_THAT(words("(\u00A0x)", WordSplit::kQwen2), ElementsAre("(", "\u00A0x", ")"));
+}
+
+TEST(PreTokenizer, SplitsAsSmolLm) {
+  EXPECT_THAT(words("it's 1234", WordSplit::kSmolLm),
+              ElementsAre("it", "'s", " ", "1", "2", "3", "4"));
+  EXPECT_THAT(words("a  12  b", WordSplit::kSmolLm), ElementsAre("a", "  ", "1", "2", " ", " b"));
+  EXPECT_THAT(words("\u00B2\U00011DE3\U00016FF5!", WordSplit::kSmolLm),
+              ElementsAre("\u00B2", "\U00011DE3", "\U00016FF5", "!"));
+  EXPECT_THAT(words("'s1's", WordSplit::kSmolLm), ElementsAre("'s", "1", "'s"));
+  EXPECT_THAT(words(" \n1", WordSplit::kSmolLm), ElementsAre(" \n", "1"));
 }
 
 TEST(PreTokenizer, ACutAtAWordBoundaryChangesNoWord) {
