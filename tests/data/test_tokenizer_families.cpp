@@ -72,6 +72,26 @@ TEST_P(TokenizerFamily, HasTheIdsOfOtherPrograms) {
   expect_known_ids(*tokenizer, GetParam());
 }
 
+TEST_P(TokenizerFamily, HasTheWordsOfOtherPrograms) {
+  const auto tokenizer = load_tokenizer(kFamilies + GetParam() + ".json").take_or_throw();
+  const WordSplit split = settings_of(*tokenizer).split;
+  const auto hashes = golden()[GetParam() + std::string(" words")].get<std::vector<std::string>>();
+  const auto group = golden()["group"].get<size_t>();
+  ASSERT_EQ(lines().size(), hashes.size() * group);
+  for (size_t first = 0; first < lines().size(); first += group) {
+    Ids lengths;
+    for (size_t i = first; i < first + group; ++i) {
+      const char* const end = lines()[i].data() + lines()[i].size();
+      for (const char *at = lines()[i].data(), *next = at; at < end; at = next) {
+        next = word_end(at, end, split);
+        lengths.push_back(static_cast<int32_t>(next - at));
+      }
+    }
+    ASSERT_EQ(hash_hex(hash_bytes(lengths.data(), lengths.size() * 4)), hashes[first / group])
+        << "lines from " << first << " on";
+  }
+}
+
 TEST_P(TokenizerFamily, IsTheSameAfterWritingAndReading) {
   const auto tokenizer = load_tokenizer(kFamilies + GetParam() + ".json").take_or_throw();
   const auto again = parse_tokenizer(tokenizer->to_json(), "again").take_or_throw();

@@ -7,7 +7,8 @@ tests/data/golden/families/:
     ranks.tiktoken       the tokens of llama3.json that merges make, as a rank file
     lines.json.gz        the lines, as a list of texts
     hashes.json          xxHash64 of the ids (int32, little-endian) of each 500 lines, for each vocabulary and for GPT-2's
-                         of ../shared/data, and ids of a few lines in full
+                         of ../shared/data, and ids of a few lines in full; the same of the words' lengths in bytes, which
+                         ids of a small vocabulary do not tell
 
 Without --keep the files that are there are compared with what the packages say. Where both packages can express a
 setting they must agree, else nothing is written. Lines are made of words of every block of Unicode, of texts, and of
@@ -199,6 +200,15 @@ def from_ranks(ranks):
     return (lambda text: made.encode(text, add_special_tokens=False).ids), (lambda text: peer.encode(text, disallowed_special=()))
 
 
+def word_lengths(family):
+    """The lengths of the words of a line, as the package splits it."""
+    split = lambda expression: pre_tokenizers.Split(Regex(expression), "isolated").pre_tokenize_str
+    whole = split({"gpt2": GPT2, "llama3": LLAMA3, "qwen2": QWEN2, "smollm": GPT2}[family])
+    digits = pre_tokenizers.Digits(individual_digits=True).pre_tokenize_str
+    parts = (lambda text: [part for part, _ in digits(text)]) if family == "smollm" else (lambda text: [text])
+    return lambda text: [len(word.encode()) for part in parts(text) for word, _ in whole(part)]
+
+
 def hashes(all_ids):
     joined = (array.array("i", (i for ids in all_ids[at:at + GROUP] for i in ids)) for at in range(0, LINES, GROUP))
     return [xxhash.xxh64(group.tobytes()).hexdigest() for group in joined]
@@ -233,6 +243,7 @@ def run(root, build, keep):
 
     figures = {}
     for family in SPECIAL:
+        golden[f"{family} words"] = hashes(list(map(word_lengths(family), lines)))
         made = Tokenizer.from_file(str(folder / f"{family}.json"))
         ours = lambda text: made.encode(text, add_special_tokens=False).ids
         flagged = [token.content for token in ADDED] if family == "qwen2" else []
