@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "fullbore/app/commands.h"
+#include "fullbore/app/trained_state.h"
 #include "fullbore/app/workload.h"
+#include "fullbore/base/error.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/stored_config.h"
 
@@ -33,6 +35,8 @@ ExitCode run_eval(const EvalArguments& arguments) {
   const EvalKind& kind = kind_of(arguments);
   for (const EvalKind& other : arguments.kinds)
     if (&other != &kind && other.refuse) other.refuse();
+  if (!arguments.request.frozen_from.empty() && !kind.takes_frozen)
+    throw UsageError("eval: --frozen-from is for language models");
   return kind.run(arguments.request);
 }
 
@@ -49,6 +53,7 @@ void add_eval_command(Command root) {
       .required();
   command.add_option("--data", request.data,
                      "Data to measure on, all of it; by default what the run held out");
+  add_frozen_option(command, request.frozen_from);
   command.add_option("--batches", request.batches, "At most so many batches; 0: all")
       .between(int64_t{0}, int64_t{1} << 40);
   for (const Workload& workload : workloads())

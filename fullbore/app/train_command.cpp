@@ -55,8 +55,13 @@ Config load(const TrainArguments& arguments, std::vector<std::string>& notes) {
   for (std::string* named :
        {&config.data.path, &config.model.initialize_from, &config.train.frozen_from})
     if (!named->empty() && *named != "-") *named = fs::absolute(*named).string();
-  for (const Workload& workload : workloads())
-    if (workload.set_absolute_paths) workload.set_absolute_paths(config);
+  for (const Workload& workload : workloads()) {
+    // Of a workload whose model this is not, keys have their defaults, and are to keep them.
+    const std::vector<std::string>& models = workload.keys.models;
+    const bool reads =
+        models.empty() || std::ranges::find(models, config.model.name) != models.end();
+    if (reads && workload.set_absolute_paths) workload.set_absolute_paths(config);
+  }
   return config;
 }
 

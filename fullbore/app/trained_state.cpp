@@ -9,10 +9,12 @@
 #include <set>
 #include <string>
 
+#include "fullbore/base/dtype.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/passes/gemm/quantize_linears.h"
+#include "fullbore/train/frozen_weights.h"
 
 namespace fullbore {
 namespace {
@@ -61,7 +63,35 @@ void check_fits(const Config& config, const std::vector<StateEntry>& entries) {
                   bytes_text(weights), bytes_text(others), bytes_text(allowed)));
 }
 
+// Those that lie outside of the checkpoint, in the files that the user names.
+void fill_frozen(const OpenedCheckpoint& checkpoint, const std::string& path, State& state) {
+  const std::map<std::string, FrozenTensor>& recorded = checkpoint.record.frozen;
+  if (recorded.empty()) return;
+  if (path.empty()) check_frozen(recorded, {}, checkpoint.folder.path());
+  const FrozenWeights weights(MappedTensors::open(path));
+  check_frozen(recorded, weights.record(recorded), checkpoint.folder.path());
+  for (size_t i = 0; i < state.entries().size(); ++i) {
+    const StateEntry& entry = state.entries()[i];
+    if (!recorded.contains(entry.name)) continue;
+    const MappedTensor& tensor = *weights.find(entry.name);
+    if (tensor.type.shape != entry.type.shape || !is_floating(tensor.type.dtype))
+      throw DataError(fmt::format("{}: '{}' is {}, the model's is {}", tensor.file->path(),
+                                  tensor.name, tensor.type.text(), entry.type.text()));
+    std::vector<std::byte> values(static_cast<size_t>(entry.type.bytes()));
+    for (int64_t element = 0; element < entry.type.elements(); ++element)
+      store_element(values.data(), entry.type.dtype, element,
+                    load_element(tensor.bytes.data(), tensor.type.dtype, element));
+    state.write(static_cast<int>(i), values);
+  }
+}
+
 }  // namespace
+
+void add_frozen_option(Command command, std::string& path) {
+  command.add_option("--frozen-from", path,
+                     "Safetensors file or folder with the frozen weights that the checkpoint knows "
+                     "by their hashes (train.frozen_from)");
+}
 
 Config stored_config(const OpenedCheckpoint& checkpoint, bool tells) {
   StoredConfig stored =
@@ -86,6 +116,7 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
   for (size_t i = 0; i < entries.size(); ++i) {
     const StateEntry& entry = entries[i];
     if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
+    if (checkpoint.record.frozen.contains(entry.name)) continue;
     const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema" &&
                           !is_frozen(config, entry.name);
     slots.push_back({averaged ? ema_name(entry.name) : entry.name, entry.type});
@@ -97,6 +128,7 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
   State state(entries, std::move(device));
   for (size_t i = 0; i < slots.size(); ++i) slots[i] = tensor_slot(state, filled[i], slots[i].name);
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  fill_frozen(checkpoint, config.train.frozen_from, state);
   return state;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "fullbore/app/command.h"
 #include "fullbore/runtime/state.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/run_checkpoints.h"
@@ -15,8 +18,12 @@ Config stored_config(const OpenedCheckpoint& checkpoint, bool tells = true);
 /// `export --int8` writes them, its weights and scales instead. DataError names one that no matmul of the model reads.
 std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, const Graph& graph);
 
+/// --frozen-from: `path` becomes what train.frozen_from is for trained_state().
+void add_frozen_option(Command command, std::string& path);
+
 /// State with these entries whose parameters are those of the checkpoint: the raw ones or their exponential moving
-/// averages, as train.evaluate of the run says. DataError if it lacks any of them.
+/// averages, as train.evaluate of the run says. Frozen ones that the checkpoint knows by their hashes are read from train.frozen_from, which a stored
+/// configuration never sets. DataError if it lacks any of them, or those files hold others.
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
                     const std::vector<StateEntry>& entries, std::shared_ptr<Device> device);
 

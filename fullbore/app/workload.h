@@ -60,6 +60,7 @@ struct EvalRequest {
   std::string data;     ///< to measure on, all of it; empty: what the run held out
   int64_t batches = 0;  ///< at most so many; 0: all
   bool json = false;
+  std::string frozen_from = {};  ///< train.frozen_from for trained_state(), of kinds that take it
 };
 
 /// How `eval` measures one kind of subject.
@@ -67,6 +68,7 @@ struct EvalKind {
   /// Is it a file of this kind's own? Runs and checkpoints are told by their model. May be empty.
   std::function<bool(const std::string& subject)> reads_file = {};
   std::vector<std::string> models = {};  ///< values of model.name that it measures
+  bool takes_frozen = false;             ///< EvalRequest::frozen_from
   /// UsageError that names an option of its own, if one was given: another kind is measured.
   std::function<void()> refuse = {};
   std::function<ExitCode(const EvalRequest&)> run = {};

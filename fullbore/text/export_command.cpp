@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fullbore/app/output.h"
+#include "fullbore/app/trained_state.h"
 #include "fullbore/runtime/quantized_state.h"
 #include "fullbore/text/int8_export.h"
 #include "fullbore/text/text_commands.h"
@@ -73,7 +74,7 @@ ExitCode run_export(const ExportArguments& all) {
     export_int8(arguments);
     return ExitCode::kOk;
   }
-  const TrainedModel model = load_model(arguments.model);
+  const TrainedModel model = load_model(arguments.model, {.frozen_from = arguments.frozen_from});
   const ForeignLayout* const layout = layout_of(text_model(model.config), all.format);
   if (layout == nullptr)
     throw UsageError(
@@ -106,6 +107,7 @@ void add_export_command(Command root) {
   // Without any, the model is told to have none.
   if (const std::vector<std::string> known = layouts(); !known.empty()) format.one_of(known);
   command.add_option("-o,--output", options.output, "Folder to write; a file of gguf").required();
+  add_frozen_option(command, options.frozen_from);
   command.add_flag("--int8", arguments->int8,
                    "Instead: a checkpoint for eval and generate, with large matrices in 8 bits");
   command.add_option("--gate", options.gate, "Of --int8: nats that the held-out loss may rise by")

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "fullbore/app/trained_state.h"
 #include "fullbore/text/generate_text.h"
 #include "fullbore/text/text_commands.h"
 
@@ -55,6 +56,7 @@ void add_generate_command(Command root) {
                      "Go on from what a recurrent model remembered: a file of --state-out");
   command.add_option("--state-out", options.state_out,
                      "Keep what a recurrent model remembers in the end, of constant size");
+  add_frozen_option(command, options.frozen_from);
   command.add_option("--seed", options.seed, "Of the draws: the same seed, the same text")
       .shows_default();
   command.footer(

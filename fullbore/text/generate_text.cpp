@@ -65,7 +65,11 @@ void generate_prompts(const std::string& run_or_checkpoint, const GenerateOption
         "several prompts are continued once each: --samples, --state-in and --state-out are for "
         "one");
   const auto rows = static_cast<int64_t>(options.prompts.size());
-  TrainedModel model = load_model(run_or_checkpoint, rows, options.tells, true, /*is_paged=*/true);
+  TrainedModel model = load_model(run_or_checkpoint, {.samples = rows,
+                                                      .tells = options.tells,
+                                                      .decodes = true,
+                                                      .is_paged = true,
+                                                      .frozen_from = options.frozen_from});
   const int64_t tokens = model.tokenizer->vocabulary_size();
   std::vector<std::vector<int32_t>> prompts;
   for (const std::string& prompt : options.prompts)
@@ -97,7 +101,10 @@ void generate_prompts(const std::string& run_or_checkpoint, const GenerateOption
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
   if (!options.prompts.empty()) return generate_prompts(run_or_checkpoint, options);
-  TrainedModel model = load_model(run_or_checkpoint, options.samples, options.tells, true);
+  TrainedModel model = load_model(run_or_checkpoint, {.samples = options.samples,
+                                                      .tells = options.tells,
+                                                      .decodes = true,
+                                                      .frozen_from = options.frozen_from});
   const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
   const int64_t tokens = model.tokenizer->vocabulary_size();
   const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);

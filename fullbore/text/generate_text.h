@@ -20,7 +20,8 @@ struct GenerateOptions {
   /// "": none. Texts that go on keep their own draws.
   std::string state_in;
   std::string state_out;
-  bool tells = true;  ///< what is ignored of the model's configuration
+  bool tells = true;             ///< what is ignored of the model's configuration
+  std::string frozen_from = {};  ///< LoadOptions
 };
 
 /// Continues the prompt with the model of a run or checkpoint, on stdout. A single text is shown as

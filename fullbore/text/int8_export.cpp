@@ -152,7 +152,7 @@ void export_int8(const Int8ExportOptions& options) {
   std::error_code error;
   if (fs::exists(options.output, error))
     throw DataError(fmt::format("{} exists already; name another folder", options.output));
-  TrainedModel model = load_model(options.model);
+  TrainedModel model = load_model(options.model, {.frozen_from = options.frozen_from});
   if (!quantized_parameters(model.state).empty())
     throw UsageError(fmt::format("export: {} is in 8 bits already", model.path));
   TrainedModel small = quantized(model, options);

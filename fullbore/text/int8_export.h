@@ -17,6 +17,7 @@ struct Int8ExportOptions {
   int64_t batches = 0;            ///< to compare on; 0: all
   int64_t smallest = 32;          ///< matrices with a smaller extent stay f32
   std::vector<std::string> keep;  ///< patterns of parameters that stay f32
+  std::string frozen_from = {};   ///< LoadOptions
 };
 
 /// Writes a checkpoint whose large matmuls read 8-bit weights (ops/quantized_linear.h), after comparing the loss

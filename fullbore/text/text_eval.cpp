@@ -33,7 +33,7 @@ std::string json_name(std::string words) {
 }
 
 ExitCode eval_text(const EvalRequest& request, const TextEvals& evals) {
-  TrainedModel model = load_model(request.subject);
+  TrainedModel model = load_model(request.subject, {.frozen_from = request.frozen_from});
   if (const TextTask* const task = text_task(model.config))
     throw UsageError(
         fmt::format("eval: {} learned from made-up examples; measure it by `fullbore {} {}`",
@@ -120,6 +120,7 @@ EvalKind add_text_eval(Command eval) {
   auto evals = std::make_shared<TextEvals>();
   EvalKind kind;
   kind.models = text_model_names();
+  kind.takes_frozen = true;
   kind.examples = {"eval runs/mine-1 --data other.txt"};
   for (const TextModel& model : text_models()) {
     if (!model.add_eval) continue;

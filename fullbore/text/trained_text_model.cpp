@@ -204,8 +204,9 @@ GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t sam
 namespace {
 
 /// The State of the model, with caches for so many texts to be continued.
-Graph model_graph(const Config& config, int64_t tokens, int64_t samples, bool is_paged) {
-  if (is_paged)
+Graph model_graph(const Config& config, int64_t tokens, const LoadOptions& options) {
+  const int64_t samples = options.samples;
+  if (options.is_paged)
     return PagedGenerator::trace(model_paged_decode(config, tokens),
                                  paged_sizes(config, tokens, samples), 1);
   if (samples == 0) return trace_evaluation(model_loss(config, tokens), batch_fields(config)).graph;
@@ -221,14 +222,13 @@ int decode_workers(const Config& config, const std::vector<StateEntry>& entries)
   return config.engine.threads > 0 || bytes >= kWorthSharing ? worker_count(config) : 1;
 }
 
-TrainedModel as_trained(ForeignModel foreign, const std::string& path, int64_t samples,
-                        bool decodes, bool is_paged) {
+TrainedModel as_trained(ForeignModel foreign, const std::string& path, const LoadOptions& options) {
   Config& config = foreign.config;
   choose_processor(config);
   choose_caches(config);
   const std::vector<StateEntry> entries =
-      state_entries(model_graph(config, foreign.tokenizer->vocabulary_size(), samples, is_paged));
-  const int workers = decodes ? decode_workers(config, entries) : worker_count(config);
+      state_entries(model_graph(config, foreign.tokenizer->vocabulary_size(), options));
+  const int workers = options.decodes ? decode_workers(config, entries) : worker_count(config);
   State state(entries, open_device(config.engine.device, workers));
   foreign.fill(state);
   const std::string identity = text_model(config).identity(config);
@@ -237,15 +237,15 @@ TrainedModel as_trained(ForeignModel foreign, const std::string& path, int64_t s
 
 }  // namespace
 
-TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, bool tells,
-                        bool decodes, bool is_paged) {
+TrainedModel load_model(const std::string& run_or_checkpoint, const LoadOptions& options) {
   for (const TextModel& model : text_models())
     if (model.layout && model.layout->open)
       if (std::optional<ForeignModel> foreign = model.layout->open(run_or_checkpoint))
-        return as_trained(std::move(*foreign), run_or_checkpoint, samples, decodes, is_paged);
+        return as_trained(std::move(*foreign), run_or_checkpoint, options);
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   const std::string& path = checkpoint.folder.path();
-  Config config = stored_config(checkpoint, tells);
+  Config config = stored_config(checkpoint, options.tells);
+  config.train.frozen_from = options.frozen_from;
   text_model(config, path);
   choose_processor(config);
   choose_caches(config);
@@ -253,11 +253,11 @@ TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples, b
       parse_tokenizer(checkpoint.record.tokenizer, path).take_or_throw();
   const int64_t tokens = tokenizer->vocabulary_size();
   const std::vector<StateEntry> entries =
-      trained_entries(checkpoint, model_graph(config, tokens, samples, is_paged));
-  State state =
-      trained_state(checkpoint, config, entries,
-                    open_device(config.engine.device,
-                                decodes ? decode_workers(config, entries) : worker_count(config)));
+      trained_entries(checkpoint, model_graph(config, tokens, options));
+  State state = trained_state(
+      checkpoint, config, entries,
+      open_device(config.engine.device,
+                  options.decodes ? decode_workers(config, entries) : worker_count(config)));
   const auto named = checkpoint.record.identity.find("model");
   const std::string identity = fmt::format(
       "{}, tokenizer {}, step {}", named == checkpoint.record.identity.end() ? "" : named->second,

@@ -64,14 +64,19 @@ struct TrainedModel {
   /// What decides what its parameters, and states that they have left, mean.
   std::string identity = {};
 };
+/// What a trained model is wanted for.
+struct LoadOptions {
+  int64_t samples = 0;           ///< texts that are to be continued, with caches for them
+  bool tells = true;             ///< on stderr, what of its configuration is ignored
+  bool decodes = false;          ///< token by token: a small model gets one worker
+  bool is_paged = false;         ///< the caches are one of pages, for texts of different lengths
+  std::string frozen_from = {};  ///< as trained_state() has train.frozen_from
+};
 /// `run_or_checkpoint`: a run directory (its best checkpoint), a checkpoint, or a folder in a layout of others
-/// (ForeignLayout::open). The parameters
-/// are the raw ones or their exponential moving averages, as train.evaluate of the run says; with `samples` there are
-/// caches to continue as many texts. DataError if it is damaged or not of the model that its
-/// configuration says. `tells`: on stderr, what of that is ignored.
-/// `is_paged`: these caches are one of pages, for texts of different lengths; UsageError where the model has none.
-TrainedModel load_model(const std::string& run_or_checkpoint, int64_t samples = 0,
-                        bool tells = true, bool decodes = false, bool is_paged = false);
+/// (ForeignLayout::open). The parameters are the raw ones or their exponential moving averages, as train.evaluate of the
+/// run says. DataError if it is damaged or not of the model that its configuration says; UsageError where a model has no
+/// paged caches.
+TrainedModel load_model(const std::string& run_or_checkpoint, const LoadOptions& options = {});
 /// What generates several texts of different lengths together, and its sizes. UsageError: the model does not.
 PagedDecodeFunction model_paged_decode(const Config& config, int64_t tokens);
 PagedSizes paged_sizes(const Config& config, int64_t tokens, int64_t rows);

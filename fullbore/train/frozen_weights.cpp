@@ -48,13 +48,24 @@ std::vector<LentEntry> FrozenWeights::lend(const std::vector<StateEntry>& entrie
 }
 
 std::map<std::string, FrozenTensor> FrozenWeights::record(const State& state) const {
-  std::vector<const MappedTensor*> tensors;
   std::vector<std::string> names;
-  for (size_t i = 0; i < state.entries().size(); ++i) {
-    if (!state.is_lent(static_cast<int>(i))) continue;
-    names.push_back(state.entries()[i].name);
-    tensors.push_back(find(names.back()));
-  }
+  for (size_t i = 0; i < state.entries().size(); ++i)
+    if (state.is_lent(static_cast<int>(i))) names.push_back(state.entries()[i].name);
+  return record(names);
+}
+
+std::map<std::string, FrozenTensor> FrozenWeights::record(
+    const std::map<std::string, FrozenTensor>& recorded) const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : recorded)
+    if (find(name) != nullptr) names.push_back(name);
+  return record(names);
+}
+
+std::map<std::string, FrozenTensor> FrozenWeights::record(
+    const std::vector<std::string>& names) const {
+  std::vector<const MappedTensor*> tensors;
+  for (const std::string& name : names) tensors.push_back(find(name));
   const std::vector<std::string> hashes = tensor_hashes(tensors);
   std::map<std::string, FrozenTensor> record;
   for (size_t i = 0; i < names.size(); ++i)
@@ -69,7 +80,7 @@ void check_frozen(const std::map<std::string, FrozenTensor>& recorded,
     if (found == here.end())
       throw DataError(fmt::format(
           "{}: the frozen parameter '{}' was read from {}, which is not followed because a "
-          "checkpoint says so: name it by train.frozen_from",
+          "checkpoint says so: name it by train.frozen_from or --frozen-from",
           path, excerpt(name), excerpt(tensor.file, kPathBytes)));
     if (found->second.hash != tensor.hash)
       throw DataError(fmt::format(

@@ -29,8 +29,13 @@ class FrozenWeights {
   std::vector<LentEntry> lend(const std::vector<StateEntry>& entries) const;
   /// For a checkpoint. Reads the files once, but for what is known of them already (tensor_hashes()).
   std::map<std::string, FrozenTensor> record(const State& state) const;
+  /// The same of the parameters of an older record, as they are here; those that are missing here are left out.
+  std::map<std::string, FrozenTensor> record(
+      const std::map<std::string, FrozenTensor>& recorded) const;
 
  private:
+  std::map<std::string, FrozenTensor> record(const std::vector<std::string>& names) const;
+
   MappedTensors tensors_;
   NameOf name_of_;
 };

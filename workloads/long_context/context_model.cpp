@@ -87,7 +87,7 @@ ContextModel open_context_model(const std::string& name, uint64_t seed) {
       model.reader = std::make_unique<long_context::LetterGuesser>(*model.tokenizer, seed);
     return model;
   }
-  TrainedModel trained = load_model(name, 1);
+  TrainedModel trained = load_model(name, {.samples = 1});
   model.name = trained.path;
   model.step = trained.step;
   model.tokenizer = trained.tokenizer;

@@ -19,6 +19,47 @@ class LlamaTest : public JobTest {
   }
 };
 
+// A checkpoint tells hashes of weights that lie elsewhere; where they lie is said by whoever reads it.
+TEST_F(LlamaTest, FrozenWeightsAreNamedByWhoeverReadsARun) {
+  const std::vector<std::string> stay = {"optim.learning_rate=1e-20",
+                                         "optim.minimum_learning_rate=0"};
+  const CommandResult first = train_llama("runs/first", stay);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  ASSERT_EQ(train_llama("runs/other", {"run.seed=2"}).exit_code, 0);
+  const std::string weights = "runs/first/checkpoints/last/weights.safetensors";
+  // All that is drawn is another's, so that what is generated is what the other generates.
+  const CommandResult second = train_llama(
+      "runs/second", {stay[0], stay[1], "run.seed=3", "train.freeze=[layers.*, token_embedding.*]",
+                      "train.frozen_from=" + weights});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const std::vector<std::vector<std::string>> commands = {
+      {"generate", "runs/second", "--tokens", "8", "--temperature", "0"},
+      {"generate", "runs/second", "--tokens", "8", "--prompt", "a", "--prompt", "aa"},
+      {"eval", "runs/second", "--batches", "1"},
+      {"export", "runs/second", "-o", "exported"}};
+  for (std::vector<std::string> words : commands) {
+    CommandResult result = command(words);
+    EXPECT_EQ(result.exit_code, 3) << words[0];
+    EXPECT_THAT(result.err, HasSubstr("name it by train.frozen_from or --frozen-from"));
+    words.insert(words.end(), {"--frozen-from", "runs/other/checkpoints/last"});
+    result = command(words);
+    EXPECT_EQ(result.exit_code, 3) << words[0];
+    EXPECT_THAT(result.err, HasSubstr("has the hash"));
+    words.back() = weights;
+    result = command(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    if (words[0] != "generate") continue;
+    const std::string frozen = result.out;
+    words.resize(words.size() - 2);
+    words[1] = "runs/first";
+    EXPECT_EQ(frozen, command(words).out);
+  }
+  const CommandResult resumed =
+      command({"train", "runs/second", "--resume", "train.frozen_from=" + weights});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, ::testing::Not(HasSubstr("receivers"))) << "keys of another model";
+}
+
 TEST_F(LlamaTest, IsTrainedContinuedMeasuredAndExported) {
   const CommandResult trained = train_llama("runs/first", {"model.attention_bias=qkv"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
