@@ -76,7 +76,7 @@ CompileOptions compile_options(const Config& config) {
     options.decomposed = {"attention", "attention_gradient", "packed_attention",
                           "packed_attention_gradient"};
   options.memory_bytes = plan_memory_bytes(config, {});
-  options.keeps_derived_weights = config.train.frozen_from.empty();
+  options.copies_frozen_weights = config.train.frozen_from.empty();
   options.keeps_snapshot = config.train.background_saves;
   options.plan_folder = compile_cache_directory("plans");
   std::vector<std::string> known;

@@ -63,6 +63,8 @@ struct Target {
   PackingTarget packing = {};
   /// Are inputs of role `copy` kept from run to run, and made anew when somebody has written what they are copies of?
   bool keeps_derived_weights = false;
+  /// And of frozen parameters? Not where they are mapped from files: the copies would be a second model in memory.
+  bool copies_frozen_weights = true;
 
   /// f32: everything as the model says. bf16 or f16: of contractions, and of what kernels hand to one
   /// another (passes/precision/lower_precision.h).

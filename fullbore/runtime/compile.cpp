@@ -103,7 +103,8 @@ class Compilation {
 
 Target compile_target(const Device& device, const CompileOptions& options) {
   Target target = device.target();
-  target.keeps_derived_weights = options.keeps_derived_weights;
+  target.keeps_derived_weights = true;
+  target.copies_frozen_weights = options.copies_frozen_weights;
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
   target.recompute = options.recompute;

@@ -22,10 +22,8 @@ struct CompileOptions {
   /// values rematerialized.
   int64_t memory_bytes = 0;
   bool must_fit = false;  ///< MemoryError from whoever prepares a program that exceeds memory_bytes
-  bool keeps_snapshot = false;  ///< is there to be a second copy of the State within them?
-  /// May weights be kept prepacked or in a low dtype beside themselves? Not where they are mapped from files: the copies
-  /// would be a second model in memory.
-  bool keeps_derived_weights = true;
+  bool keeps_snapshot = false;        ///< is there to be a second copy of the State within them?
+  bool copies_frozen_weights = true;  ///< Target has it
   /// Folder of plans that earlier compilations of the same graph, for the same target, by the same
   /// build made: what they say is taken as it stands. "": none.
   std::string plan_folder = {};

@@ -1,14 +1,17 @@
 #include "fullbore/passes/gemm/derived_weights.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/passes/pass.h"
 
 namespace fullbore {
 namespace {
@@ -150,6 +153,29 @@ TEST(DerivedWeight, GoesWhenNobodyReadsItAnyMore) {
   ASSERT_EQ(graph.outputs().size(), 3U);
   EXPECT_EQ(graph.outputs()[1].updates, 1);
   EXPECT_EQ(graph.outputs()[2].updates, 2);
+}
+
+// Trained weights keep theirs beside frozen ones that lie in files.
+TEST(DerivedWeight, OfFrozenParametersAreLeftOutWhereTheTargetKeepsNone) {
+  for (const bool copies : {true, false}) {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", Role::batch, {DType::bf16, {4, 8}});
+    const Tensor trained = builder.input("trained", Role::parameter, {DType::f32, {8, 8}});
+    const Tensor frozen = builder.input("frozen", Role::frozen, {DType::f32, {8, 8}});
+    builder.output("y", linear(linear(x, cast(trained, DType::bf16)), cast(frozen, DType::bf16)));
+    Target target;
+    target.keeps_derived_weights = true;
+    target.copies_frozen_weights = copies;
+    target.precision = DType::bf16;
+    std::vector<std::string> copied;
+    for (const Graph::Input& input :
+         run_pass("low_precision_weight_copies", builder.take(), target).inputs())
+      if (input.role == Role::derived) copied.push_back(input.derived->parameter);
+    if (copies)
+      EXPECT_THAT(copied, ::testing::UnorderedElementsAre("trained", "frozen"));
+    else
+      EXPECT_THAT(copied, ::testing::ElementsAre("trained"));
+  }
 }
 
 }  // namespace

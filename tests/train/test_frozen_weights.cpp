@@ -98,7 +98,7 @@ TEST_F(FrozenWeightsTest, AreReadWhereTheyLieAndWrittenByNobody) {
       const bool in_place = state.address(entry).value ==
                             reinterpret_cast<uint64_t>(weights.find("model.weight")->bytes.data());
       EXPECT_EQ(in_place, before == 4 && std::string(device) != "null") << device << before;
-      Program program = Program::compile(step.graph, state, {.keeps_derived_weights = false});
+      Program program = Program::compile(step.graph, state, {.copies_frozen_weights = false});
       alignas(64) float x[kRows * kWidth] = {1, 2, 3};
       alignas(64) float y[kRows] = {1};
       const void* const batch[] = {x, y};

@@ -16,6 +16,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/passes/canonicalize/dead_code_elimination.h"
 #include "fullbore/passes/fusion/epilogue_rules.h"
 #include "fullbore/passes/fusion/fused_bodies.h"
 #include "fullbore/passes/fusion/fusion_groups.h"
@@ -319,7 +320,9 @@ Graph with_own_beginnings(const Graph& graph) {
 }  // namespace
 
 Graph rematerialize_cheap_values(const Graph& graph, const Target& target) {
-  return has_kernel(graph) ? with_own_beginnings(rematerialized(graph, target)) : graph;
+  if (!has_kernel(graph)) return graph;
+  // A reader that nobody reads is none, and goes when kernels are written: a second pass would find more to do.
+  return with_own_beginnings(rematerialized(dead_code_elimination(graph, target), target));
 }
 
 }  // namespace fullbore

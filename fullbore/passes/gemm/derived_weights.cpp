@@ -38,7 +38,8 @@ Tensor derive(const DerivedWeight& derived, Tensor parameter) {
   return derived.packing ? prepack(*derived.packing, unpacked) : unpacked;
 }
 
-std::optional<DerivedWeight> derivable(const Graph::Input& input) {
+std::optional<DerivedWeight> derivable(const Graph::Input& input, const Target& target) {
+  if (input.role == Role::frozen && !target.copies_frozen_weights) return std::nullopt;
   if (is_weight(input.role)) return DerivedWeight{.parameter = input.name};
   return input.derived && !input.derived->packing ? input.derived : std::nullopt;
 }

@@ -4,6 +4,7 @@
 #include "fullbore/ir/attributes.h"
 #include "fullbore/ir/derived_weight.h"
 #include "fullbore/ir/graph.h"
+#include "fullbore/ir/target.h"
 #include "fullbore/ir/tensor.h"
 
 namespace fullbore {
@@ -17,8 +18,8 @@ Tensor derive(const DerivedWeight& derived, Tensor parameter);
 Tensor prepack(const Packing& packing, Tensor unpacked);
 
 /// What weights may be derived from: a parameter itself, or a derived weight that is not prepacked. None for any other
-/// input.
-std::optional<DerivedWeight> derivable(const Graph::Input& input);
+/// input, and for frozen parameters of which the target keeps no copies.
+std::optional<DerivedWeight> derivable(const Graph::Input& input, const Target& target);
 
 /// The value that replaces an input of the graph, or none.
 std::optional<Value> update_of(const Graph& graph, int input);

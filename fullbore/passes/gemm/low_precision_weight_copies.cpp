@@ -16,7 +16,8 @@ namespace {
 
 class KeptCopies {
  public:
-  explicit KeptCopies(const Graph& graph) : graph_(graph), rewriter_(graph) {
+  KeptCopies(const Graph& graph, const Target& target)
+      : graph_(graph), target_(target), rewriter_(graph) {
     for (size_t i = 0; i < graph.inputs().size(); ++i)
       inputs_[graph.inputs()[i].value] = static_cast<int>(i);
     for (const Node& node : graph.nodes()) read_.insert(node.inputs.begin(), node.inputs.end());
@@ -44,7 +45,7 @@ class KeptCopies {
     if (node.op != op::cast || !read_.contains(node.outputs[0])) return std::nullopt;
     const auto from = inputs_.find(node.inputs[0]);
     if (from == inputs_.end()) return std::nullopt;
-    auto copy = derivable(graph_.inputs()[static_cast<size_t>(from->second)]);
+    auto copy = derivable(graph_.inputs()[static_cast<size_t>(from->second)], target_);
     const DType dtype = graph_.type(node.outputs[0]).dtype;
     if (!copy || copy->dtype || !is_low_precision(dtype)) return std::nullopt;
     copy->dtype = dtype;
@@ -76,6 +77,7 @@ class KeptCopies {
   }
 
   const Graph& graph_;
+  const Target& target_;
   Rewriter rewriter_;
   std::map<Value, int> inputs_;
   std::set<Value> read_;
@@ -85,7 +87,7 @@ class KeptCopies {
 }  // namespace
 
 Graph low_precision_weight_copies(const Graph& graph, const Target& target) {
-  return target.keeps_derived_weights ? KeptCopies(graph).run() : graph;
+  return target.keeps_derived_weights ? KeptCopies(graph, target).run() : graph;
 }
 
 }  // namespace fullbore

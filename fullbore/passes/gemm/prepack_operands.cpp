@@ -51,7 +51,7 @@ class Copied {
 
   Copied(const Graph& graph, const Target& target) {
     for (size_t i = 0; target.keeps_derived_weights && i < graph.inputs().size(); ++i)
-      if (const auto copy = derivable(graph.inputs()[i]))
+      if (const auto copy = derivable(graph.inputs()[i], target))
         inputs_[graph.inputs()[i].value] = {*copy, update_of(graph, static_cast<int>(i))};
   }
   const Input* find(Value value) const {
