@@ -24,7 +24,7 @@ namespace {
 
 // "" or what is wrong with the text form of the graph.
 std::string check_text(const Graph& graph) {
-  if (const std::string problem = verify(graph); !problem.empty()) return "verify: " + problem;
+  if (std::string problem = verify(graph); !problem.empty()) return "verify: " + problem;
   const std::string text = print(graph);
   const Result<Graph> read = parse_graph(text);
   if (!read.ok()) return "parse: " + read.error();
@@ -35,7 +35,7 @@ std::string check_text(const Graph& graph) {
 std::string check_fused(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (is_loop(node)) {
-      if (const std::string problem = check_fused(*node.body); !problem.empty()) return problem;
+      if (std::string problem = check_fused(*node.body); !problem.empty()) return problem;
       continue;
     }
     std::string why_not;
@@ -103,8 +103,8 @@ bool hangs_on_rounding(const RandomGraph& random, const std::vector<Literal>& ex
 
 std::string check_result(const Graph& after, const RandomGraph& random,
                          const std::vector<Literal>& expected) {
-  if (const std::string problem = check_text(after); !problem.empty()) return problem;
-  if (const std::string problem = check_fused(after); !problem.empty()) return problem;
+  if (std::string problem = check_text(after); !problem.empty()) return problem;
+  if (std::string problem = check_fused(after); !problem.empty()) return problem;
   const std::vector<Literal> results = interpret(after, with_copies(after, random.inputs));
   if (!compares_values(random.graph)) return "";
   std::string problem = check_copies(after, random.inputs, results);
@@ -118,7 +118,7 @@ std::string check_recomputed(const RandomGraph& random, const std::vector<Litera
   Target target;
   target.recompute = Recompute::full;
   const Graph least = run_passes(random.graph, target);
-  if (const std::string problem = check_result(least, random, expected); !problem.empty())
+  if (std::string problem = check_result(least, random, expected); !problem.empty())
     return problem;
   const int64_t most_bytes = estimated_arena_bytes(run_passes(random.graph, Target{}));
   const int64_t least_bytes = estimated_arena_bytes(least);
@@ -146,7 +146,7 @@ std::string check(const RandomGraph& random) {
   target.precision = DType::bf16;
   target.packing = packs_all();
   target.keeps_derived_weights = true;
-  if (const std::string problem = check_text(random.graph); !problem.empty()) return problem;
+  if (std::string problem = check_text(random.graph); !problem.empty()) return problem;
   const std::vector<Literal> expected = interpret(random.graph, random.inputs);
   for (const Pass& pass : pipeline()) {
     const Graph after = pass.run(random.graph, target);
