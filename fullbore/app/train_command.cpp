@@ -72,7 +72,7 @@ std::string run_name(const Config& config) {
 /// The directory of the run to go on with; "" if it does not exist yet.
 std::string run_to_resume(const Config& config) {
   if (!config.run.dir.empty()) return fs::is_directory(config.run.dir) ? config.run.dir : "";
-  const std::string latest = RunDirectory::latest_numbered("runs", run_name(config));
+  std::string latest = RunDirectory::latest_numbered("runs", run_name(config));
   if (latest.empty())
     throw UsageError(
         fmt::format("train: there is no runs/{}-<number> to resume; name the run by "
