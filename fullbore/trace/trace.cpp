@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <utility>
 
 #include "fullbore/base/error.h"
@@ -129,11 +128,11 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
 }
 
 std::optional<DType> Trace::frozen_as(const std::string& name, DType dtype) const {
-  for (const FrozenScope* scope : frozen_ | std::views::reverse) {
-    const bool matches = std::ranges::any_of(scope->patterns_, [&](const std::string& pattern) {
+  for (auto scope = frozen_.rbegin(); scope != frozen_.rend(); ++scope) {
+    const bool matches = std::ranges::any_of((*scope)->patterns_, [&](const std::string& pattern) {
       return pattern_distance(pattern, name) == 0;
     });
-    if (matches) return scope->storage_ ? scope->storage_(name).value_or(dtype) : dtype;
+    if (matches) return (*scope)->storage_ ? (*scope)->storage_(name).value_or(dtype) : dtype;
   }
   return std::nullopt;
 }

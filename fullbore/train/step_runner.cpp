@@ -45,7 +45,7 @@ std::vector<Shape> first_shapes(const BatchSource& source) {
 StepRunner::StepRunner(const TrainingJob& job)
     : StepRunner(without_validation(job), Clock::now()) {}
 
-StepRunner::StepRunner(TrainingJob job, Clock::time_point start)
+StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
     : traced_(trace_steps(job)),
       state_(filled_state(job, traced_.front())),
       trace_seconds_(seconds_between(start, Clock::now())),

@@ -49,7 +49,7 @@ class StepRunner {
   double seconds_to_first_step() const { return seconds_to_first_step_; }
 
  private:
-  StepRunner(TrainingJob job, std::chrono::steady_clock::time_point start);
+  StepRunner(const TrainingJob& job, std::chrono::steady_clock::time_point start);
 
   std::vector<TracedStep> traced_;  ///< until they are compiled
   State state_;

@@ -150,7 +150,8 @@ class NullDevice final : public HostDevice {
   }
   std::unique_ptr<DeviceMemory> lend(std::span<const std::byte> host, int64_t alignment,
                                      std::shared_ptr<const void> owner) override {
-    return Device::lend(host, alignment, std::move(owner));  // the host's addresses can be followed
+    // As any device, not as the host, whose addresses nothing here may follow.
+    return Device::lend(host, alignment, std::move(owner));  // NOLINT(bugprone-parent-virtual-call)
   }
   std::unique_ptr<Compiler> compiler() override { return std::make_unique<NullCompiler>(); }
   std::unique_ptr<Recorder> record() override { return std::make_unique<NullRecorder>(*memory_); }
