@@ -17,11 +17,8 @@ Tensor embedded(Trace& trace, const nn::DecoderConfig& decoder, const std::vecto
 
 }  // namespace
 
-nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
-                                const RowLayout& layout, Tensor prefix, Tensor answer,
-                                std::span<const int64_t> layers,
-                                const nn::DecoderAdditions& additions) {
-  const int64_t batch = answer.dim(0), length = answer.dim(1);
+Tensor row_before_answer(Trace& trace, const nn::DecoderConfig& decoder, const RowLayout& layout,
+                         Tensor prefix, int64_t batch) {
   std::vector<Tensor> parts;
   const auto begin = [&](RowLayout::Begin where) {
     if (layout.begin == where)
@@ -31,13 +28,26 @@ nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
   if (prefix.valid()) parts.push_back(prefix);
   begin(RowLayout::Begin::before_anchor);
   if (!layout.anchor.empty()) parts.push_back(embedded(trace, decoder, layout.anchor, batch));
-  if (length > 1)
-    parts.push_back(decoder_embeddings(trace, slice(answer, 1, 0, length - 1), decoder));
-  const int64_t place = layout.place(prefix.valid() ? prefix.dim(1) : 0);
-  FB_CHECK(place >= 0, "an answer with nothing before it");
+  FB_CHECK(!parts.empty(), "an answer with nothing before it");
   const DType dtype = prefix.valid() ? prefix.dtype() : parts.front().dtype();
   for (Tensor& part : parts) part = cast(part, dtype);
-  const Tensor row = parts.size() == 1 ? parts.front() : concat(parts, 1);
+  return parts.size() == 1 ? parts.front() : concat(parts, 1);
+}
+
+nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
+                                const RowLayout& layout, Tensor prefix, Tensor answer,
+                                std::span<const int64_t> layers,
+                                const nn::DecoderAdditions& additions) {
+  const int64_t batch = answer.dim(0), length = answer.dim(1);
+  Tensor row = row_before_answer(trace, decoder, layout, prefix, batch);
+  const int64_t place = row.dim(1) - 1;
+  FB_CHECK(place == layout.place(prefix.valid() ? prefix.dim(1) : 0), "logits from place {}",
+           place);
+  if (length > 1) {
+    const Tensor tokens = decoder_embeddings(trace, slice(answer, 1, 0, length - 1), decoder);
+    const Tensor parts[] = {row, cast(tokens, row.dtype())};
+    row = concat(parts, 1);
+  }
   nn::DecoderStates states =
       decoder_states(trace, {.embeddings = row, .additions = additions}, decoder, layers);
   const auto of_answer = [&](Tensor x) { return slice(x, 1, place, place + length); };

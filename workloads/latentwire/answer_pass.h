@@ -25,6 +25,10 @@ struct RowLayout {
   }
 };
 
+/// What stands before an answer in a row behind a prefix [B,M,d], which may be empty: [B,place() + 1,d].
+Tensor row_before_answer(Trace& trace, const nn::DecoderConfig& decoder, const RowLayout& layout,
+                         Tensor prefix, int64_t batch);
+
 /// What the model makes of a row: states behind the last norm, which its head reads, and those of chosen layers, at the
 /// places whose logits predict y_0 ... y_(T-1): [B,T,d] each.
 /// `prefix` may be empty, where all that a wire says is among the additions.

@@ -1,8 +1,12 @@
 #include "workloads/latentwire/evaluate_systems.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <numbers>
 #include <numeric>
+#include <set>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
@@ -34,13 +38,15 @@ const char* system_name(System system) {
     case System::latent: return "latent";
     case System::head: return "head";
     case System::question_first: return "question-first";
+    case System::replay: return "replay";
   }
   return "";
 }
 
 std::vector<int32_t> cut_prompt(const Receiver& receiver, const Prompt& prompt, System system,
                                 int64_t budget) {
-  if (system == System::text) return prompt_ids(receiver, prompt.source());
+  if (system == System::text || system == System::replay)
+    return prompt_ids(receiver, prompt.source());
   std::vector<int32_t> kept;
   if (system == System::head) {
     kept = first(receiver.ids(prompt.source()), budget);
@@ -55,39 +61,118 @@ std::vector<int32_t> cut_prompt(const Receiver& receiver, const Prompt& prompt, 
   return kept;
 }
 
+int64_t longest_prompt(const Receiver& receiver, std::span<const Prompt> prompts) {
+  int64_t most = 0;
+  for (const Prompt& each : prompts)
+    most = std::max(most, std::ssize(prompt_ids(receiver, each.source())));
+  return most;
+}
+
+std::string SystemScores::name(int64_t usual_budget) const {
+  return budget > 0 && budget != usual_budget ? fmt::format("{} {}", system_name(system), budget)
+                                              : system_name(system);
+}
+
 double SystemScores::mean_exact_match() const { return mean(exact_match); }
 double SystemScores::mean_f1() const { return mean(f1); }
-double SystemScores::nats_per_token() const { return sum(nats) / std::max(1.0, sum(tokens)); }
-double SystemScores::first_accuracy() const { return mean(first_right); }
+
+namespace {
+
+double all_nats(const SystemScores& scores) {
+  double nats = 0;
+  for (const Likelihood& each : scores.likelihoods) nats += each.nats();
+  return nats;
+}
+
+}  // namespace
+
+double SystemScores::nats_per_token() const {
+  size_t tokens = 0;
+  for (const Likelihood& each : likelihoods) tokens += each.losses.size();
+  return all_nats(*this) / static_cast<double>(std::max<size_t>(1, tokens));
+}
+
 double SystemScores::bits_per_byte(std::span<const Prompt> prompts) const {
   size_t bytes = 0;
   for (const Prompt& each : prompts) bytes += each.answers.front().size() + 1;
-  return sum(nats) / std::numbers::ln2 / static_cast<double>(std::max<size_t>(1, bytes));
+  return all_nats(*this) / std::numbers::ln2 / static_cast<double>(std::max<size_t>(1, bytes));
 }
 
-SystemScores measure_system(TrainedLatent& model, std::span<const Prompt> prompts, System system,
-                            size_t receiver, std::span<const float> wires, int64_t budget) {
+double SystemScores::first_accuracy(int32_t most) const {
+  std::vector<double> right;
+  for (size_t i = 0; i < likelihoods.size(); ++i) {
+    const auto place = static_cast<size_t>(first_content[i]);
+    const std::vector<int32_t>& ranks = likelihoods[i].ranks;
+    right.push_back(place < ranks.size() && ranks[place] < most ? 1 : 0);
+  }
+  return mean(right);
+}
+
+std::vector<double> SystemScores::accuracy_by_place() const {
+  std::vector<double> right, all;
+  for (const Likelihood& each : likelihoods)
+    for (size_t place = 0; place < each.ranks.size(); ++place) {
+      if (place == all.size()) {
+        all.push_back(0);
+        right.push_back(0);
+      }
+      all[place] += 1;
+      right[place] += each.ranks[place] == 0 ? 1 : 0;
+    }
+  for (size_t place = 0; place < all.size(); ++place) right[place] /= all[place];
+  return right;
+}
+
+int64_t SystemScores::distinct_answers() const {
+  std::set<std::string> found;
+  for (const std::string& each : answers) found.insert(normalised_answer(each));
+  return std::ssize(found);
+}
+
+namespace {
+
+// What was written first, the most frequent first; ties by text.
+std::vector<Prediction> first_predictions(const Receiver& reader,
+                                          const TrainedLatent::Answers& written) {
+  std::map<int32_t, int64_t> counts;
+  for (const std::vector<int32_t>& each : written)
+    if (!each.empty()) ++counts[each.front()];
+  std::vector<Prediction> found;
+  for (const auto& [id, count] : counts) {
+    std::string text;
+    if (id < reader.tokenizer->vocabulary_size()) reader.tokenizer->append_bytes(id, text);
+    found.push_back({std::move(text), count});
+  }
+  std::ranges::sort(found, [](const Prediction& a, const Prediction& b) {
+    return a.count != b.count ? a.count > b.count : a.text < b.text;
+  });
+  return found;
+}
+
+}  // namespace
+
+SystemScores measure_system(TrainedLatent& model, const MeasuredPrompts& measured, System system,
+                            size_t receiver, int64_t budget, const Writing& writing) {
   const Receiver& reader = model.receivers()[receiver];
-  std::vector<std::vector<int32_t>> texts, gold;
-  for (const Prompt& each : prompts) {
+  TrainedLatent::Answers texts, gold;
+  for (const Prompt& each : measured.prompts) {
     if (system != System::latent) texts.push_back(cut_prompt(reader, each, system, budget));
     gold.push_back(cut_answer(reader, each, model.answer_tokens()));
   }
-  const TrainedLatent::Given given{system == System::latent ? wires : std::span<const float>(),
-                                   texts};
-  SystemScores scores;
-  for (const std::vector<int32_t>& ids : model.write(given, receiver))
-    scores.answers.push_back(reader.answer_text(ids));
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const AnswerScore score = answer_score(scores.answers[i], prompts[i].answers);
+  const Given given{system == System::latent ? measured.wires : std::span<const float>(), texts,
+                    system == System::replay};
+  TrainedLatent::Answered answered =
+      model.answer(given, receiver, {.writes = true, .writing = writing, .judged = {&gold, 1}});
+  SystemScores scores{.system = system, .budget = budget, .times = answered.times};
+  for (size_t i = 0; i < measured.prompts.size(); ++i) {
+    scores.answers.push_back(reader.answer_text(answered.written[i]));
+    const AnswerScore score = answer_score(scores.answers[i], measured.prompts[i].answers);
     scores.exact_match.push_back(score.exact_match);
     scores.f1.push_back(score.f1);
-    scores.tokens.push_back(static_cast<double>(gold[i].size()));
+    scores.first_content.push_back(answer_length(reader, gold[i]).first);
   }
-  for (const TrainedLatent::Likelihood& each : model.read(given, gold, receiver)) {
-    scores.nats.push_back(each.nats);
-    scores.first_right.push_back(each.first_right ? 1 : 0);
-  }
+  scores.likelihoods = std::move(answered.read[0]);
+  scores.predictions = first_predictions(reader, answered.written);
   return scores;
 }
 
@@ -115,22 +200,27 @@ std::vector<float> through_bits(const TrainedLatent& model, std::span<const floa
   return result;
 }
 
-JointScores rescore(TrainedLatent& model, std::span<const Prompt> prompts,
-                    std::span<const SystemScores> latents, std::span<const float> wires) {
+JointScores rescore(TrainedLatent& model, const MeasuredPrompts& measured,
+                    std::span<const SystemScores> latents) {
+  const std::span<const Prompt> prompts = measured.prompts;
   const size_t receivers = model.receivers().size(), rows = prompts.size();
   FB_CHECK(latents.size() == receivers, "{} systems", latents.size());
   // Of candidate c: the sum over receivers of its log-likelihood.
   std::vector<std::vector<double>> likelihoods(receivers, std::vector<double>(rows));
-  for (size_t candidate = 0; candidate < receivers; ++candidate)
-    for (size_t receiver = 0; receiver < receivers; ++receiver) {
-      const Receiver& reader = model.receivers()[receiver];
-      std::vector<std::vector<int32_t>> answers;
+  for (size_t receiver = 0; receiver < receivers; ++receiver) {
+    const Receiver& reader = model.receivers()[receiver];
+    std::vector<TrainedLatent::Answers> candidates(receivers);
+    for (size_t candidate = 0; candidate < receivers; ++candidate)
       for (size_t row = 0; row < rows; ++row)
-        answers.push_back(first(reader.answer_ids(latents[candidate].answers[row], prompts[row].id),
-                                model.answer_tokens()));
-      const auto found = model.read({.wires = wires}, answers, receiver);
-      for (size_t row = 0; row < rows; ++row) likelihoods[candidate][row] -= found[row].nats;
-    }
+        candidates[candidate].push_back(
+            first(reader.answer_ids(latents[candidate].answers[row], prompts[row].id),
+                  model.answer_tokens()));
+    const TrainedLatent::Answered found =
+        model.answer({.wires = measured.wires}, receiver, {.judged = candidates});
+    for (size_t candidate = 0; candidate < receivers; ++candidate)
+      for (size_t row = 0; row < rows; ++row)
+        likelihoods[candidate][row] -= found.read[candidate][row].nats();
+  }
   JointScores scores;
   const auto count = static_cast<double>(std::max<size_t>(1, rows));
   for (size_t row = 0; row < rows; ++row) {

@@ -50,7 +50,7 @@ ExitCode encode(const EncodeArguments& arguments) {
   prompt.question = "Question: " + checked_text(arguments.question, "--question") + "\n";
   check_output_file(arguments.output);
   refuse_existing(arguments.output, arguments.force);
-  TrainedLatent model(arguments.model, 1);
+  TrainedLatent model(arguments.model, {.rows = 1});
   const WireForm form{model.slots(), model.width(), arguments.bits, arguments.group};
   if (const Status status = check_wire_form(form); !status)
     throw UsageError("latentwire encode: " + status.error());
@@ -103,7 +103,7 @@ std::vector<float> wire_of(const TrainedLatent& model, const std::string& path) 
 }
 
 ExitCode decode(const DecodeArguments& arguments) {
-  TrainedLatent model(arguments.model, 1);
+  TrainedLatent model(arguments.model, {.rows = 1});
   const std::vector<size_t> receivers = receivers_named(model, arguments.receiver);
   for (const std::string& path : arguments.wires) {
     const std::vector<float> wire = wire_of(model, path);
@@ -119,7 +119,7 @@ ExitCode decode(const DecodeArguments& arguments) {
 ExitCode export_prefix(const ExportArguments& arguments) {
   check_output_file(arguments.output);
   refuse_existing(arguments.output, arguments.force);
-  TrainedLatent model(arguments.model, 1);
+  TrainedLatent model(arguments.model, {.rows = 1});
   const std::vector<size_t> receivers = receivers_named(model, arguments.receiver);
   if (receivers.size() > 1)
     throw UsageError(

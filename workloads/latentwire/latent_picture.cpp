@@ -40,6 +40,7 @@ std::string report_svg(const LatentReport& report) {
     svg += text_at(x_of(most * i / 4), bottom + 18, "middle", fmt::format("{:.0f}", most * i / 4));
   svg += text_at((kLeft + right) / 2, kHeight - 10, "middle", "bytes of a prompt's wire");
   svg += text_at(kLeft, kTop - 8, "start", "F1");
+  size_t line = 0;
   for (size_t i = 0; i < report.receivers.size(); ++i) {
     const LatentReport::OfReceiver& receiver = report.receivers[i];
     const char* const color = kColors[i % kColors.size()];
@@ -54,17 +55,18 @@ std::string report_svg(const LatentReport& report) {
     }
     svg += fmt::format("<polyline points='{}' fill='none' stroke='{}' stroke-width='2'/>\n", points,
                        color);
+    if (i > 0) ++line;
     // Names of receivers are letters, digits, - and _.
     for (size_t system = 0; system < receiver.systems.size(); ++system) {
-      const double f1 = receiver.systems[system].mean_f1();
-      if (kSystems[system] != System::latent)
+      const SystemScores& scores = receiver.systems[system];
+      const double f1 = scores.mean_f1();
+      if (scores.system != System::latent)
         svg += fmt::format(
             "<line x1='{}' x2='{}' y1='{:.1f}' y2='{:.1f}' stroke='{}' stroke-dasharray='{}'/>\n",
-            kLeft, right, y_of(f1), y_of(f1), color,
-            kSystems[system] == System::text ? "8 3" : "2 4");
+            kLeft, right, y_of(f1), y_of(f1), color, scores.system == System::text ? "8 3" : "2 4");
       svg += fmt::format("<text x='{}' y='{:.1f}' fill='{}'>{} {}: {:.2f}</text>\n", right + 8,
-                         kTop + 14 * static_cast<double>(5 * i + system) + 8, color, receiver.name,
-                         system_name(kSystems[system]), f1);
+                         kTop + 14 * static_cast<double>(line++) + 8, color, receiver.name,
+                         scores.name(report.budgets.front()), f1);
     }
   }
   return svg + "</svg>\n";

@@ -21,19 +21,34 @@ struct BitsResult {
 struct LatentReport {
   struct OfReceiver {
     std::string name;
-    std::vector<SystemScores> systems;  ///< in the order of kSystems
+    std::vector<SystemScores> systems;  ///< in the order of kSystems, of each budget
     std::vector<BitsResult> bits;
-    /// Of the latent's F1 over each system's, in their order.
+    /// Of the latent's F1 over each system's, in their order; empty where it was not measured.
     std::vector<Interval> f1_differences;
     std::vector<McNemar> match_tests;
-    double prompt_tokens = 0;  ///< of the text, on the average
+    double log_vocabulary =
+        0;  ///< ln V: more nats of a text's token mean that the measure is broken
+    double source_tokens = 0;  ///< of the text, on the average
+    double text_places = 0;    ///< with BOS and anchor
+    double latent_places = 0;
+    int64_t replay_differs = 0;  ///< prompts that are answered otherwise if read as vectors
+    double replay_nats = 0;      ///< the largest difference of an answer's nats
+
+    const SystemScores* find(System system) const;  ///< of the first budget; null: not measured
   };
-  std::string checkpoint, prompts_about;
-  int64_t step = 0, budget = 0, slots = 0, width = 0, cut = 0, group = 32;
+  std::string checkpoint, prompts_about, cache;
+  int64_t step = 0, prefix = 0, slots = 0, width = 0, cut = 0, group = 32;
+  int64_t rows = 0;              ///< that are answered at once
+  std::vector<int64_t> budgets;  ///< tokens of texts that are cut
   std::vector<Prompt> prompts;
   double prompt_bytes = 0;  ///< on the average
+  double encode_seconds = 0;
   std::vector<OfReceiver> receivers;
-  std::vector<JointScores> joint;  ///< one, of several receivers
+  std::vector<JointScores> joint;        ///< one, of several receivers
+  std::vector<CacheCheck> cache_checks;  ///< one, of --cache check
+
+  /// Bytes of text that all receivers together are sent in place of one wire.
+  double copies_bytes() const { return prompt_bytes * static_cast<double>(receivers.size()); }
 };
 
 /// Tables for people.

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <new>
+#include <cmath>
+#include <numeric>
 
 #include "fullbore/app/job_options.h"
 #include "fullbore/app/trained_state.h"
@@ -16,8 +16,6 @@
 
 namespace fullbore::latentwire {
 namespace {
-
-constexpr int64_t kPromptStep = 32;  // prompts are padded to multiples of it: few programs
 
 Graph trace_encode(const Config& config, size_t receivers, int64_t batch) {
   Trace trace("encode", false);
@@ -45,34 +43,6 @@ Graph trace_prefix(const Config& config, const std::vector<Receiver>& receivers,
   return trace.finish();
 }
 
-// prompt_places 0: behind a wire.
-Graph trace_answer(const Config& config, const std::vector<Receiver>& receivers, size_t number,
-                   int64_t batch, int64_t length, int64_t prompt_places) {
-  Trace trace("answer", false);
-  const Receiver& receiver = receivers[number];
-  ReceiverPrefix prefix;
-  Tensor prompt, lengths;
-  if (prompt_places == 0) {
-    const Tensor wire = wire_input(trace, config, receivers.size(), batch);
-    prefix = receiver_prefix(trace, config, receiver, number, receivers.size(), wire);
-  } else {
-    prompt = trace.batch("prompt", {DType::i32, {batch, prompt_places}});
-    lengths = trace.batch("lengths", {DType::i32, {batch}});
-  }
-  const Tensor answer = trace.batch("answer", {DType::i32, {batch, length}});
-  const FrozenScope frozen(trace);
-  const Scope scope(trace, receiver.scope());
-  const nn::DecoderStates states =
-      prompt_places == 0 ? prefix_states(trace, receiver.decoder, receiver.layout, prefix.in_row(),
-                                         answer, {}, prefix.additions)
-                         : prompt_states(trace, receiver.decoder, prompt, lengths, length);
-  const Tensor logits = cast(
-      language_model_logits(trace, decoder_head(trace, states.last, receiver.decoder)), DType::f32);
-  trace.result("choices", argmax(logits, 2));
-  trace.result("losses", cross_entropy(logits, answer));
-  return trace.finish();
-}
-
 uint64_t fingerprint_of(const State& state, const Config& config) {
   uint64_t hash = hash_text(
       fmt::format("question first {}, {} bytes, norms {}", latent_keys(config).wire.question_first,
@@ -86,27 +56,18 @@ uint64_t fingerprint_of(const State& state, const Config& config) {
   return hash;
 }
 
+bool wants_whole(TrainedLatentOptions::Cache cache) {
+  return cache != TrainedLatentOptions::Cache::on;
+}
+bool wants_cache(TrainedLatentOptions::Cache cache) {
+  return cache != TrainedLatentOptions::Cache::off;
+}
+
 }  // namespace
 
-/// A graph's program, and the memory of its batch inputs.
-struct TrainedLatent::Part {
-  explicit Part(Program made) : program(std::move(made)) {}
-  Program program;
-  std::vector<TensorMemory> memory;
-  std::vector<const void*> inputs;
-  int64_t prompt_places = 0;
-
-  template <class T>
-  T* input(size_t which) {
-    return reinterpret_cast<T*>(memory[which].get());
-  }
-  template <class T>
-  std::vector<T> result(const char* name) {
-    return program.read_result<T>(program.output(name));
-  }
-};
-
-TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint, int64_t batch) : batch_(batch) {
+TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint,
+                             const TrainedLatentOptions& options)
+    : cache_(options.cache) {
   const OpenedCheckpoint checkpoint = open_checkpoint(run_or_checkpoint);
   path_ = checkpoint.folder.path();
   config_ = stored_config(checkpoint);
@@ -122,15 +83,18 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint, int64_t batch
   prefix_ = split.model_slots();
   width_ = latent_keys(config_).wire.width;
   answer_ = latent_keys(config_).receivers.max_answer_tokens;
+  written_ = options.answer_tokens > 0 ? options.answer_tokens : answer_;
+  if (options.opened) options.opened(config_);
+  set_rows(options);
   std::vector<StateEntry> entries;
   const auto add = [&](const Graph& graph) {
     for (StateEntry& entry : trained_entries(checkpoint, graph))
       if (std::ranges::find(entries, entry.name, &StateEntry::name) == entries.end())
         entries.push_back(std::move(entry));
   };
-  add(trace_encode(config_, receivers_.size(), batch_));
+  add(trace_encode(config_, receivers_.size(), rows_));
   for (size_t i = 0; i < receivers_.size(); ++i)
-    add(trace_answer(config_, receivers_, i, batch_, answer_, 0));
+    add(wants_cache(cache_) ? cached_answer_graph(sizes_of(i)) : whole_answer_graph(sizes_of(i)));
   state_ = std::make_unique<State>(
       trained_state(checkpoint, config_, entries, open_job_device(config_)));
   fingerprint_ = fingerprint_of(*state_, config_);
@@ -138,38 +102,42 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint, int64_t batch
 
 TrainedLatent::~TrainedLatent() = default;
 
-TrainedLatent::Part& TrainedLatent::part(const std::string& name, const Graph& graph) {
-  auto made = std::make_unique<Part>(Program::compile(graph, *state_, trained_options(config_)));
-  for (const Graph::Input& input : graph.inputs()) {
-    if (input.role != Role::batch) continue;
-    const auto bytes = static_cast<size_t>(graph.type(input.value).bytes());
-    made->memory.push_back(allocate_tensor_memory(static_cast<int64_t>(bytes)));
-    if (!made->memory.back()) throw std::bad_alloc();
-    std::memset(made->memory.back().get(), 0, bytes);
-    made->inputs.push_back(made->memory.back().get());
-  }
-  return *(parts_[name] = std::move(made));
+AnswerSizes TrainedLatent::sizes_of(size_t receiver) const {
+  return {
+      config_, receivers_, receiver, rows_, std::max(written_, answer_), text_places_[receiver]};
+}
+
+// As many as are asked for, and as the caches have room for.
+void TrainedLatent::set_rows(const TrainedLatentOptions& options) {
+  rows_ = std::max<int64_t>(1, options.rows);
+  for (const Receiver& each : receivers_)
+    text_places_.push_back(options.longest_text ? options.longest_text(each) : 0);
+  if (!wants_cache(cache_)) return;
+  int64_t most = rows_;
+  for (size_t i = 0; i < receivers_.size(); ++i)
+    most = std::min(most, kCacheBytes / cached_row_bytes(sizes_of(i)));
+  rows_ = std::max<int64_t>(1, most);
 }
 
 std::vector<float> TrainedLatent::encode(std::span<const std::string> texts) {
-  const auto found = parts_.find("encode");
-  Part& encoder = found != parts_.end()
-                      ? *found->second
-                      : part("encode", trace_encode(config_, receivers_.size(), batch_));
+  if (!encoder_)
+    encoder_ = std::make_unique<LatentProgram>(trace_encode(config_, receivers_.size(), rows_),
+                                               *state_, trained_options(config_));
+  const Seconds seconds(encode_seconds_);
   const auto most = static_cast<size_t>(latent_keys(config_).wire.max_bytes);
-  const auto numbers = static_cast<size_t>(slots_ * width_);
+  const auto numbers = static_cast<size_t>(slots_ * width_), batch = static_cast<size_t>(rows_);
   std::vector<float> wires;
-  for (size_t begin = 0; begin < texts.size(); begin += static_cast<size_t>(batch_)) {
-    const size_t count = std::min(static_cast<size_t>(batch_), texts.size() - begin);
+  for (size_t begin = 0; begin < texts.size(); begin += batch) {
+    const size_t count = std::min(batch, texts.size() - begin);
     for (size_t row = 0; row < count; ++row) {
       const std::string& text = texts[begin + row];
       FB_CHECK(text.size() <= most, "a prompt of {} bytes", text.size());
-      std::ranges::transform(text, encoder.input<int32_t>(0) + row * most,
+      std::ranges::transform(text, encoder_->input<int32_t>("bytes").subspan(row * most).begin(),
                              [](char c) { return static_cast<unsigned char>(c); });
-      encoder.input<int32_t>(1)[row] = static_cast<int32_t>(text.size());
+      encoder_->input<int32_t>("lengths")[row] = static_cast<int32_t>(text.size());
     }
-    encoder.program.run(encoder.inputs);
-    const std::vector<float> made = encoder.result<float>("result");
+    encoder_->run();
+    const std::vector<float> made = encoder_->result<float>("result");
     wires.insert(wires.end(), made.begin(),
                  made.begin() + static_cast<std::ptrdiff_t>(count * numbers));
   }
@@ -177,19 +145,21 @@ std::vector<float> TrainedLatent::encode(std::span<const std::string> texts) {
 }
 
 std::vector<float> TrainedLatent::prefixes(std::span<const float> wires, size_t receiver) {
-  const std::string name = "prefix " + receivers_[receiver].name;
-  const auto found = parts_.find(name);
-  Part& adapter = found != parts_.end()
-                      ? *found->second
-                      : part(name, trace_prefix(config_, receivers_, receiver, batch_));
-  const auto numbers = static_cast<size_t>(slots_ * width_);
+  auto found = adapters_.find(receiver);
+  if (found == adapters_.end())
+    found = adapters_
+                .try_emplace(receiver, trace_prefix(config_, receivers_, receiver, rows_), *state_,
+                             trained_options(config_))
+                .first;
+  LatentProgram& adapter = found->second;
+  const auto numbers = static_cast<size_t>(slots_ * width_), batch = static_cast<size_t>(rows_);
   const auto made = static_cast<size_t>(prefix_ * receivers_[receiver].decoder.width);
   std::vector<float> result;
-  for (size_t begin = 0; begin < wires.size() / numbers; begin += static_cast<size_t>(batch_)) {
-    const size_t count = std::min(static_cast<size_t>(batch_), wires.size() / numbers - begin);
-    std::copy_n(wires.begin() + static_cast<std::ptrdiff_t>(begin * numbers), count * numbers,
-                adapter.input<float>(0));
-    adapter.program.run(adapter.inputs);
+  for (size_t begin = 0; begin < wires.size() / numbers; begin += batch) {
+    const size_t count = std::min(batch, wires.size() / numbers - begin);
+    std::ranges::copy(wires.subspan(begin * numbers, count * numbers),
+                      adapter.input<float>("wire").begin());
+    adapter.run();
     const std::vector<float> rows = adapter.result<float>("result");
     result.insert(result.end(), rows.begin(),
                   rows.begin() + static_cast<std::ptrdiff_t>(count * made));
@@ -197,92 +167,78 @@ std::vector<float> TrainedLatent::prefixes(std::span<const float> wires, size_t 
   return result;
 }
 
-TrainedLatent::Part& TrainedLatent::answering(size_t receiver, int64_t prompt_places) {
-  const std::string name = fmt::format("answer {} {}", receivers_[receiver].name, prompt_places);
-  if (const auto found = parts_.find(name); found != parts_.end()) return *found->second;
-  Part& made =
-      part(name, trace_answer(config_, receivers_, receiver, batch_, answer_, prompt_places));
-  made.prompt_places = prompt_places;
-  return made;
+AnswerRows& TrainedLatent::rows_of(size_t receiver, bool is_cached) {
+  std::unique_ptr<AnswerRows>& rows = answering_[{receiver, is_cached}];
+  if (!rows)
+    rows = is_cached ? cached_answer_rows(sizes_of(receiver), *state_)
+                     : whole_answer_rows(sizes_of(receiver), *state_);
+  return *rows;
 }
 
-TrainedLatent::Places TrainedLatent::run(Part& part, const Given& given, size_t begin, size_t count,
-                                         std::span<const std::vector<int32_t>> answers) {
-  const bool text = !given.prompts.empty();
-  auto* const known = part.input<int32_t>(text ? 2 : 1);
-  std::fill_n(known, batch_ * answer_, -1);
-  for (size_t row = 0; row < count; ++row)
-    std::ranges::copy(answers[row], known + row * static_cast<size_t>(answer_));
-  if (!text) {
-    const auto numbers = static_cast<size_t>(slots_ * width_);
-    std::copy_n(given.wires.begin() + static_cast<std::ptrdiff_t>(begin * numbers), count * numbers,
-                part.input<float>(0));
-  } else {
-    const auto places = static_cast<size_t>(part.prompt_places);
-    for (size_t row = 0; row < count; ++row) {
-      std::vector<int32_t> ids = given.prompts[begin + row];
-      part.input<int32_t>(1)[row] = static_cast<int32_t>(ids.size());
-      ids.insert(ids.end(), answers[row].begin(), answers[row].end());
-      ids.resize(places);
-      std::ranges::copy(ids, part.input<int32_t>(0) + row * places);
-    }
-  }
-  part.program.run(part.inputs);
-  return {part.result<int32_t>("choices"), part.result<float>("losses")};
-}
-
-namespace {
-
-int64_t places_for(std::span<const std::vector<int32_t>> prompts, int64_t answer) {
-  size_t longest = 0;
-  for (const std::vector<int32_t>& each : prompts) longest = std::max(longest, each.size());
-  if (prompts.empty()) return 0;
-  const int64_t places = static_cast<int64_t>(longest) + answer;
-  return (places + kPromptStep - 1) / kPromptStep * kPromptStep;
-}
-
-}  // namespace
-
-std::vector<std::vector<int32_t>> TrainedLatent::write(const Given& given, size_t receiver) {
+void TrainedLatent::check_texts(const Given& given, size_t receiver) const {
   const Receiver& reader = receivers_[receiver];
-  Part& step = answering(receiver, places_for(given.prompts, answer_));
-  const size_t rows = given.rows(slots_ * width_);
-  std::vector<std::vector<int32_t>> written;
-  for (size_t begin = 0; begin < rows; begin += static_cast<size_t>(batch_)) {
-    const size_t count = std::min(static_cast<size_t>(batch_), rows - begin);
-    std::vector<std::vector<int32_t>> answers(count);
-    std::vector<bool> done(count);
-    for (int64_t t = 0; t < answer_ && std::ranges::find(done, false) != done.end(); ++t) {
-      const Places places = run(step, given, begin, count, answers);
-      for (size_t row = 0; row < count; ++row) {
-        if (done[row]) continue;
-        answers[row].push_back(
-            places.choices[row * static_cast<size_t>(answer_) + static_cast<size_t>(t)]);
-        done[row] = reader.ends(answers[row]);
-      }
-    }
-    std::ranges::move(answers, std::back_inserter(written));
+  for (const std::vector<int32_t>& each : given.prompts) {
+    FB_CHECK(std::ssize(each) <= text_places_[receiver], "a text of {} tokens", each.size());
+    if (const int64_t all = std::ssize(each) + sizes_of(receiver).answer_tokens;
+        all > reader.decoder.context)
+      throw UsageError(fmt::format("a prompt and its answer take {} tokens; receiver {} reads {}",
+                                   all, reader.name, reader.decoder.context));
   }
-  return written;
 }
 
-std::vector<TrainedLatent::Likelihood> TrainedLatent::read(
-    const Given& given, std::span<const std::vector<int32_t>> answers, size_t receiver) {
-  Part& step = answering(receiver, places_for(given.prompts, answer_));
-  std::vector<Likelihood> result;
-  for (size_t begin = 0; begin < answers.size(); begin += static_cast<size_t>(batch_)) {
-    const size_t count = std::min(static_cast<size_t>(batch_), answers.size() - begin);
-    const Places places = run(step, given, begin, count, answers.subspan(begin, count));
-    for (size_t row = 0; row < count; ++row) {
-      const size_t at = row * static_cast<size_t>(answer_);
-      const std::vector<int32_t>& answer = answers[begin + row];
-      Likelihood each;
-      for (size_t t = 0; t < answer.size(); ++t) each.nats += places.losses[at + t];
-      each.first_right = !answer.empty() && places.choices[at] == answer[0];
-      result.push_back(each);
-    }
+void TrainedLatent::answer_rows(AnswerRows& rows, const Given& given,
+                                std::span<const size_t> chosen, const Wanted& wanted,
+                                Answered& result) const {
+  rows.begin(given, chosen);
+  if (wanted.writes) {
+    Answers written = rows.write(wanted.writing);
+    for (size_t i = 0; i < chosen.size(); ++i) result.written[chosen[i]] = std::move(written[i]);
   }
-  return result;
+  for (size_t set = 0; set < wanted.judged.size(); ++set) {
+    Answers judged;
+    for (const size_t row : chosen) judged.push_back(wanted.judged[set][row]);
+    std::vector<Likelihood> found = rows.judge(judged);
+    for (size_t i = 0; i < chosen.size(); ++i) result.read[set][chosen[i]] = std::move(found[i]);
+  }
+}
+
+TrainedLatent::Answered TrainedLatent::answer(const Given& given, size_t receiver,
+                                              const Wanted& wanted) {
+  check_texts(given, receiver);
+  const size_t count = given.rows(slots_ * width_), batch = static_cast<size_t>(rows_);
+  // Texts of about the same length together: the longest decides what all of a batch take.
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (given.is_text())
+    std::ranges::stable_sort(order, {}, [&](size_t row) { return given.prompts[row].size(); });
+  const auto answered = [&](bool is_cached) {
+    Answered result{Answers(wanted.writes ? count : 0),
+                    std::vector(wanted.judged.size(), std::vector<Likelihood>(count)),
+                    {}};
+    AnswerRows& rows = rows_of(receiver, is_cached);
+    const AnswerTimes before = rows.times();
+    for (size_t begin = 0; begin < count; begin += batch)
+      answer_rows(rows, given, std::span(order).subspan(begin, std::min(batch, count - begin)),
+                  wanted, result);
+    result.times = rows.times() - before;
+    return result;
+  };
+  if (!wants_whole(cache_)) return answered(true);
+  Answered whole = answered(false);
+  if (wants_cache(cache_)) compare(whole, answered(true));
+  return whole;
+}
+
+void TrainedLatent::compare(const Answered& whole, const Answered& cached) {
+  check_.rows += std::ssize(whole.written);
+  for (size_t row = 0; row < whole.written.size(); ++row)
+    check_.other_answers += whole.written[row] == cached.written[row] ? 0 : 1;
+  for (size_t set = 0; set < whole.read.size(); ++set)
+    for (size_t row = 0; row < whole.read[set].size(); ++row)
+      for (size_t t = 0; t < whole.read[set][row].losses.size(); ++t)
+        check_.largest_loss = std::max(
+            check_.largest_loss, std::abs(static_cast<double>(whole.read[set][row].losses[t]) -
+                                          static_cast<double>(cached.read[set][row].losses[t])));
 }
 
 }  // namespace fullbore::latentwire

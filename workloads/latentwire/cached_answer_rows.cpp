@@ -1,0 +1,336 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "fullbore/base/check.h"
+#include "fullbore/nn/key_value_cache.h"
+#include "fullbore/train/page_pool.h"
+#include "fullbore/train/sampling.h"
+#include "workloads/latentwire/answer_graphs.h"
+#include "workloads/latentwire/answer_rows.h"
+#include "workloads/latentwire/latent_program.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+using Answers = std::vector<std::vector<int32_t>>;
+using Reads = CachedStep::Reads;
+
+size_t common_tokens(std::span<const std::vector<int32_t>> texts) {
+  size_t shared = texts.empty() ? 0 : texts[0].size();
+  for (const std::vector<int32_t>& each : texts)
+    shared = std::min(
+        shared, static_cast<size_t>(std::ranges::mismatch(texts[0], each).in1 - texts[0].begin()));
+  return shared;
+}
+
+class CachedAnswerRows : public AnswerRows {
+ public:
+  CachedAnswerRows(const AnswerSizes& sizes, State& state)
+      : sizes_(sizes),
+        state_(state),
+        vocabulary_(static_cast<size_t>(receiver().decoder.vocabulary)),
+        pool_(static_cast<int32_t>(pool_pages(sizes))),
+        shared_(pool_, nn::kPageTokens) {
+    for (int64_t row = 0; row < sizes.rows; ++row) rows_.emplace_back(pool_, nn::kPageTokens);
+  }
+
+  void begin(const Given& given, std::span<const size_t> chosen) override;
+  Answers write(const Writing& writing) override;
+  std::vector<Likelihood> judge(std::span<const std::vector<int32_t>> answers) override;
+
+ private:
+  const Receiver& receiver() const { return sizes_.receivers[sizes_.number]; }
+  LatentProgram& program(const CachedStep& step);
+  LatentProgram& embedding(int64_t length);
+  /// A step's inputs that are not its tokens: every row's place, `counts` by row, and its pages.
+  void put_places(LatentProgram& program, int64_t behind, std::span<const int64_t> counts);
+  void put_wires(LatentProgram& program, const CachedStep& step);
+  void begin_wires();
+  void begin_texts();
+  void read_shared(const std::vector<int32_t>& tokens);
+  CachedStep step_of(int64_t length, bool judges) const {
+    return {.is_behind_wire = !given_.is_text(),
+            .judges = judges,
+            .rows = sizes_.rows,
+            .length = length,
+            .pages = pages_};
+  }
+  int32_t first_token(size_t row, const Writing& writing) const;
+  std::span<const float> logits_of(size_t row) const {
+    return std::span(logits_).subspan(row * vocabulary_, vocabulary_);
+  }
+
+  AnswerSizes sizes_;
+  State& state_;
+  size_t vocabulary_;
+  PagePool pool_;
+  PagedRow shared_;  ///< what all texts begin with
+  std::vector<int32_t> shared_tokens_;
+  std::vector<PagedRow> rows_;
+  Given given_;
+  std::vector<size_t> chosen_;
+  std::vector<int64_t> places_;  ///< of each row, before its answer
+  int64_t pages_ = 1;
+  std::vector<float> logits_;  ///< [rows,V], behind those places
+  std::map<std::tuple<Reads, bool, bool, int64_t, int64_t, int64_t>, LatentProgram> programs_;
+  std::map<int64_t, LatentProgram> embeddings_;  ///< by length
+};
+
+LatentProgram& CachedAnswerRows::program(const CachedStep& step) {
+  const auto key =
+      std::tuple(step.reads, step.is_behind_wire, step.judges, step.rows, step.length, step.pages);
+  auto found = programs_.find(key);
+  if (found == programs_.end())
+    found =
+        programs_
+            .try_emplace(key, trace_cached(sizes_, step), state_, trained_options(sizes_.config))
+            .first;
+  return found->second;
+}
+
+LatentProgram& CachedAnswerRows::embedding(int64_t length) {
+  auto found = embeddings_.find(length);
+  if (found == embeddings_.end())
+    found = embeddings_
+                .try_emplace(length, trace_embeddings(sizes_, length), state_,
+                             trained_options(sizes_.config))
+                .first;
+  return found->second;
+}
+
+void CachedAnswerRows::put_places(LatentProgram& program, int64_t behind,
+                                  std::span<const int64_t> counts) {
+  const std::span<int64_t> positions = program.input<int64_t>("position");
+  const std::span<int64_t> taken = program.input<int64_t>("counts");
+  const std::span<int32_t> pages = program.input<int32_t>("pages");
+  const size_t width = pages.size() / positions.size();
+  std::ranges::fill(taken, 0);
+  std::ranges::fill(positions, 0);
+  std::ranges::fill(pages, -1);
+  for (size_t row = 0; row < counts.size(); ++row) {
+    if (counts[row] == 0) continue;
+    positions[row] = places_[row] + behind;
+    taken[row] = counts[row];
+    const std::span<const int32_t> own = rows_[row].pages();
+    FB_CHECK(own.size() <= width, "{} pages of {}", own.size(), width);
+    std::ranges::copy(own, pages.subspan(row * width).begin());
+  }
+}
+
+void CachedAnswerRows::put_wires(LatentProgram& program, const CachedStep& step) {
+  if (!program.has("wire") || !step.is_behind_wire) return;
+  const auto numbers = static_cast<size_t>(wire_numbers(sizes_));
+  for (size_t row = 0; row < chosen_.size(); ++row)
+    std::ranges::copy(given_.wires.subspan(chosen_[row] * numbers, numbers),
+                      program.input<float>("wire").subspan(row * numbers).begin());
+}
+
+void CachedAnswerRows::begin(const Given& given, std::span<const size_t> chosen) {
+  FB_CHECK(chosen.size() <= rows_.size(), "{} rows", chosen.size());
+  given_ = given;
+  chosen_.assign(chosen.begin(), chosen.end());
+  for (PagedRow& row : rows_) row.clear();
+  places_.clear();
+  if (given.is_text())
+    begin_texts();
+  else
+    begin_wires();
+}
+
+void CachedAnswerRows::begin_wires() {
+  const int64_t places = wire_places(sizes_), before = places_before_row(sizes_);
+  pages_ = row_pages(sizes_, places);
+  CachedStep step = step_of(places - before, false);
+  step.reads = Reads::wire;
+  LatentProgram& read = program(step);
+  const Seconds seconds(times_.prefill);
+  for (size_t row = 0; row < chosen_.size(); ++row) {
+    rows_[row].extend(places + sizes_.answer_tokens);
+    places_.push_back(places);
+  }
+  put_places(read, -places, std::vector<int64_t>(chosen_.size(), places - before));
+  put_wires(read, step);
+  read.run();
+  logits_ = read.result<float>("logits");
+  times_.prefilled += sizes_.rows * places;
+}
+
+// In pages of their own, once for as long as texts begin so.
+void CachedAnswerRows::read_shared(const std::vector<int32_t>& tokens) {
+  if (tokens == shared_tokens_) return;
+  shared_.clear();
+  shared_tokens_ = tokens;
+  if (tokens.empty()) return;
+  const auto count = std::ssize(tokens);
+  CachedStep step = step_of(count, false);
+  step.rows = 1;
+  step.pages = count / nn::kPageTokens;
+  LatentProgram& read = program(step);
+  const Seconds seconds(times_.prefill);
+  shared_.extend(count);
+  read.input<int64_t>("position")[0] = 0;
+  read.input<int64_t>("counts")[0] = count;
+  std::ranges::copy(shared_.pages(), read.input<int32_t>("pages").begin());
+  std::ranges::copy(tokens, read.input<int32_t>("tokens").begin());
+  read.run();
+  times_.prefilled += count;
+}
+
+void CachedAnswerRows::begin_texts() {
+  size_t longest = 1;
+  for (const size_t row : chosen_) longest = std::max(longest, given_.prompts[row].size());
+  const int64_t most = rounded_places(static_cast<int64_t>(longest));
+  pages_ = row_pages(sizes_, most);
+  // Of whole pages: a row writes to none that others read. The last token of each is its own, for its logits.
+  int64_t shared = 0;
+  if (rows_.size() > 1 && !given_.as_embeddings) {
+    size_t shortest = longest;
+    for (const std::vector<int32_t>& each : given_.prompts)
+      shortest = std::min(shortest, each.size());
+    const size_t common =
+        std::min(common_tokens(given_.prompts), std::max<size_t>(1, shortest) - 1);
+    shared = static_cast<int64_t>(common) / nn::kPageTokens * nn::kPageTokens;
+  }
+  if (shared > 0) {
+    const std::vector<int32_t>& first = given_.prompts[0];
+    read_shared({first.begin(), first.begin() + shared});
+  }
+  CachedStep step = step_of(rounded_places(static_cast<int64_t>(longest) - shared), false);
+  const auto length = static_cast<size_t>(step.length);
+  std::vector<int32_t> tokens(rows_.size() * length);
+  std::vector<int64_t> counts;
+  for (size_t row = 0; row < chosen_.size(); ++row) {
+    const std::vector<int32_t>& ids = given_.prompts[chosen_[row]];
+    FB_CHECK(!ids.empty(), "a text of no tokens");
+    counts.push_back(std::ssize(ids) - shared);
+    std::copy(ids.begin() + shared, ids.end(),
+              tokens.begin() + static_cast<std::ptrdiff_t>(row * length));
+    if (shared > 0) rows_[row].fork(shared_, shared);
+    rows_[row].extend(counts.back() + sizes_.answer_tokens);
+    places_.push_back(std::ssize(ids));
+  }
+  if (given_.as_embeddings) step.reads = Reads::embeddings;
+  LatentProgram* const embed = given_.as_embeddings ? &embedding(step.length) : nullptr;
+  LatentProgram& read = program(step);
+  const Seconds seconds(times_.prefill);
+  for (size_t row = 0; row < chosen_.size(); ++row) places_[row] = shared;
+  put_places(read, 0, counts);
+  for (size_t row = 0; row < chosen_.size(); ++row) places_[row] += counts[row];
+  if (embed != nullptr) {
+    std::ranges::copy(tokens, embed->input<int32_t>("tokens").begin());
+    embed->run();
+    std::ranges::copy(embed->result<float>("embeddings"), read.input<float>("embeddings").begin());
+  } else {
+    std::ranges::copy(tokens, read.input<int32_t>("tokens").begin());
+  }
+  read.run();
+  logits_ = read.result<float>("logits");
+  times_.prefilled += sizes_.rows * step.length;
+  times_.shared += std::ssize(chosen_) * shared;
+}
+
+int32_t CachedAnswerRows::first_token(size_t row, const Writing& writing) const {
+  if (writing.first_temperature <= 0)
+    return likeliest_token(logits_of(row), receiver(), {}, writing.least_tokens <= 0);
+  PhiloxStream draws(writing.seed, chosen_[row]);
+  return sample_token(logits_of(row),
+                      {.temperature = writing.first_temperature, .top_p = writing.first_top_p},
+                      draws);
+}
+
+Answers CachedAnswerRows::write(const Writing& writing) {
+  Answers answers(chosen_.size());
+  std::vector<int64_t> live(chosen_.size(), 1);
+  const CachedStep step = step_of(1, false);
+  LatentProgram& next = program(step);
+  const Seconds seconds(times_.decode);
+  put_wires(next, step);
+  std::vector<int32_t> choices;
+  std::vector<float> logits;
+  for (int64_t t = 0; t < sizes_.answer_tokens; ++t) {
+    const bool may_end = t >= writing.least_tokens;
+    for (size_t row = 0; row < answers.size(); ++row) {
+      if (live[row] == 0) continue;
+      answers[row].push_back(
+          t == 0    ? first_token(row, writing)
+          : may_end ? choices[row]
+                    : likeliest_token(std::span(logits).subspan(row * vocabulary_, vocabulary_),
+                                      receiver(), answers[row], false));
+      if (receiver().ends(answers[row])) live[row] = 0;
+    }
+    if (t + 1 == sizes_.answer_tokens || std::ranges::find(live, 1) == live.end()) break;
+    // Rows that have ended are idle: they neither read nor keep anything.
+    put_places(next, t, live);
+    const std::span<int32_t> tokens = next.input<int32_t>("tokens");
+    for (size_t row = 0; row < answers.size(); ++row) {
+      tokens[row] = answers[row].back();
+      times_.decoded += live[row];
+    }
+    next.run();
+    choices = next.result<int32_t>("choices");
+    if (t + 1 < writing.least_tokens) logits = next.result<float>("logits");
+  }
+  return answers;
+}
+
+std::vector<Likelihood> CachedAnswerRows::judge(std::span<const std::vector<int32_t>> answers) {
+  std::vector<Likelihood> found(answers.size());
+  size_t longest = 0;
+  for (const std::vector<int32_t>& each : answers) longest = std::max(longest, each.size());
+  const auto length = static_cast<size_t>(sizes_.answer_tokens - 1);
+  FB_CHECK(longest <= length + 1, "an answer of {} tokens", longest);
+  const CachedStep step = step_of(static_cast<int64_t>(length), true);
+  LatentProgram* const rest = longest > 1 ? &program(step) : nullptr;
+  const Seconds seconds(times_.judge);
+  for (size_t row = 0; row < answers.size(); ++row) {
+    if (answers[row].empty()) continue;
+    found[row].add(logits_of(row), answers[row][0]);
+  }
+  if (rest == nullptr) return found;
+  std::vector<int64_t> counts;
+  const std::span<int32_t> tokens = rest->input<int32_t>("tokens");
+  const std::span<int32_t> targets = rest->input<int32_t>("targets");
+  std::ranges::fill(targets, -1);
+  for (size_t row = 0; row < answers.size(); ++row) {
+    const std::vector<int32_t>& answer = answers[row];
+    const size_t count = std::max<size_t>(1, answer.size()) - 1;
+    counts.push_back(static_cast<int64_t>(count));
+    std::copy_n(answer.begin(), count, tokens.subspan(row * length).begin());
+    if (count > 0) std::copy_n(answer.begin() + 1, count, targets.subspan(row * length).begin());
+  }
+  put_wires(*rest, step);
+  put_places(*rest, 0, counts);
+  rest->run();
+  const auto losses = rest->result<float>("losses");
+  const auto ranks = rest->result<int32_t>("ranks");
+  for (size_t row = 0; row < answers.size(); ++row)
+    for (size_t t = 0; t < static_cast<size_t>(counts[row]); ++t) {
+      found[row].losses.push_back(losses[row * length + t]);
+      found[row].ranks.push_back(ranks[row * length + t]);
+    }
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<AnswerRows> cached_answer_rows(const AnswerSizes& sizes, State& state) {
+  return std::make_unique<CachedAnswerRows>(sizes, state);
+}
+
+Graph cached_answer_graph(const AnswerSizes& sizes) {
+  return trace_cached(sizes, {.reads = Reads::wire,
+                              .is_behind_wire = true,
+                              .rows = sizes.rows,
+                              .pages = row_pages(sizes, wire_places(sizes))});
+}
+
+int64_t cached_row_bytes(const AnswerSizes& sizes) {
+  const nn::DecoderConfig& decoder = sizes.receivers[sizes.number].decoder;
+  AnswerSizes one = sizes;
+  one.rows = 1;
+  return pool_pages(one) * nn::kPageTokens * decoder.layers * 2 * decoder.key_heads() *
+         decoder.key_width() * static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace fullbore::latentwire

@@ -1,0 +1,30 @@
+#include "workloads/latentwire/latent_program.h"
+
+#include <cstring>
+#include <new>
+
+#include "fullbore/base/check.h"
+
+namespace fullbore::latentwire {
+
+LatentProgram::LatentProgram(const Graph& graph, State& state, const CompileOptions& options)
+    : program_(Program::compile(graph, state, options)) {
+  for (const Graph::Input& input : graph.inputs()) {
+    if (input.role != Role::batch) continue;
+    const int64_t bytes = graph.type(input.value).bytes();
+    TensorMemory memory = allocate_tensor_memory(bytes);
+    if (!memory) throw std::bad_alloc();
+    std::memset(memory.get(), 0, static_cast<size_t>(bytes));
+    inputs_.insert_or_assign(input.name, Input{std::move(memory), bytes});
+  }
+  for (const Graph::Input& input : program_.plan().graph.inputs())
+    if (input.role == Role::batch) pointers_.push_back(of_name(input.name).memory.get());
+}
+
+const LatentProgram::Input& LatentProgram::of_name(const std::string& name) const {
+  const auto found = inputs_.find(name);
+  FB_CHECK(found != inputs_.end(), "there is no input {}", name);
+  return found->second;
+}
+
+}  // namespace fullbore::latentwire
