@@ -1,6 +1,7 @@
 #include "fullbore/ops/linear_cross_entropy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/ops/op_handles.h"
@@ -181,8 +182,17 @@ const OpRegistrar linear_cross_entropy_op(OpDef{
 
 }  // namespace
 
-Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
-                            LinearCrossEntropyOptions options, SourceLoc loc) {
+namespace {
+
+/// A call whose rows are the leading axes of `hidden`.
+struct RowsCall {
+  std::vector<Tensor> operands;
+  Attributes attributes;
+  Shape leading;
+};
+
+RowsCall rows_call(Tensor hidden, Tensor weight, Tensor targets,
+                   const LinearCrossEntropyOptions& options, SourceLoc loc) {
   require_tensor("linear_cross_entropy", "hidden", hidden, loc);
   require_tensor("linear_cross_entropy", "weight", weight, loc);
   require_tensor("linear_cross_entropy", "targets", targets, loc);
@@ -204,9 +214,25 @@ Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
   std::vector<Tensor> operands = {reshape(hidden, {rows, hidden.dim(-1)}, loc), weight,
                                   reshape(targets, {rows}, loc)};
   if (options.weights.valid()) operands.push_back(reshape(options.weights, {rows}, loc));
-  return apply_all("linear_cross_entropy", operands,
-                   linear_cross_entropy_attributes(options.loss, options.weights.valid(), at_once),
-                   loc)[0];
+  return {std::move(operands),
+          linear_cross_entropy_attributes(options.loss, options.weights.valid(), at_once), leading};
+}
+
+}  // namespace
+
+Tensor linear_cross_entropy(Tensor hidden, Tensor weight, Tensor targets,
+                            LinearCrossEntropyOptions options, SourceLoc loc) {
+  const RowsCall call = rows_call(hidden, weight, targets, options, loc);
+  return apply_all("linear_cross_entropy", call.operands, call.attributes, loc)[0];
+}
+
+// The gradient's op has them; where nobody asks for the gradient, its cotangents are dead code.
+Tensor linear_cross_entropy_losses(Tensor hidden, Tensor weight, Tensor targets,
+                                   LinearCrossEntropyOptions options, SourceLoc loc) {
+  const RowsCall call = rows_call(hidden, weight, targets, options, loc);
+  const auto results =
+      apply_all("linear_cross_entropy_gradient", call.operands, call.attributes, loc);
+  return stop_gradient(reshape(results[1], call.leading, loc));
 }
 
 }  // namespace fullbore

@@ -47,6 +47,12 @@ class LinearCrossEntropy {
   int64_t block_rows_;
 };
 
+/// The losses [...] that linear_cross_entropy() of the same operands (ops.h) sums, without their weights: for metrics, at
+/// no cost beside that call and its gradient. No gradient goes through it.
+Tensor linear_cross_entropy_losses(Tensor hidden, Tensor weight, Tensor targets,
+                                   LinearCrossEntropyOptions options = {},
+                                   SourceLoc loc = SourceLoc::here());
+
 /// Both by definition, in plain loops: the outputs are the first of sum, losses, hidden, weight.
 void linear_cross_entropy_reference(ReferenceCall& call);
 void linear_cross_entropy_gradient_reference(ReferenceCall& call);

@@ -34,10 +34,9 @@ Tensor row_before_answer(Trace& trace, const nn::DecoderConfig& decoder, const R
   return parts.size() == 1 ? parts.front() : concat(parts, 1);
 }
 
-nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
-                                const RowLayout& layout, Tensor prefix, Tensor answer,
-                                std::span<const int64_t> layers,
-                                const nn::DecoderAdditions& additions) {
+RowStates row_states(Trace& trace, const nn::DecoderConfig& decoder, const RowLayout& layout,
+                     Tensor prefix, Tensor answer, std::span<const int64_t> layers,
+                     const nn::DecoderAdditions& additions) {
   const int64_t batch = answer.dim(0), length = answer.dim(1);
   Tensor row = row_before_answer(trace, decoder, layout, prefix, batch);
   const int64_t place = row.dim(1) - 1;
@@ -48,9 +47,17 @@ nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
     const Tensor parts[] = {row, cast(tokens, row.dtype())};
     row = concat(parts, 1);
   }
-  nn::DecoderStates states =
-      decoder_states(trace, {.embeddings = row, .additions = additions}, decoder, layers);
-  const auto of_answer = [&](Tensor x) { return slice(x, 1, place, place + length); };
+  return {decoder_states(trace, {.embeddings = row, .additions = additions}, decoder, layers),
+          place};
+}
+
+nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
+                                const RowLayout& layout, Tensor prefix, Tensor answer,
+                                std::span<const int64_t> layers,
+                                const nn::DecoderAdditions& additions) {
+  auto [states, place] = row_states(trace, decoder, layout, prefix, answer, layers, additions);
+  const int64_t begin = place, end = place + answer.dim(1);
+  const auto of_answer = [&](Tensor x) { return slice(x, 1, begin, end); };
   states.last = of_answer(states.last);
   for (Tensor& each : states.chosen) each = of_answer(each);
   return states;

@@ -29,9 +29,18 @@ struct RowLayout {
 Tensor row_before_answer(Trace& trace, const nn::DecoderConfig& decoder, const RowLayout& layout,
                          Tensor prefix, int64_t batch);
 
-/// What the model makes of a row: states behind the last norm, which its head reads, and those of chosen layers, at the
-/// places whose logits predict y_0 ... y_(T-1): [B,T,d] each.
+/// What the model makes of all places of a row: states behind the last norm, which its head reads, and those of chosen
+/// layers, [B,L,d] each, and the place of y_0's logits.
 /// `prefix` may be empty, where all that a wire says is among the additions.
+struct RowStates {
+  nn::DecoderStates states;
+  int64_t place = 0;
+};
+RowStates row_states(Trace& trace, const nn::DecoderConfig& decoder, const RowLayout& layout,
+                     Tensor prefix, Tensor answer, std::span<const int64_t> layers = {},
+                     const nn::DecoderAdditions& additions = {});
+
+/// The same at the places whose logits predict y_0 ... y_(T-1): [B,T,d] each.
 nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
                                 const RowLayout& layout, Tensor prefix, Tensor answer,
                                 std::span<const int64_t> layers = {},

@@ -4,12 +4,15 @@
 #include <string>
 
 #include "fullbore/nn/language_model_loss.h"
+#include "workloads/latentwire/answer_losses.h"
 #include "workloads/latentwire/conditioning.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/schedules.h"
 
 namespace fullbore::latentwire {
 namespace {
+
+bool is_on(const std::string& mode) { return mode != "off"; }
 
 bool wants_teacher(const Config& config) {
   const LatentKeys::Loss& keys = latent_keys(config).loss;
@@ -97,26 +100,37 @@ class Pass {
     const bool text = reads_text(config_);
     const std::vector<int64_t> layers =
         text && keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();
-    const nn::DecoderStates states =
-        prefix_states(trace_, receiver.decoder, receiver.layout, prefix.in_row(), fields.answer,
-                      layers, prefix.additions);
-    const Tensor logits = logits_of(receiver, states.last);
-    const Tensor losses = cross_entropy(logits, fields.answer);
-    const Tensor all = factored_sum(losses, fields.all), first = factored_sum(losses, fields.first),
-                 early = factored_sum(losses, fields.early);
+    const AnswerRows rows{
+        .decoder = receiver.decoder,
+        .layout = receiver.layout,
+        .prefix = prefix.in_row(),
+        .additions = prefix.additions,
+        .answer = fields.answer,
+        .all = fields.all,
+        .first = fields.first,
+        .early = fields.early,
+        .most_early = std::max(keys_.loss.early_tokens, keys_.loss.final_early_tokens),
+        .has_teacher = wants_teacher(config_),
+        .layers = layers};
+    const AnswerLosses losses = answer_losses(
+        trace_, rows,
+        {.first = first_weight_,
+         .autoscale = keys_.loss.first_autoscale,
+         .early = keys_.loss.early_weight},
+        {.one_pass = is_on(keys_.switches.one_pass), .head_rows = is_on(keys_.switches.head_rows)});
     ReceiverLosses result;
     const auto tell = [&](const char* name, Tensor mean) {
       result.metrics.push_back({receiver.name + "_" + name, mean});
     };
     const auto tell_sum = [&](const char* name, Tensor sum) { tell(name, sum * parts_); };
-    const Tensor first_weight =
-        keys_.loss.first_autoscale ? autoscaled(first_weight_, first, all) : first_weight_;
-    result.of_rows = all + first_weight * first + keys_.loss.early_weight * early;
-    tell_sum("all", all);
-    tell_sum("first", first);
-    tell_sum("early", early);
-    if (wants_teacher(config_)) add_teacher(receiver, fields, states, logits, layers, result);
-    add_first_token(receiver, fields, logits, result);
+    result.of_rows = losses.weighted;
+    tell_sum("all", losses.all);
+    tell_sum("first", losses.first);
+    tell_sum("early", losses.early);
+    tell("padding", reduce_mean(cast(less(fields.answer, 0.0), DType::f32), {0, 1}));
+    if (wants_teacher(config_))
+      add_teacher(receiver, fields, losses.states, losses.logits, layers, result);
+    add_first_token(receiver, losses, result);
     if (keys_.loss.slot_weight > 0) add_slots(receiver, fields, prefix.vectors, result);
     result.of_prefix = penalties(receiver, prefix);
     if (prefix.gists.valid()) add_gists(receiver, fields, prefix.gists, result);
@@ -155,15 +169,15 @@ class Pass {
     result.metrics.push_back({receiver.name + "_states", distance * parts_});
   }
 
-  // Of the first content token of each row, which is at one place with factor 1 / B.
-  void add_first_token(const Receiver& receiver, const ReceiverBatch& fields, Tensor logits,
+  void add_first_token(const Receiver& receiver, const AnswerLosses& losses,
                        ReceiverLosses& result) {
-    const Tensor right = equal(argmax(logits, 2), fields.answer);
+    const Tensor logits = losses.first_logits;
+    const Tensor right = equal(argmax(logits, 1), losses.first_token);
     result.metrics.push_back({receiver.name + "_first_accuracy",
-                              factored_sum(cast(right, DType::f32), fields.first) * parts_});
+                              factored_sum(cast(right, DType::f32), losses.first_factor) * parts_});
     const Tensor log_p = log_softmax(cast(logits, DType::f32));
-    const Tensor entropy = neg(reduce_sum(exp(log_p) * log_p, {2}));
-    const Tensor first = factored_sum(entropy, fields.first);
+    const Tensor entropy = neg(reduce_sum(exp(log_p) * log_p, {1}));
+    const Tensor first = factored_sum(entropy, losses.first_factor);
     result.metrics.push_back({receiver.name + "_first_entropy", first * parts_});
     if (keys_.loss.entropy_weight > 0)
       result.of_rows = result.of_rows - keys_.loss.entropy_weight * first;

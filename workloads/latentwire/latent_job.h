@@ -41,7 +41,8 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
 ///       + entropy_weight -H + statistics_weight statistics + slot_weight slots + gist_weight gists
 ///
 /// and for each adapter scale_weight (s - 1)^2 + rms_weight (rms - rms of the embeddings)^2. Metrics, each by receiver:
-/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _slots, _gists, _scale, _rms.
+/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _slots, _gists, _scale, _rms, and _padding, the
+/// share of the answers' places that hold no token.
 LossFunction latent_loss(const Config& config,
                          std::shared_ptr<const std::vector<Receiver>> receivers);
 

@@ -145,13 +145,58 @@ std::vector<ConfigField> loss_fields() {
   };
 }
 
+std::vector<ConfigField> switch_fields() {
+  const std::vector<std::string> own = {"off", "on", "check"};
+  const std::vector<std::string> engines = {"as_set", "off", "on", "check"};
+  return {
+      {FB_KEY(switches, one_pass),
+       {},
+       own,
+       "all tokens from one pass over a row; off: a pass each"},
+      {FB_KEY(switches, head_rows),
+       {},
+       own,
+       "logits of needed places alone, a tile at a time; off: of every place of a row"},
+      {FB_KEY(switches, length_buckets),
+       {},
+       own,
+       "answers are padded to the batch's; off: to the longest of all"},
+      {FB_KEY(switches, token_cache),
+       {},
+       own,
+       "tokens of a file's questions are kept from the first epoch on"},
+      {FB_KEY(switches, loader_workers),
+       {},
+       engines,
+       "data.workers: on: 1 at least; off: 0. check: is the loss the same either way?"},
+      {FB_KEY(switches, gradient_accumulation),
+       {},
+       engines,
+       "engine.accumulate: on: 2 at least; off: 1"},
+      {FB_KEY(switches, fused_optimizer),
+       {},
+       engines,
+       "the pass fuse, which makes one kernel of an update; off: a kernel an operation"},
+      {FB_KEY(switches, mixed_precision), {}, engines, "engine.precision: on: bf16; off: fp32"},
+      {FB_KEY(switches, recompute), {}, engines, "engine.recompute: on: full; off: off"},
+      {FB_KEY(switches, tiled_attention),
+       {},
+       engines,
+       "engine.attention: on: tiled; off: decomposed"},
+      {FB_KEY(switches, data_parallel),
+       {},
+       engines,
+       "engine.parallel_microbatches: on: 2 at least; off: 1"},
+  };
+}
+
 #undef FB_KEY
 
 }  // namespace
 
 std::vector<ConfigField> latent_fields() {
   std::vector<ConfigField> fields = wire_fields();
-  for (auto* more : {&receiver_fields, &conditioning_fields, &loss_fields})
+  for (auto* more : {&receiver_fields, &conditioning_fields, &loss_fields, &switch_fields})
     for (ConfigField& field : more()) fields.push_back(std::move(field));
   for (ConfigField& field : fields)
     field.models = {std::string_view(field.key).starts_with("reader.") ? kReaderModel

@@ -78,6 +78,21 @@ struct LatentKeys {
     int64_t validation_prompts = 512;
     bool operator==(const Data&) const = default;
   } data;
+  /// on, off or check; those that stand for a key of the engine's may be as_set (switches.h).
+  struct Switches {
+    std::string loader_workers = "as_set";
+    std::string token_cache = "on";
+    std::string gradient_accumulation = "as_set";
+    std::string one_pass = "on";
+    std::string mixed_precision = "as_set";
+    std::string fused_optimizer = "as_set";
+    std::string recompute = "as_set";
+    std::string tiled_attention = "as_set";
+    std::string length_buckets = "on";
+    std::string head_rows = "on";
+    std::string data_parallel = "as_set";
+    bool operator==(const Switches&) const = default;
+  } switches;
   bool operator==(const LatentKeys&) const = default;
 };
 

@@ -31,6 +31,9 @@ struct LatentData {
   /// Those found, by max_bytes, max_answer_tokens and whether a text is read.
   using Extents = std::map<std::tuple<int64_t, int64_t, bool>, PromptExtents>;
   std::shared_ptr<Extents> extents = std::make_shared<Extents>();
+  /// Shapes of training batches, by those and the rows of a batch.
+  using Buckets = std::map<std::tuple<int64_t, int64_t, bool, int64_t>, std::vector<PromptExtents>>;
+  std::shared_ptr<Buckets> buckets = std::make_shared<Buckets>();
 };
 
 LatentData open_data(const Config& config) {
@@ -51,13 +54,47 @@ PromptExtents extents_of(const Config& config, const LatentData& data) {
   return data.extents->emplace(form, extents).first->second;
 }
 
+// Tokens that are kept of a file's questions.
+constexpr size_t kTokenCacheBytes = size_t{256} << 20;
+
+PromptBatches::Options batch_options(const Config& config, const LatentData& data, bool trains) {
+  const LatentKeys& keys = latent_keys(config);
+  PromptBatches::Options options{.batch = config.train.batch_size,
+                                 .extents = extents_of(config, data),
+                                 .question_first = keys.wire.question_first};
+  if (!trains || !data.prompts.shuffled) return options;
+  options.seed = static_cast<uint64_t>(config.run.seed);
+  if (keys.switches.token_cache != "off") options.cache_bytes = kTokenCacheBytes;
+  return options;
+}
+
+// Shapes of training batches: of the buckets those that an eighth of the first batches have, for a step is compiled for
+// each. A batch of another one goes to the next larger.
+std::vector<PromptExtents> buckets_of(const Config& config, const LatentData& data) {
+  constexpr uint64_t kLooked = 32, kLeast = 4;
+  const PromptExtents extents = extents_of(config, data);
+  const LatentKeys& keys = latent_keys(config);
+  if (keys.switches.length_buckets == "off" || config.train.batch_size < 1) return {extents};
+  const std::tuple form{keys.wire.max_bytes, keys.receivers.max_answer_tokens, reads_text(config),
+                        config.train.batch_size};
+  const auto found = data.buckets->find(form);
+  if (found != data.buckets->end()) return found->second;
+  PromptBatches::Options options = batch_options(config, data, true);
+  options.buckets = answer_buckets(extents);
+  const PromptBatches batches(data.prompts.training, data.receivers, options);
+  std::vector<uint64_t> met(options.buckets.size());
+  for (uint64_t position = 0; position < kLooked; ++position) ++met[batches.shape_at(position)];
+  std::vector<PromptExtents> buckets;
+  for (size_t i = 0; i < met.size(); ++i)
+    if (met[i] >= kLeast || i + 1 == met.size()) buckets.push_back(options.buckets[i]);
+  return data.buckets->emplace(form, std::move(buckets)).first->second;
+}
+
 std::shared_ptr<const BatchSource> batches(const Config& config, const LatentData& data,
                                            std::shared_ptr<const PromptSource> source,
                                            bool trains) {
-  PromptBatches::Options options{.batch = config.train.batch_size,
-                                 .extents = extents_of(config, data),
-                                 .question_first = latent_keys(config).wire.question_first};
-  if (trains && data.prompts.shuffled) options.seed = static_cast<uint64_t>(config.run.seed);
+  PromptBatches::Options options = batch_options(config, data, trains);
+  if (trains) options.buckets = buckets_of(config, data);
   options.step = [config, trains](uint64_t position) {
     return prompt_step(config, trains ? static_cast<int64_t>(position) : config.train.steps);
   };
@@ -145,8 +182,10 @@ OpenedWorkload open_latent(const Config& config) {
   workload.batches = data->prompts.training->about();
   workload.loss = [data](const Config& each) { return latent_loss(each, data->receivers); };
   workload.shapes = [data](const Config& each) {
-    return std::vector<std::vector<BatchField>>{
-        PromptBatches::fields_of(*data->receivers, each.train.batch_size, extents_of(each, *data))};
+    std::vector<std::vector<BatchField>> shapes;
+    for (const PromptExtents& extents : buckets_of(each, *data))
+      shapes.push_back(PromptBatches::fields_of(*data->receivers, each.train.batch_size, extents));
+    return shapes;
   };
   workload.validates = [data](const Config&) { return data->prompts.validation != nullptr; };
   workload.job = [data](const Config& each) { return latent_training(each, *data); };

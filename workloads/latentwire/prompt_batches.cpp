@@ -75,13 +75,32 @@ PromptExtents larger(const PromptExtents& a, const PromptExtents& b) {
   return {std::max(a.bytes, b.bytes), each(a.answers, b.answers), each(a.prompts, b.prompts)};
 }
 
+std::vector<PromptExtents> answer_buckets(const PromptExtents& extents) {
+  constexpr int64_t kBuckets = 4;
+  std::vector<PromptExtents> buckets;
+  for (int64_t part = 1; part <= kBuckets; ++part) {
+    PromptExtents bucket = extents;
+    for (size_t i = 0; i < bucket.answers.size(); ++i) {
+      const int64_t all = extents.answers[i];
+      bucket.answers[i] = (all * part + kBuckets - 1) / kBuckets;
+      if (!bucket.prompts.empty()) bucket.prompts[i] -= all - bucket.answers[i];
+    }
+    if (buckets.empty() || bucket.answers != buckets.back().answers) buckets.push_back(bucket);
+  }
+  return buckets;
+}
+
 PromptBatches::PromptBatches(std::shared_ptr<const PromptSource> source,
                              std::shared_ptr<const std::vector<Receiver>> receivers,
                              Options options)
     : source_(std::move(source)),
       receivers_(std::move(receivers)),
       options_(std::move(options)),
-      fields_(fields_of(*receivers_, options_.batch, options_.extents)) {}
+      cache_(options_.cache_bytes) {
+  if (options_.buckets.empty()) options_.buckets = {options_.extents};
+  for (const PromptExtents& each : options_.buckets)
+    shapes_.push_back(fields_of(*receivers_, options_.batch, each));
+}
 
 std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& receivers,
                                                  int64_t batch, const PromptExtents& extents) {
@@ -102,22 +121,69 @@ std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& re
   return fields;
 }
 
-void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) const {
+std::vector<PromptBatches::Numbered> PromptBatches::prompts_at(uint64_t position) const {
   const auto batch = static_cast<uint64_t>(options_.batch);
   const auto count = static_cast<uint64_t>(source_->size());
-  std::vector<Prompt> prompts;
+  std::vector<Numbered> prompts;
   for (uint64_t row = 0; row < batch; ++row) {
     const uint64_t example = position * batch + row, place = example % count;
-    prompts.push_back(source_->prompt(static_cast<int64_t>(
-        options_.seed ? Permutation(count, *options_.seed, example / count)(place) : place)));
+    const auto index = static_cast<int64_t>(
+        options_.seed ? Permutation(count, *options_.seed, example / count)(place) : place);
+    prompts.push_back({index, source_->prompt(index)});
   }
-  const auto places = static_cast<size_t>(options_.extents.bytes);
+  return prompts;
+}
+
+std::vector<int32_t> PromptBatches::answer_of(size_t receiver, const Numbered& prompt) const {
+  const uint64_t key = static_cast<uint64_t>(prompt.index) * 2 * receivers_->size() + 2 * receiver;
+  return cache_.get(key, [&] {
+    return cut_answer((*receivers_)[receiver], prompt.prompt, options_.extents.answers[receiver]);
+  });
+}
+
+std::vector<int32_t> PromptBatches::text_of(size_t receiver, const Numbered& prompt) const {
+  const uint64_t key =
+      static_cast<uint64_t>(prompt.index) * 2 * receivers_->size() + 2 * receiver + 1;
+  return cache_.get(key,
+                    [&] { return prompt_ids((*receivers_)[receiver], prompt.prompt.source()); });
+}
+
+// The first that holds the answers of every receiver.
+size_t PromptBatches::bucket_of(const std::vector<Numbered>& prompts) const {
+  size_t bucket = 0;
+  for (const Numbered& prompt : prompts)
+    for (size_t i = 0; i < receivers_->size(); ++i) {
+      if (bucket + 1 == options_.buckets.size()) return bucket;
+      const int64_t tokens = std::ssize(answer_of(i, prompt));
+      while (options_.buckets[bucket].answers[i] < tokens) ++bucket;
+    }
+  return bucket;
+}
+
+size_t PromptBatches::shape_at(uint64_t position) const {
+  constexpr size_t kMostRemembered = 4096;
+  if (shapes_.size() == 1) return 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = met_.find(position); found != met_.end()) return found->second;
+  }
+  const size_t bucket = bucket_of(prompts_at(position));
+  const std::scoped_lock lock(mutex_);
+  if (met_.size() >= kMostRemembered) met_.clear();
+  met_.emplace(position, bucket);
+  return bucket;
+}
+
+void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) const {
+  const std::vector<Numbered> prompts = prompts_at(position);
+  const PromptExtents& extents = options_.buckets[shape_at(position)];
+  const auto places = static_cast<size_t>(extents.bytes);
   auto* const bytes = static_cast<int32_t*>(buffers[PromptFields::kBytes]);
   auto* const lengths = static_cast<int32_t*>(buffers[PromptFields::kLengths]);
-  std::fill_n(bytes, places * batch, 0);
+  std::fill_n(bytes, places * prompts.size(), 0);
   for (size_t row = 0; row < prompts.size(); ++row) {
     const std::string text =
-        encoder_text(prompts[row], options_.question_first, options_.extents.bytes).bytes;
+        encoder_text(prompts[row].prompt, options_.question_first, extents.bytes).bytes;
     std::ranges::transform(text, bytes + row * places,
                            [](char c) { return static_cast<unsigned char>(c); });
     lengths[row] = static_cast<int32_t>(text.size());
@@ -125,23 +191,24 @@ void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) cons
   const PromptStep step = options_.step ? options_.step(position) : PromptStep();
   *static_cast<float*>(buffers[PromptFields::kFirstWeight]) = static_cast<float>(step.first_weight);
   *static_cast<float*>(buffers[PromptFields::kKeep]) = static_cast<float>(step.keep);
-  const bool with_text = !options_.extents.prompts.empty();
+  const bool with_text = !extents.prompts.empty();
   for (size_t i = 0; i < receivers_->size(); ++i)
-    fill_receiver((*receivers_)[i], i, prompts, step.early_tokens,
+    fill_receiver(i, prompts, extents, step.early_tokens,
                   buffers.subspan(PromptFields::of_receiver(i, with_text)));
 }
 
-void PromptBatches::fill_receiver(const Receiver& receiver, size_t number,
-                                  const std::vector<Prompt>& prompts, int64_t early,
+void PromptBatches::fill_receiver(size_t number, const std::vector<Numbered>& prompts,
+                                  const PromptExtents& extents, int64_t early,
                                   std::span<void* const> buffers) const {
-  const int64_t length = options_.extents.answers[number];
+  const Receiver& receiver = (*receivers_)[number];
+  const int64_t length = extents.answers[number];
   const auto row_size = static_cast<size_t>(length);
   auto* const answers = static_cast<int32_t*>(buffers[PromptFields::kAnswer]);
   std::fill_n(answers, row_size * prompts.size(), -1);
   std::vector<AnswerLength> lengths;
   std::vector<std::vector<int32_t>> rows;
   for (size_t row = 0; row < prompts.size(); ++row) {
-    rows.push_back(cut_answer(receiver, prompts[row], length));
+    rows.push_back(answer_of(number, prompts[row]));
     std::ranges::copy(rows.back(), answers + row * row_size);
     lengths.push_back(answer_length(receiver, rows.back()));
   }
@@ -152,13 +219,13 @@ void PromptBatches::fill_receiver(const Receiver& receiver, size_t number,
     for (const std::vector<float>* from : {&factors.all, &factors.first, &factors.early})
       std::copy_n(from->data() + row * row_size, row_size, to + (3 * row + kind++) * row_size);
   }
-  if (options_.extents.prompts.empty()) return;
-  const auto places = static_cast<size_t>(options_.extents.prompts[number]);
+  if (extents.prompts.empty()) return;
+  const auto places = static_cast<size_t>(extents.prompts[number]);
   auto* const texts = static_cast<int32_t*>(buffers[PromptFields::kPrompt]);
   auto* const text_lengths = static_cast<int32_t*>(buffers[PromptFields::kPromptLengths]);
   std::fill_n(texts, places * prompts.size(), 0);
   for (size_t row = 0; row < prompts.size(); ++row) {
-    std::vector<int32_t> ids = prompt_ids(receiver, prompts[row].source());
+    std::vector<int32_t> ids = text_of(number, prompts[row]);
     text_lengths[row] = static_cast<int32_t>(ids.size());
     ids.insert(ids.end(), rows[row].begin(), rows[row].end());
     ids.resize(std::min(ids.size(), places));

@@ -2,13 +2,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "fullbore/data/batch_source.h"
 #include "workloads/latentwire/prefix_losses.h"
 #include "workloads/latentwire/prompt_source.h"
 #include "workloads/latentwire/receiver.h"
+#include "workloads/latentwire/token_cache.h"
 
 namespace fullbore::latentwire {
 
@@ -25,6 +28,9 @@ PromptExtents prompt_extents(const PromptSource& source, const std::vector<Recei
 
 /// What both need.
 PromptExtents larger(const PromptExtents& a, const PromptExtents& b);
+/// Buckets for batches whose longest answers are short: a quarter, a half, three quarters and all of T, of each receiver.
+/// Ascending; the last is `extents`.
+std::vector<PromptExtents> answer_buckets(const PromptExtents& extents);
 
 /// What a step is told besides its prompts.
 struct PromptStep {
@@ -49,6 +55,9 @@ struct PromptFields {
 ///   of each receiver: answer_NAME i32 [B,T], -1 behind the answer; factors_NAME f32 [B,3,T] (AnswerFactors: all, first,
 ///   early); with text: prompt_NAME i32 [B,S], BOS, source, anchor, directly followed by the answer; prompt_lengths_NAME
 ///   i32 [B], without the answer
+///
+/// T is that of the first of the buckets that holds the batch's answers, and S is shorter by as much. What is left out
+/// has factors of 0: no loss changes.
 class PromptBatches : public BatchSource {
  public:
   struct Options {
@@ -57,23 +66,41 @@ class PromptBatches : public BatchSource {
     bool question_first = true;
     std::optional<uint64_t> seed = {};  ///< of the order of each epoch; none: as they come
     std::function<PromptStep(uint64_t position)> step = {};
+    std::vector<PromptExtents> buckets = {};  ///< ascending, `extents` the last; empty: that alone
+    size_t cache_bytes = 0;                   ///< of tokens that are kept (TokenCache)
   };
   PromptBatches(std::shared_ptr<const PromptSource> source,
                 std::shared_ptr<const std::vector<Receiver>> receivers, Options options);
 
   static std::vector<BatchField> fields_of(const std::vector<Receiver>& receivers, int64_t batch,
                                            const PromptExtents& extents);
-  const std::vector<BatchField>& fields() const override { return fields_; }
+  const std::vector<BatchField>& fields() const override { return shapes_.back(); }
+  std::vector<std::vector<BatchField>> shapes() const override { return shapes_; }
+  size_t shape_at(uint64_t position) const override;
+  TokenCache::Figures cache_figures() const { return cache_.figures(); }
   void fill(uint64_t position, std::span<void* const> buffers) const override;
 
  private:
-  void fill_receiver(const Receiver& receiver, size_t number, const std::vector<Prompt>& prompts,
-                     int64_t early, std::span<void* const> buffers) const;
+  /// A prompt of a batch, by its number in the source.
+  struct Numbered {
+    int64_t index;
+    Prompt prompt;
+  };
+  std::vector<Numbered> prompts_at(uint64_t position) const;
+  std::vector<int32_t> answer_of(size_t receiver, const Numbered& prompt) const;
+  std::vector<int32_t> text_of(size_t receiver, const Numbered& prompt) const;
+  size_t bucket_of(const std::vector<Numbered>& prompts) const;
+  void fill_receiver(size_t number, const std::vector<Numbered>& prompts,
+                     const PromptExtents& extents, int64_t early,
+                     std::span<void* const> buffers) const;
 
   std::shared_ptr<const PromptSource> source_;
   std::shared_ptr<const std::vector<Receiver>> receivers_;
   Options options_;
-  std::vector<BatchField> fields_;
+  std::vector<std::vector<BatchField>> shapes_;
+  mutable TokenCache cache_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<uint64_t, size_t> met_;  ///< shapes of batches near the last
 };
 
 /// Tokens of an answer, cut at `most`, and where its first content is.

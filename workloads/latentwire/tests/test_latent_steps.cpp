@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,12 @@ Config config_of(const std::string& rest) {
 /// Steps with nothing of a run around them; receivers have random weights.
 class Steps {
  public:
-  explicit Steps(const Config& config, const char* receivers = kOne, int threads = 1)
+  explicit Steps(const Config& config, const char* receivers = kOne, int threads = 1,
+                 int64_t padding = 0)
       : receivers_(
             std::make_shared<const std::vector<Receiver>>(recorded_receivers(receivers, config))),
         source_(attribute_prompts(123, 0, 1000)),
-        extents_(prompt_extents(*source_, *receivers_, 512, 12, reads_text(config))),
+        extents_(extents(config, padding)),
         traced_(trace_training_step(
             latent_loss(config, receivers_),
             PromptBatches::fields_of(*receivers_, config.train.batch_size, extents_),
@@ -74,6 +76,14 @@ class Steps {
   }
 
  private:
+  // As large as any prompt needs, with so many more places for an answer.
+  PromptExtents extents(const Config& config, int64_t padding) const {
+    PromptExtents extents = prompt_extents(*source_, *receivers_, 512, 12, reads_text(config));
+    for (int64_t& each : extents.answers) each += padding;
+    for (int64_t& each : extents.prompts) each += padding;
+    return extents;
+  }
+
   std::shared_ptr<const std::vector<Receiver>> receivers_;
   std::shared_ptr<const PromptSource> source_;
   PromptExtents extents_;
@@ -150,6 +160,50 @@ TEST(LatentSteps, TrainWhatTellsModelsMore) {
     EXPECT_TRUE(bytes != before.at(name)) << name;
 }
 
+// Check 2 in the step: a pass for each of the first K tokens, logits of every place, tiles of the head.
+TEST(LatentSteps, AreTheSameOnEveryPath) {
+  const std::string losses =
+      ", loss: {distillation_weight: 1, state_weight: 0.1, entropy_weight: 0.1, early_tokens: 3, "
+      "final_early_tokens: 3, first_autoscale: true}";
+  Steps usual(config_of(losses));
+  Steps whole(config_of(losses + ", switches: {head_rows: off}"));
+  Steps loop(config_of(losses + ", switches: {one_pass: off}"));
+  const double loss = usual.run();
+  for (Steps* each : {&whole, &loop}) {
+    EXPECT_NEAR(each->run(), loss, 1e-6 * loss);
+    EXPECT_NEAR(each->scalar("gradient_norm"), usual.scalar("gradient_norm"),
+                1e-5 * usual.scalar("gradient_norm"));
+    for (const char* name : {"bpe_all", "bpe_first", "bpe_early", "bpe_kd", "bpe_states",
+                             "bpe_first_entropy", "bpe_first_accuracy"})
+      EXPECT_NEAR(each->scalar(name), usual.scalar(name), 2e-6 * (1 + usual.scalar(name))) << name;
+  }
+}
+
+// Without a teacher all logits but those of first tokens are made a tile at a time. The first content of some of the answers
+// that the model of bytes reads is behind white space.
+TEST(LatentSteps, NeedNoLogits) {
+  Steps usual(config_of(""), kBoth);
+  Steps whole(config_of(", switches: {head_rows: off}"), kBoth);
+  const double loss = usual.run();
+  EXPECT_NEAR(whole.run(), loss, 1e-6 * loss);
+  EXPECT_NEAR(whole.scalar("gradient_norm"), usual.scalar("gradient_norm"),
+              1e-5 * usual.scalar("gradient_norm"));
+  for (const char* name : {"bpe_all", "bpe_first", "bytes_early", "bytes_first"})
+    EXPECT_NEAR(whole.scalar(name), usual.scalar(name), 1e-6 * usual.scalar(name)) << name;
+}
+
+// Answers that are padded further: factors behind them are 0.
+TEST(LatentSteps, DoNotDependOnPadding) {
+  const Config config =
+      config_of(", loss: {distillation_weight: 1, state_weight: 0.1, slot_weight: 0.1}");
+  Steps usual(config), padded(config, kOne, 1, 5);
+  const double loss = usual.run();
+  EXPECT_NEAR(padded.run(), loss, 1e-6 * loss);
+  EXPECT_NEAR(padded.scalar("gradient_norm"), usual.scalar("gradient_norm"),
+              1e-5 * usual.scalar("gradient_norm"));
+  EXPECT_GT(padded.scalar("bpe_padding"), usual.scalar("bpe_padding"));
+}
+
 // Check 16.
 TEST(LatentSteps, HaveTheSameBitsOnAnyNumberOfThreads) {
   const Config config = config_of("");
@@ -211,6 +265,56 @@ TEST(PromptBatches, HoldPromptsAsEncoderAndModelsReadThem) {
     EXPECT_EQ(memory[at][answer.size()], -1);
     EXPECT_EQ(receiver.answer_text(answer), "42");
   }
+}
+
+// A batch has the shape of the smallest bucket that holds its answers, and says the same in it.
+TEST(PromptBatches, AreAsLongAsTheirAnswers) {
+  const Config config = config_of("");
+  const auto receivers =
+      std::make_shared<const std::vector<Receiver>>(recorded_receivers(kBoth, config));
+  const auto source = attribute_prompts(42, 0, 40);
+  const PromptExtents extents = prompt_extents(*source, *receivers, 512, 12, true);
+  const std::vector<PromptExtents> buckets = answer_buckets(extents);
+  ASSERT_EQ(buckets.size(), 4U);
+  EXPECT_EQ(buckets.back().answers, extents.answers);
+  const PromptBatches whole(source, receivers, {.batch = 2, .extents = extents, .seed = 1});
+  const PromptBatches cut(
+      source, receivers,
+      {.batch = 2, .extents = extents, .seed = 1, .buckets = buckets, .cache_bytes = 1 << 20});
+  const auto filled = [](const PromptBatches& batches, uint64_t position) {
+    std::vector<std::vector<int32_t>> memory;
+    std::vector<void*> pointers;
+    const std::vector<BatchField> fields = batches.shapes()[batches.shape_at(position)];
+    for (const BatchField& field : fields)
+      memory.emplace_back(static_cast<size_t>((field.type.bytes() + 3) / 4));
+    for (auto& each : memory) pointers.push_back(each.data());
+    batches.fill(position, pointers);
+    return memory;
+  };
+  std::set<size_t> met;
+  for (uint64_t position = 0; position < 40; ++position) {
+    met.insert(cut.shape_at(position));
+    const auto a = filled(whole, position), b = filled(cut, position);
+    EXPECT_EQ(a[PromptFields::kBytes], b[PromptFields::kBytes]);
+    for (size_t r = 0; r < 2; ++r) {
+      const size_t at = PromptFields::of_receiver(r, true);
+      const auto all = static_cast<size_t>(extents.answers[r]);
+      const auto kept = static_cast<size_t>(buckets[cut.shape_at(position)].answers[r]);
+      for (size_t row = 0; row < 2; ++row)
+        for (size_t t = 0; t < all; ++t) {
+          const int32_t token = a[at][row * all + t];
+          EXPECT_EQ(t < kept ? b[at][row * kept + t] : -1, token);
+          for (size_t kind = 0; kind < 3 && t < kept; ++kind)
+            EXPECT_EQ(b[at + PromptFields::kFactors][(3 * row + kind) * kept + t],
+                      a[at + PromptFields::kFactors][(3 * row + kind) * all + t]);
+        }
+      EXPECT_EQ(a[at + PromptFields::kPromptLengths], b[at + PromptFields::kPromptLengths]);
+    }
+  }
+  EXPECT_GT(met.size(), 1U);
+  // Two epochs: each prompt's answers and texts are tokenized in the first alone.
+  EXPECT_EQ(cut.cache_figures().made, 40 * 4);
+  EXPECT_GT(cut.cache_figures().found, 40 * 4);
 }
 
 TEST(PromptSource, CutsTheMiddleOfAContextAndKeepsTheQuestion) {
