@@ -6,18 +6,25 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/plan/concurrent_launches.h"
 
 namespace fullbore {
 namespace {
 
 // Sources up to this size are evaluated while compiling and kept as constants; larger ones (a long
-// iota) are cheaper to make again than to read.
+// iota) are cheaper to make again than to read. A table is kept whatever its size: nothing makes it.
 constexpr int64_t kConstantLimitBytes = 64 << 10;
 
+bool is_table(const Graph& graph, const Node& node) {
+  return node.op == op::constant && !number_everywhere(graph, node.outputs[0]);
+}
+
 bool is_constant(const Graph& graph, const Node& node) {
-  return node.op->is(Tag::source) && graph.type(node.outputs[0]).bytes() <= kConstantLimitBytes;
+  return node.op->is(Tag::source) &&
+         (graph.type(node.outputs[0]).bytes() <= kConstantLimitBytes || is_table(graph, node));
 }
 
 bool needs_kernel(const Graph& graph, const Node& node) {

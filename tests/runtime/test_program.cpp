@@ -72,6 +72,16 @@ Graph recurrent_training_step() {
 
 TEST(Program, RecurrentStepEqualsTheOracle) { expect_oracle(recurrent_training_step()); }
 
+TEST(Program, ATableOfManyNumbersIsReadWhateverItsSize) {
+  constexpr int64_t kNumbers = 20000;
+  GraphBuilder builder("table");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, kNumbers}});
+  std::vector<double> values;
+  for (int64_t i = 0; i < kNumbers; ++i) values.push_back(static_cast<double>(i % 977));
+  builder.output("y", x + constant(builder, {DType::f32, {kNumbers}}, values));
+  expect_oracle(builder.take());
+}
+
 TEST(Program, ReuseOfMemoryAndThreadPoolSizeDoNotChangeBits) {
   const Graph graph = recurrent_training_step();
   const std::vector<Literal> inputs = random_inputs(graph, 3);
