@@ -11,7 +11,7 @@ namespace {
 
 using Reads = CachedStep::Reads;
 
-constexpr int64_t kLeastPlaces = 32;
+constexpr int64_t kLeastPlaces = 16;
 
 const Receiver& receiver_of(const AnswerSizes& sizes) { return sizes.receivers[sizes.number]; }
 

@@ -1,81 +1,14 @@
+#include "workloads/latentwire/cached_answer_rows.h"
+
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "fullbore/base/check.h"
-#include "fullbore/nn/key_value_cache.h"
-#include "fullbore/train/page_pool.h"
 #include "fullbore/train/sampling.h"
-#include "workloads/latentwire/answer_graphs.h"
-#include "workloads/latentwire/answer_rows.h"
-#include "workloads/latentwire/latent_program.h"
 
 namespace fullbore::latentwire {
-namespace {
 
 using Answers = std::vector<std::vector<int32_t>>;
 using Reads = CachedStep::Reads;
-
-size_t common_tokens(std::span<const std::vector<int32_t>> texts) {
-  size_t shared = texts.empty() ? 0 : texts[0].size();
-  for (const std::vector<int32_t>& each : texts)
-    shared = std::min(
-        shared, static_cast<size_t>(std::ranges::mismatch(texts[0], each).in1 - texts[0].begin()));
-  return shared;
-}
-
-class CachedAnswerRows : public AnswerRows {
- public:
-  CachedAnswerRows(const AnswerSizes& sizes, State& state)
-      : sizes_(sizes),
-        state_(state),
-        vocabulary_(static_cast<size_t>(receiver().decoder.vocabulary)),
-        pool_(static_cast<int32_t>(pool_pages(sizes))),
-        shared_(pool_, nn::kPageTokens) {
-    for (int64_t row = 0; row < sizes.rows; ++row) rows_.emplace_back(pool_, nn::kPageTokens);
-  }
-
-  void begin(const Given& given, std::span<const size_t> chosen) override;
-  Answers write(const Writing& writing) override;
-  std::vector<Likelihood> judge(std::span<const std::vector<int32_t>> answers) override;
-
- private:
-  const Receiver& receiver() const { return sizes_.receivers[sizes_.number]; }
-  LatentProgram& program(const CachedStep& step);
-  LatentProgram& embedding(int64_t length);
-  /// A step's inputs that are not its tokens: every row's place, `counts` by row, and its pages.
-  void put_places(LatentProgram& program, int64_t behind, std::span<const int64_t> counts);
-  void put_wires(LatentProgram& program, const CachedStep& step);
-  void begin_wires();
-  void begin_texts();
-  void read_shared(const std::vector<int32_t>& tokens);
-  CachedStep step_of(int64_t length, bool judges) const {
-    return {.is_behind_wire = !given_.is_text(),
-            .judges = judges,
-            .rows = sizes_.rows,
-            .length = length,
-            .pages = pages_};
-  }
-  int32_t first_token(size_t row, const Writing& writing) const;
-  std::span<const float> logits_of(size_t row) const {
-    return std::span(logits_).subspan(row * vocabulary_, vocabulary_);
-  }
-
-  AnswerSizes sizes_;
-  State& state_;
-  size_t vocabulary_;
-  PagePool pool_;
-  PagedRow shared_;  ///< what all texts begin with
-  std::vector<int32_t> shared_tokens_;
-  std::vector<PagedRow> rows_;
-  Given given_;
-  std::vector<size_t> chosen_;
-  std::vector<int64_t> places_;  ///< of each row, before its answer
-  int64_t pages_ = 1;
-  std::vector<float> logits_;  ///< [rows,V], behind those places
-  std::map<std::tuple<Reads, bool, bool, int64_t, int64_t, int64_t>, LatentProgram> programs_;
-  std::map<int64_t, LatentProgram> embeddings_;  ///< by length
-};
 
 LatentProgram& CachedAnswerRows::program(const CachedStep& step) {
   const auto key =
@@ -86,16 +19,6 @@ LatentProgram& CachedAnswerRows::program(const CachedStep& step) {
         programs_
             .try_emplace(key, trace_cached(sizes_, step), state_, trained_options(sizes_.config))
             .first;
-  return found->second;
-}
-
-LatentProgram& CachedAnswerRows::embedding(int64_t length) {
-  auto found = embeddings_.find(length);
-  if (found == embeddings_.end())
-    found = embeddings_
-                .try_emplace(length, trace_embeddings(sizes_, length), state_,
-                             trained_options(sizes_.config))
-                .first;
   return found->second;
 }
 
@@ -154,80 +77,6 @@ void CachedAnswerRows::begin_wires() {
   read.run();
   logits_ = read.result<float>("logits");
   times_.prefilled += sizes_.rows * places;
-}
-
-// In pages of their own, once for as long as texts begin so.
-void CachedAnswerRows::read_shared(const std::vector<int32_t>& tokens) {
-  if (tokens == shared_tokens_) return;
-  shared_.clear();
-  shared_tokens_ = tokens;
-  if (tokens.empty()) return;
-  const auto count = std::ssize(tokens);
-  CachedStep step = step_of(count, false);
-  step.rows = 1;
-  step.pages = count / nn::kPageTokens;
-  LatentProgram& read = program(step);
-  const Seconds seconds(times_.prefill);
-  shared_.extend(count);
-  read.input<int64_t>("position")[0] = 0;
-  read.input<int64_t>("counts")[0] = count;
-  std::ranges::copy(shared_.pages(), read.input<int32_t>("pages").begin());
-  std::ranges::copy(tokens, read.input<int32_t>("tokens").begin());
-  read.run();
-  times_.prefilled += count;
-}
-
-void CachedAnswerRows::begin_texts() {
-  size_t longest = 1;
-  for (const size_t row : chosen_) longest = std::max(longest, given_.prompts[row].size());
-  const int64_t most = rounded_places(static_cast<int64_t>(longest));
-  pages_ = row_pages(sizes_, most);
-  // Of whole pages: a row writes to none that others read. The last token of each is its own, for its logits.
-  int64_t shared = 0;
-  if (rows_.size() > 1 && !given_.as_embeddings) {
-    size_t shortest = longest;
-    for (const std::vector<int32_t>& each : given_.prompts)
-      shortest = std::min(shortest, each.size());
-    const size_t common =
-        std::min(common_tokens(given_.prompts), std::max<size_t>(1, shortest) - 1);
-    shared = static_cast<int64_t>(common) / nn::kPageTokens * nn::kPageTokens;
-  }
-  if (shared > 0) {
-    const std::vector<int32_t>& first = given_.prompts[0];
-    read_shared({first.begin(), first.begin() + shared});
-  }
-  CachedStep step = step_of(rounded_places(static_cast<int64_t>(longest) - shared), false);
-  const auto length = static_cast<size_t>(step.length);
-  std::vector<int32_t> tokens(rows_.size() * length);
-  std::vector<int64_t> counts;
-  for (size_t row = 0; row < chosen_.size(); ++row) {
-    const std::vector<int32_t>& ids = given_.prompts[chosen_[row]];
-    FB_CHECK(!ids.empty(), "a text of no tokens");
-    counts.push_back(std::ssize(ids) - shared);
-    std::copy(ids.begin() + shared, ids.end(),
-              tokens.begin() + static_cast<std::ptrdiff_t>(row * length));
-    if (shared > 0) rows_[row].fork(shared_, shared);
-    rows_[row].extend(counts.back() + sizes_.answer_tokens);
-    places_.push_back(std::ssize(ids));
-  }
-  if (given_.as_embeddings) step.reads = Reads::embeddings;
-  LatentProgram* const embed = given_.as_embeddings ? &embedding(step.length) : nullptr;
-  LatentProgram& read = program(step);
-  const Seconds seconds(times_.prefill);
-  for (size_t row = 0; row < chosen_.size(); ++row) places_[row] = shared;
-  put_places(read, 0, counts);
-  for (size_t row = 0; row < chosen_.size(); ++row) places_[row] += counts[row];
-  if (embed != nullptr) {
-    std::ranges::copy(tokens, embed->input<int32_t>("tokens").begin());
-    embed->run();
-    std::ranges::copy(embed->result<float>("embeddings"), read.input<float>("embeddings").begin());
-  } else {
-    std::ranges::copy(tokens, read.input<int32_t>("tokens").begin());
-  }
-  read.run();
-  logits_ = read.result<float>("logits");
-  times_.prefilled += sizes_.rows * step.length;
-  times_.shared += std::ssize(chosen_) * shared;
 }
 
 int32_t CachedAnswerRows::first_token(size_t row, const Writing& writing) const {
@@ -311,8 +160,6 @@ std::vector<Likelihood> CachedAnswerRows::judge(std::span<const std::vector<int3
     }
   return found;
 }
-
-}  // namespace
 
 std::unique_ptr<AnswerRows> cached_answer_rows(const AnswerSizes& sizes, State& state) {
   return std::make_unique<CachedAnswerRows>(sizes, state);

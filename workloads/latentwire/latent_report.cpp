@@ -112,7 +112,9 @@ std::string systems_text(const LatentReport& report, const LatentReport::OfRecei
   const SystemScores* const whole = receiver.find(System::text);
   if (whole != nullptr && whole->nats_per_token() > receiver.log_vocabulary)
     text += fmt::format(
-        "{:<18}the text's {:.2f} nats a token are more than ln V = {:.2f}: the measure is broken\n",
+        "{:<18}the text's {:.2f} a token are more than ln V = {:.2f}: the receiver knows nothing "
+        "of "
+        "such texts, or the measure is broken\n",
         "nats", whole->nats_per_token(), receiver.log_vocabulary);
   if (whole != nullptr && receiver.find(System::replay) != nullptr)
     text += fmt::format(

@@ -11,16 +11,16 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
+#include "workloads/latentwire/answer_graphs.h"
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/latent_keys.h"
 
 namespace fullbore::latentwire {
 namespace {
 
-Graph trace_encode(const Config& config, size_t receivers, int64_t batch) {
+Graph trace_encode(const Config& config, size_t receivers, int64_t batch, int64_t places) {
   Trace trace("encode", false);
-  const Tensor bytes =
-      trace.batch("bytes", {DType::i32, {batch, latent_keys(config).wire.max_bytes}});
+  const Tensor bytes = trace.batch("bytes", {DType::i32, {batch, places}});
   const Tensor lengths = trace.batch("lengths", {DType::i32, {batch}});
   const Tensor wire = encode_prompts(trace, bytes, lengths, encoder_sizes(config, receivers));
   trace.result("result", cast(wire, DType::f32));
@@ -92,7 +92,7 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint,
       if (std::ranges::find(entries, entry.name, &StateEntry::name) == entries.end())
         entries.push_back(std::move(entry));
   };
-  add(trace_encode(config_, receivers_.size(), rows_));
+  add(trace_encode(config_, receivers_.size(), rows_, latent_keys(config_).wire.max_bytes));
   for (size_t i = 0; i < receivers_.size(); ++i)
     add(wants_cache(cache_) ? cached_answer_graph(sizes_of(i)) : whole_answer_graph(sizes_of(i)));
   state_ = std::make_unique<State>(
@@ -119,27 +119,39 @@ void TrainedLatent::set_rows(const TrainedLatentOptions& options) {
   rows_ = std::max<int64_t>(1, most);
 }
 
+LatentProgram& TrainedLatent::encoder(int64_t places) {
+  auto found = encoders_.find(places);
+  if (found == encoders_.end())
+    found = encoders_
+                .try_emplace(places, trace_encode(config_, receivers_.size(), rows_, places),
+                             *state_, trained_options(config_))
+                .first;
+  return found->second;
+}
+
 std::vector<float> TrainedLatent::encode(std::span<const std::string> texts) {
-  if (!encoder_)
-    encoder_ = std::make_unique<LatentProgram>(trace_encode(config_, receivers_.size(), rows_),
-                                               *state_, trained_options(config_));
-  const Seconds seconds(encode_seconds_);
-  const auto most = static_cast<size_t>(latent_keys(config_).wire.max_bytes);
+  const int64_t most = latent_keys(config_).wire.max_bytes;
   const auto numbers = static_cast<size_t>(slots_ * width_), batch = static_cast<size_t>(rows_);
   std::vector<float> wires;
   for (size_t begin = 0; begin < texts.size(); begin += batch) {
-    const size_t count = std::min(batch, texts.size() - begin);
-    for (size_t row = 0; row < count; ++row) {
-      const std::string& text = texts[begin + row];
-      FB_CHECK(text.size() <= most, "a prompt of {} bytes", text.size());
-      std::ranges::transform(text, encoder_->input<int32_t>("bytes").subspan(row * most).begin(),
-                             [](char c) { return static_cast<unsigned char>(c); });
-      encoder_->input<int32_t>("lengths")[row] = static_cast<int32_t>(text.size());
+    const auto chosen = texts.subspan(begin, std::min(batch, texts.size() - begin));
+    const auto longest = std::ssize(*std::ranges::max_element(chosen, {}, &std::string::size));
+    FB_CHECK(longest <= most, "a prompt of {} bytes", longest);
+    // Bytes that no prompt of a batch has are not read at all.
+    const int64_t places = std::min(most, rounded_places(longest));
+    LatentProgram& program = encoder(places);
+    const Seconds seconds(encode_seconds_);
+    for (size_t row = 0; row < chosen.size(); ++row) {
+      std::ranges::transform(
+          chosen[row],
+          program.input<int32_t>("bytes").subspan(row * static_cast<size_t>(places)).begin(),
+          [](char c) { return static_cast<unsigned char>(c); });
+      program.input<int32_t>("lengths")[row] = static_cast<int32_t>(chosen[row].size());
     }
-    encoder_->run();
-    const std::vector<float> made = encoder_->result<float>("result");
+    program.run();
+    const std::vector<float> made = program.result<float>("result");
     wires.insert(wires.end(), made.begin(),
-                 made.begin() + static_cast<std::ptrdiff_t>(count * numbers));
+                 made.begin() + static_cast<std::ptrdiff_t>(chosen.size() * numbers));
   }
   return wires;
 }

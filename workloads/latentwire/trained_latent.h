@@ -89,6 +89,7 @@ class TrainedLatent {
  private:
   AnswerSizes sizes_of(size_t receiver) const;
   void set_rows(const TrainedLatentOptions& options);
+  LatentProgram& encoder(int64_t places);
   void check_texts(const Given& given, size_t receiver) const;
   AnswerRows& rows_of(size_t receiver, bool is_cached);
   void answer_rows(AnswerRows& rows, const Given& given, std::span<const size_t> chosen,
@@ -105,8 +106,8 @@ class TrainedLatent {
   std::vector<Receiver> receivers_;
   std::vector<int64_t> text_places_;  ///< by receiver
   std::unique_ptr<State> state_;
-  std::unique_ptr<LatentProgram> encoder_;
-  std::map<size_t, LatentProgram> adapters_;                                  ///< by receiver
+  std::map<int64_t, LatentProgram> encoders_;  ///< by bytes of a prompt
+  std::map<size_t, LatentProgram> adapters_;   ///< by receiver
   std::map<std::pair<size_t, bool>, std::unique_ptr<AnswerRows>> answering_;  ///< and is_cached
 };
 

@@ -129,10 +129,31 @@ TEST_F(LatentCommands, PrepareTrainEncodeDecodeExportAndEvaluate) {
   const nlohmann::json& receiver = report["receivers"][0];
   EXPECT_EQ(report["budget"], 2);
   EXPECT_EQ(receiver["bits"][1]["bytes"], 18);
-  for (const char* system : {"text", "latent", "head", "question-first"})
-    EXPECT_GE(receiver["systems"][system]["nats_per_token"], 0) << system;
+  for (const char* system : {"text", "latent", "head", "question-first"}) {
+    const nlohmann::json& scores = receiver["systems"][system];
+    EXPECT_GE(scores["nats_per_token"], 0) << system;
+    EXPECT_GE(scores["first_top5"], scores["first_accuracy"]) << system;
+    EXPECT_GE(scores["accuracy_by_place"].size(), 2) << system;
+  }
+  // Check 7 of the specification; of a reader of two steps it is seen.
+  EXPECT_GT(receiver["systems"]["text"]["nats_per_token"], receiver["log_vocabulary"]);
+  EXPECT_EQ(receiver["systems"]["replay"]["nats_per_token"],
+            receiver["systems"]["text"]["nats_per_token"]);
+  EXPECT_EQ(receiver["replay"]["other_answers"], 0);
   EXPECT_THAT(read("f1.svg"), HasSubstr("bytes of a prompt's wire"));
-  EXPECT_THAT(command({"eval", "run", "--prompts", "3"}).out, HasSubstr("question-first"));
+  result = command({"eval",           "run",        "--prompts", "3", "--systems",        "latent",
+                    "question-first", "--budget",   "3",         "4", "--bits",           "16",
+                    "--cache",        "check",      "--chunk",   "2", "--max-new-tokens", "3",
+                    "--out",          "report.json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("question-first 4"));
+  EXPECT_THAT(result.out, HasSubstr("0 of 12 rows are answered otherwise over it"));
+  EXPECT_EQ(nlohmann::json::parse(read("report.json"))["budgets"], (std::vector{3, 4}));
+  EXPECT_THAT(command({"eval", "run", "--systems", "whole"}).err,
+              HasSubstr("--systems whole: text, latent, head, question-first or replay"));
+  EXPECT_THAT(command({"eval", "run", "--budget", "0"}).err, HasSubstr("--budget 0: a number"));
+  EXPECT_THAT(command({"eval", "run", "--first-top-p", "0.5"}).err,
+              HasSubstr("needs a --first-temperature"));
 
   // Of an encoder that was trained otherwise.
   ASSERT_EQ(
