@@ -75,6 +75,8 @@ class ConfigBuilder {
   Config finish() {
     check_model();
     check_keys_of_model();
+    for (const ConfigKeys& keys : registered_config_keys())
+      if (keys.settle) keys.settle(config_);
     check_name();
     check_together(config_.optim.schedule == "constant" ||
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,

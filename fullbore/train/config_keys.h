@@ -47,6 +47,9 @@ struct ConfigKeys {
   std::map<std::string, std::vector<std::string>> choices = {};
   /// Values of its keys that have another name today.
   std::vector<RetiredWord> retired_words = {};
+  /// Is called once all keys are read, before it is checked what goes together: for keys that stand for settings of
+  /// others. What it leaves must be what it makes of that again. May be empty.
+  std::function<void(Config&)> settle = {};
   /// Is called once all keys are read, whatever model.name is.
   std::function<void(const ConfigCheck&)> check = {};
   /// Of its models: what their sizes ask for at least, but for what is kept ready.

@@ -208,6 +208,7 @@ void add_latent_command(Command root) {
   add_encode(latentwire);
   add_decode(latentwire);
   add_export_prefix(latentwire);
+  add_bench_switches_command(latentwire);
   latentwire.footer(R"(
 Example:
   fullbore latentwire prepare

@@ -37,6 +37,7 @@ std::vector<ConfigField> wire_fields() {
        "share of common vectors that are kept in training, at first"},
       {FB_KEY(wire, final_keep), kShare, {}, "the same in the last step"},
       {FB_KEY(wire, keep_power), kPositive, {}, "of the way from one to the other"},
+      {FB_KEY(data, training_prompts), {0, 1e12}, {}, "that are trained on, the first; 0: all"},
       {FB_KEY(data, validation_prompts), {0, 1e8}, {}, "that are held out; 0: no validation"},
   };
 }

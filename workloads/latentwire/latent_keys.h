@@ -75,6 +75,7 @@ struct LatentKeys {
     bool operator==(const Loss&) const = default;
   } loss;
   struct Data {
+    int64_t training_prompts = 0;  ///< 0: all
     int64_t validation_prompts = 512;
     bool operator==(const Data&) const = default;
   } data;

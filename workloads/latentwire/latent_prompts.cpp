@@ -26,9 +26,11 @@ std::shared_ptr<const QuestionFile> questions_of(const std::string& path) {
 
 LatentPrompts open_prompts(const Config& config) {
   const int64_t held_out = latent_keys(config).data.validation_prompts;
+  const int64_t wanted = latent_keys(config).data.training_prompts;
   LatentPrompts prompts;
   if (config.data.path.empty()) {
-    prompts.training = attribute_prompts(kAttributeTrainingKey, 0, kCorpusRows);
+    prompts.training =
+        attribute_prompts(kAttributeTrainingKey, 0, wanted > 0 ? wanted : kCorpusRows);
     if (held_out > 0)
       prompts.validation = attribute_prompts(kAttributeTestKey, kFirstValidationRow, held_out);
     return prompts;
@@ -40,7 +42,8 @@ LatentPrompts open_prompts(const Config& config) {
         fmt::format("data.validation_prompts={}: {} has {} questions, of which none "
                     "would be left to train on",
                     held_out, config.data.path, count));
-  prompts.training = question_prompts(file, 0, count - held_out);
+  const int64_t left = count - held_out;
+  prompts.training = question_prompts(file, 0, wanted > 0 ? std::min(wanted, left) : left);
   prompts.shuffled = true;
   if (held_out > 0) prompts.validation = question_prompts(file, count - held_out, held_out);
   return prompts;

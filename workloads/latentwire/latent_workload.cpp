@@ -18,11 +18,18 @@
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/latent_prompts.h"
 #include "workloads/latentwire/reader_model.h"
+#include "workloads/latentwire/switch_check.h"
 
 namespace fullbore::latentwire {
 namespace {
 
 using Receivers = std::vector<Receiver>;
+
+/// A configuration, and what was made of the switches in it that were to be checked.
+struct SettledSwitches {
+  Config asked, config;
+  std::vector<std::string> lines;
+};
 
 /// Prompts and receivers of a job.
 struct LatentData {
@@ -34,6 +41,8 @@ struct LatentData {
   /// Shapes of training batches, by those and the rows of a batch.
   using Buckets = std::map<std::tuple<int64_t, int64_t, bool, int64_t>, std::vector<PromptExtents>>;
   std::shared_ptr<Buckets> buckets = std::make_shared<Buckets>();
+  std::shared_ptr<std::vector<SettledSwitches>> settled =
+      std::make_shared<std::vector<SettledSwitches>>();
 };
 
 LatentData open_data(const Config& config) {
@@ -139,7 +148,7 @@ std::string row_recipe(const Config& config) {
                      keys.wire.max_bytes, keys.receivers.max_answer_tokens);
 }
 
-TrainingJob latent_training(const Config& config, const LatentData& data) {
+TrainingJob job_of(const Config& config, const LatentData& data) {
   TrainingJob job;
   job.loss = latent_loss(config, data.receivers);
   job.initialize = [receivers = data.receivers](State& state) {
@@ -171,6 +180,25 @@ TrainingJob latent_training(const Config& config, const LatentData& data) {
                   {"rows", row_recipe(config)}};
   job.config = config_yaml(config);
   job.config_json = config_json(config);
+  return job;
+}
+
+// With every switch that is to be checked on or off: once, for commands ask for a job twice, before and after its run has a
+// folder.
+TrainingJob latent_training(const Config& config, const LatentData& data) {
+  Config asked = config;
+  asked.run.dir.clear();
+  auto settled = std::ranges::find(*data.settled, asked, &SettledSwitches::asked);
+  if (settled == data.settled->end()) {
+    SettledSwitches found{asked, asked, {}};
+    found.lines = settle_checked_switches(found.config,
+                                          [&](const Config& each) { return job_of(each, data); });
+    settled = data.settled->insert(settled, std::move(found));
+  }
+  Config used = settled->config;
+  used.run.dir = config.run.dir;
+  TrainingJob job = job_of(used, data);
+  job.initialized.insert(job.initialized.end(), settled->lines.begin(), settled->lines.end());
   return job;
 }
 
@@ -235,6 +263,7 @@ const WorkloadRegistrar kLatentWire{{.name = "latentwire",
                                      .keys = {.name = "latentwire",
                                               .models = {kLatentModel, kReaderModel},
                                               .fields = latent_fields,
+                                              .settle = settle_engine_switches,
                                               .check = check_latent_keys},
                                      .open = open,
                                      .add_commands = add_latent_command,

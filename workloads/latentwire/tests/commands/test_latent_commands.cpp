@@ -27,7 +27,12 @@ const OutputRows& rows() {
       {"latentwire export-prefix",
        {{"latentwire", "export-prefix", "run", "prompt.wire", "-o", "new.safetensors", "--force"},
         true,
-        {"new.safetensors"}}}};
+        {"new.safetensors"}}},
+      {"latentwire bench",
+       {{"latentwire", "bench", "tiny.yaml", "--steps", "2", "--samples", "4", "--switch",
+         "head_rows", "--json", "new.json"},
+        true,
+        {"new.json"}}}};
   return all;
 }
 
@@ -54,9 +59,11 @@ TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
               "eval_interval: 2, checkpoint_interval: 2}, data: {path: questions.jsonl, "
               "validation_prompts: 4}, conditioning: {deep_prefix: true, attending_blocks: [2], "
               "attending_heads: 2, coprocessor: 4, rank: 2, gist_tokens: 4}}\n");
-  CommandResult result = command({"train", "tiny.yaml", "run.dir=run"});
+  CommandResult result = command({"train", "tiny.yaml", "run.dir=run", "switches.head_rows=check"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("8 of 12 questions"));
+  EXPECT_THAT(result.err, HasSubstr("switch head_rows is on: loss and gradient differ by"));
+  EXPECT_THAT(read("run/config.resolved.yaml"), HasSubstr("head_rows: on"));
   result = command({"eval", "run", "--bits", "8", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 4) << result.out;
@@ -67,6 +74,13 @@ TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
   result = command({"train", "tiny.yaml", "run.dir=other", "data.validation_prompts=12"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("has 12 questions, of which none would be left to train on"));
+  result = command({"latentwire", "bench", "tiny.yaml", "--steps", "2", "--samples", "4",
+                    "--switch", "head_rows", "--json", "-"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json stages = nlohmann::json::parse(result.out)["stages"];
+  EXPECT_EQ(stages[1]["switch"], "head_rows");
+  EXPECT_EQ(stages[1]["kept"], true) << stages[1]["reason"];
+  EXPECT_EQ(command({"latentwire", "bench", "tiny.yaml", "--steps", "-2"}).exit_code, 2);
   result =
       command({"train", "tiny.yaml", "run.dir=other", "receivers.anchor=", "receivers.begin=none"});
   EXPECT_EQ(result.exit_code, 2);
