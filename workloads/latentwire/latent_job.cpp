@@ -8,6 +8,7 @@
 #include "workloads/latentwire/conditioning.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/schedules.h"
+#include "workloads/latentwire/teacher_cache.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -36,6 +37,7 @@ struct ReceiverBatch {
   Tensor answer;             ///< i32 [B,T]
   Tensor all, first, early;  ///< factors, f32 [B,T]
   Tensor prompt, prompt_lengths;
+  Tensor teacher;  ///< from files: f32 [B,states,K,d]
 };
 
 /// Losses of one receiver, f32 [] each: sums over the rows of this part of a batch.
@@ -69,6 +71,7 @@ class Pass {
       sum = sum.valid() ? sum + own : own;
       metrics.insert(metrics.end(), each.metrics.begin(), each.metrics.end());
     }
+    if (caches_teacher(config_)) metrics.push_back({"teacher_found", batch.back()});
     Loss loss(sum);
     loss.metrics = std::move(metrics);
     return loss;
@@ -87,7 +90,10 @@ class Pass {
             kind(1),
             kind(2),
             text ? fields[PromptFields::kPrompt] : Tensor(),
-            text ? fields[PromptFields::kPromptLengths] : Tensor()};
+            text ? fields[PromptFields::kPromptLengths] : Tensor(),
+            caches_teacher(config_)
+                ? batch[PromptFields::of_teacher(receiver, receivers_.size(), text)]
+                : Tensor()};
   }
 
   ReceiverLosses of_receiver(size_t number, std::span<const Tensor> batch, Tensor wire) {
@@ -97,9 +103,8 @@ class Pass {
         receiver_prefix(trace_, config_, receiver, number, receivers_.size(), wire);
     const FrozenScope frozen(trace_);
     const Scope scope(trace_, receiver.scope());
-    const bool text = reads_text(config_);
     const std::vector<int64_t> layers =
-        text && keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();
+        keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();
     const AnswerRows rows{
         .decoder = receiver.decoder,
         .layout = receiver.layout,
@@ -143,14 +148,28 @@ class Pass {
     return language_model_logits(trace_, decoder_head(trace_, hidden, receiver.decoder));
   }
 
+  // What files say of prompt_states().
+  nn::DecoderStates recalled(Tensor teacher, int64_t places) const {
+    const Tensor early = slice(teacher, 2, 0, places);
+    std::vector<Tensor> each;
+    for (int64_t i = 0; i < teacher.dim(1); ++i)
+      each.push_back(squeeze(slice(early, 1, i, i + 1), 1));
+    nn::DecoderStates states;
+    const bool last = keys_.loss.distillation_weight > 0;
+    if (last) states.last = each.front();
+    states.chosen.assign(each.begin() + (last ? 1 : 0), each.end());
+    return states;
+  }
+
   // The same model on the text: its own teacher. K places at most.
   void add_teacher(const Receiver& receiver, const ReceiverBatch& fields,
                    const nn::DecoderStates& states, Tensor logits,
                    const std::vector<int64_t>& layers, ReceiverLosses& result) {
-    const int64_t places = std::min(
-        fields.answer.dim(1), std::max(keys_.loss.early_tokens, keys_.loss.final_early_tokens));
-    const nn::DecoderStates teacher = prompt_states(trace_, receiver.decoder, fields.prompt,
-                                                    fields.prompt_lengths, places, layers);
+    const int64_t places = teacher_form(config_, fields.answer.dim(1)).places;
+    const nn::DecoderStates teacher = fields.teacher.valid()
+                                          ? recalled(fields.teacher, places)
+                                          : prompt_states(trace_, receiver.decoder, fields.prompt,
+                                                          fields.prompt_lengths, places, layers);
     const auto early = [&](Tensor x) { return slice(x, 1, 0, places); };
     const Tensor factors = early(fields.early);
     if (keys_.loss.distillation_weight > 0) {
@@ -267,7 +286,8 @@ PromptStep prompt_step(const Config& config, int64_t step) {
 }
 
 bool reads_text(const Config& config) {
-  return wants_teacher(config) || latent_keys(config).conditioning.gist_tokens > 0;
+  return (wants_teacher(config) && !caches_teacher(config)) ||
+         latent_keys(config).conditioning.gist_tokens > 0;
 }
 
 ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receiver& receiver,

@@ -65,6 +65,7 @@ struct LatentKeys {
     double temperature = 2;
     double state_weight = 0;
     std::vector<int64_t> state_layers = {1, 2};
+    std::string teacher_cache = "off";
     double scale_weight = 0.05;
     double rms_weight = 0;
     double entropy_weight = 0;

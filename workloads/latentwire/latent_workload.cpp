@@ -19,6 +19,7 @@
 #include "workloads/latentwire/latent_prompts.h"
 #include "workloads/latentwire/reader_model.h"
 #include "workloads/latentwire/switch_check.h"
+#include "workloads/latentwire/teacher_cache.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -46,11 +47,16 @@ struct LatentData {
 };
 
 LatentData open_data(const Config& config) {
+  if (caches_teacher(config) && config.data.path.empty())
+    throw UsageError(fmt::format(
+        "loss.teacher_cache={}: the attribute corpus has no end, and a run reads no row of it "
+        "twice; off is for it, and data.path names questions that come again each epoch",
+        latent_keys(config).loss.teacher_cache));
   return {open_prompts(config), std::make_shared<const Receivers>(open_receivers(config))};
 }
 
 // A file of questions is looked at once for each form of batches.
-PromptExtents extents_of(const Config& config, const LatentData& data) {
+PromptExtents text_extents(const Config& config, const LatentData& data) {
   const LatentKeys& keys = latent_keys(config);
   const std::tuple form{keys.wire.max_bytes, keys.receivers.max_answer_tokens, reads_text(config)};
   const auto found = data.extents->find(form);
@@ -61,6 +67,16 @@ PromptExtents extents_of(const Config& config, const LatentData& data) {
       extents = larger(extents, prompt_extents(*source, *data.receivers, std::get<0>(form),
                                                std::get<1>(form), std::get<2>(form)));
   return data.extents->emplace(form, extents).first->second;
+}
+
+PromptExtents extents_of(const Config& config, const LatentData& data) {
+  PromptExtents extents = text_extents(config, data);
+  if (!caches_teacher(config)) return extents;
+  for (const int64_t answer : extents.answers) {
+    const TeacherForm kept = teacher_form(config, answer);
+    extents.teacher.push_back({kept.states(), kept.places});
+  }
+  return extents;
 }
 
 // Tokens that are kept of a file's questions.
@@ -104,6 +120,9 @@ std::shared_ptr<const BatchSource> batches(const Config& config, const LatentDat
                                            bool trains) {
   PromptBatches::Options options = batch_options(config, data, trains);
   if (trains) options.buckets = buckets_of(config, data);
+  if (caches_teacher(config))
+    options.teacher =
+        std::make_shared<TeacherCache>(config, source, data.receivers, options.extents.answers);
   options.step = [config, trains](uint64_t position) {
     return prompt_step(config, trains ? static_cast<int64_t>(position) : config.train.steps);
   };
@@ -138,14 +157,6 @@ std::string model_identity(const Config& config, const Receivers& receivers) {
                       more.coprocessor, more.rank, more.adapted_blocks, more.gist_tokens);
   for (const Receiver& each : receivers) text += fmt::format(" {}={}", each.name, each.kind);
   return text;
-}
-
-/// What of a configuration decides how rows are built: a run is resumed and measured with the same.
-std::string row_recipe(const Config& config) {
-  const LatentKeys& keys = latent_keys(config);
-  return fmt::format("anchor '{}', begin {}, question first {}, {} bytes, {} answer tokens",
-                     keys.receivers.anchor, keys.receivers.begin, keys.wire.question_first,
-                     keys.wire.max_bytes, keys.receivers.max_answer_tokens);
 }
 
 TrainingJob job_of(const Config& config, const LatentData& data) {

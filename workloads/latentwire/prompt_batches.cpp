@@ -7,6 +7,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/data/permutation.h"
+#include "workloads/latentwire/teacher_cache.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -118,6 +119,13 @@ std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& re
     fields.push_back({"prompt_" + name, i32({batch, extents.prompts[i]})});
     fields.push_back({"prompt_lengths_" + name, i32({batch})});
   }
+  if (extents.teacher.empty()) return fields;
+  for (size_t i = 0; i < receivers.size(); ++i) {
+    const auto [states, places] = extents.teacher[i];
+    fields.push_back({"teacher_" + receivers[i].name,
+                      {DType::f32, {batch, states, places, receivers[i].decoder.width}}});
+  }
+  fields.push_back({"teacher_found", {DType::f32, {}}});
   return fields;
 }
 
@@ -195,6 +203,14 @@ void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) cons
   for (size_t i = 0; i < receivers_->size(); ++i)
     fill_receiver(i, prompts, extents, step.early_tokens,
                   buffers.subspan(PromptFields::of_receiver(i, with_text)));
+  if (options_.extents.teacher.empty()) return;
+  std::vector<int64_t> numbers;
+  for (const Numbered& each : prompts) numbers.push_back(each.index);
+  const auto teacher = buffers.subspan(PromptFields::of_teacher(0, receivers_->size(), with_text));
+  int64_t found = 0;
+  for (size_t i = 0; i < receivers_->size(); ++i)
+    found += options_.teacher->copy(i, numbers, static_cast<float*>(teacher[i]));
+  *static_cast<float*>(teacher[receivers_->size()]) = static_cast<float>(found);
 }
 
 void PromptBatches::fill_receiver(size_t number, const std::vector<Numbered>& prompts,

@@ -15,12 +15,18 @@
 
 namespace fullbore::latentwire {
 
+class TeacherCache;
+
 /// Extents of a batch that prompts decide.
 struct PromptExtents {
   int64_t bytes = 0;             ///< N, of the encoder
   std::vector<int64_t> answers;  ///< T of each receiver, the terminator included
   std::vector<int64_t> prompts =
       {};  ///< S of each receiver: BOS, source, anchor and T - 1; empty: no text is read
+  struct Teacher {
+    int64_t states = 0, places = 0;
+  };
+  std::vector<Teacher> teacher = {};  ///< of each receiver; empty: none comes from files
 };
 /// The largest that prompts of the source need, within `most_bytes` and `most_answer` tokens.
 PromptExtents prompt_extents(const PromptSource& source, const std::vector<Receiver>& receivers,
@@ -47,6 +53,10 @@ struct PromptFields {
   static size_t of_receiver(size_t receiver, bool with_text) {
     return kReceivers + receiver * (with_text ? 4 : 2);
   }
+  /// Behind all of them, with a teacher from files: its states for each receiver, and teacher_found.
+  static size_t of_teacher(size_t receiver, size_t receivers, bool with_text) {
+    return of_receiver(receivers, with_text) + receiver;
+  }
 };
 
 /// Prompts as a step reads them:
@@ -54,7 +64,9 @@ struct PromptFields {
 ///   bytes i32 [B,N], lengths i32 [B], first_weight, keep f32 [],
 ///   of each receiver: answer_NAME i32 [B,T], -1 behind the answer; factors_NAME f32 [B,3,T] (AnswerFactors: all, first,
 ///   early); with text: prompt_NAME i32 [B,S], BOS, source, anchor, directly followed by the answer; prompt_lengths_NAME
-///   i32 [B], without the answer
+///   i32 [B], without the answer;
+///   with a teacher from files: teacher_NAME f32 [B,states,K,d] (TeacherForm) of each receiver, and teacher_found f32 [],
+///   how many of all of them no longer had to be computed
 ///
 /// T is that of the first of the buckets that holds the batch's answers, and S is shorter by as much. What is left out
 /// has factors of 0: no loss changes.
@@ -68,6 +80,7 @@ class PromptBatches : public BatchSource {
     std::function<PromptStep(uint64_t position)> step = {};
     std::vector<PromptExtents> buckets = {};  ///< ascending, `extents` the last; empty: that alone
     size_t cache_bytes = 0;                   ///< of tokens that are kept (TokenCache)
+    std::shared_ptr<const TeacherCache> teacher = {};  ///< with extents.teacher
   };
   PromptBatches(std::shared_ptr<const PromptSource> source,
                 std::shared_ptr<const std::vector<Receiver>> receivers, Options options);

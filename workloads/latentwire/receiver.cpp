@@ -1,6 +1,7 @@
 #include "workloads/latentwire/receiver.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/json.h"
+#include "fullbore/ckpt/mapped_tensors.h"
 #include "fullbore/data/chat_template.h"
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/weight_source.h"
@@ -228,6 +230,23 @@ std::vector<Receiver> open_receivers(const Config& config) {
   }
   if (receivers.empty()) throw UsageError(fmt::format("{}: none is named", kKey));
   return receivers;
+}
+
+std::string row_recipe(const Config& config) {
+  const LatentKeys& keys = latent_keys(config);
+  return fmt::format("anchor '{}', begin {}, question first {}, {} bytes, {} answer tokens",
+                     keys.receivers.anchor, keys.receivers.begin, keys.wire.question_first,
+                     keys.wire.max_bytes, keys.receivers.max_answer_tokens);
+}
+
+std::string weights_identity(const Receiver& receiver, const Config& config) {
+  if (receiver.folder.empty()) return fmt::format("random, seed {}", config.run.seed);
+  const std::string folder =
+      receiver.kind == kHuggingFace ? receiver.folder : WeightSource::open(receiver.folder).path();
+  const MappedTensors tensors = MappedTensors::open(folder);
+  std::vector<const MappedTensor*> each;
+  for (const MappedTensor& tensor : tensors.tensors()) each.push_back(&tensor);
+  return fmt::format("{}", fmt::join(tensor_hashes(each), " "));
 }
 
 std::string receivers_json(const std::vector<Receiver>& receivers) {

@@ -47,6 +47,12 @@ inline constexpr std::string_view kRandomReceiver = "random:";
 /// Those of receivers.folders: runs of model.name=latentwire_reader, or folders of Hugging Face's transformers with
 /// config.json, tokenizer.json and model.safetensors (GPT-2, Llama, Qwen2). UsageError names one that is missing and the command that makes it.
 std::vector<Receiver> open_receivers(const Config& config);
+/// What of a configuration decides how rows are built: a run is resumed and measured with the same.
+std::string row_recipe(const Config& config);
+/// Tells a receiver's weights from all others: hashes of the files that they come from, or of random ones the seed.
+/// DataError.
+std::string weights_identity(const Receiver& receiver, const Config& config);
+
 /// What a checkpoint keeps of them, and the same again; no folder is opened. DataError.
 std::string receivers_json(const std::vector<Receiver>& receivers);
 std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config);

@@ -12,10 +12,12 @@
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
 #include "tests/support/device.h"
+#include "tests/support/scratch_folder.h"
 #include "workloads/latentwire/corpus_tokenizer.h"
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/prompt_batches.h"
+#include "workloads/latentwire/teacher_cache.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -41,7 +43,7 @@ class Steps {
                  int64_t padding = 0)
       : receivers_(
             std::make_shared<const std::vector<Receiver>>(recorded_receivers(receivers, config))),
-        source_(attribute_prompts(123, 0, 1000)),
+        source_(attribute_prompts(123, 0, caches_teacher(config) ? 20 : 1000)),
         extents_(extents(config, padding)),
         traced_(trace_training_step(
             latent_loss(config, receivers_),
@@ -49,12 +51,13 @@ class Steps {
             training_options(config).optimizer, microbatches(config))),
         state_(initial_state(traced_, 1, cpu_device(threads))),
         program_(Program::compile(traced_.graph, state_, compile_options(config))),
-        batches_(source_, receivers_,
-                 {.batch = config.train.batch_size,
-                  .extents = extents_,
-                  .step = [config](uint64_t step) {
-                    return prompt_step(config, static_cast<int64_t>(step));
-                  }}) {
+        batches_(
+            source_, receivers_,
+            {.batch = config.train.batch_size,
+             .extents = extents_,
+             .step = [config](
+                         uint64_t step) { return prompt_step(config, static_cast<int64_t>(step)); },
+             .teacher = teacher(config)}) {
     for (const BatchField& field : batches_.fields())
       buffers_.push_back(allocate_tensor_memory(field.type.bytes()));
     for (const TensorMemory& buffer : buffers_) pointers_.push_back(buffer.get());
@@ -81,7 +84,15 @@ class Steps {
     PromptExtents extents = prompt_extents(*source_, *receivers_, 512, 12, reads_text(config));
     for (int64_t& each : extents.answers) each += padding;
     for (int64_t& each : extents.prompts) each += padding;
+    if (!caches_teacher(config)) return extents;
+    for (const int64_t answer : extents.answers)
+      extents.teacher.push_back(
+          {teacher_form(config, answer).states(), teacher_form(config, answer).places});
     return extents;
+  }
+  std::shared_ptr<const TeacherCache> teacher(const Config& config) const {
+    if (!caches_teacher(config)) return nullptr;
+    return std::make_shared<TeacherCache>(config, source_, receivers_, extents_.answers);
   }
 
   std::shared_ptr<const std::vector<Receiver>> receivers_;
@@ -130,6 +141,31 @@ TEST(LatentSteps, DivideABatchAsTheyLike) {
     for (const char* name : {"bpe_all", "bpe_early", "bpe_kd", "bpe_states"})
       EXPECT_NEAR(parts.scalar(name), whole.scalar(name), 1e-4 * whole.scalar(name)) << name;
   }
+}
+
+// The teacher's states from files: the losses of one that is run in each step. bf16 costs what its rounding does.
+TEST(LatentSteps, HaveTheTeacherFromFiles) {
+  const testing::ScratchFolder folder;
+  const auto config = [&](const char* cache, const char* more = "") {
+    return config_of(std::string(", run: {seed: 1}, data: {cache_dir: '") + folder.path() +
+                     "'}, loss: {distillation_weight: 1, state_weight: 0.1, teacher_cache: " +
+                     cache + "}" + more);
+  };
+  Steps run(config("off")), whole(config("f32")),
+      narrow(config("bf16", ", engine: {accumulate: 2}"));
+  for (int step = 0; step < 3; ++step) {
+    const double loss = run.run();
+    EXPECT_NEAR(whole.run(), loss, 1e-6 * loss);
+    narrow.run();
+    for (const char* name : {"bpe_kd", "bpe_states"}) {
+      EXPECT_GT(run.scalar(name), 1e-4) << name;
+      EXPECT_NEAR(whole.scalar(name), run.scalar(name), 1e-6) << name;
+      EXPECT_NEAR(narrow.scalar(name), run.scalar(name), 0x1p-8 * run.scalar(name)) << name;
+    }
+    EXPECT_EQ(whole.scalar("teacher_found"), 0);  // written by this process
+  }
+  EXPECT_NEAR(whole.scalar("gradient_norm"), run.scalar("gradient_norm"),
+              1e-5 * run.scalar("gradient_norm"));
 }
 
 // Keys before a row, layers behind a block, terms beside matrices, gists: all of them at once, in both styles of models. Only
