@@ -64,10 +64,12 @@ nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
 }
 
 nn::DecoderStates prompt_states(Trace& trace, const nn::DecoderConfig& decoder, Tensor tokens,
-                                Tensor lengths, int64_t early, std::span<const int64_t> layers) {
+                                Tensor lengths, int64_t early, std::span<const int64_t> layers,
+                                const nn::DecoderAdditions& additions) {
   const int64_t batch = tokens.dim(0), places = tokens.dim(1);
   nn::DecoderStates states = decoder_states(
-      trace, {.embeddings = decoder_embeddings(trace, tokens, decoder)}, decoder, layers);
+      trace, {.embeddings = decoder_embeddings(trace, tokens, decoder), .additions = additions},
+      decoder, layers);
   GraphBuilder& builder = trace.builder();
   const TensorType type{DType::i32, {batch, early}};
   const Tensor first = reshape(cast(lengths, DType::i32), {batch, 1}) - 1.0;

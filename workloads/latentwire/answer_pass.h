@@ -49,7 +49,7 @@ nn::DecoderStates prefix_states(Trace& trace, const nn::DecoderConfig& decoder,
 /// The same behind a prompt of tokens, padded on the right: tokens i32 [B,S] hold the prompt, as many as `lengths` i32 [B]
 /// says, and directly behind it y_0 ... y_(T-2); what follows is not seen. `early`: how many of the T places are wanted.
 nn::DecoderStates prompt_states(Trace& trace, const nn::DecoderConfig& decoder, Tensor tokens,
-                                Tensor lengths, int64_t early,
-                                std::span<const int64_t> layers = {});
+                                Tensor lengths, int64_t early, std::span<const int64_t> layers = {},
+                                const nn::DecoderAdditions& additions = {});
 
 }  // namespace fullbore::latentwire

@@ -20,6 +20,12 @@ bool wants_teacher(const Config& config) {
   return keys.distillation_weight > 0 || keys.state_weight > 0;
 }
 
+// What lies beside the matrices is all that a pass over the text trains.
+bool trains_on_text(const Config& config) {
+  const LatentKeys& keys = latent_keys(config);
+  return has_text_steps(config) && keys.loss.text_step_weight > 0 && keys.conditioning.rank > 0;
+}
+
 ConditioningOptions conditioning(const LatentKeys::Conditioning& keys) {
   return {.deep_prefix = keys.deep_prefix,
           .attending_blocks = keys.attending_blocks,
@@ -61,6 +67,10 @@ class Pass {
     if (trace_.training() && std::min(keys_.wire.keep, keys_.wire.final_keep) < 1)
       wire = drop_slots(trace_, wire, split, batch[PromptFields::kKeep]);
     first_weight_ = batch[PromptFields::kFirstWeight];
+    if (has_text_steps(config_) && trace_.training()) {
+      text_step_ = batch[PromptFields::kText];
+      latent_scale_ = batch[PromptFields::kLatentScale];
+    }
     // Factors count in the whole batch, of which this may be a part: the mean over parts is what is wanted.
     parts_ = static_cast<double>(config_.train.batch_size) / static_cast<double>(wire.dim(0));
     Tensor sum;
@@ -72,8 +82,14 @@ class Pass {
       metrics.insert(metrics.end(), each.metrics.begin(), each.metrics.end());
     }
     if (caches_teacher(config_)) metrics.push_back({"teacher_found", batch.back()});
+    if (text_step_.valid()) {
+      metrics.push_back({"text_step", text_step_});
+      metrics.push_back({"latent_scale", latent_scale_});
+    }
     Loss loss(sum);
     loss.metrics = std::move(metrics);
+    if (text_step_.valid() && keys_.loss.text_step_weight > 0 && !trains_on_text(config_))
+      for (const Receiver& each : receivers_) loss.dead.push_back(each.name + "_text");
     return loss;
   }
 
@@ -137,6 +153,7 @@ class Pass {
       add_teacher(receiver, fields, losses.states, losses.logits, layers, result);
     add_first_token(receiver, losses, result);
     if (keys_.loss.slot_weight > 0) add_slots(receiver, fields, prefix.vectors, result);
+    if (text_step_.valid()) add_text_step(receiver, fields, prefix, result);
     result.of_prefix = penalties(receiver, prefix);
     if (prefix.gists.valid()) add_gists(receiver, fields, prefix.gists, result);
     tell("scale", prefix.scale);
@@ -172,20 +189,23 @@ class Pass {
                                                           fields.prompt_lengths, places, layers);
     const auto early = [&](Tensor x) { return slice(x, 1, 0, places); };
     const Tensor factors = early(fields.early);
+    const auto add = [&](double weight, Tensor loss, const char* name) {
+      const Tensor weighted = weight * loss;
+      result.of_rows =
+          result.of_rows + (text_step_.valid() ? (1.0 - text_step_) * weighted : weighted);
+      result.metrics.push_back({receiver.name + name, loss * parts_});
+    };
     if (keys_.loss.distillation_weight > 0) {
       const Tensor kd = distillation(logits_of(receiver, teacher.last), early(logits), factors,
                                      keys_.loss.temperature);
-      result.of_rows = result.of_rows + keys_.loss.distillation_weight * kd;
-      result.metrics.push_back({receiver.name + "_kd", kd * parts_});
+      add(keys_.loss.distillation_weight, kd, "_kd");
     }
     Tensor distance;
     for (size_t i = 0; i < layers.size(); ++i) {
       const Tensor each = state_distillation(teacher.chosen[i], early(states.chosen[i]), factors);
       distance = distance.valid() ? distance + each : each;
     }
-    if (!distance.valid()) return;
-    result.of_rows = result.of_rows + keys_.loss.state_weight * distance;
-    result.metrics.push_back({receiver.name + "_states", distance * parts_});
+    if (distance.valid()) add(keys_.loss.state_weight, distance, "_states");
   }
 
   void add_first_token(const Receiver& receiver, const AnswerLosses& losses,
@@ -213,6 +233,31 @@ class Pass {
     const Tensor sum = vector_distance(first(vectors), answer, first(fields.all), distance);
     result.of_rows = result.of_rows + keys_.loss.slot_weight * sum;
     result.metrics.push_back({receiver.name + "_slots", sum * parts_});
+  }
+
+  // Scales what there is by now, and adds what the text says.
+  void add_text_step(const Receiver& receiver, const ReceiverBatch& fields,
+                     const ReceiverPrefix& prefix, ReceiverLosses& result) {
+    const int64_t pairs =
+        std::min({prefix.vectors.dim(1), fields.answer.dim(1), keys_.loss.align_tokens});
+    const auto first = [&](Tensor x) { return slice(x, 1, 0, pairs); };
+    const Tensor answer = decoder_embeddings(trace_, first(fields.answer), receiver.decoder);
+    const Tensor there = cast(greater_equal(first(fields.answer), 0.0), DType::f32);
+    const Tensor factors =
+        there / (reduce_sum(there, {1}, true) * static_cast<double>(config_.train.batch_size));
+    Tensor added = vector_distance(first(prefix.vectors), answer, factors, Distance::squared);
+    result.metrics.push_back({receiver.name + "_align", added * parts_});
+    added = keys_.loss.align_weight * added;
+    if (trains_on_text(config_)) {
+      const nn::DecoderStates states =
+          prompt_states(trace_, receiver.decoder, fields.prompt, fields.prompt_lengths,
+                        fields.answer.dim(1), {}, {.beside = prefix.additions.beside});
+      const Tensor text =
+          factored_sum(cross_entropy(logits_of(receiver, states.last), fields.answer), fields.all);
+      result.metrics.push_back({receiver.name + "_text", text * parts_});
+      added = added + keys_.loss.text_step_weight * text;
+    }
+    result.of_rows = latent_scale_ * result.of_rows + text_step_ * added;
   }
 
   // The first tokens of the text; each row's share is the same, whatever part of a batch it is in.
@@ -252,6 +297,7 @@ class Pass {
   const LatentKeys& keys_;
   const std::vector<Receiver>& receivers_;
   Tensor first_weight_;
+  Tensor text_step_, latent_scale_;  ///< f32 []; none without text steps
   double parts_ = 1;
 };
 
@@ -282,11 +328,27 @@ PromptStep prompt_step(const Config& config, int64_t step) {
   const Curriculum keep{keys.wire.keep, keys.wire.final_keep, keys.wire.keep_power};
   const Curriculum early{static_cast<double>(keys.loss.early_tokens),
                          static_cast<double>(keys.loss.final_early_tokens), keys.loss.early_power};
-  return {first.at(step, steps), keep.at(step, steps), early.whole_at(step, steps)};
+  const TextSteps text{keys.loss.text_warmup, keys.loss.text_tail,
+                       static_cast<uint64_t>(config.run.seed)};
+  const bool is_text = text.is_text(step);
+  return {first.at(step, steps), keep.at(step, steps), early.whole_at(step, steps), is_text,
+          is_text ? text.latent_scale(step) : 1};
+}
+
+PromptStep validation_step(const Config& config) {
+  PromptStep step = prompt_step(config, config.train.steps);
+  step.text = false;
+  step.latent_scale = 1;
+  return step;
+}
+
+bool has_text_steps(const Config& config) {
+  const LatentKeys::Loss& keys = latent_keys(config).loss;
+  return keys.text_warmup > 0 || keys.text_tail > 0;
 }
 
 bool reads_text(const Config& config) {
-  return (wants_teacher(config) && !caches_teacher(config)) ||
+  return (wants_teacher(config) && !caches_teacher(config)) || trains_on_text(config) ||
          latent_keys(config).conditioning.gist_tokens > 0;
 }
 

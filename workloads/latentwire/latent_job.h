@@ -16,8 +16,11 @@ namespace fullbore::latentwire {
 
 EncoderSizes encoder_sizes(const Config& config, size_t receivers);
 SlotSplit slot_split(const Config& config, size_t receivers);
-/// Of optimiser step `step`, and of validation.
+/// Of optimiser step `step`, and of validation, which has no text steps.
 PromptStep prompt_step(const Config& config, int64_t step);
+PromptStep validation_step(const Config& config);
+/// Are there steps with losses on the text (TextSteps)?
+bool has_text_steps(const Config& config);
 /// Do batches hold the text too, for a teacher or for gists?
 bool reads_text(const Config& config);
 
@@ -40,9 +43,18 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
 ///   all + first_weight first + early_weight early + distillation_weight kd + state_weight states
 ///       + entropy_weight -H + statistics_weight statistics + slot_weight slots + gist_weight gists
 ///
+/// where in a text step (TextSteps) kd and states are left out, the sum is taken latent_scale times, and
+///
+///   align_weight align + text_step_weight text
+///
+/// is added: align is the squared distance of the first align_tokens vectors from the answer's embeddings, a mean over each
+/// row's and over rows; text is the loss on the text, which conditioning.rank alone has a gradient of: without it there is
+/// no such pass, and Loss::dead says so;
+///
 /// and for each adapter scale_weight (s - 1)^2 + rms_weight (rms - rms of the embeddings)^2. Metrics, each by receiver:
 /// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _slots, _gists, _scale, _rms, and _padding, the
-/// share of the answers' places that hold no token.
+/// share of the answers' places that hold no token; with text steps _align, _text and, of the step, text_step and
+/// latent_scale.
 LossFunction latent_loss(const Config& config,
                          std::shared_ptr<const std::vector<Receiver>> receivers);
 

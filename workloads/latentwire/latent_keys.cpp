@@ -147,6 +147,20 @@ std::vector<ConfigField> loss_fields() {
        "of the distance of the first vectors from the answer's embeddings"},
       {FB_KEY(loss, slot_distance), {}, {"cosine", "squared", "both"}, "that distance"},
       {FB_KEY(loss, gist_weight), kNotNegative, {}, "of the loss of conditioning.gist_tokens"},
+      {FB_KEY(loss, text_warmup),
+       {0, 1e9},
+       {},
+       "steps of which every other is a text step, without the teacher; 0: none"},
+      {FB_KEY(loss, text_tail), {0, 1}, {}, "probability that a step behind them is a text step"},
+      {FB_KEY(loss, text_step_weight),
+       kNotNegative,
+       {},
+       "of the loss on the text in text steps, which trains conditioning.rank alone"},
+      {FB_KEY(loss, align_weight),
+       kNotNegative,
+       {},
+       "in text steps, of the squared distance of vectors from the answer's embeddings"},
+      {FB_KEY(loss, align_tokens), {1, 4096}, {}, "of the answer, whose embeddings they are"},
   };
 }
 

@@ -73,6 +73,11 @@ struct LatentKeys {
     double slot_weight = 0;
     std::string slot_distance = "cosine";
     double gist_weight = 0.02;
+    int64_t text_warmup = 0;
+    double text_tail = 0;
+    double text_step_weight = 1;
+    double align_weight = 1;
+    int64_t align_tokens = 1;
     bool operator==(const Loss&) const = default;
   } loss;
   struct Data {

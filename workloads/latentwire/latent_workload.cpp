@@ -124,7 +124,7 @@ std::shared_ptr<const BatchSource> batches(const Config& config, const LatentDat
     options.teacher =
         std::make_shared<TeacherCache>(config, source, data.receivers, options.extents.answers);
   options.step = [config, trains](uint64_t position) {
-    return prompt_step(config, trains ? static_cast<int64_t>(position) : config.train.steps);
+    return trains ? prompt_step(config, static_cast<int64_t>(position)) : validation_step(config);
   };
   return std::make_shared<PromptBatches>(std::move(source), data.receivers, std::move(options));
 }

@@ -106,10 +106,10 @@ PromptBatches::PromptBatches(std::shared_ptr<const PromptSource> source,
 std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& receivers,
                                                  int64_t batch, const PromptExtents& extents) {
   const auto i32 = [](Shape shape) { return TensorType{DType::i32, std::move(shape)}; };
-  std::vector<BatchField> fields = {{"bytes", i32({batch, extents.bytes})},
-                                    {"lengths", i32({batch})},
-                                    {"first_weight", {DType::f32, {}}},
-                                    {"keep", {DType::f32, {}}}};
+  std::vector<BatchField> fields = {
+      {"bytes", i32({batch, extents.bytes})}, {"lengths", i32({batch})},
+      {"first_weight", {DType::f32, {}}},     {"keep", {DType::f32, {}}},
+      {"text_step", {DType::f32, {}}},        {"latent_scale", {DType::f32, {}}}};
   for (size_t i = 0; i < receivers.size(); ++i) {
     const std::string& name = receivers[i].name;
     const int64_t length = extents.answers[i];
@@ -199,6 +199,8 @@ void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) cons
   const PromptStep step = options_.step ? options_.step(position) : PromptStep();
   *static_cast<float*>(buffers[PromptFields::kFirstWeight]) = static_cast<float>(step.first_weight);
   *static_cast<float*>(buffers[PromptFields::kKeep]) = static_cast<float>(step.keep);
+  *static_cast<float*>(buffers[PromptFields::kText]) = step.text ? 1 : 0;
+  *static_cast<float*>(buffers[PromptFields::kLatentScale]) = static_cast<float>(step.latent_scale);
   const bool with_text = !extents.prompts.empty();
   for (size_t i = 0; i < receivers_->size(); ++i)
     fill_receiver(i, prompts, extents, step.early_tokens,

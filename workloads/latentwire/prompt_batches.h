@@ -43,11 +43,14 @@ struct PromptStep {
   double first_weight = 0;
   double keep = 1;
   int64_t early_tokens = 4;
+  bool text = false;        ///< is it one of TextSteps?
+  double latent_scale = 1;  ///< of the latents' losses
 };
 
 /// Where a batch's fields are.
 struct PromptFields {
-  static constexpr size_t kBytes = 0, kLengths = 1, kFirstWeight = 2, kKeep = 3, kReceivers = 4;
+  static constexpr size_t kBytes = 0, kLengths = 1, kFirstWeight = 2, kKeep = 3, kText = 4,
+                          kLatentScale = 5, kReceivers = 6;
   /// Fields of a receiver: answer, factors, and with text prompt and prompt_lengths.
   static constexpr size_t kAnswer = 0, kFactors = 1, kPrompt = 2, kPromptLengths = 3;
   static size_t of_receiver(size_t receiver, bool with_text) {
@@ -61,7 +64,7 @@ struct PromptFields {
 
 /// Prompts as a step reads them:
 ///
-///   bytes i32 [B,N], lengths i32 [B], first_weight, keep f32 [],
+///   bytes i32 [B,N], lengths i32 [B], first_weight, keep, text_step (0 or 1), latent_scale f32 [],
 ///   of each receiver: answer_NAME i32 [B,T], -1 behind the answer; factors_NAME f32 [B,3,T] (AnswerFactors: all, first,
 ///   early); with text: prompt_NAME i32 [B,S], BOS, source, anchor, directly followed by the answer; prompt_lengths_NAME
 ///   i32 [B], without the answer;

@@ -168,6 +168,46 @@ TEST(LatentSteps, HaveTheTeacherFromFiles) {
               1e-5 * run.scalar("gradient_norm"));
 }
 
+// Even steps at first: the latents' losses are scaled, the teacher is silent, the vectors' distance is added. What a pass over
+// the text would train is in terms beside the matrices alone.
+TEST(LatentSteps, ReadTheTextInTextSteps) {
+  const auto config = [](const std::string& more) {
+    return config_of(
+        ", loss: {distillation_weight: 1, text_warmup: 4, align_tokens: 2, align_weight: 3, "
+        "text_step_weight: 0.5}" +
+        more);
+  };
+  const Config frozen = config("");
+  const auto receivers =
+      std::make_shared<const std::vector<Receiver>>(recorded_receivers(kOne, frozen));
+  const PromptExtents extents{64, {4}, {64}};
+  EXPECT_EQ(trace_training_step(latent_loss(frozen, receivers),
+                                PromptBatches::fields_of(*receivers, 4, extents), {})
+                .dead_losses,
+            std::vector<std::string>{"bpe_text"});
+
+  Steps steps(config(", conditioning: {rank: 2}"));
+  const auto before = steps.entries(Role::parameter);
+  const double scales[] = {0.2, 1, 0.6, 1, 1};
+  for (int i = 0; i < 5; ++i) {
+    const double loss = steps.run(), text = i == 0 || i == 2 ? 1 : 0;
+    const auto of = [&](const char* name) { return steps.scalar(std::string("bpe_") + name); };
+    EXPECT_EQ(steps.scalar("text_step"), text);
+    EXPECT_NEAR(steps.scalar("latent_scale"), scales[i], 1e-6);
+    EXPECT_GT(of("align"), 1e-5);
+    EXPECT_GT(of("kd"), 1e-4);
+    const double latent = of("all") + 0.5 * of("first") + 0.5 * of("early") + (1 - text) * of("kd");
+    EXPECT_NEAR(loss,
+                scales[i] * latent + text * (3 * of("align") + 0.5 * of("text")) +
+                    0.05 * std::pow(of("scale") - 1, 2),
+                1e-5 * loss)
+        << i;
+  }
+  for (const auto& [name, bytes] : steps.entries(Role::parameter)) {
+    EXPECT_TRUE(bytes != before.at(name)) << name;
+  }
+}
+
 // Keys before a row, layers behind a block, terms beside matrices, gists: all of them at once, in both styles of models. Only
 // what is drawn for a gist depends on how a batch is divided.
 TEST(LatentSteps, TrainWhatTellsModelsMore) {
