@@ -9,6 +9,7 @@
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/schedules.h"
 #include "workloads/latentwire/teacher_cache.h"
+#include "workloads/latentwire/training_statistics.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -51,6 +52,7 @@ struct ReceiverLosses {
   Tensor of_rows;    ///< weighted sum of what is a sum over rows
   Tensor of_prefix;  ///< of what is a mean over them
   std::vector<Metric> metrics;
+  std::vector<Carried> carried;
 };
 
 /// Writes one forward pass.
@@ -75,11 +77,13 @@ class Pass {
     parts_ = static_cast<double>(config_.train.batch_size) / static_cast<double>(wire.dim(0));
     Tensor sum;
     std::vector<Metric> metrics;
+    std::vector<Carried> carried;
     for (size_t i = 0; i < count; ++i) {
       const ReceiverLosses each = of_receiver(i, batch, wire);
       const Tensor own = each.of_rows * (parts_ / static_cast<double>(count)) + each.of_prefix;
       sum = sum.valid() ? sum + own : own;
       metrics.insert(metrics.end(), each.metrics.begin(), each.metrics.end());
+      carried.insert(carried.end(), each.carried.begin(), each.carried.end());
     }
     if (caches_teacher(config_)) metrics.push_back({"teacher_found", batch.back()});
     if (text_step_.valid()) {
@@ -88,6 +92,7 @@ class Pass {
     }
     Loss loss(sum);
     loss.metrics = std::move(metrics);
+    loss.carried = std::move(carried);
     if (text_step_.valid() && keys_.loss.text_step_weight > 0 && !trains_on_text(config_))
       for (const Receiver& each : receivers_) loss.dead.push_back(each.name + "_text");
     return loss;
@@ -158,6 +163,8 @@ class Pass {
     if (prefix.gists.valid()) add_gists(receiver, fields, prefix.gists, result);
     tell("scale", prefix.scale);
     tell("rms", reduce_mean(row_rms(prefix.raw), {0}));
+    tell("rms_calibrated", reduce_mean(row_rms(prefix.vectors), {0}));
+    result.carried = prefix.carried;
     return result;
   }
 
@@ -369,6 +376,12 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
   if (keys.receivers.calibration == "fixed")
     prefix.vectors =
         calibrate(output.prefix, number(trace, keys.receivers.fixed_rms * keys.receivers.gain));
+  if (keys.receivers.calibration == "train_stats") {
+    const TrainingStatistics seen = training_statistics(trace, receiver);
+    const Tensor by_row = calibrate(output.prefix, table.rms * keys.receivers.gain);
+    prefix.vectors = trace.training() ? by_row : calibrate_as_trained(seen, output.prefix, by_row);
+    if (trace.training()) prefix.carried = updated_statistics(seen, output.prefix, by_row, table);
+  }
   const std::string scope = "adapters." + receiver.name;
   prefix.is_in_row = !keys.conditioning.deep_prefix;
   if (const ConditioningOptions options = conditioning(keys.conditioning); options.any())

@@ -32,6 +32,7 @@ struct ReceiverPrefix {
   nn::DecoderAdditions additions = {};  ///< conditioning.*
   bool is_in_row = true;                ///< are the vectors read before the anchor?
   Tensor gists = {};                    ///< [B,conditioning.gist_tokens,d], with any
+  std::vector<Carried> carried = {};    ///< training_statistics.h, in training with train_stats
 
   Tensor in_row() const { return is_in_row ? vectors : Tensor(); }
 };
@@ -52,7 +53,7 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
 /// no such pass, and Loss::dead says so;
 ///
 /// and for each adapter scale_weight (s - 1)^2 + rms_weight (rms - rms of the embeddings)^2. Metrics, each by receiver:
-/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _slots, _gists, _scale, _rms, and _padding, the
+/// NAME_all, _first, _early, _kd, _states, _first_accuracy, _first_entropy, _slots, _gists, _scale, _rms, _rms_calibrated, and _padding, the
 /// share of the answers' places that hold no token; with text steps _align, _text and, of the step, text_step and
 /// latent_scale.
 LossFunction latent_loss(const Config& config,

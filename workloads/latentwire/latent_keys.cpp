@@ -59,8 +59,9 @@ std::vector<ConfigField> receiver_fields() {
        "of an answer with its end; longer ones are cut"},
       {FB_KEY(receivers, calibration),
        {},
-       {"none", "embed_rms", "fixed"},
-       "root mean square of a prompt's vectors: as it comes, the embeddings', or fixed_rms"},
+       {"none", "embed_rms", "fixed", "train_stats"},
+       "root mean square of vectors: as it comes, the embeddings', fixed_rms; or measured in "
+       "training"},
       {FB_KEY(receivers, fixed_rms), kPositive, {}, "with calibration=fixed"},
       {FB_KEY(receivers, gain), kPositive, {}, "factor of that root mean square"},
       {FB_KEY(receivers, colour), {}, {}, "vectors get the embeddings' mean and deviation"},
@@ -238,6 +239,12 @@ void check_latent_keys(const ConfigCheck& check) {
                  "wire.heads");
   check.together(keys.wire.slots + keys.wire.own_slots > 0, "wire.slots",
                  "is 0: nothing is sent, with", "wire.own_slots");
+  // Means over steps are not known of parts of a batch.
+  const bool counts = keys.receivers.calibration == "train_stats";
+  check.together(!counts || config.engine.accumulate == 1, "receivers.calibration",
+                 "counts whole batches: not with", "engine.accumulate");
+  check.together(!counts || config.engine.parallel_microbatches <= 1, "receivers.calibration",
+                 "counts whole batches: not with", "engine.parallel_microbatches");
   check.together(!keys.receivers.anchor.empty() || keys.receivers.begin != "before_anchor",
                  "receivers.anchor", "is empty: use auto in place of", "receivers.begin");
   check.together(!keys.conditioning.deep_prefix || !keys.receivers.anchor.empty() ||

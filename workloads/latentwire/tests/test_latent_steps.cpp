@@ -186,12 +186,14 @@ TEST(LatentSteps, ReadTheTextInTextSteps) {
                 .dead_losses,
             std::vector<std::string>{"bpe_text"});
 
-  Steps steps(config(", conditioning: {rank: 2}"));
+  Steps steps(config(", conditioning: {rank: 2}, receivers: {calibration: train_stats, gain: 2}"));
+  double raw = 0;
   const auto before = steps.entries(Role::parameter);
   const double scales[] = {0.2, 1, 0.6, 1, 1};
   for (int i = 0; i < 5; ++i) {
     const double loss = steps.run(), text = i == 0 || i == 2 ? 1 : 0;
     const auto of = [&](const char* name) { return steps.scalar(std::string("bpe_") + name); };
+    raw += of("rms") / 5;
     EXPECT_EQ(steps.scalar("text_step"), text);
     EXPECT_NEAR(steps.scalar("latent_scale"), scales[i], 1e-6);
     EXPECT_GT(of("align"), 1e-5);
@@ -206,6 +208,14 @@ TEST(LatentSteps, ReadTheTextInTextSteps) {
   for (const auto& [name, bytes] : steps.entries(Role::parameter)) {
     EXPECT_TRUE(bytes != before.at(name)) << name;
   }
+  // And what calibration=train_stats has counted meanwhile.
+  const auto seen = [&](const char* name) {
+    return steps.state().read<float>(std::string("training_statistics.bpe.") + name)[0];
+  };
+  EXPECT_EQ(seen("steps"), 5);
+  EXPECT_NEAR(seen("raw"), raw, 1e-5 * raw);
+  EXPECT_NEAR(seen("calibrated"), 2 * seen("embeddings"), 1e-5);
+  EXPECT_GT(seen("embeddings"), 0.01);
 }
 
 // Keys before a row, layers behind a block, terms beside matrices, gists: all of them at once, in both styles of models. Only

@@ -13,6 +13,7 @@
 #include "tests/support/interpret_by_name.h"
 #include "workloads/latentwire/prefix_adapter.h"
 #include "workloads/latentwire/prompt_encoder.h"
+#include "workloads/latentwire/training_statistics.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -197,6 +198,23 @@ TEST(Calibration, SetsTheRootMeanSquareOfEachRow) {
     EXPECT_NEAR(seven[i], expected[i], 1e-12);
   }
   EXPECT_EQ(calibrated({0, 0, 0, 0}, {1, 2, 2}), std::vector<double>(4, 0.0));
+}
+
+// Three steps' worth of statistics, and what they make of vectors that differ: rows keep their ratio.
+TEST(Calibration, AsTrainingHasSeenIt) {
+  const auto calibrated = [](double steps) {
+    return elements(evaluate({reals({2, 1, 2}, {3, -4, 6, 8}), reals({4}, {5, 0.02, 0.03, steps})},
+                             [](GraphBuilder&, const std::vector<Tensor>& given) {
+                               const auto seen = [&](int64_t i) {
+                                 return reshape(slice(given[1], 0, i, i + 1), {});
+                               };
+                               return calibrate_as_trained({seen(0), seen(1), seen(2), seen(3)},
+                                                           given[0], given[0] * 2.0);
+                             }));
+  };
+  const double expected[] = {.012, -.016, .024, .032};
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(calibrated(3)[i], expected[i], 1e-12);
+  EXPECT_EQ(calibrated(0), (std::vector<double>{6, -8, 12, 16}));
 }
 
 TEST(Calibration, ItsGradientIsOrthogonalToEachRow) {

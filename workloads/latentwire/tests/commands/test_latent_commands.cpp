@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "fullbore/base/dtype.h"
 #include "fullbore/base/files.h"
+#include "fullbore/ckpt/mapped_tensors.h"
 #include "tests/support/output_rows.h"
 
 namespace fullbore {
@@ -53,12 +55,13 @@ TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
         "price?\", \"answers\": [\"{0}\", \"the {0}\"]}}\n",
         10 + i);
   folder_.put("questions.jsonl", lines);
-  folder_.put("tiny.yaml",
-              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
-              "receivers: {folders: ['bpe=random:bpe']}, train: {steps: 2, batch_size: 4, "
-              "eval_interval: 2, checkpoint_interval: 2}, data: {path: questions.jsonl, "
-              "validation_prompts: 4}, conditioning: {deep_prefix: true, attending_blocks: [2], "
-              "attending_heads: 2, coprocessor: 4, rank: 2, gist_tokens: 4}}\n");
+  folder_.put(
+      "tiny.yaml",
+      "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
+      "receivers: {folders: ['bpe=random:bpe'], calibration: train_stats}, train: {steps: 2, "
+      "batch_size: 4, eval_interval: 2, checkpoint_interval: 2}, data: {path: questions.jsonl, "
+      "validation_prompts: 4}, conditioning: {deep_prefix: true, attending_blocks: [2], "
+      "attending_heads: 2, coprocessor: 4, rank: 2, gist_tokens: 4}}\n");
   CommandResult result = command({"train", "tiny.yaml", "run.dir=run", "switches.head_rows=check"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.err, HasSubstr("8 of 12 questions"));
@@ -67,6 +70,12 @@ TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
   result = command({"eval", "run", "--bits", "8", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 4) << result.out;
+  // What training has seen is kept beside the weights, for eval to calibrate by.
+  const MappedTensors weights =
+      MappedTensors::open(folder_ / "run/checkpoints/last/weights.safetensors");
+  const MappedTensor* const steps = weights.find("training_statistics.bpe.steps");
+  ASSERT_NE(steps, nullptr);
+  EXPECT_EQ(load_element(steps->bytes.data(), DType::f32, 0), 2);
   result = command({"eval", "run", "--data", "questions.jsonl", "--prompts", "9", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 9) << result.out;
