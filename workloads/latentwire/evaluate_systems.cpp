@@ -56,9 +56,7 @@ std::vector<int32_t> cut_prompt(const Receiver& receiver, const Prompt& prompt, 
         first(receiver.ids(prompt.context), budget - std::ssize(kept));
     kept.insert(kept.end(), context.begin(), context.end());
   }
-  if (receiver.begin >= 0) kept.insert(kept.begin(), receiver.begin);
-  kept.insert(kept.end(), receiver.anchor_ids.begin(), receiver.anchor_ids.end());
-  return kept;
+  return receiver.prompt_of(kept);
 }
 
 int64_t longest_prompt(const Receiver& receiver, std::span<const Prompt> prompts) {

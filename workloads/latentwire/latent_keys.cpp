@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "workloads/latentwire/receiver_rows.h"
+
 namespace fullbore {
 namespace {
 
@@ -48,7 +50,16 @@ std::vector<ConfigField> receiver_fields() {
        {},
        {},
        "frozen language models: NAME=RUN, NAME=FOLDER of transformers, NAME=random:bpe or :bytes"},
+      {FB_KEY(receivers, anchor_mode),
+       {},
+       {"text", "chat", "none"},
+       "between the vectors and the answer: receivers.anchor, the header of a reply, or nothing"},
       {FB_KEY(receivers, anchor), {}, {}, "text between the vectors and the answer; may be empty"},
+      {FB_KEY(receivers, scaffold),
+       {},
+       {"plain", "chat"},
+       "prompts as text: as they are, or as the user's turn; so with anchor_mode=chat"},
+      {FB_KEY(receivers, system), {}, {}, "what the system's turn says, with such turns"},
       {FB_KEY(receivers, begin),
        {},
        {"auto", "none", "front", "before_anchor"},
@@ -224,7 +235,7 @@ std::vector<ConfigField> latent_fields() {
   for (ConfigField& field : fields)
     if (field.key == "data.validation_prompts") field.models = {kLatentModel, kReaderModel};
   mark(fields, &ConfigField::names_file, {"receivers.folders"});
-  mark(fields, &ConfigField::is_taken, {"receivers.anchor"});
+  mark(fields, &ConfigField::is_taken, {"receivers.anchor", "receivers.system"});
   mark(fields, &ConfigField::is_size,
        {"wire.slots", "wire.own_slots", "wire.width", "wire.layers", "wire.max_bytes",
         "wire.refiner_layers", "receivers.max_answer_tokens"});
@@ -245,10 +256,12 @@ void check_latent_keys(const ConfigCheck& check) {
                  "counts whole batches: not with", "engine.accumulate");
   check.together(!counts || config.engine.parallel_microbatches <= 1, "receivers.calibration",
                  "counts whole batches: not with", "engine.parallel_microbatches");
-  check.together(!keys.receivers.anchor.empty() || keys.receivers.begin != "before_anchor",
-                 "receivers.anchor", "is empty: use auto in place of", "receivers.begin");
-  check.together(!keys.conditioning.deep_prefix || !keys.receivers.anchor.empty() ||
-                     keys.receivers.begin != "none",
+  const bool has_anchor = latentwire::has_anchor(config);
+  check.together(
+      has_anchor || keys.receivers.begin != "before_anchor",
+      keys.receivers.anchor_mode == "none" ? "receivers.anchor_mode" : "receivers.anchor",
+      "leaves no anchor: use auto in place of", "receivers.begin");
+  check.together(!keys.conditioning.deep_prefix || has_anchor || keys.receivers.begin != "none",
                  "conditioning.deep_prefix", "leaves nothing before the answer, with",
                  "receivers.begin");
 }

@@ -30,7 +30,11 @@ struct LatentKeys {
   } wire;
   struct Receivers {
     std::vector<std::string> folders = {"bpe=runs/latentwire-bpe"};
+    std::string anchor_mode = "text";
     std::string anchor = "Answer:";
+    std::string scaffold = "plain";
+    std::string system =
+        "Answer the question with a short phrase from the context and nothing else.";
     std::string begin = "auto";
     int64_t max_answer_tokens = 12;
     std::string calibration = "embed_rms";

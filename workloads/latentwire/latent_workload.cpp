@@ -18,6 +18,7 @@
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/latent_prompts.h"
 #include "workloads/latentwire/reader_model.h"
+#include "workloads/latentwire/receiver_rows.h"
 #include "workloads/latentwire/switch_check.h"
 #include "workloads/latentwire/teacher_cache.h"
 
@@ -188,7 +189,7 @@ TrainingJob job_of(const Config& config, const LatentData& data) {
   job.options = training_options(config);
   job.identity = {{"data", data.prompts.training->identity()},
                   {"model", model_identity(config, *data.receivers)},
-                  {"rows", row_recipe(config)}};
+                  {"rows", row_recipe(config, *data.receivers)}};
   job.config = config_yaml(config);
   job.config_json = config_json(config);
   return job;

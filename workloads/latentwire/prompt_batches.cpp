@@ -31,9 +31,9 @@ PromptExtents prompt_extents(const PromptSource& source, const std::vector<Recei
         }));
     extents.answers.push_back(answer);
     if (!with_text) continue;
-    const int64_t longest =
-        source.most_in_source([&](const std::string& text) { return count_ids(each, text); });
-    extents.prompts.push_back(1 + longest + std::ssize(each.anchor_ids) + answer - 1);
+    const int64_t longest = source.most_in_source(
+        [&](const std::string& text) { return std::ssize(each.prompt_ids(text)); });
+    extents.prompts.push_back(longest + answer - 1);
     if (extents.prompts.back() > each.decoder.context)
       throw DataError(
           fmt::format("{}: a prompt and its answer take {} tokens; receiver {} reads {} "
@@ -62,9 +62,7 @@ AnswerLength answer_length(const Receiver& receiver, std::span<const int32_t> id
 }
 
 std::vector<int32_t> prompt_ids(const Receiver& receiver, const std::string& source) {
-  std::vector<int32_t> ids = receiver.ids(source + receiver.anchor);
-  if (receiver.begin >= 0) ids.insert(ids.begin(), receiver.begin);
-  return ids;
+  return receiver.prompt_ids(source);
 }
 
 PromptExtents larger(const PromptExtents& a, const PromptExtents& b) {

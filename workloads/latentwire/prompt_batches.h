@@ -122,7 +122,7 @@ class PromptBatches : public BatchSource {
 /// Tokens of an answer, cut at `most`, and where its first content is.
 std::vector<int32_t> cut_answer(const Receiver& receiver, const Prompt& prompt, int64_t most);
 AnswerLength answer_length(const Receiver& receiver, std::span<const int32_t> ids);
-/// BOS, source and anchor: what a receiver reads as text.
+/// Receiver::prompt_ids().
 std::vector<int32_t> prompt_ids(const Receiver& receiver, const std::string& source);
 
 }  // namespace fullbore::latentwire

@@ -17,6 +17,7 @@
 #include "fullbore/train/weight_source.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/reader_model.h"
+#include "workloads/latentwire/receiver_rows.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -34,14 +35,6 @@ bool is_name(const std::string& name) {
   });
 }
 
-RowLayout::Begin begin_of(const Config& config) {
-  const LatentKeys::Receivers& keys = latent_keys(config).receivers;
-  if (keys.begin == "front") return RowLayout::Begin::front;
-  if (keys.begin == "before_anchor" || (keys.begin == "auto" && keys.anchor.empty()))
-    return RowLayout::Begin::before_anchor;
-  return RowLayout::Begin::none;
-}
-
 Receiver make_receiver(const std::string& name, const std::string& folder, const std::string& kind,
                        const Config& config) {
   const ReaderModel model = reader_model(kind);
@@ -51,11 +44,8 @@ Receiver make_receiver(const std::string& name, const std::string& folder, const
                     .decoder = model.decoder,
                     .tokenizer = model.tokenizer,
                     .begin = CorpusTokenizer::kBegin,
-                    .terminator = kTerminator,
-                    .anchor = latent_keys(config).receivers.anchor,
-                    .layout = {}};
-  receiver.anchor_ids = receiver.ids(receiver.anchor);
-  receiver.layout = {begin_of(config), receiver.begin, receiver.anchor_ids};
+                    .terminator = kTerminator};
+  set_rows(receiver, config);
   return receiver;
 }
 
@@ -69,9 +59,7 @@ Receiver huggingface_receiver(const std::string& name, const std::string& folder
                     .config_json = std::move(config_json),
                     .decoder = model.decoder,
                     .tokenizer = std::move(tokenizer),
-                    .terminator = {},
-                    .anchor = latent_keys(config).receivers.anchor,
-                    .layout = {}};
+                    .terminator = {}};
   const Tokenizer& tokens = *receiver.tokenizer;
   if (tokens.vocabulary_size() > model.decoder.vocabulary)
     throw DataError(
@@ -85,14 +73,8 @@ Receiver huggingface_receiver(const std::string& name, const std::string& folder
         fmt::format("receiver {}: no token ends an answer: neither the tokenizer nor "
                     "eos_token_id of config.json has one",
                     name));
-  const RowLayout::Begin begin = begin_of(config);
   receiver.begin = tokens.beginning_of_text();
-  if (begin != RowLayout::Begin::none && receiver.begin < 0)
-    throw UsageError(fmt::format(
-        "receiver {}: its tokenizer has no token that begins a text; set receivers.begin=none",
-        name));
-  receiver.anchor_ids = receiver.ids(receiver.anchor);
-  receiver.layout = {begin, receiver.begin, receiver.anchor_ids};
+  set_rows(receiver, config);
   return receiver;
 }
 
@@ -159,18 +141,6 @@ std::vector<int32_t> Receiver::ids(const std::string& text) const {
   return tokenizer->encode(text, SpecialTokens::kAsText).take_or_throw();
 }
 
-std::vector<int32_t> Receiver::answer_ids(const std::string& answer, const std::string& row) const {
-  std::vector<int32_t> whole = ids(anchor + " " + answer + terminator);
-  if (terminator_id >= 0) whole.push_back(terminator_id);
-  if (whole.size() <= anchor_ids.size() ||
-      !std::equal(anchor_ids.begin(), anchor_ids.end(), whole.begin()))
-    throw DataError(fmt::format(
-        "{}: the tokens of the anchor '{}' merge with those of the answer '{}' for receiver {}; "
-        "end receivers.anchor otherwise",
-        row, anchor, answer.substr(0, 60), name));
-  return {whole.begin() + std::ssize(anchor_ids), whole.end()};
-}
-
 bool Receiver::ends(std::span<const int32_t> tokens) const {
   if (terminator_id >= 0) return !tokens.empty() && tokens.back() == terminator_id;
   std::string text;
@@ -230,13 +200,6 @@ std::vector<Receiver> open_receivers(const Config& config) {
   }
   if (receivers.empty()) throw UsageError(fmt::format("{}: none is named", kKey));
   return receivers;
-}
-
-std::string row_recipe(const Config& config) {
-  const LatentKeys& keys = latent_keys(config);
-  return fmt::format("anchor '{}', begin {}, question first {}, {} bytes, {} answer tokens",
-                     keys.receivers.anchor, keys.receivers.begin, keys.wire.question_first,
-                     keys.wire.max_bytes, keys.receivers.max_answer_tokens);
 }
 
 std::string weights_identity(const Receiver& receiver, const Config& config) {

@@ -1,10 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fullbore/data/chat_template.h"
 #include "fullbore/data/tokenizer.h"
 #include "fullbore/nn/decoder_model.h"
 #include "fullbore/runtime/state.h"
@@ -25,14 +28,26 @@ struct Receiver {
   int32_t begin = -1;          ///< BOS
   std::string terminator;      ///< text that ends an answer, where there is no terminator_id
   int32_t terminator_id = -1;  ///< token that ends it
-  std::string anchor;          ///< text before it
+  // set_rows() decides the rest, of the configuration.
+  std::string anchor = {};               ///< text before it, special tokens as they are spelled
   std::vector<int32_t> anchor_ids = {};  ///< its tokens
-  RowLayout layout;                      ///< of rows with a prefix
+  std::vector<ChatPiece> anchor_pieces = {};
+  bool anchor_is_header = false;  ///< of the assistant's turn, of the tokenizer's family
+  std::optional<ChatFamily> turns =
+      {};                   ///< prompts are read in the user's turn; none: as plain text
+  std::string system = {};  ///< and this in the system's
+  RowLayout layout = {};    ///< of rows with a prefix
 
   std::string scope() const { return "receivers." + name; }
   std::vector<int32_t> ids(const std::string& text) const;  ///< DataError: what is not UTF-8
-  /// Tokens of an answer behind the anchor, with its terminator, joined as the tokenizer joins anchor and answer.
-  /// DataError if the tokens of the anchor are not those of the whole text's beginning.
+  /// What the receiver reads as text, up to the answer: BOS, source and anchor; or, with turns, the system's and the user's
+  /// with the header of the assistant's, and then the anchor, if that is not this header.
+  std::vector<int32_t> prompt_ids(const std::string& source) const;
+  /// The same around tokens of a source.
+  std::vector<int32_t> prompt_of(std::span<const int32_t> source) const;
+  /// Tokens of an answer behind the anchor, with its terminator, joined as the tokenizer joins anchor and answer
+  /// (data/answer_tokens.h). DataError, which names `row`, if the tokens of the anchor are not those of the whole text's
+  /// beginning.
   std::vector<int32_t> answer_ids(const std::string& answer, const std::string& row) const;
   /// Is the answer at its end?
   bool ends(std::span<const int32_t> ids) const;
@@ -47,8 +62,6 @@ inline constexpr std::string_view kRandomReceiver = "random:";
 /// Those of receivers.folders: runs of model.name=latentwire_reader, or folders of Hugging Face's transformers with
 /// config.json, tokenizer.json and model.safetensors (GPT-2, Llama, Qwen2). UsageError names one that is missing and the command that makes it.
 std::vector<Receiver> open_receivers(const Config& config);
-/// What of a configuration decides how rows are built: a run is resumed and measured with the same.
-std::string row_recipe(const Config& config);
 /// Tells a receiver's weights from all others: hashes of the files that they come from, or of random ones the seed.
 /// DataError.
 std::string weights_identity(const Receiver& receiver, const Config& config);

@@ -14,6 +14,7 @@
 #include "fullbore/base/hash.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/prompt_batches.h"
+#include "workloads/latentwire/receiver_rows.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -104,7 +105,7 @@ void TeacherCache::make(size_t receiver, Files& files) const {
   const std::string key = hash_of(fmt::format(
       "{}\n{}\n{}\nrows {}\nanswer {}\nplaces {}\nlast {}\nlayers {}\nprecision {}\nbf16 {}",
       source_->identity(), receivers_json({reader}), weights_identity(reader, config_),
-      row_recipe(config_), answers_[receiver], files.form.places, files.form.last,
+      row_recipe(config_, {reader}), answers_[receiver], files.form.places, files.form.last,
       fmt::join(files.form.layers, ","), config_.engine.precision, narrow_));
   std::unique_ptr<TeacherPass> pass;
   const auto fill = [&](int64_t first, int64_t rows, std::span<std::byte> to) {

@@ -14,6 +14,7 @@
 #include "workloads/latentwire/answer_graphs.h"
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/receiver_rows.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -78,6 +79,9 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint,
   choose_caches(config_);
   step_ = checkpoint.record.step;
   receivers_ = recorded_receivers(checkpoint.record.tokenizer, config_);
+  const auto rows = checkpoint.record.identity.find("rows");
+  check_rows(rows == checkpoint.record.identity.end() ? "" : rows->second, config_, receivers_,
+             path_);
   const SlotSplit split = slot_split(config_, receivers_.size());
   slots_ = split.wire_slots();
   prefix_ = split.model_slots();

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -15,6 +16,7 @@
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/prompt_batches.h"
 #include "workloads/latentwire/receiver.h"
+#include "workloads/latentwire/receiver_rows.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -95,6 +97,53 @@ TEST_F(HuggingFaceReceiver, IsReadAndEndsAnswersAsItsFamilyDoes) {
             std::string::npos);
 }
 
+// In a conversation: the header of the reply stands before an answer once, in rows behind vectors and behind a text.
+TEST_F(HuggingFaceReceiver, HasTheHeaderOfAReplyForAnAnchor) {
+  const auto open = [&](const std::string& rest) {
+    return open_receivers(config(", system: Be short." + rest)).at(0);
+  };
+  const auto text_of_ids = [](const Receiver& receiver, std::span<const int32_t> ids) {
+    std::string text;
+    for (const int32_t id : ids) receiver.tokenizer->append_bytes(id, text);
+    return text;
+  };
+  const std::string source = "Context: <|im_end|> here.\nQuestion: Where?\n";
+  const std::string turns = "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n" + source +
+                            "<|im_end|>\n<|im_start|>assistant\n";
+  const Receiver chat = open(", anchor_mode: chat");
+  EXPECT_EQ(chat.anchor, "<|im_start|>assistant\n");
+  EXPECT_EQ(chat.anchor_ids.front(), 256);
+  EXPECT_EQ(chat.layout.anchor, chat.anchor_ids);
+  EXPECT_EQ(chat.layout.begin, RowLayout::Begin::none);
+  EXPECT_EQ(chat.answer_ids("42", "row"), (std::vector<int32_t>{'4', '2', 257}));
+  const std::vector<int32_t> prompt = chat.prompt_ids(source);
+  EXPECT_EQ(text_of_ids(chat, prompt), turns);
+  EXPECT_EQ(std::ranges::count(prompt, 256), 3);  // what a text spells begins no turn,
+  EXPECT_EQ(std::ranges::count(prompt, 257), 2);  // and ends none
+  EXPECT_EQ(chat.prompt_of(chat.ids(source)), prompt);
+
+  const Receiver both = open(", scaffold: chat");
+  EXPECT_EQ(text_of_ids(both, both.prompt_ids(source)), turns + "Answer:");
+  EXPECT_EQ(both.prompt_of(both.ids(source)), both.prompt_ids(source));
+  EXPECT_EQ(both.answer_ids("42", "row"), (std::vector<int32_t>{' ', '4', '2', 257}));
+  const Receiver plain = open("");
+  EXPECT_EQ(text_of_ids(plain, plain.prompt_ids(source)), source + "Answer:");
+  EXPECT_EQ(open(", anchor_mode: none, begin: none").anchor_ids, std::vector<int32_t>());
+
+  // What a run was trained on is what it is measured on.
+  const Config as_chat = config(", anchor_mode: chat"), as_text = config();
+  const std::string recipe = row_recipe(as_chat, open_receivers(as_chat));
+  check_rows(recipe, as_chat, open_receivers(as_chat), "run");
+  try {
+    check_rows(recipe, as_text, open_receivers(as_text), "run");
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("run was trained on rows of the recipe \"anchor chat"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(HuggingFaceReceiver, FillsTheFrozenState) {
   const Config all = config();
   const auto receivers = std::make_shared<const std::vector<Receiver>>(open_receivers(all));
@@ -153,6 +202,28 @@ TEST(Receivers, AreNamedWithARunThatIsThere) {
   EXPECT_EQ(error("'a=random:other'"),
             "receivers.folders: 'a=random:other': random:bpe or random:bytes was expected");
   EXPECT_EQ(error(""), "receivers.folders: none is named");
+}
+
+TEST(Receivers, RefuseAnchorsThatTheyCannotHave) {
+  const auto open = [](const std::string& keys) {
+    return open_receivers(parse_config(
+        "{model: {name: latentwire}, receivers: {folders: ['a=random:bpe']" + keys + "}}", "x"));
+  };
+  EXPECT_EQ(usage_error([&] { open(", anchor_mode: chat"); }),
+            "receiver a: its tokenizer has no turns of a conversation (Llama 3, ChatML, Qwen2 and "
+            "SmolLM2 have); set receivers.anchor_mode=text and receivers.scaffold=plain");
+  Receiver merging = open("").at(0);
+  merging.anchor_pieces = {{"The pri"}};
+  merging.anchor_is_header = true;  // no space between
+  try {
+    merging.answer_ids("ce", "row 9");
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("row 9: receiver a: the anchor 'The pri' merges with the answer 'ce"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

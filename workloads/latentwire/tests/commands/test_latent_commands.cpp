@@ -131,7 +131,7 @@ TEST_F(LatentCommands, PrepareTrainEncodeDecodeExportAndEvaluate) {
   // The recipe of rows is kept: another one is refused.
   result = command({"train", "tiny.yaml", "run.dir=parts", "--resume", "receivers.anchor=So:"});
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.err, HasSubstr("anchor 'Answer:'"));
+  EXPECT_THAT(result.err, HasSubstr("anchor text 'Answer:'"));
 
   result = command({"latentwire", "encode", "run", "--context", "The day is Monday.", "--question",
                     "What is the day?", "-o", "prompt.wire", "--bits", "8"});
