@@ -11,6 +11,7 @@
 #include "fullbore/app/invocation.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/version.h"
+#include "fullbore/base/mapped_faults.h"
 
 namespace fullbore {
 namespace {
@@ -68,6 +69,7 @@ void add_commands(Command root) {
 
 int app(int argc, const char* const* argv, std::span<const Workload> own) {
   prepare_standard_streams();
+  report_mapped_faults();
   keep_command_line(argc, argv);
   try {
     for (const Workload& workload : own) register_workload(workload);

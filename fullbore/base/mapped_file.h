@@ -5,13 +5,15 @@
 #include <span>
 #include <string>
 
+#include "fullbore/base/mapped_faults.h"
 #include "fullbore/base/result.h"
 
 namespace fullbore {
 
 /// A regular file mapped read-only: its pages are the page cache's, shared by all who map it, and read when they are
 /// first looked at. A write to them ends the process. Whoever makes the file shorter while it is mapped ends the
-/// process too (SIGBUS): files that are replaced by a new one under the same name are safe.
+/// process too (SIGBUS; mapped_faults.h tells the file's name): files that are replaced by a new one under the same name
+/// are safe.
 class MappedFile {
  public:
   /// Failure when it is missing, unreadable or no regular file.
@@ -27,10 +29,14 @@ class MappedFile {
 
  private:
   MappedFile(std::string path, std::string identity, std::span<const std::byte> bytes)
-      : path_(std::move(path)), identity_(std::move(identity)), bytes_(bytes) {}
+      : path_(std::move(path)),
+        identity_(std::move(identity)),
+        bytes_(bytes),
+        range_(path_, bytes_) {}
   std::string path_;
   std::string identity_;
   std::span<const std::byte> bytes_;
+  MappedRange range_;
 };
 
 }  // namespace fullbore

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "fullbore/base/file_lines.h"
+#include "fullbore/base/mapped_faults.h"
+#include "fullbore/base/mapped_file.h"
 
 namespace fullbore {
 namespace {
@@ -129,6 +133,37 @@ TEST_F(Files, LinesAreReadInMemoryOfOne) {
   FileLines endless = FileLines::open(path).take_or_throw();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(endless.next().value());
   EXPECT_EQ(endless.next().error(), path + ":4: the line is longer than 1048576 bytes");
+}
+
+// A file that is made shorter while it is mapped: its name and the code of damaged data, in place of a signal. Every other
+// SIGBUS stays one.
+TEST_F(Files, MappedOnesTellTheirNameWhenTheyAreLost) {
+  const std::string path = folder_ + "/mapped";
+  const std::string other = folder_ + "/other";
+  ASSERT_TRUE(write_file_atomically(path, std::string(20'000, 'x')).ok());
+  ASSERT_TRUE(write_file_atomically(other, std::string(20'000, 'y')).ok());
+  const auto lose = [&] {
+    std::signal(SIGBUS, SIG_DFL);
+    report_mapped_faults();
+    const auto before = MappedFile::open(other).take_or_throw();
+    auto closed = MappedFile::open(other).take_or_throw();
+    closed.reset();  // whose place another takes
+    const auto file = MappedFile::open(path).take_or_throw();
+    std::filesystem::resize_file(path, 100);
+    // The rest of the last page is there, and zero.
+    if (file->bytes()[99] != std::byte{'x'} || file->bytes()[4000] != std::byte{0}) return;
+    std::exit(static_cast<int>(file->bytes()[16'500]));
+  };
+  EXPECT_EXIT(
+      lose(), ::testing::ExitedWithCode(3),
+      "^fullbore: .*/mapped: byte 16500 of 20000 cannot be read any more: the file was made "
+      "shorter while it was in use, or its disk fails\n$");
+  const auto raise_it = [] {
+    std::signal(SIGBUS, SIG_DFL);
+    report_mapped_faults();
+    std::raise(SIGBUS);
+  };
+  EXPECT_EXIT(raise_it(), ::testing::KilledBySignal(SIGBUS), "^$");
 }
 
 }  // namespace
