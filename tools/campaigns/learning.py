@@ -4,7 +4,8 @@ Cases are those of workloads/*/tests/parts/learning.py: a configuration, setting
 that make what it needs ("before", each a list of arguments), what is asked of `eval --json` about the last checkpoint (the best one was chosen by a part of what is held out), and what its
 report must say. A case fails that is trained in more time, or whose report does not say it.
 
-settings: only=TEXT (cases whose name holds it), threads=1 (engine.threads), steps=N (train.steps; 0, by default, as the
+settings: only=TEXT (cases whose name holds it; those of the last record that are not tried stay in it), long=1 (cases that
+take many minutes too), threads=1 (engine.threads), steps=N (train.steps; 0, by default, as the
 configuration has it), keep=FOLDER (of the runs; by default they are deleted)
 """
 
@@ -30,7 +31,7 @@ def run_command(command, folder):
 
 
 def run_case(context, binary, part, case, folder, threads, steps):
-    result = {"case": case["name"], "settings": case["settings"]}
+    result = {"case": case["name"], "commit": context.commit(), "settings": case["settings"]}
     name = "".join(c if c.isalnum() else "-" for c in case["name"])
     settings = [*case["settings"], f"engine.threads={threads}", *([f"train.steps={steps}"] if steps else [])]
     try:
@@ -51,8 +52,19 @@ def run_case(context, binary, part, case, folder, threads, steps):
         return result | {"faults": [str(error)]}
 
 
+def recorded(context, tried):
+    """Cases of the last record that are not tried now, each with its commit."""
+    path = context.root / "bench/results/campaigns/learning.json"
+    if not path.is_file():
+        return []
+    record = json.loads(path.read_text())
+    return [{"case": each["case"], "commit": record["commit"]} | each for each in record["cases"]
+            if each["case"] not in tried]
+
+
 def run(context):
     only, threads, steps = context.setting("only", ""), context.setting("threads", 1), context.setting("steps", 0)
+    longest = context.setting("long", 0)
     keep = context.setting("keep", "")
     binary = str(pathlib.Path(context.build).resolve() / "bin" / "fullbore")
     if not pathlib.Path(binary).is_file():
@@ -63,10 +75,12 @@ def run(context):
         folder.mkdir(parents=True, exist_ok=True)
         for part in gathered.parts("learning").values():
             for case in part.CASES:
-                if only in case["name"]:
+                if only in case["name"] and (longest or not case.get("long")):
                     results.append(run_case(context, binary, part, case, folder, threads, steps))
                     context.progress(json.dumps(results[-1]))
     if not results:
         raise context.skip(f"no case holds '{only}'")
+    if only:
+        results += recorded(context, {each["case"] for each in results})
     return {"tries": len(results), "threads": threads, "cases": results,
             "failures": [f"{each['case']}: {fault}" for each in results for fault in each.get("faults", [])]}

@@ -30,10 +30,13 @@ optim: {learning_rate: 3e-3, minimum_learning_rate: 6e-5, warmup_steps: 100, bet
   weight_decay: 0.01, clip_norm: 1}
 train: {steps: 2000, batch_size: 16, eval_interval: 500, checkpoint_interval: 500}
 )";
+/// A step on bytes takes three times as long as one on byte pairs, and learns more.
+constexpr const char* kStepsOnBytes = "train.steps=1600";
 
 ExitCode prepare(const Arguments& arguments) {
   for (const std::string& kind : arguments.kinds) {
     std::vector<std::string> settings = {"reader.kind=" + kind, "run.name=latentwire-" + kind};
+    if (kind == "bytes") settings.emplace_back(kStepsOnBytes);
     settings.insert(settings.end(), arguments.settings.begin(), arguments.settings.end());
     Config config = parse_config(kSettings, "latentwire prepare", settings);
     if (config.model.name != "latentwire_reader")

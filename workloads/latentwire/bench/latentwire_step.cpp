@@ -1,6 +1,4 @@
 // Fullbore's side of peers/compare_latentwire: bench/support/training_step.h.
-#include <fmt/format.h>
-
 #include "bench/support/training_step.h"
 #include "fullbore/base/error.h"
 #include "workloads/latentwire/latent_job.h"
@@ -20,6 +18,8 @@ void check(const Config& config) {
   const bool one_loss = loss.first_weight == 0 && loss.early_weight == 0 &&
                         loss.entropy_weight == 0 && loss.statistics_weight == 0 &&
                         loss.rms_weight == 0 && loss.slot_weight == 0;
+  if (keys.switches.length_buckets != "off")
+    throw UsageError("all sides share batches of one shape: set switches.length_buckets=off");
   if (!one_loss || reads_text(config) || keys.wire.own_slots > 0 || keys.wire.refiner_layers > 0 ||
       keys.wire.keep != 1 || keys.wire.final_keep != 1 || !keys.wire.pre_norm ||
       keys.receivers.calibration != "embed_rms" || keys.receivers.gain != 1 ||
