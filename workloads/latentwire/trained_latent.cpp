@@ -193,12 +193,14 @@ AnswerRows& TrainedLatent::rows_of(size_t receiver, bool is_cached) {
 
 void TrainedLatent::check_texts(const Given& given, size_t receiver) const {
   const Receiver& reader = receivers_[receiver];
-  for (const std::vector<int32_t>& each : given.prompts) {
-    FB_CHECK(std::ssize(each) <= text_places_[receiver], "a text of {} tokens", each.size());
-    if (const int64_t all = std::ssize(each) + sizes_of(receiver).answer_tokens;
-        all > reader.decoder.context)
-      throw UsageError(fmt::format("a prompt and its answer take {} tokens; receiver {} reads {}",
-                                   all, reader.name, reader.decoder.context));
+  for (size_t row = 0; row < given.prompts.size(); ++row) {
+    const int64_t tokens = std::ssize(given.prompts[row]);
+    FB_CHECK(tokens <= text_places_[receiver], "a text of {} tokens", tokens);
+    if (const int64_t all = tokens + sizes_of(receiver).answer_tokens; all > reader.decoder.context)
+      throw UsageError(
+          fmt::format("prompt {} of {} and its answer take {} tokens; receiver {} reads {}; "
+                      "--systems latent leaves texts out",
+                      row + 1, given.prompts.size(), all, reader.name, reader.decoder.context));
   }
 }
 
