@@ -42,8 +42,10 @@ struct SystemScores {
   std::vector<double> exact_match = {}, f1 = {};
   /// Of the first answer that is right, all tokens.
   std::vector<Likelihood> likelihoods = {};
-  std::vector<int64_t> first_content = {};   ///< where its first token is that is not white space alone
-  std::vector<Prediction> predictions = {};  ///< first tokens that were written, the most frequent first
+  std::vector<int64_t> first_content =
+      {};  ///< where its first token is that is not white space alone
+  std::vector<Prediction> predictions =
+      {};  ///< first tokens that were written, the most frequent first
   AnswerTimes times = {};
 
   std::string name(int64_t usual_budget) const;  ///< "head", or "head 16" of another budget
