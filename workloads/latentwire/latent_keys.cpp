@@ -40,6 +40,10 @@ std::vector<ConfigField> wire_fields() {
       {FB_KEY(wire, final_keep), kShare, {}, "the same in the last step"},
       {FB_KEY(wire, keep_power), kPositive, {}, "of the way from one to the other"},
       {FB_KEY(data, training_prompts), {0, 1e12}, {}, "that are trained on, the first; 0: all"},
+      {FB_KEY(data, group_by_length),
+       {},
+       {},
+       "batches have answers of like length: of 16 batches' prompts, sorted by it"},
       {FB_KEY(data, validation_prompts), {0, 1e8}, {}, "that are held out; 0: no validation"},
   };
 }
@@ -214,6 +218,7 @@ std::vector<ConfigField> switch_fields() {
        {},
        engines,
        "engine.attention: on: tiled; off: decomposed"},
+      {FB_KEY(switches, teacher_cache), {}, engines, "loss.teacher_cache: on: f32; off: off"},
       {FB_KEY(switches, data_parallel),
        {},
        engines,

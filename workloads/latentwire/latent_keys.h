@@ -87,6 +87,7 @@ struct LatentKeys {
   struct Data {
     int64_t training_prompts = 0;  ///< 0: all
     int64_t validation_prompts = 512;
+    bool group_by_length = false;
     bool operator==(const Data&) const = default;
   } data;
   /// on, off or check; those that stand for a key of the engine's may be as_set (switches.h).
@@ -100,6 +101,7 @@ struct LatentKeys {
     std::string recompute = "as_set";
     std::string tiled_attention = "as_set";
     std::string length_buckets = "on";
+    std::string teacher_cache = "as_set";
     std::string head_rows = "on";
     std::string data_parallel = "as_set";
     bool operator==(const Switches&) const = default;

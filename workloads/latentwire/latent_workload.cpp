@@ -40,8 +40,9 @@ struct LatentData {
   /// Those found, by max_bytes, max_answer_tokens and whether a text is read.
   using Extents = std::map<std::tuple<int64_t, int64_t, bool>, PromptExtents>;
   std::shared_ptr<Extents> extents = std::make_shared<Extents>();
-  /// Shapes of training batches, by those and the rows of a batch.
-  using Buckets = std::map<std::tuple<int64_t, int64_t, bool, int64_t>, std::vector<PromptExtents>>;
+  /// Shapes of training batches, by those, the rows of a batch, whether these are grouped, and have a teacher from files.
+  using Buckets =
+      std::map<std::tuple<int64_t, int64_t, bool, int64_t, bool, bool>, std::vector<PromptExtents>>;
   std::shared_ptr<Buckets> buckets = std::make_shared<Buckets>();
   std::shared_ptr<std::vector<SettledSwitches>> settled =
       std::make_shared<std::vector<SettledSwitches>>();
@@ -80,6 +81,7 @@ PromptExtents extents_of(const Config& config, const LatentData& data) {
   return extents;
 }
 
+constexpr int64_t kGroupedBatches = 16;
 // Tokens that are kept of a file's questions.
 constexpr size_t kTokenCacheBytes = size_t{256} << 20;
 
@@ -88,6 +90,7 @@ PromptBatches::Options batch_options(const Config& config, const LatentData& dat
   PromptBatches::Options options{.batch = config.train.batch_size,
                                  .extents = extents_of(config, data),
                                  .question_first = keys.wire.question_first};
+  if (trains && latent_keys(config).data.group_by_length) options.grouped = kGroupedBatches;
   if (!trains || !data.prompts.shuffled) return options;
   options.seed = static_cast<uint64_t>(config.run.seed);
   if (keys.switches.token_cache != "off") options.cache_bytes = kTokenCacheBytes;
@@ -101,8 +104,9 @@ std::vector<PromptExtents> buckets_of(const Config& config, const LatentData& da
   const PromptExtents extents = extents_of(config, data);
   const LatentKeys& keys = latent_keys(config);
   if (keys.switches.length_buckets == "off" || config.train.batch_size < 1) return {extents};
-  const std::tuple form{keys.wire.max_bytes, keys.receivers.max_answer_tokens, reads_text(config),
-                        config.train.batch_size};
+  const std::tuple form{keys.wire.max_bytes,       keys.receivers.max_answer_tokens,
+                        reads_text(config),        config.train.batch_size,
+                        keys.data.group_by_length, caches_teacher(config)};
   const auto found = data.buckets->find(form);
   if (found != data.buckets->end()) return found->second;
   PromptBatches::Options options = batch_options(config, data, true);

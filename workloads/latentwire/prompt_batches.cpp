@@ -127,14 +127,53 @@ std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& re
   return fields;
 }
 
+int64_t PromptBatches::prompt_number(uint64_t example) const {
+  const auto count = static_cast<uint64_t>(source_->size());
+  const uint64_t place = example % count;
+  return static_cast<int64_t>(
+      options_.seed ? Permutation(count, *options_.seed, example / count)(place) : place);
+}
+
+// Prompts of a group of batches, one batch behind the other.
+std::vector<int64_t> PromptBatches::group(uint64_t number) const {
+  constexpr size_t kMostKept = 8;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = groups_.find(number); found != groups_.end()) return found->second;
+  }
+  const auto batches = static_cast<uint64_t>(options_.grouped);
+  const auto rows = static_cast<uint64_t>(options_.batch);
+  struct Member {
+    size_t bytes;
+    int64_t prompt;
+  };
+  std::vector<Member> members;
+  for (uint64_t row = 0; row < batches * rows; ++row) {
+    const int64_t prompt = prompt_number(number * batches * rows + row);
+    members.push_back({source_->prompt(prompt).answers.front().size(), prompt});
+  }
+  std::ranges::stable_sort(members, {}, &Member::bytes);
+  // A stream of its own beside those of the epochs.
+  const Permutation order(batches, options_.seed.value_or(0), ~number);
+  std::vector<int64_t> prompts;
+  for (uint64_t batch = 0; batch < batches; ++batch)
+    for (uint64_t row = 0; row < rows; ++row)
+      prompts.push_back(members[order(batch) * rows + row].prompt);
+  const std::scoped_lock lock(mutex_);
+  if (groups_.size() >= kMostKept) groups_.clear();
+  groups_.emplace(number, prompts);
+  return prompts;
+}
+
 std::vector<PromptBatches::Numbered> PromptBatches::prompts_at(uint64_t position) const {
   const auto batch = static_cast<uint64_t>(options_.batch);
-  const auto count = static_cast<uint64_t>(source_->size());
+  const auto grouped = static_cast<uint64_t>(std::max<int64_t>(1, options_.grouped));
+  std::vector<int64_t> members;
+  if (grouped > 1) members = group(position / grouped);
   std::vector<Numbered> prompts;
   for (uint64_t row = 0; row < batch; ++row) {
-    const uint64_t example = position * batch + row, place = example % count;
-    const auto index = static_cast<int64_t>(
-        options_.seed ? Permutation(count, *options_.seed, example / count)(place) : place);
+    const int64_t index = grouped > 1 ? members[position % grouped * batch + row]
+                                      : prompt_number(position * batch + row);
     prompts.push_back({index, source_->prompt(index)});
   }
   return prompts;

@@ -84,6 +84,9 @@ class PromptBatches : public BatchSource {
     std::vector<PromptExtents> buckets = {};  ///< ascending, `extents` the last; empty: that alone
     size_t cache_bytes = 0;                   ///< of tokens that are kept (TokenCache)
     std::shared_ptr<const TeacherCache> teacher = {};  ///< with extents.teacher
+    /// Do batches have answers of like length? Of so many batches' prompts in their order those with the shortest answers
+    /// are one batch, and so on; these batches then come in an order of their own. 0 or 1: no.
+    int64_t grouped = 0;
   };
   PromptBatches(std::shared_ptr<const PromptSource> source,
                 std::shared_ptr<const std::vector<Receiver>> receivers, Options options);
@@ -103,6 +106,8 @@ class PromptBatches : public BatchSource {
     Prompt prompt;
   };
   std::vector<Numbered> prompts_at(uint64_t position) const;
+  int64_t prompt_number(uint64_t example) const;
+  std::vector<int64_t> group(uint64_t number) const;
   std::vector<int32_t> answer_of(size_t receiver, const Numbered& prompt) const;
   std::vector<int32_t> text_of(size_t receiver, const Numbered& prompt) const;
   size_t bucket_of(const std::vector<Numbered>& prompts) const;
@@ -117,6 +122,7 @@ class PromptBatches : public BatchSource {
   mutable TokenCache cache_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<uint64_t, size_t> met_;  ///< shapes of batches near the last
+  mutable std::unordered_map<uint64_t, std::vector<int64_t>> groups_;  ///< near the last
 };
 
 /// Tokens of an answer, cut at `most`, and where its first content is.

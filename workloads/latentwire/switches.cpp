@@ -25,6 +25,13 @@ void set_recompute(Config& config, bool on) { config.engine.recompute = on ? "fu
 void set_attention(Config& config, bool on) {
   config.engine.attention = on ? "tiled" : "decomposed";
 }
+void set_teacher_cache(Config& config, bool on) {
+  std::string& kept = config.get<LatentKeys>().loss.teacher_cache;
+  if (!on)
+    kept = "off";
+  else if (kept == "off")
+    kept = "f32";
+}
 void set_fusion(Config& config, bool on) {
   std::vector<std::string>& disabled = config.engine.disabled_passes;
   for (const char* pass : kFusingPasses) {
@@ -59,7 +66,8 @@ constexpr Switch kSwitches[] = {
      "optimizer state"},
     {14, "cache_clearing",
      "not offered: a step's memory is one arena, planned before it and constant"},
-    {15, "teacher_cache", "the teacher's targets are kept from epoch to epoch"},
+    {15, "teacher_cache", "the teacher's states are kept in files (loss.teacher_cache)",
+     &Modes::teacher_cache, set_teacher_cache},
     {16, "head_rows", "logits of needed places alone, a tile at a time", &Modes::head_rows},
     {17, "data_parallel", "parts of a batch side by side (engine.parallel_microbatches)",
      &Modes::data_parallel, set_parallel},

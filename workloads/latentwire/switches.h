@@ -13,9 +13,9 @@ struct Switch {
   int number;             ///< in the specification
   std::string_view name;  ///< of the key switches.NAME, where there are two paths
   std::string_view about;
-  /// Its mode: off, on, check, or as_set where a key of the engine's says it. Null: there is nothing to choose.
+  /// Its mode: off, on, check, or as_set where another key says it. Null: there is nothing to choose.
   std::string LatentKeys::Switches::*mode = nullptr;
-  /// Sets the engine's keys; null: the mode itself is what is read.
+  /// Sets the keys that it stands for, most of them the engine's; null: the mode itself is what is read.
   void (*set_engine)(Config& config, bool on) = nullptr;
 
   bool has_two_paths() const { return mode != nullptr; }

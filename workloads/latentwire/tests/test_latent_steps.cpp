@@ -398,6 +398,27 @@ TEST(PromptBatches, AreAsLongAsTheirAnswers) {
     }
   }
   EXPECT_GT(met.size(), 1U);
+  // In groups each prompt comes as often, and batches are shorter.
+  const PromptBatches grouped(
+      source, receivers,
+      {.batch = 2, .extents = extents, .seed = 1, .buckets = buckets, .grouped = 5});
+  std::map<std::vector<int32_t>, int> seen, seen_in_groups;
+  size_t lengths = 0, lengths_in_groups = 0;
+  for (uint64_t position = 0; position < 20; ++position) {
+    lengths += cut.shape_at(position);
+    lengths_in_groups += grouped.shape_at(position);
+    const auto a = filled(cut, position), b = filled(grouped, position);
+    const auto bytes = static_cast<std::ptrdiff_t>(extents.bytes);
+    for (const std::ptrdiff_t row : {0, 1}) {
+      const auto of = [&](const std::vector<int32_t>& all) {
+        return std::vector<int32_t>(all.begin() + row * bytes, all.begin() + (row + 1) * bytes);
+      };
+      ++seen[of(a[PromptFields::kBytes])];
+      ++seen_in_groups[of(b[PromptFields::kBytes])];
+    }
+  }
+  EXPECT_TRUE(seen == seen_in_groups);
+  EXPECT_LT(lengths_in_groups, lengths);
   // Two epochs: each prompt's answers and texts are tokenized in the first alone.
   EXPECT_EQ(cut.cache_figures().made, 40 * 4);
   EXPECT_GT(cut.cache_figures().found, 40 * 4);
