@@ -77,7 +77,8 @@ class SwitchBench {
       components.emplace_back(runner.plan(shape));
     SwitchStage stage{.added = added};
     std::vector<double> seconds;
-    double waited = 0, all = 0, models = 0;
+    std::vector<double> models;
+    double waited = 0, all = 0;
     int64_t settled = 0;
     const int64_t recorded = std::min(kRecorded, (options_.steps + 1) / 2);
     for (int64_t step = 0; step < options_.steps; ++step) {
@@ -94,23 +95,29 @@ class SwitchBench {
       waited += made.wait_seconds;
       all += made.seconds();
       Program& program = runner.program(made.shape);
-      if (records)
-        for (const ComponentTime& each :
-             components[made.shape].of(program.events(), made.run_seconds))
-          if (each.component.starts_with("receivers.")) models += each.seconds;
-      if (step + 1 == options_.steps)
+      if (records) {
+        models.push_back(model_seconds(components[made.shape], program, made.run_seconds));
         for (const std::string& receiver : receivers_)
-          stage.first_accuracy +=
-              program.scalar(receiver + "_first_accuracy") / static_cast<double>(receivers_.size());
+          stage.first_accuracy += program.scalar(receiver + "_first_accuracy") /
+                                  static_cast<double>(std::ssize(receivers_) * recorded);
+      }
       tell(fmt::format("{}, step {} of {}", name, step + 1, options_.steps),
            static_cast<double>(step + 1) / static_cast<double>(options_.steps));
     }
     stage.step_seconds = median(std::move(seconds));
     stage.wait_share = waited / all;
-    stage.model_seconds = models / static_cast<double>(recorded);
+    stage.model_seconds = median(std::move(models));
     stage.planned_bytes = runner.planned_bytes();
     stage.resident_bytes = peak_resident_bytes();
     return stage;
+  }
+
+  static double model_seconds(const ComponentTimes& times, const Program& program,
+                              double step_seconds) {
+    double sum = 0;
+    for (const ComponentTime& each : times.of(program.events(), step_seconds))
+      if (each.component.starts_with("receivers.")) sum += each.seconds;
+    return sum;
   }
 
   static void compare(SwitchStage& stage, const SwitchStage& all_off, double tolerance) {

@@ -16,7 +16,7 @@ struct SwitchStage {
   bool kept = true;
   std::string reason = {};  ///< why it was turned off
   std::vector<double> losses = {};
-  double first_accuracy = 0;   ///< in the last step, the mean over receivers
+  double first_accuracy = 0;   ///< in the last steps, the mean over them and receivers
   double loss_difference = 0;  ///< the largest |a - b| / |a| of any step, a with all switches off
   double step_seconds = 0;     ///< median, without the wait for the batch
   double wait_share = 0;       ///< of the time, waiting for batches

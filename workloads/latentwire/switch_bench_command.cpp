@@ -21,6 +21,9 @@
 namespace fullbore::latentwire {
 namespace {
 
+// At a larger one what rounding differs by grows from step to step, until any two paths differ by more than is allowed.
+constexpr double kMostRate = 5e-5;
+
 struct Arguments {
   std::string config;
   std::vector<std::string> settings;
@@ -57,6 +60,8 @@ ExitCode bench(const Arguments& arguments) {
       return std::ranges::find(arguments.tried, each->name) == arguments.tried.end();
     });
   config.get<LatentKeys>().data.training_prompts = arguments.samples;
+  config.optim.learning_rate = std::min(config.optim.learning_rate, kMostRate);
+  config.optim.minimum_learning_rate = std::min(config.optim.minimum_learning_rate, kMostRate);
   choose_processor(config);
   choose_caches(config);
   Console console;
@@ -105,7 +110,8 @@ void add_bench_switches_command(Command latentwire) {
   command.footer(R"(
 All switches are off at first; then one more is on each time. A switch is turned off again, with a message, where a
 loss differs from that of all-off by more than 1e-5 (in bf16 1e-2) of itself, or the first tokens are right less often
-by more than a point. `ms models` is the time of a step in the frozen models.
+by more than a point. The learning rate is 5e-5 at most: at a large one the differences of rounding grow from step to
+step, whatever the path. `ms models` is the time of a step in the frozen models.
 
 Example:
   fullbore latentwire bench configs/latentwire-ci.yaml --json switches.json
