@@ -136,7 +136,7 @@ TEST(PromptEncoder, HasItsSinusoids) {
   for (const double value : expected) mean += value / 256;
   for (const double value : expected) square += (value - mean) * (value - mean) / 256;
   for (size_t i = 0; i < 256; ++i)
-    EXPECT_NEAR(y[3 * 256 + i], (expected[i] - mean) / std::sqrt(square + 1e-5), 1e-5);
+    EXPECT_NEAR(y[size_t{3} * 256 + i], (expected[i] - mean) / std::sqrt(square + 1e-5), 1e-5);
 }
 
 TEST(PromptEncoder, GivesEachModelSharedAndPrivateSlots) {
