@@ -36,7 +36,7 @@ ExitCode run_eval(const EvalArguments& arguments) {
   for (const EvalKind& other : arguments.kinds)
     if (&other != &kind && other.refuse) other.refuse();
   if (!arguments.request.frozen_from.empty() && !kind.takes_frozen)
-    throw UsageError("eval: --frozen-from is for language models");
+    throw UsageError("eval: --frozen-from is for models that read frozen weights");
   return kind.run(arguments.request);
 }
 

@@ -44,11 +44,12 @@ int64_t node_count(const Graph& graph) {
 }
 
 /// Of frozen parameters that are read where they lie: no snapshot is taken of them.
-int64_t lent_bytes(const Config& config, const TracedStep& step) {
+int64_t lent_bytes(const OpenedWorkload& workload, const TracedStep& step) {
   int64_t bytes = 0;
-  if (!config.train.frozen_from.empty())
+  if (workload.frozen)
     for (const StateEntry& entry : state_entries(step.graph))
-      if (entry.role == Role::frozen) bytes += entry.type.bytes();
+      if (entry.role == Role::frozen && workload.frozen->find(entry.name) != nullptr)
+        bytes += entry.type.bytes();
   return bytes;
 }
 
@@ -116,7 +117,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   } else {
     run.bytes = step.peak_bytes();
   }
-  if (config.train.background_saves) run.bytes += step.state_bytes - lent_bytes(config, traced);
+  if (config.train.background_saves) run.bytes += step.state_bytes - lent_bytes(workload, traced);
   return run;
 }
 

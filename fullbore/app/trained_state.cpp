@@ -93,6 +93,12 @@ void add_frozen_option(Command command, std::string& path) {
                      "by their hashes (train.frozen_from)");
 }
 
+void add_frozen_option(Command command, std::vector<std::string>& paths) {
+  command.add_option("--frozen-from", paths,
+                     "Safetensors file or folder with the frozen weights that the checkpoint knows "
+                     "by their hashes; NAME=FOLDER of each receiver where there are several");
+}
+
 Config stored_config(const OpenedCheckpoint& checkpoint, bool tells) {
   StoredConfig stored =
       parse_stored_config(checkpoint.record.config, checkpoint.folder.path() + "/config.json");
@@ -109,8 +115,12 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
   return state_entries(quantized.graph);
 }
 
-State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
-                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device) {
+namespace {
+
+// All but those frozen ones that the checkpoint does not hold.
+State restored_state(const OpenedCheckpoint& checkpoint, const Config& config,
+                     const std::vector<StateEntry>& entries, std::shared_ptr<Device> device,
+                     std::span<const LentEntry> lent) {
   std::vector<TensorSlot> slots;
   std::vector<int> filled;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -125,11 +135,31 @@ State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
   // A configuration may say any sizes: what the checkpoint does not have takes no memory.
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
   check_fits(config, entries);
-  State state(entries, std::move(device));
+  State state(entries, std::move(device), lent);
   for (size_t i = 0; i < slots.size(); ++i) slots[i] = tensor_slot(state, filled[i], slots[i].name);
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  return state;
+}
+
+}  // namespace
+
+State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
+                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device) {
+  State state = restored_state(checkpoint, config, entries, std::move(device), {});
   fill_frozen(checkpoint, config.train.frozen_from, state);
   return state;
+}
+
+State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
+                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device,
+                    const FrozenWeights* frozen) {
+  const std::map<std::string, FrozenTensor>& recorded = checkpoint.record.frozen;
+  const std::map<std::string, FrozenTensor> here =
+      frozen == nullptr ? std::map<std::string, FrozenTensor>() : frozen->record(recorded);
+  check_frozen(recorded, here, checkpoint.folder.path());
+  std::vector<LentEntry> lent;
+  if (!recorded.empty()) lent = frozen->lend(entries);
+  return restored_state(checkpoint, config, entries, std::move(device), lent);
 }
 
 }  // namespace fullbore

@@ -6,6 +6,7 @@
 #include "fullbore/app/command.h"
 #include "fullbore/runtime/state.h"
 #include "fullbore/train/config.h"
+#include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/run_checkpoints.h"
 
 namespace fullbore {
@@ -20,11 +21,17 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
 
 /// --frozen-from: `path` becomes what train.frozen_from is for trained_state().
 void add_frozen_option(Command command, std::string& path);
+/// The same for what has frozen weights of several origins.
+void add_frozen_option(Command command, std::vector<std::string>& paths);
 
 /// State with these entries whose parameters are those of the checkpoint: the raw ones or their exponential moving
 /// averages, as train.evaluate of the run says. Frozen ones that the checkpoint knows by their hashes are read from train.frozen_from, which a stored
 /// configuration never sets. DataError if it lacks any of them, or those files hold others.
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
                     const std::vector<StateEntry>& entries, std::shared_ptr<Device> device);
+/// The same, with those frozen ones lent by `frozen`; null: none is named, and the error for one that is needed says so.
+State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
+                    const std::vector<StateEntry>& entries, std::shared_ptr<Device> device,
+                    const FrozenWeights* frozen);
 
 }  // namespace fullbore

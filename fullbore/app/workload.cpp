@@ -50,6 +50,10 @@ OpenedWorkload open_workload(const Config& config, Console& console, const Stand
   if (const std::string& path = config.train.frozen_from; !path.empty()) {
     if (config.train.freeze.empty())
       throw UsageError("train.frozen_from is of frozen parameters, and train.freeze names none");
+    if (opened.frozen)
+      throw UsageError(fmt::format(
+          "train.frozen_from is not for model.name={}, whose frozen weights are read from {}",
+          config.model.name, opened.frozen->path()));
     weights = std::make_shared<FrozenWeights>(MappedTensors::open(path));
   }
   const auto freeze = [weights](LossFunction loss, const Config& each) {
@@ -66,6 +70,7 @@ OpenedWorkload open_workload(const Config& config, Console& console, const Stand
     if (weights) made.frozen = weights;
     return made;
   };
+  if (weights) opened.frozen = weights;
   return opened;
 }
 

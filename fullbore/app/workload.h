@@ -8,6 +8,7 @@
 #include "fullbore/app/job_options.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_keys.h"
+#include "fullbore/train/frozen_weights.h"
 
 namespace fullbore {
 
@@ -44,6 +45,8 @@ struct OpenedWorkload {
   std::function<InitialWeights(const Config&)> foreign_weights = {};
   /// For people: how large a batch is, where it has not the extents of its first field; empty: it always has.
   std::function<std::string(const Config&)> batch_size = {};
+  /// Frozen parameters that the job reads where they lie (TrainingJob::frozen), beside those of train.frozen_from.
+  std::shared_ptr<const FrozenWeights> frozen = {};
   /// What is shown of a run that is done, on standard output.
   std::function<void(const Config&, const RunDirectory&, Console&)> show = {};
 };
@@ -60,7 +63,7 @@ struct EvalRequest {
   std::string data;     ///< to measure on, all of it; empty: what the run held out
   int64_t batches = 0;  ///< at most so many; 0: all
   bool json = false;
-  std::string frozen_from = {};  ///< train.frozen_from for trained_state(), of kinds that take it
+  std::vector<std::string> frozen_from = {};  ///< --frozen-from, of kinds that take it
 };
 
 /// How `eval` measures one kind of subject.

@@ -85,10 +85,12 @@ std::map<std::string, std::string, std::less<>> known_hashes(const ContentCache&
 
 }  // namespace
 
-MappedTensors MappedTensors::open(const std::string& path) {
+MappedTensors MappedTensors::open(const std::string& path) { return open(path, files_of(path)); }
+
+MappedTensors MappedTensors::open(const std::string& path, const std::vector<std::string>& files) {
   MappedTensors result;
   result.path_ = path;
-  for (const std::string& file : files_of(path)) add_tensors(file, result.tensors_);
+  for (const std::string& file : files) add_tensors(file, result.tensors_);
   std::ranges::stable_sort(result.tensors_, {}, &MappedTensor::name);
   const auto twice = std::ranges::adjacent_find(result.tensors_, {}, &MappedTensor::name);
   if (twice != result.tensors_.end())

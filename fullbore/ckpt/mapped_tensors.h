@@ -27,6 +27,8 @@ class MappedTensors {
   /// out to is refused. DataError names the file, and the tensor or the byte: missing, malformed, cut short, a tensor
   /// in two files.
   static MappedTensors open(const std::string& path);
+  /// The same of these files of the folder at `path`, whatever else lies there.
+  static MappedTensors open(const std::string& path, const std::vector<std::string>& files);
 
   const std::string& path() const { return path_; }
   const MappedTensor* find(std::string_view name) const;                 ///< nullptr: there is none

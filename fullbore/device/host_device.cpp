@@ -58,8 +58,10 @@ class HostBlock final : public HostMemory {
 
 }  // namespace
 
-std::unique_ptr<DeviceMemory> Device::lend(std::span<const std::byte> host, int64_t,
-                                           std::shared_ptr<const void>) {
+// The owner is for devices that keep it.
+std::unique_ptr<DeviceMemory> Device::lend(
+    std::span<const std::byte> host, int64_t,
+    std::shared_ptr<const void>) {  // NOLINT(performance-unnecessary-value-param)
   std::unique_ptr<DeviceMemory> copy = allocate(static_cast<int64_t>(host.size()));
   write(copy->address(), host);
   return copy;

@@ -84,6 +84,12 @@ HuggingFaceTensors HuggingFaceTensors::open(const std::string& folder) {
   return {path, std::move(files)};
 }
 
+std::vector<std::string> HuggingFaceTensors::files() const {
+  std::vector<std::string> paths;
+  for (const Checkpoint& each : files_) paths.push_back(each.path());
+  return paths;
+}
+
 std::optional<HuggingFaceTensors::Tensor> HuggingFaceTensors::find(std::string_view name) const {
   for (const Checkpoint& file : files_)
     if (const StoredTensor* stored = file.find(name)) return Tensor{&file, stored};

@@ -26,6 +26,7 @@ class HuggingFaceTensors {
 
   /// The file, or the index of several: for messages.
   const std::string& path() const { return path_; }
+  std::vector<std::string> files() const;  ///< that hold them
   std::optional<Tensor> find(std::string_view name) const;
   /// All tensors, file by file.
   std::vector<Tensor> all() const;

@@ -33,7 +33,11 @@ std::string json_name(std::string words) {
 }
 
 ExitCode eval_text(const EvalRequest& request, const TextEvals& evals) {
-  TrainedModel model = load_model(request.subject, {.frozen_from = request.frozen_from});
+  if (request.frozen_from.size() > 1)
+    throw UsageError("eval: a language model's frozen weights lie in one --frozen-from");
+  TrainedModel model = load_model(
+      request.subject,
+      {.frozen_from = request.frozen_from.empty() ? std::string() : request.frozen_from[0]});
   if (const TextTask* const task = text_task(model.config))
     throw UsageError(
         fmt::format("eval: {} learned from made-up examples; measure it by `fullbore {} {}`",

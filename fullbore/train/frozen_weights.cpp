@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -16,8 +17,21 @@ constexpr size_t kPathBytes = 200;  // of a stranger's path, in a message
 
 }  // namespace
 
+std::string FrozenWeights::path() const {
+  std::string all;
+  for (const Source& each : sources_) all += (all.empty() ? "" : ", ") + each.tensors.path();
+  return all;
+}
+
+const FrozenWeights::Source* FrozenWeights::source_of(const std::string& parameter) const {
+  const auto found = std::ranges::find_if(
+      sources_, [&](const Source& each) { return !each.name(parameter).empty(); });
+  return found == sources_.end() ? nullptr : &*found;
+}
+
 const MappedTensor* FrozenWeights::find(const std::string& parameter) const {
-  return tensors_.find(name_of_ ? name_of_(parameter) : parameter);
+  const Source* const source = source_of(parameter);
+  return source == nullptr ? nullptr : source->tensors.find(source->name(parameter));
 }
 
 std::optional<DType> FrozenWeights::storage(const std::string& parameter) const {
@@ -30,13 +44,15 @@ std::vector<LentEntry> FrozenWeights::lend(const std::vector<StateEntry>& entrie
   std::vector<LentEntry> lent;
   for (const StateEntry& entry : entries) {
     if (entry.role != Role::frozen) continue;
-    const MappedTensor* const tensor = find(entry.name);
+    const Source* const source = source_of(entry.name);
+    if (source == nullptr) continue;
+    const std::string wanted = source->name(entry.name);
+    const MappedTensor* const tensor = source->tensors.find(wanted);
     if (tensor == nullptr) {
       std::vector<std::string> names;
-      for (const MappedTensor& each : tensors_.tensors()) names.push_back(each.name);
-      const std::string wanted = name_of_ ? name_of_(entry.name) : entry.name;
-      throw DataError(fmt::format("{}: the frozen parameter '{}' is missing.{}", path(), wanted,
-                                  did_you_mean(wanted, names)));
+      for (const MappedTensor& each : source->tensors.tensors()) names.push_back(each.name);
+      throw DataError(fmt::format("{}: the frozen parameter '{}' is missing.{}",
+                                  source->tensors.path(), wanted, did_you_mean(wanted, names)));
     }
     if (tensor->type != entry.type)
       throw DataError(fmt::format("{}: '{}' is {}, the model's '{}' is {}", tensor->file->path(),

@@ -15,17 +15,22 @@ namespace fullbore {
 /// runs of a machine look at the same pages. What a checkpoint keeps of them is a hash and a path for people.
 class FrozenWeights {
  public:
-  /// The tensor of a parameter; empty: of the same name.
+  /// The tensor of a parameter; none given: of the same name. "": these files are not where it lies.
   using NameOf = std::function<std::string(const std::string& parameter)>;
-  explicit FrozenWeights(MappedTensors tensors, NameOf name_of = {})
-      : tensors_(std::move(tensors)), name_of_(std::move(name_of)) {}
+  explicit FrozenWeights(MappedTensors tensors, NameOf name_of = {}) {
+    add(std::move(tensors), std::move(name_of));
+  }
+  /// Further files, for parameters that those before are not for.
+  void add(MappedTensors tensors, NameOf name_of) {
+    sources_.push_back({std::move(tensors), std::move(name_of)});
+  }
 
-  const std::string& path() const { return tensors_.path(); }
+  std::string path() const;  ///< of all, for people
   const MappedTensor* find(const std::string& parameter) const;
   /// The dtype that the parameter is stored in; none: it is in no file, or stored as what is no floating number.
   std::optional<DType> storage(const std::string& parameter) const;
-  /// For the State: every entry of role `frozen`. DataError names the file and the tensor that is missing, or of other
-  /// extents or another dtype than the entry.
+  /// For the State: every entry of role `frozen` that the files are for. DataError names the file and the tensor that is
+  /// missing, or of other extents or another dtype than the entry.
   std::vector<LentEntry> lend(const std::vector<StateEntry>& entries) const;
   /// For a checkpoint. Reads the files once, but for what is known of them already (tensor_hashes()).
   std::map<std::string, FrozenTensor> record(const State& state) const;
@@ -34,10 +39,17 @@ class FrozenWeights {
       const std::map<std::string, FrozenTensor>& recorded) const;
 
  private:
+  struct Source {
+    MappedTensors tensors;
+    NameOf name_of;
+    std::string name(const std::string& parameter) const {
+      return name_of ? name_of(parameter) : parameter;
+    }
+  };
+  const Source* source_of(const std::string& parameter) const;  ///< nullptr: of none
   std::map<std::string, FrozenTensor> record(const std::vector<std::string>& names) const;
 
-  MappedTensors tensors_;
-  NameOf name_of_;
+  std::vector<Source> sources_;
 };
 
 /// Is what a checkpoint at `path` says of frozen tensors true of those that are lent here? Its paths are not followed,

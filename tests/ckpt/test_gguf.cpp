@@ -159,7 +159,7 @@ TEST(Gguf, RefusesWhatItIsNot) {
   EXPECT_THAT(error_of(small_file(header)), HasSubstr("tensor 'a' occurs twice"));
   header.tensors[1].name = "b";
   std::string bytes = small_file(header);
-  bytes.replace(bytes.find("b") + 1 + 4 + 8 + 4, 8, std::string(8, '\0'));
+  bytes.replace(bytes.find('b') + 1 + 4 + 8 + 4, 8, std::string(8, '\0'));
   EXPECT_THAT(error_of(bytes), HasSubstr("tensors 'a' and 'b' overlap"));
   header = small_header();
   header.tensors[0] = {"a", {4, 8}, GgufType::q8_0, 0, 34};

@@ -5,6 +5,7 @@
 #include "fullbore/nn/language_model_loss.h"
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/receiver_weights.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -93,7 +94,7 @@ Graph trace_whole(const AnswerSizes& sizes, int64_t prompt_places) {
     lengths = trace.batch("lengths", {DType::i32, {sizes.rows}});
   }
   const Tensor answer = trace.batch("answer", {DType::i32, {sizes.rows, length}});
-  const FrozenScope frozen(trace);
+  const FrozenScope frozen = frozen_receiver(trace, receiver);
   const Scope scope(trace, receiver.scope());
   const nn::DecoderStates states =
       prompt_places == 0 ? prefix_states(trace, receiver.decoder, receiver.layout, prefix.in_row(),
@@ -135,7 +136,7 @@ Graph trace_cached(const AnswerSizes& sizes, const CachedStep& step) {
       !reads_wire && step.is_behind_wire && before > 0)
     inputs.positions = expand_dims(inputs.cache.position, 1) - static_cast<double>(before) +
                        iota(trace.builder(), {DType::i64, {step.length}}, 0);
-  const FrozenScope frozen(trace);
+  const FrozenScope frozen = frozen_receiver(trace, receiver);
   const Scope scope(trace, receiver.scope());
   if (reads_wire)
     inputs.embeddings = row_before_answer(trace, decoder, receiver.layout, prefix.in_row(), rows);
@@ -159,7 +160,7 @@ Graph trace_embeddings(const AnswerSizes& sizes, int64_t length) {
   Trace trace("embed", false);
   const Receiver& receiver = receiver_of(sizes);
   const Tensor tokens = trace.batch("tokens", {DType::i32, {sizes.rows, length}});
-  const FrozenScope frozen(trace);
+  const FrozenScope frozen = frozen_receiver(trace, receiver);
   const Scope scope(trace, receiver.scope());
   trace.result("embeddings", cast(decoder_embeddings(trace, tokens, receiver.decoder), DType::f32));
   return trace.finish();

@@ -7,6 +7,7 @@
 
 #include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/trained_state.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/ckpt/checkpoint.h"
@@ -20,17 +21,20 @@ namespace fullbore::latentwire {
 namespace {
 
 struct EncodeArguments {
+  std::vector<std::string> frozen_from;
   std::string model, context, question, output;
   int64_t bits = 16, group = 32;
   bool cut = false, force = false;
 };
 
 struct DecodeArguments {
+  std::vector<std::string> frozen_from;
   std::string model, receiver;
   std::vector<std::string> wires;
 };
 
 struct ExportArguments {
+  std::vector<std::string> frozen_from;
   std::string model, wire, receiver, output;
   bool force = false;
 };
@@ -50,7 +54,7 @@ ExitCode encode(const EncodeArguments& arguments) {
   prompt.question = "Question: " + checked_text(arguments.question, "--question") + "\n";
   check_output_file(arguments.output);
   refuse_existing(arguments.output, arguments.force);
-  TrainedLatent model(arguments.model, {.rows = 1});
+  TrainedLatent model(arguments.model, {.rows = 1, .frozen_from = arguments.frozen_from});
   const WireForm form{model.slots(), model.width(), arguments.bits, arguments.group};
   if (const Status status = check_wire_form(form); !status)
     throw UsageError("latentwire encode: " + status.error());
@@ -103,7 +107,7 @@ std::vector<float> wire_of(const TrainedLatent& model, const std::string& path) 
 }
 
 ExitCode decode(const DecodeArguments& arguments) {
-  TrainedLatent model(arguments.model, {.rows = 1});
+  TrainedLatent model(arguments.model, {.rows = 1, .frozen_from = arguments.frozen_from});
   const std::vector<size_t> receivers = receivers_named(model, arguments.receiver);
   for (const std::string& path : arguments.wires) {
     const std::vector<float> wire = wire_of(model, path);
@@ -119,7 +123,7 @@ ExitCode decode(const DecodeArguments& arguments) {
 ExitCode export_prefix(const ExportArguments& arguments) {
   check_output_file(arguments.output);
   refuse_existing(arguments.output, arguments.force);
-  TrainedLatent model(arguments.model, {.rows = 1});
+  TrainedLatent model(arguments.model, {.rows = 1, .frozen_from = arguments.frozen_from});
   const std::vector<size_t> receivers = receivers_named(model, arguments.receiver);
   if (receivers.size() > 1)
     throw UsageError(
@@ -152,6 +156,7 @@ void add_encode(Command latentwire) {
   command.add_option("--group", arguments->group, "Numbers that share a scale")
       .between(int64_t{1}, int64_t{65536})
       .shows_default();
+  add_frozen_option(command, arguments->frozen_from);
   command.add_flag("--cut", arguments->cut, "Leave out the middle of a context that is too long");
   command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.footer(R"(
@@ -171,6 +176,7 @@ void add_decode(Command latentwire) {
       .required();
   command.add_option("WIRE", arguments->wires, "Files of `latentwire encode`").required();
   command.add_option("--receiver", arguments->receiver, "Only this one");
+  add_frozen_option(command, arguments->frozen_from);
   command.footer(R"(
 Example:
   fullbore latentwire decode runs/latentwire-ci-1 prompt.wire)");
@@ -187,6 +193,7 @@ void add_export_prefix(Command latentwire) {
       .required();
   command.add_option("WIRE", arguments->wire, "File of `latentwire encode`").required();
   command.add_option("--receiver", arguments->receiver, "Whose; needed where there are several");
+  add_frozen_option(command, arguments->frozen_from);
   command.add_option("-o,--output", arguments->output, "The file to write").required();
   command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.footer(R"(

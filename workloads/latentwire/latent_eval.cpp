@@ -184,6 +184,7 @@ ExitCode evaluate(const EvalRequest& request, const Arguments& arguments) {
   };
   TrainedLatentOptions options = options_of(arguments, report.prompts);
   options.opened = open;
+  options.frozen_from = request.frozen_from;
   TrainedLatent model(request.subject, options);
   report.checkpoint = model.path();
   report.step = model.step();
@@ -258,6 +259,7 @@ EvalKind add_latent_eval(Command eval) {
   eval.add_option("--out", arguments->output, "Of latentwire: a file for the report as JSON");
   EvalKind kind;
   kind.models = {kLatentModel};
+  kind.takes_frozen = true;
   kind.refuse = [arguments] {
     if (arguments->prompts > 0 || !arguments->budgets.empty() || !arguments->bits.empty() ||
         !arguments->systems.empty() || !arguments->picture.empty() || !arguments->output.empty() ||

@@ -7,6 +7,7 @@
 #include "workloads/latentwire/answer_losses.h"
 #include "workloads/latentwire/conditioning.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/receiver_weights.h"
 #include "workloads/latentwire/schedules.h"
 #include "workloads/latentwire/teacher_cache.h"
 #include "workloads/latentwire/training_statistics.h"
@@ -122,7 +123,7 @@ class Pass {
     const ReceiverBatch fields = fields_of(number, batch);
     const ReceiverPrefix prefix =
         receiver_prefix(trace_, config_, receiver, number, receivers_.size(), wire);
-    const FrozenScope frozen(trace_);
+    const FrozenScope frozen = frozen_receiver(trace_, receiver);
     const Scope scope(trace_, receiver.scope());
     const std::vector<int64_t> layers =
         keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();

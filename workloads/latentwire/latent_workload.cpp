@@ -19,6 +19,7 @@
 #include "workloads/latentwire/latent_prompts.h"
 #include "workloads/latentwire/reader_model.h"
 #include "workloads/latentwire/receiver_rows.h"
+#include "workloads/latentwire/receiver_weights.h"
 #include "workloads/latentwire/switch_check.h"
 #include "workloads/latentwire/teacher_cache.h"
 
@@ -37,6 +38,7 @@ struct SettledSwitches {
 struct LatentData {
   LatentPrompts prompts;
   std::shared_ptr<const Receivers> receivers;
+  std::shared_ptr<const FrozenWeights> frozen;  ///< of receivers
   /// Those found, by max_bytes, max_answer_tokens and whether a text is read.
   using Extents = std::map<std::tuple<int64_t, int64_t, bool>, PromptExtents>;
   std::shared_ptr<Extents> extents = std::make_shared<Extents>();
@@ -54,7 +56,8 @@ LatentData open_data(const Config& config) {
         "loss.teacher_cache={}: the attribute corpus has no end, and a run reads no row of it "
         "twice; off is for it, and data.path names questions that come again each epoch",
         latent_keys(config).loss.teacher_cache));
-  return {open_prompts(config), std::make_shared<const Receivers>(open_receivers(config))};
+  auto receivers = std::make_shared<const Receivers>(open_receivers(config));
+  return {open_prompts(config), receivers, receivers_in_place(*receivers)};
 }
 
 // A file of questions is looked at once for each form of batches.
@@ -170,6 +173,7 @@ TrainingJob job_of(const Config& config, const LatentData& data) {
   job.initialize = [receivers = data.receivers](State& state) {
     fill_receivers(*receivers, state);
   };
+  job.frozen = data.frozen;
   for (const Receiver& each : *data.receivers)
     job.initialized.push_back(
         fmt::format("receiver {} {}, frozen", each.name,
@@ -221,6 +225,7 @@ TrainingJob latent_training(const Config& config, const LatentData& data) {
 OpenedWorkload open_latent(const Config& config) {
   const auto data = std::make_shared<const LatentData>(open_data(config));
   OpenedWorkload workload;
+  workload.frozen = data->frozen;
   workload.unit = "numbers";
   workload.sample = "prompts";
   workload.batches = data->prompts.training->about();

@@ -4,28 +4,29 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "fullbore/app/job_options.h"
 #include "fullbore/base/error.h"
+#include "fullbore/base/excerpt.h"
 #include "fullbore/base/json.h"
 #include "fullbore/ckpt/mapped_tensors.h"
 #include "fullbore/data/chat_template.h"
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/weight_source.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/published_shapes.h"
 #include "workloads/latentwire/reader_model.h"
 #include "workloads/latentwire/receiver_rows.h"
+#include "workloads/latentwire/receiver_weights.h"
 
 namespace fullbore::latentwire {
 namespace {
 
 constexpr const char* kTerminator = "\n";
-constexpr const char* kTable = ".token_embedding.weight";
 constexpr const char* kKey = "receivers.folders";
-constexpr const char* kHuggingFace = "huggingface";
 
 bool is_kind(const std::string& kind) { return kind == "bpe" || kind == "bytes"; }
 
@@ -81,24 +82,38 @@ Receiver huggingface_receiver(const std::string& name, const std::string& folder
 Receiver open_huggingface(const std::string& name, const std::string& folder,
                           const Config& config) {
   const HuggingFaceModel model = HuggingFaceModel::open(folder);
-  return huggingface_receiver(name, folder, model.config(), huggingface_config_json(model.config()),
-                              load_tokenizer(folder + "/tokenizer.json").take_or_throw(), config);
+  Receiver receiver =
+      huggingface_receiver(name, folder, model.config(), huggingface_config_json(model.config()),
+                           load_tokenizer(folder + "/tokenizer.json").take_or_throw(), config);
+  receiver.storage = storage_in_place(model).value_or(DType::f32);
+  return receiver;
 }
 
-// The reader of such folders knows names without a scope: State of its own, copied.
-void fill_from_huggingface(const Receiver& receiver, State& state) {
-  const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
-  const std::string prefix = receiver.scope() + ".";
-  std::vector<StateEntry> entries;
-  for (StateEntry entry : state.entries())
-    if (entry.name.starts_with(prefix) && !entry.name.starts_with(prefix + "statistics.")) {
-      entry.name = entry.name.substr(prefix.size());
-      entries.push_back(std::move(entry));
-    }
-  State own(entries, state.shared_device());
-  model.fill(receiver.decoder, own);
-  for (const StateEntry& entry : entries)
-    state.write(prefix + entry.name, own.read<float>(entry.name));
+// With random weights: a model of the corpus, or one of a published model's sizes.
+Receiver random_receiver(const std::string& name, const std::string& kind, const Config& config) {
+  if (is_kind(kind)) return make_receiver(name, "", kind, config);
+  std::vector<std::string> known = published_shapes();
+  if (std::ranges::find(known, kind) == known.end()) {
+    known.insert(known.begin(), {"bpe", "bytes"});
+    throw UsageError(fmt::format("{}: {}={}{}: there is no such model; {} are known", kKey, name,
+                                 kRandomReceiver, kind, fmt::join(known, ", ")));
+  }
+  const PublishedShape shape = published_shape(kind);
+  Receiver receiver = huggingface_receiver(
+      name, "", shape.model, huggingface_config_json(shape.model), shape.tokenizer, config);
+  // As small as they are computed with, which is how their files come.
+  receiver.storage = compile_options(config).precision;
+  return receiver;
+}
+
+// None: a checkpoint of older versions, which copied the weights as f32.
+DType recorded_storage(const std::string& name, const std::string& source) {
+  if (name.empty()) return DType::f32;
+  const std::optional<DType> dtype = parse_dtype(name);
+  if (!dtype || !is_floating(*dtype))
+    throw DataError(
+        fmt::format("{}: weights of '{}'; f32, bf16 or f16 was expected", source, excerpt(name)));
+  return *dtype;
 }
 
 std::string trimmed(const std::string& text) {
@@ -106,33 +121,6 @@ std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == std::string::npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-void fill_statistics(const Receiver& receiver, State& state) {
-  const std::string prefix = receiver.scope() + ".statistics.";
-  if (state.find(prefix + "rms") < 0) return;
-  const std::vector<float> table = state.read<float>(receiver.scope() + kTable);
-  const auto width = static_cast<size_t>(receiver.decoder.width), rows = table.size() / width;
-  std::vector<double> sums(width), squares(width);
-  double all = 0;
-  for (size_t i = 0; i < table.size(); ++i) {
-    const double value = table[i];
-    sums[i % width] += value;
-    squares[i % width] += value * value;
-    all += value * value;
-  }
-  std::vector<float> mean, deviation;
-  for (size_t i = 0; i < width; ++i) {
-    const double centre = sums[i] / static_cast<double>(rows);
-    const double square = squares[i] / static_cast<double>(rows) - centre * centre;
-    mean.push_back(static_cast<float>(centre));
-    deviation.push_back(static_cast<float>(std::sqrt(std::max(0.0, square))));
-  }
-  const double rms = std::sqrt(all / static_cast<double>(table.size()));
-  state.write(prefix + "rms", std::vector<float>{static_cast<float>(rms)});
-  if (state.find(prefix + "mean") < 0) return;
-  state.write(prefix + "mean", mean);
-  state.write(prefix + "deviation", deviation);
 }
 
 }  // namespace
@@ -175,11 +163,7 @@ std::vector<Receiver> open_receivers(const Config& config) {
       throw UsageError(fmt::format("{}: two receivers are named {}", kKey, name));
     const std::string folder = each.substr(equals + 1);
     if (folder.starts_with(kRandomReceiver)) {
-      const std::string kind = folder.substr(kRandomReceiver.size());
-      if (!is_kind(kind))
-        throw UsageError(fmt::format("{}: '{}': {}bpe or {}bytes was expected", kKey, each,
-                                     kRandomReceiver, kRandomReceiver));
-      receivers.push_back(make_receiver(name, "", kind, config));
+      receivers.push_back(random_receiver(name, folder.substr(kRandomReceiver.size()), config));
       continue;
     }
     if (!std::filesystem::exists(folder))
@@ -204,9 +188,11 @@ std::vector<Receiver> open_receivers(const Config& config) {
 
 std::string weights_identity(const Receiver& receiver, const Config& config) {
   if (receiver.folder.empty()) return fmt::format("random, seed {}", config.run.seed);
-  const std::string folder =
-      receiver.kind == kHuggingFace ? receiver.folder : WeightSource::open(receiver.folder).path();
-  const MappedTensors tensors = MappedTensors::open(folder);
+  const MappedTensors tensors =
+      receiver.kind == kHuggingFace
+          ? MappedTensors::open(receiver.folder,
+                                HuggingFaceModel::open(receiver.folder).tensors().files())
+          : MappedTensors::open(WeightSource::open(receiver.folder).path());
   std::vector<const MappedTensor*> each;
   for (const MappedTensor& tensor : tensors.tensors()) each.push_back(&tensor);
   return fmt::format("{}", fmt::join(tensor_hashes(each), " "));
@@ -217,6 +203,7 @@ std::string receivers_json(const std::vector<Receiver>& receivers) {
   for (const Receiver& each : receivers) {
     list.push_back({{"name", each.name}, {"kind", each.kind}});
     if (each.kind != kHuggingFace) continue;
+    list.back()["dtype"] = dtype_name(each.storage);
     list.back()["config"] = each.config_json;
     list.back()["tokenizer"] = each.tokenizer->to_json();
   }
@@ -241,6 +228,7 @@ std::vector<Receiver> recorded_receivers(const std::string& json, const Config& 
       receivers.push_back(huggingface_receiver(
           name, "", parse_huggingface_config(model, source), model,
           parse_tokenizer(text(each, "tokenizer"), source).take_or_throw(), config));
+      receivers.back().storage = recorded_storage(text(each, "dtype"), source);
       continue;
     }
     if (!is_name(name) || !is_kind(kind))
@@ -249,45 +237,6 @@ std::vector<Receiver> recorded_receivers(const std::string& json, const Config& 
   }
   if (receivers.empty()) throw DataError("the checkpoint tells of no receivers");
   return receivers;
-}
-
-TableStatistics table_statistics(Trace& trace, const Receiver& receiver) {
-  const auto state = [&](const char* name, Shape shape) {
-    return trace.state(receiver.scope() + ".statistics." + name, Role::frozen,
-                       {DType::f32, std::move(shape)}, Initializer::ones());
-  };
-  return {state("rms", {}), state("mean", {receiver.decoder.width}),
-          state("deviation", {receiver.decoder.width})};
-}
-
-void fill_receivers(const std::vector<Receiver>& receivers, State& state) {
-  for (const Receiver& receiver : receivers) {
-    if (receiver.folder.empty()) {
-      fill_statistics(receiver, state);
-      continue;
-    }
-    if (receiver.kind == kHuggingFace) {
-      fill_from_huggingface(receiver, state);
-      fill_statistics(receiver, state);
-      continue;
-    }
-    const WeightSource source = WeightSource::open(receiver.folder);
-    std::vector<StateEntry> entries;
-    std::vector<TableOrigins> origins;
-    const std::string prefix = receiver.scope() + ".";
-    for (const StateEntry& entry : state.entries()) {
-      if (!entry.name.starts_with(prefix) || entry.name.starts_with(prefix + "statistics."))
-        continue;
-      entries.push_back(entry);
-      origins.push_back({entry.name, entry.name.substr(prefix.size()), {}, {}});
-    }
-    const WeightTransfer transfer = source.plan(entries, origins);
-    if (!transfer.is_whole())
-      throw DataError(fmt::format("{}: weights do not fit receiver {}: {}", receiver.folder,
-                                  receiver.name, transfer_differences(transfer)));
-    source.fill(transfer, state);
-    fill_statistics(receiver, state);
-  }
 }
 
 }  // namespace fullbore::latentwire

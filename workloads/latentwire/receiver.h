@@ -10,7 +10,6 @@
 #include "fullbore/data/chat_template.h"
 #include "fullbore/data/tokenizer.h"
 #include "fullbore/nn/decoder_model.h"
-#include "fullbore/runtime/state.h"
 #include "fullbore/train/config.h"
 #include "workloads/latentwire/answer_pass.h"
 
@@ -23,6 +22,7 @@ struct Receiver {
   std::string folder;  ///< the run that it is of; empty: its weights are those of the State at hand
   std::string kind;    ///< as ReaderModel has it, or "huggingface"
   std::string config_json = {};  ///< of huggingface: what its config.json says
+  DType storage = DType::f32;    ///< of its weights
   nn::DecoderConfig decoder;
   std::shared_ptr<const Tokenizer> tokenizer;
   int32_t begin = -1;          ///< BOS
@@ -56,7 +56,10 @@ struct Receiver {
   std::string answer_text(std::span<const int32_t> ids) const;
 };
 
-/// In receivers.folders in place of a run: NAME=random:KIND is a model with random weights, for measuring steps.
+inline constexpr const char* kHuggingFace = "huggingface";  ///< Receiver::kind
+
+/// In receivers.folders in place of a run: NAME=random:KIND is a model with random weights, for plans and for measuring steps: bpe,
+/// bytes, or one of published_shapes().
 inline constexpr std::string_view kRandomReceiver = "random:";
 
 /// Those of receivers.folders: runs of model.name=latentwire_reader, or folders of Hugging Face's transformers with
@@ -69,16 +72,5 @@ std::string weights_identity(const Receiver& receiver, const Config& config);
 /// What a checkpoint keeps of them, and the same again; no folder is opened. DataError.
 std::string receivers_json(const std::vector<Receiver>& receivers);
 std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config);
-
-/// Statistics of a token table, as State has them: the root mean square of all of it, and by channel mean and deviation.
-struct TableStatistics {
-  Tensor rms;        ///< f32 []
-  Tensor mean;       ///< f32 [d]
-  Tensor deviation;  ///< f32 [d]
-};
-TableStatistics table_statistics(Trace& trace, const Receiver& receiver);
-
-/// Fills the frozen State of receivers from their runs. DataError: a file that cannot be read, weights that do not fit.
-void fill_receivers(const std::vector<Receiver>& receivers, State& state);
 
 }  // namespace fullbore::latentwire

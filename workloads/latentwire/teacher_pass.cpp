@@ -13,6 +13,7 @@
 #include "fullbore/base/tensor_memory.h"
 #include "fullbore/train/step_function.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/receiver_weights.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -48,7 +49,7 @@ TeacherPass::TeacherPass(const Config& config, const Receiver& receiver, Teacher
     : config_(config), receiver_(receiver), form_(std::move(form)) {
   Trace declared("teacher", false);
   {
-    const FrozenScope frozen(declared);
+    const FrozenScope frozen = frozen_receiver(declared, receiver_);
     const Scope scope(declared, receiver_.scope());
     const Tensor ids = declared.batch("ids", {DType::i32, {1, 1}});
     const nn::DecoderStates states = decoder_states(
@@ -57,9 +58,12 @@ TeacherPass::TeacherPass(const Config& config, const Receiver& receiver, Teacher
     declared.result("last", states.last);
   }
   std::map<std::string, Initializer> initializers = declared.initializers();
+  const TracedStep step{.graph = declared.finish(), .initializers = std::move(initializers)};
+  std::vector<LentEntry> lent;
+  if (const auto mapped = receivers_in_place({receiver_}))
+    lent = mapped->lend(state_entries(step.graph));
   state_ = std::make_unique<State>(
-      initial_state({.graph = declared.finish(), .initializers = std::move(initializers)},
-                    static_cast<uint64_t>(config_.run.seed), open_job_device(config_)));
+      initial_state(step, static_cast<uint64_t>(config_.run.seed), open_job_device(config_), lent));
   fill_receivers({receiver_}, *state_);
 }
 
@@ -68,7 +72,7 @@ Graph TeacherPass::trace(int64_t width) {
   const auto rows = static_cast<int64_t>(kRows);
   const Tensor ids = trace.batch("ids", {DType::i32, {rows, width}});
   const Tensor prompts = trace.batch("prompts", {DType::i32, {rows}});
-  const FrozenScope frozen(trace);
+  const FrozenScope frozen = frozen_receiver(trace, receiver_);
   const Scope scope(trace, receiver_.scope());
   const nn::DecoderStates states =
       prompt_states(trace, receiver_.decoder, ids, prompts, form_.places, form_.layers);

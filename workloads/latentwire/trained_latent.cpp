@@ -15,6 +15,7 @@
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/receiver_rows.h"
+#include "workloads/latentwire/receiver_weights.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -99,8 +100,10 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint,
   add(trace_encode(config_, receivers_.size(), rows_, latent_keys(config_).wire.max_bytes));
   for (size_t i = 0; i < receivers_.size(); ++i)
     add(wants_cache(cache_) ? cached_answer_graph(sizes_of(i)) : whole_answer_graph(sizes_of(i)));
+  name_folders(receivers_, options.frozen_from);
+  const std::shared_ptr<const FrozenWeights> frozen = receivers_in_place(receivers_);
   state_ = std::make_unique<State>(
-      trained_state(checkpoint, config_, entries, open_job_device(config_)));
+      trained_state(checkpoint, config_, entries, open_job_device(config_), frozen.get()));
   fingerprint_ = fingerprint_of(*state_, config_);
 }
 

@@ -25,6 +25,8 @@ struct TrainedLatentOptions {
   std::function<int64_t(const Receiver&)> longest_text = {};
   /// Told of the run's configuration, before that is asked.
   std::function<void(const Config&)> opened = {};
+  /// Where the weights lie that the checkpoint knows by their hashes: a folder, or NAME=FOLDER of each receiver.
+  std::vector<std::string> frozen_from = {};
 };
 
 /// What both ways of answering made of the same rows.
@@ -40,7 +42,7 @@ class TrainedLatent {
   using Answers = std::vector<std::vector<int32_t>>;
   static constexpr int64_t kCacheBytes = int64_t{1} << 30;  ///< of one receiver's cache
 
-  /// DataError or UsageError: no checkpoint, or another model's.
+  /// DataError or UsageError: no checkpoint, or another model's; other weights.
   explicit TrainedLatent(const std::string& run_or_checkpoint,
                          const TrainedLatentOptions& options = {});
   ~TrainedLatent();

@@ -90,7 +90,7 @@ TEST(PrefixLosses, TiledHeadIsTheWholeOne) {
 TEST(PrefixLosses, DistillFromTheTeacherToTheStudent) {
   const Literal teacher = reals({1, 2, 4}, {2, 0, 0, -1, 0, 0, 0, 0});
   const Literal student = reals({1, 2, 4}, {1, 0, -1, .5, .2, .1, 0, -.3});
-  const auto loss = [&](std::vector<float> factors, double temperature) {
+  const auto loss = [&](const std::vector<float>& factors, double temperature) {
     return number({teacher, student, f32_literal({1, 2}, factors)},
                   [&](GraphBuilder&, const std::vector<Tensor>& given) {
                     return distillation(given[0], given[1], given[2], temperature);

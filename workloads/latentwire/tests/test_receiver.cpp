@@ -15,8 +15,9 @@
 #include "tests/support/scratch_folder.h"
 #include "workloads/latentwire/latent_job.h"
 #include "workloads/latentwire/prompt_batches.h"
-#include "workloads/latentwire/receiver.h"
+#include "workloads/latentwire/published_shapes.h"
 #include "workloads/latentwire/receiver_rows.h"
+#include "workloads/latentwire/receiver_weights.h"
 
 namespace fullbore::latentwire {
 namespace {

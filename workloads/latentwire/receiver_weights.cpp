@@ -1,0 +1,168 @@
+#include "workloads/latentwire/receiver_weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "fullbore/base/error.h"
+#include "fullbore/train/weight_source.h"
+
+namespace fullbore::latentwire {
+namespace {
+
+constexpr const char* kTable = ".token_embedding.weight";
+
+// The reader of such folders knows names without a scope: State of its own, copied.
+void fill_from_huggingface(const Receiver& receiver, State& state) {
+  const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
+  const std::string prefix = receiver.scope() + ".";
+  std::vector<StateEntry> entries;
+  for (StateEntry entry : state.entries())
+    if (entry.name.starts_with(prefix) && !entry.name.starts_with(prefix + "statistics.")) {
+      entry.name = entry.name.substr(prefix.size());
+      entries.push_back(std::move(entry));
+    }
+  State own(entries, state.shared_device());
+  model.fill(receiver.decoder, own);
+  for (const StateEntry& entry : entries)
+    state.write(prefix + entry.name, own.read<float>(entry.name));
+}
+
+std::vector<float> table_of(const Receiver& receiver, const State& state) {
+  const int entry = state.find(receiver.scope() + kTable);
+  const TensorType& type = state.entries()[static_cast<size_t>(entry)].type;
+  std::vector<std::byte> bytes(static_cast<size_t>(type.bytes()));
+  state.read(entry, bytes);
+  std::vector<float> values;
+  for (int64_t i = 0; i < type.elements(); ++i)
+    values.push_back(static_cast<float>(load_element(bytes.data(), type.dtype, i)));
+  return values;
+}
+
+void fill_statistics(const Receiver& receiver, State& state) {
+  const std::string prefix = receiver.scope() + ".statistics.";
+  if (state.find(prefix + "rms") < 0) return;
+  const std::vector<float> table = table_of(receiver, state);
+  const auto width = static_cast<size_t>(receiver.decoder.width), rows = table.size() / width;
+  std::vector<double> sums(width), squares(width);
+  double all = 0;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const double value = table[i];
+    sums[i % width] += value;
+    squares[i % width] += value * value;
+    all += value * value;
+  }
+  std::vector<float> mean, deviation;
+  for (size_t i = 0; i < width; ++i) {
+    const double centre = sums[i] / static_cast<double>(rows);
+    const double square = squares[i] / static_cast<double>(rows) - centre * centre;
+    mean.push_back(static_cast<float>(centre));
+    deviation.push_back(static_cast<float>(std::sqrt(std::max(0.0, square))));
+  }
+  const double rms = std::sqrt(all / static_cast<double>(table.size()));
+  state.write(prefix + "rms", std::vector<float>{static_cast<float>(rms)});
+  if (state.find(prefix + "mean") < 0) return;
+  state.write(prefix + "mean", mean);
+  state.write(prefix + "deviation", deviation);
+}
+
+}  // namespace
+
+FrozenScope frozen_receiver(Trace& trace, const Receiver& receiver) {
+  return {trace, {"*"}, [dtype = receiver.storage](const std::string&) { return dtype; }};
+}
+
+std::optional<DType> storage_in_place(const HuggingFaceModel& model) {
+  std::optional<DType> dtype;
+  for (const HuggingFaceName& name : model.names(model.config().decoder)) {
+    const DType each = model.tensors().find(name.theirs)->type().dtype;
+    if (name.transposed || each != dtype.value_or(each)) return std::nullopt;
+    dtype = each;
+  }
+  return dtype == DType::f64 ? std::nullopt : dtype;
+}
+
+void name_folders(std::vector<Receiver>& receivers, std::span<const std::string> named) {
+  std::vector<std::string> names;
+  for (const Receiver& each : receivers)
+    if (each.kind == kHuggingFace) names.push_back(each.name);
+  for (const std::string& each : named) {
+    const size_t equals = each.find('=');
+    const bool only = equals == std::string::npos && names.size() == 1;
+    const std::string name = only ? names[0] : each.substr(0, equals);
+    const auto found = std::ranges::find(receivers, name, &Receiver::name);
+    if (found == receivers.end() || found->kind != kHuggingFace)
+      throw UsageError(fmt::format("--frozen-from {}: NAME=FOLDER was expected, of {}", each,
+                                   names.empty() ? "no receiver: this checkpoint holds them all"
+                                                 : fmt::format("{}", fmt::join(names, ", "))));
+    found->folder = only ? each : each.substr(equals + 1);
+  }
+}
+
+std::shared_ptr<const FrozenWeights> receivers_in_place(const std::vector<Receiver>& receivers) {
+  std::shared_ptr<FrozenWeights> weights;
+  for (const Receiver& receiver : receivers) {
+    if (receiver.kind != kHuggingFace || receiver.folder.empty()) continue;
+    const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
+    if (storage_in_place(model) != receiver.storage) continue;
+    std::map<std::string, std::string> theirs;
+    for (const HuggingFaceName& name : model.names(receiver.decoder))
+      theirs[receiver.scope() + "." + name.ours] = name.theirs;
+    MappedTensors tensors = MappedTensors::open(receiver.folder, model.tensors().files());
+    const auto name_of = [theirs = std::move(theirs)](const std::string& parameter) {
+      const auto found = theirs.find(parameter);
+      return found == theirs.end() ? std::string() : found->second;
+    };
+    if (weights)
+      weights->add(std::move(tensors), name_of);
+    else
+      weights = std::make_shared<FrozenWeights>(std::move(tensors), name_of);
+  }
+  return weights;
+}
+
+TableStatistics table_statistics(Trace& trace, const Receiver& receiver) {
+  const auto state = [&](const char* name, Shape shape) {
+    return trace.state(receiver.scope() + ".statistics." + name, Role::frozen,
+                       {DType::f32, std::move(shape)}, Initializer::ones());
+  };
+  return {state("rms", {}), state("mean", {receiver.decoder.width}),
+          state("deviation", {receiver.decoder.width})};
+}
+
+void fill_receivers(const std::vector<Receiver>& receivers, State& state) {
+  for (const Receiver& receiver : receivers) {
+    if (receiver.folder.empty()) {
+      fill_statistics(receiver, state);
+      continue;
+    }
+    if (receiver.kind == kHuggingFace) {
+      if (!state.is_lent(state.find(receiver.scope() + kTable)))
+        fill_from_huggingface(receiver, state);
+      fill_statistics(receiver, state);
+      continue;
+    }
+    const WeightSource source = WeightSource::open(receiver.folder);
+    std::vector<StateEntry> entries;
+    std::vector<TableOrigins> origins;
+    const std::string prefix = receiver.scope() + ".";
+    for (const StateEntry& entry : state.entries()) {
+      if (!entry.name.starts_with(prefix) || entry.name.starts_with(prefix + "statistics."))
+        continue;
+      entries.push_back(entry);
+      origins.push_back({entry.name, entry.name.substr(prefix.size()), {}, {}});
+    }
+    const WeightTransfer transfer = source.plan(entries, origins);
+    if (!transfer.is_whole())
+      throw DataError(fmt::format("{}: weights do not fit receiver {}: {}", receiver.folder,
+                                  receiver.name, transfer_differences(transfer)));
+    source.fill(transfer, state);
+    fill_statistics(receiver, state);
+  }
+}
+
+}  // namespace fullbore::latentwire
