@@ -169,6 +169,42 @@ TEST_F(HuggingFaceReceiver, FillsTheFrozenState) {
   EXPECT_NEAR(state.read<float>("receivers.mine.statistics.rms")[0], std::sqrt(square), 1e-6);
 }
 
+TEST_F(HuggingFaceReceiver, IsReadWhereItLies) {
+  const Config all = config();
+  const auto receivers = std::make_shared<const std::vector<Receiver>>(open_receivers(all));
+  const auto source = attribute_prompts(123, 0, 4);
+  const PromptExtents extents = prompt_extents(*source, *receivers, 512, 12, false);
+  const TracedStep step = trace_training_step(latent_loss(all, receivers),
+                                              PromptBatches::fields_of(*receivers, 2, extents), {});
+  // Other safetensors beside the model's are nobody's business.
+  std::filesystem::copy_file(path_ + "/model.safetensors", path_ + "/other.safetensors");
+  const std::shared_ptr<const FrozenWeights> mapped = receivers_in_place(*receivers);
+  ASSERT_NE(mapped, nullptr);
+  EXPECT_EQ(mapped->path(), path_);
+  State state = initial_state(step, 1, cpu_device(1), mapped->lend(state_entries(step.graph)));
+  fill_receivers(*receivers, state);
+  for (const StateEntry& entry : weights_.entries()) {
+    if (entry.role != Role::parameter) continue;
+    const std::string name = "receivers.mine." + entry.name;
+    EXPECT_TRUE(state.is_lent(state.find(name))) << name;
+    EXPECT_EQ(state.read<float>(name), weights_.read<float>(entry.name)) << name;
+  }
+  // Statistics are of the table, and the State's own.
+  const int rms = state.find("receivers.mine.statistics.rms");
+  EXPECT_FALSE(state.is_lent(rms));
+  EXPECT_NE(state.read<float>("receivers.mine.statistics.rms")[0], 1);
+
+  // A checkpoint's receivers have no folder until the user names it.
+  std::vector<Receiver> recorded = recorded_receivers(receivers_json(*receivers), all);
+  EXPECT_EQ(receivers_in_place(recorded), nullptr);
+  name_folders(recorded, std::vector<std::string>{path_});
+  EXPECT_NE(receivers_in_place(recorded), nullptr);
+  name_folders(recorded, std::vector<std::string>{"mine=" + path_});
+  EXPECT_EQ(recorded[0].folder, path_);
+  EXPECT_EQ(usage_error([&] { name_folders(recorded, std::vector<std::string>{"other=x"}); }),
+            "--frozen-from other=x: NAME=FOLDER was expected, of mine");
+}
+
 TEST_F(HuggingFaceReceiver, WithMoreTokensThanRowsIsRefused) {
   std::filesystem::remove_all(path_);
   nn::DecoderConfig narrow = small_llama();
@@ -201,7 +237,8 @@ TEST(Receivers, AreNamedWithARunThatIsThere) {
   EXPECT_EQ(error("'a=random:bpe', 'a=random:bytes'"),
             "receivers.folders: two receivers are named a");
   EXPECT_EQ(error("'a=random:other'"),
-            "receivers.folders: 'a=random:other': random:bpe or random:bytes was expected");
+            "receivers.folders: a=random:other: there is no such model; bpe, bytes, smollm2-135m, "
+            "llama-3.1-8b, qwen2.5-7b are known");
   EXPECT_EQ(error(""), "receivers.folders: none is named");
 }
 

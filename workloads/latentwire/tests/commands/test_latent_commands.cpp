@@ -8,12 +8,18 @@
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/files.h"
 #include "fullbore/ckpt/mapped_tensors.h"
+#include "fullbore/nn/decoder_model.h"
+#include "fullbore/text/huggingface_model.h"
+#include "fullbore/train/step_function.h"
+#include "tests/support/device.h"
 #include "tests/support/output_rows.h"
+#include "workloads/latentwire/published_shapes.h"
 
 namespace fullbore {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const OutputRows& rows() {
@@ -98,6 +104,64 @@ TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
   result = command({"train", "tiny.yaml", "run.dir=other"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, HasSubstr("questions.jsonl:13: byte "));
+}
+
+// A model of transformers' own files, which stay where they are: a checkpoint knows their hashes.
+TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
+  const nn::DecoderConfig decoder{.vocabulary = 300,
+                                  .layers = 1,
+                                  .heads = 2,
+                                  .width = 16,
+                                  .hidden = 24,
+                                  .context = 512,
+                                  .groups = 1};
+  const auto save = [&](uint64_t seed) {
+    const TracedStep step = trace_evaluation(
+        [&](Trace& trace, std::span<const Tensor> batch) {
+          const Tensor x = decoder_embeddings(trace, batch[0], decoder);
+          const Tensor last = decoder_states(trace, {.embeddings = x}, decoder).last;
+          return Loss(
+              language_model_loss(trace, decoder_head(trace, last, decoder), batch[0], {}).mean);
+        },
+        {{"tokens", {DType::i32, {1, 4}}}});
+    std::filesystem::remove_all(folder_ / "model");
+    export_huggingface_model(folder_ / "model", {"llama", decoder, {}},
+                             initial_state(step, seed, testing_support::cpu_device(1)));
+    save_tokenizer(*latentwire::published_shape("smollm2-135m").tokenizer,
+                   folder_ / "model/tokenizer.json")
+        .take_or_throw();
+  };
+  save(1);
+  folder_.put("tiny.yaml",
+              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
+              "receivers: {folders: [mine=model]}, train: {steps: 2, batch_size: 4, "
+              "checkpoint_interval: 1}, data: {validation_prompts: 4}}\n");
+  CommandResult result = command({"train", "tiny.yaml", "run.dir=run", "train.steps=1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("read where they lie"));
+  EXPECT_THAT(read("run/checkpoints/last/weights.safetensors"), Not(HasSubstr("mlp.gate")));
+  result = command({"train", "run", "--resume", "train.steps=2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+
+  // Where they lie is not believed to a checkpoint.
+  const auto eval = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"eval", "run", "--prompts", "3", "--bits", "8", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return command(words);
+  };
+  result = eval({});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("--frozen-from"));
+  result = eval({"--frozen-from", "mine=model"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 3) << result.out;
+  result = command({"latentwire", "encode", "run", "--context", "The day is Monday.", "--question",
+                    "What is the day?", "-o", "mapped.wire", "--frozen-from", "model"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  save(2);
+  result = eval({"--frozen-from", "model"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_THAT(result.err, HasSubstr("has the hash"));
 }
 
 // From nothing to answers, prefixes and a report, with a model that has learnt next to nothing.
