@@ -59,14 +59,19 @@ struct ReceiverLosses {
 /// Writes one forward pass.
 class Pass {
  public:
-  Pass(Trace& trace, const Config& config, const std::vector<Receiver>& receivers)
-      : trace_(trace), config_(config), keys_(latent_keys(config)), receivers_(receivers) {}
+  Pass(Trace& trace, const Config& config, const std::vector<Receiver>& receivers,
+       const TextEncoder* text)
+      : trace_(trace),
+        config_(config),
+        keys_(latent_keys(config)),
+        receivers_(receivers),
+        text_(text) {}
 
   Loss loss(std::span<const Tensor> batch) {
     const size_t count = receivers_.size();
     const SlotSplit split = slot_split(config_, count);
-    Tensor wire = encode_prompts(trace_, batch[PromptFields::kBytes], batch[PromptFields::kLengths],
-                                 encoder_sizes(config_, count));
+    Tensor wire = encode_prompts(trace_, batch[PromptFields::kUnits], batch[PromptFields::kLengths],
+                                 encoder_sizes(config_, count, text_));
     if (trace_.training() && std::min(keys_.wire.keep, keys_.wire.final_keep) < 1)
       wire = drop_slots(trace_, wire, split, batch[PromptFields::kKeep]);
     first_weight_ = batch[PromptFields::kFirstWeight];
@@ -304,6 +309,7 @@ class Pass {
   const Config& config_;
   const LatentKeys& keys_;
   const std::vector<Receiver>& receivers_;
+  const TextEncoder* text_;
   Tensor first_weight_;
   Tensor text_step_, latent_scale_;  ///< f32 []; none without text steps
   double parts_ = 1;
@@ -316,9 +322,13 @@ SlotSplit slot_split(const Config& config, size_t receivers) {
   return {keys.slots, keys.own_slots, static_cast<int64_t>(receivers)};
 }
 
-EncoderSizes encoder_sizes(const Config& config, size_t receivers) {
+EncoderSizes encoder_sizes(const Config& config, size_t receivers, const TextEncoder* text) {
   const LatentKeys::Wire& keys = latent_keys(config).wire;
-  return {.width = keys.width,
+  return {.reads = keys.encoder == "tokens"     ? EncoderSizes::Reads::tokens
+                   : keys.encoder == "sentence" ? EncoderSizes::Reads::sentence
+                                                : EncoderSizes::Reads::bytes,
+          .text = text,
+          .width = keys.width,
           .layers = keys.layers,
           .heads = keys.heads,
           .slots = slot_split(config, receivers).wire_slots(),
@@ -394,9 +404,11 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
 }
 
 LossFunction latent_loss(const Config& config,
-                         std::shared_ptr<const std::vector<Receiver>> receivers) {
-  return [config, receivers = std::move(receivers)](Trace& trace, std::span<const Tensor> batch) {
-    return Pass(trace, config, *receivers).loss(batch);
+                         std::shared_ptr<const std::vector<Receiver>> receivers,
+                         std::shared_ptr<const TextEncoder> text) {
+  return [config, receivers = std::move(receivers), text = std::move(text)](
+             Trace& trace, std::span<const Tensor> batch) {
+    return Pass(trace, config, *receivers, text.get()).loss(batch);
   };
 }
 

@@ -14,7 +14,8 @@ namespace fullbore::latentwire {
 
 /// A configuration of model.name=latentwire as its parts want it.
 
-EncoderSizes encoder_sizes(const Config& config, size_t receivers);
+/// text: open_text_encoder(); it outlives the sizes.
+EncoderSizes encoder_sizes(const Config& config, size_t receivers, const TextEncoder* text);
 SlotSplit slot_split(const Config& config, size_t receivers);
 /// Of optimiser step `step`, and of validation, which has no text steps.
 PromptStep prompt_step(const Config& config, int64_t step);
@@ -57,6 +58,7 @@ ReceiverPrefix receiver_prefix(Trace& trace, const Config& config, const Receive
 /// share of the answers' places that hold no token; with text steps _align, _text and, of the step, text_step and
 /// latent_scale.
 LossFunction latent_loss(const Config& config,
-                         std::shared_ptr<const std::vector<Receiver>> receivers);
+                         std::shared_ptr<const std::vector<Receiver>> receivers,
+                         std::shared_ptr<const TextEncoder> text = nullptr);
 
 }  // namespace fullbore::latentwire

@@ -24,6 +24,15 @@ constexpr ConfigRange kShare{.low = 0, .high = 1, .low_open = true};
 
 std::vector<ConfigField> wire_fields() {
   return {
+      {FB_KEY(wire, encoder),
+       {},
+       {"bytes", "tokens", "sentence"},
+       "what is read: bytes, or states of a frozen encoder's tokens, or their mean"},
+      {FB_KEY(wire, text_encoder),
+       {},
+       {},
+       "that encoder: a folder of transformers with a BERT, or random:minilm-l6"},
+      {FB_KEY(wire, max_tokens), {3, 65536}, {}, "that encoder reads of a prompt"},
       {FB_KEY(wire, slots), kCountOrNone, {}, "vectors of the wire that all receivers read"},
       {FB_KEY(wire, own_slots), kCountOrNone, {}, "further vectors of each receiver alone"},
       {FB_KEY(wire, width), kCount, {}, "numbers of a vector of the wire"},
@@ -239,7 +248,7 @@ std::vector<ConfigField> latent_fields() {
                                                                        : kLatentModel};
   for (ConfigField& field : fields)
     if (field.key == "data.validation_prompts") field.models = {kLatentModel, kReaderModel};
-  mark(fields, &ConfigField::names_file, {"receivers.folders"});
+  mark(fields, &ConfigField::names_file, {"receivers.folders", "wire.text_encoder"});
   mark(fields, &ConfigField::is_taken, {"receivers.anchor", "receivers.system"});
   mark(fields, &ConfigField::is_size,
        {"wire.slots", "wire.own_slots", "wire.width", "wire.layers", "wire.max_bytes",
@@ -253,6 +262,8 @@ void check_latent_keys(const ConfigCheck& check) {
   const LatentKeys& keys = latent_keys(config);
   check.together(keys.wire.width % keys.wire.heads == 0, "wire.width", "is no multiple of",
                  "wire.heads");
+  check.together(keys.wire.encoder == "bytes" || !keys.wire.text_encoder.empty(), "wire.encoder",
+                 "reads what a text encoder says: name one by", "wire.text_encoder");
   check.together(keys.wire.slots + keys.wire.own_slots > 0, "wire.slots",
                  "is 0: nothing is sent, with", "wire.own_slots");
   // Means over steps are not known of parts of a batch.

@@ -14,6 +14,9 @@ struct LatentKeys {
     bool operator==(const Reader&) const = default;
   } reader;
   struct Wire {
+    std::string encoder = "bytes";
+    std::string text_encoder;
+    int64_t max_tokens = 256;
     int64_t slots = 8;
     int64_t own_slots = 0;
     int64_t width = 64;

@@ -38,7 +38,8 @@ struct SettledSwitches {
 struct LatentData {
   LatentPrompts prompts;
   std::shared_ptr<const Receivers> receivers;
-  std::shared_ptr<const FrozenWeights> frozen;  ///< of receivers
+  std::shared_ptr<const TextEncoder> encoder;   ///< null: bytes are read
+  std::shared_ptr<const FrozenWeights> frozen;  ///< of receivers and encoder
   /// Those found, by max_bytes, max_answer_tokens and whether a text is read.
   using Extents = std::map<std::tuple<int64_t, int64_t, bool>, PromptExtents>;
   std::shared_ptr<Extents> extents = std::make_shared<Extents>();
@@ -57,20 +58,23 @@ LatentData open_data(const Config& config) {
         "twice; off is for it, and data.path names questions that come again each epoch",
         latent_keys(config).loss.teacher_cache));
   auto receivers = std::make_shared<const Receivers>(open_receivers(config));
-  return {open_prompts(config), receivers, receivers_in_place(*receivers)};
+  const std::shared_ptr<const TextEncoder> encoder = open_text_encoder(config);
+  return {open_prompts(config), receivers, encoder, weights_in_place(*receivers, encoder.get())};
 }
 
 // A file of questions is looked at once for each form of batches.
 PromptExtents text_extents(const Config& config, const LatentData& data) {
   const LatentKeys& keys = latent_keys(config);
-  const std::tuple form{keys.wire.max_bytes, keys.receivers.max_answer_tokens, reads_text(config)};
+  const std::tuple form{data.encoder ? keys.wire.max_tokens : keys.wire.max_bytes,
+                        keys.receivers.max_answer_tokens, reads_text(config)};
   const auto found = data.extents->find(form);
   if (found != data.extents->end()) return found->second;
   PromptExtents extents;
   for (const auto& source : {data.prompts.training, data.prompts.validation})
     if (source)
-      extents = larger(extents, prompt_extents(*source, *data.receivers, std::get<0>(form),
-                                               std::get<1>(form), std::get<2>(form)));
+      extents =
+          larger(extents, prompt_extents(*source, *data.receivers, std::get<0>(form),
+                                         std::get<1>(form), std::get<2>(form), data.encoder.get()));
   return data.extents->emplace(form, extents).first->second;
 }
 
@@ -92,7 +96,9 @@ PromptBatches::Options batch_options(const Config& config, const LatentData& dat
   const LatentKeys& keys = latent_keys(config);
   PromptBatches::Options options{.batch = config.train.batch_size,
                                  .extents = extents_of(config, data),
-                                 .question_first = keys.wire.question_first};
+                                 .question_first = keys.wire.question_first,
+                                 .encoder = data.encoder,
+                                 .most_bytes = keys.wire.max_bytes};
   if (trains && latent_keys(config).data.group_by_length) options.grouped = kGroupedBatches;
   if (!trains || !data.prompts.shuffled) return options;
   options.seed = static_cast<uint64_t>(config.run.seed);
@@ -107,9 +113,12 @@ std::vector<PromptExtents> buckets_of(const Config& config, const LatentData& da
   const PromptExtents extents = extents_of(config, data);
   const LatentKeys& keys = latent_keys(config);
   if (keys.switches.length_buckets == "off" || config.train.batch_size < 1) return {extents};
-  const std::tuple form{keys.wire.max_bytes,       keys.receivers.max_answer_tokens,
-                        reads_text(config),        config.train.batch_size,
-                        keys.data.group_by_length, caches_teacher(config)};
+  const std::tuple form{data.encoder ? keys.wire.max_tokens : keys.wire.max_bytes,
+                        keys.receivers.max_answer_tokens,
+                        reads_text(config),
+                        config.train.batch_size,
+                        keys.data.group_by_length,
+                        caches_teacher(config)};
   const auto found = data.buckets->find(form);
   if (found != data.buckets->end()) return found->second;
   PromptBatches::Options options = batch_options(config, data, true);
@@ -159,6 +168,7 @@ std::string model_identity(const Config& config, const Receivers& receivers) {
       "latentwire slots={}+{} width={} layers={} heads={} pre_norm={} refiner={} colour={}",
       keys.wire.slots, keys.wire.own_slots, keys.wire.width, keys.wire.layers, keys.wire.heads,
       keys.wire.pre_norm, keys.wire.refiner_layers, keys.receivers.colour);
+  if (keys.wire.encoder != "bytes") text += fmt::format(" encoder={}", keys.wire.encoder);
   const LatentKeys::Conditioning& more = keys.conditioning;
   text += fmt::format(" deep_prefix={} attending={} by {} coprocessor={} rank={} in {} gists={}",
                       more.deep_prefix, fmt::join(more.attending_blocks, ","), more.attending_heads,
@@ -169,9 +179,10 @@ std::string model_identity(const Config& config, const Receivers& receivers) {
 
 TrainingJob job_of(const Config& config, const LatentData& data) {
   TrainingJob job;
-  job.loss = latent_loss(config, data.receivers);
-  job.initialize = [receivers = data.receivers](State& state) {
+  job.loss = latent_loss(config, data.receivers, data.encoder);
+  job.initialize = [receivers = data.receivers, encoder = data.encoder](State& state) {
     fill_receivers(*receivers, state);
+    if (encoder) fill_text_encoder(*encoder, state);
   };
   job.frozen = data.frozen;
   for (const Receiver& each : *data.receivers)
@@ -193,7 +204,7 @@ TrainingJob job_of(const Config& config, const LatentData& data) {
     job.shown.push_back({each.name + "_first_accuracy", each.name + " first right"});
   job.tokens_per_step = config.train.batch_size;
   job.sample_unit = "prompts";
-  job.tokenizer = receivers_json(*data.receivers);
+  job.tokenizer = receivers_json(*data.receivers, data.encoder.get());
   job.options = training_options(config);
   job.identity = {{"data", data.prompts.training->identity()},
                   {"model", model_identity(config, *data.receivers)},
@@ -229,7 +240,9 @@ OpenedWorkload open_latent(const Config& config) {
   workload.unit = "numbers";
   workload.sample = "prompts";
   workload.batches = data->prompts.training->about();
-  workload.loss = [data](const Config& each) { return latent_loss(each, data->receivers); };
+  workload.loss = [data](const Config& each) {
+    return latent_loss(each, data->receivers, data->encoder);
+  };
   workload.shapes = [data](const Config& each) {
     std::vector<std::vector<BatchField>> shapes;
     for (const PromptExtents& extents : buckets_of(each, *data))

@@ -19,10 +19,12 @@ int64_t count_ids(const Receiver& receiver, const std::string& text) {
 }  // namespace
 
 PromptExtents prompt_extents(const PromptSource& source, const std::vector<Receiver>& receivers,
-                             int64_t most_bytes, int64_t most_answer, bool with_text) {
+                             int64_t most_units, int64_t most_answer, bool with_text,
+                             const TextEncoder* encoder) {
   PromptExtents extents;
-  extents.bytes = std::min(
-      most_bytes, source.most_in_source([](const std::string& text) { return std::ssize(text); }));
+  extents.units = std::min(most_units, source.most_in_source([&](const std::string& text) {
+    return encoder == nullptr ? std::ssize(text) : std::ssize(encoder->ids(text, most_units));
+  }));
   for (const Receiver& each : receivers) {
     const int64_t end = each.terminator_tokens();
     const int64_t answer =
@@ -71,7 +73,7 @@ PromptExtents larger(const PromptExtents& a, const PromptExtents& b) {
     for (size_t i = 0; i < other.size(); ++i) of[i] = std::max(of[i], other[i]);
     return of;
   };
-  return {std::max(a.bytes, b.bytes), each(a.answers, b.answers), each(a.prompts, b.prompts)};
+  return {std::max(a.units, b.units), each(a.answers, b.answers), each(a.prompts, b.prompts)};
 }
 
 std::vector<PromptExtents> answer_buckets(const PromptExtents& extents) {
@@ -105,7 +107,7 @@ std::vector<BatchField> PromptBatches::fields_of(const std::vector<Receiver>& re
                                                  int64_t batch, const PromptExtents& extents) {
   const auto i32 = [](Shape shape) { return TensorType{DType::i32, std::move(shape)}; };
   std::vector<BatchField> fields = {
-      {"bytes", i32({batch, extents.bytes})}, {"lengths", i32({batch})},
+      {"units", i32({batch, extents.units})}, {"lengths", i32({batch})},
       {"first_weight", {DType::f32, {}}},     {"keep", {DType::f32, {}}},
       {"text_step", {DType::f32, {}}},        {"latent_scale", {DType::f32, {}}}};
   for (size_t i = 0; i < receivers.size(); ++i) {
@@ -222,16 +224,17 @@ size_t PromptBatches::shape_at(uint64_t position) const {
 void PromptBatches::fill(uint64_t position, std::span<void* const> buffers) const {
   const std::vector<Numbered> prompts = prompts_at(position);
   const PromptExtents& extents = options_.buckets[shape_at(position)];
-  const auto places = static_cast<size_t>(extents.bytes);
-  auto* const bytes = static_cast<int32_t*>(buffers[PromptFields::kBytes]);
+  const auto places = static_cast<size_t>(extents.units);
+  auto* const units = static_cast<int32_t*>(buffers[PromptFields::kUnits]);
   auto* const lengths = static_cast<int32_t*>(buffers[PromptFields::kLengths]);
-  std::fill_n(bytes, places * prompts.size(), 0);
+  std::fill_n(units, places * prompts.size(), 0);
   for (size_t row = 0; row < prompts.size(); ++row) {
-    const std::string text =
-        encoder_text(prompts[row].prompt, options_.question_first, extents.bytes).bytes;
-    std::ranges::transform(text, bytes + row * places,
-                           [](char c) { return static_cast<unsigned char>(c); });
-    lengths[row] = static_cast<int32_t>(text.size());
+    const int64_t most = options_.encoder ? options_.most_bytes : extents.units;
+    const std::vector<int32_t> read = prompt_units(
+        options_.encoder.get(),
+        encoder_text(prompts[row].prompt, options_.question_first, most).bytes, extents.units);
+    std::ranges::copy(read, units + row * places);
+    lengths[row] = static_cast<int32_t>(read.size());
   }
   const PromptStep step = options_.step ? options_.step(position) : PromptStep();
   *static_cast<float*>(buffers[PromptFields::kFirstWeight]) = static_cast<float>(step.first_weight);

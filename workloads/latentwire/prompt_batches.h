@@ -11,6 +11,7 @@
 #include "workloads/latentwire/prefix_losses.h"
 #include "workloads/latentwire/prompt_source.h"
 #include "workloads/latentwire/receiver.h"
+#include "workloads/latentwire/text_encoder.h"
 #include "workloads/latentwire/token_cache.h"
 
 namespace fullbore::latentwire {
@@ -19,7 +20,7 @@ class TeacherCache;
 
 /// Extents of a batch that prompts decide.
 struct PromptExtents {
-  int64_t bytes = 0;             ///< N, of the encoder
+  int64_t units = 0;             ///< N, bytes or tokens that the encoder reads
   std::vector<int64_t> answers;  ///< T of each receiver, the terminator included
   std::vector<int64_t> prompts =
       {};  ///< S of each receiver: BOS, source, anchor and T - 1; empty: no text is read
@@ -28,9 +29,10 @@ struct PromptExtents {
   };
   std::vector<Teacher> teacher = {};  ///< of each receiver; empty: none comes from files
 };
-/// The largest that prompts of the source need, within `most_bytes` and `most_answer` tokens.
+/// The largest that prompts of the source need, within `most_units` of the encoder and `most_answer` tokens.
 PromptExtents prompt_extents(const PromptSource& source, const std::vector<Receiver>& receivers,
-                             int64_t most_bytes, int64_t most_answer, bool with_text);
+                             int64_t most_units, int64_t most_answer, bool with_text,
+                             const TextEncoder* encoder = nullptr);
 
 /// What both need.
 PromptExtents larger(const PromptExtents& a, const PromptExtents& b);
@@ -49,7 +51,7 @@ struct PromptStep {
 
 /// Where a batch's fields are.
 struct PromptFields {
-  static constexpr size_t kBytes = 0, kLengths = 1, kFirstWeight = 2, kKeep = 3, kText = 4,
+  static constexpr size_t kUnits = 0, kLengths = 1, kFirstWeight = 2, kKeep = 3, kText = 4,
                           kLatentScale = 5, kReceivers = 6;
   /// Fields of a receiver: answer, factors, and with text prompt and prompt_lengths.
   static constexpr size_t kAnswer = 0, kFactors = 1, kPrompt = 2, kPromptLengths = 3;
@@ -64,7 +66,7 @@ struct PromptFields {
 
 /// Prompts as a step reads them:
 ///
-///   bytes i32 [B,N], lengths i32 [B], first_weight, keep, text_step (0 or 1), latent_scale f32 [],
+///   units i32 [B,N] (prompt_units()), lengths i32 [B], first_weight, keep, text_step (0 or 1), latent_scale f32 [],
 ///   of each receiver: answer_NAME i32 [B,T], -1 behind the answer; factors_NAME f32 [B,3,T] (AnswerFactors: all, first,
 ///   early); with text: prompt_NAME i32 [B,S], BOS, source, anchor, directly followed by the answer; prompt_lengths_NAME
 ///   i32 [B], without the answer;
@@ -79,6 +81,8 @@ class PromptBatches : public BatchSource {
     int64_t batch = 1;
     PromptExtents extents = {};
     bool question_first = true;
+    std::shared_ptr<const TextEncoder> encoder = {};  ///< none: bytes are read
+    int64_t most_bytes = 65536;                       ///< of a text, before it has tokens
     std::optional<uint64_t> seed = {};  ///< of the order of each epoch; none: as they come
     std::function<PromptStep(uint64_t position)> step = {};
     std::vector<PromptExtents> buckets = {};  ///< ascending, `extents` the last; empty: that alone

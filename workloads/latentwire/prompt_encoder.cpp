@@ -93,13 +93,16 @@ Tensor encode_bytes(Trace& trace, Tensor bytes, Tensor lengths, const EncoderSiz
   return nn::layer_norm(trace, "norm", x);
 }
 
-Tensor pool_slots(Trace& trace, Tensor features, Tensor lengths, const EncoderSizes& sizes) {
-  const Scope scope(trace, "pooler");
+namespace {
+
+// O of pool_slots(), behind its gate.
+Tensor gated_slots(Trace& trace, Tensor features, Tensor lengths, const EncoderSizes& sizes,
+                   bool with_sinusoids) {
   const int64_t batch = features.dim(0), width = features.dim(2);
   const nn::LinearOptions square = xavier(width, width);
-  const Tensor queries =
-      trace.parameter("queries", {sizes.slots, width},
-                      Initializer::normal(1 / std::sqrt(static_cast<double>(width))));
+  Tensor queries = trace.parameter("queries", {sizes.slots, width},
+                                   Initializer::normal(1 / std::sqrt(static_cast<double>(width))));
+  if (with_sinusoids) queries = queries + sinusoids(trace.builder(), sizes.slots, width);
   const Tensor asked = cast(queries, features.dtype());
   const auto project = [&](const char* name, Tensor x) {
     return nn::linear(trace, name, x, width, square);
@@ -110,14 +113,51 @@ Tensor pool_slots(Trace& trace, Tensor features, Tensor lengths, const EncoderSi
   const Tensor v = heads_of(project("value", features), sizes.heads);
   const Tensor seen = attention(q, k, v, {.mask = mask_of(lengths, features.dim(1))});
   const Tensor joined = reshape(swap_axes(seen, 1, 2), {batch, sizes.slots, width});
-  Tensor o = project("projection", joined) + asked;
+  const Tensor o = project("projection", joined) + asked;
   const Tensor g = sigmoid(project("gate", nn::layer_norm(trace, "gate_norm", o)));
-  o = g * o + (1.0 - g) * asked;
-  return o + mlp(trace, nn::layer_norm(trace, "norm", o), 2 * width);
+  return g * o + (1.0 - g) * asked;
 }
 
-Tensor encode_prompts(Trace& trace, Tensor bytes, Tensor lengths, const EncoderSizes& sizes) {
-  return pool_slots(trace, encode_bytes(trace, bytes, lengths, sizes), lengths, sizes);
+// [B,N,C] of rows of `lengths` -> [B,1,C]
+Tensor sentence_of(Tensor states, Tensor lengths) {
+  const int64_t batch = states.dim(0), places = states.dim(1);
+  const Tensor place = iota(lengths.builder(), {lengths.dtype(), {batch, places, 1}}, 1);
+  const Tensor is_text = cast(less(place, reshape(lengths, {batch, 1, 1})), DType::f32);
+  const Tensor sum = reduce_sum(cast(states, DType::f32) * is_text, {1}, true);
+  // The mean's direction is the sum's.
+  return sum * rsqrt(reduce_sum(sum * sum, {2}, true) + 1e-24);
+}
+
+}  // namespace
+
+Tensor pool_slots(Trace& trace, Tensor features, Tensor lengths, const EncoderSizes& sizes) {
+  const Scope scope(trace, "pooler");
+  const Tensor o = gated_slots(trace, features, lengths, sizes, false);
+  return o + mlp(trace, nn::layer_norm(trace, "norm", o), 2 * features.dim(2));
+}
+
+Tensor encode_tokens(Trace& trace, Tensor tokens, Tensor lengths, const EncoderSizes& sizes) {
+  Tensor states;
+  {
+    const FrozenScope frozen(trace, {"*"},
+                             [dtype = sizes.text->storage](const std::string&) { return dtype; });
+    const Scope scope(trace, TextEncoder::kScope);
+    states = nn::bert_states(trace, tokens, lengths, sizes.text->config);
+  }
+  const Scope scope(trace, "pooler");
+  const int64_t batch = tokens.dim(0), width = sizes.text->config.width;
+  const auto project = [&](Tensor x) {
+    return nn::linear(trace, "output", x, sizes.width, xavier(width, sizes.width));
+  };
+  if (sizes.reads == EncoderSizes::Reads::sentence)
+    return broadcast_to(project(sentence_of(states, lengths)), {batch, sizes.slots, sizes.width});
+  const Tensor o = gated_slots(trace, states, lengths, sizes, true);
+  return project(nn::layer_norm(trace, "norm", o));
+}
+
+Tensor encode_prompts(Trace& trace, Tensor units, Tensor lengths, const EncoderSizes& sizes) {
+  if (sizes.reads != EncoderSizes::Reads::bytes) return encode_tokens(trace, units, lengths, sizes);
+  return pool_slots(trace, encode_bytes(trace, units, lengths, sizes), lengths, sizes);
 }
 
 Tensor slots_of_model(Tensor wire, const SlotSplit& split, int64_t model) {

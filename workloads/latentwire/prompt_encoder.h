@@ -2,12 +2,20 @@
 #include <cstdint>
 
 #include "fullbore/trace/trace.h"
+#include "workloads/latentwire/text_encoder.h"
 
 namespace fullbore::latentwire {
 
-/// Bytes of a prompt to the vectors of the wire.
+/// A prompt to the vectors of the wire.
 struct EncoderSizes {
-  int64_t width = 256;  ///< d_z
+  enum class Reads : uint8_t {
+    bytes,
+    tokens,    ///< states of a frozen encoder of text
+    sentence,  ///< their mean, of length 1: one vector for all slots
+  };
+  Reads reads = Reads::bytes;
+  const TextEncoder* text = nullptr;  ///< with tokens and sentence
+  int64_t width = 256;                ///< d_z
   int64_t layers = 6;
   int64_t heads = 8;
   int64_t slots = 32;     ///< M of the wire: those of all models and those of each one
@@ -37,8 +45,13 @@ Tensor encode_bytes(Trace& trace, Tensor bytes, Tensor lengths, const EncoderSiz
 /// with an inner width of 2 C.
 Tensor pool_slots(Trace& trace, Tensor features, Tensor lengths, const EncoderSizes& sizes);
 
-/// Both: the wire of each prompt [B,slots,C].
-Tensor encode_prompts(Trace& trace, Tensor bytes, Tensor lengths, const EncoderSizes& sizes);
+/// What a frozen encoder of text says of tokens i32 [B,N], and the wire made of it, under the scope "pooler": queries as above
+/// with sinusoids added attend to its states, at its width, and norm(O) is projected to C; or the states' mean of length 1
+/// is, and is each slot.
+Tensor encode_tokens(Trace& trace, Tensor tokens, Tensor lengths, const EncoderSizes& sizes);
+
+/// The wire of each prompt [B,slots,C], of units i32 [B,N] (prompt_units()).
+Tensor encode_prompts(Trace& trace, Tensor units, Tensor lengths, const EncoderSizes& sizes);
 
 /// Shared slots for all models and private ones for each: of a wire [B, shared + models * own, C] what model `model` reads,
 /// [B, shared + own, C].

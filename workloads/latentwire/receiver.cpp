@@ -198,7 +198,7 @@ std::string weights_identity(const Receiver& receiver, const Config& config) {
   return fmt::format("{}", fmt::join(tensor_hashes(each), " "));
 }
 
-std::string receivers_json(const std::vector<Receiver>& receivers) {
+std::string receivers_json(const std::vector<Receiver>& receivers, const TextEncoder* encoder) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Receiver& each : receivers) {
     list.push_back({{"name", each.name}, {"kind", each.kind}});
@@ -207,7 +207,9 @@ std::string receivers_json(const std::vector<Receiver>& receivers) {
     list.back()["config"] = each.config_json;
     list.back()["tokenizer"] = each.tokenizer->to_json();
   }
-  return nlohmann::ordered_json{{"receivers", std::move(list)}}.dump() + "\n";
+  nlohmann::ordered_json all = {{"receivers", std::move(list)}};
+  if (encoder != nullptr) all["text_encoder"] = text_encoder_json(*encoder);
+  return all.dump() + "\n";
 }
 
 std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config) {

@@ -12,6 +12,7 @@
 #include "fullbore/nn/decoder_model.h"
 #include "fullbore/train/config.h"
 #include "workloads/latentwire/answer_pass.h"
+#include "workloads/latentwire/text_encoder.h"
 
 namespace fullbore::latentwire {
 
@@ -69,8 +70,10 @@ std::vector<Receiver> open_receivers(const Config& config);
 /// DataError.
 std::string weights_identity(const Receiver& receiver, const Config& config);
 
-/// What a checkpoint keeps of them, and the same again; no folder is opened. DataError.
-std::string receivers_json(const std::vector<Receiver>& receivers);
+/// What a checkpoint keeps of them, and of the encoder of text that prompts are read by, if there is one; and the same again;
+/// no folder is opened. DataError.
+std::string receivers_json(const std::vector<Receiver>& receivers,
+                           const TextEncoder* encoder = nullptr);
 std::vector<Receiver> recorded_receivers(const std::string& json, const Config& config);
 
 }  // namespace fullbore::latentwire

@@ -86,24 +86,35 @@ std::optional<DType> storage_in_place(const HuggingFaceModel& model) {
   return dtype == DType::f64 ? std::nullopt : dtype;
 }
 
-void name_folders(std::vector<Receiver>& receivers, std::span<const std::string> named) {
+void name_folders(std::vector<Receiver>& receivers, std::shared_ptr<const TextEncoder>& encoder,
+                  std::span<const std::string> named) {
   std::vector<std::string> names;
   for (const Receiver& each : receivers)
     if (each.kind == kHuggingFace) names.push_back(each.name);
   for (const std::string& each : named) {
     const size_t equals = each.find('=');
-    const bool only = equals == std::string::npos && names.size() == 1;
+    const bool only = equals == std::string::npos && names.size() == 1 && !encoder;
     const std::string name = only ? names[0] : each.substr(0, equals);
+    const std::string folder = only ? each : each.substr(equals + 1);
     const auto found = std::ranges::find(receivers, name, &Receiver::name);
+    if (found == receivers.end() && encoder && name == TextEncoder::kScope) {
+      TextEncoder there = *encoder;
+      there.folder = folder;
+      encoder = std::make_shared<const TextEncoder>(std::move(there));
+      continue;
+    }
     if (found == receivers.end() || found->kind != kHuggingFace)
-      throw UsageError(fmt::format("--frozen-from {}: NAME=FOLDER was expected, of {}", each,
-                                   names.empty() ? "no receiver: this checkpoint holds them all"
-                                                 : fmt::format("{}", fmt::join(names, ", "))));
-    found->folder = only ? each : each.substr(equals + 1);
+      throw UsageError(fmt::format(
+          "--frozen-from {}: NAME=FOLDER was expected, of {}", each,
+          names.empty() && !encoder
+              ? "no receiver: this checkpoint holds them all"
+              : fmt::format("{}{}", fmt::join(names, ", "), encoder ? " or text_encoder" : "")));
+    found->folder = folder;
   }
 }
 
-std::shared_ptr<const FrozenWeights> receivers_in_place(const std::vector<Receiver>& receivers) {
+std::shared_ptr<const FrozenWeights> weights_in_place(const std::vector<Receiver>& receivers,
+                                                      const TextEncoder* encoder) {
   std::shared_ptr<FrozenWeights> weights;
   for (const Receiver& receiver : receivers) {
     if (receiver.kind != kHuggingFace || receiver.folder.empty()) continue;
@@ -122,6 +133,7 @@ std::shared_ptr<const FrozenWeights> receivers_in_place(const std::vector<Receiv
     else
       weights = std::make_shared<FrozenWeights>(std::move(tensors), name_of);
   }
+  if (encoder != nullptr) add_in_place(*encoder, weights);
   return weights;
 }
 

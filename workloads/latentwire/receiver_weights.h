@@ -20,11 +20,13 @@ FrozenScope frozen_receiver(Trace& trace, const Receiver& receiver);
 std::optional<DType> storage_in_place(const HuggingFaceModel& model);
 
 /// Of receivers that a checkpoint recorded: their folders as a user names them, NAME=FOLDER, or FOLDER where one receiver
-/// needs it. UsageError: no such receiver, or which one is not said.
-void name_folders(std::vector<Receiver>& receivers, std::span<const std::string> named);
+/// needs it; text_encoder=FOLDER of the encoder, if there is one. UsageError: no such receiver, or which one is not said.
+void name_folders(std::vector<Receiver>& receivers, std::shared_ptr<const TextEncoder>& encoder,
+                  std::span<const std::string> named);
 
-/// The files of receivers whose weights are read where they lie; null where there are none.
-std::shared_ptr<const FrozenWeights> receivers_in_place(const std::vector<Receiver>& receivers);
+/// The files of receivers, and of an encoder of text, whose weights are read where they lie; null where there are none.
+std::shared_ptr<const FrozenWeights> weights_in_place(const std::vector<Receiver>& receivers,
+                                                      const TextEncoder* encoder = nullptr);
 
 /// Statistics of a token table, as State has them: the root mean square of all of it, and by channel mean and deviation.
 struct TableStatistics {

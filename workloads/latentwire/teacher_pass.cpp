@@ -60,7 +60,7 @@ TeacherPass::TeacherPass(const Config& config, const Receiver& receiver, Teacher
   std::map<std::string, Initializer> initializers = declared.initializers();
   const TracedStep step{.graph = declared.finish(), .initializers = std::move(initializers)};
   std::vector<LentEntry> lent;
-  if (const auto mapped = receivers_in_place({receiver_}))
+  if (const auto mapped = weights_in_place({receiver_}))
     lent = mapped->lend(state_entries(step.graph));
   state_ = std::make_unique<State>(
       initial_state(step, static_cast<uint64_t>(config_.run.seed), open_job_device(config_), lent));

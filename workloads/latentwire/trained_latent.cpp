@@ -20,11 +20,12 @@
 namespace fullbore::latentwire {
 namespace {
 
-Graph trace_encode(const Config& config, size_t receivers, int64_t batch, int64_t places) {
+Graph trace_encode(const Config& config, size_t receivers, const TextEncoder* text, int64_t batch,
+                   int64_t places) {
   Trace trace("encode", false);
-  const Tensor bytes = trace.batch("bytes", {DType::i32, {batch, places}});
+  const Tensor units = trace.batch("units", {DType::i32, {batch, places}});
   const Tensor lengths = trace.batch("lengths", {DType::i32, {batch}});
-  const Tensor wire = encode_prompts(trace, bytes, lengths, encoder_sizes(config, receivers));
+  const Tensor wire = encode_prompts(trace, units, lengths, encoder_sizes(config, receivers, text));
   trace.result("result", cast(wire, DType::f32));
   return trace.finish();
 }
@@ -80,6 +81,7 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint,
   choose_caches(config_);
   step_ = checkpoint.record.step;
   receivers_ = recorded_receivers(checkpoint.record.tokenizer, config_);
+  text_ = recorded_text_encoder(checkpoint.record.tokenizer, config_);
   const auto rows = checkpoint.record.identity.find("rows");
   check_rows(rows == checkpoint.record.identity.end() ? "" : rows->second, config_, receivers_,
              path_);
@@ -97,11 +99,11 @@ TrainedLatent::TrainedLatent(const std::string& run_or_checkpoint,
       if (std::ranges::find(entries, entry.name, &StateEntry::name) == entries.end())
         entries.push_back(std::move(entry));
   };
-  add(trace_encode(config_, receivers_.size(), rows_, latent_keys(config_).wire.max_bytes));
+  add(trace_encode(config_, receivers_.size(), text_.get(), rows_, most_units()));
   for (size_t i = 0; i < receivers_.size(); ++i)
     add(wants_cache(cache_) ? cached_answer_graph(sizes_of(i)) : whole_answer_graph(sizes_of(i)));
-  name_folders(receivers_, options.frozen_from);
-  const std::shared_ptr<const FrozenWeights> frozen = receivers_in_place(receivers_);
+  name_folders(receivers_, text_, options.frozen_from);
+  const std::shared_ptr<const FrozenWeights> frozen = weights_in_place(receivers_, text_.get());
   state_ = std::make_unique<State>(
       trained_state(checkpoint, config_, entries, open_job_device(config_), frozen.get()));
   fingerprint_ = fingerprint_of(*state_, config_);
@@ -130,29 +132,38 @@ LatentProgram& TrainedLatent::encoder(int64_t places) {
   auto found = encoders_.find(places);
   if (found == encoders_.end())
     found = encoders_
-                .try_emplace(places, trace_encode(config_, receivers_.size(), rows_, places),
+                .try_emplace(places,
+                             trace_encode(config_, receivers_.size(), text_.get(), rows_, places),
                              *state_, trained_options(config_))
                 .first;
   return found->second;
 }
 
+int64_t TrainedLatent::most_units() const {
+  const LatentKeys::Wire& keys = latent_keys(config_).wire;
+  return text_ ? keys.max_tokens : keys.max_bytes;
+}
+
 std::vector<float> TrainedLatent::encode(std::span<const std::string> texts) {
-  const int64_t most = latent_keys(config_).wire.max_bytes;
+  const int64_t most = most_units();
   const auto numbers = static_cast<size_t>(slots_ * width_), batch = static_cast<size_t>(rows_);
   std::vector<float> wires;
   for (size_t begin = 0; begin < texts.size(); begin += batch) {
-    const auto chosen = texts.subspan(begin, std::min(batch, texts.size() - begin));
-    const auto longest = std::ssize(*std::ranges::max_element(chosen, {}, &std::string::size));
+    std::vector<std::vector<int32_t>> chosen;
+    int64_t longest = 1;
+    for (const std::string& text : texts.subspan(begin, std::min(batch, texts.size() - begin))) {
+      chosen.push_back(prompt_units(text_.get(), text, most));
+      longest = std::max(longest, std::ssize(chosen.back()));
+    }
     FB_CHECK(longest <= most, "a prompt of {} bytes", longest);
-    // Bytes that no prompt of a batch has are not read at all.
+    // Places that no prompt of a batch has are not read at all.
     const int64_t places = std::min(most, rounded_places(longest));
     LatentProgram& program = encoder(places);
     const Seconds seconds(encode_seconds_);
     for (size_t row = 0; row < chosen.size(); ++row) {
-      std::ranges::transform(
+      std::ranges::copy(
           chosen[row],
-          program.input<int32_t>("bytes").subspan(row * static_cast<size_t>(places)).begin(),
-          [](char c) { return static_cast<unsigned char>(c); });
+          program.input<int32_t>("units").subspan(row * static_cast<size_t>(places)).begin());
       program.input<int32_t>("lengths")[row] = static_cast<int32_t>(chosen[row].size());
     }
     program.run();

@@ -91,6 +91,7 @@ class TrainedLatent {
  private:
   AnswerSizes sizes_of(size_t receiver) const;
   void set_rows(const TrainedLatentOptions& options);
+  int64_t most_units() const;  ///< that the encoder reads of a prompt
   LatentProgram& encoder(int64_t places);
   void check_texts(const Given& given, size_t receiver) const;
   AnswerRows& rows_of(size_t receiver, bool is_cached);
@@ -106,7 +107,8 @@ class TrainedLatent {
   double encode_seconds_ = 0;
   CacheCheck check_;
   std::vector<Receiver> receivers_;
-  std::vector<int64_t> text_places_;  ///< by receiver
+  std::shared_ptr<const TextEncoder> text_;  ///< null: bytes are read
+  std::vector<int64_t> text_places_;         ///< by receiver
   std::unique_ptr<State> state_;
   std::map<int64_t, LatentProgram> encoders_;  ///< by bytes of a prompt
   std::map<size_t, LatentProgram> adapters_;   ///< by receiver

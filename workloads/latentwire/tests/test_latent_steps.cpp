@@ -381,7 +381,7 @@ TEST(PromptBatches, AreAsLongAsTheirAnswers) {
   for (uint64_t position = 0; position < 40; ++position) {
     met.insert(cut.shape_at(position));
     const auto a = filled(whole, position), b = filled(cut, position);
-    EXPECT_EQ(a[PromptFields::kBytes], b[PromptFields::kBytes]);
+    EXPECT_EQ(a[PromptFields::kUnits], b[PromptFields::kUnits]);
     for (size_t r = 0; r < 2; ++r) {
       const size_t at = PromptFields::of_receiver(r, true);
       const auto all = static_cast<size_t>(extents.answers[r]);

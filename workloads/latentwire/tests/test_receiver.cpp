@@ -178,7 +178,7 @@ TEST_F(HuggingFaceReceiver, IsReadWhereItLies) {
                                               PromptBatches::fields_of(*receivers, 2, extents), {});
   // Other safetensors beside the model's are nobody's business.
   std::filesystem::copy_file(path_ + "/model.safetensors", path_ + "/other.safetensors");
-  const std::shared_ptr<const FrozenWeights> mapped = receivers_in_place(*receivers);
+  const std::shared_ptr<const FrozenWeights> mapped = weights_in_place(*receivers);
   ASSERT_NE(mapped, nullptr);
   EXPECT_EQ(mapped->path(), path_);
   State state = initial_state(step, 1, cpu_device(1), mapped->lend(state_entries(step.graph)));
@@ -196,12 +196,13 @@ TEST_F(HuggingFaceReceiver, IsReadWhereItLies) {
 
   // A checkpoint's receivers have no folder until the user names it.
   std::vector<Receiver> recorded = recorded_receivers(receivers_json(*receivers), all);
-  EXPECT_EQ(receivers_in_place(recorded), nullptr);
-  name_folders(recorded, std::vector<std::string>{path_});
-  EXPECT_NE(receivers_in_place(recorded), nullptr);
-  name_folders(recorded, std::vector<std::string>{"mine=" + path_});
+  EXPECT_EQ(weights_in_place(recorded), nullptr);
+  std::shared_ptr<const TextEncoder> none;
+  name_folders(recorded, none, std::vector<std::string>{path_});
+  EXPECT_NE(weights_in_place(recorded), nullptr);
+  name_folders(recorded, none, std::vector<std::string>{"mine=" + path_});
   EXPECT_EQ(recorded[0].folder, path_);
-  EXPECT_EQ(usage_error([&] { name_folders(recorded, std::vector<std::string>{"other=x"}); }),
+  EXPECT_EQ(usage_error([&] { name_folders(recorded, none, std::vector<std::string>{"other=x"}); }),
             "--frozen-from other=x: NAME=FOLDER was expected, of mine");
 }
 
