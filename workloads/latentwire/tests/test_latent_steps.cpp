@@ -408,13 +408,13 @@ TEST(PromptBatches, AreAsLongAsTheirAnswers) {
     lengths += cut.shape_at(position);
     lengths_in_groups += grouped.shape_at(position);
     const auto a = filled(cut, position), b = filled(grouped, position);
-    const auto bytes = static_cast<std::ptrdiff_t>(extents.bytes);
+    const auto bytes = static_cast<std::ptrdiff_t>(extents.units);
     for (const std::ptrdiff_t row : {0, 1}) {
       const auto of = [&](const std::vector<int32_t>& all) {
         return std::vector<int32_t>(all.begin() + row * bytes, all.begin() + (row + 1) * bytes);
       };
-      ++seen[of(a[PromptFields::kBytes])];
-      ++seen_in_groups[of(b[PromptFields::kBytes])];
+      ++seen[of(a[PromptFields::kUnits])];
+      ++seen_in_groups[of(b[PromptFields::kUnits])];
     }
   }
   EXPECT_TRUE(seen == seen_in_groups);
