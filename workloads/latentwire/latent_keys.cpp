@@ -62,7 +62,8 @@ std::vector<ConfigField> receiver_fields() {
       {FB_KEY(receivers, folders),
        {},
        {},
-       "frozen language models: NAME=RUN, NAME=FOLDER of transformers, NAME=random:bpe or :bytes"},
+       "frozen language models NAME=RUN, =FOLDER of transformers, =FILE.gguf, =random:bpe or "
+       ":bytes"},
       {FB_KEY(receivers, anchor_mode),
        {},
        {"text", "chat", "none"},

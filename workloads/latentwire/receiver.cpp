@@ -14,6 +14,8 @@
 #include "fullbore/base/json.h"
 #include "fullbore/ckpt/mapped_tensors.h"
 #include "fullbore/data/chat_template.h"
+#include "fullbore/text/gguf_model.h"
+#include "fullbore/text/gguf_tokenizer.h"
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/weight_source.h"
 #include "workloads/latentwire/latent_keys.h"
@@ -87,6 +89,12 @@ Receiver open_huggingface(const std::string& name, const std::string& folder,
                            load_tokenizer(folder + "/tokenizer.json").take_or_throw(), config);
   receiver.storage = storage_in_place(model).value_or(DType::f32);
   return receiver;
+}
+
+Receiver open_gguf(const std::string& name, const std::string& path, const Config& config) {
+  const GgufModel model = GgufModel::open(path);
+  return huggingface_receiver(name, path, model.config(), huggingface_config_json(model.config()),
+                              gguf_tokenizer(model.file()).take_or_throw(), config);
 }
 
 // With random weights: a model of the corpus, or one of a published model's sizes.
@@ -170,6 +178,10 @@ std::vector<Receiver> open_receivers(const Config& config) {
       throw UsageError(fmt::format(
           "{}: there is no {}; `fullbore latentwire prepare` trains the small models of the corpus",
           kKey, folder));
+    if (is_gguf(folder)) {
+      receivers.push_back(open_gguf(name, folder, config));
+      continue;
+    }
     if (std::filesystem::exists(folder + "/config.json") &&
         std::filesystem::exists(folder + "/tokenizer.json")) {
       receivers.push_back(open_huggingface(name, folder, config));
@@ -188,6 +200,12 @@ std::vector<Receiver> open_receivers(const Config& config) {
 
 std::string weights_identity(const Receiver& receiver, const Config& config) {
   if (receiver.folder.empty()) return fmt::format("random, seed {}", config.run.seed);
+  if (is_gguf(receiver.folder)) {
+    const auto file = MappedFile::open(receiver.folder).take_or_throw();
+    const MappedTensor whole{"", {DType::u8, {std::ssize(file->bytes())}}, file->bytes(), file};
+    const MappedTensor* const only[] = {&whole};
+    return tensor_hashes(only).front();
+  }
   const MappedTensors tensors =
       receiver.kind == kHuggingFace
           ? MappedTensors::open(receiver.folder,

@@ -59,6 +59,10 @@ struct Receiver {
 
 inline constexpr const char* kHuggingFace = "huggingface";  ///< Receiver::kind
 
+/// Is a receiver's folder a GGUF file? Its kind is kHuggingFace, as of the same model in a folder; its weights are copied, for
+/// they lie there in blocks or in another order of rows.
+inline bool is_gguf(std::string_view folder) { return folder.ends_with(".gguf"); }
+
 /// In receivers.folders in place of a run: NAME=random:KIND is a model with random weights, for plans and for measuring steps: bpe,
 /// bytes, or one of published_shapes().
 inline constexpr std::string_view kRandomReceiver = "random:";

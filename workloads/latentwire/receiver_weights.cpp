@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/text/gguf_model.h"
 #include "fullbore/train/weight_source.h"
 
 namespace fullbore::latentwire {
@@ -16,9 +17,8 @@ namespace {
 
 constexpr const char* kTable = ".token_embedding.weight";
 
-// The reader of such folders knows names without a scope: State of its own, copied.
+// The readers of such folders and files know names without a scope: State of its own, copied.
 void fill_from_huggingface(const Receiver& receiver, State& state) {
-  const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
   const std::string prefix = receiver.scope() + ".";
   std::vector<StateEntry> entries;
   for (StateEntry entry : state.entries())
@@ -27,7 +27,10 @@ void fill_from_huggingface(const Receiver& receiver, State& state) {
       entries.push_back(std::move(entry));
     }
   State own(entries, state.shared_device());
-  model.fill(receiver.decoder, own);
+  if (is_gguf(receiver.folder))
+    GgufModel::open(receiver.folder).fill(receiver.decoder, own);
+  else
+    HuggingFaceModel::open(receiver.folder).fill(receiver.decoder, own);
   for (const StateEntry& entry : entries)
     state.write(prefix + entry.name, own.read<float>(entry.name));
 }
@@ -117,7 +120,8 @@ std::shared_ptr<const FrozenWeights> weights_in_place(const std::vector<Receiver
                                                       const TextEncoder* encoder) {
   std::shared_ptr<FrozenWeights> weights;
   for (const Receiver& receiver : receivers) {
-    if (receiver.kind != kHuggingFace || receiver.folder.empty()) continue;
+    if (receiver.kind != kHuggingFace || receiver.folder.empty() || is_gguf(receiver.folder))
+      continue;
     const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
     if (storage_in_place(model) != receiver.storage) continue;
     std::map<std::string, std::string> theirs;

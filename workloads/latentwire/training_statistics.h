@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "fullbore/train/step_function.h"
+#include "workloads/latentwire/receiver.h"
 #include "workloads/latentwire/receiver_weights.h"
 
 namespace fullbore::latentwire {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "fullbore/data/bpe_tokenizer.h"
 #include "fullbore/runtime/state.h"
+#include "fullbore/text/gguf_model.h"
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/step_function.h"
 #include "tests/support/device.h"
@@ -204,6 +206,42 @@ TEST_F(HuggingFaceReceiver, IsReadWhereItLies) {
   EXPECT_EQ(recorded[0].folder, path_);
   EXPECT_EQ(usage_error([&] { name_folders(recorded, none, std::vector<std::string>{"other=x"}); }),
             "--frozen-from other=x: NAME=FOLDER was expected, of mine");
+}
+
+// The same model in a GGUF file: rows of queries and keys lie otherwise there, and half precision rounds matrices.
+TEST_F(HuggingFaceReceiver, ComesFromAGgufFileToo) {
+  const Receiver folder = open_receivers(config()).at(0);
+  const std::string folder_identity = weights_identity(folder, config());
+  for (const GgufType type : {GgufType::f32, GgufType::f16}) {
+    std::filesystem::remove_all(path_);
+    path_ = folder_ / fmt::format("model{}.gguf", static_cast<uint32_t>(type));
+    export_gguf_model(path_, {"llama", small_llama(), {257}}, *byte_tokens(), type, weights_);
+    const std::vector<Receiver> receivers = open_receivers(config());
+    EXPECT_EQ(receivers.at(0).terminator_id, 257);
+    EXPECT_EQ(receivers[0].ids("a b"), folder.ids("a b"));
+    EXPECT_EQ(receivers[0].decoder.width, 8);
+    EXPECT_EQ(receivers_in_place(receivers), nullptr);
+    EXPECT_NE(weights_identity(receivers[0], config()), folder_identity);
+    std::vector<StateEntry> entries;
+    for (StateEntry entry : weights_.entries()) {
+      if (entry.role != Role::parameter) continue;
+      entry.name = "receivers.mine." + entry.name;
+      entry.role = Role::frozen;
+      entries.push_back(entry);
+    }
+    State state(entries, cpu_device(1));
+    fill_receivers(receivers, state);
+    for (const StateEntry& entry : entries) {
+      const std::vector<float> here = state.read<float>(entry.name),
+                               there = weights_.read<float>(entry.name.substr(15));
+      for (size_t i = 0; i < here.size(); ++i)
+        EXPECT_NEAR(here[i], there[i],
+                    type == GgufType::f32 ? 0 : 0x1p-11 * std::abs(there[i]) + 0x1p-25)
+            << entry.name;
+    }
+  }
+  std::filesystem::resize_file(path_, 200);
+  EXPECT_THROW(open_receivers(config()), DataError);
 }
 
 TEST_F(HuggingFaceReceiver, WithMoreTokensThanRowsIsRefused) {

@@ -13,6 +13,7 @@
 #include "fullbore/train/step_function.h"
 #include "tests/support/device.h"
 #include "tests/support/output_rows.h"
+#include "tests/support/paths.h"
 #include "workloads/latentwire/published_shapes.h"
 
 namespace fullbore {
@@ -162,6 +163,36 @@ TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
   result = eval({"--frozen-from", "model"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, HasSubstr("has the hash"));
+}
+
+// Section 9 of the specification, without weights: what is trained and frozen, and the work of one example of 8 answer
+// tokens. Matmuls of the frozen models count four times a weight for each of 46 places (32 vectors, an anchor of 7 bytes,
+// 7 tokens) and their heads for 8 of these; the encoder adds a few thousandths.
+TEST_F(LatentCommands, PlanTheReferenceConfigurationsWithoutWeights) {
+  const auto plan = [&](const std::string& name) {
+    const CommandResult result =
+        command({"plan", testing::source_folder() + "/configs/latentwire-" + name + ".yaml",
+                 "--json", "train.batch_size=1", "engine.accumulate=1",
+                 "engine.parallel_microbatches=1", "receivers.max_answer_tokens=8",
+                 "loss.distillation_weight=0", "switches.length_buckets=off"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const nlohmann::json reference = plan("ref");
+  constexpr int64_t kFrozen = 8'030'261'248 + 7'615'616'512, kStatistics = 2 * (4096 + 3584) + 2;
+  constexpr int64_t kTrained = 5'405'696 + 5'670'913 + 5'012'481 - 2 * 512;  // no length hints
+  EXPECT_EQ(reference["frozen_parameters"], kFrozen + kStatistics);
+  EXPECT_EQ(reference["parameters"], kFrozen + kStatistics + kTrained);
+  const double blocks = 4.0 * 46 * (6.979e9 + 6.525e9);
+  const double heads = 4.0 * 8 * (128256.0 * 4096 + 152064.0 * 3584);
+  EXPECT_NEAR(reference["train"]["flops"].get<double>() / (blocks + heads), 1, 0.01);
+  // Frozen weights in bf16, trained ones with gradient and moments in f32.
+  const double state = 2.0 * kFrozen + 12.0 * kTrained;
+  EXPECT_NEAR(reference["train"]["state_bytes"].get<double>() / state, 1, 0.01);
+
+  const nlohmann::json hero = plan("hero");
+  constexpr int64_t kEncoder = 22'565'376;
+  EXPECT_EQ(hero["frozen_parameters"], kFrozen + kStatistics + kEncoder);
 }
 
 // From nothing to answers, prefixes and a report, with a model that has learnt next to nothing.
