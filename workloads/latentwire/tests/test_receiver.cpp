@@ -220,7 +220,7 @@ TEST_F(HuggingFaceReceiver, ComesFromAGgufFileToo) {
     EXPECT_EQ(receivers.at(0).terminator_id, 257);
     EXPECT_EQ(receivers[0].ids("a b"), folder.ids("a b"));
     EXPECT_EQ(receivers[0].decoder.width, 8);
-    EXPECT_EQ(receivers_in_place(receivers), nullptr);
+    EXPECT_EQ(weights_in_place(receivers), nullptr);
     EXPECT_NE(weights_identity(receivers[0], config()), folder_identity);
     std::vector<StateEntry> entries;
     for (StateEntry entry : weights_.entries()) {
