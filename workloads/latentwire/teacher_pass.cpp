@@ -11,6 +11,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/tensor_memory.h"
+#include "fullbore/nn/language_model_loss.h"
 #include "fullbore/train/step_function.h"
 #include "workloads/latentwire/latent_keys.h"
 #include "workloads/latentwire/receiver_weights.h"
@@ -55,7 +56,9 @@ TeacherPass::TeacherPass(const Config& config, const Receiver& receiver, Teacher
     const nn::DecoderStates states = decoder_states(
         declared, {.embeddings = decoder_embeddings(declared, ids, receiver_.decoder)},
         receiver_.decoder);
-    declared.result("last", states.last);
+    // With its head, which no pass reads: what a run has is all a receiver's.
+    declared.result("logits", language_model_logits(declared, decoder_head(declared, states.last,
+                                                                           receiver_.decoder)));
   }
   std::map<std::string, Initializer> initializers = declared.initializers();
   const TracedStep step{.graph = declared.finish(), .initializers = std::move(initializers)};

@@ -215,6 +215,14 @@ TEST_F(LatentCommands, PrepareTrainEncodeDecodeExportAndEvaluate) {
   EXPECT_THAT(result.err, HasSubstr("receivers bpe"));
   EXPECT_THAT(result.err, HasSubstr("of the parameters are frozen"));
 
+  // Its teacher comes from files too, of the run's own weights.
+  folder_.put("q.jsonl",
+              "{\"id\": 1, \"context\": \"a\", \"question\": \"b\", \"answers\": [\"c\"]}\n");
+  result = command({"train", "tiny.yaml", "run.dir=taught", "train.steps=1", "data.path=q.jsonl",
+                    "data.validation_prompts=0", "loss.distillation_weight=1",
+                    "loss.teacher_cache=bf16"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+
   // Check 16: stopped and resumed, the same bits.
   ASSERT_EQ(command({"train", "tiny.yaml", "run.dir=parts", "train.steps=2"}).exit_code, 0);
   result = command({"train", "parts", "--resume", "train.steps=4"});
