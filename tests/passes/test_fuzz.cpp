@@ -118,8 +118,7 @@ std::string check_recomputed(const RandomGraph& random, const std::vector<Litera
   Target target;
   target.recompute = Recompute::full;
   const Graph least = run_passes(random.graph, target);
-  if (std::string problem = check_result(least, random, expected); !problem.empty())
-    return problem;
+  if (std::string problem = check_result(least, random, expected); !problem.empty()) return problem;
   const int64_t most_bytes = estimated_arena_bytes(run_passes(random.graph, Target{}));
   const int64_t least_bytes = estimated_arena_bytes(least);
   if (least_bytes > most_bytes) return "takes more memory";
