@@ -180,10 +180,6 @@ const OpRegistrar linear_cross_entropy_op(OpDef{
     .included_in = &op::linear_cross_entropy_gradient,
 });
 
-}  // namespace
-
-namespace {
-
 /// A call whose rows are the leading axes of `hidden`.
 struct RowsCall {
   std::vector<Tensor> operands;
