@@ -256,7 +256,7 @@ EvalKind add_latent_eval(Command eval) {
       .shows_default();
   eval.add_option("--picture", arguments->picture,
                   "Of latentwire: an SVG of F1 by bytes of the wire");
-  eval.add_option("--out", arguments->output, "Of latentwire: a file for the report as JSON");
+  eval.add_option("--report", arguments->output, "Of latentwire: a file for the report as JSON");
   EvalKind kind;
   kind.models = {kLatentModel};
   kind.takes_frozen = true;
@@ -265,7 +265,7 @@ EvalKind add_latent_eval(Command eval) {
         !arguments->systems.empty() || !arguments->picture.empty() || !arguments->output.empty() ||
         arguments->most_tokens > 0)
       throw UsageError(
-          "eval: --prompts, --systems, --budget, --bits, --max-new-tokens, --picture and --out are "
+          "eval: --prompts, --systems, --budget, --bits, --max-new-tokens, --picture and --report are "
           "for latentwire");
   };
   kind.run = [arguments](const EvalRequest& request) { return evaluate(request, *arguments); };

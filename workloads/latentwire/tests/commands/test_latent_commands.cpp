@@ -26,13 +26,20 @@ using ::testing::StartsWith;
 const OutputRows& rows() {
   static const OutputRows all = {
       {"latentwire prepare",
-       {{"latentwire", "prepare", "--folder", "fresh", "--model", "bpe", "train.steps=0"}, false}},
+       {{"latentwire", "prepare", "--folder", "fresh", "--model", "bpe", "train.steps=1",
+         "train.batch_size=2", "data.validation_prompts=2"},
+        false}},
       {"latentwire encode",
        {{"latentwire", "encode", "run", "--context", "a", "--question", "b", "-o", "new.wire",
          "--force"},
         true,
         {"new.wire"}}},
       {"latentwire decode", {{"latentwire", "decode", "run", "prompt.wire"}}},
+      {"eval --report",
+       {{"eval", "run", "--prompts", "2", "--systems", "latent", "--bits", "16", "--report",
+         "new-report.json", "--picture", "new.svg"},
+        true,
+        {"new-report.json", "new.svg"}}},
       {"latentwire export-prefix",
        {{"latentwire", "export-prefix", "run", "prompt.wire", "-o", "new.safetensors", "--force"},
         true,
@@ -52,6 +59,25 @@ class LatentCommands : public OutputRowsTest {
 };
 
 TEST_F(LatentCommands, EachHasARow) { expect_rows_of_workloads(rows(), {"latentwire"}); }
+
+class LatentOutput : public OutputRowsTest {
+ protected:
+  LatentOutput() : OutputRowsTest(rows()) {}
+  void prepare() override {
+    folder_.put("tiny.yaml",
+                "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
+                "receivers: {folders: ['bpe=random:bpe']}, train: {steps: 1, batch_size: 4}, "
+                "data: {validation_prompts: 4}}\n");
+    ASSERT_EQ(command({"train", "tiny.yaml", "run.dir=run"}).exit_code, 0);
+    ASSERT_EQ(command({"latentwire", "encode", "run", "--context", "a", "--question", "b", "-o",
+                       "prompt.wire"})
+                  .exit_code,
+              0);
+  }
+};
+
+TEST_F(LatentOutput, ToAFullDeviceIsNamed) { expect_full_device_named(); }
+TEST_F(LatentOutput, ToAFullDiskIsNamed) { expect_full_disk_named(); }
 
 // Questions of a file, some of them held out; everything that tells a model more is on.
 TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {
@@ -270,7 +296,7 @@ TEST_F(LatentCommands, PrepareTrainEncodeDecodeExportAndEvaluate) {
   result = command({"eval",           "run",        "--prompts", "3", "--systems",        "latent",
                     "question-first", "--budget",   "3",         "4", "--bits",           "16",
                     "--cache",        "check",      "--chunk",   "2", "--max-new-tokens", "3",
-                    "--out",          "report.json"});
+                    "--report",       "report.json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("question-first 4"));
   EXPECT_THAT(result.out, HasSubstr("0 of 12 rows are answered otherwise over it"));
