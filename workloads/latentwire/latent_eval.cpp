@@ -265,7 +265,8 @@ EvalKind add_latent_eval(Command eval) {
         !arguments->systems.empty() || !arguments->picture.empty() || !arguments->output.empty() ||
         arguments->most_tokens > 0)
       throw UsageError(
-          "eval: --prompts, --systems, --budget, --bits, --max-new-tokens, --picture and --report are "
+          "eval: --prompts, --systems, --budget, --bits, --max-new-tokens, --picture and --report "
+          "are "
           "for latentwire");
   };
   kind.run = [arguments](const EvalRequest& request) { return evaluate(request, *arguments); };
