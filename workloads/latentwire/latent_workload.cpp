@@ -286,11 +286,17 @@ OpenedWorkload open(const Config& config, Console&, const StandIn& synthetic) {
 }
 
 void make_absolute(Config& config) {
-  for (std::string& each : config.get<LatentKeys>().receivers.folders)
+  const auto absolute = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal().string();
+  };
+  LatentKeys& keys = config.get<LatentKeys>();
+  for (std::string& each : keys.receivers.folders)
     if (const size_t equals = each.find('=');
         equals != std::string::npos && !each.substr(equals + 1).starts_with(kRandomReceiver))
-      each = each.substr(0, equals + 1) +
-             std::filesystem::absolute(each.substr(equals + 1)).lexically_normal().string();
+      each = each.substr(0, equals + 1) + absolute(each.substr(equals + 1));
+  if (std::string& encoder = keys.wire.text_encoder;
+      !encoder.empty() && encoder != kRandomTextEncoder)
+    encoder = absolute(encoder);
 }
 
 const WorkloadRegistrar kLatentWire{{.name = "latentwire",

@@ -159,8 +159,11 @@ TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
         .take_or_throw();
   };
   save(1);
+  std::filesystem::copy(testing::source_folder() + "/workloads/latentwire/tests/golden/bert",
+                        folder_ / "bert");
   folder_.put("tiny.yaml",
-              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
+              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2, "
+              "encoder: sentence, text_encoder: bert, max_tokens: 12}, "
               "receivers: {folders: [mine=model]}, train: {steps: 2, batch_size: 4, "
               "checkpoint_interval: 1}, data: {validation_prompts: 4}}\n");
   CommandResult result = command({"train", "tiny.yaml", "run.dir=run", "train.steps=1"});
@@ -169,6 +172,8 @@ TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
   EXPECT_THAT(read("run/checkpoints/last/weights.safetensors"), Not(HasSubstr("mlp.gate")));
   result = command({"train", "run", "--resume", "train.steps=2"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("reads    receivers.folders=[\"mine=" + folder_.path()));
+  EXPECT_THAT(result.err, HasSubstr("reads    wire.text_encoder=" + folder_.path()));
 
   // Where they lie is not believed to a checkpoint.
   const auto eval = [&](std::vector<std::string> more) {
@@ -179,14 +184,16 @@ TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
   result = eval({});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, HasSubstr("--frozen-from"));
-  result = eval({"--frozen-from", "mine=model"});
+  result = eval({"--frozen-from", "mine=model", "text_encoder=bert"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 3) << result.out;
   result = command({"latentwire", "encode", "run", "--context", "The day is Monday.", "--question",
-                    "What is the day?", "-o", "mapped.wire", "--frozen-from", "model"});
+                    "What is the day?", "-o", "mapped.wire", "--frozen-from", "mine=model",
+                    "text_encoder=bert"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   save(2);
-  result = eval({"--frozen-from", "model"});
+  EXPECT_THAT(eval({"--frozen-from", "model"}).err, HasSubstr("of mine or text_encoder"));
+  result = eval({"--frozen-from", "mine=model", "text_encoder=bert"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_THAT(result.err, HasSubstr("has the hash"));
 }
