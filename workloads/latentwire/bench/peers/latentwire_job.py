@@ -46,7 +46,7 @@ class Job:
         self.step = 0
         shared = peer_job.read_shared(o["share"])
         receivers = {each["name"]: each for each in json.loads(o["receivers"])}
-        self.bytes, self.lengths = shared["bytes"], shared["lengths"]
+        self.bytes, self.lengths = shared["units"], shared["lengths"]
         self.answers = {name: shared[f"answer_{name}"] for name in receivers}
         self.model = Latents({**o, "bytes": self.bytes.shape[2], "receivers": receivers})
         with torch.no_grad():
