@@ -44,36 +44,11 @@ nn::BertConfig parse_bert_config(std::string_view text, const std::string& path)
   fields.require("is_decoder", false);
   fields.require("add_cross_attention", false);
   fields.require("chunk_size_feed_forward", 0);
-  // How it was trained, what its heads are, and bookkeeping.
-  fields.ignore({"_name_or_path",
-                 "architectures",
-                 "transformers_version",
-                 "torch_dtype",
-                 "dtype",
-                 "use_cache",
-                 "return_dict",
-                 "output_attentions",
-                 "output_hidden_states",
-                 "initializer_range",
-                 "pad_token_id",
-                 "bos_token_id",
-                 "eos_token_id",
-                 "id2label",
-                 "label2id",
-                 "num_labels",
-                 "problem_type",
-                 "gradient_checkpointing",
-                 "attention_probs_dropout_prob",
-                 "hidden_dropout_prob",
-                 "classifier_dropout",
-                 "tie_word_embeddings",
-                 "cell",
-                 "pre_trained",
-                 "training",
-                 "gradient_checkpointing",
-                 "tokenizer_class",
-                 "model_max_length",
-                 "_attn_implementation_autoset"});
+  fields.ignore_bookkeeping();
+  // How it was trained, and what its heads are.
+  fields.ignore({"eos_token_id", "gradient_checkpointing", "attention_probs_dropout_prob",
+                 "hidden_dropout_prob", "classifier_dropout", "tie_word_embeddings", "cell",
+                 "pre_trained", "training"});
   fields.finish();
   return config;
 }

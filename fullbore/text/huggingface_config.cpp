@@ -32,33 +32,7 @@ void read_common(HuggingFaceFields& fields, HuggingFaceConfig& config) {
   fields.require("pruned_heads", json::object());
   fields.require("torchscript", false);
   config.end_tokens = fields.numbers("eos_token_id");
-  fields.ignore({"_name_or_path",
-                 "architectures",
-                 "model_type",
-                 "transformers_version",
-                 "transformers.js_config",
-                 "torch_dtype",
-                 "dtype",
-                 "use_cache",
-                 "return_dict",
-                 "output_attentions",
-                 "output_hidden_states",
-                 "initializer_range",
-                 "bos_token_id",
-                 "pad_token_id",
-                 "id2label",
-                 "label2id",
-                 "num_labels",
-                 "problem_type",
-                 "task_specific_params",
-                 "finetuning_task",
-                 "tokenizer_class",
-                 "model_max_length",
-                 "unsloth_fixed",
-                 "unsloth_version",
-                 "_attn_implementation",
-                 "_attn_implementation_autoset",
-                 "attn_implementation"});
+  fields.ignore_bookkeeping();
 }
 
 void read_gpt2(HuggingFaceFields& fields, DecoderConfig& decoder) {

@@ -114,6 +114,36 @@ void HuggingFaceFields::ignore(std::initializer_list<const char*> keys) {
   asked_.insert(keys.begin(), keys.end());
 }
 
+void HuggingFaceFields::ignore_bookkeeping() {
+  ignore({"_name_or_path",
+          "architectures",
+          "model_type",
+          "transformers_version",
+          "transformers.js_config",
+          "torch_dtype",
+          "dtype",
+          "use_cache",
+          "return_dict",
+          "output_attentions",
+          "output_hidden_states",
+          "initializer_range",
+          "bos_token_id",
+          "pad_token_id",
+          "id2label",
+          "label2id",
+          "num_labels",
+          "problem_type",
+          "task_specific_params",
+          "finetuning_task",
+          "tokenizer_class",
+          "model_max_length",
+          "unsloth_fixed",
+          "unsloth_version",
+          "_attn_implementation",
+          "_attn_implementation_autoset",
+          "attn_implementation"});
+}
+
 void HuggingFaceFields::finish() const {
   for (const auto& [key, value] : object_.items())
     if (!asked_.contains(key) && !value.is_null())

@@ -33,6 +33,8 @@ class HuggingFaceFields {
   void require(const std::string& key, const nlohmann::json& value);
   /// Settings that change nothing of what the model computes.
   void ignore(std::initializer_list<const char*> keys);
+  /// Those that transformers writes beside any model: its version, labels of heads, how to attend.
+  void ignore_bookkeeping();
   /// Refuses the first setting that was not asked for.
   void finish() const;
 

@@ -179,7 +179,7 @@ std::vector<float> encode_all(TrainedLatent& model, std::span<const Prompt> prom
   std::vector<std::string> texts;
   for (const Prompt& each : prompts) {
     EncoderText text = encoder_text(each, keys.question_first, keys.max_bytes);
-    if (cut != nullptr && text.cut) ++*cut;
+    if (cut != nullptr && (text.cut || !model.reads_whole(text.bytes))) ++*cut;
     texts.push_back(std::move(text.bytes));
   }
   return model.encode(texts);

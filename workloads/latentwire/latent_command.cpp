@@ -66,6 +66,11 @@ ExitCode encode(const EncodeArguments& arguments) {
         "latentwire encode: a prompt of {} bytes; the encoder reads {} (wire.max_bytes); --cut "
         "leaves out the middle of the context",
         bytes, keys.max_bytes));
+  if (!text.cut && !arguments.cut && !model.reads_whole(text.bytes))
+    throw UsageError(fmt::format(
+        "latentwire encode: the prompt has more tokens than the {} that the encoder reads "
+        "(wire.max_tokens); --cut leaves out what is behind them",
+        keys.max_tokens));
   const std::vector<float> z = model.encode(std::vector<std::string>{text.bytes});
   Wire wire{model.fingerprint(), form, {}};
   wire.numbers = quantize_wire(z, form).take_or_throw();

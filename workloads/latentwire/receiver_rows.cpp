@@ -118,6 +118,8 @@ std::string row_recipe(const Config& config, const std::vector<Receiver>& receiv
       keys.receivers.anchor_mode, keys.receivers.anchor, keys.receivers.scaffold,
       keys.receivers.system, keys.receivers.begin, keys.wire.question_first, keys.wire.max_bytes,
       keys.receivers.max_answer_tokens);
+  if (keys.wire.encoder != "bytes")
+    recipe += fmt::format(", {} encoder tokens", keys.wire.max_tokens);
   for (const Receiver& each : receivers) {
     const std::vector<int32_t> prompt = each.prompt_of({});
     recipe += fmt::format("; {}: {}, anchor [{}], prompts {}, end {}", each.name,

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "fullbore/base/error.h"
 #include "fullbore/text/gguf_model.h"
 #include "fullbore/train/weight_source.h"
+#include "workloads/latentwire/mapped_folder.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -80,13 +80,7 @@ FrozenScope frozen_receiver(Trace& trace, const Receiver& receiver) {
 }
 
 std::optional<DType> storage_in_place(const HuggingFaceModel& model) {
-  std::optional<DType> dtype;
-  for (const HuggingFaceName& name : model.names(model.config().decoder)) {
-    const DType each = model.tensors().find(name.theirs)->type().dtype;
-    if (name.transposed || each != dtype.value_or(each)) return std::nullopt;
-    dtype = each;
-  }
-  return dtype == DType::f64 ? std::nullopt : dtype;
+  return dtype_in_place(model.tensors(), model.names(model.config().decoder));
 }
 
 void name_folders(std::vector<Receiver>& receivers, std::shared_ptr<const TextEncoder>& encoder,
@@ -124,18 +118,8 @@ std::shared_ptr<const FrozenWeights> weights_in_place(const std::vector<Receiver
       continue;
     const HuggingFaceModel model = HuggingFaceModel::open(receiver.folder);
     if (storage_in_place(model) != receiver.storage) continue;
-    std::map<std::string, std::string> theirs;
-    for (const HuggingFaceName& name : model.names(receiver.decoder))
-      theirs[receiver.scope() + "." + name.ours] = name.theirs;
-    MappedTensors tensors = MappedTensors::open(receiver.folder, model.tensors().files());
-    const auto name_of = [theirs = std::move(theirs)](const std::string& parameter) {
-      const auto found = theirs.find(parameter);
-      return found == theirs.end() ? std::string() : found->second;
-    };
-    if (weights)
-      weights->add(std::move(tensors), name_of);
-    else
-      weights = std::make_shared<FrozenWeights>(std::move(tensors), name_of);
+    map_folder(receiver.folder, model.tensors(), model.names(receiver.decoder), receiver.scope(),
+               weights);
   }
   if (encoder != nullptr) add_in_place(*encoder, weights);
   return weights;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "fullbore/data/word_piece_tokenizer.h"
 #include "fullbore/text/huggingface_bert.h"
 #include "workloads/latentwire/latent_keys.h"
+#include "workloads/latentwire/mapped_folder.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -26,17 +26,10 @@ void check_tokens(const TextEncoder& encoder, const std::string& source) {
   for (const char* const token : {kBegin, kEnd})
     if (encoder.tokenizer->special_token(token) < 0)
       throw DataError(fmt::format("{}: the tokenizer has no token {}", source, token));
-}
-
-// The dtype of all tensors; none if they are of several.
-std::optional<DType> one_dtype(const HuggingFaceBert& bert) {
-  std::optional<DType> dtype;
-  for (const HuggingFaceName& name : bert_names(bert.config, bert.prefix)) {
-    const DType each = bert.tensors.find(name.theirs)->type().dtype;
-    if (each != dtype.value_or(each)) return std::nullopt;
-    dtype = each;
-  }
-  return dtype == DType::f64 ? std::nullopt : dtype;
+  if (encoder.tokenizer->vocabulary_size() > encoder.config.vocabulary)
+    throw DataError(fmt::format("{}: the tokenizer has {} tokens, the model's table {} rows",
+                                source, encoder.tokenizer->vocabulary_size(),
+                                encoder.config.vocabulary));
 }
 
 TextEncoder random_encoder(const Config& config) {
@@ -80,7 +73,9 @@ std::shared_ptr<const TextEncoder> open_text_encoder(const Config& config) {
           "model.safetensors of a BERT was expected, or {}",
           keys.text_encoder, kRandomTextEncoder));
     const HuggingFaceBert bert = HuggingFaceBert::open(keys.text_encoder);
-    encoder = {bert.folder, bert.config, bert.tokenizer, one_dtype(bert).value_or(DType::f32)};
+    encoder = {
+        bert.folder, bert.config, bert.tokenizer,
+        dtype_in_place(bert.tensors, bert_names(bert.config, bert.prefix)).value_or(DType::f32)};
   }
   check_tokens(encoder, keys.text_encoder);
   if (keys.max_tokens > encoder.config.context)
@@ -122,19 +117,9 @@ std::shared_ptr<const TextEncoder> recorded_text_encoder(const std::string& rece
 void add_in_place(const TextEncoder& encoder, std::shared_ptr<FrozenWeights>& weights) {
   if (encoder.folder.empty()) return;
   const HuggingFaceBert bert = HuggingFaceBert::open(encoder.folder);
-  if (one_dtype(bert) != encoder.storage) return;
-  std::map<std::string, std::string> theirs;
-  for (const HuggingFaceName& name : bert_names(bert.config, bert.prefix))
-    theirs[fmt::format("{}.{}", TextEncoder::kScope, name.ours)] = name.theirs;
-  MappedTensors tensors = MappedTensors::open(encoder.folder, bert.tensors.files());
-  const auto name_of = [theirs = std::move(theirs)](const std::string& parameter) {
-    const auto found = theirs.find(parameter);
-    return found == theirs.end() ? std::string() : found->second;
-  };
-  if (weights)
-    weights->add(std::move(tensors), name_of);
-  else
-    weights = std::make_shared<FrozenWeights>(std::move(tensors), name_of);
+  const std::vector<HuggingFaceName> names = bert_names(bert.config, bert.prefix);
+  if (dtype_in_place(bert.tensors, names) == encoder.storage)
+    map_folder(encoder.folder, bert.tensors, names, TextEncoder::kScope, weights);
 }
 
 void fill_text_encoder(const TextEncoder& encoder, State& state) {

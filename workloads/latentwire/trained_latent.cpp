@@ -50,8 +50,14 @@ uint64_t fingerprint_of(const State& state, const Config& config) {
   uint64_t hash = hash_text(
       fmt::format("question first {}, {} bytes, norms {}", latent_keys(config).wire.question_first,
                   latent_keys(config).wire.max_bytes, latent_keys(config).wire.pre_norm));
+  if (latent_keys(config).wire.encoder != "bytes")
+    hash = hash_text(fmt::format("{} of {} tokens", latent_keys(config).wire.encoder,
+                                 latent_keys(config).wire.max_tokens),
+                     hash);
   for (const StateEntry& entry : state.entries()) {
-    if (!entry.name.starts_with("encoder.") && !entry.name.starts_with("pooler.")) continue;
+    if (!entry.name.starts_with("encoder.") && !entry.name.starts_with("pooler.") &&
+        !entry.name.starts_with(std::string(TextEncoder::kScope) + "."))
+      continue;
     std::vector<std::byte> bytes(static_cast<size_t>(entry.type.bytes()));
     state.read(state.find(entry.name), bytes);
     hash = hash_bytes(bytes.data(), bytes.size(), hash_text(entry.name, hash));
@@ -142,6 +148,10 @@ LatentProgram& TrainedLatent::encoder(int64_t places) {
 int64_t TrainedLatent::most_units() const {
   const LatentKeys::Wire& keys = latent_keys(config_).wire;
   return text_ ? keys.max_tokens : keys.max_bytes;
+}
+
+bool TrainedLatent::reads_whole(const std::string& text) const {
+  return std::ssize(prompt_units(text_.get(), text, std::ssize(text) + 2)) <= most_units();
 }
 
 std::vector<float> TrainedLatent::encode(std::span<const std::string> texts) {

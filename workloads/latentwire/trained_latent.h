@@ -59,6 +59,8 @@ class TrainedLatent {
   /// Of the encoder: its parameters and what of the configuration says how they are used.
   uint64_t fingerprint() const { return fingerprint_; }
 
+  /// Does the encoder read all of a text? Of tokens, what is behind wire.max_tokens is left out.
+  bool reads_whole(const std::string& text) const;
   /// Wires [texts, slots, width] of what the encoder reads, at most wire.max_bytes each.
   std::vector<float> encode(std::span<const std::string> texts);
   double encode_seconds() const { return encode_seconds_; }

@@ -10,6 +10,7 @@
 #include "fullbore/ckpt/mapped_tensors.h"
 #include "fullbore/text/huggingface_bert.h"
 #include "tests/support/evaluate.h"
+#include "tests/support/gradcheck.h"
 #include "tests/support/interpret_by_name.h"
 #include "tests/support/paths.h"
 #include "workloads/latentwire/latent_keys.h"
@@ -133,6 +134,31 @@ TEST(TextEncoder, MakesWiresOfTokensOrOfASentence) {
       EXPECT_EQ(between, 0);
     else
       EXPECT_GT(between, 1e-3);
+  }
+}
+
+// Check 5 of the specification, of what is trained above a frozen encoder.
+TEST(TextEncoder, ItsWiresHaveTheGradientsOfFiniteDifferences) {
+  TextEncoder encoder;
+  encoder.config = {
+      .vocabulary = 9, .layers = 1, .heads = 2, .width = 4, .hidden = 6, .context = 4};
+  for (const EncoderSizes::Reads reads :
+       {EncoderSizes::Reads::tokens, EncoderSizes::Reads::sentence}) {
+    Trace trace("t", false);
+    const Tensor units =
+        constant(trace.builder(), {DType::i32, {2, 3}}, std::vector<double>{1, 7, 3, 8, 2, 0});
+    const Tensor lengths = constant(trace.builder(), {DType::i32, {2}}, std::vector<double>{3, 2});
+    trace.result(
+        "wire",
+        encode_prompts(trace, units, lengths,
+                       {.reads = reads, .text = &encoder, .width = 3, .heads = 2, .slots = 2}));
+    GradcheckCase check{trace.finish(), {}, {}};
+    for (const Graph::Input& each : check.graph.inputs()) {
+      check.inputs.push_back(random_literal(check.graph.type(each.value), 7, check.inputs.size()));
+      check.wanted.push_back(each.role == Role::parameter);
+    }
+    EXPECT_EQ(gradcheck(check).problem, "");
+    EXPECT_NE(gradcheck(check, {.gradient_scale = 1.01}).problem, "");
   }
 }
 

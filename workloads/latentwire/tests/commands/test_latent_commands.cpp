@@ -163,7 +163,7 @@ TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
                         folder_ / "bert");
   folder_.put("tiny.yaml",
               "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2, "
-              "encoder: sentence, text_encoder: bert, max_tokens: 12}, "
+              "encoder: sentence, text_encoder: bert, max_tokens: 16}, "
               "receivers: {folders: [mine=model]}, train: {steps: 2, batch_size: 4, "
               "checkpoint_interval: 1}, data: {validation_prompts: 4}}\n");
   CommandResult result = command({"train", "tiny.yaml", "run.dir=run", "train.steps=1"});
@@ -188,9 +188,14 @@ TEST_F(LatentCommands, TrainThroughAFolderThatIsMapped) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["prompts"], 3) << result.out;
   result = command({"latentwire", "encode", "run", "--context", "The day is Monday.", "--question",
-                    "What is the day?", "-o", "mapped.wire", "--frozen-from", "mine=model",
+                    "What is the day?", "-o", "mapped.wire", "--cut", "--frozen-from", "mine=model",
                     "text_encoder=bert"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
+  result = command({"latentwire", "encode", "run", "--context",
+                    "the day is the day is the day is the day is", "--question", "what is the day",
+                    "-o", "long.wire", "--frozen-from", "mine=model", "text_encoder=bert"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("(wire.max_tokens); --cut"));
   save(2);
   EXPECT_THAT(eval({"--frozen-from", "model"}).err, HasSubstr("of mine or text_encoder"));
   result = eval({"--frozen-from", "mine=model", "text_encoder=bert"});
