@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
+#include "fullbore/text/huggingface_bert.h"
 #include "fullbore/text/huggingface_model.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
@@ -42,6 +43,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const HuggingFaceConfig& config = model.config();
     require(parse_huggingface_config(huggingface_config_json(config), "again").decoder ==
             config.decoder);
+  } catch (const DataError& error) {
+    require(std::string_view(error.what()).find(folder.path()) != std::string_view::npos);
+  }
+  try {
+    const nn::BertConfig bert = parse_bert_config(parts[0], folder.path());
+    require(parse_bert_config(bert_config_json(bert), "again") == bert);
   } catch (const DataError& error) {
     require(std::string_view(error.what()).find(folder.path()) != std::string_view::npos);
   }
