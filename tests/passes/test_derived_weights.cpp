@@ -168,8 +168,8 @@ TEST(DerivedWeight, OfFrozenParametersAreLeftOutWhereTheTargetKeepsNone) {
     target.copies_frozen_weights = copies;
     target.precision = DType::bf16;
     std::vector<std::string> copied;
-    for (const Graph::Input& input :
-         run_pass("low_precision_weight_copies", builder.take(), target).inputs())
+    const Graph rewritten = run_pass("low_precision_weight_copies", builder.take(), target);
+    for (const Graph::Input& input : rewritten.inputs())
       if (input.role == Role::derived) copied.push_back(input.derived->parameter);
     if (copies)
       EXPECT_THAT(copied, ::testing::UnorderedElementsAre("trained", "frozen"));
