@@ -37,7 +37,8 @@ DrawClaims draw_claims(const Position& position, std::span<const uint64_t> earli
 /// A game from its first position on.
 class Game {
  public:
-  explicit Game(const Position& start = start_position()) : start_(start), position_(start) {}
+  explicit Game(const Position& start = start_position())
+      : start_(start), position_(start), keys_{position_key(start)} {}
 
   /// False, and nothing happens, if the move is not legal.
   bool play(Move move);
@@ -46,15 +47,17 @@ class Game {
   const Position& start() const { return start_; }
   const Position& position() const { return position_; }
   const std::vector<Move>& moves() const { return moves_; }
-  /// position_key() before each move.
-  std::span<const uint64_t> earlier() const { return earlier_; }
-  GameResult result() const { return game_result(position_, earlier_); }
-  DrawClaims claims() const { return draw_claims(position_, earlier_); }
+  /// position_key() of all positions, the one before the first move first and position() last.
+  std::span<const uint64_t> keys() const { return keys_; }
+  /// The same without position().
+  std::span<const uint64_t> earlier() const { return keys().first(moves_.size()); }
+  GameResult result() const { return game_result(position_, earlier()); }
+  DrawClaims claims() const { return draw_claims(position_, earlier()); }
 
  private:
   Position start_, position_;
   std::vector<Move> moves_;
-  std::vector<uint64_t> earlier_;
+  std::vector<uint64_t> keys_;
 };
 
 }  // namespace fullbore

@@ -9,6 +9,8 @@ namespace fullbore {
 /// Moves, without allocation: 15 pieces with 27 squares each, and a king, have less than 512.
 class MoveList {
  public:
+  MoveList() : size_(0) {}
+
   const Move* begin() const { return moves_.data(); }
   const Move* end() const { return moves_.data() + size_; }
   int size() const { return size_; }
@@ -20,8 +22,10 @@ class MoveList {
   void sort();
 
  private:
-  int size_ = 0;
-  std::array<Move, 512> moves_;  // the first size_ are set
+  int size_;
+  union {  // left unset but for the first size_
+    std::array<Move, 512> moves_;
+  };
 };
 
 /// All legal moves of the side to move, in a fixed order. `position` must be one that parse_fen() accepts.

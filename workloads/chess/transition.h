@@ -19,11 +19,12 @@ struct Transition {
   GameResult result = GameResult::kOngoing;
 };
 
-/// `move`: any text; one that is no legal move in UCI notation is an illegal move. `earlier`: position_key() of the
-/// positions before `position` (Game::earlier()), for the fivefold repetition. Ten moves cannot show one, since five
-/// occurrences are at least 16 half-moves apart: records with so short a history need none. Never throws.
+/// `move`: any text; one that is no legal move in UCI notation is an illegal move. `keys`: position_key() of the
+/// positions of the game up to `position`, which is the last (Game::keys()), for the fivefold repetition. Ten moves
+/// cannot show one, since five occurrences are at least 16 half-moves apart: records with so short a history need none.
+/// Never throws.
 Transition transition(const Position& position, std::string_view move,
-                      std::span<const uint64_t> earlier = {}) noexcept;
+                      std::span<const uint64_t> keys = {}) noexcept;
 
 /// "FEN+reward+terminated+truncated", such as "... b KQkq - 0 1+0.001+0+0"; an illegal move has `illegal_reward`.
 std::string transition_text(const Transition& transition,
