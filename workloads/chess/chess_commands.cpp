@@ -34,6 +34,7 @@ void add_chess_command(Command root) {
   chess.require_subcommand();
   add_moves_command(chess);
   add_fen_command(chess);
+  add_games_command(chess);
   add_perft_command(chess);
   chess.footer(R"(
 Example:

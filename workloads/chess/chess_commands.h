@@ -7,10 +7,11 @@
 
 namespace fullbore {
 
-/// `fullbore chess`: perft, fen, moves.
+/// `fullbore chess`: moves, fen, games, perft.
 void add_chess_command(Command root);
 void add_perft_command(Command chess);
 void add_fen_command(Command chess);
+void add_games_command(Command chess);
 void add_moves_command(Command chess);
 
 /// A position of the command line: a FEN, or "start". UsageError that names the field; `command` begins it.

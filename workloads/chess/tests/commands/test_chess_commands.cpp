@@ -20,14 +20,15 @@ using ::testing::StartsWith;
 const OutputRows& rows() {
   static const OutputRows all = {{"chess perft", {{"chess", "perft", "start", "2"}}},
                                  {"chess fen", {{"chess", "fen", "start"}}},
-                                 {"chess moves", {{"chess", "moves", "start"}}}};
+                                 {"chess moves", {{"chess", "moves", "start"}}},
+                                 {"chess games", {{"chess", "games", "games.pgn"}}}};
   return all;
 }
 
 class ChessCommands : public OutputRowsTest {
  protected:
   ChessCommands() : OutputRowsTest(rows()) {}
-  void prepare() override {}
+  void prepare() override { folder_.put("games.pgn", "1. e4 e5 1-0\n"); }
 
   /// The command with `input` as its standard input, and its exit code.
   std::pair<std::string, int> with_input(const std::string& arguments, const std::string& input) {
@@ -73,6 +74,22 @@ TEST_F(ChessCommands, PlayMovesAndSayHowTheGameStands) {
   EXPECT_THAT(illegal.err, HasSubstr("'e2e5' is not legal in rnbqkbnr/"));
   EXPECT_THAT(command({"chess", "moves", "start", "e4"}).err,
               HasSubstr("'e4' is no move such as e2e4 or e7e8q"));
+}
+
+TEST_F(ChessCommands, ReadGames) {
+  folder_.put("games.pgn", "[Event \"a\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[Event \"b\"]\n\n1. e5 *\n");
+  const CommandResult text = command({"chess", "games", "games.pgn"});
+  EXPECT_EQ(text.exit_code, 3);
+  EXPECT_EQ(text.out,
+            "games.pgn:7: move 1: 'e5' is not legal in "
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\n"
+            "2 games, 3 half-moves, 1 with a problem\n       1 *\n       1 1-0\n");
+  const CommandResult result = command({"chess", "games", "games.pgn", "--json"});
+  const nlohmann::json game = nlohmann::json::parse(result.out.substr(0, result.out.find('\n')));
+  EXPECT_THAT(game["moves"], ElementsAre("e2e4", "e7e5", "g1f3"));
+  EXPECT_THAT(game["san"], ElementsAre("e4", "e5", "Nf3"));
+  EXPECT_EQ(game["tags"]["Event"], "a");
+  EXPECT_EQ(command({"chess", "games", "absent.pgn"}).exit_code, 3);
 }
 
 TEST_F(ChessCommands, ReadLinesOfStandardInput) {

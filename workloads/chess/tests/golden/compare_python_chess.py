@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Holds `fullbore chess` to the Python package chess (written with 1.11.2): perft lists and random positions.
 
-    python3 workloads/chess/tests/golden/compare_python_chess.py FULLBORE [--positions N] [--seed N] [--perft CHESS_SOURCE]
-                                                                 [--most-leaves N]
+    python3 workloads/chess/tests/golden/compare_python_chess.py FULLBORE [--positions N] [--games N] [--seed N]
+                                                                 [--perft CHESS_SOURCE] [--most-leaves N]
 
 Random positions are those of games in which either side plays any legal move, from the start or from random endgames,
 to the end by the automatic rules: legal moves by their texts, FEN in the three en passant conventions, check, how the
 game stands, and both claims must be the same. Half of the games are handed over as their moves, so that repetitions
-are seen. With --perft all counts of tricky.perft and random.perft up to --most-leaves are compared, and the published
+are seen. With --games as many random games are written as PGN by it, with comments, variations, NAGs and clocks, and read
+by `chess games`: tags, moves, their notation and the last position must be the same. With --perft all counts of tricky.perft and random.perft up to --most-leaves are compared, and the published
 counts that are too large for test_legal_moves.cpp.
 Prints what was compared; exit code 1 with the first differences.
 """
@@ -17,8 +18,10 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 
 import chess
+import chess.pgn
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from excerpt_perft import positions
@@ -119,6 +122,50 @@ def compare_positions(binary, count, seed):
     return wrong, seen
 
 
+def random_game(draw):
+    game = chess.pgn.Game()
+    game.headers["White"] = draw.choice(["Ann", 'B "C" \\ D', "Zoë"])
+    board = game.board()
+    if draw.random() < 0.3:
+        board = endgame(draw)
+        game.setup(board)
+    node = game
+    while not board.is_game_over() and board.ply() < 160:
+        if draw.random() < 0.1:
+            aside = node.add_variation(draw.choice(list(board.legal_moves)), comment="aside )( ;")
+            if not aside.board().is_game_over():
+                aside.add_variation(draw.choice(list(aside.board().legal_moves)))
+        node = node.add_main_variation(draw.choice(list(board.legal_moves)))
+        board.push(node.move)
+        if draw.random() < 0.2:
+            node.nags.add(draw.randint(1, 20))
+            node.comment = draw.choice(["good", "[%emt 0:00:02] so so", "1. e4 (?!"])
+            node.set_clock(draw.randint(0, 7200))
+    game.headers["Result"] = board.result()
+    return game
+
+
+def compare_games(binary, count, seed):
+    draw, wrong, half_moves = random.Random(seed), [], 0
+    games = [random_game(draw) for _ in range(count)]
+    with tempfile.NamedTemporaryFile("w", suffix=".pgn", encoding="utf-8") as file:
+        file.write("\n\n".join(map(str, games)) + "\n")
+        file.flush()
+        answers = command(binary, ["games", "--json", file.name], [])
+    for game, answer in zip(games, answers, strict=True):
+        got, board, san = json.loads(answer), game.board(), []
+        start = board.fen(en_passant="legal")
+        for move in game.mainline_moves():
+            san.append(board.san(move))
+            board.push(move)
+        want = {"tags": dict(game.headers), "start": start, "san": san, "result": game.headers["Result"],
+                "moves": [move.uci() for move in game.mainline_moves()], "end": board.fen(en_passant="legal")}
+        half_moves += len(san)
+        if {key: got.get(key) for key in want} != want or "problem" in got:
+            wrong.append(f"{game}: {got}")
+    return wrong, half_moves
+
+
 def compare_perft(binary, source, most):
     folder = pathlib.Path(source) / "examples" / "perft"
     tries = list(PUBLISHED)
@@ -139,6 +186,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--positions", type=int, default=10_000)
+    parser.add_argument("--games", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--perft", default="")
     parser.add_argument("--most-leaves", type=int, default=5_000_000)
@@ -146,12 +194,16 @@ def main():
     wrong, seen = compare_positions(arguments.binary, arguments.positions, arguments.seed)
     print(f"chess {chess.__version__}: {arguments.positions} random positions, seed {arguments.seed}: "
           f"{len(wrong)} differences; {seen}")
+    if arguments.games:
+        more, half_moves = compare_games(arguments.binary, arguments.games, arguments.seed)
+        print(f"{arguments.games} games of {half_moves} half-moves as PGN: {len(more)} differences")
+        wrong += more
     if arguments.perft:
         more, compared, leaves = compare_perft(arguments.binary, arguments.perft, arguments.most_leaves)
         print(f"published counts, tricky.perft, random.perft: {compared} counts, {leaves} leaves: {len(more)} differences")
         wrong += more
     for text in wrong[:10]:
-        print(text)
+        print(text[:1000])
     return 1 if wrong else 0
 
 
