@@ -32,7 +32,7 @@ struct ArbiterScore {
   double reward_score = 0;
   double flags = 0;
   double reward = 0;
-  // What reports count.
+  // What reports count; nothing of an answer without the format.
   double similarity = 0;
   bool exact = false;         ///< all six fields of the FEN
   bool core = false;          ///< its first four

@@ -66,8 +66,9 @@ struct ChessRecord {
 };
 
 /// The board field of a FEN with '.' for every empty square, the other fields as they are: 71 characters of board.
-/// A text that has no board of eight ranks is returned as it is.
 std::string expanded_fen(std::string_view fen);
+/// The opposite.
+std::string compact_fen(std::string_view fen);
 
 /// A P record. `order` are the indices of `top` in the order in which they are listed, each once.
 ChessRecord policy_record(std::string_view fen, std::vector<RankedMove> top,

@@ -48,7 +48,7 @@ struct PolicyScore {
   double candidates = 0;
   double evals = 0;
   double reward = 0;
-  // What reports count.
+  // What reports count; nothing of an answer without the format.
   bool best_legal = false;
   bool best_is_first = false;  ///< the engine's first move
   bool best_in_top = false;

@@ -1,0 +1,48 @@
+// Any bytes as what a model wrote: no scheme throws, and every reward is in its range.
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/memory_file.h"
+#include "workloads/chess/arbiter_reward.h"
+#include "workloads/chess/policy_reward.h"
+
+using namespace fullbore;
+using fullbore::testing::require;
+
+namespace {
+
+const std::string kFen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+
+bool is_within(double reward, double least, double most) {
+  constexpr double kRounding = 1e-12;
+  return reward >= least - kRounding && reward <= most + kRounding;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::vector<RankedMove> top = {
+      {"e2e4", .35}, {"d2d4", .30}, {"g1f3", .28}, {"c2c4", .20}, {"e2e3", .15}};
+  static const PolicyTruth with_engine = policy_truth(kFen, top).take_or_throw();
+  static const PolicyTruth without = policy_truth(kFen, {}).take_or_throw();
+  static const ArbiterAnswer answer = arbiter_truth(kFen, "e2e4").take_or_throw();
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  for (const RewardScheme scheme :
+       {RewardScheme::weighted, RewardScheme::graduated, RewardScheme::additive,
+        RewardScheme::rank_decay, RewardScheme::cliff}) {
+    RewardOptions options;
+    options.scheme = scheme;
+    const double least = scheme == RewardScheme::rank_decay ? -1 : kMalformedReward;
+    const double most = scheme == RewardScheme::additive ? 2 : 1;
+    for (const char* prompt : {"P: ", "P: M:"})
+      for (const PolicyTruth* truth : {&with_engine, &without}) {
+        const PolicyScore score = score_policy(prompt, text, *truth, options);
+        require(is_within(score.reward, least, most));
+        require(is_within(score.legal_share, 0, 1) && score.eval_error >= 0);
+      }
+    const ArbiterScore score = score_arbiter(text, answer, options);
+    require(is_within(score.reward, scheme == RewardScheme::cliff ? -0.9 : kMalformedReward, 1.5));
+    require(is_within(score.similarity, 0, 1) && (!score.exact || score.core));
+  }
+  return 0;
+}
