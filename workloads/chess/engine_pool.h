@@ -18,8 +18,9 @@ struct EngineOptions {
   int64_t depth = 4;      ///< in half-moves; 0: by nodes
   int64_t nodes = 0;
   int64_t moves = 5;  ///< of each position, best first (MultiPV)
-  /// UCI options by name, set before the first position. Of every engine besides: Threads 1, MultiPV.
-  std::vector<std::pair<std::string, std::string>> settings = {{"Hash", "16"},
+  /// UCI options by name, set before the first position. Of every engine besides: Threads 1, MultiPV. The hash table is
+  /// emptied before each position, so that a small one is the faster.
+  std::vector<std::pair<std::string, std::string>> settings = {{"Hash", "1"},
                                                                {"Use NNUE", "false"}};
   double answer_seconds = 10;  ///< in which a position is analysed, or the engine is replaced
   double start_seconds = 10;   ///< in which it greets
