@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "fullbore/app/json_text.h"
+#include "fullbore/app/mean_intervals.h"
 #include "fullbore/app/output.h"
 #include "fullbore/base/error.h"
 #include "fullbore/monitor/console.h"
 #include "workloads/energy_flow/bridge_measure.h"
-#include "workloads/energy_flow/mean_intervals.h"
 
 namespace fullbore::energy_flow {
 namespace {

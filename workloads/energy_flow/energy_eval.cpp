@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fullbore/app/json_text.h"
+#include "fullbore/app/mean_intervals.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/trained_state.h"
 #include "fullbore/base/error.h"
@@ -21,7 +22,6 @@
 #include "workloads/energy_flow/energy_keys.h"
 #include "workloads/energy_flow/flow_measure.h"
 #include "workloads/energy_flow/held_out_pairs.h"
-#include "workloads/energy_flow/mean_intervals.h"
 
 namespace fullbore::energy_flow {
 namespace {

@@ -5,46 +5,21 @@
 #include <numbers>
 #include <vector>
 
+#include "fullbore/app/mean_intervals.h"
 #include "fullbore/base/check.h"
-#include "fullbore/data/split_mix.h"
 
 namespace fullbore::latentwire {
-namespace {
-
-/// Between neighbours in a line. `sorted` is not empty.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(place);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-}
-
-}  // namespace
 
 Interval paired_interval(std::span<const double> a, std::span<const double> b,
                          const ResamplingOptions& options) {
   FB_CHECK(a.size() == b.size() && options.resamples >= 2, "{} and {} rows, {} resamples", a.size(),
            b.size(), options.resamples);
-  const size_t rows = a.size();
-  std::vector<double> differences(rows);
-  double sum = 0;
-  for (size_t i = 0; i < rows; ++i) sum += differences[i] = a[i] - b[i];
-  Interval interval;
-  interval.mean = rows == 0 ? 0 : sum / static_cast<double>(rows);
-  interval.low = interval.high = interval.mean;
-  if (rows < 2) return interval;
-  SplitMix64 draws(options.key);
-  std::vector<double> means;
-  for (int64_t resample = 0; resample < options.resamples; ++resample) {
-    double resampled = 0;
-    for (size_t i = 0; i < rows; ++i) resampled += differences[draws.below(rows)];
-    means.push_back(resampled / static_cast<double>(rows));
-  }
-  std::ranges::sort(means);
-  const double tail = (1 - options.confidence) / 2;
-  interval.low = quantile(means, tail);
-  interval.high = quantile(means, 1 - tail);
-  return interval;
+  if (a.empty()) return {};
+  std::vector<std::vector<double>> columns(1);
+  for (size_t i = 0; i < a.size(); ++i) columns[0].push_back(a[i] - b[i]);
+  const MeanInterval interval =
+      mean_intervals(columns, {options.resamples, options.confidence, options.key})[0];
+  return {interval.mean, interval.low, interval.high};
 }
 
 McNemar mcnemar(std::span<const double> first, std::span<const double> second) {

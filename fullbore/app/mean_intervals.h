@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-namespace fullbore::energy_flow {
+namespace fullbore {
 
 /// Where a mean lies, with a confidence.
 struct MeanInterval {
@@ -25,4 +25,4 @@ struct BootstrapOptions {
 std::vector<MeanInterval> mean_intervals(std::span<const std::vector<double>> columns,
                                          const BootstrapOptions& options = {});
 
-}  // namespace fullbore::energy_flow
+}  // namespace fullbore

@@ -1,4 +1,4 @@
-#include "workloads/energy_flow/mean_intervals.h"
+#include "fullbore/app/mean_intervals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/data/split_mix.h"
 
-namespace fullbore::energy_flow {
+namespace fullbore {
 namespace {
 
 /// Between neighbours in a line, so that few resamples make no steps. `sorted` is not empty.
@@ -59,4 +59,4 @@ std::vector<MeanInterval> mean_intervals(std::span<const std::vector<double>> co
   return intervals;
 }
 
-}  // namespace fullbore::energy_flow
+}  // namespace fullbore

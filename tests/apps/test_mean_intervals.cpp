@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "fullbore/app/mean_intervals.h"
 #include "fullbore/data/split_mix.h"
-#include "workloads/energy_flow/mean_intervals.h"
 
-namespace fullbore::energy_flow {
+namespace fullbore {
 namespace {
 
 /// Sums of twelve uniform draws: nearly normal, with this mean and deviation.
@@ -88,4 +88,4 @@ TEST(MeanIntervals, OfOneRowAndOfNone) {
 }
 
 }  // namespace
-}  // namespace fullbore::energy_flow
+}  // namespace fullbore
