@@ -6,24 +6,11 @@
 #include <vector>
 
 #include "fullbore/runtime/program.h"
-#include "fullbore/trace/trace.h"
 #include "fullbore/train/page_pool.h"
+#include "fullbore/train/paged_decode.h"
 #include "fullbore/train/sampling.h"
 
 namespace fullbore {
-
-/// What a step over a paged cache is given: the next tokens of S rows, each at its own place (nn::CacheOptions).
-struct PagedInputs {
-  Tensor tokens;    ///< i32 [S,T]
-  Tensor position;  ///< i64 [S], place of each row's first token
-  Tensor counts;    ///< i64 [S], how many of the T are the row's
-  Tensor pages;     ///< i32 [S,P]
-  Tensor copies;    ///< i32 [S,2]
-  int64_t pool_pages = 0;
-};
-/// A language model over such a cache: logits f32 [S,V] of what follows each row's last token; anything for a row with
-/// none.
-using PagedDecodeFunction = std::function<Tensor(Trace& trace, const PagedInputs& inputs)>;
 
 struct PagedSizes {
   int64_t rows = 1;
@@ -37,7 +24,7 @@ struct PagedSizes {
 /// as Generator does. The State must outlive it.
 class PagedGenerator {
  public:
-  static constexpr int64_t kPageTokens = 16;  ///< as nn/key_value_cache.h has it
+  static constexpr int64_t kPageTokens = kCachePageTokens;
 
   PagedGenerator(PagedDecodeFunction decode, const PagedSizes& sizes, State& state,
                  const CompileOptions& options);
