@@ -109,6 +109,13 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
       const Tensor frozen = state(name, Role::frozen, std::move(type), std::move(initializer), loc);
       return frozen.dtype() == wanted ? frozen : cast(frozen, wanted, loc);
     }
+  if (carried_ != nullptr)
+    for (const CarriedState::Entry& entry : carried_->entries_)
+      if (entry.name == name) {
+        FB_CHECK(entry.value.type() == type, "'{}' is carried as {}, not {}", name,
+                 entry.value.type().text(), type.text());
+        return entry.value;
+      }
   const auto known = states_.find(name);
   if (known != states_.end()) {
     const Graph& graph = builder_.graph();
@@ -155,6 +162,12 @@ RandomSource Trace::random() {
 }
 
 void Trace::update(Tensor state, Tensor next) {
+  if (carried_ != nullptr)
+    for (CarriedState::Entry& entry : carried_->entries_)
+      if (&entry.value.builder() == &state.builder() && entry.value.value() == state.value()) {
+        entry.value = next;
+        return;
+      }
   const auto is_state = [&](const auto& known) { return known.second.value() == state.value(); };
   FB_CHECK(std::any_of(states_.begin(), states_.end(), is_state), "an update of what is no State");
   for (const Update& known : updates_)
@@ -173,6 +186,12 @@ Graph Trace::finish() {
         builder_.output(inputs[i].name, change.next, static_cast<int>(i));
   }
   return builder_.take();
+}
+
+std::vector<Tensor> CarriedState::next() const {
+  std::vector<Tensor> values;
+  for (const Entry& entry : entries_) values.push_back(entry.value);
+  return values;
 }
 
 IterationScope::IterationScope(Trace& trace, Tensor index, int64_t iterations)

@@ -36,6 +36,7 @@ struct Initializer {
   static Initializer orthogonal(double gain) { return {Kind::orthogonal, gain}; }
 };
 
+class CarriedState;
 class FrozenScope;
 
 /// One run of the user's function, writing ir. Holds the graph under construction, the State it
@@ -87,6 +88,7 @@ class Trace {
   Graph finish();
 
  private:
+  friend class CarriedState;
   friend class FrozenScope;
   Tensor in_iteration(Tensor state) const;
 
@@ -104,6 +106,7 @@ class Trace {
   std::vector<Update> updates_;
   std::vector<std::pair<std::string, Tensor>> results_;
   std::vector<const FrozenScope*> frozen_;  ///< those that live
+  CarriedState* carried_ = nullptr;         ///< the innermost that lives
 };
 
 /// While it lives, what the trace writes runs once per iteration of a loop and draws anew on each. Loops within loops
@@ -119,6 +122,32 @@ class IterationScope {
  private:
   Trace& trace_;
   Tensor outer_;
+};
+
+/// State that a loop carries: while it lives, in the body, asking for one of these by name gives what the iteration
+/// before has left of it, and update() says what this one leaves. The loop carries next() on.
+class CarriedState {
+ public:
+  struct Entry {
+    std::string name;
+    Tensor value;  ///< as the iteration finds it
+  };
+  CarriedState(Trace& trace, std::vector<Entry> entries)
+      : trace_(trace), entries_(std::move(entries)), outer_(trace.carried_) {
+    trace_.carried_ = this;
+  }
+  ~CarriedState() { trace_.carried_ = outer_; }
+  CarriedState(const CarriedState&) = delete;
+  CarriedState& operator=(const CarriedState&) = delete;
+
+  /// In the order given.
+  std::vector<Tensor> next() const;
+
+ private:
+  friend class Trace;
+  Trace& trace_;
+  std::vector<Entry> entries_;
+  CarriedState* outer_;
 };
 
 /// Names the module whose parameters and nodes follow, while it lives.

@@ -43,6 +43,9 @@ struct RolloutOptions {
   std::vector<int32_t> stop_tokens = {};
   uint64_t key = 0;   ///< of the draws: the run's seed
   uint32_t step = 0;  ///< the step's word in their counters
+  /// A row whose places are all taken takes the newest half of the context anew and goes on, and of a prompt that is
+  /// longer than the context its last tokens count. Else the context ends a row.
+  bool slides = false;
   /// Called with a completion as each token is appended, which may end it: the row holds the token already. Rows are
   /// called in no order, on the calling thread.
   std::function<bool(const RolloutRow& row)> goes_on = {};

@@ -5,7 +5,11 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
+#include "fullbore/runtime/program.h"
+#include "fullbore/trace/trace.h"
+#include "fullbore/train/sample_rows.h"
 #include "fullbore/train/sampling.h"
+#include "tests/support/device.h"
 
 namespace fullbore {
 namespace {
@@ -17,6 +21,41 @@ std::vector<int> count_draws(const std::vector<float>& logits, const SamplingOpt
   for (int i = 0; i < draws; ++i)
     ++counts[static_cast<size_t>(sample_token(logits, options, stream))];
   return counts;
+}
+
+/// sample_rows() of the same logits in each row, as many as there are draws.
+std::vector<SampledToken> drawn_by_graph(SamplingKind kind, const SamplingOptions& options,
+                                         const std::vector<float>& logits,
+                                         const std::vector<float>& uniform) {
+  const auto rows = static_cast<int64_t>(uniform.size());
+  const auto tokens = static_cast<int64_t>(logits.size());
+  Trace trace("draws", false);
+  const auto given = [&](TensorType type, const std::vector<float>& values) {
+    return constant(trace.builder(), std::move(type),
+                    std::vector<double>(values.begin(), values.end()));
+  };
+  const auto number = [&](DType dtype, double value) {
+    return full(trace.builder(), {dtype, {}}, value);
+  };
+  const SampledRows drawn = sample_rows(
+      kind, {.logits = broadcast_to(given({DType::f32, {tokens}}, logits), {rows, tokens}),
+             .uniform = given({DType::f32, {rows}}, uniform),
+             .temperature = number(DType::f32, options.temperature),
+             .top_k = number(DType::i64, static_cast<double>(options.top_k)),
+             .top_p = number(DType::f32, options.top_p)});
+  trace.result("tokens", drawn.tokens);
+  trace.result("raw", drawn.raw);
+  trace.result("sampled", drawn.sampled);
+  const Graph graph = trace.finish();
+  State state({}, testing_support::cpu_device(1));
+  Program program = Program::compile(graph, state);
+  program.run({});
+  const auto ids = program.read_result<int32_t>(program.output("tokens"));
+  const auto raw = program.read_result<float>(program.output("raw"));
+  const auto sampled = program.read_result<float>(program.output("sampled"));
+  std::vector<SampledToken> result;
+  for (size_t i = 0; i < ids.size(); ++i) result.push_back({ids[i], raw[i], sampled[i]});
+  return result;
 }
 
 TEST(Sampling, FollowsTheSoftmax) {
@@ -120,6 +159,72 @@ TEST(Sampling, SameSeedSameTokens) {
   }
   EXPECT_EQ(draws_a, draws_b);
   EXPECT_NE(draws_a, draws_c);
+}
+
+// --- values worked out by hand: logits 2, 1, 0.5, 0, -1 -------------------------------------------
+
+const std::vector<float> kLogits = {2, 1, 0.5, 0, -1};
+constexpr double kRaw[] = {-0.57443794, -1.57443794, -2.07443794, -2.57443794, -3.57443794};
+
+struct Kept {
+  SamplingOptions options;
+  std::vector<double> probabilities;  ///< of the first tokens; the others are left out
+};
+const Kept kKept[] = {
+    {{.temperature = 0.8, .top_k = 4, .top_p = 0.8}, {0.77729986, 0.22270014}},
+    {{.temperature = 0.8, .top_p = 0.95}, {0.65705407, 0.18824914, 0.10076251, 0.05393428}},
+    {{.temperature = 0.7, .top_k = 2}, {0.80667863, 0.19332137}},
+    {{.temperature = 0}, {1}},
+    {{}, {0.56302123, 0.20712393, 0.12562701, 0.07619664, 0.02803118}}};
+
+// The host's draws and the graph's, at a thousand places of [0, 1).
+TEST(Sampling, BothLogProbabilitiesAreExact) {
+  constexpr int64_t kRows = 1000;
+  for (const Kept& kept : kKept) {
+    const SamplingOptions& options = kept.options;
+    std::vector<int> counts(kLogits.size(), 0);
+    std::vector<SampledToken> host;
+    std::vector<float> uniform;
+    for (int i = 0; i < kRows; ++i) {
+      uniform.push_back((static_cast<float>(i) + 0.5F) / kRows);
+      host.push_back(sample_token(kLogits, options, uniform.back()));
+      const auto id = static_cast<size_t>(host.back().token);
+      ASSERT_LT(id, kept.probabilities.size());
+      ++counts[id];
+      EXPECT_NEAR(host.back().raw, kRaw[id], 1e-6);
+      EXPECT_NEAR(host.back().sampled, std::log(kept.probabilities[id]), 1e-6);
+    }
+    for (size_t id = 0; id < kept.probabilities.size(); ++id)
+      EXPECT_NEAR(counts[id], kRows * kept.probabilities[id], 1) << id;
+
+    const SamplingKind kind = options.temperature == 0                 ? SamplingKind::greedy
+                              : options.top_k > 0 || options.top_p < 1 ? SamplingKind::kept
+                                                                       : SamplingKind::full;
+    const std::vector<SampledToken> graph = drawn_by_graph(kind, options, kLogits, uniform);
+    for (size_t i = 0; i < graph.size(); ++i) {
+      EXPECT_EQ(graph[i].token, host[i].token) << i;
+      EXPECT_NEAR(graph[i].raw, host[i].raw, 1e-6);
+      EXPECT_NEAR(graph[i].sampled, host[i].sampled, 1e-6);
+    }
+  }
+}
+
+TEST(Sampling, ADrawIsWord0OfPhiloxOfStepPromptSampleAndToken) {
+  EXPECT_EQ(draw_uniform(0, 0, 0, 0, 0), static_cast<float>(0x6627e8) * 0x1p-24F);
+  EXPECT_EQ(draw_uniform(~0ULL, ~0U, ~0U, ~0U, ~0U), static_cast<float>(0x408f27) * 0x1p-24F);
+  EXPECT_EQ(draw_uniform(0x299f31d0a4093822, 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344),
+            static_cast<float>(0xd16cfe) * 0x1p-24F);
+  Trace trace("draws", false);
+  const auto words = [&](uint64_t value) {
+    return full(trace.builder(), {DType::i64, {}}, static_cast<double>(value));
+  };
+  trace.result("uniform", draw_uniforms(words(7), words(3 + (uint64_t{5} << 32)),
+                                        words(2 + (uint64_t{9} << 32))));
+  const Graph graph = trace.finish();
+  State state({}, testing_support::cpu_device(1));
+  Program program = Program::compile(graph, state);
+  program.run({});
+  EXPECT_EQ(program.read_result<float>(0)[0], draw_uniform(7, 3, 5, 2, 9));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace fullbore::latentwire {
 using Answers = std::vector<std::vector<int32_t>>;
 using Reads = CachedStep::Reads;
 
-LatentProgram& CachedAnswerRows::program(const CachedStep& step) {
+BoundProgram& CachedAnswerRows::program(const CachedStep& step) {
   const auto key =
       std::tuple(step.reads, step.is_behind_wire, step.judges, step.rows, step.length, step.pages);
   auto found = programs_.find(key);
@@ -22,7 +22,7 @@ LatentProgram& CachedAnswerRows::program(const CachedStep& step) {
   return found->second;
 }
 
-void CachedAnswerRows::put_places(LatentProgram& program, int64_t behind,
+void CachedAnswerRows::put_places(BoundProgram& program, int64_t behind,
                                   std::span<const int64_t> counts) {
   const std::span<int64_t> positions = program.input<int64_t>("position");
   const std::span<int64_t> taken = program.input<int64_t>("counts");
@@ -41,7 +41,7 @@ void CachedAnswerRows::put_places(LatentProgram& program, int64_t behind,
   }
 }
 
-void CachedAnswerRows::put_wires(LatentProgram& program, const CachedStep& step) {
+void CachedAnswerRows::put_wires(BoundProgram& program, const CachedStep& step) {
   if (!program.has("wire") || !step.is_behind_wire) return;
   const auto numbers = static_cast<size_t>(wire_numbers(sizes_));
   for (size_t row = 0; row < chosen_.size(); ++row)
@@ -66,7 +66,7 @@ void CachedAnswerRows::begin_wires() {
   pages_ = row_pages(sizes_, places);
   CachedStep step = step_of(places - before, false);
   step.reads = Reads::wire;
-  LatentProgram& read = program(step);
+  BoundProgram& read = program(step);
   const Seconds seconds(times_.prefill);
   for (size_t row = 0; row < chosen_.size(); ++row) {
     rows_[row].extend(places + sizes_.answer_tokens);
@@ -92,7 +92,7 @@ Answers CachedAnswerRows::write(const Writing& writing) {
   Answers answers(chosen_.size());
   std::vector<int64_t> live(chosen_.size(), 1);
   const CachedStep step = step_of(1, false);
-  LatentProgram& next = program(step);
+  BoundProgram& next = program(step);
   const Seconds seconds(times_.decode);
   put_wires(next, step);
   std::vector<int32_t> choices;
@@ -130,7 +130,7 @@ std::vector<Likelihood> CachedAnswerRows::judge(std::span<const std::vector<int3
   const auto length = static_cast<size_t>(sizes_.answer_tokens - 1);
   FB_CHECK(longest <= length + 1, "an answer of {} tokens", longest);
   const CachedStep step = step_of(static_cast<int64_t>(length), true);
-  LatentProgram* const rest = longest > 1 ? &program(step) : nullptr;
+  BoundProgram* const rest = longest > 1 ? &program(step) : nullptr;
   const Seconds seconds(times_.judge);
   for (size_t row = 0; row < answers.size(); ++row) {
     if (answers[row].empty()) continue;

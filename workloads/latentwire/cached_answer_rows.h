@@ -9,7 +9,7 @@
 #include "fullbore/train/page_pool.h"
 #include "workloads/latentwire/answer_graphs.h"
 #include "workloads/latentwire/answer_rows.h"
-#include "workloads/latentwire/latent_program.h"
+#include "fullbore/train/bound_program.h"
 
 namespace fullbore::latentwire {
 
@@ -31,11 +31,11 @@ class CachedAnswerRows : public AnswerRows {
 
  private:
   const Receiver& receiver() const { return sizes_.receivers[sizes_.number]; }
-  LatentProgram& program(const CachedStep& step);
-  LatentProgram& embedding(int64_t length);
+  BoundProgram& program(const CachedStep& step);
+  BoundProgram& embedding(int64_t length);
   /// A step's inputs that are not its tokens: every row's place, `counts` by row, and its pages.
-  void put_places(LatentProgram& program, int64_t behind, std::span<const int64_t> counts);
-  void put_wires(LatentProgram& program, const CachedStep& step);
+  void put_places(BoundProgram& program, int64_t behind, std::span<const int64_t> counts);
+  void put_wires(BoundProgram& program, const CachedStep& step);
   void begin_wires();
   void begin_texts();
   void read_shared(const std::vector<int32_t>& tokens);
@@ -63,9 +63,9 @@ class CachedAnswerRows : public AnswerRows {
   std::vector<int64_t> places_;  ///< of each row, before its answer
   int64_t pages_ = 1;
   std::vector<float> logits_;  ///< [rows,V], behind those places
-  std::map<std::tuple<CachedStep::Reads, bool, bool, int64_t, int64_t, int64_t>, LatentProgram>
+  std::map<std::tuple<CachedStep::Reads, bool, bool, int64_t, int64_t, int64_t>, BoundProgram>
       programs_;
-  std::map<int64_t, LatentProgram> embeddings_;  ///< by length
+  std::map<int64_t, BoundProgram> embeddings_;  ///< by length
 };
 
 }  // namespace fullbore::latentwire

@@ -16,7 +16,7 @@ size_t common_tokens(std::span<const std::vector<int32_t>> texts) {
 
 }  // namespace
 
-LatentProgram& CachedAnswerRows::embedding(int64_t length) {
+BoundProgram& CachedAnswerRows::embedding(int64_t length) {
   auto found = embeddings_.find(length);
   if (found == embeddings_.end())
     found = embeddings_
@@ -36,7 +36,7 @@ void CachedAnswerRows::read_shared(const std::vector<int32_t>& tokens) {
   CachedStep step = step_of(count, false);
   step.rows = 1;
   step.pages = count / nn::kPageTokens;
-  LatentProgram& read = program(step);
+  BoundProgram& read = program(step);
   const Seconds seconds(times_.prefill);
   shared_.extend(count);
   read.input<int64_t>("position")[0] = 0;
@@ -81,8 +81,8 @@ void CachedAnswerRows::begin_texts() {
     places_.push_back(std::ssize(ids));
   }
   if (given_.as_embeddings) step.reads = CachedStep::Reads::embeddings;
-  LatentProgram* const embed = given_.as_embeddings ? &embedding(step.length) : nullptr;
-  LatentProgram& read = program(step);
+  BoundProgram* const embed = given_.as_embeddings ? &embedding(step.length) : nullptr;
+  BoundProgram& read = program(step);
   const Seconds seconds(times_.prefill);
   for (size_t row = 0; row < chosen_.size(); ++row) places_[row] = shared;
   put_places(read, 0, counts);

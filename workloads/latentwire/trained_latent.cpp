@@ -134,7 +134,7 @@ void TrainedLatent::set_rows(const TrainedLatentOptions& options) {
   rows_ = std::max<int64_t>(1, most);
 }
 
-LatentProgram& TrainedLatent::encoder(int64_t places) {
+BoundProgram& TrainedLatent::encoder(int64_t places) {
   auto found = encoders_.find(places);
   if (found == encoders_.end())
     found = encoders_
@@ -168,7 +168,7 @@ std::vector<float> TrainedLatent::encode(std::span<const std::string> texts) {
     FB_CHECK(longest <= most, "a prompt of {} bytes", longest);
     // Places that no prompt of a batch has are not read at all.
     const int64_t places = std::min(most, rounded_places(longest));
-    LatentProgram& program = encoder(places);
+    BoundProgram& program = encoder(places);
     const Seconds seconds(encode_seconds_);
     for (size_t row = 0; row < chosen.size(); ++row) {
       std::ranges::copy(
@@ -191,7 +191,7 @@ std::vector<float> TrainedLatent::prefixes(std::span<const float> wires, size_t 
                 .try_emplace(receiver, trace_prefix(config_, receivers_, receiver, rows_), *state_,
                              trained_options(config_))
                 .first;
-  LatentProgram& adapter = found->second;
+  BoundProgram& adapter = found->second;
   const auto numbers = static_cast<size_t>(slots_ * width_), batch = static_cast<size_t>(rows_);
   const auto made = static_cast<size_t>(prefix_ * receivers_[receiver].decoder.width);
   std::vector<float> result;

@@ -10,7 +10,7 @@
 #include "fullbore/runtime/state.h"
 #include "fullbore/train/config.h"
 #include "workloads/latentwire/answer_rows.h"
-#include "workloads/latentwire/latent_program.h"
+#include "fullbore/train/bound_program.h"
 
 namespace fullbore::latentwire {
 
@@ -94,7 +94,7 @@ class TrainedLatent {
   AnswerSizes sizes_of(size_t receiver) const;
   void set_rows(const TrainedLatentOptions& options);
   int64_t most_units() const;  ///< that the encoder reads of a prompt
-  LatentProgram& encoder(int64_t places);
+  BoundProgram& encoder(int64_t places);
   void check_texts(const Given& given, size_t receiver) const;
   AnswerRows& rows_of(size_t receiver, bool is_cached);
   void answer_rows(AnswerRows& rows, const Given& given, std::span<const size_t> chosen,
@@ -112,8 +112,8 @@ class TrainedLatent {
   std::shared_ptr<const TextEncoder> text_;  ///< null: bytes are read
   std::vector<int64_t> text_places_;         ///< by receiver
   std::unique_ptr<State> state_;
-  std::map<int64_t, LatentProgram> encoders_;  ///< by bytes of a prompt
-  std::map<size_t, LatentProgram> adapters_;   ///< by receiver
+  std::map<int64_t, BoundProgram> encoders_;  ///< by bytes of a prompt
+  std::map<size_t, BoundProgram> adapters_;   ///< by receiver
   std::map<std::pair<size_t, bool>, std::unique_ptr<AnswerRows>> answering_;  ///< and is_cached
 };
 

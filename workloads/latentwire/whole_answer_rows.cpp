@@ -3,7 +3,7 @@
 
 #include "workloads/latentwire/answer_graphs.h"
 #include "workloads/latentwire/answer_rows.h"
-#include "workloads/latentwire/latent_program.h"
+#include "fullbore/train/bound_program.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -26,7 +26,7 @@ class WholeAnswerRows : public AnswerRows {
 
   Answers write(const Writing& writing) override;
   std::vector<Likelihood> judge(std::span<const std::vector<int32_t>> answers) override {
-    LatentProgram& program = run(answers, times_.judge);
+    BoundProgram& program = run(answers, times_.judge);
     const auto losses = program.result<float>("losses");
     const auto ranks = program.result<int32_t>("ranks");
     std::vector<Likelihood> found;
@@ -40,7 +40,7 @@ class WholeAnswerRows : public AnswerRows {
   }
 
  private:
-  LatentProgram& run(std::span<const std::vector<int32_t>> answers, double& seconds);
+  BoundProgram& run(std::span<const std::vector<int32_t>> answers, double& seconds);
 
   AnswerSizes sizes_;
   State& state_;
@@ -48,10 +48,10 @@ class WholeAnswerRows : public AnswerRows {
   Given given_;
   std::vector<size_t> chosen_;
   int64_t places_ = 0;
-  std::map<int64_t, LatentProgram> programs_;
+  std::map<int64_t, BoundProgram> programs_;
 };
 
-LatentProgram& WholeAnswerRows::run(std::span<const std::vector<int32_t>> answers,
+BoundProgram& WholeAnswerRows::run(std::span<const std::vector<int32_t>> answers,
                                     double& seconds) {
   auto found = programs_.find(places_);
   if (found == programs_.end())
@@ -60,7 +60,7 @@ LatentProgram& WholeAnswerRows::run(std::span<const std::vector<int32_t>> answer
                              trained_options(sizes_.config))
                 .first;
   const Seconds taken(seconds);
-  LatentProgram& program = found->second;
+  BoundProgram& program = found->second;
   const std::span<int32_t> known = program.input<int32_t>("answer");
   std::ranges::fill(known, -1);
   for (size_t row = 0; row < answers.size(); ++row)

@@ -1,13 +1,13 @@
-#include "workloads/latentwire/latent_program.h"
+#include "fullbore/train/bound_program.h"
 
 #include <cstring>
 #include <new>
 
 #include "fullbore/base/check.h"
 
-namespace fullbore::latentwire {
+namespace fullbore {
 
-LatentProgram::LatentProgram(const Graph& graph, State& state, const CompileOptions& options)
+BoundProgram::BoundProgram(const Graph& graph, State& state, const CompileOptions& options)
     : program_(Program::compile(graph, state, options)) {
   for (const Graph::Input& input : graph.inputs()) {
     if (input.role != Role::batch) continue;
@@ -21,10 +21,10 @@ LatentProgram::LatentProgram(const Graph& graph, State& state, const CompileOpti
     if (input.role == Role::batch) pointers_.push_back(of_name(input.name).memory.get());
 }
 
-const LatentProgram::Input& LatentProgram::of_name(const std::string& name) const {
+const BoundProgram::Input& BoundProgram::of_name(const std::string& name) const {
   const auto found = inputs_.find(name);
   FB_CHECK(found != inputs_.end(), "there is no input {}", name);
   return found->second;
 }
 
-}  // namespace fullbore::latentwire
+}  // namespace fullbore

@@ -8,12 +8,12 @@
 #include "fullbore/base/tensor_memory.h"
 #include "fullbore/runtime/program.h"
 
-namespace fullbore::latentwire {
+namespace fullbore {
 
 /// A graph's program, and the memory of its batch inputs, which are zeros at first.
-class LatentProgram {
+class BoundProgram {
  public:
-  LatentProgram(const Graph& graph, State& state, const CompileOptions& options);
+  BoundProgram(const Graph& graph, State& state, const CompileOptions& options);
 
   /// An input by name, T being the type of its elements; aborts when there is none.
   template <class T>
@@ -41,4 +41,4 @@ class LatentProgram {
   std::vector<const void*> pointers_;  ///< in the order of the program's graph
 };
 
-}  // namespace fullbore::latentwire
+}  // namespace fullbore
