@@ -8,15 +8,34 @@
 
 namespace fullbore {
 
+// Is the carried value State that the body changes in place, and that nobody wants as it was? What the loop makes of it
+// is the State's new value.
+bool Planner::carries_state_in_place(const Level& level, int index, const LoopShape& shape,
+                                     const Level& body, int carried) const {
+  const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
+  const Value initial = node.inputs[static_cast<size_t>(shape.first_carried() + carried)];
+  const Value made = node.outputs[static_cast<size_t>(carried)];
+  const bool becomes_state = std::ranges::any_of(level.graph.outputs(), [&](const auto& output) {
+    return output.updates >= 0 && level.root_of(output.value) == made &&
+           level.graph.inputs()[static_cast<size_t>(output.updates)].value ==
+               level.root_of(initial);
+  });
+  return becomes_state && level.last_read_of(initial) == index &&
+         may_replace(body, body.graph.inputs()[static_cast<size_t>(1 + carried)].value,
+                     body.graph.outputs()[static_cast<size_t>(carried)].value);
+}
+
 // Where a carried value lives during the loop and after it: in its initial value's bytes if the loop
 // is their only and last reader, else in new ones that the initial value is copied to.
-int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape, int carried) {
+int Planner::loop_carried_buffer(Level& level, int index, const LoopShape& shape, const Level& body,
+                                 int carried) {
   const Node& node = level.graph.nodes()[static_cast<size_t>(index)];
   const Value initial = node.inputs[static_cast<size_t>(shape.first_carried() + carried)];
   const int source = level.buffer_of(initial);
   const bool only_reader = std::count_if(node.inputs.begin(), node.inputs.end(), [&](Value input) {
                              return level.buffer_of(input) == source;
                            }) == 1;
+  if (only_reader && carries_state_in_place(level, index, shape, body, carried)) return source;
   if (options_.reuse_memory && only_reader && level.last_read_of(initial) == index &&
       !level.fixed[static_cast<size_t>(level.root_of(initial).id)] &&
       plan_.buffers[static_cast<size_t>(source)].space == working_space())
@@ -101,9 +120,14 @@ void Planner::plan_loop(Level& level, int index) {
   loop->iterations = shape.iterations;
   loop->reverse = shape.reverse;
 
+  const int thread_groups = thread_group_count(shape);
+  if (thread_groups > 1) workers_ = (options_.workers + thread_groups - 1) / thread_groups;
+  Level body(graph, &level, index);
+  compile_kernels(body);  // which say what can be made in place
+
   std::vector<int> carried;
   for (int c = 0; c < shape.carried; ++c)
-    carried.push_back(loop_carried_buffer(level, index, shape, c));
+    carried.push_back(loop_carried_buffer(level, index, shape, body, c));
   const int start = clock_++;
   touch_inputs(level, node);
   if (shape.counted) loop->count = level.buffer_of(node.inputs[0]);
@@ -120,16 +144,13 @@ void Planner::plan_loop(Level& level, int index) {
   }
   if (shape.until) loop->executed = new_buffer(working_space(), 8, "iterations executed by loop");
 
-  const int thread_groups = thread_group_count(shape);
   if (thread_groups > 1) {
     loop->memory = new_buffer(Space::arena, 0,
                               fmt::format("memory of {} thread groups of loop", thread_groups));
     plan_.buffers.back().thread_groups = thread_groups;
     memory_ = loop->memory;
-    workers_ = (options_.workers + thread_groups - 1) / thread_groups;
   }
   loop->index = new_buffer(working_space(), 8, "index of loop");
-  Level body(graph, &level, index);
   body.bind(graph.inputs()[0].value, loop->index, true);
   for (int c = 0; c < shape.carried; ++c)
     body.bind(graph.inputs()[static_cast<size_t>(1 + c)].value, carried[static_cast<size_t>(c)],
@@ -147,7 +168,6 @@ void Planner::plan_loop(Level& level, int index) {
               level.buffer_of(node.inputs[static_cast<size_t>(shape.first_captured() + c)]), true);
   const size_t first_stacked_slice = loop->slices.size();
   const auto first_of_body = static_cast<int>(plan_.buffers.size());
-  compile_kernels(body);
   plan_loop_outputs(body, shape, *loop, carried, stacked);
   plan_nodes(body);
 

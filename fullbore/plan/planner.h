@@ -52,7 +52,10 @@ class Planner {
   void plan_kernel(Level& level, int index);
   void plan_constant(Level& level, const Node& node);
   void plan_loop(Level& level, int index);
-  int loop_carried_buffer(Level& level, int index, const LoopShape& shape, int carried);
+  int loop_carried_buffer(Level& level, int index, const LoopShape& shape, const Level& body,
+                          int carried);
+  bool carries_state_in_place(const Level& level, int index, const LoopShape& shape,
+                              const Level& body, int carried) const;
   void plan_loop_outputs(Level& body, const LoopShape& shape, LoopPlan& loop,
                          const std::vector<int>& carried, const std::vector<int>& stacked);
   void plan_carries(Level& body, const LoopShape& shape, LoopPlan& loop,

@@ -66,6 +66,32 @@ const LoopPlan& loop_of(const Plan& plan) {
   return *std::ranges::find(plan.launches, PlannedLaunch::Kind::loop, &PlannedLaunch::kind)->loop;
 }
 
+// State that each iteration adds to; what it was before, or is in the middle, may be wanted too.
+Plan plan_of_carried_state(bool wants_old, bool in_place = true) {
+  GraphBuilder builder("step");
+  const Tensor state = builder.input("pool", Role::recurrent, {DType::f32, {64, 16}});
+  const LoopResult result =
+      loop(builder, {state}, {}, {.iterations = 3}, [&](const LoopBody& body) {
+        const Tensor before = body.carried[0];
+        return IterationResults{
+            .carried = {in_place
+                            ? tanh(before)
+                            : matmul(before, full(before.builder(), {DType::f32, {16, 16}}, 0.5))}};
+      });
+  if (wants_old) builder.output("old", reduce_sum(state, {0}) + reduce_sum(result.carried[0], {0}));
+  builder.output("pool", result.carried[0], 0);
+  return make_plan(builder.take(), *open_device("cpu", 2)->compiler(), {.workers = 2});
+}
+
+TEST(PlanLoop, StateThatIsCarriedAndReplacedInPlaceIsNeverCopied) {
+  const Plan plan = plan_of_carried_state(false);
+  EXPECT_EQ(copies(plan.launches), 0);
+  EXPECT_TRUE(loop_of(plan).carries.empty());
+  EXPECT_EQ(copies(plan_of_carried_state(true).launches), 2) << "who wants the old value has it";
+  EXPECT_EQ(copies(plan_of_carried_state(false, false).launches), 2)
+      << "a copy there and back, not one for each iteration";
+}
+
 TEST(PlanLoop, EachThreadGroupHasMemoryOfItsOwn) {
   for (const int workers : {2, 3, 5, 8}) {
     const Plan plan = parallel_plan(workers);

@@ -12,9 +12,10 @@
 #include <set>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
-#include "fullbore/nn/decoder_model.h"
 #include "fullbore/monitor/process.h"
+#include "fullbore/nn/decoder_model.h"
 #include "tests/support/device.h"
 
 namespace fullbore {
@@ -39,7 +40,7 @@ nn::DecoderConfig model() {
 Tensor logits_of(Trace& trace, Tensor hidden) {
   const Tensor logits = language_model_logits(trace, nn::decoder_head(trace, hidden, model()));
   const Tensor id = iota(trace.builder(), {DType::i32, logits.shape()}, logits.rank() - 1);
-  return select(less(id, static_cast<double>(kTokens)), logits * 20.0, 1000.0);
+  return select(less(id, static_cast<double>(kTokens)), logits * 6.0, 1000.0);
 }
 
 Tensor decode(Trace& trace, const PagedInputs& given) {
@@ -67,9 +68,9 @@ class RolloutTest : public ::testing::Test {
     for (size_t i = 0; i < state.entries().size(); ++i) {
       const StateEntry& entry = state.entries()[i];
       if (entry.role != Role::parameter) continue;
-      PhiloxStream draws(std::hash<std::string>()(entry.name));
+      PhiloxStream draws(hash_text(entry.name));
       std::vector<float> values(static_cast<size_t>(entry.type.elements()));
-      draws.normals(values, entry.name.ends_with("gain") ? 1 : 0, 0.1);
+      draws.normals(values, entry.name.ends_with("norm.weight") ? 1 : 0, 0.1);
       state.write(static_cast<int>(i), std::as_bytes(std::span(values)));
     }
     return state;
@@ -101,8 +102,10 @@ class RolloutTest : public ::testing::Test {
     PhiloxStream draws(3);
     std::vector<RolloutPrompt> made;
     for (const int64_t length : {21, 1, 5, 16, 17, 40})
-      made.push_back({.samples = 3, .max_new_tokens = 12, .index = static_cast<uint32_t>(length)}),
-          made.back().tokens.resize(static_cast<size_t>(length));
+      made.push_back({.tokens = std::vector<int32_t>(static_cast<size_t>(length)),
+                      .samples = 3,
+                      .max_new_tokens = 12,
+                      .index = static_cast<uint32_t>(length)});
     for (RolloutPrompt& prompt : made)
       for (int32_t& token : prompt.tokens) token = static_cast<int32_t>(draws.below(kTokens));
     return made;
@@ -311,7 +314,7 @@ TEST_F(RolloutTest, LogitsThatAreNotFiniteAreAnError) {
     Rollout rollout(decode, sizes(2, tokens), state, {});
     const RolloutPrompt asked[] = {{.tokens = {1, 2}, .samples = 2, .max_new_tokens = 3}};
     for (const StateEntry& entry : state.entries())
-      if (entry.name.ends_with("final_norm.gain"))
+      if (entry.name.ends_with("final_norm.weight"))
         state.write(entry.name, std::vector<float>(static_cast<size_t>(entry.type.elements()),
                                                    std::numeric_limits<float>::quiet_NaN()));
     try {
