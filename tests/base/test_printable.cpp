@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fullbore/base/svg_text.h"
+
 namespace fullbore {
 namespace {
 
@@ -22,6 +24,10 @@ TEST(Printable, ControlCharactersBecomeText) {
     EXPECT_EQ(printable(each).substr(0, 2), "\\u") << each;
   for (const char* each : {"\u200d", "\u2010", "\u061b", "\u2027", "\u202f", "\u206a", "\u00a0"})
     EXPECT_EQ(printable(each), each);
+}
+
+TEST(Printable, SvgHasNoMarkupOfOthers) {
+  EXPECT_EQ(svg_text("<a href=\"x\">&\n\xff"), "&lt;a href=&quot;x&quot;&gt;&amp;\\n\\xff");
 }
 
 TEST(Printable, WhatIsNoUtf8IsNamed) {

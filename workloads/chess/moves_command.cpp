@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/app/json_text.h"
+#include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
 #include "fullbore/base/excerpt.h"
+#include "workloads/chess/board_picture.h"
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/game.h"
 #include "workloads/chess/input_lines.h"
@@ -19,7 +21,8 @@ struct MovesArguments {
   std::string fen;
   std::vector<std::string> moves;
   std::string en_passant = "legal";
-  bool json = false;
+  std::string svg;
+  bool json = false, force = false;
 };
 
 std::vector<std::string> move_texts(const Position& position) {
@@ -95,7 +98,12 @@ ExitCode run_lines(EnPassantField field) {
 
 ExitCode run_moves(const MovesArguments& arguments) {
   const EnPassantField field = en_passant_field(arguments.en_passant);
+  if (!arguments.svg.empty() && arguments.svg != "-") {
+    check_output_file(arguments.svg);
+    refuse_existing(arguments.svg, arguments.force);
+  }
   if (arguments.fen == "-") {
+    if (!arguments.svg.empty()) throw UsageError("chess moves: --svg is of one position");
     if (!arguments.moves.empty())
       throw UsageError("chess moves: moves stand in the lines of standard input, behind each FEN");
     return run_lines(field);
@@ -104,6 +112,14 @@ ExitCode run_moves(const MovesArguments& arguments) {
   for (const std::string& move : arguments.moves)
     if (std::string problem = play(game, move); !problem.empty())
       throw UsageError("chess moves: " + problem);
+  if (!arguments.svg.empty()) {
+    BoardDrawing drawing{game.position()};
+    drawing.caption =
+        fmt::format("{} to move; {}", drawing.position.to_move == Side::kWhite ? "White" : "Black",
+                    result_name(game.result()));
+    if (!game.moves().empty()) drawing.arrows.push_back({game.moves().back()});
+    write_output_file(arguments.svg, boards_svg({{drawing}}));
+  }
   if (arguments.json)
     write_output(game_json(game, field));
   else
@@ -124,6 +140,8 @@ void add_moves_command(Command chess) {
   command.add_option("MOVE", arguments->moves, "Played first, such as e2e4, e1g1 or e7e8q");
   add_en_passant_option(command, arguments->en_passant);
   command.add_flag("--json", arguments->json, "Print JSON, one line");
+  command.add_option("--svg", arguments->svg, "Draw the board and the last move into this file");
+  command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.footer(R"(
 Repetitions count from FEN on. Checkmate, stalemate, insufficient material, 75 moves and the fifth repetition end a
 game; a draw by 50 moves or the third repetition may be claimed. An illegal move ends the command with code 2.
@@ -134,6 +152,7 @@ it holds `invalid`, and the exit code is 3.
 Example:
   fullbore chess moves start f2f3 e7e5 g2g4 d8h4
   fullbore chess moves "5k2/5P2/4K3/8/8/8/8/8 w - - 5 70" e6f6 --json
+  fullbore chess moves start e2e4 c7c5 --svg sicilian.svg
   fullbore chess moves - < positions.txt)");
   command.runs([arguments] { return run_moves(*arguments); });
 }

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "fullbore/base/printable.h"
+#include "fullbore/base/svg_text.h"
 
 namespace fullbore::energy_flow {
 namespace {
@@ -25,19 +25,6 @@ constexpr const char* kLeft = "#009e73";
 constexpr const char* kProjected = "#e69f00";
 constexpr const char* kDead = "#333333";
 constexpr const char* kSpawned = "#cc79a7";
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : printable_name(text)) {
-    switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      default: result += c;
-    }
-  }
-  return result;
-}
 
 /// From blue by white to vermilion.
 std::string shade_colour(int shade) {
@@ -111,7 +98,7 @@ class Picture {
     svg_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\" "
         "font-size=\"{}\">{}</text>\n",
-        x, y, anchor, fill, size, escaped(words));
+        x, y, anchor, fill, size, svg_text(words));
   }
   void line(double x1, double y1, double x2, double y2, const char* style) {
     svg_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1,

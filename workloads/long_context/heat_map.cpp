@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "fullbore/base/check.h"
-#include "workloads/long_context/svg_text.h"
+#include "fullbore/base/svg_text.h"
 
 namespace fullbore::long_context {
 namespace {

@@ -18,10 +18,13 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const OutputRows& rows() {
-  static const OutputRows all = {{"chess perft", {{"chess", "perft", "start", "2"}}},
-                                 {"chess fen", {{"chess", "fen", "start"}}},
-                                 {"chess moves", {{"chess", "moves", "start"}}},
-                                 {"chess games", {{"chess", "games", "games.pgn"}}}};
+  static const OutputRows all = {
+      {"chess perft", {{"chess", "perft", "start", "2"}}},
+      {"chess fen", {{"chess", "fen", "start"}}},
+      {"chess moves", {{"chess", "moves", "start"}}},
+      {"chess moves --svg",
+       {{"chess", "moves", "start", "e2e4", "--svg", "board.svg"}, true, {"board.svg"}}},
+      {"chess games", {{"chess", "games", "games.pgn"}}}};
   return all;
 }
 
@@ -44,6 +47,7 @@ class ChessCommands : public OutputRowsTest {
 
 TEST_F(ChessCommands, EachHasARow) { expect_rows_of_workloads(rows(), {"chess"}); }
 TEST_F(ChessCommands, ToAFullDeviceIsNamed) { expect_full_device_named(); }
+TEST_F(ChessCommands, ToAFullDiskIsNamed) { expect_full_disk_named(); }
 
 TEST_F(ChessCommands, CountLeaves) {
   const CommandResult text = command({"chess", "perft", "start", "3", "--divide"});

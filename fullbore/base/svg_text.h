@@ -2,10 +2,10 @@
 #include <string>
 #include <string_view>
 
-namespace fullbore::long_context {
+namespace fullbore {
 
 /// The text as it stands in SVG, within elements and quoted attributes; control characters and bytes that are not UTF-8
 /// stand in escapes.
 std::string svg_text(std::string_view text);
 
-}  // namespace fullbore::long_context
+}  // namespace fullbore

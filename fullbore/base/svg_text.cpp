@@ -1,10 +1,10 @@
-#include "workloads/long_context/svg_text.h"
+#include "fullbore/base/svg_text.h"
 
 #include <string>
 
 #include "fullbore/base/printable.h"
 
-namespace fullbore::long_context {
+namespace fullbore {
 
 std::string svg_text(std::string_view text) {
   std::string result;
@@ -21,4 +21,4 @@ std::string svg_text(std::string_view text) {
   return result;
 }
 
-}  // namespace fullbore::long_context
+}  // namespace fullbore
