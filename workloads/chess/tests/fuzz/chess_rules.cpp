@@ -1,4 +1,5 @@
-// Any bytes as a FEN and moves, a line each: refused with a word, or a position that stays whole whatever is played.
+// Any bytes as a FEN and moves, a line each: refused with a word, or a position that stays whole whatever is played. The
+// same lines to the engine's side of UCI: its moves are legal.
 #include <string_view>
 
 #include "tests/fuzz/memory_file.h"
@@ -6,6 +7,7 @@
 #include "workloads/chess/game.h"
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/transition.h"
+#include "workloads/chess/uci_player.h"
 
 using namespace fullbore;
 using fullbore::testing::require;
@@ -32,8 +34,34 @@ void check_whole(const Position& position) {
 
 }  // namespace
 
+// A player that takes the whole line for its move.
+void talk(std::string_view text) {
+  std::string said, line;
+  Game asked;
+  UciFront front({"fuzz",
+                  {},
+                  [&](const Game& game) {
+                    asked = game;
+                    return line;
+                  }},
+                 [&](std::string_view answer) { said += answer; });
+  bool open = true;
+  while (open && !text.empty()) {
+    line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    said = "\n";
+    Game before = asked;  // an answer that was held is given first
+    open = front.answer(line);
+    if (const size_t at = said.rfind("\nbestmove "); at != std::string::npos) {
+      const std::string move = said.substr(at + 10, said.find('\n', at + 10) - at - 10);
+      require(move == "(none)" || before.play(move) || Game(asked).play(move));
+    }
+  }
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
+  talk(text);
   const auto next_line = [&] {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
