@@ -1,5 +1,7 @@
 #include "workloads/chess/attacks.h"
 
+#include <cstddef>
+
 namespace fullbore {
 namespace {
 

@@ -124,9 +124,11 @@ std::string boards_svg(std::span<const BoardDrawing> boards, int columns) {
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
       across * kWidth, rows * kHeight);
   svg += piece_symbols();
-  for (int i = 0; i < count; ++i)
-    svg += BoardSvg(boards[static_cast<size_t>(i)])
-               .draw((i % across) * kWidth, static_cast<double>(i / across) * kHeight);
+  for (int i = 0; i < count; ++i) {
+    const int row = i / across;
+    svg +=
+        BoardSvg(boards[static_cast<size_t>(i)]).draw((i - row * across) * kWidth, row * kHeight);
+  }
   return svg + "</svg>\n";
 }
 

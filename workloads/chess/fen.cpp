@@ -144,7 +144,7 @@ const char* expectation(FenError error) {
     case FenError::kCastlingSquares: return "king and rook at home for every right";
     case FenError::kEnPassant: return "- or a square of rank 6 if White moves, of rank 3 if Black";
     case FenError::kEnPassantSquares: return "a square that a pawn has just passed, or -";
-    case FenError::kHalfMoves: return "a number from 0 to 999999";
+    case FenError::kHalfMoves:
     case FenError::kFullMoves: return "a number from 0 to 999999";
     case FenError::kKingsAdjacent: return "kings that are not adjacent";
     case FenError::kOpponentInCheck: return "the side that is not to move not in check";

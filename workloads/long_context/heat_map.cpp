@@ -47,7 +47,7 @@ size_t widest(const std::vector<std::string>& names) {
 }
 
 std::string cell_text(const HeatMap::Cell& cell, size_t width, TextStyle style) {
-  const std::string number = fmt::format("{:^{}}", percent(cell.share), width);
+  std::string number = fmt::format("{:^{}}", percent(cell.share), width);
   if (!style.colour || cell.share < 0) return number;
   const Colour colour = colour_of(cell.share);
   return fmt::format("\x1b[48;2;{};{};{}m\x1b[38;5;{}m{}\x1b[0m", colour.red, colour.green,
