@@ -36,6 +36,8 @@ void add_chess_command(Command root) {
   add_fen_command(chess);
   add_games_command(chess);
   add_perft_command(chess);
+  add_prepare_command(chess);
+  add_score_command(chess);
   chess.footer(R"(
 Example:
   fullbore chess moves start e2e4 e7e5

@@ -16,7 +16,8 @@
 namespace fullbore {
 namespace {
 
-const std::vector<std::string> kFields = {"task", "prompt", "completion", "fen", "move", "top"};
+const std::vector<std::string> kFields = {"task", "prompt", "completion", "fen",
+                                          "move", "top",    "answer"};
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -25,7 +26,9 @@ bool is_blank(std::string_view line) {
 /// Reads one object; error() is "" as long as nothing is wrong.
 class RecordParser {
  public:
-  explicit RecordParser(std::string_view line) : reader_(line) {}
+  /// `is_answered`: there is a field "answer", which otherwise there is not.
+  RecordParser(std::string_view line, bool is_answered)
+      : reader_(line), is_answered_(is_answered) {}
 
   Result<ChessRecord> record() {
     if (!expect("record", JsonKind::kObject)) return failure();
@@ -37,6 +40,7 @@ class RecordParser {
     if (!error_.empty() || reader_.failed()) return failure();
     return std::move(record_);
   }
+  std::string take_answer() { return std::move(answer_); }
 
  private:
   Failure failure() const { return Failure{error_.empty() ? reader_.error() : error_}; }
@@ -60,7 +64,8 @@ class RecordParser {
   }
 
   void field(const std::string& key) {
-    if (std::find(kFields.begin(), kFields.end(), key) == kFields.end())
+    if (std::find(kFields.begin(), kFields.end(), key) == kFields.end() ||
+        (key == "answer" && !is_answered_))
       return fail(fmt::format("there is no field '{}' of a record.{}", excerpt(key),
                               did_you_mean(key, kFields)));
     if (!seen_.insert(key).second) return fail(fmt::format("'{}' stands twice", key));
@@ -69,6 +74,7 @@ class RecordParser {
     if (key == "completion") return read_text(key, record_.completion);
     if (key == "fen") return read_text(key, record_.fen);
     if (key == "move") return read_text(key, record_.move);
+    if (key == "answer") return read_text(key, answer_);
     if (!expect(key, JsonKind::kArray)) return;
     reader_.begin_array();
     while (error_.empty() && reader_.next_element()) ranked_move();
@@ -96,6 +102,7 @@ class RecordParser {
   void check() {
     for (const char* needed : {"task", "prompt", "completion", "fen"})
       if (!seen_.contains(needed)) return fail(fmt::format("there is no field '{}'", needed));
+    if (is_answered_ && !seen_.contains("answer")) return fail("there is no field 'answer'");
     if (task_ != "P" && task_ != "A")
       return fail(fmt::format("'task' is '{}'; P or A was expected", excerpt(task_)));
     record_.task = task_ == "P" ? ChessTask::policy : ChessTask::arbiter;
@@ -115,6 +122,8 @@ class RecordParser {
   }
 
   JsonReader reader_;
+  bool is_answered_;
+  std::string answer_;
   ChessRecord record_;
   std::string task_;
   std::set<std::string> seen_;
@@ -181,7 +190,16 @@ std::string record_line(const ChessRecord& record) {
   return json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-Result<ChessRecord> parse_record_line(std::string_view line) { return RecordParser(line).record(); }
+Result<ChessRecord> parse_record_line(std::string_view line) {
+  return RecordParser(line, false).record();
+}
+
+Result<AnsweredRecord> parse_answered_line(std::string_view line) {
+  RecordParser parser(line, true);
+  Result<ChessRecord> record = parser.record();
+  if (!record.ok()) return Failure{record.error()};
+  return AnsweredRecord{std::move(record).value(), parser.take_answer()};
+}
 
 Result<CorpusCounts> read_records(const std::string& path, const CorpusOptions& options,
                                   const std::function<Status(ChessRecord&&)>& take) {

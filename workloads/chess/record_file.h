@@ -16,6 +16,14 @@ std::string record_line(const ChessRecord& record);
 /// The opposite. Failure: "byte 17: ..." with the field, what it holds and what was expected.
 Result<ChessRecord> parse_record_line(std::string_view line);
 
+/// A record with what somebody answered to its prompt.
+struct AnsweredRecord {
+  ChessRecord record;
+  std::string answer;
+};
+/// A record's line with one more field, "answer": a text. Failure: as parse_record_line().
+Result<AnsweredRecord> parse_answered_line(std::string_view line);
+
 /// Hands over every record of a file: of JSON lines, or of lines of a published corpus, gzipped or not. Each line is told
 /// by its first character, '{' or not; empty lines are passed over.
 /// Failure: "file:line: ..."; or what `take` returns.

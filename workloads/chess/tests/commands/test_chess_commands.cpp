@@ -24,14 +24,28 @@ const OutputRows& rows() {
       {"chess moves", {{"chess", "moves", "start"}}},
       {"chess moves --svg",
        {{"chess", "moves", "start", "e2e4", "--svg", "board.svg"}, true, {"board.svg"}}},
-      {"chess games", {{"chess", "games", "games.pgn"}}}};
+      {"chess games", {{"chess", "games", "games.pgn"}}},
+      {"chess prepare",
+       {{"chess", "prepare", "--records", "3", "--truth", "search:1", "--out", "new.jsonl",
+         "--held-out", "new.held", "--force"},
+        true,
+        {"new.jsonl", "new.held"}}},
+      {"chess score",
+       {{"chess", "score", "answers.jsonl", "--each", "new.scores", "--force"},
+        true,
+        {"new.scores"}}}};
   return all;
 }
 
 class ChessCommands : public OutputRowsTest {
  protected:
   ChessCommands() : OutputRowsTest(rows()) {}
-  void prepare() override { folder_.put("games.pgn", "1. e4 e5 1-0\n"); }
+  void prepare() override {
+    folder_.put("games.pgn", "1. e4 e5 1-0\n");
+    folder_.put("answers.jsonl",
+                R"({"task": "P", "prompt": "P: 8/8/8/8/8/k7/8/K6R w - - 0 1 M:", "completion": "",)"
+                R"("fen": "8/8/8/8/8/k7/8/K6R w - - 0 1", "top": [["h1h8", 5]], "answer": "x"})");
+  }
 
   /// The command with `input` as its standard input, and its exit code.
   std::pair<std::string, int> with_input(const std::string& arguments, const std::string& input) {
