@@ -107,6 +107,9 @@ ChessRecord policy_record(std::string_view fen, std::vector<RankedMove> top,
   else
     record.prompt += label;
   record.fen = fen;
+  // An answer can say no more than what is written: one that knows it all is to earn it all.
+  for (RankedMove& each : top)
+    each.eval = std::clamp(each.eval, -format.eval_limit, format.eval_limit);
   record.top = std::move(top);
   return record;
 }

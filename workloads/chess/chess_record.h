@@ -57,9 +57,10 @@ struct ChessRecord {
   ChessTask task = ChessTask::policy;
   std::string prompt;
   std::string completion;
-  std::string fen;              ///< of the position that the prompt shows, not expanded
-  std::string move;             ///< A: the prompt's; P: ""
-  std::vector<RankedMove> top;  ///< P: the best moves, best first; A: none
+  std::string fen;   ///< of the position that the prompt shows, not expanded
+  std::string move;  ///< A: the prompt's; P: ""
+  /// P: the best moves, best first, evaluations cut to the format's limit; A: none.
+  std::vector<RankedMove> top;
   bool operator==(const ChessRecord&) const = default;
 
   std::string text() const { return prompt + completion; }

@@ -47,6 +47,8 @@ TEST(ChessRecord, IsShortForSmallModels) {
   ChessRecord record = policy_record(fen, top, order, short_format());
   EXPECT_EQ(record.prompt, "P: " + fen + " M:");
   EXPECT_EQ(record.completion, " c1c2 b1b2 a1a2 h1h8 E: -20.0 0.0 0.3 20.0 B: h1h8");
+  EXPECT_EQ(record.top[0].eval, 20);
+  EXPECT_EQ(record.top[1].eval, 0.26);
   RecordFormat expanded = short_format();
   expanded.expanded_board = true;
   record = policy_record(fen, top, order, expanded);

@@ -1,10 +1,14 @@
-// Any bytes as what a model wrote: no scheme throws, and every reward is in its range.
+// Any bytes as what a model wrote: no scheme throws, and every reward is in its range. The same as what an engine says: moves
+// are legal, or there are none.
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "tests/fuzz/memory_file.h"
 #include "workloads/chess/arbiter_reward.h"
+#include "workloads/chess/legal_moves.h"
 #include "workloads/chess/policy_reward.h"
+#include "workloads/chess/uci_analysis.h"
 
 using namespace fullbore;
 using fullbore::testing::require;
@@ -16,6 +20,22 @@ const std::string kFen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0
 bool is_within(double reward, double least, double most) {
   constexpr double kRounding = 1e-12;
   return reward >= least - kRounding && reward <= most + kRounding;
+}
+
+void read_as_engine(std::string_view text) {
+  UciAnalysis analysis(start_position(), 3);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    analysis.add(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const Result<std::vector<RankedMove>> moves = analysis.result();
+  if (!moves.ok()) return;
+  require(moves.value().size() == 3);
+  for (const RankedMove& each : moves.value()) {
+    require(is_legal(start_position(), *parse_uci_move(each.move)));
+    require(is_within(each.eval, -10000, 10000));
+  }
 }
 
 }  // namespace
@@ -44,5 +64,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(is_within(score.reward, scheme == RewardScheme::cliff ? -0.9 : kMalformedReward, 1.5));
     require(is_within(score.similarity, 0, 1) && (!score.exact || score.core));
   }
+  read_as_engine(text);
   return 0;
 }
