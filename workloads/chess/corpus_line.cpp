@@ -62,8 +62,8 @@ class PolicyLine {
     if (label == moves_.size()) return wrong("B:", best_, "one of the moves behind M:");
     ChessRecord record;
     record.fen = fen_;
-    record.prompt = fmt::format(
-        "P: {}", line_.substr(words_.begins[1], completion_begin_ - words_.begins[1]));
+    record.prompt =
+        fmt::format("P: {}", line_.substr(words_.begins[1], completion_begin_ - words_.begins[1]));
     record.completion = line_.substr(completion_begin_);
     if (options_.legacy_black_label) {
       if (std::count(evals_.begin(), evals_.end(), evals_[best]) > 1) {

@@ -117,7 +117,9 @@ double rank_decay_reward(const PolicyAnswer& answer, const PolicyTruth& truth) {
   double best = -0.5;
   if (answer.best) {
     const size_t rank = truth.rank(*answer.best);
-    best = !truth.is_legal(*answer.best) ? -1 : rank < truth.top.size() ? 1 - 0.2 * size_of(rank) : 0.1;
+    best = !truth.is_legal(*answer.best) ? -1
+           : rank < truth.top.size()     ? 1 - 0.2 * size_of(rank)
+                                         : 0.1;
   }
   const size_t listed = std::min(answer.move_count, PolicyAnswer::kMost);
   size_t matches = 0, in_place = 0, distinct = 0, illegal = 0, sign_errors = 0, judged = 0;
