@@ -83,16 +83,18 @@ class Searcher {
  public:
   /// Scores of the side to move within (alpha, beta), else a bound on that side.
   int search(const Position& position, int depth, int ply, int alpha, int beta) {
-    const MoveList legal = legal_moves(position);
-    const bool is_quiet_phase = depth <= 0;
-    if (legal.empty()) return in_check(position) ? -(kMate - ply) : 0;
     if (position.half_moves >= kDrawnHalfMoves || has_insufficient_material(position)) return 0;
+    const bool is_quiet_phase = depth <= 0;
     int best = -kMate;
     if (is_quiet_phase) {
+      if (in_check(position) && !has_legal_move(position)) return -(kMate - ply);
+      // Stalemates are not looked for here: most positions end at the next line, without a list of moves.
       best = material_score(position);
       if (best >= beta || depth <= -kCaptureDepth) return best;
       alpha = std::max(alpha, best);
     }
+    const MoveList legal = legal_moves(position);
+    if (!is_quiet_phase && legal.empty()) return in_check(position) ? -(kMate - ply) : 0;
     std::vector<std::pair<int, Move>>& moves = lists_[static_cast<size_t>(ply)];
     moves.clear();
     for (const Move move : legal)
@@ -115,8 +117,8 @@ class Searcher {
 
 double pawns(int score) {
   if (std::abs(score) < kMate - kMostPlies) return static_cast<double>(score) / 100;
-  const int plies = kMate - std::abs(score);
-  const double value = (100'000 - (plies + 1) / 2) / 100.0;
+  const int moves = (kMate - std::abs(score) + 1) / 2;
+  const double value = (100'000 - moves) / 100.0;
   return score > 0 ? value : -value;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <utility>
 
 #include "fullbore/base/threads.h"
 #include "workloads/chess/fen.h"
@@ -69,8 +68,8 @@ std::unique_ptr<MoveRanker> search_ranker(const MaterialSearchOptions& options, 
   return std::make_unique<SearchRanker>(options, threads);
 }
 
-std::unique_ptr<MoveRanker> engine_ranker(EngineOptions options) {
-  return std::make_unique<EngineRanker>(std::move(options));
+std::unique_ptr<MoveRanker> engine_ranker(const EngineOptions& options) {
+  return std::make_unique<EngineRanker>(options);
 }
 
 std::unique_ptr<MoveRanker> open_ranker(const std::string& truth, EngineOptions engine,
@@ -94,7 +93,7 @@ std::unique_ptr<MoveRanker> open_ranker(const std::string& truth, EngineOptions 
   if (is_search) return search_ranker({.depth = depth, .moves = engine.moves}, threads);
   engine.depth = depth;
   engine.nodes = 0;
-  return engine_ranker(std::move(engine));
+  return engine_ranker(engine);
 }
 
 }  // namespace fullbore

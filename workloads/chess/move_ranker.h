@@ -24,7 +24,7 @@ class MoveRanker {
 /// search_moves() on `threads` threads, at least 1.
 std::unique_ptr<MoveRanker> search_ranker(const MaterialSearchOptions& options, int threads);
 /// DataError, UsageError: as EnginePool.
-std::unique_ptr<MoveRanker> engine_ranker(EngineOptions options);
+std::unique_ptr<MoveRanker> engine_ranker(const EngineOptions& options);
 
 /// "search", "search:3", "stockfish" or "stockfish:4", the number being the depth in half-moves. `engine`: its path and
 /// whatever else is not the depth. UsageError: another text; DataError: as EnginePool.

@@ -52,7 +52,7 @@ std::optional<double> parse_pawns(std::string_view text) {
                                               std::chars_format::fixed);
   if (problem == std::errc::result_out_of_range) {
     // Without a digit before the point that counts, it is too small rather than too large.
-    value = number.find_first_not_of("0") < number.find('.') ? HUGE_VAL : 0;
+    value = number.find_first_not_of('0') < number.find('.') ? HUGE_VAL : 0;
   }
   return negative ? -value : value;
 }

@@ -28,7 +28,7 @@ struct PrepareArguments {
   int64_t records = 60'000, processes = 0, threads = 0;
   uint64_t seed = 1;
   double held_out_share = 0.05, arbiter_share = 1.0 / 3;
-  bool force = false, json = false;
+  bool force_prefix = false, force = false, json = false;
 };
 
 /// Records on their way to the file that they belong in.
@@ -66,6 +66,7 @@ RecipeOptions recipe_options(const PrepareArguments& arguments) {
   options.seed = arguments.seed;
   options.arbiter_share = arguments.arbiter_share;
   if (arguments.format == "published") options.format = published_format();
+  if (options.format) options.format->force_prefix = arguments.force_prefix;
   return options;
 }
 
@@ -183,6 +184,9 @@ void add_prepare_command(Command chess) {
                   "short: for models of bytes; published: padded as the published corpora are")
       .one_of({"short", "published"})
       .shows_default();
+  command.add_flag(
+      "--force-prefix", arguments->force_prefix,
+      "Of published P records: padding and \"M:\" belong to the prompt, not to the answer");
   command
       .add_option("--arbiter-share", arguments->arbiter_share,
                   "Of the records of games that are of task A")

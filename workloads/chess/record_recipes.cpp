@@ -69,7 +69,7 @@ class RecordMaker {
         continue;
       }
       ++(each.position.is_arbiter ? counts_.arbiter : counts_.policy);
-      if (const Status taken = take_(std::move(record).value()); !taken.ok()) return taken;
+      if (Status taken = take_(std::move(record).value()); !taken.ok()) return taken;
     }
     if (made() == 0 && counts_.unanalysed > 0) return Failure{counts_.first_problem};
     return success();
@@ -174,7 +174,7 @@ std::string endgame_fen(uint64_t seed, uint64_t index) {
       pieces[square] = piece;
     }
     const char side = draws.below(2) == 0 ? 'w' : 'b';
-    const std::string fen =
+    std::string fen =
         fmt::format("{} {} - - 0 {}", board_field(pieces), side, 40 + draws.below(41));
     Position position;
     if (parse_fen(fen, position) == FenError::kNone &&

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -230,6 +231,31 @@ TEST_F(EnginePoolTest, TheProcessHasNothingOfOurs) {
   ::signal(SIGPIPE, SIG_DFL);
   while (child.value().write("x\n", deadline)) {
   }
+}
+
+/// It has ended: there is no such process, or only what its parent has not asked for.
+bool has_ended(pid_t process) {
+  const Result<std::string> stat = read_file(fmt::format("/proc/{}/stat", process));
+  return !stat.ok() || stat.value().find(") Z ") != std::string::npos;
+}
+
+TEST(ChildProcess, EndsWithTheProcessThatStartedIt) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t starter = ::fork();
+  if (starter == 0) {
+    const Result<ChildProcess> child = ChildProcess::start("/bin/sleep", {"1000"});
+    const pid_t id = child.ok() ? child.value().id() : -1;
+    ::_exit(::write(ends[1], &id, sizeof id) == sizeof id ? 0 : 1);
+  }
+  pid_t child = -1;
+  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  int status = 0;
+  ASSERT_EQ(::waitpid(starter, &status, 0), starter);
+  ASSERT_GT(child, 0);
+  for (int i = 0; i < 2000 && !has_ended(child); ++i) ::usleep(5000);
+  EXPECT_TRUE(has_ended(child));
+  for (const int end : ends) ::close(end);
 }
 
 class AnalysisCacheTest : public ::testing::Test {

@@ -43,24 +43,23 @@ TEST(MaterialSearch, TakesWhatIsNotDefended) {
 
 /// Every score by plain negamax to the same depth, without a window.
 int plain(const Position& position, int depth, int captures) {
-  const MoveList moves = legal_moves(position);
-  if (moves.empty()) return in_check(position) ? -1'000'000 : 0;
   if (has_insufficient_material(position)) return 0;
-  int best = -2'000'000;
-  if (depth == 0) {
-    best = material_score(position);
-    if (captures == 0) return best;
-  }
+  const bool is_quiet = depth == 0;
+  const MoveList moves = legal_moves(position);
+  if (moves.empty() && (!is_quiet || in_check(position)))
+    return in_check(position) ? -1'000'000 : 0;
+  std::vector<int> scores;
+  if (is_quiet) scores.push_back(material_score(position));
   for (const Move move : moves) {
-    if (depth == 0 && position.board[move.to] == PieceKind::kNone &&
-        move.promotion == PieceKind::kNone)
+    if (is_quiet && (captures == 0 || (position.board[move.to] == PieceKind::kNone &&
+                                       move.promotion == PieceKind::kNone)))
       continue;
     Position next = position;
     make_move(next, move);
-    best =
-        std::max(best, -plain(next, std::max(depth - 1, 0), depth == 0 ? captures - 1 : captures));
+    scores.push_back(-plain(next, is_quiet ? 0 : depth - 1, is_quiet ? captures - 1 : captures));
   }
-  return best;
+  return scores.empty() ? material_score(position)
+                        : *std::max_element(scores.begin(), scores.end());
 }
 
 // The window changes no score, and moves of one score stand in the order of their texts.

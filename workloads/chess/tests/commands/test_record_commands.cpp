@@ -43,6 +43,11 @@ TEST_F(RecordCommands, PrepareWritesBothSidesOfTheSplit) {
                     "published", "--out", "padded"});
   EXPECT_THAT(result.out, HasSubstr("padded: 20 records (20 P, 0 A) by search to depth 1 in "));
   EXPECT_THAT(result.out, HasSubstr("P always answered by "));
+  EXPECT_EQ(command({"chess", "prepare", "--records", "20", "--truth", "search:1", "--format",
+                     "published", "--force-prefix", "--out", "forced"})
+                .exit_code,
+            0);
+  EXPECT_TRUE(read_all_records(folder_ / "forced").take_or_throw()[0].prompt.ends_with("  M:"));
   EXPECT_EQ(read_all_records(folder_ / "padded").take_or_throw()[0].prompt.find("M:"),
             std::string::npos);
 }
