@@ -16,6 +16,7 @@
 #include "workloads/chess/child_process.h"
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/fen.h"
+#include "workloads/chess/truth_source.h"
 #include "workloads/chess/uci_analysis.h"
 
 namespace fullbore {
@@ -79,7 +80,7 @@ TEST(UciAnalysis, IsTheLastCompleteSet) {
 class EnginePoolTest : public ::testing::Test {
  protected:
   std::string engine(const std::string& on_go) {
-    const std::string path = folder_.put(
+    std::string path = folder_.put(
         "engine", fmt::format("#!/bin/sh\n"
                               "while read -r word rest; do case $word in\n"
                               "uci) echo id name Script 1; echo uciok;;\n"
@@ -169,6 +170,27 @@ TEST_F(EnginePoolTest, GivesUpAPositionAndGoesOn) {
   EXPECT_THAT(failed.error(), HasSubstr("no analysis of " + kStart + " in 2 attempts: it ended"));
   EXPECT_EQ(pool.submit(kStart).get().value(), kTop);
   EXPECT_EQ(pool.counts().failed, 1);
+}
+
+// The engine's moves count where there is one, else the record's; without either the rules alone, which is told.
+TEST_F(EnginePoolTest, TruthIsOnItsWayWhileAnswersAreGenerated) {
+  EngineOptions given = options(fmt::format("if [ $n -gt 1 ]; then exit; fi; {}", answer()));
+  given.attempts = 1;
+  EnginePool pool(given);
+  const std::vector<size_t> order = {0};
+  const ChessRecord record = policy_record(kStart, {{"a2a3", 9}}, order, short_format());
+  TruthSource source({}, &pool, 0.32), alone({});
+  EXPECT_EQ(alone.begin(record).get().take_or_throw().policy().evals, std::vector<double>{9});
+  EXPECT_EQ(alone.unranked(), 0);
+  const PolicyTruth truth = source.begin(record).get().take_or_throw().policy();
+  EXPECT_EQ(truth.top[0], *parse_uci_move("e2e4"));
+  EXPECT_EQ(truth.evals, (std::vector<double>{.32, -.30}));
+  EXPECT_EQ(source.unranked(), 0);
+  ChessRecord other = record;
+  other.fen = "8/8/8/8/8/k7/8/K6R w - - 0 1";
+  const RecordTruth unranked = source.begin(other).get().take_or_throw();
+  EXPECT_EQ(source.unranked(), 1);
+  EXPECT_NEAR(unranked.score(" h1h2 E: 0 B: h1h2").reward(), 0.212353, 1e-6);
 }
 
 TEST_F(EnginePoolTest, WaitsForNobodyWhenItEnds) {
