@@ -75,6 +75,7 @@ CompileOptions compile_options(const Config& config) {
   if (config.engine.attention == "decomposed")
     options.decomposed = {"attention", "attention_gradient", "packed_attention",
                           "packed_attention_gradient"};
+  options.row_invariant = config.engine.row_invariant;
   options.memory_bytes = plan_memory_bytes(config, {});
   options.copies_frozen_weights = config.train.frozen_from.empty();
   options.keeps_snapshot = config.train.background_saves;

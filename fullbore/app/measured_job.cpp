@@ -68,10 +68,11 @@ double peak_flops(const Config& config, const MachinePeaks& peaks) {
 std::string job_text(const Config& config, const std::string& batch, int64_t parameters,
                      int threads) {
   const int64_t parallel = microbatches(config).parallel;
-  return fmt::format("{}, {} parameters, {}{}, {}, {} thread{}", config.model.name, parameters,
+  return fmt::format("{}, {} parameters, {}{}, {}{}, {} thread{}", config.model.name, parameters,
                      batch,
                      parallel > 1 ? fmt::format(" in {} parallel microbatches", parallel) : "",
-                     config.engine.precision, threads, threads == 1 ? "" : "s");
+                     config.engine.precision, config.engine.row_invariant ? " row-invariant" : "",
+                     threads, threads == 1 ? "" : "s");
 }
 
 void check_output_file(const std::string& path) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fullbore/ir/graph.h"
+#include "fullbore/ir/target.h"
 
 namespace fullbore {
 
@@ -37,6 +38,8 @@ class Kernel {
 class Compiler {
  public:
   virtual ~Compiler() = default;
+  /// Before any compile(), once for each program: what passes are told. Without it, the device's own target.
+  virtual void compile_for(const Target& target) { (void)target; }
   /// A primitive, a `fused` node, or a composite that the device supports natively. Throws UsageError naming the op
   /// and dtype if there is no kernel. `workers`: those of the thread group that will launch it.
   virtual std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) = 0;

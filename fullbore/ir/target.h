@@ -75,6 +75,11 @@ struct Target {
   /// Modules, by patterns of their scopes, that stay f32 even then.
   std::vector<std::string> fp32_scopes = {};
 
+  /// Does the device have kernels that compute each row alike, whatever stands beside it?
+  bool offers_row_invariance = false;
+  /// They are asked for: the bits of a row must not depend on how many rows there are, nor on what other kernels work on it.
+  bool row_invariant = false;
+
   Recompute recompute = Recompute::off;
   int64_t arena_bytes = 0;  ///< of Recompute::automatic: the estimate to stay within; 0: any
 

@@ -1,11 +1,14 @@
 #include "fullbore/runtime/compile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "fullbore/base/error.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/passes/memory/memory_lowering.h"
 #include "fullbore/runtime/plan_store.h"
@@ -99,6 +102,21 @@ class Compilation {
   PlanOptions planning_;
 };
 
+// What is rounded between kernels depends on which kernels there are; a softmax over padded keys on how many.
+void require_row_invariance(const Target& target, const CompileOptions& options) {
+  const auto refuse = [](const std::string& reason) {
+    throw UsageError("engine.row_invariant: " + reason);
+  };
+  if (!target.offers_row_invariance)
+    refuse(
+        fmt::format("the {} device has no such kernels; engine.row_invariant=false", target.name));
+  if (options.precision != DType::f32)
+    refuse(fmt::format("rows are alike in f32 alone, not in {}; engine.precision=fp32",
+                       dtype_name(options.precision)));
+  if (options.decomposed.contains("attention") || options.decomposed.contains("packed_attention"))
+    refuse("needs attention's own kernel; engine.attention=tiled");
+}
+
 }  // namespace
 
 Target compile_target(const Device& device, const CompileOptions& options) {
@@ -107,6 +125,8 @@ Target compile_target(const Device& device, const CompileOptions& options) {
   target.copies_frozen_weights = options.copies_frozen_weights;
   target.precision = options.precision;
   target.fp32_scopes = options.fp32_scopes;
+  if (options.row_invariant) require_row_invariance(target, options);
+  target.row_invariant = options.row_invariant;
   target.recompute = options.recompute;
   for (const std::string& op : options.decomposed) target.native_ops.erase(&get_op(op));
   return target;
@@ -115,6 +135,7 @@ Target compile_target(const Device& device, const CompileOptions& options) {
 Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
                   const CompileOptions& options, CompileReport* report) {
   const Target target = compile_target(device, options);
+  compiler.compile_for(target);
   CompileReport own;
   CompileReport& record = report ? *report : own;
   Compilation compilation(device.facts(), compiler, target, options);

@@ -16,7 +16,10 @@ struct CompileOptions {
   DType precision = DType::f32;               ///< or bf16, f16: passes/precision/lower_precision.h
   std::vector<std::string> fp32_scopes = {};  ///< patterns of modules that stay f32
   std::set<std::string> decomposed = {};      ///< composites that get no kernel of their own
-  Recompute recompute = Recompute::off;       ///< passes/memory/rematerialize.h
+  /// The bits of a row are the same however many rows stand beside it and however long the step is. f32, on devices that
+  /// offer it (Target), with attention's kernel of its own.
+  bool row_invariant = false;
+  Recompute recompute = Recompute::off;  ///< passes/memory/rematerialize.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
   /// without batched weight gradients, then with fewer thread groups in parallel loops, and then, under Recompute::automatic, with
   /// values rematerialized.
@@ -29,7 +32,7 @@ struct CompileOptions {
   std::string plan_folder = {};
 };
 
-/// What passes are told of a device and what is asked for.
+/// What passes are told of a device and what is asked for. UsageError for row_invariant with what it does not hold for.
 Target compile_target(const Device& device, const CompileOptions& options);
 
 /// Where a compilation's time went.

@@ -97,6 +97,7 @@ struct Config {
     int64_t threads = 0;
     std::string processor = "auto";
     std::string attention = "tiled";
+    bool row_invariant = false;
     std::string recompute = "off";
     std::string memory_budget = {};
     std::vector<std::string> degrade;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kJudgedByKey = {"run", "engine", "log"};
 
 /// All else that is taken, key by key.
-constexpr std::array<std::string_view, 26> kTaken = {
+constexpr std::array<std::string_view, 27> kTaken = {
     "run.name",
     "run.seed",
     "optim.groups",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 26> kTaken = {
     "engine.threads",
     "engine.processor",
     "engine.attention",
+    "engine.row_invariant",
     "engine.recompute",
     "engine.memory_budget",
     "engine.degrade",

@@ -38,6 +38,11 @@ bool has_no_results(const KernelRequest& request) {
   return true;
 }
 
+bool is_recurrence(const Node& node) {
+  return node.op == op::recurrence_states || node.op == op::recurrence_outputs ||
+         node.op == op::recurrence_gradient;
+}
+
 /// Of a node whose results have no elements, whatever its op.
 class EmptyKernel final : public CpuKernel {
  public:
@@ -74,6 +79,7 @@ Target cpu_target(int threads) {
   // Fewer go through dot products, which read the matrix where it lies.
   target.epilogues = {
       .operand_dtypes = gemm_dtypes, .fewest_rows = kMostDotRows + 1, .near_bytes = 768 << 10};
+  target.offers_row_invariance = true;
   target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = packing_target();
   native(op::prepack) = {DType::f64, DType::f32, DType::bf16, DType::f16};
@@ -84,9 +90,19 @@ Target cpu_target(int threads) {
   return target;
 }
 
+void CpuCompiler::compile_for(const Target& target) {
+  row_invariant_ = target.row_invariant;
+  jit_.set_row_invariant(row_invariant_);
+}
+
 std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& node, int workers) {
-  KernelRequest request(graph, node, workers);
+  KernelRequest request(graph, node, workers, row_invariant_);
   if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
+  if (row_invariant_ && is_recurrence(node))
+    throw UsageError(fmt::format(
+        "{}: recurrences are computed in chunks, whose sums depend on the length of a step; "
+        "engine.row_invariant=false{}",
+        node.op->name, origin(node)));
   if (fused_matmul(node)) return compile_matmul(request);
   std::string why_not;
   for (const ListedKernel& maker : kernel_list()) {

@@ -13,6 +13,7 @@ class CpuCompiler final : public Compiler {
   CpuCompiler();
   ~CpuCompiler() override;
 
+  void compile_for(const Target& target) override;
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) override;
   void finish() override;
 
@@ -20,6 +21,7 @@ class CpuCompiler final : public Compiler {
   std::unique_ptr<Kernel> compile_matmul(KernelRequest& request);
 
   JitCompiler jit_;
+  bool row_invariant_ = false;
 };
 
 /// What passes may know of this processor and so many threads.

@@ -31,12 +31,14 @@ class CpuKernel : public Kernel {
 /// A node that asks for a kernel, and what came of it.
 class KernelRequest {
  public:
-  KernelRequest(const Graph& graph, const Node& node, int workers)
-      : graph_(graph), node_(node), workers_(workers) {}
+  KernelRequest(const Graph& graph, const Node& node, int workers, bool row_invariant = false)
+      : graph_(graph), node_(node), workers_(workers), row_invariant_(row_invariant) {}
 
   const Graph& graph() const { return graph_; }
   const Node& node() const { return node_; }
   int workers() const { return workers_; }
+  /// Must the bits of a row not depend on how many rows there are? (Target::row_invariant)
+  bool row_invariant() const { return row_invariant_; }
   const TensorType& input(size_t index) const { return graph_.type(node_.inputs[index]); }
   const TensorType& output(size_t index = 0) const { return graph_.type(node_.outputs[index]); }
   template <class T>
@@ -60,6 +62,7 @@ class KernelRequest {
   const Graph& graph_;
   const Node& node_;
   int workers_;
+  bool row_invariant_;
   std::string reason_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fullbore/ir/attributes.h"
 
 namespace fullbore::jit {
@@ -64,6 +66,13 @@ int64_t product(const std::vector<int64_t>& extents) {
 int64_t KernelIr::rows() const { return product(outer); }
 int64_t KernelIr::points() const { return rows() * product(serial) * lanes; }
 
+bool sums_along_lanes(const KernelIr& kernel) {
+  return !kernel.columns() && std::ranges::any_of(kernel.instructions, [](const Instruction& each) {
+    return (each.kind == Instruction::Kind::reduce || each.kind == Instruction::Kind::scan) &&
+           is_floating(each.dtype);
+  });
+}
+
 bool is_parameter(const KernelIr& kernel, const Form& form, int i) {
   const int64_t coefficient = form.coefficients[static_cast<size_t>(i)];
   return coefficient != 0 && !(i == kernel.lane_loop() && coefficient == 1);
@@ -96,9 +105,10 @@ bool has_long_predicates(const KernelIr& kernel) {
 }
 
 std::string text(const KernelIr& kernel) {
-  std::string result = fmt::format("kernel outer={} serial={} lanes={}{}\n", kernel.outer.size(),
-                                   kernel.serial.size(), kernel.lanes_reduced ? "reduced" : "kept",
-                                   has_long_predicates(kernel) ? " long" : "");
+  std::string result =
+      fmt::format("kernel outer={} serial={} lanes={}{}{}\n", kernel.outer.size(),
+                  kernel.serial.size(), kernel.lanes_reduced ? "reduced" : "kept",
+                  has_long_predicates(kernel) ? " long" : "", kernel.one_order ? " one order" : "");
   for (size_t i = 0; i < kernel.buffers.size(); ++i)
     result += fmt::format("b{} {}{}\n", i, dtype_name(kernel.buffers[i].dtype),
                           kernel.buffers[i].written ? " written" : "");

@@ -94,6 +94,9 @@ struct KernelIr {
   std::vector<int64_t> serial;
   int64_t lanes = 1;
   bool lanes_reduced = false;
+  /// Are reductions and scans along lanes made in one order, whatever else the kernel does and however wide its other
+  /// values are? (Target::row_invariant)
+  bool one_order = false;
   std::vector<Symbol> symbols;
   std::vector<Instruction> instructions;
   std::vector<Store> stores;
@@ -116,6 +119,9 @@ struct Partition {
   int64_t lane_blocks = 1;
   int64_t items = 0;
 };
+
+/// Does the kernel sum or otherwise reduce floating numbers along its lanes, so that the order of the lanes tells?
+bool sums_along_lanes(const KernelIr& kernel);
 
 /// The code's identity: everything but extents, strides and offsets, which are parameters of the
 /// code, so that kernels which differ in those alone share it. Coefficients are written `.` for 0,

@@ -139,6 +139,7 @@ class NullDevice final : public HostDevice {
   Target target() const override {
     Target target;
     target.name = "null";
+    target.offers_row_invariance = true;
     target.threads = threads_;
     return target;
   }

@@ -52,6 +52,7 @@ class ReferenceDevice final : public HostDevice {
   Target target() const override {
     Target target;
     target.name = "reference";
+    target.offers_row_invariance = true;
     return target;
   }
   DeviceFacts facts() const override {

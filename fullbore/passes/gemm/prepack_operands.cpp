@@ -24,8 +24,10 @@ std::optional<Packing> packing_of(const Graph& graph, const Node& node, const Ta
   const Shape& y = graph.type(node.outputs[0]).shape;
   const int64_t rows = y[y.rank() - 2], columns = y[y.rank() - 1];
   const bool transposed = node.attributes.get<bool>("transpose_b");
-  const int64_t fewest =
-      transposed ? layout->second.fewest_rows_transposed : layout->second.fewest_rows;
+  // Where rows must be alike, there are no dot products that read a transposed matrix where it lies.
+  const int64_t fewest = transposed && target.row_invariant ? 1
+                         : transposed                       ? layout->second.fewest_rows_transposed
+                                                            : layout->second.fewest_rows;
   if (rows < std::max<int64_t>(1, fewest) || rows > target.packing.most_rows) return std::nullopt;
   // One by a column is one by a vector.
   if (columns < 2 || graph.type(node.inputs[1]).elements() == 0) return std::nullopt;
@@ -167,7 +169,8 @@ class Packed {
 
  private:
   bool kept_for_one(const Node& node) const {
-    return target_.packing.layouts.at(graph_.type(node.inputs[1]).dtype).kept_for_one;
+    return target_.row_invariant ||
+           target_.packing.layouts.at(graph_.type(node.inputs[1]).dtype).kept_for_one;
   }
 
   void multiply(const Node& node, const Packing& packing) {

@@ -8,6 +8,9 @@ namespace fullbore::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// Keys of which a row-invariant problem keeps the scores between its two walks over them: 1 MiB for a block of queries, which
+// the second cache holds. Those of more are made twice.
+constexpr int64_t kMostKeptKeys = 4096;
 
 template <class E>
 class AttentionKernel final : public CpuKernel {
@@ -51,6 +54,7 @@ class AttentionKernel final : public CpuKernel {
     E *transposed, *keys_copy, *values_copy, *pairs;
     float *scores, *sums;
     float *largest, *shift, *sum, *factor, *log_sum_exp;
+    bool* seen = nullptr;  ///< of each tile that is scored apart from its values: any key of it
     const E* keys = nullptr;
     const E* values = nullptr;
 
@@ -61,7 +65,9 @@ class AttentionKernel final : public CpuKernel {
       keys_copy = scratch.take<E>(tiles.copied_rows(kernel.problem_.k, keys_in_all));
       values_copy = scratch.take<E>(tiles.copied_stack(kernel.problem_.v, keys_in_all));
       pairs = scratch.take<E>(Tiles::kVnni ? kTileKeys / 2 * kTileQueries : 0);
-      scores = scratch.take<float>(kTileKeys * kTileQueries);
+      const int64_t tile_keys = round_up(std::max<int64_t>(1, keys_in_all), kTileKeys);
+      scores = scratch.take<float>((kernel.keeps_scores() ? tile_keys : kTileKeys) * kTileQueries);
+      if (kernel.problem_.row_invariant) seen = scratch.take<bool>(tile_keys / kTileKeys);
       const bool in_place = tiles.sums_in_place(kernel.problem_.y);
       sums = scratch.take<float>(in_place ? 0 : kTileQueries * tiles.width());
       for (float** statistic : {&largest, &shift, &sum, &factor, &log_sum_exp})
@@ -89,18 +95,10 @@ class AttentionKernel final : public CpuKernel {
     tiles_.transpose_queries(tiles_.matrix(problem_.q, buffers[problem_.at.q], row, block.count),
                              w.transposed);
     const TileDraws draws = w.masks.factors ? problem_.draws(buffers, 1) : TileDraws{};
-
-    for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
-      const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
-      if (view.empty()) break;
-      if (w.masks.bias && !tiles_.read_mask(buffers, key_set, block, view, w.masks)) continue;
-      tiles_.scores(view, w.keys + key * tiles_.depth(), w.transposed, w.scores);
-      tiles_.mask(view, w.masks, w.scores, w.largest);
-      if (tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor))
-        tiles_.loops.scale_rows(sums, block.count, width, w.factor);
-      if (w.masks.factors) tiles_.draw(view, row, draws, w.masks.factors);
-      add_values(view, block.count, w, sums);
-    }
+    if (problem_.row_invariant)
+      attend_in_one_chain(buffers, key_set, block, draws, w, sums);
+    else
+      attend_tile_by_tile(buffers, key_set, block, draws, w, sums);
 
     tiles_.loops.finish(lanes, w.shift, w.sum, problem_.kept(), w.log_sum_exp, w.factor);
     tiles_.loops.scale_rows(sums, block.count, width, w.factor);
@@ -108,20 +106,72 @@ class AttentionKernel final : public CpuKernel {
     std::copy_n(w.log_sum_exp, block.count, log_sum_exp + row);
   }
 
-  void add_values(const TileView& view, int64_t count, Workspace& w, float* sums) const {
+  void attend_tile_by_tile(void* const* buffers, int64_t key_set, const QueryBlock& block,
+                           const TileDraws& draws, Workspace& w, float* sums) const {
+    const int64_t row = problem_.first_row(key_set) + block.first;
+    const int64_t lanes = block.groups() * kGroupQueries;
+    for (int64_t key = 0; key < problem_.shape.keys; key += kTileKeys) {
+      const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
+      if (view.empty()) break;
+      if (!score(buffers, key_set, block, view, w, w.scores)) continue;
+      if (tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor))
+        tiles_.loops.scale_rows(sums, block.count, tiles_.width(), w.factor);
+      if (w.masks.factors) tiles_.draw(view, row, draws, w.masks.factors);
+      add_values(view, block.count, w, w.scores, sums);
+    }
+  }
+
+  // First the largest score of all keys, then the weights in terms of it: nothing is rescaled, and each sum goes from key to
+  // key, to which a key that is not seen adds 0. So it does not matter where tiles begin, nor what lies between the keys.
+  void attend_in_one_chain(void* const* buffers, int64_t key_set, const QueryBlock& block,
+                           const TileDraws& draws, Workspace& w, float* sums) const {
+    const int64_t row = problem_.first_row(key_set) + block.first;
+    const int64_t lanes = block.groups() * kGroupQueries;
+    const bool kept = keeps_scores();
+    const auto scores_of = [&](int64_t key) { return w.scores + (kept ? key * kTileQueries : 0); };
+    int64_t end = 0;
+    for (; end < problem_.shape.keys; end += kTileKeys) {
+      const TileView view = view_tile(problem_.shape, block, end, problem_.shape.keys);
+      if (view.empty()) break;
+      w.seen[end / kTileKeys] = score(buffers, key_set, block, view, w, scores_of(end));
+    }
+    tiles_.loops.rescale(lanes, w.largest, w.shift, w.sum, w.factor);
+    for (int64_t key = 0; key < end; key += kTileKeys) {
+      if (!w.seen[key / kTileKeys]) continue;
+      const TileView view = view_tile(problem_.shape, block, key, problem_.shape.keys);
+      if (!kept) score(buffers, key_set, block, view, w, w.scores);
+      if (w.masks.factors) tiles_.draw(view, row, draws, w.masks.factors);
+      add_values(view, block.count, w, scores_of(key), sums);
+    }
+  }
+  bool keeps_scores() const {
+    return problem_.row_invariant && problem_.shape.keys <= kMostKeptKeys;
+  }
+
+  // Masked; false: the mask hides the whole tile.
+  bool score(void* const* buffers, int64_t key_set, const QueryBlock& block, const TileView& view,
+             Workspace& w, float* scores) const {
+    if (w.masks.bias && !tiles_.read_mask(buffers, key_set, block, view, w.masks)) return false;
+    tiles_.scores(view, w.keys + view.first_key * tiles_.depth(), w.transposed, scores);
+    tiles_.mask(view, w.masks, scores, w.largest);
+    return true;
+  }
+
+  void add_values(const TileView& view, int64_t count, Workspace& w, float* scores,
+                  float* sums) const {
     view.for_each_run([&](int64_t group, int64_t end, int64_t keys) {
       const int64_t query = group * kGroupQueries;
       VnniPair* pairs = nullptr;
       if constexpr (Tiles::kVnni) pairs = w.pairs + query;
       tiles_.loops.exponentiate(
-          {w.scores + query, keys, end * kGroupQueries - query}, w.shift + query,
+          {scores + query, keys, end * kGroupQueries - query}, w.shift + query,
           w.masks.factors ? w.masks.factors + query : nullptr, w.sum + query, pairs);
     });
     const E* values = w.values + view.first_key / Tiles::kStep * tiles_.width();
     if constexpr (Tiles::kVnni)
       tiles_.add_by_query(view, count, w.pairs, values, sums);
     else
-      tiles_.add_by_query(view, count, w.scores, values, sums);
+      tiles_.add_by_query(view, count, scores, values, sums);
   }
 
   Tiles tiles_;

@@ -40,6 +40,7 @@ AttentionProblem::AttentionProblem(const KernelRequest& request, size_t operands
       packed(is_packed_attention(request.node())),
       dtype(request.input(0).dtype),
       site(request.attribute<int64_t>("site")),
+      row_invariant(request.row_invariant()),
       has_iteration(shape.dropout > 0 && request.node().inputs.size() > shape.source + 2) {
   if (packed) {
     const int64_t all = shape.heads + 2 * shape.groups;
@@ -101,6 +102,7 @@ std::string AttentionProblem::text() const {
   if (packed) text += " packed";
   if (shape.masked) text += " masked";
   if (shape.dropout > 0) text += fmt::format(" dropout {}", shape.dropout);
+  if (row_invariant) text += " one chain";
   return text;
 }
 

@@ -58,6 +58,7 @@ struct AttentionProblem {
   DType mask_dtype = DType::boolean;
   int64_t mask_batch = 0, mask_head = 0, mask_query = 0;  ///< strides, 0 where it is repeated
   int64_t site = 0;
+  bool row_invariant = false;  ///< Target has it
   bool has_iteration = false;
 
   /// `operands`: how many the op always has.

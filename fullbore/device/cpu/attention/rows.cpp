@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "fullbore/base/draw_unit.h"
 #include "fullbore/device/cpu/attention/attention.h"
@@ -52,6 +53,7 @@ class AttentionRowsKernel final : public CpuKernel {
 
   struct Workspace {
     float *queries, *scores, *values, *sums;
+    float* transposed;  ///< keys of a part [width, kPartKeys], of a row-invariant problem
     float *bias, *factors, *largest, *shift, *sum;  // a part's keys; largest for each row
     float *row_shift, *row_sum, *inverse, *log_sum_exp;
     bool* seen;  // is any key of the part?
@@ -61,6 +63,8 @@ class AttentionRowsKernel final : public CpuKernel {
       scores = scratch.take<float>(kernel.count() * kernel.stride());
       values = scratch.take<float>(kernel.tiles_.copied_rows(kernel.problem_.v, kPartKeys));
       sums = scratch.take<float>(kernel.count() * kernel.width());
+      transposed =
+          scratch.take<float>(kernel.problem_.row_invariant ? kernel.width() * kPartKeys : 0);
       largest = scratch.take<float>(kernel.count() * kPartKeys);
       for (float** part : {&bias, &factors, &shift, &sum}) *part = scratch.take<float>(kPartKeys);
       for (float** row : {&row_shift, &row_sum, &inverse, &log_sum_exp})
@@ -102,22 +106,48 @@ class AttentionRowsKernel final : public CpuKernel {
       std::fill_n(scores, keys, -kInfinity);
       return;
     }
+    if (problem_.row_invariant) {
+      if (!w.seen[part]) transpose_keys(buffers, key_set, part, w);
+      tiles_.multiply({.rows = 1,
+                       .columns = keys,
+                       .depth = width(),
+                       .a = w.queries + row * width(),
+                       .a_row = width(),
+                       .b = w.transposed,
+                       .b_depth = kPartKeys},
+                      scores, kPartKeys);
+    } else {
+      dot_products(buffers, key_set, key, keys, w.queries + row * width(), scores);
+    }
     w.seen[part] = true;
+    if (masked) std::fill(w.bias + keys, w.bias + kPartKeys, 0.0F);
+    tiles_.loops.mask({scores, 1, kPartKeys}, {.bias = masked ? w.bias : nullptr},
+                      w.largest + row * kPartKeys);
+  }
+
+  void dot_products(void* const* buffers, int64_t key_set, int64_t key, int64_t keys,
+                    const float* query, float* scores) const {
     const SourceMatrix from =
         tiles_.matrix(problem_.k, buffers[1], key_set * problem_.shape.keys + key, keys);
     tiles_.f32_gemm.dot({.rows = 1,
                          .columns = keys,
                          .depth = width(),
-                         .a = w.queries + row * width(),
+                         .a = query,
                          .a_row = width(),
                          .b = from.data,
                          .b_dtype = from.dtype,
                          .b_column = width(),
                          .c = scores,
                          .c_row = keys});
-    if (masked) std::fill(w.bias + keys, w.bias + kPartKeys, 0.0F);
-    tiles_.loops.mask({scores, 1, kPartKeys}, {.bias = masked ? w.bias : nullptr},
-                      w.largest + row * kPartKeys);
+  }
+  // With keys in the lanes, scores are sums along the width of a head in the order in which tiles make them.
+  void transpose_keys(void* const* buffers, int64_t key_set, int64_t part,
+                      const Workspace& w) const {
+    const int64_t key = parts_.begin(part);
+    tiles_.f32_gemm.copy_transposed(
+        tiles_.matrix(problem_.k, buffers[1], key_set * problem_.shape.keys + key,
+                      parts_.end(part) - key),
+        w.transposed, kPartKeys);
   }
 
   // Scores to weights, not yet divided by their sum.
@@ -130,15 +160,19 @@ class AttentionRowsKernel final : public CpuKernel {
       w.row_shift[row] = most > -kInfinity ? most : 0;
       std::fill_n(w.shift, kPartKeys, w.row_shift[row]);
       std::fill_n(w.sum, kPartKeys, 0.0F);
+      w.row_sum[row] = 0;
       for (int64_t part = 0; part < parts_.parts(); ++part) {
         if (!w.seen[part]) continue;
         const int64_t key = parts_.begin(part);
         if (drops) draw_part(draws, problem_.first_row(key_set) + row, key, w.factors);
         tiles_.loops.exponentiate({w.scores + row * stride() + key, 1, kPartKeys}, w.shift,
                                   drops ? w.factors : nullptr, w.sum, nullptr);
+        if (problem_.row_invariant)
+          w.row_sum[row] =
+              std::accumulate(w.scores + row * stride() + key,
+                              w.scores + row * stride() + key + kPartKeys, w.row_sum[row]);
       }
-      w.row_sum[row] = 0;
-      for (int64_t i = 0; i < kPartKeys; ++i) w.row_sum[row] += w.sum[i];
+      if (!problem_.row_invariant) w.row_sum[row] = std::accumulate(w.sum, w.sum + kPartKeys, 0.0F);
     }
   }
 
@@ -171,7 +205,8 @@ class AttentionRowsKernel final : public CpuKernel {
                        .a_row = stride(),
                        .b = values,
                        .b_depth = width(),
-                       .accumulate = true},
+                       .accumulate = !problem_.row_invariant,
+                       .goes_on = problem_.row_invariant},
                       w.sums, width());
     }
   }
@@ -205,6 +240,8 @@ std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request,
 std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request) {
   const AttentionProblem problem(request, kAttentionOperands);
   if (problem.dtype == DType::f64) return request.decline("sums are f32");
+  if (problem.row_invariant && problem.shape.dropout > 0)
+    return request.decline("what is dropped is no part of a chain of weights");
   if (auto kernel = make_attention_rows(request, MatmulUnits::of_this_processor())) return kernel;
   return request.decline(fmt::format("{} queries for each set of keys are more than {}",
                                      problem.shape.rows(), kMostRows));

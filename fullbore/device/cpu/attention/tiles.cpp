@@ -144,7 +144,8 @@ void AttentionTiles<E>::add_by_query(const TileView& view, int64_t count, const 
               .a_depth = kTileQueries,
               .b = values,
               .b_depth = width(),
-              .accumulate = true},
+              .accumulate = !problem.row_invariant,
+              .goes_on = problem.row_invariant},
              sums + query * width(), width());
   });
 }

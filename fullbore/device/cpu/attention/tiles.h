@@ -67,7 +67,8 @@ class AttentionTiles {
 
   /// scores = keys [view.keys, depth] transposed
   void scores(const TileView& view, const E* keys, const E* transposed, float* scores) const;
-  /// sums [count, width] += weights^T values: weights lie like scores, pairs of keys in one row.
+  /// sums [count, width] += weights^T values: weights lie like scores, pairs of keys in one row. Of a row-invariant
+  /// problem each sum goes on from key to key.
   void add_by_query(const TileView& view, int64_t count, const E* weights, const E* values,
                     float* sums) const;
   /// sums [view.keys, width] += weights values: a row of weights per key, `values` per query.
@@ -104,7 +105,9 @@ extern template class AttentionTiles<VnniPair>;
 /// make(AttentionTiles<E>) with the best E that the units allow.
 template <class Make>
 auto with_tiles(const AttentionProblem& problem, const MatmulUnits& units, const Make& make) {
-  const bool vnni = units.vnni(problem.dtype) && problem.shape.width % 2 == 0;
+  // Sums of VNNI pairs depend on which keys are a pair.
+  const bool vnni =
+      units.vnni(problem.dtype) && problem.shape.width % 2 == 0 && !problem.row_invariant;
   return vnni ? make(AttentionTiles<VnniPair>(problem, units))
               : make(AttentionTiles<float>(problem, units));
 }

@@ -87,6 +87,7 @@ struct JitCompiler::Implementation {
   jit::CodeStore* store;
   std::map<std::string, std::shared_ptr<jit::Slot>> slots;
   JitStatistics statistics;
+  bool row_invariant = false;
 
   std::shared_ptr<const jit::Slot> slot_of(const jit::KernelIr& kernel) {
     std::string text = jit::text(kernel);
@@ -94,6 +95,10 @@ struct JitCompiler::Implementation {
     if (slot == nullptr)
       slot = std::make_shared<jit::Slot>(jit::Slot{std::move(text), kernel, nullptr});
     return slot;
+  }
+
+  void settle_order(jit::KernelIr& kernel) const {
+    kernel.one_order = row_invariant && jit::sums_along_lanes(kernel);
   }
 
   jit::Piece piece(jit::LoweredPiece lowered) {
@@ -116,6 +121,8 @@ JitCompiler::~JitCompiler() = default;
 
 const JitStatistics& JitCompiler::statistics() const { return implementation_->statistics; }
 
+void JitCompiler::set_row_invariant(bool on) { implementation_->row_invariant = on; }
+
 std::unique_ptr<Kernel> JitCompiler::add(const Graph& graph, const Node& node, int,
                                          std::string* why_not) {
   const auto start = std::chrono::steady_clock::now();
@@ -127,6 +134,8 @@ std::unique_ptr<Kernel> JitCompiler::add(const Graph& graph, const Node& node, i
         if (why_not != nullptr) *why_not = "it has too many operands";
         return nullptr;
       }
+  for (auto* list : {&lowered->pieces, &lowered->in_place_pieces})
+    for (jit::LoweredPiece& piece : *list) implementation_->settle_order(piece.kernel);
   auto kernel = std::make_unique<jit::JitKernel>();
   const auto inputs = static_cast<int>(node.inputs.size());
   kernel->aliases.assign(node.inputs.size(), std::vector<bool>(node.outputs.size(), false));
@@ -162,6 +171,7 @@ std::unique_ptr<Epilogue> JitCompiler::add_epilogue(const Graph& graph, const No
     if (why_not != nullptr) *why_not = "it has too many operands";
     return nullptr;
   }
+  implementation_->settle_order(lowered->kernel);
   auto epilogue = std::make_unique<Epilogue>(node, std::move(*lowered));
   epilogue->set_slot(implementation_->slot_of(epilogue->kernel()));
   ++implementation_->statistics.nodes;

@@ -35,6 +35,8 @@ class JitCompiler {
   JitCompiler(const JitCompiler&) = delete;
   JitCompiler& operator=(const JitCompiler&) = delete;
 
+  /// Of the kernels that follow: their sums along lanes are made in one order (KernelIr::one_order).
+  void set_row_invariant(bool on);
   /// The node's kernel; null, with the reason, if there is no kernel IR for it.
   std::unique_ptr<Kernel> add(const Graph& graph, const Node& node, int workers,
                               std::string* why_not = nullptr);

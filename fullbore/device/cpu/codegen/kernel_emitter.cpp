@@ -7,8 +7,9 @@ namespace {
 
 using Kind = Instruction::Kind;
 
-// Lanes of a vector: a register full of the widest type that is computed in.
+// Lanes of a vector: a register full of the widest type that is computed in, or of f32 where that must not tell.
 int lane_count(const KernelIr& kernel, const CodegenTarget& target, bool raw) {
+  if (kernel.one_order) return static_cast<int>(target.vector_bytes / dtype_bytes(DType::f32));
   int64_t widest = 1;
   for (const Instruction& instruction : kernel.instructions)
     widest = std::max(widest, is_low_precision(instruction.dtype) ? (raw ? 2 : 4)

@@ -12,6 +12,9 @@ using Kind = Instruction::Kind;
 // Light bodies are repeated, so that loads overlap and reductions have several accumulators; heavy
 // ones keep the processor busy by themselves.
 int KernelEmitter::unroll_factor(int walk) const {
+  constexpr int kOneOrderVectors =
+      2;  // enough for light bodies, and not yet too many for heavy ones
+  if (kernel_.one_order) return kOneOrderVectors;
   double weight = 0;
   for (size_t id = 0; id < kernel_.instructions.size(); ++id) {
     if (!placement_.needed[static_cast<size_t>(walk)][id]) continue;
@@ -197,7 +200,7 @@ void KernelEmitter::finish_reductions(int walk) {
 // came before.
 llvm::Value* KernelEmitter::scan_value(size_t id, int copy) {
   const Instruction& instruction = kernel_.instructions[id];
-  Value slot = accumulator(id, copy);
+  Value slot = accumulator(id, kernel_.columns() ? copy : 0);
   llvm::Type* type = scalars_.vector_type(instruction.dtype);
   const bool real = is_floating(instruction.dtype);
   const auto add = [&](Value a, Value b) {

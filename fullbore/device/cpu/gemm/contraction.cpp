@@ -21,6 +21,7 @@ Contraction Contraction::of(const KernelRequest& request) {
   c.in = request.input(0).dtype;
   c.out = request.output().dtype;
   c.add = request.node().inputs.size() > 2;
+  c.one_chain = request.row_invariant();
   c.workers = request.workers();
   if (prepacked) {
     const Shape& b = request.input(1).shape;
@@ -35,11 +36,11 @@ std::string Contraction::text() const {
     return transposed ? fmt::format("[{},{}]T", columns, rows)
                       : fmt::format("[{},{}]", rows, columns);
   };
-  return fmt::format("{}{}{} {} {}{}{}", add ? "add " : "",
-                     batch == 1 ? "" : fmt::format("{} x ", batch), dtype_name(in),
-                     matrix(m, k, transpose_a), matrix(k, n, transpose_b),
-                     block_columns > 0 ? " prepacked" : "",
-                     in == out ? "" : fmt::format(" -> {}", dtype_name(out)));
+  return fmt::format(
+      "{}{}{} {} {}{}{}{}", add ? "add " : "", batch == 1 ? "" : fmt::format("{} x ", batch),
+      dtype_name(in), matrix(m, k, transpose_a), matrix(k, n, transpose_b),
+      block_columns > 0 ? " prepacked" : "",
+      in == out ? "" : fmt::format(" -> {}", dtype_name(out)), one_chain ? " one chain" : "");
 }
 
 }  // namespace fullbore::cpu

@@ -20,6 +20,8 @@ struct Contraction {
   /// Of a prepacked b (prepack): columns of each block, or 0, and whether two elements of depth lie together.
   int64_t block_columns = 0;
   bool vnni = false;
+  /// Is each element one chain of fused multiply-adds along k, from 0 or c on, whatever m and the passes? (Target::row_invariant)
+  bool one_chain = false;
   int workers = 2;  ///< that share the tiles, which change no bit of the result
 
   static Contraction of(const KernelRequest& request);

@@ -103,6 +103,7 @@ std::unique_ptr<Kernel> make_dot_matmul(const Contraction& c, VectorUnit unit) {
 
 std::unique_ptr<Kernel> make_dot_matmul(KernelRequest& request) {
   const Contraction c = Contraction::of(request);
+  if (c.one_chain) return request.decline("many rows are summed in another order");
   const bool a_lies_in_depth = !c.transpose_a || c.m == 1;
   const bool b_lies_in_depth = c.transpose_b || c.n == 1;
   if (!a_lies_in_depth || !b_lies_in_depth)

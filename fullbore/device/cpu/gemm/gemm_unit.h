@@ -35,6 +35,9 @@ struct GemmTile {
   SumOf<P>* c = nullptr;
   int64_t c_row = 0;
   bool accumulate = false;
+  /// c += too, but each sum goes on from where it is, rather than being added to it when it is complete: one chain of
+  /// fused multiply-adds along depth, in whatever passes it is made. Not with `accumulate`.
+  bool goes_on = false;
   Prefetcher* prefetcher = nullptr;  ///< what is asked for meanwhile, or null
   /// Of VNNI pairs: where the sums go instead of c, rounded to bf16, or null.
   uint16_t* rounded = nullptr;

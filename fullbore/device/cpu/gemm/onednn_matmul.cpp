@@ -283,6 +283,7 @@ std::unique_ptr<Kernel> make_onednn_matmul(KernelRequest& request) {
   if (c.in != DType::bf16)
     return request.decline(fmt::format("the tiled kernels are as fast in {}", dtype_name(c.in)));
   if (!this_processor().amx_bf16) return request.decline("this processor has no tiles for bf16");
+  if (c.one_chain) return request.decline("oneDNN chooses how to sum by the number of rows");
   if (c.flops() == 0) return request.decline("nothing to multiply");
   return make_onednn_matmul(c);
 }

@@ -326,7 +326,8 @@ class TiledMatmul final : public CpuKernel {
                           .b_depth = b.depth,
                           .c = c + c_step * (column - columns.begin),
                           .c_row = c_row,
-                          .accumulate = c_.add || from > 0,
+                          .accumulate = !c_.one_chain && (c_.add || from > 0),
+                          .goes_on = c_.one_chain && (c_.add || from > 0),
                           .prefetcher = &prefetcher};
         const bool complete = !direct_ && from + depth == k_;
         char* rounded = complete ? offset_to(result, column - columns.begin) : nullptr;
@@ -433,7 +434,8 @@ std::unique_ptr<Kernel> make_vnni_matmul(KernelRequest& request) {
   if (c.in != DType::bf16)
     return request.decline(
         fmt::format("{} elements are not multiplied as VNNI pairs", dtype_name(c.in)));
-  if (this_processor().amx_bf16) return request.decline("this processor has tiles for bf16");
+  if (this_processor().amx_bf16 && !c.one_chain)
+    return request.decline("this processor has tiles for bf16");
   if (auto kernel = make_vnni_matmul(c)) return kernel;
   return request.decline("this processor has no AVX512_BF16");
 }
@@ -452,7 +454,8 @@ std::unique_ptr<Kernel> make_matmul_with_epilogue(KernelRequest& request,
                                                   std::unique_ptr<Epilogue> epilogue) {
   const Graph& body = *request.node().body;
   const Node& matmul = *fused_matmul(request.node());
-  const Contraction c = Contraction::of(KernelRequest(body, matmul, request.workers()));
+  const Contraction c =
+      Contraction::of(KernelRequest(body, matmul, request.workers(), request.row_invariant()));
   const size_t buffers = request.node().inputs.size() + request.node().outputs.size();
   const auto result = static_cast<size_t>(std::max(0, epilogue->matmul_buffer()));
   Surroundings around{.a = operand_of(body, matmul.inputs[0]),
