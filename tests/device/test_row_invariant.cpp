@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
+#include "fullbore/autodiff/backward.h"
 #include "fullbore/base/error.h"
 #include "fullbore/device/interpret.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/linear_cross_entropy.h"
+#include "fullbore/ops/ops.h"
 #include "tests/support/device.h"
 #include "tests/support/program_check.h"
 #include "tests/support/samples.h"
@@ -78,6 +82,11 @@ std::string first_row_difference(const Literal& one, const Literal& many) {
   return "";
 }
 
+bool is_recurrent(const OpDef& op) {
+  return op.name.starts_with("recurrence") || op.name.ends_with("recurrence") ||
+         op.name == "wkv6" || op.name == "ssd";
+}
+
 // Rows of which other kernels are in charge than of one: dot products, tiles, tiles whose operand is copied.
 constexpr int64_t kMany[] = {3, 40, 200};
 
@@ -101,9 +110,9 @@ class RowInvariantOps : public testing::Test {
       const Literal alone = run_graph(one->graph, one->inputs, device_, options_)[0];
       for (const int64_t count : kMany) {
         const Call many = *with_rows(made, count);
-        EXPECT_EQ(first_row_difference(
-                      alone, run_graph(many.graph, many.inputs, device_, options_)[0]),
-                  "")
+        EXPECT_EQ(
+            first_row_difference(alone, run_graph(many.graph, many.inputs, device_, options_)[0]),
+            "")
             << op.name << ", " << sample.why << ", " << count << " rows";
       }
     }
@@ -118,15 +127,76 @@ TEST_F(RowInvariantOps, FirstRowsAreTheSameAloneAndAmongOthers) {
   std::set<std::string_view> checked;
   for (const OpDef* op : all_ops()) {
     const bool sums = op->is(Tag::reduction) || op->is(Tag::contraction) || op->is(Tag::composite);
-    if (!sums || op->is(Tag::region) || op->name.starts_with("recurrence")) continue;
+    if (!sums || op->is(Tag::region) || is_recurrent(*op)) continue;
     if (check(*op) > 0) checked.insert(op->name);
   }
   std::set<std::string_view> missing = {
-      "matmul",      "matmul_add",   "prepacked_matmul", "softmax",          "log_softmax",
-      "log_sum_exp", "cross_entropy", "reduce_sum",       "attention",        "packed_attention",
+      "matmul",      "matmul_add",    "prepacked_matmul", "softmax",   "log_softmax",
+      "log_sum_exp", "cross_entropy", "reduce_sum",       "attention", "packed_attention",
       "layer_norm",  "rms_norm",      "quantized_linear", "gelu"};
   for (const std::string_view op : checked) missing.erase(op);
   EXPECT_THAT(missing, testing::IsEmpty());
+}
+
+TEST_F(RowInvariantOps, RecurrencesAreRefused) {
+  const OpDef& op = get_op("wkv6");
+  const MaterialisedSample made = materialise(op, op.samples()[0], DType::f32, 5);
+  try {
+    run_graph(made.graph, made.inputs, device_, options_);
+    FAIL() << "nothing was refused";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("engine.row_invariant=false"));
+  }
+}
+
+TEST_F(RowInvariantOps, PrecisionsThatRoundBetweenKernelsAreRefused) {
+  options_.precision = DType::bf16;
+  try {
+    compile_target(*device_, options_);
+    FAIL() << "nothing was refused";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("engine.precision=fp32"));
+  }
+  options_.precision = DType::f32;
+  options_.decomposed = {"packed_attention"};
+  EXPECT_THROW(compile_target(*device_, options_), UsageError);
+}
+
+// The head in blocks of rows, with its gradient, against one row at a time.
+TEST_F(RowInvariantOps, LogProbabilitiesOfAHeadInBlocks) {
+  constexpr int64_t kRows = 37, kWidth = 45, kClasses = 131;
+  const auto random = [](Shape shape, uint64_t stream) {
+    return fill(SampleInput::normal({DType::f32, std::move(shape)}), DType::f32, 9, stream);
+  };
+  const Literal hidden = random({kRows, kWidth}, 0), weight = random({kClasses, kWidth}, 1);
+  const Literal targets =
+      fill(SampleInput::integers({DType::i32, {kRows}}, 0, kClasses), DType::f32, 9, 2);
+  const auto run = [&](const Literal& h, const Literal& t, bool blocks) {
+    GraphBuilder builder("head");
+    const Tensor x = builder.input("hidden", Role::batch, h.type());
+    const Tensor w = builder.input("weight", Role::batch, weight.type());
+    const Tensor y = builder.input("targets", Role::batch, t.type());
+    if (blocks) {
+      builder.output("next", linear_cross_entropy_losses(x, w, y, {.rows = 8}));
+      const Tensor wanted[] = {x, w};
+      const Tensor sum = linear_cross_entropy(x, w, y, {.rows = 8});
+      const std::vector<Tensor> slopes = gradient(sum, wanted);
+      builder.output("dx", slopes[0]);
+      builder.output("dw", slopes[1]);
+    } else {
+      const Tensor logs = log_softmax(linear(x, w), 1);
+      builder.output("next", squeeze(take_along_axis(logs, expand_dims(y, 1), 1), 1) * -1.0);
+    }
+    const Literal operands[] = {h, weight, t};
+    return run_graph(builder.take(), operands, device_, options_)[0];
+  };
+  const Literal together = run(hidden, targets, true);
+  for (int64_t row = 0; row < kRows; ++row) {
+    Literal h({DType::f32, {1, kWidth}}), t({DType::i32, {1}});
+    for (int64_t i = 0; i < kWidth; ++i) h.put(i, hidden.at(row * kWidth + i));
+    t.put(0, targets.at(row));
+    ASSERT_EQ(run(h, t, false).at(0), together.at(row)) << "row " << row;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// A token at a time through trained models' shapes, in fp32, in bf16 with weights that are prepacked and without
+/// A token at a time through trained models' shapes, in fp32, also row-invariant, in bf16 with weights that are prepacked and without
 /// (low_precision_weight_copies), and in int8: rows "gpt-shakespeare/int8/workers:1/streams:1", for each of the configurations below
 /// whose model can continue texts. Run it where configs/ is:
 ///
@@ -41,10 +41,12 @@ struct Form {
   bool int8 = false;
   DType precision = DType::f32;
   bool keeps_derived_weights = true;
+  bool row_invariant = false;
 
   int64_t bytes() const { return int8 ? 1 : dtype_bytes(precision); }
 };
 constexpr Form kForms[] = {{"fp32"},
+                           {"fp32-row-invariant", false, DType::f32, true, true},
                            {"fp32-not-kept", false, DType::f32, false},
                            {"bf16", false, DType::bf16},
                            {"bf16-not-kept", false, DType::bf16, false},
@@ -109,7 +111,7 @@ struct Prepared {
                      : std::move(state);
   }
   static CompileOptions options_of(const Form& form) {
-    CompileOptions options{.precision = form.precision};
+    CompileOptions options{.precision = form.precision, .row_invariant = form.row_invariant};
     if (!form.keeps_derived_weights) options.passes.disabled.insert("low_precision_weight_copies");
     return options;
   }

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
+#include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
 #include "tests/support/device.h"
@@ -97,15 +99,33 @@ class RowInvariant : public testing::TestWithParam<Shape> {
     return 0.0 - cross_entropy(logits, targets);
   }
 
+  // What keeps the gradient of all parameters in the program.
+  static void add_gradient(Trace& trace, Tensor next) {
+    std::vector<Tensor> wanted;
+    for (const Trace::Parameter& each : trace.parameters()) wanted.push_back(each.tensor);
+    const std::vector<Tensor> slopes = gradient(reduce_sum(next, {0, 1}), wanted);
+    for (size_t i = 0; i < slopes.size(); ++i)
+      trace.result(fmt::format("slope{}", i),
+                   reduce_sum(slopes[i] * slopes[i], axes_of(slopes[i])));
+  }
+  static std::vector<int64_t> axes_of(Tensor x) {
+    std::vector<int64_t> axes(static_cast<size_t>(x.rank()));
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+    return axes;
+  }
+
   // Whole texts as rows of `length` tokens, zeros behind them.
-  std::vector<Scores> in_rows(const std::vector<Text>& texts, int64_t length) {
+  std::vector<Scores> in_rows(const std::vector<Text>& texts, int64_t length,
+                              bool trained = false) {
     const auto rows = static_cast<int64_t>(texts.size());
-    Trace trace("rows", false);
+    Trace trace("rows", trained);
     const Tensor tokens = trace.batch("tokens", {DType::i32, {rows, length}});
     const Tensor targets = trace.batch("targets", {DType::i32, {rows, length}});
     const Tensor logits = gpt(trace, tokens, config_);
+    const Tensor next = next_scores(logits, targets);
     trace.result("logits", logits);
-    trace.result("next", next_scores(logits, targets));
+    trace.result("next", next);
+    if (trained) add_gradient(trace, next);
     Program program = Program::compile(trace.finish(), state_, options_);
     std::vector<int32_t> in(static_cast<size_t>(rows * length), 0), out(in.size(), -1);
     for (size_t row = 0; row < texts.size(); ++row) {
@@ -262,6 +282,13 @@ TEST_P(RowInvariant, WholeRowsOfAnyBatchAndLength) {
     const auto length = static_cast<int64_t>(texts[i].size());
     expect_same(in_rows({texts[i]}, length)[0], beside[i], fmt::format("text {} alone", i));
   }
+}
+
+TEST_P(RowInvariant, WithAGradientBehindIt) {
+  const std::vector<Text> texts = {text(config_.context - 3, 1), text(5, 2)};
+  const std::vector<Scores> trained = in_rows(texts, config_.context, true);
+  expect_same(in_rows({texts[0]}, config_.context)[0], trained[0], "text 0");
+  expect_same(in_rows({texts[1]}, 5)[0], trained[1], "text 1");
 }
 
 TEST_P(RowInvariant, DocumentsPackedIntoOneRow) {
