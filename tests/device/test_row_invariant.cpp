@@ -87,8 +87,9 @@ bool is_recurrent(const OpDef& op) {
          op.name == "wkv6" || op.name == "ssd";
 }
 
-// Rows of which other kernels are in charge than of one: dot products, tiles, tiles whose operand is copied.
-constexpr int64_t kMany[] = {3, 40, 200};
+// More rows than dot products serve, and rows of which copies are made.
+constexpr int64_t kMany[] = {18, 200};
+constexpr int kMostSamples = 4;  // of an op: a program is made for each of them and number of rows
 
 class RowInvariantOps : public testing::Test {
  protected:
@@ -102,9 +103,10 @@ class RowInvariantOps : public testing::Test {
   int check(const OpDef& op) {
     int checked = 0;
     for (const Sample& sample : op.samples()) {
+      if (checked == kMostSamples) break;
       const MaterialisedSample made = materialise(op, sample, DType::f32, 5);
       const std::optional<Call> one = with_rows(made, 1);
-      const std::optional<Call> few = with_rows(made, kMany[0]);
+      const std::optional<Call> few = with_rows(made, 3);
       if (!one || !few || !is_row_wise(*one, *few)) continue;
       ++checked;
       const Literal alone = run_graph(one->graph, one->inputs, device_, options_)[0];
@@ -119,7 +121,7 @@ class RowInvariantOps : public testing::Test {
     return checked;
   }
 
-  const std::shared_ptr<Device> device_ = cpu_device(2);
+  const std::shared_ptr<Device> device_ = cpu_device(1);
   CompileOptions options_{.row_invariant = true};
 };
 
