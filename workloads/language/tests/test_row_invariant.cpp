@@ -22,7 +22,6 @@ using Text = std::vector<int32_t>;
 
 struct Shape {
   int64_t width, heads, layers, context, vocabulary;
-  int threads;
 };
 void PrintTo(const Shape& shape, std::ostream* out) { *out << "width " << shape.width; }
 
@@ -78,7 +77,7 @@ class RowInvariant : public testing::TestWithParam<Shape> {
     std::vector<StateEntry> entries = state_entries(trace.finish());
     for (const StateEntry& entry : state_entries(decoding(kMostRows, 1)))
       if (entry.role == Role::recurrent) entries.push_back(entry);
-    state_ = State(entries, cpu_device(GetParam().threads));
+    state_ = State(entries, cpu_device(1));
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].role != Role::parameter) continue;
       PhiloxStream draws(17, i);
@@ -318,11 +317,8 @@ TEST_P(RowInvariant, ContinuedOverAPagedCache) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpt, RowInvariant,
-    testing::Values(
-        Shape{
-            .width = 128, .heads = 4, .layers = 2, .context = 80, .vocabulary = 257, .threads = 1},
-        Shape{
-            .width = 60, .heads = 3, .layers = 1, .context = 70, .vocabulary = 67, .threads = 2}));
+    testing::Values(Shape{.width = 128, .heads = 4, .layers = 2, .context = 80, .vocabulary = 257},
+                    Shape{.width = 60, .heads = 3, .layers = 1, .context = 70, .vocabulary = 67}));
 
 }  // namespace
 }  // namespace fullbore
