@@ -238,7 +238,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(engine, row_invariant),
        {},
        {},
-       "a row's bits depend on no other row and no step's length, at some cost; fp32, tiled attention"},
+       "a row's bits depend on no other row and no step's length, at some cost; fp32, tiled "
+       "attention"},
       {FB_KEY(engine, recompute),
        {},
        {"off", "auto", "full"},
