@@ -164,6 +164,44 @@ TEST_F(RowInvariantOps, PrecisionsThatRoundBetweenKernelsAreRefused) {
   EXPECT_THROW(compile_target(*device_, options_), UsageError);
 }
 
+// Keys are the same wherever they lie among others that are hidden: across the ends of tiles, and beyond as many as are
+// scored once.
+TEST_F(RowInvariantOps, KeysAmongOthersThatAreNotSeen) {
+  constexpr int64_t kSeen = 90, kAll = 4200, kWidth = 20, kHeads = 2;
+  for (const int64_t queries : {2, 6}) {
+    const auto random = [](Shape shape, uint64_t stream) {
+      return fill(SampleInput::normal({DType::f32, std::move(shape)}), DType::f32, 3, stream);
+    };
+    const Literal q = random({1, kHeads, queries, kWidth}, 0);
+    const Literal k = random({1, kHeads, kSeen, kWidth}, 1), v = random(k.shape(), 2);
+    const auto attend = [&](int64_t keys, int64_t first) {
+      const auto among = [&](const Literal& x, uint64_t stream) {
+        Literal all = random({1, kHeads, keys, kWidth}, stream);
+        for (int64_t i = 0; i < x.elements(); ++i) {
+          const int64_t head = i / (kSeen * kWidth);
+          all.put(head * keys * kWidth + first * kWidth + i % (kSeen * kWidth), x.at(i));
+        }
+        return all;
+      };
+      Literal mask({DType::boolean, {1, 1, 1, keys}});
+      for (int64_t key = first; key < first + kSeen; ++key) mask.put(key, 1);
+      GraphBuilder builder("attention");
+      const Literal operands[] = {q, among(k, 3), among(v, 4), mask};
+      std::vector<Tensor> x;
+      for (const Literal& each : operands)
+        x.push_back(builder.input(fmt::format("x{}", x.size()), Role::batch, each.type()));
+      builder.output("y", attention(x[0], x[1], x[2], {.mask = x[3]}));
+      return run_graph(builder.take(), operands, device_, options_)[0];
+    };
+    const Literal alone = attend(kSeen, 0);
+    for (const auto& [keys, first] : {std::pair<int64_t, int64_t>{200, 37}, {kAll, 4070}}) {
+      const Literal y = attend(keys, first);
+      for (int64_t i = 0; i < y.elements(); ++i)
+        ASSERT_EQ(alone.at(i), y.at(i)) << queries << " queries, " << keys << " keys, " << i;
+    }
+  }
+}
+
 // The head in blocks of rows, with its gradient, against one row at a time.
 TEST_F(RowInvariantOps, LogProbabilitiesOfAHeadInBlocks) {
   constexpr int64_t kRows = 37, kWidth = 45, kClasses = 131;
