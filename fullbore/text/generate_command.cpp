@@ -19,6 +19,8 @@ void add_generate_command(Command root) {
           "RUN_OR_CHECKPOINT", arguments->model,
           "Run directory (its best checkpoint), a checkpoint, or a folder as `export` writes it")
       .required();
+  command.add_option("key=value", options.overrides,
+                     "Settings of section engine that override the run's: engine.precision=bf16");
   command
       .add_option("--prompt", options.prompts,
                   "Text to continue; several, of any lengths, are continued together")
@@ -71,6 +73,7 @@ void add_generate_command(Command root) {
       "  fullbore generate runs/mine-1 --state-in romeo.state --prompt \"JULIET:\"\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --samples 3 --top-p 0.9 "
       "--stop \"JULIET:\"\n"
+      "  fullbore generate runs/default-1 engine.precision=bf16 --samples 64\n"
       "  fullbore generate runs/default-1 --prompt \"ROMEO:\" --prompt \"JULIET:\"");
   command.runs([arguments] {
     if (arguments->options.prompts.size() == 1) {

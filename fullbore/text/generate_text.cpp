@@ -58,38 +58,18 @@ void begin(Generator& generator, const std::vector<int32_t>& prompt, const Train
                     options.state_in));
 }
 
-/// Several prompts together, over a paged cache.
-void generate_prompts(const std::string& run_or_checkpoint, const GenerateOptions& options) {
-  if (options.samples > 1 || !(options.state_in + options.state_out).empty())
-    throw UsageError(
-        "several prompts are continued once each: --samples, --state-in and --state-out are for "
-        "one");
-  const auto rows = static_cast<int64_t>(options.prompts.size());
-  TrainedModel model = load_model(run_or_checkpoint, {.samples = rows,
-                                                      .tells = options.tells,
-                                                      .decodes = true,
-                                                      .is_paged = true,
-                                                      .frozen_from = options.frozen_from});
-  const int64_t tokens = model.tokenizer->vocabulary_size();
-  std::vector<std::vector<int32_t>> prompts;
-  for (const std::string& prompt : options.prompts)
-    prompts.push_back(prompt_tokens(*model.tokenizer, prompt));
-  PagedGenerator generator(model_paged_decode(model.config, tokens),
-                           paged_sizes(model.config, tokens, rows), model.state,
-                           trained_options(model.config));
-  std::vector<Sample> texts(prompts.size(), Sample{TextStream(options.stops), "", false});
-  texts.front().live = true;
-  const auto heading = [&](size_t row) {
-    return fmt::format("--- prompt {} ---\n{}", row + 1, options.prompts[row]);
-  };
-  print(heading(0));
-  generator.generate(prompts, options.characters, options.sampling, options.seed,
-                     [&](int64_t row, int32_t token) {
-                       Sample& text = texts[static_cast<size_t>(row)];
-                       const int32_t one[] = {token};
-                       text.add(text.stream.push(model.tokenizer->decode(one).take_or_throw()));
-                       return !text.stream.stopped();
-                     });
+/// What goes before each text but the first, which is shown at once, behind its own.
+struct Headings {
+  const GenerateOptions& options;
+  std::string operator()(size_t number) const {
+    if (!options.prompts.empty())
+      return fmt::format("--- prompt {} ---\n{}", number + 1, options.prompts[number]);
+    return (options.samples > 1 ? fmt::format("--- sample {} ---\n", number + 1) : std::string()) +
+           options.prompt;
+  }
+};
+
+void show_rest(std::vector<Sample>& texts, const Headings& heading) {
   for (size_t i = 0; i < texts.size(); ++i) {
     texts[i].add(texts[i].stream.finish());
     if (i > 0) print(heading(i) + texts[i].kept);
@@ -97,48 +77,94 @@ void generate_prompts(const std::string& run_or_checkpoint, const GenerateOption
   }
 }
 
+void tell_unseen(size_t tokens, int64_t context) {
+  if (context > 0 && static_cast<int64_t>(tokens) > context)
+    print_message("the prompt has {} tokens, the model sees the last {} of them\n", tokens,
+                  context);
+}
+
+/// Texts side by side, over a paged cache.
+void roll_out(TrainedModel& model, const std::vector<std::vector<int32_t>>& prompts,
+              const GenerateOptions& options, std::vector<Sample>& texts) {
+  const int64_t tokens = model.tokenizer->vocabulary_size();
+  const RolloutSizes sizes =
+      rollout_sizes(model.config, tokens, static_cast<int64_t>(texts.size()));
+  Rollout rollout(model_paged_decode(model.config, tokens), sizes, model.state,
+                  trained_options(model.config));
+  std::vector<RolloutPrompt> asked;
+  for (const std::vector<int32_t>& prompt : prompts)
+    asked.push_back({.tokens = prompt,
+                     .samples = prompts.size() > 1 ? 1 : options.samples,
+                     .max_new_tokens = options.characters});
+  const auto goes_on = [&](const RolloutRow& row) {
+    Sample& text = texts[row.prompt + row.sample];
+    text.add(
+        text.stream.push(model.tokenizer->decode(std::span(row.tokens).last(1)).take_or_throw()));
+    return !text.stream.stopped();
+  };
+  rollout.run(
+      asked,
+      {.sampling = options.sampling, .key = options.seed, .slides = true, .goes_on = goes_on},
+      [](RolloutRow&&) {});
+}
+
+/// Of a model that remembers.
+void go_on(TrainedModel& model, const std::vector<int32_t>& prompt, const GenerateOptions& options,
+           std::vector<Sample>& texts) {
+  const int64_t tokens = model.tokenizer->vocabulary_size();
+  Generator generator(model_decode(model.config, tokens),
+                      generator_sizes(model.config, tokens, options.samples), model.state,
+                      trained_options(model.config));
+  begin(generator, prompt, model, options);
+  generator.go_on(options.characters, options.sampling, [&](int64_t index, int32_t token) {
+    Sample& text = texts[static_cast<size_t>(index)];
+    const int32_t one[] = {token};
+    text.add(text.stream.push(model.tokenizer->decode(one).take_or_throw()));
+    return !text.stream.stopped();
+  });
+  if (!options.state_out.empty())
+    save_sequences(options.state_out, generator.sequences(), model.identity).take_or_throw();
+}
+
 }  // namespace
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
-  if (!options.prompts.empty()) return generate_prompts(run_or_checkpoint, options);
-  TrainedModel model = load_model(run_or_checkpoint, {.samples = options.samples,
+  const bool several = !options.prompts.empty();
+  const bool has_states = !(options.state_in + options.state_out).empty();
+  if (several && (options.samples > 1 || has_states))
+    throw UsageError(
+        "several prompts are continued once each: --samples, --state-in and --state-out are for "
+        "one");
+  const size_t count = several ? options.prompts.size() : static_cast<size_t>(options.samples);
+  TrainedModel model = load_model(run_or_checkpoint, {.samples = static_cast<int64_t>(count),
                                                       .tells = options.tells,
                                                       .decodes = true,
+                                                      .is_paged = true,
+                                                      .overrides = options.overrides,
                                                       .frozen_from = options.frozen_from});
-  const std::vector<int32_t> prompt = prompt_tokens(*model.tokenizer, options.prompt);
-  const int64_t tokens = model.tokenizer->vocabulary_size();
-  const GeneratorSizes sizes = generator_sizes(model.config, tokens, options.samples);
-  if (sizes.context > 0 && !(options.state_in + options.state_out).empty())
+  const bool pages = has_paged_decode(model.config);
+  if (several && !pages)
+    model_paged_decode(model.config, model.tokenizer->vocabulary_size());  // says why not
+  std::vector<std::vector<int32_t>> prompts;
+  for (const std::string& prompt : several ? options.prompts : std::vector{options.prompt})
+    prompts.push_back(prompt_tokens(*model.tokenizer, prompt));
+  const int64_t context =
+      generator_sizes(model.config, model.tokenizer->vocabulary_size(), 1).context;
+  if (context > 0 && has_states)
     throw UsageError(fmt::format(
         "a {} model looks back at its text and keeps no state: --state-in and --state-out are for "
         "recurrent models",
         model.config.model.name));
-  if (sizes.context > 0 && static_cast<int64_t>(prompt.size()) > sizes.context)
-    print_message("the prompt has {} tokens, the model sees the last {} of them\n", prompt.size(),
-                  sizes.context);
-  Generator generator(model_decode(model.config, tokens), sizes, model.state,
-                      trained_options(model.config));
-  std::vector<Sample> samples(static_cast<size_t>(options.samples),
-                              Sample{TextStream(options.stops), "", false});
-  samples.front().live = true;
-  const auto heading = [&](size_t number) {
-    return options.samples > 1 ? fmt::format("--- sample {} ---\n", number + 1) : std::string();
-  };
-  print(heading(0) + options.prompt);
-  begin(generator, prompt, model, options);
-  generator.go_on(options.characters, options.sampling, [&](int64_t index, int32_t token) {
-    Sample& sample = samples[static_cast<size_t>(index)];
-    const int32_t one[] = {token};
-    sample.add(sample.stream.push(model.tokenizer->decode(one).take_or_throw()));
-    return !sample.stream.stopped();
-  });
-  if (!options.state_out.empty())
-    save_sequences(options.state_out, generator.sequences(), model.identity).take_or_throw();
-  for (size_t i = 0; i < samples.size(); ++i) {
-    samples[i].add(samples[i].stream.finish());
-    if (i > 0) print(heading(i) + options.prompt + samples[i].kept);
-    print("\n");
-  }
+  if (!several) tell_unseen(prompts.front().size(), context);
+  std::vector<Sample> texts(count, Sample{TextStream(options.stops), "", false});
+  texts.front().live = true;
+  const Headings heading{options};
+  print(heading(0));
+  if (!pages)
+    go_on(model, prompts.front(), options, texts);
+  else if (options.characters > 0)
+    roll_out(model, prompts, options, texts);
+  show_rest(texts, heading);
 }
 
 }  // namespace fullbore

@@ -20,8 +20,9 @@ struct GenerateOptions {
   /// "": none. Texts that go on keep their own draws.
   std::string state_in;
   std::string state_out;
-  bool tells = true;             ///< what is ignored of the model's configuration
-  std::string frozen_from = {};  ///< LoadOptions
+  bool tells = true;                        ///< what is ignored of the model's configuration
+  std::string frozen_from = {};             ///< LoadOptions
+  std::vector<std::string> overrides = {};  ///< LoadOptions
 };
 
 /// Continues the prompt with the model of a run or checkpoint, on stdout. A single text is shown as

@@ -10,7 +10,7 @@
 #include "fullbore/text/text_keys.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
-#include "fullbore/train/paged_generator.h"
+#include "fullbore/train/rollout.h"
 
 namespace fullbore {
 

@@ -190,8 +190,15 @@ PagedDecodeFunction model_paged_decode(const Config& config, int64_t tokens) {
   return decode(config, tokens);
 }
 
-PagedSizes paged_sizes(const Config& config, int64_t tokens, int64_t rows) {
-  return {.rows = rows, .context = text_keys(config).model.context, .vocabulary = tokens};
+bool has_paged_decode(const Config& config) {
+  return static_cast<bool>(text_model(config).paged_decode);
+}
+
+RolloutSizes rollout_sizes(const Config& config, int64_t tokens, int64_t rows) {
+  return {.slots = rows,
+          .context = text_keys(config).model.context,
+          .vocabulary = tokens,
+          .pool_rows = rows + 1};
 }
 
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples) {
@@ -206,9 +213,9 @@ namespace {
 /// The State of the model, with caches for so many texts to be continued.
 Graph model_graph(const Config& config, int64_t tokens, const LoadOptions& options) {
   const int64_t samples = options.samples;
-  if (options.is_paged)
-    return PagedGenerator::trace(model_paged_decode(config, tokens),
-                                 paged_sizes(config, tokens, samples), 1);
+  if (options.is_paged && has_paged_decode(config))
+    return Rollout::trace(model_paged_decode(config, tokens),
+                          rollout_sizes(config, tokens, samples));
   if (samples == 0) return trace_evaluation(model_loss(config, tokens), batch_fields(config)).graph;
   return Generator::trace(model_decode(config, tokens), generator_sizes(config, tokens, samples),
                           1);
@@ -222,8 +229,24 @@ int decode_workers(const Config& config, const std::vector<StateEntry>& entries)
   return config.engine.threads > 0 || bytes >= kWorthSharing ? worker_count(config) : 1;
 }
 
+/// The configuration of a model as the user wants it run.
+Config with_overrides(const Config& config, const std::string& source,
+                      const std::vector<std::string>& overrides) {
+  if (overrides.empty()) return config;
+  for (const std::string& text : overrides)
+    if (!text.starts_with("engine."))
+      throw UsageError(
+          fmt::format("'{}': a trained model is run by settings of section engine, such as "
+                      "engine.precision=bf16; the rest is the model's own",
+                      text));
+  Config changed = parse_config(config_yaml(config), source, overrides);
+  changed.train.frozen_from = config.train.frozen_from;
+  return changed;
+}
+
 TrainedModel as_trained(ForeignModel foreign, const std::string& path, const LoadOptions& options) {
   Config& config = foreign.config;
+  config = with_overrides(config, path, options.overrides);
   choose_processor(config);
   choose_caches(config);
   const std::vector<StateEntry> entries =
@@ -247,6 +270,7 @@ TrainedModel load_model(const std::string& run_or_checkpoint, const LoadOptions&
   Config config = stored_config(checkpoint, options.tells);
   config.train.frozen_from = options.frozen_from;
   text_model(config, path);
+  config = with_overrides(config, path, options.overrides);
   choose_processor(config);
   choose_caches(config);
   std::shared_ptr<const Tokenizer> tokenizer =

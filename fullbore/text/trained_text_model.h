@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fullbore/app/job_options.h"
 #include "fullbore/data/token_windows.h"
@@ -66,10 +67,13 @@ struct TrainedModel {
 };
 /// What a trained model is wanted for.
 struct LoadOptions {
-  int64_t samples = 0;           ///< texts that are to be continued, with caches for them
-  bool tells = true;             ///< on stderr, what of its configuration is ignored
-  bool decodes = false;          ///< token by token: a small model gets one worker
-  bool is_paged = false;         ///< the caches are one of pages, for texts of different lengths
+  int64_t samples = 0;   ///< texts that are to be continued, with caches for them
+  bool tells = true;     ///< on stderr, what of its configuration is ignored
+  bool decodes = false;  ///< token by token: a small model gets one worker
+  bool is_paged =
+      false;  ///< for a Rollout, where the model has caches of pages; else for a Generator
+  /// Settings of the user, "engine.precision=bf16": of section engine alone.
+  std::vector<std::string> overrides = {};
   std::string frozen_from = {};  ///< as trained_state() has train.frozen_from
 };
 /// `run_or_checkpoint`: a run directory (its best checkpoint), a checkpoint, or a folder in a layout of others
@@ -77,9 +81,11 @@ struct LoadOptions {
 /// run says. DataError if it is damaged or not of the model that its configuration says; UsageError where a model has no
 /// paged caches.
 TrainedModel load_model(const std::string& run_or_checkpoint, const LoadOptions& options = {});
-/// What generates several texts of different lengths together, and its sizes. UsageError: the model does not.
+/// What generates texts of different lengths together. UsageError: the model does not.
 PagedDecodeFunction model_paged_decode(const Config& config, int64_t tokens);
-PagedSizes paged_sizes(const Config& config, int64_t tokens, int64_t rows);
+bool has_paged_decode(const Config& config);
+/// Sizes of a rollout of so many texts side by side, each of which begins at once.
+RolloutSizes rollout_sizes(const Config& config, int64_t tokens, int64_t rows);
 /// Sizes of a generator for the model.
 GeneratorSizes generator_sizes(const Config& config, int64_t tokens, int64_t samples);
 

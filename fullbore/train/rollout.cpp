@@ -34,6 +34,8 @@ RolloutSizes checked(RolloutSizes sizes) {
            "{} slots, context {}, vocabulary {}", sizes.slots, sizes.context, sizes.vocabulary);
   sizes.chunk = std::min(sizes.chunk, sizes.context);
   sizes.prefilled = std::min(sizes.prefilled, sizes.slots);
+  // Rows that grow, prompts that were read for those that come next, and what all prompts begin with.
+  if (sizes.pool_rows == 0) sizes.pool_rows = sizes.slots + sizes.prefilled + 1;
   return sizes;
 }
 
@@ -41,10 +43,7 @@ int64_t row_pages(const RolloutSizes& sizes) {
   return (sizes.context + kCachePageTokens - 1) / kCachePageTokens;
 }
 
-// Of rows that grow, of prompts that were read for those that come next, and of what all prompts begin with.
-int64_t pool_pages(const RolloutSizes& sizes) {
-  return (sizes.slots + sizes.prefilled + 1) * row_pages(sizes);
-}
+int64_t pool_pages(const RolloutSizes& sizes) { return sizes.pool_rows * row_pages(sizes); }
 
 size_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());

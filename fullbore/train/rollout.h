@@ -57,6 +57,9 @@ struct RolloutSizes {
   int64_t vocabulary = 0;  ///< tokens that there are; logits beyond are never drawn
   int64_t chunk = 64;      ///< tokens of a prompt that are read at once, at most
   int64_t prefilled = 8;   ///< prompts that are read side by side, at most
+  /// The pool has pages for so many rows of the whole context; 0: as many as any prompts may need, slots + prefilled + 1.
+  /// MemoryError where a run needs more.
+  int64_t pool_rows = 0;
   int64_t tokens_per_launch = 1;  ///< of each row, in one replay of a compiled loop
 };
 

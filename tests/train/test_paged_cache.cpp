@@ -1,5 +1,5 @@
 // Rows of different lengths in one key-value cache: the logits are those of each row alone, without a cache.
-#include "fullbore/train/paged_generator.h"
+#include "fullbore/train/page_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "fullbore/nn/decoder_model.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/generator.h"
+#include "fullbore/train/rollout.h"
 #include "tests/support/device.h"
 
 namespace fullbore {
@@ -289,7 +290,7 @@ TEST_P(PagedCache, SeveralPromptsAreContinuedAsEachAlone) {
     const Tensor x = nn::decoder_embeddings(trace, given.tokens, config_);
     const nn::DecoderInputs inputs{.embeddings = x,
                                    .cache = {.position = given.position,
-                                             .capacity = kRowPages * nn::kPageTokens,
+                                             .capacity = given.pages.dim(1) * nn::kPageTokens,
                                              .pages = given.pages,
                                              .counts = given.counts,
                                              .pool_pages = given.pool_pages,
@@ -297,12 +298,12 @@ TEST_P(PagedCache, SeveralPromptsAreContinuedAsEachAlone) {
     const Tensor last = nn::decoder_states(trace, inputs, config_).last;
     const int64_t length = last.dim(1);
     const Tensor first =
-        iota(trace.builder(), {DType::i64, {kBatch}}, 0) * static_cast<double>(length);
-    const Tensor rows = reshape(last, {kBatch * length, last.dim(2)});
+        iota(trace.builder(), {DType::i64, {last.dim(0)}}, 0) * static_cast<double>(length);
+    const Tensor rows = reshape(last, {last.dim(0) * length, last.dim(2)});
     return logits_of(trace, expand_dims(gather(rows, first + given.counts - 1.0), 1));
   };
-  const PagedSizes sizes{
-      .rows = kBatch, .context = config_.context, .vocabulary = kVocabulary, .chunk = 16};
+  const RolloutSizes sizes{
+      .slots = kBatch, .context = config_.context, .vocabulary = kVocabulary, .chunk = 16};
   const auto filled = [&](const Graph& graph) {
     State state(state_entries(graph), device_);
     for (size_t i = 0; i < state.entries().size(); ++i)
@@ -315,16 +316,20 @@ TEST_P(PagedCache, SeveralPromptsAreContinuedAsEachAlone) {
   prompts[0].resize(18), prompts[1].push_back(3);
   for (const int32_t token : draw(20)) prompts[2].push_back(token);
   std::vector<std::vector<int32_t>> made(kBatch);
-  State pool = filled(PagedGenerator::trace(paged, sizes, 1));
-  PagedGenerator together(paged, sizes, pool, {});
-  const SamplingOptions options{.temperature = 0.7};
-  together.generate(prompts, 50, options, 9, [&](int64_t row, int32_t token) {
-    if (row == 0 && made[0].empty()) {
-      EXPECT_EQ(together.used_pages(), 2 + 1 + 2) << "all share the first page";
+  State pool = filled(Rollout::trace(paged, sizes));
+  Rollout together(paged, sizes, pool, {});
+  const SamplingOptions options{.temperature = 0};
+  std::vector<RolloutPrompt> asked;
+  for (const std::vector<int32_t>& prompt : prompts)
+    asked.push_back({.tokens = prompt, .max_new_tokens = 50});
+  asked[0].max_new_tokens = 10;
+  together.run(asked, {.sampling = options, .slides = true}, [&](RolloutRow&& row) {
+    made[row.prompt] = std::move(row.tokens);
+    if (row.prompt == 0) {
+      EXPECT_GE(together.used_pages(), 2 + 1) << "the others go on";
     }
-    made[static_cast<size_t>(row)].push_back(token);
-    return row > 0 || made[0].size() < 10;
   });
+  EXPECT_EQ(together.used_pages(), 0);
   const GeneratorSizes one{
       .samples = 1, .context = config_.context, .vocabulary = kVocabulary, .chunk = 16};
   State own = filled(Generator::trace(decode, one, 1));

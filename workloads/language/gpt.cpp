@@ -104,7 +104,7 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
 }
 
 nn::CacheOptions paged_cache(const PagedInputs& inputs) {
-  static_assert(PagedGenerator::kPageTokens == nn::kPageTokens);
+  static_assert(kCachePageTokens == nn::kPageTokens);
   return {.position = inputs.position,
           .capacity = inputs.pages.dim(1) * nn::kPageTokens,
           .pages = inputs.pages,

@@ -5,7 +5,7 @@
 #include "fullbore/nn/language_model_loss.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/trace/trace.h"
-#include "fullbore/train/paged_generator.h"
+#include "fullbore/train/paged_decode.h"
 
 namespace fullbore {
 
