@@ -74,7 +74,7 @@ CompileOptions compile_options(const Config& config) {
                                                           : Recompute::off;
   if (config.engine.attention == "decomposed")
     options.decomposed = {"attention", "attention_gradient", "packed_attention",
-                          "packed_attention_gradient"};
+                          "packed_attention_gradient", "paged_attention"};
   options.row_invariant = config.engine.row_invariant;
   options.memory_bytes = plan_memory_bytes(config, {});
   options.copies_frozen_weights = config.train.frozen_from.empty();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fullbore/base/error.h"
+#include "fullbore/ops/paged_attention.h"
 #include "fullbore/ops/update_rows.h"
 
 namespace fullbore::nn {
@@ -40,12 +41,13 @@ Tensor written_places(const CacheOptions& options, int64_t length) {
   return select(logical_and(inside, greater_equal(page, 0.0)), place, -1.0);
 }
 
-Tensor extend_pages(Trace& trace, const std::string& name, Tensor rows, const CacheOptions& options,
-                    SourceLoc loc) {
-  const int64_t batch = rows.dim(0), heads = rows.dim(1), length = rows.dim(2), width = rows.dim(3);
-  const Tensor pool = trace.state(name, Role::recurrent,
-                                  {rows.dtype(), {options.pool_pages * kPageTokens, heads * width}},
-                                  Initializer::zeros(), loc);
+// The pool with tokens [B,T,W] at their places.
+Tensor write_pages(Trace& trace, const std::string& name, Tensor tokens,
+                   const CacheOptions& options, SourceLoc loc) {
+  const int64_t batch = tokens.dim(0), length = tokens.dim(1);
+  const Tensor pool = trace.state(
+      name, Role::recurrent, {tokens.dtype(), {options.pool_pages * kPageTokens, tokens.dim(2)}},
+      Initializer::zeros(), loc);
   Tensor next = pool;
   if (options.copies.valid()) {
     const auto column = [&](int64_t at) {
@@ -53,9 +55,16 @@ Tensor extend_pages(Trace& trace, const std::string& name, Tensor rows, const Ca
     };
     next = update_rows(next, gather(next, column(0), loc), column(1), loc);
   }
-  const Tensor tokens = reshape(transpose(rows, {0, 2, 1, 3}, loc), {batch, length, heads * width});
   next = update_rows(next, tokens, written_places(options, length), loc);
   trace.update(pool, next);
+  return next;
+}
+
+Tensor extend_pages(Trace& trace, const std::string& name, Tensor rows, const CacheOptions& options,
+                    SourceLoc loc) {
+  const int64_t batch = rows.dim(0), heads = rows.dim(1), length = rows.dim(2), width = rows.dim(3);
+  const Tensor tokens = reshape(transpose(rows, {0, 2, 1, 3}, loc), {batch, length, heads * width});
+  const Tensor next = write_pages(trace, name, tokens, options, loc);
   const Tensor seen =
       gather(next, reshape(places_of(options.pages), {batch, options.capacity}), loc);
   return transpose(reshape(seen, {batch, options.capacity, heads, width}, loc), {0, 2, 1, 3}, loc);
@@ -151,11 +160,37 @@ Tensor joined(Tensor before, Tensor rows, SourceLoc loc) {
   return concat(parts, 2, loc);
 }
 
+// One token of each row: keys and values are read where they lie.
+Tensor attend_pages(Trace& trace, Tensor qkv, const HeadsOptions& options, SourceLoc loc) {
+  const int64_t batch = qkv.dim(0), width = qkv.dim(3);
+  const int64_t heads = options.heads, groups = options.groups;
+  const std::string scope = trace.builder().scope() + ".cache.";
+  const auto pool = [&](const char* name, int64_t first) {
+    const Tensor rows =
+        reshape(slice(qkv, 2, first, first + groups, 1, loc), {batch, 1, groups * width}, loc);
+    return write_pages(trace, scope + name, rows, options.cache, loc);
+  };
+  const Tensor keys = pool("keys", heads), values = pool("values", heads + groups);
+  const Tensor q = reshape(slice(qkv, 2, 0, heads, 1, loc), {batch, heads, width}, loc);
+  // A row without a token sees nothing.
+  const Tensor seen = select(greater(options.cache.counts, 0.0), options.cache.position + 1.0, 0.0);
+  const Tensor mixed = paged_attention(q, keys, values, options.cache.pages, seen,
+                                       {.groups = groups,
+                                        .page_tokens = kPageTokens,
+                                        .window = options.window,
+                                        .scale = options.attention.scale},
+                                       loc);
+  return reshape(mixed, {batch, 1, heads, width}, loc);
+}
+
 }  // namespace
 
 Tensor attend_heads(Trace& trace, Tensor qkv, const HeadsOptions& options, SourceLoc loc) {
   const int64_t length = qkv.dim(1), heads = options.heads, groups = options.groups;
   const int64_t before = options.before.places();
+  if (options.cache.pages.valid() && length == 1 && before == 0 && !options.mask.valid() &&
+      options.attention.dropout == 0)
+    return attend_pages(trace, qkv, options, loc);
   const Tensor heads_first = transpose(qkv, {0, 2, 1, 3}, loc);
   const auto part = [&](int64_t first, int64_t count) {
     return slice(heads_first, 1, first, first + count, 1, loc);

@@ -11,6 +11,7 @@
 #include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/paged_attention.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -84,6 +85,7 @@ Target cpu_target(int threads) {
   target.packing = packing_target();
   native(op::prepack) = {DType::f64, DType::f32, DType::bf16, DType::f16};
   native(op::dropout_mask) = {DType::i64};
+  native(op::paged_attention) = {DType::f32};
   native(op::prepacked_matmul) = gemm_dtypes;
   for (const auto& [op, dtypes] : registered_composites())
     native(*op).insert(dtypes.begin(), dtypes.end());

@@ -16,6 +16,7 @@
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/paged_attention.h"
 #include "fullbore/ops/update_rows.h"
 
 namespace fullbore {
@@ -61,6 +62,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::matmul, "tiled", make_tiled_matmul},
       {op::matmul_add, "vnni", make_vnni_matmul},
       {op::matmul_add, "tiled", make_tiled_matmul},
+      {op::paged_attention, "rows", make_paged_attention},
       {op::prepack, "copy", make_prepack},
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},

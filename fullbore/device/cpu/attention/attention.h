@@ -20,6 +20,10 @@ std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request);
 /// Null for more queries.
 std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request, const MatmulUnits& units);
 
+/// The same for paged_attention, one query of each row: an item is the queries of a row that share keys. Only pages with
+/// places that are seen are read, each where it lies. Bound: reading keys and values once.
+std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request);
+
 /// Its gradient (algorithm 2): weights are made anew from the log-sum-exp of each query. The five
 /// matmuls of a tile need two transposed copies, of q and dy, once per block of queries.
 ///
