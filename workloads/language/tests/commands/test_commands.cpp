@@ -186,6 +186,17 @@ TEST_F(JobTest, GenerateContinuesThePromptReproducibly) {
   EXPECT_EQ(too_long.exit_code, 0);
   EXPECT_EQ(too_long.out.size(), 504U);
   EXPECT_THAT(too_long.err, HasSubstr("the prompt has 500 tokens, the model sees the last"));
+  EXPECT_EQ(text({"engine.threads=2", "--seed", "5"}), first);
+  EXPECT_EQ(text({"engine.attention=decomposed", "--temperature", "0"}), greedy);
+  EXPECT_EQ(text({"engine.precision=bf16"}).size(), 4U + 60U + 1U);
+  const auto refused = [&](const std::string& setting) {
+    const CommandResult result = command({"generate", "runs/tiny-1", setting});
+    EXPECT_EQ(result.exit_code, 2) << setting;
+    return result.err;
+  };
+  EXPECT_THAT(refused("engine.precision=bf61"), HasSubstr("engine.precision"));
+  EXPECT_THAT(refused("engine.presicion=bf16"), HasSubstr("Did you mean 'engine.precision'?"));
+  EXPECT_THAT(refused("model.width=64"), HasSubstr("'model.width=64': a trained model is run by"));
   const CommandResult foreign = command({"generate", "runs/tiny-1", "--prompt", "THE"});
   EXPECT_EQ(foreign.exit_code, 2);
   EXPECT_THAT(foreign.err, HasSubstr("--prompt"));
