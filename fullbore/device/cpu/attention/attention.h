@@ -20,7 +20,7 @@ std::unique_ptr<Kernel> make_attention_rows(KernelRequest& request);
 /// Null for more queries.
 std::unique_ptr<Kernel> make_attention_rows(const KernelRequest& request, const MatmulUnits& units);
 
-/// The same for paged_attention, one query of each row: an item is the queries of a row that share keys. Only pages with
+/// The same for paged_attention, one query of each row: an item is a row. Only pages with
 /// places that are seen are read, each where it lies. Bound: reading keys and values once.
 std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request);
 
