@@ -16,10 +16,8 @@ Position position_argument(std::string_view command, const std::string& text) {
 
 void add_en_passant_option(Command command, std::string& place) {
   command
-      .add_option(
-          "--ep", place,
-          "When a FEN names the passed square: where a capture is legal, where a pawn stands "
-          "ready, or always")
+      .add_option("--ep", place,
+                  "Name the passed square where a capture is legal, a pawn stands ready, or always")
       .one_of({"legal", "pseudo", "always"})
       .shows_default();
 }

@@ -46,9 +46,9 @@ void add_fen_command(Command chess) {
                      "Each in quotes; without any, lines of standard input");
   add_en_passant_option(command, arguments->en_passant);
   command.footer(R"(
-Of a text that is no position the line says `invalid:`, the field, what was expected and what was found; the exit
-code is then 3. Positions that no game can reach are refused where one look tells: kings, pawns, castling rights,
-the passed square, a side left in check.
+Of a text that is no position the line says `invalid:`, the field, what was expected and what was
+found; the exit code is then 3. Positions that no game can reach are refused where one look tells:
+kings, pawns, castling rights, the passed square, a side left in check.
 
 Example:
   fullbore chess fen "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"

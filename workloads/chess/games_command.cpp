@@ -70,8 +70,8 @@ void add_games_command(Command chess) {
       "--json", arguments->json,
       "Print a line of JSON a game: tags, moves as UCI and SAN have them, first and last FEN");
   command.footer(R"(
-Main lines are played by the rules; variations, comments and NAGs are read over. A game with a problem is
-named with its line, the others are read on; the exit code is then 3.
+Main lines are played by the rules; variations, comments and NAGs are read over. A game with a problem
+is named with its line, the others are read on; the exit code is then 3.
 
 Example:
   fullbore chess games games.pgn

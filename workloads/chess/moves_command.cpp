@@ -143,11 +143,12 @@ void add_moves_command(Command chess) {
   command.add_option("--svg", arguments->svg, "Draw the board and the last move into this file");
   command.add_flag("--force", arguments->force, "Replace a file that is there");
   command.footer(R"(
-Repetitions count from FEN on. Checkmate, stalemate, insufficient material, 75 moves and the fifth repetition end a
-game; a draw by 50 moves or the third repetition may be claimed. An illegal move ends the command with code 2.
+Repetitions count from FEN on. Checkmate, stalemate, insufficient material, 75 moves and the fifth
+repetition end a game; a draw by 50 moves or the third repetition may be claimed. An illegal move ends
+the command with code 2.
 
-With `-` each line is a FEN and perhaps moves, and each gets a line of JSON; of a line that is none
-it holds `invalid`, and the exit code is 3.
+With `-` each line is a FEN and perhaps moves, and each gets a line of JSON; of a line that is none it
+holds `invalid`, and the exit code is 3.
 
 Example:
   fullbore chess moves start f2f3 e7e5 g2g4 d8h4

@@ -65,8 +65,8 @@ void add_perft_command(Command chess) {
   command.add_flag("--divide", arguments->divide, "Also the leaves below each move");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(R"(
-Published counts are the test of a move generator: from the start 20, 400, 8902, 197281, 4865609, 119060324.
-Moves of the last level are counted, not made.
+Published counts are the test of a move generator: from the start 20, 400, 8902, 197281, 4865609,
+119060324. Moves of the last level are counted, not made.
 
 Example:
   fullbore chess perft start 5
