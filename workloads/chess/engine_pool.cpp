@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -25,6 +26,9 @@ namespace fullbore {
 namespace {
 
 constexpr double kMostBackOffSeconds = 5;
+/// An engine that has given so many positions up in a row is rested: a run does not wait for every position's deadlines.
+constexpr int64_t kMostGivenUp = 8;
+constexpr std::chrono::seconds kRest{5};
 
 void check_options(const EngineOptions& options) {
   const auto refuse = [](const char* what) { throw UsageError(fmt::format("engine: {}", what)); };
@@ -64,9 +68,8 @@ std::string find_stockfish() {
 }
 
 std::string stockfish_missing_text() {
-  return "there is no Stockfish on this machine: apt install stockfish, or name another engine "
-         "that "
-         "speaks UCI by its path";
+  return "there is no Stockfish on this machine: apt install stockfish, or name another engine by "
+         "its path";
 }
 
 struct EnginePool::Shared {
@@ -78,6 +81,7 @@ struct EnginePool::Shared {
   std::optional<EngineProcess> started(int64_t& failures);
   std::unique_ptr<Task> next_task();
   EngineAnalysis attempt(std::optional<EngineProcess>& engine, const Task& task, int64_t& failures);
+  bool is_resting(Task& task);
   void settle(Task& task, EngineAnalysis analysis);
 
   EngineOptions options;
@@ -90,8 +94,10 @@ struct EnginePool::Shared {
   std::string problem;  ///< of the first engine that did not start
   int64_t failed_starts = 0;
   std::string name;
-  std::optional<AnalysisCache>
-      cache;  ///< from when the first engine has greeted: its name is in the key
+  /// From when the first engine has greeted: its name is in the key.
+  std::optional<AnalysisCache> cache;
+  int64_t given_up = 0;                          ///< positions in a row
+  std::chrono::steady_clock::time_point rested;  ///< when one more is tried
   EngineCounts counts;
   std::vector<std::thread> threads;
 };
@@ -133,10 +139,22 @@ void EnginePool::Shared::settle(Task& task, EngineAnalysis analysis) {
   {
     const std::lock_guard lock(mutex);
     ++(analysis.ok() ? counts.analysed : counts.failed);
+    given_up = analysis.ok() ? 0 : given_up + 1;
     asked.erase(task.fen);
     if (analysis.ok()) cache->put(task.fen, analysis.value());
   }
   task.promise.set_value(std::move(analysis));
+}
+
+/// Whether the position is not to be tried. One now and then is, once, to see whether the engine has come back.
+bool EnginePool::Shared::is_resting(Task& task) {
+  const std::lock_guard lock(mutex);
+  if (given_up < kMostGivenUp) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < rested) return true;
+  rested = now + kRest;
+  task.attempts = options.attempts;
+  return false;
 }
 
 /// The next position, or none when the pool ends.
@@ -174,6 +192,13 @@ void EnginePool::Shared::work() {
   int64_t failures = 0;
   std::optional<EngineProcess> engine = started(failures);
   while (std::unique_ptr<Task> task = next_task()) {
+    if (is_resting(*task)) {
+      settle(*task,
+             Failure{fmt::format("{}: no analysis of {}: it has given up {} positions or more "
+                                 "in a row and is tried again later",
+                                 options.path, task->fen, kMostGivenUp)});
+      continue;
+    }
     EngineAnalysis analysis = attempt(engine, *task, failures);
     if (analysis.ok()) {
       settle(*task, std::move(analysis));

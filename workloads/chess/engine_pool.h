@@ -49,7 +49,8 @@ using EngineAnalysis = Result<std::vector<RankedMove>>;
 /// Chess engines as processes of their own that speak UCI over pipes, asked from a queue: analyses run while the caller
 /// does something else. A search ends by depth or nodes, never by time, from an empty hash table, so that its answer is
 /// the same in every process and run. An engine that dies, hangs or says what no engine can say costs a retry and a
-/// count. The processes have no file and no environment of ours, and end with this one.
+/// count. After eight positions in a row that it gave up, one in five seconds is asked, and the others fail at once. The
+/// processes have no file and no environment of ours, and end with this one.
 /// Source of the protocol: S. Meyer-Kahlen, R. Huber, "UCI protocol", 2006.
 class EnginePool {
  public:

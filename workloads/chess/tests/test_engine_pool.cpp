@@ -16,6 +16,7 @@
 #include "workloads/chess/child_process.h"
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/fen.h"
+#include "workloads/chess/record_recipes.h"
 #include "workloads/chess/truth_source.h"
 #include "workloads/chess/uci_analysis.h"
 
@@ -191,6 +192,20 @@ TEST_F(EnginePoolTest, TruthIsOnItsWayWhileAnswersAreGenerated) {
   const RecordTruth unranked = source.begin(other).get().take_or_throw();
   EXPECT_EQ(source.unranked(), 1);
   EXPECT_NEAR(unranked.score(" h1h2 E: 0 B: h1h2").reward(), 0.212353, 1e-6);
+}
+
+// One that is gone for good does not cost every position its deadlines.
+TEST_F(EnginePoolTest, IsRestedWhereItGivesEveryPositionUp) {
+  EngineOptions given = options("exit 1");
+  given.attempts = 2;
+  given.back_off_seconds = 0;
+  EnginePool pool(given);
+  std::vector<std::shared_future<EngineAnalysis>> all;
+  for (uint64_t i = 0; i < 40; ++i) all.push_back(pool.submit(endgame_fen(1, i)));
+  EXPECT_THAT(all.front().get().error(), HasSubstr("in 2 attempts: it ended"));
+  EXPECT_THAT(all.back().get().error(), HasSubstr("8 positions or more in a row"));
+  EXPECT_EQ(pool.counts().failed, 40);
+  EXPECT_LT(pool.counts().retries, 20);
 }
 
 TEST_F(EnginePoolTest, WaitsForNobodyWhenItEnds) {
