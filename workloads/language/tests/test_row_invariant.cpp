@@ -11,6 +11,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/runtime/program.h"
 #include "tests/support/device.h"
 #include "workloads/language/models.h"
 
