@@ -129,8 +129,6 @@ Target compile_target(const Device& device, const CompileOptions& options) {
   target.row_invariant = options.row_invariant;
   target.recompute = options.recompute;
   for (const std::string& op : options.decomposed) target.native_ops.erase(&get_op(op));
-  // Its kernel has an order of sums of its own: gathered, pages go through that of attention.
-  if (options.row_invariant) target.native_ops.erase(&get_op("paged_attention"));
   return target;
 }
 

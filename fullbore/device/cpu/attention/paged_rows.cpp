@@ -19,20 +19,22 @@ constexpr int64_t kPartKeys = 16;  // scores are padded to whole vectors of any 
 template <class Page>
 class PagedRowsKernel final : public CpuKernel {
  public:
-  PagedRowsKernel(const PagedAttentionShape& shape, VectorUnit unit)
+  PagedRowsKernel(const PagedAttentionShape& shape, VectorUnit unit, bool one_chain)
       : shape_(shape),
+        one_chain_(one_chain),
         loops_(page_unit(unit)),
-        flops_(gemm_unit<float>(unit)->flops_per_nanosecond),
-        text_(fmt::format("paged attention {} f32 {} x {} heads of {}, {} places",
+        gemm_(*gemm_unit<float>(unit)),
+        text_(fmt::format("paged attention {} f32 {} x {} heads of {}, {} places{}",
                           vector_unit_name(unit), shape.rows, shape.heads, shape.width,
-                          shape.places())) {}
+                          shape.places(), one_chain ? " one chain" : "")) {}
 
   int64_t items() const override { return shape_.rows; }
   double nanoseconds() const override {
     const auto places = static_cast<double>(shape_.rows * shape_.places());
     const auto numbers = 2 * places * static_cast<double>(pool_row());
     return numbers * sizeof(float) / kBytesPerNanosecond +
-           places * static_cast<double>(shape_.heads * (4 * shape_.width + 100)) / flops_;
+           places * static_cast<double>(shape_.heads * (4 * shape_.width + 100)) /
+               gemm_.flops_per_nanosecond;
   }
   int64_t scratch_bytes(int workers) const override { return worker_bytes() * workers; }
   std::string description() const override { return text_; }
@@ -51,10 +53,13 @@ class PagedRowsKernel final : public CpuKernel {
  private:
   struct Workspace {
     float *queries, *scores, *sums;
+    float* transposed;  ///< keys of a page [all groups' width, page_tokens]
     Workspace(const PagedRowsKernel& kernel, Scratch& scratch) {
       queries = scratch.take<float>(kernel.row_elements());
       scores = scratch.take<float>(kernel.shape_.heads * kernel.scores_row());
       sums = scratch.take<float>(kernel.shape_.heads);
+      transposed = scratch.take<float>(
+          kernel.one_chain_ ? kernel.pool_row() * kernel.shape_.page_tokens : 0);
     }
   };
 
@@ -127,6 +132,7 @@ class PagedRowsKernel final : public CpuKernel {
                       return;
                     }
                     const float* keys = static_cast<const float*>(buffers[1]) + at * pool_row();
+                    if (one_chain_) return score_in_one_chain(keys, places, w, scores);
                     for_each_group(places, [&](int64_t group, const PageTile& tile) {
                       loops_.score(tile, w.queries + group * of_group, keys + group * shape_.width,
                                    scores + group * scores_of_group);
@@ -140,25 +146,71 @@ class PagedRowsKernel final : public CpuKernel {
       std::fill(scores + end, scores + padded, -kInfinity);
       w.sums[head] = loops_.soften(scores, padded);
     }
-    for_each_page(buffers, buffers[2], row, first, last,
-                  [&](int64_t number, int64_t at, int64_t places) {
-                    if (at < 0) return;
-                    const float* weights = w.scores + number * shape_.page_tokens;
-                    const float* values = static_cast<const float*>(buffers[2]) + at * pool_row();
-                    for_each_group(places, [&](int64_t group, const PageTile& tile) {
-                      loops_.add_values(tile, weights + group * scores_of_group,
-                                        values + group * shape_.width, y + group * of_group);
-                    });
-                  });
+    if (one_chain_) sum_in_one_chain(end, w);
+    for_each_page(
+        buffers, buffers[2], row, first, last, [&](int64_t number, int64_t at, int64_t places) {
+          if (at < 0) return;
+          const float* weights = w.scores + number * shape_.page_tokens;
+          const float* values = static_cast<const float*>(buffers[2]) + at * pool_row();
+          for_each_group(places, [&](int64_t group, const PageTile& tile) {
+            const float* own = values + group * shape_.width;
+            if (one_chain_)
+              add_in_one_chain(tile, weights + group * scores_of_group, own, y + group * of_group);
+            else
+              loops_.add_values(tile, weights + group * scores_of_group, own, y + group * of_group);
+          });
+        });
     for (int64_t head = 0; head < shape_.heads; ++head) {
       const float inverse = w.sums[head] > 0 ? 1 / w.sums[head] : 0;
       for (int64_t d = 0; d < shape_.width; ++d) y[head * shape_.width + d] *= inverse;
     }
   }
 
+  // The sums of forward.cpp where rows are alike (attend_in_one_chain), to the bit. With keys in the lanes, scores are chains
+  // along the width of a head;
+  void score_in_one_chain(const float* keys, int64_t places, const Workspace& w,
+                          float* scores) const {
+    const int64_t tokens = shape_.page_tokens, width = shape_.width, queries = shape_.queries();
+    gemm_.copy_transposed({keys, DType::f32, pool_row(), places, pool_row()}, w.transposed, tokens);
+    for (int64_t group = 0; group < shape_.groups; ++group)
+      for (int64_t place = 0; place < places; place += gemm_.block_columns)
+        gemm_.multiply({.rows = queries,
+                        .columns = std::min<int64_t>(gemm_.block_columns, places - place),
+                        .depth = width,
+                        .a = w.queries + group * queries * width,
+                        .a_row = width,
+                        .b = w.transposed + group * width * tokens + place,
+                        .b_depth = tokens,
+                        .c = scores + group * queries * scores_row() + place,
+                        .c_row = scores_row()});
+  }
+  // exponentials one from key to key, of all heads side by side;
+  void sum_in_one_chain(int64_t end, const Workspace& w) const {
+    std::fill_n(w.sums, shape_.heads, 0.0F);
+    for (int64_t key = 0; key < end; ++key)
+      for (int64_t head = 0; head < shape_.heads; ++head)
+        w.sums[head] += w.scores[head * scores_row() + key];
+  }
+  // and values, too, one from key to key.
+  void add_in_one_chain(const PageTile& tile, const float* weights, const float* values,
+                        float* y) const {
+    for (int64_t column = 0; column < tile.width; column += gemm_.block_columns)
+      gemm_.multiply({.rows = tile.queries,
+                      .columns = std::min<int64_t>(gemm_.block_columns, tile.width - column),
+                      .depth = tile.places,
+                      .a = weights,
+                      .a_row = tile.scores_row,
+                      .b = values + column,
+                      .b_depth = tile.stride,
+                      .c = y + column,
+                      .c_row = tile.width,
+                      .goes_on = true});
+  }
+
   PagedAttentionShape shape_;
+  bool one_chain_;  ///< Target::row_invariant
   const PageUnit& loops_;
-  double flops_;
+  const GemmUnit<float>& gemm_;
   std::string text_;
 };
 
@@ -171,7 +223,7 @@ std::unique_ptr<Kernel> make_paged_attention(KernelRequest& request) {
   const PagedAttentionShape shape(types, request.node().attributes);
   const VectorUnit unit = MatmulUnits::of_this_processor().vector_unit;
   return with_index(types[3].dtype, [&](auto page) -> std::unique_ptr<Kernel> {
-    return std::make_unique<PagedRowsKernel<decltype(page)>>(shape, unit);
+    return std::make_unique<PagedRowsKernel<decltype(page)>>(shape, unit, request.row_invariant());
   });
 }
 
