@@ -12,6 +12,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
+#include "fullbore/train/rollout.h"
 #include "tests/support/device.h"
 #include "workloads/language/models.h"
 
@@ -314,6 +315,43 @@ TEST_P(RowInvariant, ContinuedOverAPagedCache) {
         expect_same(whole[row], found[row],
                     fmt::format("{} rows, {} tokens at a time, row {}", rows, length, row));
     }
+}
+
+// What a rollout says of the tokens that it draws is what training says of them.
+TEST_P(RowInvariant, RolloutsSayWhatTrainingWill) {
+  const auto decode = [this](Trace& trace, const PagedInputs& inputs) {
+    return gpt_paged_decode(trace, inputs, config_);
+  };
+  const RolloutSizes sizes{.slots = 5,
+                           .context = config_.context,
+                           .vocabulary = config_.vocabulary,
+                           .chunk = kChunk,
+                           .prefilled = 2,
+                           .tokens_per_launch = 3};
+  State state(state_entries(Rollout::trace(decode, sizes)), cpu_device(1));
+  for (const StateEntry& entry : state.entries())
+    if (entry.role == Role::parameter) state.write(entry.name, state_.read<float>(entry.name));
+  std::vector<RolloutPrompt> prompts;
+  for (const int64_t length : {3, 20})
+    prompts.push_back({.tokens = text(length, 7), .samples = 4, .max_new_tokens = 23});
+  std::vector<RolloutRow> rows;
+  Rollout(decode, sizes, state, options_)
+      .run(prompts, {.sampling = {.temperature = 1.5}, .key = 5},
+           [&](RolloutRow&& row) { rows.push_back(std::move(row)); });
+  std::vector<Text> texts;
+  for (const RolloutRow& row : rows) {
+    texts.push_back(prompts[row.prompt].tokens);
+    texts.back().insert(texts.back().end(), row.tokens.begin(), row.tokens.end());
+  }
+  const std::vector<Scores> trained = in_rows(texts, config_.context, true);
+  ASSERT_EQ(rows.size(), 8U);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto first =
+        trained[i].next.begin() + static_cast<int64_t>(prompts[rows[i].prompt].tokens.size()) - 1;
+    EXPECT_EQ(difference({first, first + static_cast<int64_t>(rows[i].raw.size())}, rows[i].raw),
+              "")
+        << "row " << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
