@@ -10,7 +10,8 @@ Tensor at(Tensor x, Tensor ids) { return squeeze(take_along_axis(x, expand_dims(
 
 Tensor last_column(Tensor x) { return squeeze(slice(x, 1, x.dim(1) - 1, x.dim(1)), 1); }
 
-Tensor log_of_sum(Tensor weights) { return log(reduce_sum(weights, {1})); }
+// As training makes it: of equal logits the same bits.
+Tensor raw_of(Tensor logits, Tensor tokens) { return -cross_entropy(logits, tokens); }
 
 /// bool [R,V]: is the token among those that top_k and top_p leave?
 Tensor kept_tokens(Tensor scaled, const SampleRowsInputs& inputs) {
@@ -35,17 +36,15 @@ Tensor kept_tokens(Tensor scaled, const SampleRowsInputs& inputs) {
 }  // namespace
 
 SampledRows sample_rows(SamplingKind kind, const SampleRowsInputs& inputs) {
-  const Tensor largest = reduce_max(inputs.logits, {1}, true);
-  const Tensor centred = inputs.logits - largest;  // NaN where the largest is infinite
-  const Tensor log_total = log_of_sum(exp(centred));
   SampledRows drawn;
   if (kind == SamplingKind::greedy) {
     drawn.tokens = argmax(inputs.logits, 1);
-    drawn.raw = at(centred, drawn.tokens) - log_total;
+    drawn.raw = raw_of(inputs.logits, drawn.tokens);
     drawn.sampled = zeros_like(drawn.raw);
     return drawn;
   }
-  const Tensor scaled = centred / inputs.temperature;
+  const Tensor largest = reduce_max(inputs.logits, {1}, true);
+  const Tensor scaled = (inputs.logits - largest) / inputs.temperature;
   Tensor weights = exp(scaled);
   if (kind == SamplingKind::kept) weights = select(kept_tokens(scaled, inputs), weights, 0.0);
   const Tensor sums = cumsum(weights, 1);
@@ -54,7 +53,7 @@ SampledRows sample_rows(SamplingKind kind, const SampleRowsInputs& inputs) {
   // What is not a number is below nothing, and what has no sum is all below: the raw one tells.
   drawn.tokens = minimum(reduce_sum(cast(below, DType::i32), {1}),
                          static_cast<double>(inputs.logits.dim(1) - 1));
-  drawn.raw = at(centred, drawn.tokens) - log_total;
+  drawn.raw = raw_of(inputs.logits, drawn.tokens);
   drawn.sampled = at(scaled, drawn.tokens) - log(total);
   return drawn;
 }

@@ -19,8 +19,9 @@ struct SampleRowsInputs {
   Tensor top_p;        ///< f32 [], of SamplingKind::kept
 };
 struct SampledRows {
-  Tensor tokens;   ///< i32 [R]
-  Tensor raw;      ///< f32 [R], NaN where no probability can be made of the logits
+  Tensor tokens;  ///< i32 [R]
+  /// f32 [R]: -cross_entropy() of the logits, to the bit; not finite where no probability can be made of them.
+  Tensor raw;
   Tensor sampled;  ///< f32 [R]
 };
 

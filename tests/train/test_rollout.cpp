@@ -77,9 +77,9 @@ class RolloutTest : public ::testing::Test {
   }
 
   Rows run(const RolloutSizes& sizes, std::span<const RolloutPrompt> prompts,
-           const RolloutOptions& options, int workers = 2) {
+           const RolloutOptions& options, int workers = 2, const CompileOptions& compile = {}) {
     State state = filled(Rollout::trace(decode, sizes), workers);
-    Rollout rollout(decode, sizes, state, {});
+    Rollout rollout(decode, sizes, state, compile);
     Rows rows;
     counts_ = rollout.run(prompts, options, [&](RolloutRow&& row) {
       const auto key = std::pair(prompts[row.prompt].index, row.sample);
@@ -233,6 +233,44 @@ TEST_F(RolloutTest, RowsEndWhereTheyShould) {
       run(sizes(7, 5), asked,
           {.key = 1, .goes_on = [](const RolloutRow& row) { return row.tokens.size() < 2; }});
   for (const auto& [key, row] : cut) EXPECT_EQ(row.tokens.size(), 2U);
+}
+
+// With engine.row_invariant the log-probabilities of a row are those that training computes of it, to the bit.
+TEST_F(RolloutTest, RowInvariantOnesAreTrainingsToTheBit) {
+  const std::vector<RolloutPrompt> asked = prompts();
+  const CompileOptions exact{.row_invariant = true};
+  const Rows rows = run(sizes(5), asked, {.key = 8}, 2, exact);
+  const Rows others = run(sizes(20, 4), asked, {.key = 8}, 1, exact);
+  EXPECT_EQ(tokens_of(others), tokens_of(rows));
+  Trace trace("loss", false);
+  const Tensor tokens = trace.batch("tokens", {DType::i32, {1, kContext}});
+  const Tensor targets = trace.batch("targets", {DType::i32, {1, kContext}});
+  nn::DecoderInputs inputs;
+  inputs.embeddings = nn::decoder_embeddings(trace, tokens, model());
+  const Tensor logits = logits_of(trace, nn::decoder_states(trace, inputs, model()).last);
+  trace.result("losses", cross_entropy(slice(logits, 2, 0, kTokens), targets));
+  const Graph graph = trace.finish();
+  State state = filled(graph);
+  Program program = Program::compile(graph, state, exact);
+  for (const RolloutPrompt& prompt : asked)
+    for (const uint32_t sample : {0U, 2U}) {
+      const RolloutRow& row = rows.at({prompt.index, sample});
+      EXPECT_EQ(others.at({prompt.index, sample}).raw, row.raw);
+      alignas(64) std::array<int32_t, 64> text{}, next{};
+      std::ranges::copy(prompt.tokens, text.begin());
+      std::copy(row.tokens.begin(), row.tokens.end() - 1, text.begin() + prompt.tokens.size());
+      std::ranges::copy(row.tokens, next.begin() + prompt.tokens.size() - 1);
+      const std::map<std::string, const void*> given = {{"tokens", text.data()},
+                                                        {"targets", next.data()}};
+      std::vector<const void*> batch;
+      for (const Graph::Input& input : program.plan().graph.inputs())
+        if (!is_kept(input.role)) batch.push_back(given.at(input.name));
+      program.run(batch);
+      const auto losses = program.read_result<float>(program.output("losses"));
+      for (size_t t = 0; t < row.tokens.size(); ++t)
+        EXPECT_EQ(row.raw[t], -losses[prompt.tokens.size() - 1 + t])
+            << "prompt " << prompt.index << ", token " << t;
+    }
 }
 
 TEST_F(RolloutTest, APromptIsReadOnceForAllOfItsSamples) {
