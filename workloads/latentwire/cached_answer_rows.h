@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "fullbore/nn/key_value_cache.h"
+#include "fullbore/train/bound_program.h"
 #include "fullbore/train/page_pool.h"
 #include "workloads/latentwire/answer_graphs.h"
 #include "workloads/latentwire/answer_rows.h"
-#include "fullbore/train/bound_program.h"
 
 namespace fullbore::latentwire {
 

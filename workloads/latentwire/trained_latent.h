@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "fullbore/runtime/state.h"
+#include "fullbore/train/bound_program.h"
 #include "fullbore/train/config.h"
 #include "workloads/latentwire/answer_rows.h"
-#include "fullbore/train/bound_program.h"
 
 namespace fullbore::latentwire {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <map>
 
+#include "fullbore/train/bound_program.h"
 #include "workloads/latentwire/answer_graphs.h"
 #include "workloads/latentwire/answer_rows.h"
-#include "fullbore/train/bound_program.h"
 
 namespace fullbore::latentwire {
 namespace {
@@ -51,8 +51,7 @@ class WholeAnswerRows : public AnswerRows {
   std::map<int64_t, BoundProgram> programs_;
 };
 
-BoundProgram& WholeAnswerRows::run(std::span<const std::vector<int32_t>> answers,
-                                    double& seconds) {
+BoundProgram& WholeAnswerRows::run(std::span<const std::vector<int32_t>> answers, double& seconds) {
   auto found = programs_.find(places_);
   if (found == programs_.end())
     found = programs_
