@@ -316,13 +316,15 @@ TEST_F(RolloutTest, AThousandRunsTakeNoMoreThanTwenty) {
   std::vector<RolloutPrompt> asked = prompts();
   asked.resize(2);
   for (RolloutPrompt& prompt : asked) prompt.max_new_tokens = 2;
-  int64_t before = 0;
+  [[maybe_unused]] int64_t before = 0;
   for (uint32_t step = 0; step < 1000; ++step) {
     rollout.run(asked, {.step = step}, [](RolloutRow&&) {});
     ASSERT_EQ(rollout.used_pages(), 0);
     if (step == 20) before = resident_bytes();
   }
+#ifndef __SANITIZE_ADDRESS__  // whose heap keeps what is freed
   EXPECT_LT(resident_bytes() - before, 1 << 20);
+#endif
 }
 
 TEST_F(RolloutTest, WhatCannotBeCompletedIsRefusedBeforeAnythingRuns) {
