@@ -16,16 +16,6 @@ constexpr int64_t kFewestRows = 512;
 // classes that are hardly likely, of which there are many, are not lost.
 constexpr double kSlopeScale = 64;
 
-int64_t divide_up(int64_t count, int64_t size) { return (count + size - 1) / size; }
-
-// Blocks of at most `most` rows; up to twice as many if they then divide the rows.
-int64_t block_count(int64_t rows, int64_t most) {
-  const int64_t fewest = std::max<int64_t>(1, divide_up(rows, most));
-  for (int64_t count = fewest; count <= 2 * fewest; ++count)
-    if (rows % count == 0) return count;
-  return fewest;
-}
-
 }  // namespace
 
 Attributes linear_cross_entropy_attributes(const CrossEntropyOptions& options, bool weighted,
@@ -75,23 +65,8 @@ LinearCrossEntropy::LinearCrossEntropy(std::span<const Tensor> inputs, const Att
       weight_(inputs[1]),
       targets_(inputs[2]),
       options_(cross_entropy_options(attributes)),
-      rows_(hidden_.dim(0)),
-      blocks_(block_count(rows_, attributes.get<int64_t>("rows"))),
-      block_rows_(divide_up(rows_, blocks_)) {
+      blocks_(hidden_.dim(0), attributes.get<int64_t>("rows")) {
   if (attributes.get<bool>("weighted")) weights_ = widened(inputs[3]);
-}
-
-// [N, ...] -> [blocks, rows of one, ...], zeros behind the last row.
-Tensor LinearCrossEntropy::in_blocks(Tensor rows) const {
-  const int64_t missing = blocks_ * block_rows_ - rows_;
-  if (missing > 0) rows = pad(rows, 0, 0, missing);
-  return reshape(rows, rows.shape().with(0, block_rows_).inserted(0, blocks_));
-}
-
-// [blocks, rows of one, ...] -> [N, ...]
-Tensor LinearCrossEntropy::together(Tensor blocks) const {
-  const Tensor rows = reshape(blocks, blocks.shape().without(0).with(0, blocks_ * block_rows_));
-  return rows.dim(0) == rows_ ? rows : slice(rows, 0, 0, rows_);
 }
 
 LinearCrossEntropy::RowBlock LinearCrossEntropy::block(Tensor hidden, Tensor targets,
@@ -110,29 +85,27 @@ LinearCrossEntropy::RowBlock LinearCrossEntropy::block(Tensor hidden, Tensor tar
 
 LinearCrossEntropy::Result LinearCrossEntropy::run(bool gradient) const {
   Result result;
-  if (blocks_ == 1) {
+  if (blocks_.count() == 1) {
     const RowBlock all = block(hidden_, targets_, weights_, gradient);
     result = {{}, all.losses, all.hidden, all.weight};
   } else {
-    // Behind the last row targets are -1, which is ignored; in i64, where + 1 overflows for no class.
-    const bool padded = blocks_ * block_rows_ > rows_;
-    const Tensor targets =
-        padded ? in_blocks(as_dtype(targets_, DType::i64) + 1.0) - 1.0 : in_blocks(targets_);
-    std::vector<Tensor> sliced = {in_blocks(hidden_), targets};
-    if (weights_.valid()) sliced.push_back(in_blocks(weights_));
+    // Behind the last row targets are -1, which is ignored.
+    std::vector<Tensor> sliced = {blocks_.cut(hidden_), blocks_.cut_targets(targets_)};
+    if (weights_.valid()) sliced.push_back(blocks_.cut(weights_));
     std::vector<Tensor> carried;
     const DType sum_dtype = compute_dtype(hidden_.dtype());
     if (gradient) carried.push_back(full(hidden_.builder(), {sum_dtype, weight_.shape()}, 0));
-    const LoopResult made = loop(
-        hidden_.builder(), carried, sliced, {.iterations = blocks_}, [&](const LoopBody& body) {
-          const RowBlock each = block(body.slices[0], body.slices[1],
-                                      weights_.valid() ? body.slices[2] : Tensor(), gradient);
-          if (!gradient) return IterationResults{.carried = {}, .stacked = {each.losses}};
-          return IterationResults{.carried = {body.carried[0] + each.weight},
-                                  .stacked = {each.losses, each.hidden}};
-        });
-    result.losses = together(made.stacked[0]);
-    if (gradient) result.hidden = together(made.stacked[1]);
+    const LoopResult made =
+        loop(hidden_.builder(), carried, sliced, {.iterations = blocks_.count()},
+             [&](const LoopBody& body) {
+               const RowBlock each = block(body.slices[0], body.slices[1],
+                                           weights_.valid() ? body.slices[2] : Tensor(), gradient);
+               if (!gradient) return IterationResults{.carried = {}, .stacked = {each.losses}};
+               return IterationResults{.carried = {body.carried[0] + each.weight},
+                                       .stacked = {each.losses, each.hidden}};
+             });
+    result.losses = blocks_.joined(made.stacked[0]);
+    if (gradient) result.hidden = blocks_.joined(made.stacked[1]);
     if (gradient) result.weight = made.carried[0];
   }
   if (gradient) result.hidden = as_dtype(widened(result.hidden) / kSlopeScale, hidden_.dtype());

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "fullbore/ops/cross_entropy.h"
+#include "fullbore/ops/row_blocks.h"
 
 /// What linear_cross_entropy and its gradient share. Both read hidden [N,C], weight [V,C], targets [N]
 /// and, if `weighted`, weights [N].
@@ -33,8 +34,6 @@ class LinearCrossEntropy {
   Result run(bool gradient) const;
 
  private:
-  Tensor in_blocks(Tensor rows) const;
-  Tensor together(Tensor blocks) const;
   RowBlock block(Tensor hidden, Tensor targets, Tensor weights, bool gradient) const;
 
   Tensor hidden_;
@@ -42,9 +41,7 @@ class LinearCrossEntropy {
   Tensor targets_;
   Tensor weights_;  // none: all 1
   CrossEntropyOptions options_;
-  int64_t rows_;    // of all
-  int64_t blocks_;  // of block_rows_ each
-  int64_t block_rows_;
+  RowBlocks blocks_;
 };
 
 /// The losses [...] that linear_cross_entropy() of the same operands (ops.h) sums, without their weights: for metrics, at
