@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "fullbore/autodiff/backward.h"
@@ -38,7 +39,7 @@ struct Rehearsal {
   std::vector<bool> dead;  ///< of all its terms
   std::vector<std::string> dead_names;
   bool counted = false;
-  std::vector<std::string> metrics;
+  std::vector<Metric> metrics;  ///< their names and kinds: the tensors are another trace's
 };
 
 Rehearsal declare_state(Trace& trace, const LossFunction& loss,
@@ -50,7 +51,8 @@ Rehearsal declare_state(Trace& trace, const LossFunction& loss,
   std::vector<bool> dead = dead_terms(rehearsal, value);
   value = without_terms(value, dead);
   Rehearsal result{value.terms.size(), std::move(dead), value.dead, value.predictions.valid(), {}};
-  for (const Metric& metric : value.metrics) result.metrics.push_back(metric.name);
+  for (const Metric& metric : value.metrics)
+    result.metrics.push_back({.name = metric.name, .mean = {}, .largest = metric.largest});
   if (rehearsal.has_outputs() || !value.carried.empty())
     throw UsageError(
         "a batch in microbatches: the model updates State or reports results of its own, which a "
@@ -108,11 +110,13 @@ Tensor sum_of_rows(Tensor rows) {
   return sum;
 }
 
-/// What of_microbatch makes of each microbatch of a batch, summed. zeros: of the same types.
-template <class OfMicrobatch>
+/// What of_microbatch makes of each microbatch of a batch, summed. `first`: what the sums begin with, of the same types.
+/// is_largest: of which values the largest is wanted in place of the sum.
+template <class OfMicrobatch, class IsLargest>
 std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
                                           const Microbatches& microbatches,
-                                          const std::vector<Tensor>& zeros,
+                                          const std::vector<Tensor>& first,
+                                          const IsLargest& is_largest,
                                           const OfMicrobatch& of_microbatch) {
   const auto over_parallel = [&](GraphBuilder& builder, const std::vector<Tensor>& slices) {
     if (microbatches.parallel == 1) return of_microbatch(microbatch_of(batch, slices));
@@ -125,17 +129,20 @@ std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
                return results;
              });
     std::vector<Tensor> sums;
-    for (const Tensor& rows : each.stacked) sums.push_back(sum_of_rows(rows));
+    for (size_t i = 0; i < each.stacked.size(); ++i)
+      sums.push_back(is_largest(i) ? reduce_max(each.stacked[i], {0})
+                                   : sum_of_rows(each.stacked[i]));
     return sums;
   };
   if (microbatches.accumulate == 1) return over_parallel(trace.builder(), batch.microbatches);
-  return loop(trace.builder(), zeros, batch.microbatches, {.iterations = microbatches.accumulate},
+  return loop(trace.builder(), first, batch.microbatches, {.iterations = microbatches.accumulate},
               [&](const LoopBody& body) {
                 const IterationScope iteration(trace, body.index, microbatches.accumulate);
                 const std::vector<Tensor> values = over_parallel(body.index.builder(), body.slices);
                 IterationResults next;
                 for (size_t i = 0; i < values.size(); ++i)
-                  next.carried.push_back(body.carried[i] + values[i]);
+                  next.carried.push_back(is_largest(i) ? maximum(body.carried[i], values[i])
+                                                       : body.carried[i] + values[i]);
                 return next;
               })
       .carried;
@@ -157,8 +164,9 @@ std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const Cu
   if (terms == 0) return {};
   const int64_t sites = trace.draw_sites();
   const std::vector<Tensor> zeros(terms, f32_scalar(trace, 0));
+  const auto none = [](size_t) { return false; };
   std::vector<Tensor> sums = sum_over_microbatches(
-      trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& each) {
+      trace, batch, microbatches, zeros, none, [&](const std::vector<Tensor>& each) {
         const Loss microbatch = without_terms(checked_loss(loss(trace, each)), rehearsal.dead);
         FB_CHECK(microbatch.terms.size() == terms, "{} and {} terms", microbatch.terms.size(),
                  terms);
@@ -238,8 +246,14 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
     const Tensor one = f32_scalar(trace, 1);
     // Loss and predictions, and of each metric the sum and of how many it is.
     zeros.insert(zeros.end(), 2 + 2 * rehearsal.metrics.size(), f32_scalar(trace, 0));
+    const auto is_largest = [&](size_t value) {
+      return value >= count + 2 && (value - count) % 2 == 0 &&
+             rehearsal.metrics[(value - count) / 2 - 1].largest;
+    };
+    for (size_t i = count + 2; i < zeros.size(); ++i)
+      if (is_largest(i)) zeros[i] = f32_scalar(trace, -std::numeric_limits<float>::infinity());
     const std::vector<Tensor> sums = sum_over_microbatches(
-        trace, batch, microbatches, zeros, [&](const std::vector<Tensor>& rows) {
+        trace, batch, microbatches, zeros, is_largest, [&](const std::vector<Tensor>& rows) {
           const Loss microbatch = without_terms(checked_loss(loss(trace, rows)), rehearsal.dead);
           const Tensor weight = rehearsal.counted ? cast(microbatch.predictions, DType::f32) : one;
           const Tensor sum = contribution(microbatch, counts, weight);
@@ -248,7 +262,8 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
           values.insert(values.end(), {sum, weight});
           for (const Metric& metric : microbatch.metrics) {
             const Tensor own = metric.weight.valid() ? cast(metric.weight, DType::f32) : weight;
-            values.insert(values.end(), {cast(metric.mean, DType::f32) * own, own});
+            const Tensor value = cast(metric.mean, DType::f32);
+            values.insert(values.end(), {metric.largest ? value : value * own, own});
           }
           return values;
         });
@@ -258,9 +273,11 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
     if (rehearsal.counted) whole.predictions = predictions;
     whole.dead = rehearsal.dead_names;
     for (size_t i = 0; i < rehearsal.metrics.size(); ++i) {
+      const Metric& metric = rehearsal.metrics[i];
+      const Tensor value = sums[count + 2 + 2 * i];
       const Tensor weight = sums[count + 3 + 2 * i];
       whole.metrics.push_back(
-          {rehearsal.metrics[i], mean_of(sums[count + 2 + 2 * i], weight), weight});
+          {metric.name, metric.largest ? value : mean_of(value, weight), weight, metric.largest});
     }
     ScaledGradients result{whole.mean, {}};
     for (size_t i = 0; i < count; ++i) result.gradients.push_back(of_batch(sums[i]));

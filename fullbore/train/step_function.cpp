@@ -39,6 +39,13 @@ Metric mean_of(std::initializer_list<Metric> parts, std::initializer_list<Tensor
   Tensor sum;
   Tensor weight;
   const Tensor* counted = predictions.begin();
+  if (parts.begin()->largest) {
+    for (const Metric& part : parts) {
+      const Tensor own = cast(part.mean, DType::f32);
+      sum = sum.valid() ? maximum(sum, own) : own;
+    }
+    return {parts.begin()->name, sum, {}, true};
+  }
   for (const Metric& part : parts) {
     const Tensor count = part.weight.valid() ? part.weight : *counted;
     ++counted;
@@ -185,10 +192,13 @@ void start_ema(State& state) {
 }
 
 State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device,
-                    std::span<const LentEntry> lent) {
-  State state(state_entries(step.graph), std::move(device), lent);
+                    std::span<const LentEntry> lent, std::span<const StateEntry> further) {
+  std::vector<StateEntry> entries = state_entries(step.graph);
+  const size_t own = entries.size();
+  entries.insert(entries.end(), further.begin(), further.end());
+  State state(std::move(entries), std::move(device), lent);
   const InitialValues values(step, seed);
-  for (size_t i = 0; i < state.entries().size(); ++i)
+  for (size_t i = 0; i < own; ++i)
     if (state.entries()[i].role != Role::ema &&  // copied, which is faster
         !state.is_lent(static_cast<int>(i)))
       values.fill(state, static_cast<int>(i));

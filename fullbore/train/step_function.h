@@ -17,6 +17,8 @@ struct Metric {
   std::string name;
   Tensor mean;         ///< floating scalar
   Tensor weight = {};  ///< scalar: of how many it is the mean; none: of the loss's predictions
+  /// Not a mean but a maximum, of which a batch in parts tells the largest. Evaluations tell the mean over their batches.
+  bool largest = false;
 };
 
 /// One of the terms that a loss is the sum of. A term with a name that depends on no trained parameter is left out of
@@ -101,8 +103,9 @@ Graph with_recurrent_states_given(const Graph& graph);
 /// State that the graph asks for, filled as its initializers say; `random.seed`, if there is such
 /// an entry, becomes the seed, and moving averages become what they are of. A thread pool shares the work and
 /// changes no bit.
+/// `further` entries are zero.
 State initial_state(const TracedStep& step, uint64_t seed, std::shared_ptr<Device> device,
-                    std::span<const LentEntry> lent = {});
+                    std::span<const LentEntry> lent = {}, std::span<const StateEntry> further = {});
 
 /// Copies every parameter of the State to its moving average, where it has one: for parameters that
 /// were filled anew.

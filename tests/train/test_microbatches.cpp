@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "fullbore/base/error.h"
@@ -211,6 +212,26 @@ TEST(Microbatches, RefuseWhatCannotBeCut) {
   noise_scale.noise_scale = true;
   for (const Microbatches& microbatches : kCuts)
     EXPECT_THROW(trace_training_step(ragged_error, kFields, noise_scale, microbatches), UsageError);
+}
+
+// A largest value of the whole batch is that of a microbatch, negative ones too, and no mean of several.
+TEST(Microbatches, TellTheLargestOfAMetric) {
+  const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) {
+    Loss made = ragged_error(trace, batch);
+    made.metrics.push_back(
+        {.name = "largest", .mean = reduce_max(batch[1], {0}) - 100.0, .largest = true});
+    return made;
+  };
+  const Batch batch = batch_of(3, true);
+  const float expected = *std::ranges::max_element(batch.y) - 100;
+  for (const Microbatches& cut : kCuts) {
+    TracedStep step = trace_training_step(loss, kFields, {}, cut);
+    State state = initial_state(step, 1, cpu_device(2));
+    Program program = Program::compile(step.graph, state, {});
+    const void* const fields[] = {batch.x, batch.y, batch.counts};
+    program.run(fields);
+    EXPECT_EQ(program.scalar("largest"), expected) << cut.accumulate << ' ' << cut.parallel;
+  }
 }
 
 }  // namespace
