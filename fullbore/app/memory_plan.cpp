@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <future>
 #include <numeric>
 
@@ -111,12 +110,13 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   run.seconds = roofline_seconds(step, some_machine());
   if (run.thread_groups < std::min<int64_t>(microbatches(config).parallel, machine.workers))
     run.seconds *= kFewerThreadGroupsTime;
-  if (evaluation.valid()) {
-    const Plan held_out = evaluation.get();
-    run.bytes = shared_peak_bytes(std::array{&step, &held_out});
-  } else {
-    run.bytes = step.peak_bytes();
-  }
+  std::vector<Plan> others;
+  if (evaluation.valid()) others.push_back(evaluation.get());
+  if (workload.beside)
+    for (const Graph& graph : workload.beside(config)) others.push_back(plan_of(graph));
+  std::vector<const Plan*> plans = {&step};
+  for (const Plan& other : others) plans.push_back(&other);
+  run.bytes = shared_peak_bytes(plans);
   if (config.train.background_saves) run.bytes += step.state_bytes - lent_bytes(workload, traced);
   return run;
 }

@@ -47,6 +47,8 @@ struct OpenedWorkload {
   std::function<std::string(const Config&)> batch_size = {};
   /// Frozen parameters that the job reads where they lie (TrainingJob::frozen), beside those of train.frozen_from.
   std::shared_ptr<const FrozenWeights> frozen = {};
+  /// Programs that a run has beside its steps and evaluations; empty: none.
+  std::function<std::vector<Graph>(const Config&)> beside = {};
   /// What is shown of a run that is done, on standard output.
   std::function<void(const Config&, const RunDirectory&, Console&)> show = {};
 };

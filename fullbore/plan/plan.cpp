@@ -94,19 +94,28 @@ int most_thread_groups(const Plan& plan) {
 
 int64_t shared_peak_bytes(std::span<const Plan* const> plans) {
   int64_t arena = 0;
-  int64_t state = 0;
   int64_t own = 0;
+  const Plan* most = nullptr;  // of State
   std::map<std::string, int64_t> copies;
   for (const Plan* plan : plans) {
     for (const Graph::Input& input : plan->graph.inputs())
       if (input.role == Role::derived)
         copies[input.name] = aligned_bytes(plan->graph.type(input.value).bytes(), plan->alignment);
     arena = std::max(arena, plan->arena_bytes);
-    state = std::max(state, plan->state_bytes);
+    if (most == nullptr || plan->state_bytes > most->state_bytes) most = plan;
     own += plan->peak_bytes() - plan->arena_bytes - plan->state_bytes - plan->derived_bytes;
   }
   for (const auto& [name, bytes] : copies) own += bytes;
-  return arena + state + own;
+  // What other programs have of State beside that.
+  std::map<std::string, int64_t> further;
+  for (const Plan* plan : plans)
+    for (const Graph::Input& input : plan->graph.inputs())
+      if (is_state(input.role))
+        further[input.name] = aligned_bytes(plan->graph.type(input.value).bytes(), plan->alignment);
+  if (most != nullptr)
+    for (const Graph::Input& input : most->graph.inputs()) further.erase(input.name);
+  for (const auto& [name, bytes] : further) own += bytes;
+  return arena + (most != nullptr ? most->state_bytes : 0) + own;
 }
 
 double peak_flops(DType operands, const MachinePeaks& peaks) {

@@ -9,6 +9,7 @@
 #include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_position.h"
+#include "fullbore/train/tensor_groups.h"
 
 namespace fullbore {
 namespace {
@@ -32,7 +33,7 @@ TensorSlot tensor_slot(State& state, int entry, const std::string& name) {
 std::vector<TensorSlot> tensor_slots(State& state) {
   std::vector<TensorSlot> slots;
   for (size_t i = 0; i < state.entries().size(); ++i)
-    if (!state.is_lent(static_cast<int>(i)))
+    if (is_saved(state, static_cast<int>(i)))
       slots.push_back(tensor_slot(state, static_cast<int>(i), state.entries()[i].name));
   return slots;
 }

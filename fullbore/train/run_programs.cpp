@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "fullbore/plan/written_memory.h"
+#include "fullbore/train/tensor_groups.h"
 
 namespace fullbore {
 
@@ -46,6 +49,16 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+int64_t RunPrograms::unplanned_bytes(const State& state) const {
+  std::set<std::string_view> planned;
+  for (const Plan* plan : plans_)
+    for (const Graph::Input& input : plan->graph.inputs()) planned.insert(input.name);
+  int64_t bytes = 0;
+  for (const StateEntry& entry : state.entries())
+    if (!planned.contains(entry.name)) bytes += entry.type.bytes();
+  return bytes;
+}
+
 void RunPrograms::make_resident() const {
   for (const ByteRange& range : written_memory(plans_))
     arena_->make_resident(range.begin, range.end - range.begin);
@@ -58,7 +71,8 @@ RunScale RunPrograms::scale(const TrainingOptions& options, const State& state) 
   scale.parameters = parameter_count(state);
   scale.flops_per_step = largest.flops;
   scale.flops_at_most = has_open_loops(largest);
-  scale.planned_bytes = planned_bytes() + (options.saves.background ? state.bytes() : 0);
+  scale.planned_bytes =
+      planned_bytes() + unplanned_bytes(state) + (options.saves.background ? saved_bytes(state) : 0);
   scale.judge = judge_;
   scale.evaluation_interval = evaluator_ ? options.evaluation_interval : 0;
   return scale;

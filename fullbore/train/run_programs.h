@@ -37,6 +37,11 @@ class RunPrograms {
   const Plan& largest_step() const;
   /// What all programs work in: between two runs it is anybody's.
   const Arena& arena() const { return *arena_; }
+  const std::shared_ptr<Arena>& shared_arena() const { return arena_; }
+  /// Others that work in the arena and count as the run's.
+  void add_plans(std::span<const Plan* const> plans) {
+    plans_.insert(plans_.end(), plans.begin(), plans.end());
+  }
   /// Makes what every run writes of the arena resident, by all threads.
   void make_resident() const;
   size_t count() const { return plans_.size(); }
@@ -49,6 +54,9 @@ class RunPrograms {
   RunScale scale(const TrainingOptions& options, const State& state) const;
 
  private:
+  /// Of State that none of the plans knows of, such as caches of programs that are compiled when they are needed.
+  int64_t unplanned_bytes(const State& state) const;
+
   std::shared_ptr<Arena> arena_;
   std::vector<CompiledStep> steps_;
   std::optional<Evaluator> evaluator_;

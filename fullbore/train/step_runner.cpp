@@ -23,12 +23,14 @@ TrainingJob without_validation(TrainingJob job) {
 State filled_state(const TrainingJob& job, const TracedStep& step) {
   std::vector<LentEntry> lent;
   if (job.frozen) lent = job.frozen->lend(state_entries(step.graph));
-  State state = initial_state(step, job.options.seed,
-                              open_device(job.options.device, job.options.workers), lent);
+  State state =
+      initial_state(step, job.options.seed, open_device(job.options.device, job.options.workers),
+                    lent, made_state_entries(job));
   if (job.initialize) {
     job.initialize(state);
     start_ema(state);
   }
+  if (job.maker) job.maker->begin(state);
   return state;
 }
 
@@ -50,19 +52,21 @@ StepRunner::StepRunner(const TrainingJob& job, Clock::time_point start)
       state_(filled_state(job, traced_.front())),
       trace_seconds_(seconds_between(start, Clock::now())),
       programs_(job, std::move(traced_), state_, {}),
-      loader_(job.training, job.options.loader),
+      source_(job.training),
+      ahead_(!job.maker),
+      batches_(job, state_, programs_),
       batch_shapes_(first_shapes(*job.training)),
       tokens_per_step_(job.tokens_per_step),
       build_seconds_(seconds_between(start, Clock::now())) {}
 
 StepRunner::Step StepRunner::run() {
   const Clock::time_point start = Clock::now();
-  const size_t shape = loader_.source().shape_at(loader_.position());
-  const std::span<const void* const> batch = loader_.next();
+  const auto [shape, batch] = batches_.next();
   const Clock::time_point ready = Clock::now();
   CompiledStep& step = programs_.step(shape);
   step.run(batch);
   const Clock::time_point done = Clock::now();
+  batches_.step_made(step);
   if (steps_++ == 0) seconds_to_first_step_ = build_seconds_ + seconds_between(start, done);
   return {.shape = shape,
           .wait_seconds = seconds_between(start, ready),
@@ -76,11 +80,12 @@ int64_t StepRunner::samples_per_step(size_t shape) const {
 }
 
 int64_t StepRunner::steps_to_warm_up(int64_t least, int64_t following) const {
-  if (shapes() == 1) return least;
+  // Which shapes are to come is not known of batches that are made.
+  if (shapes() == 1 || !ahead_) return least;
   std::vector<bool> met(shapes(), false);
   int64_t steps = least;
   for (int64_t next = 0; next < steps + following; ++next) {
-    const size_t shape = loader_.source().shape_at(static_cast<uint64_t>(next));
+    const size_t shape = source_->shape_at(static_cast<uint64_t>(next));
     if (met[shape]) continue;
     met[shape] = true;
     steps = std::max(steps, next + 1);

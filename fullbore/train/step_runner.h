@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "fullbore/data/loader.h"
 #include "fullbore/train/run_programs.h"
+#include "fullbore/train/step_batches.h"
 
 namespace fullbore {
 
@@ -55,7 +55,9 @@ class StepRunner {
   State state_;
   double trace_seconds_;
   RunPrograms programs_;
-  Loader loader_;
+  std::shared_ptr<const BatchSource> source_;
+  bool ahead_;  ///< batches are known before their steps
+  StepBatches batches_;
   std::vector<Shape> batch_shapes_;
   int64_t steps_ = 0;
   int64_t tokens_per_step_;

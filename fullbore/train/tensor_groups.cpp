@@ -16,6 +16,20 @@ const char* group_of(Role role) {
 
 }  // namespace
 
+bool is_saved(const State& state, int entry) {
+  const StateEntry& about = state.entries()[static_cast<size_t>(entry)];
+  const bool is_cache =
+      about.role == Role::recurrent && about.name.find(".cache.") != std::string::npos;
+  return !is_cache && !state.is_lent(entry);
+}
+
+int64_t saved_bytes(const State& state) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < state.entries().size(); ++i)
+    if (is_saved(state, static_cast<int>(i))) bytes += state.entries()[i].type.bytes();
+  return bytes;
+}
+
 Compression compression(std::string_view name) {
   if (name == "optimizer") return Compression::optimizer;
   if (name == "all") return Compression::all;
@@ -30,7 +44,7 @@ std::vector<TensorGroup> tensor_groups(const State& state, Compression compressi
     if (group.name == "optimizer") group.packed |= compression == Compression::optimizer;
     for (size_t i = 0; i < state.entries().size(); ++i) {
       const StateEntry& entry = state.entries()[i];
-      if (group_of(entry.role) == group.name && !state.is_lent(static_cast<int>(i)))
+      if (group_of(entry.role) == group.name && is_saved(state, static_cast<int>(i)))
         group.tensors.push_back(
             {entry.name, entry.type, nullptr, [&state, i](const NamedTensor::Take& take) {
                state.consume(static_cast<int>(i), Pieces::in_order,

@@ -20,6 +20,7 @@
 #include "fullbore/train/resume.h"
 #include "fullbore/train/run_programs.h"
 #include "fullbore/train/run_reporter.h"
+#include "fullbore/train/step_batches.h"
 #include "fullbore/train/step_detail.h"
 
 namespace fullbore {
@@ -57,6 +58,7 @@ class Trainer {
         start_ema(state_);
         for (const std::string& line : job_.initialized) reporter_.log().info("{}", line);
       }
+      if (job_.maker && position_.step == 0) job_.maker->begin(state_);
       reporter_.started("state");
       prepare();
       interrupt_.emplace();
@@ -120,7 +122,7 @@ class Trainer {
     dead_losses_ = traced_.front().dead_losses;
     std::vector<LentEntry> lent;
     if (job_.frozen) lent = job_.frozen->lend(state_entries(traced_.front().graph));
-    state_ = initial_state(traced_.front(), options_.seed, device_, lent);
+    state_ = initial_state(traced_.front(), options_.seed, device_, lent, made_state_entries(job_));
     if (!job_.frozen) return;
     const Clock::time_point start = Clock::now();
     frozen_ = job_.frozen->record(state_);
@@ -163,8 +165,8 @@ class Trainer {
       reporter_.console().live(fmt::format("compiling {}/{}", done + 1, programs));
     });
     if (options_.detail == Detail::debug_performance) recorder_.emplace(*programs_);
-    loader_.emplace(job_.training, options_.loader);
-    loader_->seek(static_cast<uint64_t>(position_.step));
+    batches_.emplace(job_, state_, *programs_);
+    batches_->seek(static_cast<uint64_t>(position_.step));
     begin(seconds_between(start, Clock::now()));
     reporter_.started("compile");
     meet_memory();
@@ -200,7 +202,7 @@ class Trainer {
   }
 
   void loop() {
-    while (!interrupt_->requested()) {
+    while (!interrupt_->requested() || !batches_->resumes_here()) {
       saver_->check();
       if (evaluation_due()) {
         reading_data([&] { evaluate(); });
@@ -252,10 +254,10 @@ class Trainer {
 
   void run_step() {
     const Clock::time_point start = Clock::now();
-    const size_t shape = job_.training->shape_at(loader_->position());
+    BatchMaker::Batch made;
+    reading_data([&] { made = batches_->next(); });
+    const auto [shape, batch] = made;
     CompiledStep& step = programs_->step(shape);
-    std::span<const void* const> batch;
-    reading_data([&] { batch = loader_->next(); });
     const bool logged = options_.detail != Detail::off && log_due(position_.step + 1);
     if (recorder_) recorder_->begin(shape, logged && stepped_);
     const Clock::time_point ready = Clock::now();
@@ -268,6 +270,7 @@ class Trainer {
       measure_machine();
       stepped_ = true;
     }
+    batches_->step_made(step);
     ++position_.step;
     unsaved_ = true;
     reporter_.step_done(position_.step, step.loss(),
@@ -276,7 +279,7 @@ class Trainer {
                          .tokens = step.predictions(static_cast<double>(job_.tokens_per_step)),
                          .samples = samples_[shape],
                          .flops = step.program().flops_made()},
-                        [&] { return step.results(); });
+                        [&] { return results_of(step); });
     if (step.is_bad()) {
       skip(step, batch);
       return;
@@ -284,6 +287,14 @@ class Trainer {
     position_.skipped_in_row = 0;
     position_.train_loss = step.loss();
     if (logged) log_step(step, {seconds_between(ready, done), seconds_between(start, ready)});
+  }
+
+  /// And of the batch that was made for it.
+  StepResults results_of(const CompiledStep& step) const {
+    StepResults results = step.results();
+    const StepResults figures = batches_->figures();
+    results.insert(results.end(), figures.begin(), figures.end());
+    return results;
   }
 
   bool log_due(int64_t step) const {
@@ -298,7 +309,7 @@ class Trainer {
       if (const std::string notice = recorder_->take_notice(); !notice.empty())
         reporter_.log().info("{}", notice);
     }
-    reporter_.log_step(step.results(), details);
+    reporter_.log_step(results_of(step), details);
   }
 
   void skip(const CompiledStep& step, std::span<const void* const> batch) {
@@ -346,8 +357,8 @@ class Trainer {
     if (found && step > 0) {
       StepResults before;
       make_again(step - 1, before);
-      const CompiledStep& compiled = programs_->step(job_.training->shape_at(loader_->position()));
-      const std::span<const void* const> batch = loader_->next();
+      const auto [shape, batch] = batches_->next();
+      const CompiledStep& compiled = programs_->step(shape);
       state_.write<int64_t>("step",
                             {state_.read<int64_t>("step")[0] + 1});  // as if it had been made
       words = fmt::format("step {} is finite, but its update is not: {}", step,
@@ -364,10 +375,12 @@ class Trainer {
         restore_last(job_, run_, store_, state_, frozen_, reporter_.log());
     if (!from) return 0;
     int64_t made = from->step;
-    loader_->seek(static_cast<uint64_t>(made));
+    batches_->seek(static_cast<uint64_t>(made));
     while (made < last && non_finite_parameter(state_).empty()) {
-      CompiledStep& step = programs_->step(job_.training->shape_at(loader_->position()));
-      step.run(loader_->next());
+      const auto [shape, batch] = batches_->next();
+      CompiledStep& step = programs_->step(shape);
+      step.run(batch);
+      batches_->step_made(step);
       results = step.results();
       ++made;
     }
@@ -436,7 +449,7 @@ class Trainer {
   std::optional<RunSaver> saver_;
   std::optional<RunPrograms> programs_;
   std::optional<StepRecorder> recorder_;
-  std::optional<Loader> loader_;
+  std::optional<StepBatches> batches_;
   std::optional<InterruptGuard> interrupt_;
   int bad_steps_ = 0;  ///< since the start or resume
   RunPosition position_;

@@ -19,6 +19,7 @@
 namespace fullbore {
 
 class Console;
+class BatchMaker;
 class FrozenWeights;
 
 struct TrainingOptions {
@@ -55,6 +56,8 @@ struct TrainingJob {
   /// Frozen parameters that lie in files; may be null.
   std::shared_ptr<const FrozenWeights> frozen = {};
   std::shared_ptr<const BatchSource> training;  ///< batch p belongs to step p
+  /// Makes them by the weights of the step; null: they are loaded ahead. `training` is the same object where there is one.
+  std::shared_ptr<BatchMaker> maker = {};
   std::optional<ValidationSet> validation;
   int64_t tokens_per_step =
       0;                     ///< at most; for rates, where the loss does not tell its predictions
