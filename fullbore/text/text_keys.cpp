@@ -102,10 +102,11 @@ void check(const ConfigCheck& check) {
   check.together(model.width % model.heads == 0, "model.width", "is not a multiple of",
                  "model.heads");
   const TextKeys::Data& data = text_keys(config).data;
-  const bool buckets = data.batching == "buckets";
+  const TextTask* const task = text_task(config);
+  const bool buckets = data.batching == "buckets" || (task != nullptr && task->takes_buckets);
   check.together(buckets || data.buckets.empty(), "data.buckets", "means nothing with",
                  "data.batching");
-  check.together(buckets || data.tokens_per_batch == 0, "data.tokens_per_batch",
+  check.together(data.batching == "buckets" || data.tokens_per_batch == 0, "data.tokens_per_batch",
                  "means nothing with", "data.batching");
   if (data.tokens_per_batch > 0 && config.train.batch_size == 0)
     throw UsageError(fmt::format(
@@ -114,7 +115,7 @@ void check(const ConfigCheck& check) {
         check.with_origin("train.batch_size"), check.with_origin("data.tokens_per_batch")));
   check.together(data.split != "sequences" || data.batching == "sequences", "data.split",
                  "is of batches of sequences, not of", "data.batching");
-  check.together(text_task(config) == nullptr || config.data.path.empty(), "data.path",
+  check.together(task == nullptr || task->reads_path || config.data.path.empty(), "data.path",
                  "means nothing with", "data.batching");
   check.together(
       data.context_curriculum.empty() || data.batching == "windows" || data.batching == "sequences",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fullbore/app/workload.h"
+#include "fullbore/nn/language_model_loss.h"
 #include "fullbore/text/text_keys.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/generator.h"
@@ -14,6 +15,7 @@
 
 namespace fullbore {
 
+class BatchMaker;
 class Tokenizer;
 struct TextData;
 struct TrainedModel;
@@ -56,6 +58,10 @@ struct ForeignLayout {
   std::function<std::optional<ForeignModel>(const std::string& folder)> open = {};
 };
 
+/// i32 [B,T] -> what the head reads [B,T,C], and the head, on rows that know of nothing before them: for losses of one's
+/// own.
+using HiddenFunction = std::function<LanguageModelHead(Trace&, Tensor tokens)>;
+
 /// A model of texts, as everything that handles texts knows it. `tokens`: how many distinct ones the data have.
 struct TextModel {
   std::string name;  ///< value of model.name
@@ -65,8 +71,7 @@ struct TextModel {
   std::function<DecodeFunction(const Config&, int64_t tokens)> decode;
   /// The same for texts of different lengths at once, over a paged cache; empty: it has none.
   std::function<PagedDecodeFunction(const Config&, int64_t tokens)> paged_decode = {};
-  /// i32 [B,T] -> f32 [B,T,vocabulary], on rows that know of nothing before them: for tasks with losses of their own.
-  std::function<std::function<Tensor(Trace&, Tensor tokens)>(const Config&, int64_t tokens)> logits;
+  std::function<HiddenFunction(const Config&, int64_t tokens)> hidden;
   /// All that decides what its parameters mean.
   std::function<std::string(const Config&)> identity;
   /// Elements of its matrices, but for the token table.
@@ -96,7 +101,7 @@ struct TextModel {
   std::function<TextEval(Command eval)> add_eval = {};
 };
 
-/// What makes batches of no text: a value of data.batching.
+/// What makes batches that are not stretches of a text: a value of data.batching.
 struct TextTask {
   std::string name;
   /// What stands for a text: a tokenizer, and no tokens. UsageError for sizes that make no examples.
@@ -109,7 +114,15 @@ struct TextTask {
   std::function<LossFunction(const Config&, int64_t tokens)> loss;
   /// A figure of a step, for the live line, in place of the perplexity.
   std::function<std::string(const std::string& name, double value)> figure;
-  std::string measured_by;  ///< the command, in place of `eval`: "eval-mine recall"
+  std::string measured_by;     ///< the command, in place of `eval`: "eval-mine recall"
+  bool reads_path = false;     ///< data.path names a file of its own
+  bool takes_buckets = false;  ///< data.buckets are lengths of its batches
+  /// Makes the batches by the weights of the step, in place of `training`, which is empty then, as `held_out` is.
+  std::function<std::shared_ptr<BatchMaker>(const Config&, const TextData&)> maker = {};
+  /// OpenedWorkload::beside
+  std::function<std::vector<Graph>(const Config&, int64_t tokens)> beside = {};
+  std::string sample =
+      {};  ///< what a row of its batches is, for rates: "completions"; "": rates are of tokens
 };
 
 /// A workload of such a model; what is not of texts may be added to what is returned.

@@ -108,7 +108,7 @@ OpenedWorkload open_text_workload(const Config& config, Console& console,
   OpenedWorkload workload;
   workload.unit = "tokens";
   workload.shapes = batch_shapes;
-  workload.validates = [](const Config& each) { return each.data.validation_fraction > 0; };
+  workload.validates = holds_out_batches;
   workload.batch_size = batch_size_text;
   workload.show = show_sample;
   const TextTask* const task = synthetic.vocabulary == 0 ? text_task(config) : nullptr;
@@ -132,6 +132,11 @@ OpenedWorkload open_text_workload(const Config& config, Console& console,
   };
   workload.job = [text](const Config& each) { return training_job(each, *text); };
   workload.about = [text](const Config& each) { return about_text(each, *text); };
+  if (task != nullptr && task->beside)
+    workload.beside = [task, text](const Config& each) {
+      return task->beside(each, text->tokenizer->vocabulary_size());
+    };
+  if (task != nullptr && !task->sample.empty()) workload.sample = task->sample;
   workload.weight_keys = text_model(config).weight_keys;
   workload.weight_tables = [text](const Config& each, const WeightSource& source) {
     return text_weight_tables(each, *text->tokenizer, source);

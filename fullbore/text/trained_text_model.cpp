@@ -18,6 +18,7 @@
 #include "fullbore/device/registry.h"
 #include "fullbore/text/text_batches.h"
 #include "fullbore/text/text_keys.h"
+#include "fullbore/train/batch_maker.h"
 #include "fullbore/train/run_checkpoints.h"
 
 namespace fullbore {
@@ -165,17 +166,27 @@ StepFigures step_figures(const Config& config) {
 TrainingJob training_job(const Config& config, const TextData& text) {
   TrainingJob job;
   job.loss = model_loss(config, text.tokenizer->vocabulary_size());
-  job.training = training_batches(config, text);
-  if (config.data.validation_fraction > 0)
+  const TextTask* const task = text_task(config);
+  if (task != nullptr && task->maker)
+    job.training = job.maker = task->maker(config, text);
+  else
+    job.training = training_batches(config, text);
+  if (holds_out_batches(config))
     job.validation = validation_set(config, text, config.train.eval_batches);
   job.tokens_per_step = job.training->fields().front().type.elements();
   job.figures = step_figures(config);
+  if (task != nullptr) job.sample_unit = task->sample;
   job.options = training_options(config);
   job.tokenizer = text.tokenizer->to_json();
   job.identity = {{"data", text.identity}, {"model", text_model(config).identity(config)}};
   job.config = config_yaml(config);
   job.config_json = config_json(config);
   return job;
+}
+
+bool holds_out_batches(const Config& config) {
+  const TextTask* const task = text_task(config);
+  return config.data.validation_fraction > 0 && (task == nullptr || !task->maker);
 }
 
 DecodeFunction model_decode(const Config& config, int64_t tokens) {

@@ -23,7 +23,8 @@ struct TextData {
   std::string path;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const TokenCorpus> tokens;
-  std::string identity;  ///< of the contents, not of the path
+  std::string identity;                  ///< of the contents, not of the path
+  std::shared_ptr<const void> own = {};  ///< what a TextTask has in place of tokens
 };
 /// data.path by data.tokenizer: token shards as they are, text through the token cache. UsageError if
 /// it is empty or there is no such tokenizer, DataError if it cannot be read. `progress` is told of the
@@ -51,6 +52,9 @@ DecodeFunction model_decode(const Config& config, int64_t tokens);
 int64_t table_rows(const Config& config, int64_t tokens);
 /// Perplexity of the step and of the last validation, and what figures the model or the task of data.batching has.
 StepFigures step_figures(const Config& config);
+
+/// Is a part of the data measured on while training? Not where batches are made by the weights.
+bool holds_out_batches(const Config& config);
 
 /// The whole job. `config` is what the run keeps: with run.dir and absolute paths.
 TrainingJob training_job(const Config& config, const TextData& text);

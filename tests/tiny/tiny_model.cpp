@@ -50,9 +50,9 @@ DecodeFunction decode(const Config& config, int64_t tokens) {
       };
 }
 
-std::function<Tensor(Trace&, Tensor)> logits(const Config& config, int64_t tokens) {
+HiddenFunction hidden(const Config& config, int64_t tokens) {
   return [sizes = sizes_of(config, tokens)](Trace& trace, Tensor inputs) {
-    return language_model_logits(trace, body(trace, inputs, sizes));
+    return body(trace, inputs, sizes);
   };
 }
 
@@ -67,7 +67,7 @@ Workload tiny() {
   model.name = "tiny";
   model.loss = loss;
   model.decode = decode;
-  model.logits = logits;
+  model.hidden = hidden;
   model.identity = identity;
   model.matrix_elements = [](const Config& config) {
     const auto width = static_cast<double>(text_keys(config).model.width);

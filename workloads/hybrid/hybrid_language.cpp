@@ -186,9 +186,9 @@ TextModel hybrid_text_model() {
     return recurrent_decode(hybrid_recurrence(config, hybrid_config(config, tokens)),
                             hybrid_keys(config).model.learned_state);
   };
-  model.logits = [](const Config& config, int64_t tokens) {
+  model.hidden = [](const Config& config, int64_t tokens) {
     return [sizes = hybrid_config(config, tokens)](Trace& trace, Tensor inputs) {
-      return language_model_logits(trace, hybrid(trace, {.tokens = inputs}, sizes).head);
+      return hybrid(trace, {.tokens = inputs}, sizes).head;
     };
   };
   model.identity = hybrid_identity;

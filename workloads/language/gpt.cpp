@@ -81,8 +81,12 @@ Tensor packed_body(Trace& trace, const PackedTokens& inputs, const LanguageModel
 
 }  // namespace
 
+LanguageModelHead gpt_hidden(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
+  return head(trace, body(trace, tokens, config), config);
+}
+
 Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
-  return language_model_logits(trace, head(trace, body(trace, tokens, config), config));
+  return language_model_logits(trace, gpt_hidden(trace, tokens, config));
 }
 
 Tensor gpt_packed(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {

@@ -48,9 +48,9 @@ PagedDecodeFunction paged_decode(const Config& config, int64_t tokens) {
   };
 }
 
-std::function<Tensor(Trace&, Tensor)> logits(const Config& config, int64_t tokens) {
+HiddenFunction hidden(const Config& config, int64_t tokens) {
   return [model = model_config(config, tokens)](Trace& trace, Tensor inputs) {
-    return gpt(trace, inputs, model);
+    return gpt_hidden(trace, inputs, model);
   };
 }
 
@@ -96,7 +96,7 @@ TextModel gpt_text_model() {
   model.loss = loss;
   model.decode = decode;
   model.paged_decode = paged_decode;
-  model.logits = logits;
+  model.hidden = hidden;
   model.identity = identity;
   model.matrix_elements = matrix_elements;
   model.weight_keys = {"model.heads", "model.activation"};

@@ -13,8 +13,12 @@ LanguageModelHead head_of(Trace& trace, Tensor tokens, nn::DecoderInputs inputs,
 
 }  // namespace
 
+LanguageModelHead llama_hidden(Trace& trace, Tensor tokens, const nn::DecoderConfig& config) {
+  return head_of(trace, tokens, {}, config);
+}
+
 Tensor llama(Trace& trace, Tensor tokens, const nn::DecoderConfig& config) {
-  return language_model_logits(trace, head_of(trace, tokens, {}, config));
+  return language_model_logits(trace, llama_hidden(trace, tokens, config));
 }
 
 Tensor llama_decode(Trace& trace, const DecodeInputs& inputs, const nn::DecoderConfig& config) {

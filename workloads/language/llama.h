@@ -7,6 +7,8 @@ namespace fullbore {
 /// Llama, and Qwen2 with its biases (fullbore/nn/decoder_model.h): tokens i32 [B,T], T <= context -> logits
 /// [B,T,vocabulary].
 Tensor llama(Trace& trace, Tensor tokens, const nn::DecoderConfig& config);
+/// As gpt_hidden().
+LanguageModelHead llama_hidden(Trace& trace, Tensor tokens, const nn::DecoderConfig& config);
 /// As gpt_decode().
 Tensor llama_decode(Trace& trace, const DecodeInputs& inputs, const nn::DecoderConfig& config);
 /// As gpt_paged_decode().

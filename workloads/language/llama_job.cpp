@@ -61,9 +61,9 @@ PagedDecodeFunction paged_decode(const Config& config, int64_t tokens) {
   };
 }
 
-std::function<Tensor(Trace&, Tensor)> logits(const Config& config, int64_t tokens) {
+HiddenFunction hidden(const Config& config, int64_t tokens) {
   return [model = llama_config(config, tokens)](Trace& trace, Tensor inputs) {
-    return llama(trace, inputs, model);
+    return llama_hidden(trace, inputs, model);
   };
 }
 
@@ -106,7 +106,7 @@ TextModel llama_text_model() {
   model.loss = loss;
   model.decode = decode;
   model.paged_decode = paged_decode;
-  model.logits = logits;
+  model.hidden = hidden;
   model.identity = identity;
   model.matrix_elements = matrix_elements;
   model.weight_keys = {"model.heads",        "model.key_value_heads", "model.norm_epsilon",

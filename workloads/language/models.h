@@ -57,6 +57,9 @@ nn::CacheOptions paged_cache(const PagedInputs& inputs);
 /// Of h [S,T,C] the row of each text's last token, [S,1,C]; any for a text with none.
 Tensor last_rows(Tensor h, const PagedInputs& inputs);
 
+/// What gpt()'s logits are made of, hidden [B,T,C]: for losses that are made of some of them, or of blocks.
+LanguageModelHead gpt_hidden(Trace& trace, Tensor tokens, const LanguageModelConfig& config);
+
 /// The loss of gpt() by targets i32 [B,T]; others than [0, V), such as the -1 of padding, count for
 /// nothing.
 LanguageModelLoss gpt_loss(Trace& trace, Tensor tokens, Tensor targets,

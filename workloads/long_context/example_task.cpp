@@ -134,9 +134,9 @@ ValidationSet held_out_examples(const Config& config, const TextData& text, int6
 }
 
 LossFunction example_loss(const Config& config, int64_t tokens) {
-  const auto logits_of = text_model(config).logits(config, tokens);
+  const HiddenFunction hidden = text_model(config).hidden(config, tokens);
   return [=](Trace& trace, std::span<const Tensor> batch) {
-    const Tensor logits = logits_of(trace, batch[0]);
+    const Tensor logits = language_model_logits(trace, hidden(trace, batch[0]));
     const Tensor targets = batch[1];
     const Tensor asked = cast(greater_equal(targets, 0), DType::f32);
     const Tensor count = maximum(reduce_sum(asked, {0, 1}), 1);
