@@ -36,6 +36,8 @@ void add_chess_command(Command root) {
   add_perft_command(chess);
   add_prepare_command(chess);
   add_score_command(chess);
+  add_chess_eval_command(chess);
+  add_chess_play_command(chess);
   chess.footer(R"(
 Example:
   fullbore chess moves start e2e4 e7e5

@@ -7,7 +7,7 @@
 
 namespace fullbore {
 
-/// `fullbore chess`: moves, fen, games, perft.
+/// `fullbore chess`.
 void add_chess_command(Command root);
 void add_perft_command(Command chess);
 void add_fen_command(Command chess);
@@ -15,6 +15,8 @@ void add_games_command(Command chess);
 void add_moves_command(Command chess);
 void add_prepare_command(Command chess);
 void add_score_command(Command chess);
+void add_chess_eval_command(Command chess);
+void add_chess_play_command(Command chess);
 
 /// A position of the command line: a FEN, or "start". UsageError that names the field; `command` begins it.
 Position position_argument(std::string_view command, const std::string& text);

@@ -78,6 +78,19 @@ std::string answer_text(const ArbiterAnswer& answer) {
                      answer.truncated);
 }
 
+ChessRecord policy_prompt(std::string_view fen, const RecordFormat& format) {
+  ChessRecord record;
+  record.prompt =
+      fmt::format("P: {}", format.expanded_board ? expanded_fen(fen) : std::string(fen));
+  record.fen = fen;
+  // Behind the FEN of a padded record the model goes on by itself.
+  if (!format.padded)
+    record.prompt += " M:";
+  else if (format.force_prefix)
+    record.prompt += padding(record.prompt.size() - 3, kFenColumns) + "M:";
+  return record;
+}
+
 ChessRecord policy_record(std::string_view fen, std::vector<RankedMove> top,
                           std::span<const size_t> order, const RecordFormat& format) {
   FB_CHECK(order.size() == top.size() && !top.empty(), "{} of {}", order.size(), top.size());
@@ -88,12 +101,8 @@ ChessRecord policy_record(std::string_view fen, std::vector<RankedMove> top,
     if (!evals.empty()) evals += ' ';
     evals += eval_text(top[index].eval, format);
   }
-  ChessRecord record;
-  record.prompt =
-      fmt::format("P: {}", format.expanded_board ? expanded_fen(fen) : std::string(fen));
-  std::string before = " ";  // of "M:"
+  ChessRecord record = policy_prompt(fen, format);
   if (format.padded) {
-    before = padding(record.prompt.size() - 3, kFenColumns);
     moves += padding(moves.size(), kMoveColumns);
     evals += padding(evals.size(), kEvalColumns);
   } else {
@@ -101,12 +110,8 @@ ChessRecord policy_record(std::string_view fen, std::vector<RankedMove> top,
     evals += ' ';
   }
   record.completion = fmt::format(" {}E: {}B: {}", moves, evals, top.front().move);
-  const std::string label = before + "M:";
   if (format.padded && !format.force_prefix)
-    record.completion.insert(0, label);
-  else
-    record.prompt += label;
-  record.fen = fen;
+    record.completion.insert(0, padding(record.prompt.size() - 3, kFenColumns) + "M:");
   // An answer can say no more than what is written: one that knows it all is to earn it all.
   for (RankedMove& each : top)
     each.eval = std::clamp(each.eval, -format.eval_limit, format.eval_limit);

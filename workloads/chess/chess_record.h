@@ -71,6 +71,8 @@ std::string expanded_fen(std::string_view fen);
 /// The opposite.
 std::string compact_fen(std::string_view fen);
 
+/// What a P record asks, without an answer.
+ChessRecord policy_prompt(std::string_view fen, const RecordFormat& format);
 /// A P record. `order` are the indices of `top` in the order in which they are listed, each once.
 ChessRecord policy_record(std::string_view fen, std::vector<RankedMove> top,
                           std::span<const size_t> order, const RecordFormat& format);

@@ -30,6 +30,8 @@ const OutputRows& rows() {
          "--held-out", "new.held", "--force"},
         true,
         {"new.jsonl", "new.held"}}},
+      {"chess eval", {{"chess", "eval", "run", "--records", "1", "--temperature", "0"}}},
+      {"chess play", {{"chess", "play", "run"}, false}},
       {"chess score",
        {{"chess", "score", "answers.jsonl", "--each", "new.scores", "--force"},
         true,
@@ -41,6 +43,13 @@ class ChessCommands : public OutputRowsTest {
  protected:
   ChessCommands() : OutputRowsTest(rows()) {}
   void prepare() override {
+    ASSERT_EQ(command({"train", "job.yaml", "run.dir=run", "data.path=", "model.layers=1",
+                       "model.width=16", "model.heads=1", "model.context=256",
+                       "model.vocabulary=257", "data.tokenizer=byte", "data.batching=chess",
+                       "data.validation_fraction=0.2", "chess.records=30", "chess.truth=search:1",
+                       "train.steps=1", "train.batch_size=2", "train.sample_characters=0"})
+                  .exit_code,
+              0);
     folder_.put("games.pgn", "1. e4 e5 1-0\n");
     folder_.put("answers.jsonl",
                 R"({"task": "P", "prompt": "P: 8/8/8/8/8/k7/8/K6R w - - 0 1 M:", "completion": "",)"

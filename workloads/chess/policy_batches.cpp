@@ -1,0 +1,391 @@
+#include "workloads/chess/policy_batches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "fullbore/app/job_options.h"
+#include "fullbore/base/check.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/data/permutation.h"
+
+namespace fullbore {
+namespace {
+
+constexpr const char* kControllerEntry = "policy.penalty";
+// Rounds of other prompts in place of groups of equal rewards, the first one included.
+constexpr uint64_t kMostRounds = 5;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The number behind the colon; none: `otherwise`. The name was checked.
+int64_t depth_of(const std::string& truth, int64_t otherwise) {
+  const size_t colon = truth.find(':');
+  return colon == std::string::npos ? otherwise : std::stoll(truth.substr(colon + 1));
+}
+
+bool is_by(const std::string& truth, const std::string& name) {
+  return truth == name || truth.starts_with(name + ":");
+}
+
+std::unique_ptr<MoveRanker> open_search(const ChessKeys& keys, int threads) {
+  if (!is_by(keys.reward.truth, "search")) return nullptr;
+  return open_ranker(keys.reward.truth, {}, threads);
+}
+
+std::unique_ptr<EnginePool> open_engines(const ChessKeys& keys) {
+  if (!is_by(keys.reward.truth, "stockfish")) return nullptr;
+  EngineOptions engine;
+  engine.path = keys.chess.engine;
+  engine.depth = depth_of(keys.reward.truth, engine.depth);
+  return std::make_unique<EnginePool>(engine);
+}
+
+}  // namespace
+
+PolicyBatches::PolicyBatches(const Config& config, std::shared_ptr<const ChessData> data,
+                             PolicyModel model)
+    : keys_(chess_keys(config)),
+      sizes_(policy_rollout_sizes(config, data->tokens.vocabulary())),
+      seed_(static_cast<uint64_t>(config.run.seed)),
+      options_(policy_options(config)),
+      data_(std::move(data)),
+      model_(std::move(model)),
+      lengths_(chess_lengths(config)),
+      shapes_(policy_shapes(config)),
+      reward_options_(reward_options(config)),
+      search_(open_search(keys_, worker_count(config))),
+      engines_(open_engines(keys_)),
+      truths_(reward_options_, engines_.get(), short_format().eval_limit) {
+  for (const BatchField& field : shapes_.back()) {
+    buffers_.emplace_back();
+    buffers_.back().lines.resize(static_cast<size_t>(field.type.bytes() + 63) / 64);
+  }
+  for (Field& field : buffers_) pointers_.push_back(field.lines.data());
+}
+
+Graph PolicyBatches::scoring_graph(size_t shape, bool reference) const {
+  return policy_scoring(model_.hidden, shapes_[shape], data_->tokens.vocabulary(), reference);
+}
+
+std::vector<StateEntry> PolicyBatches::state_entries() const {
+  std::vector<StateEntry> entries;
+  for (const StateEntry& entry : fullbore::state_entries(Rollout::trace(model_.decode, sizes_)))
+    if (entry.role == Role::recurrent) entries.push_back(entry);
+  if (options_.has_reference)
+    for (const StateEntry& entry : fullbore::state_entries(scoring_graph(0, true)))
+      entries.push_back(entry);
+  entries.push_back({kControllerEntry, Role::control, {DType::f64, {PenaltyController::kNumbers}}});
+  return entries;
+}
+
+void PolicyBatches::begin(State& state) const {
+  const std::string prefix = std::string(kReferenceScope) + ".";
+  for (size_t i = 0; i < state.entries().size(); ++i) {
+    const StateEntry& entry = state.entries()[i];
+    if (entry.role != Role::frozen || !entry.name.starts_with(prefix)) continue;
+    const int policy = state.find(entry.name.substr(prefix.size()));
+    FB_CHECK(policy >= 0, "the reference has '{}', the policy has not", entry.name);
+    state.copy(policy, static_cast<int>(i));
+    state.was_written(static_cast<int>(i));
+  }
+  state.write(kControllerEntry, PenaltyController(options_.penalty).numbers());
+}
+
+void PolicyBatches::prepare(State& state, const CompileOptions& options,
+                            std::shared_ptr<Arena> arena) {
+  state_ = &state;
+  rollout_.emplace(model_.decode, sizes_, state, options);
+  for (size_t shape = 0; shape < shapes_.size(); ++shape) {
+    if (options_.has_reference)
+      reference_.push_back(
+          Program::compile(scoring_graph(shape, true), state, options, nullptr, arena));
+    if (keys_.grpo.recompute_old)
+      scoring_.push_back(
+          Program::compile(scoring_graph(shape, false), state, options, nullptr, arena));
+  }
+}
+
+std::vector<const Plan*> PolicyBatches::plans() const {
+  std::vector<const Plan*> plans;
+  for (const auto* programs : {&reference_, &scoring_})
+    for (const Program& program : *programs) plans.push_back(&program.plan());
+  return plans;
+}
+
+bool PolicyBatches::resumes_at(uint64_t position) const {
+  return position % static_cast<uint64_t>(keys_.grpo.inner_epochs) == 0;
+}
+
+// Each record once, in an order of its own, in every epoch.
+uint32_t PolicyBatches::record_at(uint64_t index) const {
+  const uint64_t count = data_->training.size();
+  return static_cast<uint32_t>(Permutation(count, seed_, index / count)(index % count));
+}
+
+std::vector<PendingTruth> PolicyBatches::begin_truths(const std::vector<uint32_t>& records) {
+  std::vector<ChessRecord> asked;
+  std::vector<std::string> fens;
+  for (const uint32_t record : records) {
+    asked.push_back(data_->training.records[record]);
+    fens.push_back(asked.back().fen);
+    if (keys_.reward.truth == "rules") asked.back().top.clear();
+  }
+  if (search_) {
+    const std::vector<EngineAnalysis> analyses = search_->rank(fens);
+    for (size_t i = 0; i < asked.size(); ++i)
+      if (asked[i].task == ChessTask::policy && analyses[i].ok())
+        asked[i].top = analyses[i].value();
+  }
+  std::vector<PendingTruth> truths;
+  for (const ChessRecord& record : asked) truths.push_back(truths_.begin(record));
+  return truths;
+}
+
+PolicyBatches::Groups PolicyBatches::complete(uint64_t round, uint64_t first, size_t prompts) {
+  const auto samples = static_cast<size_t>(keys_.rollout.samples);
+  Groups groups;
+  std::vector<RolloutPrompt> asked;
+  for (size_t i = 0; i < prompts; ++i) {
+    const uint32_t record = record_at(first + i);
+    groups.records.push_back(record);
+    const bool policy = data_->training.records[record].task == ChessTask::policy;
+    asked.push_back(
+        {.tokens = data_->training.tokens[record].prompt,
+         .samples = keys_.rollout.samples,
+         .max_new_tokens = policy ? keys_.rollout.policy_tokens : keys_.rollout.arbiter_tokens,
+         .index = static_cast<uint32_t>(first + i)});
+  }
+  groups.completions.resize(prompts * samples);
+  rewards_.begin(groups.completions.size(), begin_truths(groups.records));
+  const RolloutOptions options{.sampling = {.temperature = keys_.rollout.temperature,
+                                            .top_k = keys_.rollout.top_k,
+                                            .top_p = keys_.rollout.top_p},
+                               .stop_tokens = {data_->tokens.end()},
+                               .key = seed_,
+                               .step = static_cast<uint32_t>(round)};
+  const RolloutCounts counts = rollout_->run(asked, options, [&](RolloutRow&& row) {
+    const size_t place = row.prompt * samples + row.sample;
+    rewards_.add(place, row.prompt, data_->tokens.text(row.tokens));
+    groups.completions[place].row = std::move(row);
+  });
+  counts_.generated_tokens += counts.generated_tokens;
+  counts_.prefilled_tokens += counts.prefilled_tokens;
+  clock("prefill", counts.prefill_seconds);
+  clock("decode", counts.decode_seconds);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<RecordScore> scores = rewards_.take();
+  for (size_t i = 0; i < scores.size(); ++i) groups.completions[i].score = std::move(scores[i]);
+  reward(groups, round);
+  clock("rewards", seconds_since(start));
+  return groups;
+}
+
+void PolicyBatches::reward(Groups& groups, uint64_t round) const {
+  const auto samples = static_cast<size_t>(keys_.rollout.samples);
+  for (Completion& each : groups.completions) {
+    const bool is_cut = each.row.reason == FinishReason::length;
+    each.counts = !(options_.masks_overlong && is_cut);
+    each.reward = keys_.reward.control == "length" ? static_cast<double>(each.row.tokens.size()) /
+                                                         static_cast<double>(options_.loss.longest)
+                                                   : each.score.reward();
+  }
+  if (keys_.reward.control != "shuffled") return;
+  for (size_t group = 0; group < groups.records.size(); ++group) {
+    const Permutation permutation(samples, seed_, round * 65536 + group);
+    std::vector<double> before;
+    for (size_t i = 0; i < samples; ++i)
+      before.push_back(groups.completions[group * samples + i].reward);
+    for (size_t i = 0; i < samples; ++i)
+      groups.completions[group * samples + i].reward = before[permutation(i)];
+  }
+}
+
+namespace {
+
+template <class Completions>
+bool is_equal(const Completions& completions, size_t group, size_t samples) {
+  std::vector<double> rewards;
+  for (size_t i = 0; i < samples; ++i) rewards.push_back(completions[group * samples + i].reward);
+  return is_constant(rewards);
+}
+
+}  // namespace
+
+// In place of groups that say nothing, those of other prompts, as long as rounds last.
+void PolicyBatches::add_varied(Groups& groups, uint64_t round) {
+  const auto samples = static_cast<size_t>(keys_.rollout.samples);
+  const auto prompts = static_cast<size_t>(keys_.rollout.prompts);
+  for (uint64_t again = 1; again < kMostRounds; ++again) {
+    std::vector<size_t> equal;
+    for (size_t group = 0; group < prompts; ++group)
+      if (is_equal(groups.completions, group, samples)) equal.push_back(group);
+    if (equal.empty()) return;
+    const Groups others = complete(round, (round * kMostRounds + again) * prompts, equal.size());
+    for (size_t i = 0; i < equal.size(); ++i) {
+      if (is_equal(others.completions, i, samples)) continue;
+      groups.records[equal[i]] = others.records[i];
+      std::copy_n(others.completions.begin() + static_cast<std::ptrdiff_t>(i * samples), samples,
+                  groups.completions.begin() + static_cast<std::ptrdiff_t>(equal[i] * samples));
+    }
+  }
+}
+
+BatchMaker::Batch PolicyBatches::make(uint64_t position) {
+  const auto inner = static_cast<uint64_t>(keys_.grpo.inner_epochs);
+  if (position % inner != 0) {
+    *buffers_[static_cast<size_t>(PolicyField::penalty)].as<float>() =
+        static_cast<float>(penalty());
+    return {shape_, pointers_};
+  }
+  const uint64_t round = position / inner;
+  const auto prompts = static_cast<uint64_t>(keys_.rollout.prompts);
+  const uint64_t rounds = options_.resamples ? kMostRounds : 1;
+  seconds_.clear();
+  counts_ = {};
+  Groups groups = complete(round, round * rounds * prompts, prompts);
+  if (options_.resamples) add_varied(groups, round);
+  auto start = std::chrono::steady_clock::now();
+  write_fields(groups);
+  measure(groups);
+  clock("batch", seconds_since(start));
+  start = std::chrono::steady_clock::now();
+  if (keys_.grpo.recompute_old) score(false, PolicyField::old);
+  if (options_.has_reference) score(true, PolicyField::reference);
+  clock("reference", seconds_since(start));
+  for (const auto& [phase, seconds] : seconds_) figures_.emplace_back(phase, seconds);
+  return {shape_, pointers_};
+}
+
+void PolicyBatches::write_fields(const Groups& groups) {
+  const auto samples = static_cast<size_t>(keys_.rollout.samples);
+  int64_t longest = 1;
+  for (size_t i = 0; i < groups.completions.size(); ++i) {
+    const auto prompt = std::ssize(data_->training.tokens[groups.records[i / samples]].prompt);
+    longest = std::max(longest, prompt + std::ssize(groups.completions[i].row.tokens) - 1);
+  }
+  const auto fits = std::ranges::lower_bound(lengths_, longest);
+  FB_CHECK(fits != lengths_.end(), "{} tokens", longest);
+  shape_ = static_cast<size_t>(fits - lengths_.begin());
+  const auto width = static_cast<size_t>(lengths_[shape_]);
+  const auto most = static_cast<size_t>(options_.loss.longest);
+  const auto field = [&](PolicyField name) -> Field& {
+    return buffers_[static_cast<size_t>(name)];
+  };
+  const size_t rows = groups.completions.size();
+  auto* tokens = field(PolicyField::tokens).as<int32_t>();
+  auto* targets = field(PolicyField::targets).as<int32_t>();
+  auto* old = field(PolicyField::old).as<float>();
+  std::fill_n(tokens, rows * width, 0);
+  std::fill_n(targets, rows * most, -1);
+  std::fill_n(old, rows * most, 0.0F);
+  std::vector<double> rewards;
+  for (size_t i = 0; i < rows; ++i) {
+    const Completion& each = groups.completions[i];
+    const std::vector<int32_t>& prompt = data_->training.tokens[groups.records[i / samples]].prompt;
+    std::ranges::copy(prompt, tokens + i * width);
+    // The last token is a target alone.
+    std::copy(each.row.tokens.begin(), each.row.tokens.end() - 1,
+              tokens + i * width + prompt.size());
+    field(PolicyField::first).as<int32_t>()[i] = static_cast<int32_t>(prompt.size());
+    if (each.counts) {
+      std::ranges::copy(each.row.tokens, targets + i * most);
+      std::ranges::copy(each.row.raw, old + i * most);
+    }
+    rewards.push_back(each.reward);
+  }
+  std::ranges::copy(group_advantages(rewards, samples, options_.advantage),
+                    field(PolicyField::advantage).as<float>());
+  *field(PolicyField::penalty).as<float>() = static_cast<float>(penalty());
+}
+
+// Of inputs that the training step reads too.
+void PolicyBatches::score(bool reference, PolicyField into) {
+  Program& program = (reference ? reference_ : scoring_)[shape_];
+  std::vector<const void*> batch;
+  for (const Graph::Input& input : program.plan().graph.inputs()) {
+    if (is_kept(input.role)) continue;
+    const auto found = std::ranges::find(shapes_[shape_], input.name, &BatchField::name);
+    FB_CHECK(found != shapes_[shape_].end(), "no field '{}'", input.name);
+    batch.push_back(pointers_[static_cast<size_t>(found - shapes_[shape_].begin())]);
+  }
+  program.run(batch);
+  const int64_t values = shapes_[shape_][static_cast<size_t>(into)].type.shape.elements();
+  program.read_result(
+      program.output("log_probability"),
+      std::as_writable_bytes(
+          std::span(buffers_[static_cast<size_t>(into)].as<float>(), static_cast<size_t>(values))));
+}
+
+double PolicyBatches::penalty() const {
+  PenaltyController controller(options_.penalty);
+  controller.restore(state_->read<double>(kControllerEntry));
+  return controller.coefficient();
+}
+
+void PolicyBatches::step_made(uint64_t /*position*/, const StepResults& results) {
+  const auto kl = std::ranges::find(results, "kl", [](const auto& each) { return each.first; });
+  PenaltyController controller(options_.penalty);
+  controller.restore(state_->read<double>(kControllerEntry));
+  controller.observe(kl == results.end() ? 0 : kl->second);
+  state_->write(kControllerEntry, controller.numbers());
+}
+
+void PolicyBatches::clock(const char* phase, double seconds) {
+  const std::string name = fmt::format("seconds/{}", phase);
+  const auto known = std::ranges::find(seconds_, name, [](const auto& each) { return each.first; });
+  if (known == seconds_.end())
+    seconds_.emplace_back(name, seconds);
+  else
+    known->second += seconds;
+}
+
+void PolicyBatches::measure(const Groups& groups) {
+  const auto samples = static_cast<size_t>(keys_.rollout.samples);
+  std::vector<ScoredAnswer> policy, arbiter;
+  double reward = 0, tokens = 0, cut = 0;
+  size_t equal = 0;
+  for (const Completion& each : groups.completions) {
+    reward += each.reward;
+    tokens += static_cast<double>(each.row.tokens.size());
+    cut += each.row.reason == FinishReason::length ? 1 : 0;
+    (each.score.task == ChessTask::policy ? policy : arbiter)
+        .push_back({each.score, data_->tokens.text(each.row.tokens)});
+  }
+  for (size_t group = 0; group < groups.records.size(); ++group)
+    equal += is_equal(groups.completions, group, samples) ? 1U : 0U;
+  const auto count = static_cast<double>(groups.completions.size());
+  figures_ = {
+      {"reward", reward / count},
+      {"completion_tokens", tokens / count},
+      {"truncated", cut / count},
+      {"equal_groups", static_cast<double>(equal) / static_cast<double>(groups.records.size())},
+      {"penalty", penalty()}};
+  if (!policy.empty()) {
+    const PolicyMeasures own = measure_policy(policy);
+    figures_.insert(figures_.end(), {{"policy/reward", own.reward},
+                                     {"policy/format", own.format},
+                                     {"policy/legal_best", own.legal_best},
+                                     {"policy/legal_moves", own.legal_moves},
+                                     {"policy/best_move", own.best_move},
+                                     {"policy/top_moves", own.top_moves},
+                                     {"policy/distinct_best", own.distinct_best},
+                                     {"policy/unique_completions", own.unique_completions}});
+  }
+  if (!arbiter.empty()) {
+    const ArbiterMeasures own = measure_arbiter(arbiter);
+    figures_.insert(figures_.end(), {{"arbiter/reward", own.reward},
+                                     {"arbiter/format", own.format},
+                                     {"arbiter/exact", own.exact},
+                                     {"arbiter/core", own.core},
+                                     {"arbiter/similarity", own.similarity}});
+  }
+  figures_.emplace_back("generated_tokens", static_cast<double>(counts_.generated_tokens));
+}
+
+}  // namespace fullbore

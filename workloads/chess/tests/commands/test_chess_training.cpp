@@ -1,0 +1,138 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/job.h"
+
+/// Both tasks of training, by the command.
+namespace fullbore {
+namespace {
+
+using ::testing::HasSubstr;
+
+const char* const kTiny = R"(model:
+  name: gpt
+  layers: 1
+  heads: 2
+  width: 32
+  context: 256
+  vocabulary: 257
+data:
+  tokenizer: byte
+  validation_fraction: 0.1
+chess:
+  records: 120
+  truth: search:1
+rollout:
+  prompts: 2
+  samples: 3
+  policy_tokens: 12
+optim:
+  learning_rate: 1e-2
+train:
+  sample_characters: 0
+  eval_interval: 0
+log:
+  interval: 1
+)";
+
+class ChessTraining : public JobTest {
+ protected:
+  void warm_up() {
+    folder_.put("tiny.yaml", kTiny);
+    const CommandResult result =
+        command({"train", "tiny.yaml", "run.dir=warm", "data.batching=chess", "train.steps=4",
+                 "train.batch_size=4"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  CommandResult reward(const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train", "tiny.yaml", "data.batching=chess_grpo",
+                                      "model.initialize_from=warm"};
+    words.insert(words.end(), more.begin(), more.end());
+    return command(words);
+  }
+  std::string weights(const std::string& run) {
+    return read(run + "/checkpoints/last/weights.safetensors");
+  }
+};
+
+// Steps on one batch of completions each two: a run that stops between batches and goes on has the same bits.
+TEST_F(ChessTraining, StoppedAndResumedHasTheSameBits) {
+  warm_up();
+  const std::vector<std::string> common = {"grpo.inner_epochs=2", "grpo.kl_controller=step",
+                                           "train.checkpoint_interval=2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return more;
+  };
+  CommandResult result = reward(with({"run.dir=whole", "train.steps=6"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  result = reward(with({"run.dir=parts", "train.steps=2"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  result = command({"train", "parts", "--resume", "train.steps=6"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(weights("whole"), weights("parts"));
+  EXPECT_NE(weights("whole"), weights("warm"));
+  // Caches of texts are no part of what is kept.
+  EXPECT_EQ(weights("whole").find(".cache."), std::string::npos);
+}
+
+TEST_F(ChessTraining, TellsWhereAStepsTimeGoes) {
+  warm_up();
+  const CommandResult result = reward({"run.dir=grpo", "train.steps=2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string lines = read("grpo/metrics.jsonl");
+  for (const char* const name :
+       {"\"reward\"", "\"policy/legal_best\"", "\"largest_log_ratio\"", "\"kl\"",
+        "\"equal_groups\"", "\"seconds/prefill\"", "\"seconds/decode\"", "\"seconds/rewards\"",
+        "\"seconds/reference\"", "\"seconds/batch\""})
+    EXPECT_THAT(lines, HasSubstr(name));
+}
+
+// The trainer's log-probabilities are the generator's, bit for bit.
+TEST_F(ChessTraining, RatiosBeginAtExactlyOneWithRowInvariantKernels) {
+  warm_up();
+  const CommandResult result =
+      reward({"run.dir=grpo", "train.steps=2", "engine.row_invariant=true"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  int lines = 0;
+  for (const nlohmann::json& line : metrics("grpo"))
+    if (line.contains("largest_log_ratio")) {
+      EXPECT_EQ(line["largest_log_ratio"], 0.0) << line.dump();
+      ++lines;
+    }
+  EXPECT_EQ(lines, 2);
+}
+
+TEST_F(ChessTraining, RefusesWhatTeachesNothing) {
+  warm_up();
+  EXPECT_THAT(reward({"rollout.samples=1"}).err, HasSubstr("is no group"));
+  EXPECT_THAT(reward({"rollout.temperature=0"}).err, HasSubstr("draws equal completions"));
+  EXPECT_THAT(reward({"grpo.inner_epochs=2", "train.steps=3"}).err,
+              HasSubstr("is not a multiple of grpo.inner_epochs"));
+  EXPECT_THAT(reward({"reward.truth=stockfsh"}).err, HasSubstr("is no truth; record, rules"));
+  EXPECT_THAT(reward({"model.vocabulary=256"}).err, HasSubstr("257 tokens, their end among them"));
+  EXPECT_THAT(reward({"data.buckets=[40]"}).err, HasSubstr("batches have 40"));
+  EXPECT_THAT(reward({"reward.truth=stockfish", "chess.engine=/nowhere"}).err,
+              HasSubstr("/nowhere"));
+}
+
+TEST_F(ChessTraining, IsMeasuredAndPlays) {
+  warm_up();
+  CommandResult result =
+      command({"chess", "eval", "warm", "--records", "3", "--self-play", "1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["answers"].size(), 2U) << "greedy and drawn";
+  EXPECT_EQ(json["self_play"]["games"], 1);
+  result = command({"chess", "eval", "warm", "--records", "3", "--temperature", "0"});
+  EXPECT_THAT(result.out, HasSubstr("greedy"));
+  EXPECT_THAT(command({"eval", "warm"}).err, HasSubstr("measure it by `fullbore chess eval warm`"));
+  ASSERT_EQ(reward({"run.dir=grpo", "train.steps=1"}).exit_code, 0);
+  result = command({"chess", "eval", "grpo", "--records", "2", "--temperature", "0"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+}  // namespace
+}  // namespace fullbore
