@@ -71,8 +71,8 @@ RunScale RunPrograms::scale(const TrainingOptions& options, const State& state) 
   scale.parameters = parameter_count(state);
   scale.flops_per_step = largest.flops;
   scale.flops_at_most = has_open_loops(largest);
-  scale.planned_bytes =
-      planned_bytes() + unplanned_bytes(state) + (options.saves.background ? saved_bytes(state) : 0);
+  scale.planned_bytes = planned_bytes() + unplanned_bytes(state) +
+                        (options.saves.background ? saved_bytes(state) : 0);
   scale.judge = judge_;
   scale.evaluation_interval = evaluator_ ? options.evaluation_interval : 0;
   return scale;
