@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Section 11 of the specification of the chess workload: log-probabilities by softmax.
+// By softmax, worked out by hand.
 TEST(TokenScores, AreThoseOfTheSoftmax) {
   const double logits[] = {2, 1, 0.5, 0, -1};
   const double logs[] = {-0.57443794, -1.57443794, -2.07443794, -2.57443794, -3.57443794};

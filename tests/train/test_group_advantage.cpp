@@ -7,7 +7,7 @@
 
 #include "fullbore/train/penalty_controller.h"
 
-/// Values of section 11 of the specification of the chess workload.
+/// Values that were worked out apart from this code.
 namespace fullbore {
 namespace {
 

@@ -9,7 +9,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "tests/support/evaluate.h"
 
-/// The worked example of section 11 of the specification of the chess workload: four completions of one prompt.
+/// A worked example: four completions of one prompt.
 namespace fullbore {
 namespace {
 

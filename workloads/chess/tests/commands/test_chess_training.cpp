@@ -12,7 +12,6 @@ namespace {
 using ::testing::HasSubstr;
 
 const char* const kTiny = R"(model:
-  name: gpt
   layers: 1
   heads: 2
   width: 32
