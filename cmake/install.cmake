@@ -70,6 +70,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${CMAKE_BINARY_DIR}/lib")
 set(CPACK_DEBIAN_FULLBORE_PACKAGE_NAME fullbore)
+set(CPACK_DEBIAN_FULLBORE_PACKAGE_SUGGESTS stockfish)  # a process of its own that ranks moves
 set(CPACK_DEBIAN_FULLBORE_DESCRIPTION "trains neural networks as one compiled program
  A training step is traced once, differentiated, compiled whole, planned to the
  byte and replayed. This package holds the command and its library.")
