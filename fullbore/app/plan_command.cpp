@@ -65,7 +65,9 @@ struct RunPlans {
   std::vector<std::vector<BatchField>> shapes;
   std::vector<Plan> steps;
   std::vector<Plan> evaluations;
+  std::vector<Plan> others = {};  ///< OpenedWorkload::beside
 
+  size_t programs() const { return steps.size() + evaluations.size() + others.size(); }
   size_t largest() const {
     const auto step =
         std::ranges::max_element(steps, {}, [](const Plan& plan) { return plan.flops; });
@@ -74,8 +76,8 @@ struct RunPlans {
   /// As the trainer has them: on one State, in one arena.
   int64_t bytes(bool snapshot) const {
     std::vector<const Plan*> plans;
-    for (const Plan& plan : steps) plans.push_back(&plan);
-    for (const Plan& plan : evaluations) plans.push_back(&plan);
+    for (const auto* part : {&steps, &evaluations, &others})
+      for (const Plan& plan : *part) plans.push_back(&plan);
     return shared_peak_bytes(plans) + (snapshot ? steps[0].state_bytes : 0);
   }
 };
@@ -99,8 +101,7 @@ void print_text(const Config& config, const std::string& unit, const ParameterCo
   const auto tokens = static_cast<double>(batch.elements());
   print_output("{}: {}\n", config.model.name, parameters.text());
   print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
-               total_bytes, bytes_text(static_cast<double>(total_bytes)),
-               plans.steps.size() + plans.evaluations.size());
+               total_bytes, bytes_text(static_cast<double>(total_bytes)), plans.programs());
   print_output("and at most {} ({} in all, of {} allowed)\n",
                "for the process beside it, " + text(process),
                bytes_text(static_cast<double>(total_bytes + process.bytes())),
@@ -137,7 +138,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const std::shared_ptr<Device> device = open_job_device(config);
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
-  RunPlans plans{workload.shapes(config), {}, {}};
+  RunPlans plans{.shapes = workload.shapes(config), .steps = {}, .evaluations = {}};
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.steps.push_back(plan_of(
         with_metrics(
@@ -163,6 +164,9 @@ ExitCode run_plan(const PlanArguments& arguments) {
   }
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, *device, options));
+  if (workload.beside)
+    for (const Graph& graph : workload.beside(config))
+      plans.others.push_back(plan_of(graph, *device, options));
   const Machine machine = known_machine(*device);
   const PlanReport step_report = report_plan(step, machine.peaks);
   const PlanReport evaluation_report =

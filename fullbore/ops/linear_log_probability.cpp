@@ -1,5 +1,6 @@
 #include "fullbore/ops/linear_log_probability.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fullbore/base/error.h"
@@ -59,6 +60,11 @@ TokenScores token_scores(Tensor logits, Tensor targets, int64_t classes) {
   const Tensor log_sum = squeeze(log(sum), axis);
   const Tensor counted = counted_rows(targets, x.dim(axis), {});
   return {select(counted, aim - log_sum, 0.0), select(counted, log_sum - mean, 0.0)};
+}
+
+int64_t linear_log_probability_rows(int64_t classes) {
+  constexpr int64_t kBlockBytes = 32 << 20, kFewestRows = 64;
+  return std::max(kFewestRows, kBlockBytes / (4 * std::max<int64_t>(1, classes)));
 }
 
 namespace {
@@ -203,7 +209,7 @@ TokenScores linear_log_probability(Tensor hidden, Tensor weight, Tensor targets,
         loc);
   const int64_t extent = weight.rank() == 0 ? 0 : weight.dim(0);
   const int64_t classes = options.classes > 0 ? options.classes : extent;
-  const int64_t at_once = options.rows > 0 ? options.rows : linear_cross_entropy_rows(extent);
+  const int64_t at_once = options.rows > 0 ? options.rows : linear_log_probability_rows(extent);
   const int64_t rows = leading.elements();
   const std::vector<Tensor> operands = {reshape(hidden, {rows, hidden.dim(-1)}, loc), weight,
                                         reshape(targets, {rows}, loc)};

@@ -16,8 +16,11 @@ TokenScores token_scores(Tensor logits, Tensor targets, int64_t classes = 0);
 
 struct LinearLogProbabilityOptions {
   int64_t classes = 0;  ///< the first rows of the weight, that many, are classes; 0: all
-  int64_t rows = 0;     ///< whose logits exist at a time; 0: linear_cross_entropy_rows(V)
+  int64_t rows = 0;     ///< whose logits exist at a time; 0: linear_log_probability_rows(V)
 };
+/// As many as take 32 MiB of f32, and at least 64: logits and their slopes together take 64 MiB at most of GPT-2's 50,257
+/// classes.
+int64_t linear_log_probability_rows(int64_t classes);
 /// token_scores(linear(hidden, weight), targets): hidden [..., C], weight [V, C] of the same dtype, targets [...]
 /// integer. Unlike linear_cross_entropy() it gives each row's result, of which a loss may be any function, so that in
 /// the gradient logits are made anew, a block of rows at a time (op `linear_log_probability_gradient`): they never exist

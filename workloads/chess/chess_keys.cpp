@@ -181,6 +181,8 @@ void check(const ConfigCheck& check) {
                  "is not a multiple of", "grpo.inner_epochs");
   check.together(config.train.steps % inner == 0, "train.steps", "is not a multiple of",
                  "grpo.inner_epochs");
+  check.together(keys.grpo.kl > 0 || keys.grpo.kl_controller == "none", "grpo.kl",
+                 "is no coefficient to be followed by", "grpo.kl_controller");
   check.together(config.model.dropout == 0, "model.dropout", "makes ratios noise with",
                  "data.batching");
 }
