@@ -33,31 +33,17 @@ int64_t linear_cross_entropy_rows(int64_t classes) {
 void require_linear_cross_entropy(const OpCall& call) {
   require_cross_entropy_attributes(call);
   const bool weighted = require_attribute<bool>(call, "weighted");
-  if (const int64_t rows = require_attribute<int64_t>(call, "rows"); rows < 1)
-    call.fail(fmt::format("makes 1 row of logits at a time or more, not {}", rows));
-  require_inputs(call, weighted ? 4 : 3);
-  require_dtype(call, 0, "hidden", DTypeSet::floating);
-  require_rank(call, 0, "hidden", 2);
-  require_rank(call, 1, "weight", 2);
-  require_same_dtype(call, 0, "hidden", 1, "weight");
-  require_dtype(call, 2, "targets", DTypeSet::integer);
+  require_linear_rows(call, weighted ? 4 : 3);
   const TensorType& hidden = call.inputs[0];
-  const TensorType& weight = call.inputs[1];
-  if (hidden.shape[1] != weight.shape[1])
-    call.fail(fmt::format("{} and {} differ in their last extent", operand_text("hidden", hidden),
-                          operand_text("weight", weight)));
-  if (weight.shape[0] == 0)
-    call.fail(fmt::format("{} has no classes", operand_text("weight", weight)));
-  const Shape rows{hidden.shape[0]};
-  if (call.inputs[2].shape != rows)
-    call.fail(fmt::format("{} needs a target for each row, got {}", operand_text("hidden", hidden),
-                          operand_text("targets", call.inputs[2])));
+  if (call.inputs[1].shape[0] == 0)
+    call.fail(fmt::format("{} has no classes", operand_text("weight", call.inputs[1])));
   if (!weighted) return;
   const TensorType& weights = call.inputs[3];
   const bool fits = weights.dtype == hidden.dtype || weights.dtype == compute_dtype(hidden.dtype);
-  if (!fits || weights.shape != rows)
+  if (!fits || weights.shape != call.inputs[2].shape)
     call.fail(fmt::format("needs weights {}, got {}",
-                          TensorType{compute_dtype(hidden.dtype), rows}.text(), weights.text()));
+                          TensorType{compute_dtype(hidden.dtype), call.inputs[2].shape}.text(),
+                          weights.text()));
 }
 
 LinearCrossEntropy::LinearCrossEntropy(std::span<const Tensor> inputs, const Attributes& attributes)

@@ -16,25 +16,12 @@ Attributes linear_log_probability_attributes(int64_t classes, int64_t rows) {
 
 void require_linear_log_probability(const OpCall& call, bool gradient) {
   const int64_t classes = require_attribute<int64_t>(call, "classes");
-  if (const int64_t rows = require_attribute<int64_t>(call, "rows"); rows < 1)
-    call.fail(fmt::format("makes 1 row of logits at a time or more, not {}", rows));
-  require_inputs(call, gradient ? 5 : 3);
-  require_dtype(call, 0, "hidden", DTypeSet::floating);
-  require_rank(call, 0, "hidden", 2);
-  require_rank(call, 1, "weight", 2);
-  require_same_dtype(call, 0, "hidden", 1, "weight");
-  require_dtype(call, 2, "targets", DTypeSet::integer);
+  require_linear_rows(call, gradient ? 5 : 3);
   const TensorType& hidden = call.inputs[0];
   const TensorType& weight = call.inputs[1];
-  if (hidden.shape[1] != weight.shape[1])
-    call.fail(fmt::format("{} and {} differ in their last extent", operand_text("hidden", hidden),
-                          operand_text("weight", weight)));
   if (classes < 1 || classes > weight.shape[0])
     call.fail(fmt::format("{} has not {} classes", operand_text("weight", weight), classes));
-  const Shape rows{hidden.shape[0]};
-  if (call.inputs[2].shape != rows)
-    call.fail(fmt::format("{} needs a target for each row, got {}", operand_text("hidden", hidden),
-                          operand_text("targets", call.inputs[2])));
+  const Shape& rows = call.inputs[2].shape;
   if (!gradient) return;
   for (const size_t i : {3u, 4u}) {
     const TensorType& given = call.inputs[i];

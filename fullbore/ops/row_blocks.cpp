@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/rules.h"
 
 namespace fullbore {
 namespace {
@@ -17,6 +18,25 @@ int64_t block_count(int64_t rows, int64_t most) {
 }
 
 }  // namespace
+
+void require_linear_rows(const OpCall& call, size_t operands) {
+  if (const int64_t rows = require_attribute<int64_t>(call, "rows"); rows < 1)
+    call.fail(fmt::format("makes 1 row of logits at a time or more, not {}", rows));
+  require_inputs(call, operands);
+  require_dtype(call, 0, "hidden", DTypeSet::floating);
+  require_rank(call, 0, "hidden", 2);
+  require_rank(call, 1, "weight", 2);
+  require_same_dtype(call, 0, "hidden", 1, "weight");
+  require_dtype(call, 2, "targets", DTypeSet::integer);
+  const TensorType& hidden = call.inputs[0];
+  const TensorType& weight = call.inputs[1];
+  if (hidden.shape[1] != weight.shape[1])
+    call.fail(fmt::format("{} and {} differ in their last extent", operand_text("hidden", hidden),
+                          operand_text("weight", weight)));
+  if (call.inputs[2].shape != Shape{hidden.shape[0]})
+    call.fail(fmt::format("{} needs a target for each row, got {}", operand_text("hidden", hidden),
+                          operand_text("targets", call.inputs[2])));
+}
 
 RowBlocks::RowBlocks(int64_t rows, int64_t most)
     : rows_(rows), count_(block_count(rows, most)), block_rows_(divide_up(rows, count_)) {}

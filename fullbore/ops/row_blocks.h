@@ -1,9 +1,14 @@
 #pragma once
 #include <cstdint>
 
+#include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
+
+/// Fails unless the call has so many operands, of which the first are hidden [N,C], weight [V,C] of its dtype and targets
+/// integer [N], and an attribute `rows` of 1 or more.
+void require_linear_rows(const OpCall& call, size_t operands);
 
 /// Rows cut into blocks of equal size, so that what is made of them, such as logits, exists a block at a time. Behind the
 /// last row the last block may have rows of zeros.

@@ -1,7 +1,8 @@
 """What workloads say that they learn: each case is trained as its configuration says, then measured on held-out data.
 
 Cases are those of workloads/*/tests/parts/learning.py: a configuration, settings, a time that training may take, commands
-that make what it needs ("before", each a list of arguments), what is asked of `eval --json` about the last checkpoint (the best one was chosen by a part of what is held out), and what its
+that make what it needs ("before", each a list of arguments, in which {root} is the repository's folder), what is asked of
+`eval --json` (or of the part's COMMAND) about the last checkpoint, and about a run "beside" it, which is then judged with it (the best one was chosen by a part of what is held out), and what its
 report must say. A case fails that is trained in more time, or whose report does not say it.
 
 settings: only=TEXT (cases whose name holds it; those of the last record that are not tried stay in it), long=1 (cases that
@@ -35,16 +36,21 @@ def run_case(context, binary, part, case, folder, threads, steps):
     name = "".join(c if c.isalnum() else "-" for c in case["name"])
     settings = [*case["settings"], f"engine.threads={threads}", *([f"train.steps={steps}"] if steps else [])]
     try:
-        seconds = [run_command([binary, *command, f"engine.threads={threads}"], folder)[1]
-                   for command in case.get("before", [])]
+        seconds = [run_command([binary, *(word.replace("{root}", str(context.root)) for word in command),
+                                f"engine.threads={threads}"], folder)[1] for command in case.get("before", [])]
         if seconds:
             result["before_seconds"] = round(sum(seconds), 1)
         _, seconds = run_command([binary, "train", str(context.root / case["config"]), f"run.dir={name}", *settings],
                                  folder)
         result["training_seconds"] = round(seconds, 1)
-        report, seconds = run_command([binary, "eval", f"{name}/checkpoints/last", *part.EVALUATION, "--json"], folder)
+        command = getattr(part, "COMMAND", ["eval"])
+        reports, seconds = [], 0.0
+        for run in [name, *([case["beside"]] if "beside" in case else [])]:
+            report, taken = run_command([binary, *command, f"{run}/checkpoints/last", *part.EVALUATION, "--json"], folder)
+            reports.append(json.loads(report))
+            seconds += taken
         result["evaluation_seconds"] = round(seconds, 1)
-        figures, faults = part.judge(json.loads(report))
+        figures, faults = part.judge(*reports, **({"case": case} if "beside" in case else {}))
         if result["training_seconds"] > case["most_seconds"]:
             faults.append(f"was trained for {result['training_seconds']} s, {case['most_seconds']} s are allowed")
         return result | figures | ({"faults": faults} if faults else {})
