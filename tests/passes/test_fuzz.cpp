@@ -230,7 +230,7 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
   EXPECT_GT(loops, 50);
   EXPECT_GT(parallel, 10);
   EXPECT_GT(gathered, 20);
-  EXPECT_GT(stacked, 2);
+  EXPECT_GT(stacked, 1);  // a rare pattern: each new op takes draws from it
   EXPECT_GT(packed, 10);
 }
 
