@@ -63,7 +63,7 @@ void CompletionRewards::work() {
     if (failed)
       failed_ = failed;
     else
-      scores_[next.place] = std::move(score);
+      scores_[next.place] = score;
     ++scored_;
     changed_.notify_all();
   }

@@ -179,8 +179,8 @@ PolicyBatches::Groups PolicyBatches::complete(uint64_t round, uint64_t first, si
   clock("prefill", counts.prefill_seconds);
   clock("decode", counts.decode_seconds);
   const auto start = std::chrono::steady_clock::now();
-  std::vector<RecordScore> scores = rewards_.take();
-  for (size_t i = 0; i < scores.size(); ++i) groups.completions[i].score = std::move(scores[i]);
+  const std::vector<RecordScore> scores = rewards_.take();
+  for (size_t i = 0; i < scores.size(); ++i) groups.completions[i].score = scores[i];
   reward(groups, round);
   clock("rewards", seconds_since(start));
   return groups;
