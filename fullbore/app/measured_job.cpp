@@ -22,7 +22,7 @@ namespace {
 /// "12 x 64 tokens".
 std::string batch_text(const Config& config, const std::vector<BatchField>& fields,
                        const OpenedWorkload& workload) {
-  const std::string own = workload.batch_size ? workload.batch_size(config) : "";
+  std::string own = workload.batch_size ? workload.batch_size(config) : "";
   if (!own.empty()) return own;
   const Shape& shape = fields.front().type.shape;
   return fmt::format("{} x {} {}", shape[0], shape[1], workload.unit);

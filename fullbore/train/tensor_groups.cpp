@@ -14,19 +14,20 @@ const char* group_of(Role role) {
   }
 }
 
+bool is_cache(const StateEntry& entry) {
+  return entry.role == Role::recurrent && entry.name.find(".cache.") != std::string::npos;
+}
+
 }  // namespace
 
 bool is_saved(const State& state, int entry) {
-  const StateEntry& about = state.entries()[static_cast<size_t>(entry)];
-  const bool is_cache =
-      about.role == Role::recurrent && about.name.find(".cache.") != std::string::npos;
-  return !is_cache && !state.is_lent(entry);
+  return !is_cache(state.entries()[static_cast<size_t>(entry)]) && !state.is_lent(entry);
 }
 
 int64_t saved_bytes(const State& state) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < state.entries().size(); ++i)
-    if (is_saved(state, static_cast<int>(i))) bytes += state.entries()[i].type.bytes();
+  int64_t bytes = state.bytes();
+  for (const StateEntry& entry : state.entries())
+    if (is_cache(entry)) bytes -= entry.type.bytes();
   return bytes;
 }
 

@@ -135,7 +135,8 @@ TEST(Sampling, TopPKeepsTheOthersInProportion) {
 }
 
 TEST(Sampling, TheRepetitionPenaltyIsOfTokensSeenOnce) {
-  const auto likeliest = [](std::vector<float> logits, double penalty, std::vector<bool> seen) {
+  const auto likeliest = [](const std::vector<float>& logits, double penalty,
+                            const std::vector<bool>& seen) {
     PhiloxStream stream(1);
     return sample_token(logits, {.repetition_penalty = penalty, .temperature = 0}, stream, seen);
   };

@@ -17,7 +17,7 @@ namespace {
 
 struct ScoreArguments {
   std::string file, scheme = "weighted", fen_scaling = "exponential", eval_scaling = "linear", each;
-  double illegal_reward = -1;
+  std::string illegal_reward = "-1";
   bool own_completion = false, force = false, json = false;
 };
 
@@ -26,7 +26,7 @@ RewardOptions reward_options(const ScoreArguments& arguments) {
   options.scheme = *parse_reward_scheme(arguments.scheme);
   options.fen_scaling = *parse_score_scaling(arguments.fen_scaling);
   options.eval_scaling = *parse_score_scaling(arguments.eval_scaling);
-  options.illegal_reward = arguments.illegal_reward;
+  options.illegal_reward = arguments.illegal_reward == "0" ? 0 : -1;
   return options;
 }
 
@@ -103,7 +103,7 @@ void add_score_command(Command chess) {
   command
       .add_option("--illegal-reward", arguments->illegal_reward,
                   "What A has to answer for an illegal move")
-      .between(-1.0, 1.0)
+      .one_of({"-1", "0"})
       .shows_default();
   command.add_flag(
       "--own-completion", arguments->own_completion,
