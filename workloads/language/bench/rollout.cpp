@@ -115,7 +115,7 @@ struct Prepared {
     const auto rows = static_cast<double>(sizes.slots);
     const double flops = 2 * elements * rows;
     const double bytes = elements * static_cast<double>(dtype_bytes(precision)) +
-                         rows * pool * (kPromptTokens + kNewTokens / 2);
+                         rows * pool * static_cast<double>(kPromptTokens + kNewTokens / 2);
     return std::max(flops / (precision == DType::f32 ? peaks.fp32_flops : peaks.bf16_flops),
                     bytes / peaks.bytes_per_second);
   }
