@@ -114,8 +114,9 @@ struct Prepared {
     }
     const auto rows = static_cast<double>(sizes.slots);
     const double flops = 2 * elements * rows;
-    const double bytes = elements * static_cast<double>(dtype_bytes(precision)) +
-                         rows * pool * static_cast<double>(kPromptTokens + kNewTokens / 2);
+    const double bytes =
+        elements * static_cast<double>(dtype_bytes(precision)) +
+        rows * pool * (static_cast<double>(kPromptTokens) + 0.5 * static_cast<double>(kNewTokens));
     return std::max(flops / (precision == DType::f32 ? peaks.fp32_flops : peaks.bf16_flops),
                     bytes / peaks.bytes_per_second);
   }
