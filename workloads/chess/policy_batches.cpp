@@ -139,8 +139,8 @@ std::vector<PendingTruth> PolicyBatches::begin_truths(const std::vector<uint32_t
   if (search_) {
     const std::vector<EngineAnalysis> analyses = search_->rank(fens);
     for (size_t i = 0; i < asked.size(); ++i)
-      if (asked[i].task == ChessTask::policy && analyses[i].ok())
-        asked[i].top = analyses[i].value();
+      if (asked[i].task == ChessTask::policy)
+        asked[i].top = EngineAnalysis(analyses[i]).take_or_throw();
   }
   std::vector<PendingTruth> truths;
   for (const ChessRecord& record : asked) truths.push_back(truths_.begin(record));
@@ -384,6 +384,12 @@ void PolicyBatches::measure(const Groups& groups) {
                                      {"arbiter/exact", own.exact},
                                      {"arbiter/core", own.core},
                                      {"arbiter/similarity", own.similarity}});
+  }
+  if (engines_) {
+    // Since the start or resume: what an engine's faults have cost.
+    const EngineCounts counts = engines_->counts();
+    figures_.emplace_back("engine/retries", static_cast<double>(counts.retries));
+    figures_.emplace_back("engine/unranked", static_cast<double>(truths_.unranked()));
   }
   figures_.emplace_back("generated_tokens", static_cast<double>(counts_.generated_tokens));
 }
