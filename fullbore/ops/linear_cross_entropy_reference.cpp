@@ -95,42 +95,22 @@ std::vector<ErrorSample> linear_cross_entropy_error_samples() {
   const TensorType targets{DType::i32, {3}};
   const Attributes plain = linear_cross_entropy_attributes({}, false, 2);
   const Attributes weighted = linear_cross_entropy_attributes({}, true, 2);
-  return {
-      {"two widths",
-       {hidden, {DType::f32, {4, 5}}, targets},
-       plain,
-       "hidden f32[3,4] and weight f32[4,5] differ in their last extent"},
-      {"two dtypes",
-       {hidden, {DType::bf16, {5, 4}}, targets},
-       plain,
-       "hidden f32[3,4] and weight bf16[5,4] differ in dtype"},
-      {"a target too many",
-       {hidden, weight, {DType::i32, {4}}},
-       plain,
-       "hidden f32[3,4] needs a target for each row, got targets i32[4]"},
-      {"targets as probabilities",
-       {hidden, weight, {DType::f32, {3}}},
-       plain,
-       "needs integer targets, got f32[3]"},
+  std::vector<ErrorSample> samples =
+      linear_rows_error_samples(plain, linear_cross_entropy_attributes({}, false, 0));
+  const std::vector<ErrorSample> own = {
       {"no classes", {hidden, {DType::f32, {0, 4}}, targets}, plain, "has no classes"},
-      {"rows not in one axis",
-       {{DType::f32, {3, 1, 4}}, weight, targets},
-       plain,
-       "needs hidden of rank 2, got f32[3,1,4]"},
       {"no weights", {hidden, weight, targets}, weighted, "needs 4 operands, got 3"},
       {"a weight too few",
        {hidden, weight, targets, {DType::f32, {2}}},
        weighted,
        "needs weights f32[3], got f32[2]"},
-      {"no rows at a time",
-       {hidden, weight, targets},
-       linear_cross_entropy_attributes({}, false, 0),
-       "makes 1 row of logits at a time or more, not 0"},
       {"all of the target spread",
        {hidden, weight, targets},
        linear_cross_entropy_attributes({.label_smoothing = 1.5}, false, 2),
        "label_smoothing must be in [0, 1), not 1.5"},
   };
+  samples.insert(samples.end(), own.begin(), own.end());
+  return samples;
 }
 
 }  // namespace fullbore

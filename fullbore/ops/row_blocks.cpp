@@ -38,6 +38,39 @@ void require_linear_rows(const OpCall& call, size_t operands) {
                           operand_text("targets", call.inputs[2])));
 }
 
+std::vector<ErrorSample> linear_rows_error_samples(const Attributes& right,
+                                                   const Attributes& no_rows) {
+  const TensorType hidden{DType::f32, {3, 4}};
+  const TensorType weight{DType::f32, {5, 4}};
+  const TensorType targets{DType::i32, {3}};
+  return {
+      {"two widths",
+       {hidden, {DType::f32, {4, 5}}, targets},
+       right,
+       "hidden f32[3,4] and weight f32[4,5] differ in their last extent"},
+      {"two dtypes",
+       {hidden, {DType::bf16, {5, 4}}, targets},
+       right,
+       "hidden f32[3,4] and weight bf16[5,4] differ in dtype"},
+      {"a target too many",
+       {hidden, weight, {DType::i32, {4}}},
+       right,
+       "hidden f32[3,4] needs a target for each row, got targets i32[4]"},
+      {"targets as probabilities",
+       {hidden, weight, {DType::f32, {3}}},
+       right,
+       "needs integer targets, got f32[3]"},
+      {"rows not in one axis",
+       {{DType::f32, {3, 1, 4}}, weight, targets},
+       right,
+       "needs hidden of rank 2, got f32[3,1,4]"},
+      {"no rows at a time",
+       {hidden, weight, targets},
+       no_rows,
+       "makes 1 row of logits at a time or more, not 0"},
+  };
+}
+
 RowBlocks::RowBlocks(int64_t rows, int64_t most)
     : rows_(rows), count_(block_count(rows, most)), block_rows_(divide_up(rows, count_)) {}
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
@@ -9,6 +10,11 @@ namespace fullbore {
 /// Fails unless the call has so many operands, of which the first are hidden [N,C], weight [V,C] of its dtype and targets
 /// integer [N], and an attribute `rows` of 1 or more.
 void require_linear_rows(const OpCall& call, size_t operands);
+
+/// Calls that it refuses, with attributes that are right but for `no_rows`, which makes 0 rows at a time: hidden f32[3,4],
+/// weight f32[5,4], targets i32[3].
+std::vector<ErrorSample> linear_rows_error_samples(const Attributes& right,
+                                                   const Attributes& no_rows);
 
 /// Rows cut into blocks of equal size, so that what is made of them, such as logits, exists a block at a time. Behind the
 /// last row the last block may have rows of zeros.
