@@ -1,11 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
-
 #include "workloads/chess/board_picture.h"
-#include "workloads/chess/chart_picture.h"
 #include "workloads/chess/fen.h"
 #include "workloads/chess/position_text.h"
 
@@ -48,33 +44,6 @@ TEST(BoardPicture, AsText) {
   ASSERT_EQ(parse_fen("4k3/8/8/8/8/8/8/R3K2r w - - 0 1", position), FenError::kNone);
   EXPECT_THAT(board_text(position), HasSubstr("1  R . . . K . . r\n   a b c d e f g h\n"));
   EXPECT_EQ(count_of(boards_svg({{{position}}}), "#e2603f"), 1) << "the king of e1 is in check";
-}
-
-TEST(ChartPicture, CurvesAreBrokenWhereNothingIsKnown) {
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const ChartCurve curves[] = {
-      {"reward & more", {{0, 0.1}, {1, 0.2}, {2, nan}, {3, 0.4}, {4, 0.3}}}, {"nothing", {}}};
-  const std::string svg = curves_svg({"T", "step", "reward"}, curves);
-  EXPECT_THAT(svg, HasSubstr("reward &amp; more"));
-  EXPECT_EQ(count_of(svg, "stroke-width=\"2\""), 1);
-  EXPECT_THAT(svg, Not(HasSubstr("nan")));
-  const std::string path = svg.substr(svg.find("<path d=\"M64.0"));
-  EXPECT_EQ(count_of(path.substr(0, path.find('>')), "M"), 2);
-  const double huge = std::numeric_limits<double>::max();
-  const ChartCurve wide[] = {{"a", {{-huge, -huge}, {huge, huge}}}};
-  EXPECT_THAT(curves_svg({}, wide), Not(HasSubstr("inf")));
-  EXPECT_THAT(curves_svg({}, {}), HasSubstr("</svg>"));
-}
-
-TEST(ChartPicture, HistogramsCountEveryValueOnce) {
-  const std::vector<double> values = {-0.3, 0, 0.1, 0.999, 1, 1, std::nan("")};
-  const std::string svg = histogram_svg({"rewards", "reward", "answers"}, values, 13);
-  EXPECT_THAT(svg, HasSubstr("rewards (1 not finite)"));
-  EXPECT_THAT(svg, HasSubstr("-0.3 to -0.2: 1<"));
-  EXPECT_THAT(svg, HasSubstr("0.9 to 1: 3<"));
-  EXPECT_EQ(count_of(svg, ": 0<"), 9);
-  EXPECT_THAT(histogram_svg({}, std::vector<double>{2, 2}, 1), HasSubstr("1 to 3: 2<"));
-  EXPECT_THAT(histogram_svg({}, {}), HasSubstr("</svg>"));
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
-#include "workloads/chess/chart_picture.h"
+#include "fullbore/monitor/chart_picture.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "fullbore/base/svg_text.h"
+#include "fullbore/monitor/chart_range.h"
 
 namespace fullbore {
 namespace {
@@ -17,42 +17,9 @@ constexpr double kWidth = 720, kHeight = 400, kLeft = 64, kRight = 160, kTop = 4
 constexpr std::array<const char*, 7> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                  "#e69f00", "#56b4e9", "#333333"};
 
-struct Range {
-  double least = std::numeric_limits<double>::infinity();
-  double most = -std::numeric_limits<double>::infinity();
-
-  void take(double value) {
-    if (!std::isfinite(value)) return;
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  // Never empty, and never of no extent.
-  void settle() {
-    if (!(least <= most)) least = most = 0;
-    if (least == most) {
-      const double margin = least == 0 ? 1 : std::abs(least) / 2;
-      least -= margin;
-      most += margin;
-    }
-  }
-  double share(double value) const {
-    // Halves, so that the distance of the largest doubles is finite.
-    return (value / 2 - least / 2) / (most / 2 - least / 2);
-  }
-};
-
-// 1, 2 or 5 times a power of ten, so that about five are in the range.
-double tick_of(const Range& range) {
-  const double raw = (range.most / 2 - range.least / 2) / 2.5;
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= raw) return factor * power;
-  return 10 * power;
-}
-
 class Chart {
  public:
-  Chart(const ChartText& text, Range x, Range y) : x_(x), y_(y) {
+  Chart(const ChartText& text, ChartRange x, ChartRange y) : x_(x), y_(y) {
     x_.settle();
     y_.settle();
     svg_ = fmt::format(
@@ -81,8 +48,8 @@ class Chart {
 
  private:
   void ticks() {
-    const auto each = [](const Range& range, const auto& draw) {
-      const double tick = tick_of(range);
+    const auto each = [](const ChartRange& range, const auto& draw) {
+      const double tick = range.tick();
       const double first = std::ceil(range.least / tick);
       for (int i = 0; i < 12; ++i) {
         const double value = (first + i) * tick;
@@ -102,14 +69,14 @@ class Chart {
                     floor(), kWidth - kRight));
   }
 
-  Range x_, y_;
+  ChartRange x_, y_;
   std::string svg_;
 };
 
 }  // namespace
 
 std::string curves_svg(const ChartText& text, std::span<const ChartCurve> curves) {
-  Range x, y;
+  ChartRange x, y;
   for (const ChartCurve& curve : curves)
     for (const auto& [at, value] : curve.points)
       if (std::isfinite(at) && std::isfinite(value)) {
@@ -136,7 +103,7 @@ std::string curves_svg(const ChartText& text, std::span<const ChartCurve> curves
 }
 
 std::string histogram_svg(const ChartText& text, std::span<const double> values, int bars) {
-  Range x;
+  ChartRange x;
   int64_t left_out = 0;
   for (const double value : values) {
     x.take(value);
@@ -147,7 +114,7 @@ std::string histogram_svg(const ChartText& text, std::span<const double> values,
   for (const double value : values)
     if (std::isfinite(value))
       ++counts[static_cast<size_t>(std::min(bars - 1, static_cast<int>(x.share(value) * bars)))];
-  Range y;
+  ChartRange y;
   y.take(0);
   for (const int64_t count : counts) y.take(static_cast<double>(count));
   ChartText named = text;
