@@ -39,6 +39,12 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
       {"saves", summary.saves},
       {"save_stall_seconds", summary.save_stall_seconds},
   };
+  if (const RunMaker& maker = summary.maker; maker.workers > 0)
+    json["made_by"] = {{"build", maker.build},
+                       {"device", maker.device},
+                       {"hardware", maker.hardware},
+                       {"processor", maker.processor},
+                       {"workers", maker.workers}};
   if (summary.metric_lines >= 0) json["metric_lines"] = summary.metric_lines;
   if (summary.log_bytes >= 0) {
     json["log_bytes"] = summary.log_bytes;

@@ -15,6 +15,15 @@ struct StartPart {
   double seconds = 0;
 };
 
+/// What made the steps of a run: the last that went on with it.
+struct RunMaker {
+  std::string build;      ///< base/build_id.h
+  std::string device;     ///< "cpu"
+  std::string hardware;   ///< as the device names it
+  std::string processor;  ///< the level whose instructions were used: "avx512"
+  int workers = 0;        ///< 0: not known
+};
+
 /// What is left of a run when it ends, as summary.json. NaN is written as null: not known.
 struct RunSummary {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -40,6 +49,7 @@ struct RunSummary {
   int64_t skipped_steps = 0;                ///< not finite; since step 0
   int64_t saves = 0;                        ///< checkpoints written since then
   double save_stall_seconds = 0;            ///< for which they held the loop up, all together
+  RunMaker maker = {};
   int64_t metric_lines = -1;  ///< of metrics.jsonl, by which a cut is told; -1: not known
   int64_t log_bytes = -1;     ///< of log.txt that log_checksum is of; -1: not known
   std::string log_checksum;   ///< checksum_of_start()

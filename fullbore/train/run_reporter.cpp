@@ -354,6 +354,7 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.planned_peak_bytes = scale_.planned_bytes;
   result.parameters = scale_.parameters;
   result.flops_per_step = scale_.flops_per_step;
+  result.maker = scale_.maker;
   result.seconds_to_first_step = seconds_to_first_step_;
   result.start = start_parts_;
   result.wall_seconds = seconds_since_start();

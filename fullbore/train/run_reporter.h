@@ -36,6 +36,7 @@ struct RunScale {
   std::string judge = {};           ///< the metric that tells the best; empty: the loss
   std::string sample_unit = {};     ///< TrainingJob::sample_unit
   std::vector<ShownMetric> shown = {};
+  RunMaker maker = {};
 };
 
 /// What a line about a step tells beside its results.

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "fullbore/base/build_id.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
@@ -184,6 +186,12 @@ class Trainer {
     RunScale scale = programs_->scale(job_.options, state_);
     scale.sample_unit = job_.sample_unit;
     scale.shown = job_.shown;
+    const DeviceFacts device = device_->facts();
+    scale.maker = {.build = build_id(),
+                   .device = device.name,
+                   .hardware = device.hardware,
+                   .processor = std::string(processor_level_name(this_processor().level)),
+                   .workers = device.workers};
     reporter_.log().info(
         "{} parameters  {}{}FLOP per step{}  {} planned  {} programs compiled in {}",
         count_text(static_cast<double>(scale.parameters)), scale.flops_at_most ? "at most " : "",

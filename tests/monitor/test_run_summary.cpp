@@ -31,6 +31,15 @@ TEST(RunSummary, HoldsEveryPromisedKeyAndUnknownIsNull) {
   EXPECT_EQ(json["final_train_loss"], 2.5);
   EXPECT_TRUE(json["best_validation_loss"].is_null());
   EXPECT_FALSE(json.contains("error"));
+  EXPECT_FALSE(json.contains("made_by")) << "nobody said what made the steps";
+}
+
+TEST(RunSummary, TellsWhatMadeTheSteps) {
+  RunSummary summary;
+  summary.maker = {"0a1b", "cpu", "a processor", "avx2", 4};
+  EXPECT_EQ(to_json(summary)["made_by"].dump(),
+            R"({"build":"0a1b","device":"cpu","hardware":"a processor","processor":"avx2",)"
+            R"("workers":4})");
 }
 
 TEST(RunSummary, ErrorTextNeedNotBeUtf8) {
