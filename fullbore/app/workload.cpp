@@ -41,6 +41,14 @@ const Workload* find_workload(const Config& config) {
   return found == registry().end() ? nullptr : &*found;
 }
 
+QualityMetrics declared_quality(const Config& config) {
+  const Workload* const workload = find_workload(config);
+  if (workload == nullptr || !workload->quality) return {};
+  QualityMetrics metrics = workload->quality(config);
+  check_quality(metrics);
+  return metrics;
+}
+
 OpenedWorkload open_workload(const Config& config, Console& console, const StandIn& synthetic) {
   const Workload* const workload = find_workload(config);
   if (workload == nullptr)

@@ -6,6 +6,8 @@
 
 #include "fullbore/app/command.h"
 #include "fullbore/app/job_options.h"
+#include "fullbore/lab/measured_items.h"
+#include "fullbore/lab/quality_metric.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_keys.h"
 #include "fullbore/train/frozen_weights.h"
@@ -65,6 +67,7 @@ struct EvalRequest {
   std::string data;     ///< to measure on, all of it; empty: what the run held out
   int64_t batches = 0;  ///< at most so many; 0: all
   bool json = false;
+  std::string against = {};  ///< another subject, which the first is compared with; empty: none
   std::vector<std::string> frozen_from = {};  ///< --frozen-from, of kinds that take it
 };
 
@@ -77,6 +80,11 @@ struct EvalKind {
   /// UsageError that names an option of its own, if one was given: another kind is measured.
   std::function<void()> refuse = {};
   std::function<ExitCode(const EvalRequest&)> run = {};
+  /// The subject's figures item by item, which `eval A --against B` compares; empty: as evaluations of its run have them,
+  /// by batches of what that held out.
+  std::function<MeasuredItems(const EvalRequest&)> items = {};
+  /// Compares by itself, in place of that.
+  std::function<ExitCode(const EvalRequest&)> compare = {};
   std::vector<std::string> examples = {};  ///< for --help: "eval runs/mine-1 --data other.csv"
 };
 
@@ -92,6 +100,8 @@ struct Workload {
   std::function<void(Command root)> add_commands = {};
   /// Adds its options to `eval`.
   std::function<EvalKind(Command eval)> add_eval = {};
+  /// What a run of this configuration is judged by, each with its margin of "no worse"; empty: nobody has said.
+  std::function<QualityMetrics(const Config&)> quality = {};
   // What of the engine its models need set otherwise than for all.
   std::function<void(const Config&, CompileOptions&)> set_compile_options = {};
   std::function<void(const Config&, OptimizerOptions&)> set_optimizer_options = {};
@@ -111,6 +121,9 @@ struct WorkloadRegistrar {
 const std::vector<Workload>& workloads();
 /// Whose model config.model.name is; null if it is nobody's.
 const Workload* find_workload(const Config& config);
+
+/// What a run of this configuration is judged by (Workload::quality), checked; empty where nobody has said.
+QualityMetrics declared_quality(const Config& config);
 
 /// The workload of model.name, with its data.
 OpenedWorkload open_workload(const Config& config, Console& console, const StandIn& synthetic = {});

@@ -99,6 +99,8 @@ struct TextModel {
   /// What evaluations begin segments with, for people.
   std::function<std::string(const Config&)> evaluated_state = {};
   std::function<TextEval(Command eval)> add_eval = {};
+  /// What it is judged by beside the loss and the perplexity on texts (Workload::quality).
+  std::function<QualityMetrics(const Config&)> quality = {};
 };
 
 /// What makes batches that are not stretches of a text: a value of data.batching.
@@ -123,6 +125,8 @@ struct TextTask {
   std::function<std::vector<Graph>(const Config&, int64_t tokens)> beside = {};
   std::string sample =
       {};  ///< what a row of its batches is, for rates: "completions"; "": rates are of tokens
+  /// What a run is judged by, in place of what runs of texts are.
+  std::function<QualityMetrics(const Config&)> quality = {};
 };
 
 /// A workload of such a model; what is not of texts may be added to what is returned.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "fullbore/app/output.h"
@@ -103,6 +104,26 @@ LeastMemory least_memory_of(const Config& config) {
   return least;
 }
 
+/// Perplexity is e to the loss, and so is its margin.
+QualityMetrics text_quality(const Config& config) {
+  constexpr double kNats = 0.05;
+  constexpr const char* kSource = "specification of hybrid-lm, section 6.2: losses within 0.05";
+  if (const TextTask* const task = text_task(config); task != nullptr && task->quality)
+    return task->quality(config);
+  QualityMetrics metrics = {{.name = "loss", .unit = "nats", .margin = kNats, .source = kSource},
+                            {.name = "perplexity",
+                             .margin = std::expm1(kNats),
+                             .is_relative = true,
+                             .source = "0.05 nats, as a share",
+                             .recorded = "loss",
+                             .scale = MetricScale::exponential}};
+  if (const auto& further = text_model(config).quality) {
+    const QualityMetrics own = further(config);
+    metrics.insert(metrics.end(), own.begin(), own.end());
+  }
+  return metrics;
+}
+
 OpenedWorkload open_text_workload(const Config& config, Console& console,
                                   const StandIn& synthetic) {
   OpenedWorkload workload;
@@ -155,6 +176,7 @@ Workload text_workload(const std::string& name, TextModel model) {
   workload.keys.models = {model.name};
   workload.keys.least_memory = least_memory_of;
   workload.open = open_text_workload;
+  workload.quality = text_quality;
   workload.registers = [model = std::move(model)] { register_text_model(model); };
   return workload;
 }

@@ -215,6 +215,26 @@ OpenedWorkload open(const Config& config, Console& console, const StandIn& synth
   return workload;
 }
 
+/// Its specification has a margin for losses alone; cosines and accuracies of the bridge take a point.
+QualityMetrics quality(const Config& config) {
+  constexpr double kShare = 0.02, kPoint = 0.01;
+  QualityMetrics metrics = {{.name = "loss",
+                             .margin = kShare,
+                             .is_relative = true,
+                             .source = "specification of energy-flow, section 6, 8: within 2 %"}};
+  if (is_bridge(config))
+    metrics.push_back({.name = "encoder_cosine",
+                       .better = Better::higher,
+                       .margin = kPoint,
+                       .source = "a hundredth"});
+  if (is_bridge(config) || has_bridge(config))
+    metrics.push_back({.name = "token_accuracy",
+                       .better = Better::higher,
+                       .margin = kPoint,
+                       .source = "a point"});
+  return metrics;
+}
+
 void make_absolute(Config& config) {
   std::string& path = config.get<EnergyKeys>().bridge.tokenizer;
   if (!path.empty()) path = std::filesystem::absolute(path).string();
@@ -228,6 +248,7 @@ const WorkloadRegistrar kEnergy{{.name = "energy_flow",
                                  .open = open,
                                  .add_commands = add_energy_command,
                                  .add_eval = add_energy_eval,
+                                 .quality = quality,
                                  .set_absolute_paths = make_absolute}};
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -77,6 +78,19 @@ double matrix_elements(const Config& config) {
 std::string figure_text(const std::string& name, double value) {
   if (name != "rwkv_to_mamba_gradient") return "";
   return fmt::format("R/M {:.3g} [{}]", value, band_name(gradient_ratio_band(value)));
+}
+
+/// That specification wants the band unchanged, and names no margin. A ratio of one keeps its band OK, [1/3, 3], at twice
+/// and at half of it.
+QualityMetrics branch_quality(const Config&) {
+  return {{.name = "branch_ratio",
+           .unit = "ln",
+           .better = Better::same,
+           .margin = std::log(2.0),
+           .source = "specification of hybrid-lm, section 6.2: the band unchanged; twice or half",
+           .recorded = "rwkv_to_mamba_gradient",
+           .scale = MetricScale::logarithmic,
+           .is_of_training = true}};
 }
 
 // A gate decides between branches: it is small, and an error in it moves all that it lets through.
@@ -194,6 +208,7 @@ TextModel hybrid_text_model() {
   model.identity = hybrid_identity;
   model.matrix_elements = matrix_elements;
   model.is_recurrent = true;
+  model.quality = branch_quality;
   model.weight_keys = {"model.heads", "model.mamba_heads", "model.states"};
   model.token_table = "embed.weight";
   model.keeps_f32 = fusion_gates;

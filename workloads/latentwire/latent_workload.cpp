@@ -285,6 +285,27 @@ OpenedWorkload open(const Config& config, Console&, const StandIn& synthetic) {
   return config.model.name == kReaderModel ? open_reader(config) : open_latent(config);
 }
 
+/// A reader is a language model, and is judged as those are.
+QualityMetrics quality(const Config& config) {
+  constexpr double kShare = 0.01, kPoint = 0.01, kNats = 0.05;
+  const std::string source = "specification of latentwire, section 7: ";
+  if (config.model.name == kReaderModel)
+    return {{.name = "loss",
+             .unit = "nats",
+             .margin = kNats,
+             .source = "specification of hybrid-lm, section 6.2: losses within 0.05"}};
+  QualityMetrics metrics = {{.name = "loss",
+                             .margin = kShare,
+                             .is_relative = true,
+                             .source = source + "losses within 1 %"}};
+  for (const std::string& each : latent_keys(config).receivers.folders)
+    metrics.push_back({.name = each.substr(0, each.find('=')) + "_first_accuracy",
+                       .better = Better::higher,
+                       .margin = kPoint,
+                       .source = source + "first tokens not lower by a point"});
+  return metrics;
+}
+
 void make_absolute(Config& config) {
   const auto absolute = [](const std::string& path) {
     return std::filesystem::absolute(path).lexically_normal().string();
@@ -308,6 +329,7 @@ const WorkloadRegistrar kLatentWire{{.name = "latentwire",
                                      .open = open,
                                      .add_commands = add_latent_command,
                                      .add_eval = add_latent_eval,
+                                     .quality = quality,
                                      .set_absolute_paths = make_absolute}};
 
 }  // namespace

@@ -153,6 +153,12 @@ std::string accuracy_text(const std::string& name, double value) {
   return name == "accuracy" ? fmt::format("accuracy {:.1f} %", 100 * value) : "";
 }
 
+/// No specification names a margin; a point is what a chart of accuracies shows.
+QualityMetrics example_quality(const Config&) {
+  return {{.name = "loss", .unit = "nats", .margin = 0.05, .source = "as losses of texts"},
+          {.name = "accuracy", .better = Better::higher, .margin = 0.01, .source = "a point"}};
+}
+
 }  // namespace
 
 TextTask example_task(const std::string& name) {
@@ -164,7 +170,8 @@ TextTask example_task(const std::string& name) {
           .about = about_examples,
           .loss = example_loss,
           .figure = accuracy_text,
-          .measured_by = name == "mqar" ? "longcontext mqar" : "longcontext niah"};
+          .measured_by = name == "mqar" ? "longcontext mqar" : "longcontext niah",
+          .quality = example_quality};
 }
 
 }  // namespace fullbore

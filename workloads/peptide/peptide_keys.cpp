@@ -229,6 +229,7 @@ const WorkloadRegistrar kPeptide{{.name = "peptide",
                                   .open = peptide_workload,
                                   .add_commands = add_commands,
                                   .add_eval = add_peptide_eval,
+                                  .quality = peptide_quality,
                                   .set_compile_options = set_compile_options}};
 
 }  // namespace

@@ -168,6 +168,25 @@ class MeasuredData {
 
 }  // namespace
 
+QualityMetrics peptide_quality(const Config&) {
+  constexpr double kShare = 0.005;
+  const std::string source = "specification of peptide, section 8: less than 0.5 %";
+  return {{.name = "token_accuracy",
+           .better = Better::higher,
+           .margin = kShare,
+           .source = source + ", in points"},
+          {.name = "sequence_accuracy",
+           .better = Better::higher,
+           .margin = kShare,
+           .source = source + ", in points"},
+          {.name = "mean_mass_error_ppm",
+           .unit = "ppm",
+           .margin = kShare,
+           .is_relative = true,
+           .source = source},
+          {.name = "spectrum_loss", .margin = kShare, .is_relative = true, .source = source}};
+}
+
 OpenedWorkload peptide_workload(const Config& config, Console& console, const StandIn& synthetic) {
   if (synthetic.vocabulary > 0)
     throw UsageError("--vocabulary is for language models; model.name is " + config.model.name);
