@@ -24,6 +24,7 @@
 #include "fullbore/train/run_reporter.h"
 #include "fullbore/train/step_batches.h"
 #include "fullbore/train/step_detail.h"
+#include "fullbore/train/turns.h"
 
 namespace fullbore {
 namespace {
@@ -64,6 +65,7 @@ class Trainer {
       reporter_.started("state");
       prepare();
       interrupt_.emplace();
+      turns_ = Turns::from_environment();
       loop();
       saver_->finish();
     } catch (const std::exception& error) {
@@ -217,10 +219,13 @@ class Trainer {
         continue;  // an evaluation may have been cut short by a signal
       }
       if (checkpoint_due()) save(false);
-      if (complete()) return;
+      if (complete()) break;
+      const bool may_leave = turns_ && !turns_->wait([this] { return interrupt_->requested(); });
+      if (may_leave && batches_->resumes_here()) continue;
       run_step();
     }
     if (unsaved_) save(false);
+    if (turns_) turns_->finish();
   }
 
   /// Data that can no longer be read end the run between two steps: what was learned since the last checkpoint is
@@ -290,11 +295,12 @@ class Trainer {
                         [&] { return results_of(step); });
     if (step.is_bad()) {
       skip(step, batch);
-      return;
+    } else {
+      position_.skipped_in_row = 0;
+      position_.train_loss = step.loss();
+      if (logged) log_step(step, {seconds_between(ready, done), seconds_between(start, ready)});
     }
-    position_.skipped_in_row = 0;
-    position_.train_loss = step.loss();
-    if (logged) log_step(step, {seconds_between(ready, done), seconds_between(start, ready)});
+    if (turns_) turns_->step_made(samples_[shape]);
   }
 
   /// And of the batch that was made for it.
@@ -459,7 +465,8 @@ class Trainer {
   std::optional<StepRecorder> recorder_;
   std::optional<StepBatches> batches_;
   std::optional<InterruptGuard> interrupt_;
-  int bad_steps_ = 0;  ///< since the start or resume
+  std::unique_ptr<Turns> turns_;  ///< null: steps are made as they come
+  int bad_steps_ = 0;             ///< since the start or resume
   RunPosition position_;
   bool restored_ = false;
   bool begun_ = false;
