@@ -12,6 +12,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/app/parameter_report.h"
 #include "fullbore/app/workload.h"
+#include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/monitor/machine.h"
@@ -60,6 +61,14 @@ ParameterCounts parameter_counts(const Graph& graph) {
   return counts;
 }
 
+/// The same where two configurations make the same programs of the same data.
+std::string fingerprint(const std::vector<const Plan*>& plans, const CompileOptions& options) {
+  uint64_t hash = options.row_invariant ? 1 : 0;
+  for (const Plan* plan : plans)
+    hash = hash_text(plan_text(*plan), hash_text(print(plan->graph), hash));
+  return hash_hex(hash);
+}
+
 /// The programs of a run: a step and an evaluation for every shape of batch.
 struct RunPlans {
   std::vector<std::vector<BatchField>> shapes;
@@ -75,10 +84,13 @@ struct RunPlans {
   }
   /// As the trainer has them: on one State, in one arena.
   int64_t bytes(bool snapshot) const {
+    return shared_peak_bytes(all()) + (snapshot ? steps[0].state_bytes : 0);
+  }
+  std::vector<const Plan*> all() const {
     std::vector<const Plan*> plans;
     for (const auto* part : {&steps, &evaluations, &others})
       for (const Plan& plan : *part) plans.push_back(&plan);
-    return shared_peak_bytes(plans) + (snapshot ? steps[0].state_bytes : 0);
+    return plans;
   }
 };
 
@@ -181,6 +193,8 @@ ExitCode run_plan(const PlanArguments& arguments) {
         {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
         {"process_bytes", fitted.run.process.bytes()},
+        {"fingerprint", fingerprint(plans.all(), options)},
+        {"unit", workload.sample.empty() ? "tokens" : workload.sample},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
     write_output(json_text(json));

@@ -98,14 +98,17 @@ ChildCommand training_command(const TrainingRequest& request) {
   return command;
 }
 
-TrainingResult run_training(const TrainingRequest& request, const StopRequest& stop) {
-  TrainingResult result;
-  result.end = run_child(training_command(request), request.deadline_seconds, stop);
-  result.reason = result.end.reason();
+TrainingResult training_result(const TrainingRequest& request, const ChildEnd& end) {
+  TrainingResult result{.end = end, .outcome = {}, .reason = end.reason()};
   Result<RunOutcome> outcome = read_run_outcome(request.folder);
   if (outcome.ok()) result.outcome = std::move(outcome).value();
   if (result.ok() && !outcome.ok()) result.reason = outcome.error();
   return result;
+}
+
+TrainingResult run_training(const TrainingRequest& request, const StopRequest& stop) {
+  return training_result(request,
+                         run_child(training_command(request), request.deadline_seconds, stop));
 }
 
 }  // namespace fullbore

@@ -60,7 +60,10 @@ struct TrainingResult {
 /// with its reason. DataError only where no process can be started, or the folder's parent cannot be written.
 TrainingResult run_training(const TrainingRequest& request, const StopRequest& stop = {});
 
-/// The command of such a run, for who starts it himself. Standard output and error go to FOLDER.out and FOLDER.err.
+// The two halves of that, for who waits himself.
+/// What of an earlier attempt is there is removed. Standard output and error go to FOLDER.out and FOLDER.err.
 ChildCommand training_command(const TrainingRequest& request);
+/// What it left, and how it ended.
+TrainingResult training_result(const TrainingRequest& request, const ChildEnd& end);
 
 }  // namespace fullbore

@@ -303,6 +303,7 @@ void add_choices(std::vector<ConfigField>& fields, const ConfigKeys& keys) {
 std::vector<ConfigField> make_fields() {
   std::vector<ConfigField> fields = common_fields();
   mark(fields, &ConfigField::is_size, {"train.batch_size", "data.prefetch"});
+  mark(fields, &ConfigField::is_place, {"engine.device", "engine.processor", "engine.cache"});
   // Texts of their own: a view of a field's key would move with the field while they are sorted.
   std::vector<std::string> order = {"run",   "data",  "model",  "loss",
                                     "optim", "train", "engine", "log"};

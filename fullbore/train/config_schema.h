@@ -38,6 +38,8 @@ struct ConfigField {
   bool is_taken =
       false;  ///< a text that stored configurations may set all the same (stored_config.h)
   bool names_file = false;  ///< names what is read
+  bool is_place =
+      false;  ///< says on what and with which caches a run is made: no switch of the lab
 
   std::string_view section() const;
   std::string_view name() const;  ///< without the section
