@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -149,10 +150,12 @@ std::optional<double> hierarchical_limit(const std::string& folder) {
   return std::nullopt;
 }
 
-}  // namespace
-
-ControlGroupLimits control_group_limits(const std::string& root) {
-  ControlGroupLimits limits;
+/// Calls visit(folder, kinds) for each folder of this process's groups that counts, its own first.
+struct GroupKinds {
+  bool unified, memory, processors;
+};
+void visit_groups(const std::string& root,
+                  const std::function<void(const std::string& folder, GroupKinds kinds)>& visit) {
   const std::vector<Mount> mounted = mounts(root);
   for (const Membership& membership : memberships(root, mounted)) {
     const bool unified = membership.controllers.empty();
@@ -166,26 +169,48 @@ ControlGroupLimits control_group_limits(const std::string& root) {
                   : mount.type == "cgroup" && holds_word(mount.options, memory ? "memory" : "cpu");
       if (same) hierarchy.push_back(mount);
     }
-    for (const std::string& group : group_folders(hierarchy, membership.group)) {
-      const std::string folder = root + group;
-      if (unified) {
-        limit_memory(limits, positive_in(folder + "/memory.max"));
-        limit_memory(limits, positive_in(folder + "/memory.high"));
-        std::ifstream file(folder + "/cpu.max");
-        const std::optional<double> quota = positive(file);
-        limit_processors(limits, quota, positive(file));
-      } else {
-        if (memory) {
-          limit_memory(limits, positive_in(folder + "/memory.limit_in_bytes"));
-          limit_memory(limits, hierarchical_limit(folder));
-        }
-        if (processors)
-          limit_processors(limits, positive_in(folder + "/cpu.cfs_quota_us"),
-                           positive_in(folder + "/cpu.cfs_period_us"));
-      }
-    }
+    for (const std::string& group : group_folders(hierarchy, membership.group))
+      visit(root + group, {unified, memory, processors});
   }
+}
+
+}  // namespace
+
+ControlGroupLimits control_group_limits(const std::string& root) {
+  ControlGroupLimits limits;
+  visit_groups(root, [&](const std::string& folder, GroupKinds kinds) {
+    if (kinds.unified) {
+      limit_memory(limits, positive_in(folder + "/memory.max"));
+      limit_memory(limits, positive_in(folder + "/memory.high"));
+      std::ifstream file(folder + "/cpu.max");
+      const std::optional<double> quota = positive(file);
+      limit_processors(limits, quota, positive(file));
+      return;
+    }
+    if (kinds.memory) {
+      limit_memory(limits, positive_in(folder + "/memory.limit_in_bytes"));
+      limit_memory(limits, hierarchical_limit(folder));
+    }
+    if (kinds.processors)
+      limit_processors(limits, positive_in(folder + "/cpu.cfs_quota_us"),
+                       positive_in(folder + "/cpu.cfs_period_us"));
+  });
   return limits;
+}
+
+ControlGroupFolders control_group_folders(const std::string& root) {
+  ControlGroupFolders found;
+  visit_groups(root, [&](const std::string& folder, GroupKinds kinds) {
+    // In a mixture the controllers are of version 1, and the group of version 2 has none of their files.
+    const auto take = [&](std::string& place, const char* file) {
+      if (place.empty() && std::ifstream(folder + file).good()) place = folder;
+    };
+    if (kinds.memory)
+      take(found.memory, kinds.unified ? "/memory.current" : "/memory.usage_in_bytes");
+    if (kinds.processors) take(found.processors, "/cpu.stat");
+    if (kinds.unified && found.memory == folder) found.unified = true;
+  });
+  return found;
 }
 
 }  // namespace fullbore

@@ -24,4 +24,12 @@ struct ControlGroupLimits {
 /// Source: Linux, Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst; cgroups(7); proc(5).
 ControlGroupLimits control_group_limits(const std::string& root = "");
 
+/// Where the kernel tells what the groups of this process use: folders of files, `root` included; "" where none is shown.
+struct ControlGroupFolders {
+  std::string memory;
+  std::string processors;
+  bool unified = false;  ///< both are of version 2
+};
+ControlGroupFolders control_group_folders(const std::string& root = "");
+
 }  // namespace fullbore

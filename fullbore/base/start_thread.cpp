@@ -1,7 +1,10 @@
 #include "fullbore/base/start_thread.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
+#include <csignal>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +22,16 @@ std::thread start_thread(const char* purpose, std::function<void()> work) {
                     "of processes (ulimit -u, pids.max of the control group), are needed",
                     purpose, error.code().message()));
   }
+}
+
+std::thread start_quiet_thread(const char* purpose, std::function<void()> work) {
+  sigset_t all;
+  sigset_t old;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);  // a new thread has the mask of its maker
+  const std::shared_ptr<void> restore(
+      nullptr, [&](void*) { ::pthread_sigmask(SIG_SETMASK, &old, nullptr); });
+  return start_thread(purpose, std::move(work));
 }
 
 std::vector<std::jthread> start_helpers(size_t count, const std::function<void()>& work) {

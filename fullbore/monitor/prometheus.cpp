@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cmath>
-#include <csignal>
 #include <new>
 #include <utility>
 
@@ -99,18 +97,12 @@ PrometheusEndpoint::PrometheusEndpoint(int socket, int port, std::string run)
     : socket_(socket), port_(port), run_(std::move(run)) {}
 
 Status PrometheusEndpoint::start() {
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);  // signals are for the threads that were there before
-  Status status = success();
   try {
-    thread_ = start_thread("log.prometheus_port", [this] { serve(); });
+    thread_ = start_quiet_thread("log.prometheus_port", [this] { serve(); });
   } catch (const DataError& error) {
-    status = Failure{error.what()};
+    return Failure{error.what()};
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return status;
+  return success();
 }
 
 PrometheusEndpoint::~PrometheusEndpoint() {
