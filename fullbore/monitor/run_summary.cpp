@@ -18,6 +18,9 @@ namespace fullbore {
 nlohmann::ordered_json to_json(const RunSummary& summary) {
   nlohmann::ordered_json start = nlohmann::ordered_json::object();
   for (const StartPart& part : summary.start) start[part.name] = part.seconds;
+  nlohmann::ordered_json phases = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < kRunPhases; ++i)
+    phases[std::string(run_phase_name(static_cast<RunPhase>(i)))] = summary.phases.seconds[i];
   nlohmann::ordered_json json = {
       {"status", summary.status},
       {"steps", summary.steps},
@@ -35,6 +38,7 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
       {"seconds_to_first_step", summary.seconds_to_first_step},
       {"start_seconds", start},
       {"wall_seconds", summary.wall_seconds},
+      {"phase_seconds", phases},
       {"skipped_steps", summary.skipped_steps},
       {"saves", summary.saves},
       {"save_stall_seconds", summary.save_stall_seconds},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fullbore/base/result.h"
+#include "fullbore/monitor/phase_clock.h"
 
 namespace fullbore {
 
@@ -46,6 +47,7 @@ struct RunSummary {
   double seconds_to_first_step = kUnknown;  ///< from the start of the command
   std::vector<StartPart> start;             ///< its parts, in order
   double wall_seconds = kUnknown;           ///< since the last start or resume
+  PhaseSeconds phases;                      ///< what those went to; together as many
   int64_t skipped_steps = 0;                ///< not finite; since step 0
   int64_t saves = 0;                        ///< checkpoints written since then
   double save_stall_seconds = 0;            ///< for which they held the loop up, all together

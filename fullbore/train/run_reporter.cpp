@@ -29,6 +29,7 @@ RunReporter::RunReporter(const RunDirectory& run, Console& console, Clock::time_
     : run_(run),
       console_(console),
       start_(start),
+      phases_(start),
       log_(make_run_log(console, run.log()).take_or_throw()) {}
 
 void RunReporter::stand_at(const RunScale& scale, const RunPosition& restored) {
@@ -358,6 +359,7 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.seconds_to_first_step = seconds_to_first_step_;
   result.start = start_parts_;
   result.wall_seconds = seconds_since_start();
+  result.phases = phases_.seconds();
   result.skipped_steps = skipped_steps_;
   result.saves = saves_;
   result.save_stall_seconds = save_stall_seconds_;

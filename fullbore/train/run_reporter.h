@@ -15,6 +15,7 @@
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/json_lines.h"
 #include "fullbore/monitor/metric_sinks.h"
+#include "fullbore/monitor/phase_clock.h"
 #include "fullbore/monitor/run_summary.h"
 #include "fullbore/monitor/step_meter.h"
 #include "fullbore/train/run_directory.h"
@@ -81,6 +82,8 @@ class RunReporter {
   void measured(double peak_flops, int64_t resident_bytes);
 
   const std::vector<StartPart>& start_parts() const { return start_parts_; }
+  /// What the run's time goes to: whoever does something else says so.
+  PhaseClock& phases() { return phases_; }
   int64_t planned_bytes() const { return scale_.planned_bytes; }
 
   /// What lines about steps tell beside the loss; empty: nothing.
@@ -123,6 +126,7 @@ class RunReporter {
   const RunDirectory& run_;
   Console& console_;
   Clock::time_point start_;
+  PhaseClock phases_;
   std::shared_ptr<spdlog::logger> log_;
   std::optional<JsonLines> metrics_;
   MetricSinks sinks_;

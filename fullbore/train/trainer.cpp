@@ -20,6 +20,7 @@
 #include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/resume.h"
+#include "fullbore/train/run_observer.h"
 #include "fullbore/train/run_programs.h"
 #include "fullbore/train/run_reporter.h"
 #include "fullbore/train/step_batches.h"
@@ -67,13 +68,14 @@ class Trainer {
       interrupt_.emplace();
       turns_ = Turns::from_environment();
       loop();
-      saver_->finish();
+      finish_saves();
     } catch (const std::exception& error) {
       // A run that could not be resumed keeps the summary that it had.
       if (begun_ || !resume) finish("failed", error.what());
       throw;
     }
     if (complete()) {
+      if (job_.observer) job_.observer->ended(reporter_.phases().seconds());
       finish("completed");
       return ExitCode::kOk;
     }
@@ -172,6 +174,7 @@ class Trainer {
     batches_.emplace(job_, state_, *programs_);
     batches_->seek(static_cast<uint64_t>(position_.step));
     begin(seconds_between(start, Clock::now()));
+    if (job_.observer) job_.observer->begun(*programs_, state_);
     reporter_.started("compile");
     meet_memory();
     reporter_.started("memory");
@@ -268,21 +271,27 @@ class Trainer {
   void run_step() {
     const Clock::time_point start = Clock::now();
     BatchMaker::Batch made;
+    enter(job_.maker ? RunPhase::rollouts : RunPhase::data, start);
     reading_data([&] { made = batches_->next(); });
     const auto [shape, batch] = made;
     CompiledStep& step = programs_->step(shape);
     const bool logged = options_.detail != Detail::off && log_due(position_.step + 1);
     if (recorder_) recorder_->begin(shape, logged && stepped_);
     const Clock::time_point ready = Clock::now();
+    enter(RunPhase::step, ready);
     step.run(batch);
     const Clock::time_point done = Clock::now();
+    enter(RunPhase::host, done);
     if (recorder_) recorder_->end(seconds_between(ready, done));
     if (!stepped_) {
       reporter_.first_step_made();
       if (job_.started) job_.started(reporter_.start_parts());
       measure_machine();
       stepped_ = true;
+      enter(RunPhase::host);
     }
+    if (job_.observer)
+      job_.observer->step_made(shape, seconds_between(ready, done), step.results());
     batches_->step_made(step);
     ++position_.step;
     unsaved_ = true;
@@ -301,6 +310,16 @@ class Trainer {
       if (logged) log_step(step, {seconds_between(ready, done), seconds_between(start, ready)});
     }
     if (turns_) turns_->step_made(samples_[shape]);
+  }
+
+  /// Until the first step is made, all that belongs to no phase of its own is the start.
+  void enter(RunPhase phase, Clock::time_point now = Clock::now()) {
+    if (stepped_) reporter_.phases().enter(phase, now);
+  }
+
+  void finish_saves() {
+    const PhaseClock::Within saving(reporter_.phases(), RunPhase::checkpoint);
+    saver_->finish();
   }
 
   /// And of the batch that was made for it.
@@ -413,6 +432,7 @@ class Trainer {
 
   void evaluate() {
     const Clock::time_point start = Clock::now();
+    const PhaseClock::Within evaluating(reporter_.phases(), RunPhase::evaluation);
     Evaluator& evaluator = *programs_->evaluator();
     const std::optional<Evaluation> result = evaluator.evaluate([&](uint64_t done) {
       reporter_.evaluating(done, evaluator.batches());
@@ -439,6 +459,8 @@ class Trainer {
   }
 
   void save(bool best) {
+    const PhaseClock::Within saving(reporter_.phases(),
+                                    begun_ ? RunPhase::checkpoint : RunPhase::start);
     // What a run goes on from, and what "the last good state" is, must be finite.
     if (position_.step > 0)
       if (const std::string bad = non_finite_parameter(state_); !bad.empty()) stop_at_update(bad);

@@ -21,6 +21,7 @@ namespace fullbore {
 class Console;
 class BatchMaker;
 class FrozenWeights;
+class RunObserver;
 
 struct TrainingOptions {
   int64_t steps = 1000;
@@ -68,6 +69,7 @@ struct TrainingJob {
   TrainingOptions options;
   /// Called when the first step is made, with where the time went since `start`; may be empty.
   std::function<void(const std::vector<StartPart>& parts)> started = {};
+  std::shared_ptr<RunObserver> observer = {};  ///< train/run_observer.h; may be null
   /// Kept in checkpoints; a run is resumed with the same tokenizer, identity and seed only.
   std::string tokenizer;
   RunIdentity identity;

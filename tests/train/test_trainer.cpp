@@ -48,6 +48,19 @@ TEST_F(TrainerTest, LearnsAFunctionThatIsNoLanguageModel) {
   EXPECT_NEAR(weight[2], 3, 0.05);
 }
 
+TEST_F(TrainerTest, EverySecondOfARunHasAPhase) {
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  const auto json = nlohmann::json::parse(file("run/summary.json"));
+  const nlohmann::json& phases = json["phase_seconds"];
+  double sum = 0;
+  for (const auto& [phase, seconds] : phases.items()) sum += seconds.get<double>();
+  const auto wall = json["wall_seconds"].get<double>();
+  EXPECT_NEAR(sum, wall, 0.01 * wall);
+  for (const char* phase : {"start", "data", "step", "evaluation", "checkpoint", "host"})
+    EXPECT_GT(phases[phase].get<double>(), 0) << phase;
+  EXPECT_EQ(phases["rollouts"], 0);
+}
+
 TEST_F(TrainerTest, TellsWhereTheStartWent) {
   ASSERT_EQ(train_in("run"), ExitCode::kOk);
   const auto json = nlohmann::ordered_json::parse(file("run/summary.json"));
