@@ -59,6 +59,7 @@ void add_commands(Command root) {
   add_plan_command(root);
   add_bench_command(root);
   add_profile_command(root);
+  add_diagnose_command(root);
   add_doctor_command(root);
   add_ops_command(root);
   add_passes_command(root);

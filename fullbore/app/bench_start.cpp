@@ -7,14 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "fullbore/app/job_options.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/temporary_folder.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/json.h"
 #include "fullbore/monitor/console.h"
@@ -24,29 +23,6 @@
 
 namespace fullbore {
 namespace {
-
-namespace fs = std::filesystem;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string path = (fs::temp_directory_path() / "fullbore-start-XXXXXX").string();
-    if (!::mkdtemp(path.data()))
-      throw DataError(
-          fmt::format("cannot make {}: {}", path, std::generic_category().message(errno)));
-    path_ = path;
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string file(const std::string& name) const { return path_ + '/' + name; }
-
- private:
-  std::string path_;
-};
 
 /// Runs this program with those words, its output and its errors in files. Its exit status, or -1.
 int run_again(std::vector<std::string> words, const std::string& out, const std::string& err) {
@@ -91,7 +67,7 @@ double StartTimes::seconds() const {
 
 MeasuredStart measure_start(const MeasuredArguments& arguments,
                             const std::vector<std::string>& settings) {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("start");
   const auto start = [&](const char* name) {
     std::vector<std::string> words = {"fullbore", "bench", arguments.config};
     words.insert(words.end(), settings.begin(), settings.end());
