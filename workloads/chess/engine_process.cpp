@@ -47,7 +47,7 @@ std::string analysis_settings(const EngineOptions& options, const std::string& e
 
 Result<EngineProcess> EngineProcess::start(const EngineOptions& options,
                                            const std::function<bool()>& is_stopped) {
-  Result<ChildProcess> started = ChildProcess::start(options.path);
+  Result<PipedProgram> started = PipedProgram::start(options.path);
   if (!started.ok()) return Failure{started.error()};
   EngineProcess engine(std::move(started).value(), options, is_stopped);
   if (const std::string problem = engine.greet(); !problem.empty())

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/chess/child_process.h"
 #include "workloads/chess/engine_pool.h"
+#include "workloads/chess/piped_program.h"
 
 namespace fullbore {
 
@@ -33,14 +33,14 @@ class EngineProcess {
   void quit(std::chrono::milliseconds patience);
 
  private:
-  EngineProcess(ChildProcess process, const EngineOptions& options,
+  EngineProcess(PipedProgram process, const EngineOptions& options,
                 const std::function<bool()>& is_stopped)
       : process_(std::move(process)), options_(&options), is_stopped_(&is_stopped) {}
   /// Waits for a line for which `take` returns true.
   EngineTrouble wait_for(const std::function<bool(std::string_view)>& take, double seconds);
   std::string greet();
 
-  ChildProcess process_;
+  PipedProgram process_;
   const EngineOptions* options_;
   const std::function<bool()>* is_stopped_;
   std::string name_ = "unnamed";

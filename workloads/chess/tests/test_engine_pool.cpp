@@ -13,7 +13,7 @@
 #include "tests/support/faulty_files.h"
 #include "tests/support/scratch_folder.h"
 #include "workloads/chess/analysis_cache.h"
-#include "workloads/chess/child_process.h"
+#include "workloads/chess/piped_program.h"
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/fen.h"
 #include "workloads/chess/record_recipes.h"
@@ -254,7 +254,7 @@ TEST_F(EnginePoolTest, TheProcessHasNothingOfOurs) {
                   "#!/bin/sh\nread -r word\necho $(/bin/ls /proc/self/fd | /usr/bin/wc -l)\n"
                   "/usr/bin/tr '\\0' '\\n' < /proc/$$/environ\necho $(pwd)\n");
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  Result<ChildProcess> child = ChildProcess::start(script);
+  Result<PipedProgram> child = PipedProgram::start(script);
   ASSERT_TRUE(child.ok()) << child.error();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   ASSERT_TRUE(child.value().write("go\n", deadline));
@@ -276,12 +276,12 @@ bool has_ended(pid_t process) {
   return !stat.ok() || stat.value().find(") Z ") != std::string::npos;
 }
 
-TEST(ChildProcess, EndsWithTheProcessThatStartedIt) {
+TEST(PipedProgram, EndsWithTheProcessThatStartedIt) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t starter = ::fork();
   if (starter == 0) {
-    const Result<ChildProcess> child = ChildProcess::start("/bin/sleep", {"1000"});
+    const Result<PipedProgram> child = PipedProgram::start("/bin/sleep", {"1000"});
     const pid_t id = child.ok() ? child.value().id() : -1;
     ::_exit(::write(ends[1], &id, sizeof id) == sizeof id ? 0 : 1);
   }

@@ -1,4 +1,4 @@
-#include "workloads/chess/child_process.h"
+#include "workloads/chess/piped_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ struct Pipe {
 
 }  // namespace
 
-Result<ChildProcess> ChildProcess::start(const std::string& path,
+Result<PipedProgram> PipedProgram::start(const std::string& path,
                                          const std::vector<std::string>& arguments) {
   FileStatus status;
   if (system_files().status(path, status) != 0)
@@ -84,17 +84,17 @@ Result<ChildProcess> ChildProcess::start(const std::string& path,
   if (null >= 0) ::close(null);
   if (process < 0) return Failure{fmt::format("{} cannot be started: {}", path, reason)};
   for (const int end : {input.ends[1], output.ends[0]}) ::fcntl(end, F_SETFL, O_NONBLOCK);
-  return ChildProcess(process, input.take(1), output.take(0));
+  return PipedProgram(process, input.take(1), output.take(0));
 }
 
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept
+PipedProgram::PipedProgram(PipedProgram&& other) noexcept
     : process_(std::exchange(other.process_, -1)),
       input_(std::exchange(other.input_, -1)),
       output_(std::exchange(other.output_, -1)),
       buffer_(std::move(other.buffer_)),
       begin_(other.begin_) {}
 
-ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
+PipedProgram& PipedProgram::operator=(PipedProgram&& other) noexcept {
   if (this == &other) return *this;
   end(std::chrono::milliseconds(0));
   process_ = std::exchange(other.process_, -1);
@@ -105,14 +105,14 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   return *this;
 }
 
-ChildProcess::~ChildProcess() { end(std::chrono::milliseconds(0)); }
+PipedProgram::~PipedProgram() { end(std::chrono::milliseconds(0)); }
 
-void ChildProcess::close_pipes() {
+void PipedProgram::close_pipes() {
   if (input_ >= 0) ::close(std::exchange(input_, -1));
   if (output_ >= 0) ::close(std::exchange(output_, -1));
 }
 
-void ChildProcess::end(std::chrono::milliseconds patience) {
+void PipedProgram::end(std::chrono::milliseconds patience) {
   close_pipes();
   if (process_ <= 0) return;
   const Clock::time_point deadline = Clock::now() + patience;
@@ -131,7 +131,7 @@ void ChildProcess::end(std::chrono::milliseconds patience) {
   process_ = -1;
 }
 
-bool ChildProcess::write(std::string_view text, Clock::time_point deadline) {
+bool PipedProgram::write(std::string_view text, Clock::time_point deadline) {
   // A closed pipe raises SIGPIPE in this thread, unless it is blocked here and taken back.
   sigset_t pipe_signal, before, pending;
   ::sigemptyset(&pipe_signal);
@@ -159,7 +159,7 @@ bool ChildProcess::write(std::string_view text, Clock::time_point deadline) {
   return text.empty();
 }
 
-LineWait ChildProcess::take_line(std::string_view& line) {
+LineWait PipedProgram::take_line(std::string_view& line) {
   for (size_t searched = begin_;;) {
     const size_t end = buffer_.find('\n', searched);
     if (end != buffer_.npos) {
@@ -183,7 +183,7 @@ LineWait ChildProcess::take_line(std::string_view& line) {
   }
 }
 
-void ChildProcess::wait_for_output(Clock::time_point deadline) const {
+void PipedProgram::wait_for_output(Clock::time_point deadline) const {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   pollfd ready = {output_, POLLIN, 0};
   ::poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, kSliceMilliseconds)));

@@ -15,23 +15,23 @@ enum class LineWait {
   line,     ///< there is one
   late,     ///< the time is up
   ended,    ///< the program ended or closed its output
-  flooded,  ///< a line is longer than ChildProcess::kMostLine
+  flooded,  ///< a line is longer than PipedProgram::kMostLine
   stopped   ///< somebody asked to stop waiting
 };
 
 /// A program of its own whose standard input and output are pipes of ours; what it says on standard error is dropped. No
 /// shell is between, and it has no environment, no other file of this process and "/" as its folder. It is killed when the
 /// thread that started it ends, this process included.
-class ChildProcess {
+class PipedProgram {
  public:
   static constexpr size_t kMostLine = size_t{1} << 16;  ///< bytes
 
   /// `arguments`: what follows the program's name. Failure: it is missing, no program, or the system starts no more.
-  static Result<ChildProcess> start(const std::string& path,
+  static Result<PipedProgram> start(const std::string& path,
                                     const std::vector<std::string>& arguments = {});
-  ChildProcess(ChildProcess&& other) noexcept;
-  ChildProcess& operator=(ChildProcess&& other) noexcept;
-  ~ChildProcess();  ///< kills it where it still runs
+  PipedProgram(PipedProgram&& other) noexcept;
+  PipedProgram& operator=(PipedProgram&& other) noexcept;
+  ~PipedProgram();  ///< kills it where it still runs
 
   /// Writes all of it, waiting at most until `deadline`: false if the program takes it no more.
   bool write(std::string_view text, std::chrono::steady_clock::time_point deadline);
@@ -51,7 +51,7 @@ class ChildProcess {
   pid_t id() const { return process_; }
 
  private:
-  ChildProcess(pid_t process, int input, int output)
+  PipedProgram(pid_t process, int input, int output)
       : process_(process), input_(input), output_(output) {}
   LineWait take_line(std::string_view& line);
   void wait_for_output(std::chrono::steady_clock::time_point deadline) const;
