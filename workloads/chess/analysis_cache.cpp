@@ -8,7 +8,7 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/data/text_lines.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr size_t kMostEntries = size_t{1} << 20;  // in memory; about 400 bytes each
@@ -106,4 +106,4 @@ int64_t AnalysisCache::unwritten() const {
   return unwritten_;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -11,7 +11,7 @@
 #include "fullbore/base/file_system.h"
 #include "workloads/chess/chess_record.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What engines said, in memory and in a file that several processes may share: each entry is one line with a checksum,
 /// appended at once. What is torn, truncated or changed counts as absent; a file that cannot be written loses entries and
@@ -46,4 +46,4 @@ class AnalysisCache {
   uint64_t file_bytes_ = 0;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

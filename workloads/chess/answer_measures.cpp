@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 double share(double sum, int64_t of) { return of == 0 ? 0 : sum / static_cast<double>(of); }
@@ -151,4 +151,4 @@ CopyBaseline copy_baseline(std::span<const ChessRecord> records, const RewardOpt
   return sum;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -6,7 +6,7 @@
 
 #include "workloads/chess/record_score.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Of P answers. Shares are of all answers, in [0, 1]: one without the format counts as wrong everywhere.
 struct PolicyMeasures {
@@ -72,4 +72,4 @@ struct CopyBaseline {
 };
 CopyBaseline copy_baseline(std::span<const ChessRecord> records, const RewardOptions& options = {});
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

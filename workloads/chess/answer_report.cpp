@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -220,4 +220,4 @@ Json score_json(const RecordScore& score) {
           {"similarity", arbiter.similarity}};
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

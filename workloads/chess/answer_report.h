@@ -6,7 +6,7 @@
 #include "fullbore/app/mean_intervals.h"
 #include "workloads/chess/answer_measures.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// One figure of a report.
 struct AnswerRow {
@@ -44,4 +44,4 @@ nlohmann::ordered_json baseline_json(const PolicyBaselines& constant, const Copy
 /// One answer's fields: {"task": "P", "reward": ..., "format": ..., "best": ..., ...}.
 nlohmann::ordered_json score_json(const RecordScore& score);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

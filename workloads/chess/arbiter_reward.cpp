@@ -11,7 +11,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/transition.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 // Of scheme W (section 3 of the specification).
@@ -193,4 +193,4 @@ ArbiterScore score_arbiter(std::string_view completion, const ArbiterAnswer& tru
   return score;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -6,7 +6,7 @@
 #include "workloads/chess/chess_record.h"
 #include "workloads/chess/reward_scheme.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Fewest insertions, deletions and substitutions of bytes that make one text of the other.
 int64_t edit_distance(std::string_view a, std::string_view b);
@@ -44,4 +44,4 @@ struct ArbiterScore {
 ArbiterScore score_arbiter(std::string_view completion, const ArbiterAnswer& truth,
                            const RewardOptions& options = {});
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr bool on_board(int file, int rank) {
@@ -58,4 +58,4 @@ constexpr AttackTables make_tables() {
 
 constexpr AttackTables kAttacks = make_tables();
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -3,7 +3,7 @@
 
 #include "workloads/chess/board.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Squares that a piece attacks, by square. Sliding pieces find the nearest piece on both halves of a line by bit
 /// arithmetic, so that the tables are small enough for the first cache.
@@ -61,4 +61,4 @@ inline Bitboard piece_attacks(PieceKind kind, Square square, Bitboard occupied) 
   }
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

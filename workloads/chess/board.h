@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// A square: 8 * rank + file, both from 0; a1 is 0, h1 7, h8 63.
 using Square = uint8_t;
@@ -42,4 +42,4 @@ enum class PieceKind : uint8_t { kPawn, kKnight, kBishop, kRook, kQueen, kKing, 
 constexpr int kPieceKinds = 6;
 constexpr int index_of(PieceKind kind) { return static_cast<int>(kind); }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -10,7 +10,7 @@
 #include "workloads/chess/piece_shapes.h"
 #include "workloads/chess/position_text.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr double kSquare = 45, kMargin = 22, kBoard = 8 * kSquare, kCaption = 26;
@@ -132,4 +132,4 @@ std::string boards_svg(std::span<const BoardDrawing> boards, int columns) {
   return svg + "</svg>\n";
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

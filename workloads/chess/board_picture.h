@@ -6,7 +6,7 @@
 
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// An arrow from square to square.
 struct BoardArrow {
@@ -25,4 +25,4 @@ struct BoardDrawing {
 /// ranks, files and the king in check marked; each has its FEN as its title. A text of the same: board_text().
 std::string boards_svg(std::span<const BoardDrawing> boards, int columns = 1);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

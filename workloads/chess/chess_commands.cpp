@@ -4,7 +4,7 @@
 
 #include "fullbore/base/error.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 Position position_argument(std::string_view command, const std::string& text) {
   if (text == "start") return start_position();
@@ -44,4 +44,4 @@ Example:
   fullbore chess perft start 5)");
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 #include "fullbore/app/command.h"
 #include "workloads/chess/fen.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// `fullbore chess`.
 void add_chess_command(Command root);
@@ -24,4 +24,4 @@ Position position_argument(std::string_view command, const std::string& text);
 void add_en_passant_option(Command command, std::string& place);
 EnPassantField en_passant_field(const std::string& name);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -11,7 +11,7 @@
 #include "workloads/chess/record_file.h"
 #include "workloads/chess/record_recipes.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 RecipeOptions recipe_options(const Config& config) {
@@ -86,4 +86,4 @@ std::shared_ptr<const ChessData> open_chess_data(const Config& config,
   return data;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

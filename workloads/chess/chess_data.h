@@ -7,7 +7,7 @@
 #include "fullbore/train/config.h"
 #include "workloads/chess/chess_tokens.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Records with their tokens.
 struct ChessExamples {
@@ -36,4 +36,4 @@ std::vector<int64_t> chess_lengths(const Config& config);
 /// For people: "50000 endgames (search to depth 2)", "records of FILE".
 std::string about_chess_data(const Config& config);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -12,7 +12,7 @@
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/chess_task.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr ConfigRange kShare{.low = 0, .high = 1};
@@ -212,4 +212,4 @@ const WorkloadRegistrar kChess{
      }}};
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -4,7 +4,7 @@
 
 #include "fullbore/train/config.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Keys of data.batching chess and chess_grpo, of the sections that they are grouped by here.
 struct ChessKeys {
@@ -66,4 +66,4 @@ inline ChessKeys& chess_keys(Config& config) { return config.get<ChessKeys>(); }
 inline constexpr const char* kChessBatching = "chess";
 inline constexpr const char* kGrpoBatching = "chess_grpo";
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -12,7 +12,7 @@
 #include "workloads/chess/policy_reward.h"
 #include "workloads/chess/record_recipes.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 ChessModel::ChessModel(const std::string& run, int64_t rows)
     : rows_(rows),
@@ -83,4 +83,4 @@ std::vector<std::string> ChessModel::best_moves(std::span<const Position> positi
   return moves;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -10,7 +10,7 @@
 #include "workloads/chess/chess_record.h"
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 struct CompletionOptions {
   double temperature = 0;  ///< 0: the likeliest token each time
@@ -56,4 +56,4 @@ class ChessModel {
   std::optional<Rollout> rollout_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -6,7 +6,7 @@
 
 #include "fullbore/base/check.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 // Columns of the published corpus, in characters.
@@ -136,4 +136,4 @@ ChessRecord arbiter_record(std::string_view fen, std::string_view move,
   return record;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

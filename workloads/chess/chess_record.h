@@ -9,7 +9,7 @@
 
 #include "fullbore/base/result.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// The two tasks of one model, told apart by the first letter of the prompt.
 enum class ChessTask {
@@ -87,4 +87,4 @@ std::string eval_text(double eval, const RecordFormat& format);
 std::string reward_text(double reward);
 std::string answer_text(const ArbiterAnswer& answer);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

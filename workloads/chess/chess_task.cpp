@@ -11,7 +11,7 @@
 #include "workloads/chess/policy_step.h"
 #include "workloads/chess/record_batches.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 std::shared_ptr<const ChessData> data_of(const TextData& text) {
@@ -148,4 +148,4 @@ TextTask grpo_task() {
           .quality = policy_quality};
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace fullbore {
+namespace fullbore::chess {
 
 ChessTokens::ChessTokens(std::shared_ptr<const Tokenizer> tokenizer)
     : tokenizer_(std::move(tokenizer)), end_(tokenizer_->end_of_document()) {
@@ -45,4 +45,4 @@ std::string ChessTokens::text(std::span<const int32_t> tokens) const {
   return bytes;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -8,7 +8,7 @@
 #include "fullbore/data/tokenizer.h"
 #include "workloads/chess/chess_record.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// A record as a model reads it.
 struct RecordTokens {
@@ -39,4 +39,4 @@ class ChessTokens {
   int32_t end_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

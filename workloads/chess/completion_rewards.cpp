@@ -4,7 +4,7 @@
 
 #include "fullbore/base/start_thread.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 CompletionRewards::CompletionRewards()
     : thread_(start_thread("what scores completions", [this] { work(); })) {}
@@ -75,4 +75,4 @@ RecordScore CompletionRewards::score(const Completion& completion) {
   return truth->score(completion.text);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -12,7 +12,7 @@
 #include "workloads/chess/record_score.h"
 #include "workloads/chess/truth_source.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Scores completions on a thread of its own, while others are still generated.
 class CompletionRewards {
@@ -51,4 +51,4 @@ class CompletionRewards {
   std::thread thread_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -13,7 +13,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/policy_reward.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 /// Words of a line with the places at which they stand.
@@ -186,4 +186,4 @@ Result<std::optional<ChessRecord>> parse_corpus_line(std::string_view line,
   return arbiter_line(line, counts);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

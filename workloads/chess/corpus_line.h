@@ -6,7 +6,7 @@
 
 #include "workloads/chess/chess_record.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What was done about lines of a published corpus.
 struct CorpusCounts {
@@ -40,4 +40,4 @@ bool is_move_text(std::string_view text);
 /// A "+" and the move.
 std::string beginning_of_prompt(const ChessRecord& record, std::string_view fen);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -22,7 +22,7 @@
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/uci_analysis.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr double kMostBackOffSeconds = 5;
@@ -292,4 +292,4 @@ EngineCounts EnginePool::counts() const {
 
 const std::string& EnginePool::engine_name() const { return shared_->name; }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -10,7 +10,7 @@
 #include "fullbore/base/result.h"
 #include "workloads/chess/chess_record.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 struct EngineOptions {
   std::string path;       ///< of the program; "": find_stockfish()
@@ -78,4 +78,4 @@ std::string find_stockfish();
 /// "there is no Stockfish: apt install stockfish, or ..."
 std::string stockfish_missing_text();
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

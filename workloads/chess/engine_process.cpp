@@ -7,7 +7,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/uci_analysis.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -124,4 +124,4 @@ void EngineProcess::quit(std::chrono::milliseconds patience) {
   process_.end(patience);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

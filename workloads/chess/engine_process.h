@@ -6,7 +6,7 @@
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/piped_program.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Why an engine is of no use any more.
 enum class EngineTrouble {
@@ -49,4 +49,4 @@ class EngineProcess {
 /// What makes two answers the same: the engine's name, its settings and its limits.
 std::string analysis_settings(const EngineOptions& options, const std::string& engine_name);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -14,7 +14,7 @@
 #include "workloads/chess/record_file.h"
 #include "workloads/chess/self_play.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct EvalArguments {
@@ -180,4 +180,4 @@ Example:
   command.runs([arguments] { return run_eval(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -9,7 +9,7 @@
 #include "workloads/chess/attacks.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr std::string_view kLetters = "PNBRQKpnbrqk";
@@ -242,4 +242,4 @@ std::string fen_text(const Position& position, EnPassantField field) {
   return {text, static_cast<size_t>(write_fen(position, field, text))};
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

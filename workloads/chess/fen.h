@@ -4,7 +4,7 @@
 
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What is wrong with a FEN, in the order in which it is looked for.
 enum class FenError : uint8_t {
@@ -50,4 +50,4 @@ std::string fen_text(const Position& position, EnPassantField field = EnPassantF
 /// The same in the first bytes of `out`, which holds kMaxFenLength; how many.
 int write_fen(const Position& position, EnPassantField field, char* out) noexcept;
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -6,7 +6,7 @@
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/input_lines.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct FenArguments {
@@ -56,4 +56,4 @@ Example:
   command.runs([arguments] { return run_fen(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -4,7 +4,7 @@
 
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 // How often the position occurs, itself included, up to `most`. It cannot occur before the last capture or pawn move,
@@ -71,4 +71,4 @@ bool Game::play(std::string_view uci) {
   return move && play(*move);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

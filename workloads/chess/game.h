@@ -5,7 +5,7 @@
 
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// How a game stands without any claim.
 enum class GameResult : uint8_t {
@@ -60,4 +60,4 @@ class Game {
   std::vector<uint64_t> keys_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -10,7 +10,7 @@
 #include "workloads/chess/pgn_reader.h"
 #include "workloads/chess/san.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct GamesArguments {
@@ -79,4 +79,4 @@ Example:
   command.runs([arguments] { return run_games(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -9,7 +9,7 @@
 
 #include "fullbore/base/error.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 bool InputLines::next() {
   size_t searched = begin_;
@@ -40,4 +40,4 @@ bool InputLines::next() {
   return true;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

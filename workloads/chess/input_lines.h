@@ -2,7 +2,7 @@
 #include <string>
 #include <string_view>
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Lines of standard input, or of another open file, in memory of one line; a pipe or a terminal will do.
 class InputLines {
@@ -26,4 +26,4 @@ class InputLines {
   bool at_end_ = false;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -4,7 +4,7 @@
 
 #include "workloads/chess/attacks.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr Bitboard kPromotionRanks = kRank1 | kRank8;
@@ -263,4 +263,4 @@ uint64_t perft(const Position& position, int depth) {
   return leaves;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

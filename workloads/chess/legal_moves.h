@@ -4,7 +4,7 @@
 
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Moves, without allocation: 15 pieces with 27 squares each, and a king, have less than 512.
 class MoveList {
@@ -44,4 +44,4 @@ Bitboard pseudo_legal_en_passant(const Position& position);
 /// Source: https://www.chessprogramming.org/Perft.
 uint64_t perft(const Position& position, int depth);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -8,7 +8,7 @@
 #include "workloads/chess/game.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr int kMate = 1'000'000;   // less the half-moves until it stands on the board
@@ -164,4 +164,4 @@ std::vector<RankedMove> search_moves(const Position& position,
   return ranked;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 #include "workloads/chess/chess_record.h"
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 struct MaterialSearchOptions {
   int depth = 3;      ///< half-moves, 1 to 6; captures are followed for a few more
@@ -22,4 +22,4 @@ std::vector<RankedMove> search_moves(const Position& position,
 /// What the position is worth to the side to move, in centipawns, without any search.
 int material_score(const Position& position);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -1,6 +1,6 @@
 #include "workloads/chess/move.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr std::string_view kPromotions = "qrbn";
@@ -46,4 +46,4 @@ std::string uci_text(Move move) {
   return {text, static_cast<size_t>(write_uci_move(move, text))};
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 
 #include "workloads/chess/board.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// From one square to another. Castling is the king's step of two files (e1g1); an en passant capture goes to the
 /// square behind the pawn.
@@ -30,4 +30,4 @@ int write_uci_move(Move move, char* out) noexcept;
 Square parse_square(std::string_view text) noexcept;
 std::string square_text(Square square);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -8,7 +8,7 @@
 #include "fullbore/base/threads.h"
 #include "workloads/chess/fen.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 EngineAnalysis search(const std::string& fen, const MaterialSearchOptions& options) {
@@ -96,4 +96,4 @@ std::unique_ptr<MoveRanker> open_ranker(const std::string& truth, EngineOptions 
   return engine_ranker(engine);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -8,7 +8,7 @@
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/material_search.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What the truth about P records comes from: the best moves of many positions.
 class MoveRanker {
@@ -31,4 +31,4 @@ std::unique_ptr<MoveRanker> engine_ranker(const EngineOptions& options);
 std::unique_ptr<MoveRanker> open_ranker(const std::string& truth, EngineOptions engine,
                                         int threads);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

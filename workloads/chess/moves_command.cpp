@@ -14,7 +14,7 @@
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/position_text.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct MovesArguments {
@@ -158,4 +158,4 @@ Example:
   command.runs([arguments] { return run_moves(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -10,7 +10,7 @@
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct PerftArguments {
@@ -74,4 +74,4 @@ Example:
   command.runs([arguments] { return run_perft(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

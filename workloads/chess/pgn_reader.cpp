@@ -11,7 +11,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/san.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr std::string_view kSpace = " \t\v\f";
@@ -270,4 +270,4 @@ void PgnReader::play(PgnGame& game, std::string_view word) {
   game.moves.push_back({move, {}, {}});
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

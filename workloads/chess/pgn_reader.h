@@ -9,7 +9,7 @@
 #include "fullbore/base/file_lines.h"
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// A half-move of a game, and what the comments behind it tell.
 struct PgnMove {
@@ -72,4 +72,4 @@ class PgnReader {
   bool in_comment_ = false, has_movetext_ = false, ended_ = false;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

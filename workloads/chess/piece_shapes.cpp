@@ -1,6 +1,6 @@
 #include "workloads/chess/piece_shapes.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 const char* piece_outline(PieceKind kind) {
   switch (kind) {
@@ -36,4 +36,4 @@ const char* piece_details(PieceKind kind) {
   }
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -16,7 +16,7 @@
 
 #include "fullbore/base/files.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -189,4 +189,4 @@ void PipedProgram::wait_for_output(Clock::time_point deadline) const {
   ::poll(&ready, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, kSliceMilliseconds)));
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

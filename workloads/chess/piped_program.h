@@ -8,7 +8,7 @@
 
 #include "fullbore/base/result.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What came of waiting for a line of another program.
 enum class LineWait {
@@ -64,4 +64,4 @@ class PipedProgram {
   size_t begin_ = 0;  ///< of what has not been handed out
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -7,7 +7,7 @@
 #include "workloads/chess/input_lines.h"
 #include "workloads/chess/uci_player.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct PlayArguments {
@@ -81,4 +81,4 @@ Example:
   command.runs([arguments] { return run_play(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

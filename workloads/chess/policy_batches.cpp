@@ -12,7 +12,7 @@
 #include "fullbore/base/philox.h"
 #include "fullbore/data/permutation.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr const char* kControllerEntry = "policy.penalty";
@@ -394,4 +394,4 @@ void PolicyBatches::measure(const Groups& groups) {
   figures_.emplace_back("generated_tokens", static_cast<double>(counts_.generated_tokens));
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -12,7 +12,7 @@
 #include "workloads/chess/move_ranker.h"
 #include "workloads/chess/policy_step.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// How the model is asked: what of it generates, and what scores.
 struct PolicyModel {
@@ -99,4 +99,4 @@ class PolicyBatches : public BatchMaker {
   RolloutCounts counts_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -9,7 +9,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 // Of scheme W (section 3 of the specification).
@@ -264,4 +264,4 @@ PolicyScore score_policy(std::string_view prompt, std::string_view completion,
   return score;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

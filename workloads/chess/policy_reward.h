@@ -11,7 +11,7 @@
 #include "workloads/chess/move.h"
 #include "workloads/chess/reward_scheme.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// The truth about one position, made once and asked by every answer to its prompt.
 struct PolicyTruth {
@@ -63,4 +63,4 @@ struct PolicyScore {
 PolicyScore score_policy(std::string_view prompt, std::string_view completion,
                          const PolicyTruth& truth, const RewardOptions& options = {});
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 #include "fullbore/base/check.h"
 #include "workloads/chess/chess_data.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using Aggregation = PolicyLossOptions::Aggregation;
@@ -140,4 +140,4 @@ LossFunction policy_step_loss(const Config& config, const HiddenFunction& hidden
   };
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -12,7 +12,7 @@
 #include "workloads/chess/chess_keys.h"
 #include "workloads/chess/reward_scheme.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What the reference's parameters are called: this before the policy's.
 inline constexpr const char* kReferenceScope = "reference";
@@ -45,4 +45,4 @@ Graph policy_scoring(const HiddenFunction& hidden, const std::vector<BatchField>
                      int64_t classes, bool reference);
 LossFunction policy_step_loss(const Config& config, const HiddenFunction& hidden, int64_t classes);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -3,7 +3,7 @@
 #include "workloads/chess/attacks.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct ZobristKeys {
@@ -176,4 +176,4 @@ uint64_t position_key(const Position& position) {
   return position.key ^ kKeys.en_passant[static_cast<size_t>(file_of(position.en_passant))];
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 #include "workloads/chess/board.h"
 #include "workloads/chess/move.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 enum Castling : uint8_t {
   kWhiteShort = 1,
@@ -62,4 +62,4 @@ void make_move(Position& position, Move move);
 /// capture exists (FIDE Laws of Chess 9.2.3). What repetitions are counted by.
 uint64_t position_key(const Position& position);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace fullbore {
+namespace fullbore::chess {
 
 char piece_letter(const Position& position, Square square) {
   const PieceKind kind = position.board[square];
@@ -22,4 +22,4 @@ std::string board_text(const Position& position) {
   return text + "   a b c d e f g h\n";
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -17,7 +17,7 @@
 #include "workloads/chess/record_file.h"
 #include "workloads/chess/record_recipes.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 /// Baselines are of the first so many records: those of more differ by a fraction of a per cent.
@@ -212,4 +212,4 @@ Example:
   command.runs([arguments] { return run_prepare(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

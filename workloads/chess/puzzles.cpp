@@ -6,7 +6,7 @@
 #include "workloads/chess/game.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 std::optional<Puzzle> puzzle_of(const PgnGame& game) {
   if (!game.problem.empty() || !game.has_start || game.moves.empty()) return {};
@@ -61,4 +61,4 @@ PuzzleScore score_puzzles(std::span<const Puzzle> puzzles, const MoveProposer& p
   return score;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -7,7 +7,7 @@
 
 #include "workloads/chess/pgn_reader.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// Moves for positions, one text each: whatever plays chess here, many boards at once. A text that is no legal move in UCI
 /// notation is an illegal move.
@@ -34,4 +34,4 @@ struct PuzzleScore {
 /// Plays all puzzles side by side, one batch of positions a move. Any move that mates is right.
 PuzzleScore score_puzzles(std::span<const Puzzle> puzzles, const MoveProposer& propose);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

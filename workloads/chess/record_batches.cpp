@@ -7,7 +7,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/data/permutation.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr size_t kStretch = 64;  // batches whose records are sorted together
@@ -114,4 +114,4 @@ void RecordBatches::fill(uint64_t position, std::span<void* const> buffers) cons
   }
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

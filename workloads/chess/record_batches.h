@@ -8,7 +8,7 @@
 #include "fullbore/data/batch_source.h"
 #include "workloads/chess/chess_data.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 struct RecordBatchOptions {
   int64_t rows = 16;
@@ -54,4 +54,4 @@ class RecordBatches : public BatchSource {
   mutable std::shared_ptr<const Epoch> epoch_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -13,7 +13,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/policy_reward.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 const std::vector<std::string> kFields = {"task", "prompt", "completion", "fen",
@@ -243,4 +243,4 @@ Result<std::vector<ChessRecord>> read_all_records(const std::string& path,
   return records;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

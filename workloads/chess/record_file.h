@@ -8,7 +8,7 @@
 #include "workloads/chess/chess_record.h"
 #include "workloads/chess/corpus_line.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// A record as one line of JSON, without its end: {"task": "P", "prompt": ..., "completion": ..., "fen": ..., "top":
 /// [["e2e4", 0.35], ...]}, or {"task": "A", ..., "move": "e2e4"}.
@@ -38,4 +38,4 @@ Result<CorpusCounts> parse_records(std::string_view text, const std::string& nam
 Result<std::vector<ChessRecord>> read_all_records(const std::string& path,
                                                   const CorpusOptions& options = {});
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -16,7 +16,7 @@
 #include "workloads/chess/game.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 /// What a random number is for: streams of one seed never meet.
@@ -228,4 +228,4 @@ bool is_held_out(std::string_view fen, double share) {
   return static_cast<double>(hash >> 11) * 0x1p-53 < share;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -9,7 +9,7 @@
 #include "workloads/chess/chess_record.h"
 #include "workloads/chess/move_ranker.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 enum class RecordRecipe {
   endgames,  ///< E: P records of positions of three to five pieces, boards expanded
@@ -65,4 +65,4 @@ Result<RecipeCounts> make_records(const RecipeOptions& options, MoveRanker& rank
 /// on both sides, whatever the file and the order.
 bool is_held_out(std::string_view fen, double share);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

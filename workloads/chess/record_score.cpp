@@ -4,7 +4,7 @@
 
 #include "fullbore/base/excerpt.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 Result<RecordTruth> RecordTruth::create(const ChessRecord& record, const RewardOptions& options) {
   RecordTruth truth;
@@ -36,4 +36,4 @@ RecordScore RecordTruth::score(std::string_view completion) const {
   return score;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

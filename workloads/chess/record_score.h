@@ -4,7 +4,7 @@
 #include "workloads/chess/arbiter_reward.h"
 #include "workloads/chess/policy_reward.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What one answer earns, of the record's task; the other part is empty.
 struct RecordScore {
@@ -38,4 +38,4 @@ class RecordTruth {
   ArbiterAnswer arbiter_;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

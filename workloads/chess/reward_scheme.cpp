@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct NamedScheme {
@@ -65,4 +65,4 @@ double graduated_reward(double raw, bool format_valid, double malformed) {
   return raw < 0.95 ? 0.8 : 1.0;
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

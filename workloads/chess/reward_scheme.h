@@ -2,7 +2,7 @@
 #include <optional>
 #include <string_view>
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// How much of a wrong answer is forgiven. Source: section 3 of the specification.
 enum class RewardScheme {
@@ -42,4 +42,4 @@ struct RewardOptions {
 /// G: the step of a weighted mean `raw` in [0, 1].
 double graduated_reward(double raw, bool format_valid, double malformed);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -2,7 +2,7 @@
 
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr std::string_view kPieces = "PNBRQK";
@@ -164,4 +164,4 @@ const char* san_error_name(SanError error) {
   return "right";
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -4,7 +4,7 @@
 
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 enum class SanError : uint8_t {
   kNone,
@@ -25,4 +25,4 @@ std::string san_text(const Position& position, Move move);
 /// "malformed", "not legal", "ambiguous".
 const char* san_error_name(SanError error);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -12,7 +12,7 @@
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/record_file.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct ScoreArguments {
@@ -122,4 +122,4 @@ Example:
   command.runs([arguments] { return run_score(*arguments); });
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

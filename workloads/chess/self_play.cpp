@@ -6,7 +6,7 @@
 #include "fullbore/base/check.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 struct Board {
@@ -112,4 +112,4 @@ SelfPlayCounts play_games(std::span<const Position> starts, const MoveProposer& 
   }
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

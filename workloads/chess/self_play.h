@@ -8,7 +8,7 @@
 #include "workloads/chess/game.h"
 #include "workloads/chess/puzzles.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// How a game of self-play ended.
 enum class GameEnding : uint8_t {
@@ -51,4 +51,4 @@ SelfPlayCounts play_games(std::span<const Position> starts, const MoveProposer& 
                           const SelfPlayOptions& options = {},
                           const std::function<void(size_t, PlayedGame&&)>& finished = {});
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

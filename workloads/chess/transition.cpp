@@ -4,7 +4,7 @@
 
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 double reward_of(GameResult result) {
@@ -43,4 +43,4 @@ std::string transition_text(const Transition& transition, EnPassantField field,
                      transition.terminated, transition.truncated);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

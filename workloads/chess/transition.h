@@ -7,7 +7,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/game.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// What an environment of chess answers to a move.
 struct Transition {
@@ -31,4 +31,4 @@ std::string transition_text(const Transition& transition,
                             EnPassantField field = EnPassantField::kLegal,
                             double illegal_reward = -1.0);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

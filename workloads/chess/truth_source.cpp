@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace fullbore {
+namespace fullbore::chess {
 
 PendingTruth TruthSource::begin(const ChessRecord& record) {
   PendingTruth pending;
@@ -26,4 +26,4 @@ Result<RecordTruth> PendingTruth::get() {
   return RecordTruth::create(record_, source_->options_);
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -7,7 +7,7 @@
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/record_score.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 class TruthSource;
 
@@ -48,4 +48,4 @@ class TruthSource {
   std::atomic<int64_t> unranked_ = 0;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

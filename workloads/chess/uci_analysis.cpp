@@ -12,7 +12,7 @@
 #include "fullbore/data/text_lines.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr double kMateCentipawns = 100000;
@@ -100,4 +100,4 @@ std::string analysis_problem(const Position& position, size_t expected,
   return "";
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -7,7 +7,7 @@
 #include "workloads/chess/chess_record.h"
 #include "workloads/chess/position.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// A line "info ... multipv k score cp|mate n ... pv MOVE ...".
 struct UciInfo {
@@ -45,4 +45,4 @@ class UciAnalysis {
 std::string analysis_problem(const Position& position, size_t expected,
                              const std::vector<RankedMove>& moves);
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -9,7 +9,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\v\f";
@@ -153,4 +153,4 @@ void UciFront::release() {
   if (!held_.empty()) say_(std::exchange(held_, {}));
 }
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

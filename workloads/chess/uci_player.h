@@ -7,7 +7,7 @@
 
 #include "workloads/chess/game.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 
 /// A setting of a player that a chess window shows and changes.
 struct UciOption {
@@ -62,4 +62,4 @@ class UciFront {
   int64_t moves_ = 0, illegal_moves_ = 0;
 };
 
-}  // namespace fullbore
+}  // namespace fullbore::chess

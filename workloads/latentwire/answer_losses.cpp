@@ -17,7 +17,7 @@ Tensor places(Tensor x, int64_t begin, int64_t end) {
 /// Computes losses of one batch of rows.
 class Answers {
  public:
-  Answers(Trace& trace, const AnswerRows& rows, const AnswerWeights& weights,
+  Answers(Trace& trace, const AnswerBatch& rows, const AnswerWeights& weights,
           const AnswerPaths& paths)
       : trace_(trace),
         rows_(rows),
@@ -178,7 +178,7 @@ class Answers {
   }
 
   Trace& trace_;
-  const AnswerRows& rows_;
+  const AnswerBatch& rows_;
   const AnswerWeights& weights_;
   const AnswerPaths& paths_;
   const int64_t length_, early_;
@@ -187,7 +187,7 @@ class Answers {
 
 }  // namespace
 
-AnswerLosses answer_losses(Trace& trace, const AnswerRows& rows, const AnswerWeights& weights,
+AnswerLosses answer_losses(Trace& trace, const AnswerBatch& rows, const AnswerWeights& weights,
                            const AnswerPaths& paths) {
   return Answers(trace, rows, weights, paths).run();
 }

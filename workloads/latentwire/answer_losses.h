@@ -18,7 +18,7 @@ struct AnswerPaths {
 };
 
 /// A batch of rows with answers.
-struct AnswerRows {
+struct AnswerBatch {
   const nn::DecoderConfig& decoder;
   const RowLayout& layout;
   Tensor prefix = {};  ///< as prefix_states() takes it
@@ -46,7 +46,7 @@ struct AnswerLosses {
   nn::DecoderStates states = {};
   Tensor logits = {};
 };
-AnswerLosses answer_losses(Trace& trace, const AnswerRows& rows, const AnswerWeights& weights,
+AnswerLosses answer_losses(Trace& trace, const AnswerBatch& rows, const AnswerWeights& weights,
                            const AnswerPaths& paths);
 
 }  // namespace fullbore::latentwire

@@ -132,7 +132,7 @@ class Pass {
     const Scope scope(trace_, receiver.scope());
     const std::vector<int64_t> layers =
         keys_.loss.state_weight > 0 ? keys_.loss.state_layers : std::vector<int64_t>();
-    const AnswerRows rows{
+    const AnswerBatch rows{
         .decoder = receiver.decoder,
         .layout = receiver.layout,
         .prefix = prefix.in_row(),

@@ -6,7 +6,7 @@
 #include "fullbore/train/stored_config.h"
 #include "workloads/chess/policy_step.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 StoredKey judged(const std::string& key) {
@@ -56,4 +56,4 @@ TEST(ChessKeys, NameTheAlgorithms) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

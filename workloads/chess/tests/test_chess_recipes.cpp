@@ -10,7 +10,7 @@
 #include "workloads/chess/record_file.h"
 #include "workloads/chess/record_recipes.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
@@ -219,4 +219,4 @@ TEST(AnswerMeasures, BaselinesAreOfOneMove) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

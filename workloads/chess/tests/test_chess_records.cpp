@@ -10,7 +10,7 @@
 #include "tests/support/scratch_folder.h"
 #include "workloads/chess/record_file.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
@@ -266,4 +266,4 @@ TEST(ChessRecord, BoundaryIsOneOfTokens) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

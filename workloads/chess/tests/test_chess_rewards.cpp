@@ -7,7 +7,7 @@
 #include "workloads/chess/arbiter_reward.h"
 #include "workloads/chess/policy_reward.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr double kTolerance = 1e-6;
@@ -248,4 +248,4 @@ TEST(RewardScheme, AnyTextStaysInRange) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -20,7 +20,7 @@
 #include "workloads/chess/truth_source.h"
 #include "workloads/chess/uci_analysis.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
@@ -355,4 +355,4 @@ TEST_F(AnalysisCacheTest, AFullDiskLosesEntriesOfTheFileAlone) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -4,7 +4,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr const char* kStart = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
@@ -134,4 +134,4 @@ TEST(Fen, IsNormalised) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

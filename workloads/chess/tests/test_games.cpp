@@ -5,7 +5,7 @@
 #include "workloads/chess/game.h"
 #include "workloads/chess/transition.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::StartsWith;
@@ -121,4 +121,4 @@ TEST(Game, SufficientMaterial) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -10,7 +10,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/legal_moves.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::ElementsAre;
@@ -178,4 +178,4 @@ TEST(Move, TextsOfUci) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

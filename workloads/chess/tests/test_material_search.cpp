@@ -8,7 +8,7 @@
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/material_search.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 Position position_of(const char* fen) {
@@ -97,4 +97,4 @@ TEST(MaterialSearch, IsThatOfPlainNegamax) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -9,7 +9,7 @@
 #include "workloads/chess/puzzles.h"
 #include "workloads/chess/san.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::ElementsAre;
@@ -212,4 +212,4 @@ TEST(Puzzles, AreScoredMoveByMove) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

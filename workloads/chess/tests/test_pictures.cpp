@@ -5,7 +5,7 @@
 #include "workloads/chess/fen.h"
 #include "workloads/chess/position_text.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
@@ -47,4 +47,4 @@ TEST(BoardPicture, AsText) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

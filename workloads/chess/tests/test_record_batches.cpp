@@ -7,7 +7,7 @@
 #include "fullbore/data/byte_tokenizer.h"
 #include "workloads/chess/record_recipes.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 constexpr int32_t kEnd = 256;
@@ -105,4 +105,4 @@ TEST(RecordBatches, EndWithRowsThatAskForNothing) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

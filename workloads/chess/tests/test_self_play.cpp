@@ -7,7 +7,7 @@
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/self_play.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(SelfPlay, ReplacesIllegalMovesWhereItMay) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -5,7 +5,7 @@
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/uci_player.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::EndsWith;
@@ -117,4 +117,4 @@ TEST_F(UciTest, WhatIsWrongChangesNothing) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

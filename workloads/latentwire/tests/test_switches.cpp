@@ -93,15 +93,15 @@ class LargeHead {
               const FrozenScope frozen(trace);
               const RowLayout layout{.anchor = {5}};
               const nn::DecoderAdditions additions;
-              const AnswerRows rows{.decoder = decoder,
-                                    .layout = layout,
-                                    .prefix = broadcast_to(one, {kRows, 2, 8}),
-                                    .additions = additions,
-                                    .answer = batch[0],
-                                    .all = batch[1],
-                                    .first = batch[1],
-                                    .early = batch[1],
-                                    .most_early = 2};
+              const AnswerBatch rows{.decoder = decoder,
+                                     .layout = layout,
+                                     .prefix = broadcast_to(one, {kRows, 2, 8}),
+                                     .additions = additions,
+                                     .answer = batch[0],
+                                     .all = batch[1],
+                                     .first = batch[1],
+                                     .early = batch[1],
+                                     .most_early = 2};
               const AnswerWeights weights{.first = full(trace.builder(), {DType::f32, {}}, 0.5),
                                           .early = 0.25};
               return Loss(answer_losses(trace, rows, weights, {.head_rows = tiled}).weighted);

@@ -10,7 +10,7 @@
 #include "tests/support/output_rows.h"
 #include "tests/support/paths.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::ElementsAre;
@@ -146,4 +146,4 @@ TEST_F(ChessCommands, ReadLinesOfStandardInput) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

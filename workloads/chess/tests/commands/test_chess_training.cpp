@@ -6,7 +6,7 @@
 #include "tests/support/job.h"
 
 /// Both tasks of training, by the command.
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST_F(ChessTraining, IsMeasuredAndPlays) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

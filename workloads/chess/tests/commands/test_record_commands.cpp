@@ -7,7 +7,7 @@
 #include "tests/support/job.h"
 #include "workloads/chess/record_file.h"
 
-namespace fullbore {
+namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST_F(RecordCommands, ScoreTellsBaselinesBesideMeans) {
 }
 
 }  // namespace
-}  // namespace fullbore
+}  // namespace fullbore::chess

@@ -11,6 +11,7 @@
 #include "workloads/chess/uci_analysis.h"
 
 using namespace fullbore;
+using namespace fullbore::chess;
 using fullbore::testing::require;
 
 namespace {

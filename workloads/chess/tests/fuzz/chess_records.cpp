@@ -6,6 +6,7 @@
 #include "workloads/chess/record_file.h"
 
 using namespace fullbore;
+using namespace fullbore::chess;
 using fullbore::testing::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

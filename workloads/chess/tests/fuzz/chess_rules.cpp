@@ -10,6 +10,7 @@
 #include "workloads/chess/uci_player.h"
 
 using namespace fullbore;
+using namespace fullbore::chess;
 using fullbore::testing::require;
 
 namespace {

@@ -6,6 +6,7 @@
 #include "workloads/chess/san.h"
 
 using namespace fullbore;
+using namespace fullbore::chess;
 using fullbore::testing::MemoryFile;
 using fullbore::testing::require;
 
