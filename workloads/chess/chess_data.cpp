@@ -25,6 +25,8 @@ RecipeOptions recipe_options(const Config& config) {
 std::vector<ChessRecord> made_records(const Config& config) {
   EngineOptions engine;
   engine.path = chess_keys(config).chess.engine;
+  if (chess_keys(config).chess.truth.starts_with("stockfish"))
+    engine.cache_path = analysis_cache_file(config);
   const std::unique_ptr<MoveRanker> ranker =
       open_ranker(chess_keys(config).chess.truth, engine, worker_count(config));
   std::vector<ChessRecord> records;
@@ -52,6 +54,10 @@ void add(ChessExamples& examples, ChessRecord record, const ChessTokens& tokens,
 }
 
 }  // namespace
+
+std::string analysis_cache_file(const Config& config) {
+  return data_cache_folder(config, "chess") + "/analyses.jsonl";
+}
 
 std::vector<int64_t> chess_lengths(const Config& config) {
   const TextKeys& keys = text_keys(config);

@@ -33,6 +33,8 @@ std::shared_ptr<const ChessData> open_chess_data(const Config& config,
 
 /// Lengths of batches, ascending: data.buckets, or model.context alone.
 std::vector<int64_t> chess_lengths(const Config& config);
+/// Where what engines said is kept for the next run, in data.cache_dir or the user's cache. DataError as data_cache_folder().
+std::string analysis_cache_file(const Config& config);
 /// For people: "50000 endgames (search to depth 2)", "records of FILE".
 std::string about_chess_data(const Config& config);
 

@@ -38,11 +38,13 @@ std::unique_ptr<MoveRanker> open_search(const ChessKeys& keys, int threads) {
   return open_ranker(keys.reward.truth, {}, threads);
 }
 
-std::unique_ptr<EnginePool> open_engines(const ChessKeys& keys) {
+std::unique_ptr<EnginePool> open_engines(const Config& config) {
+  const ChessKeys& keys = chess_keys(config);
   if (!is_by(keys.reward.truth, "stockfish")) return nullptr;
   EngineOptions engine;
   engine.path = keys.chess.engine;
   engine.depth = depth_of(keys.reward.truth, engine.depth);
+  engine.cache_path = analysis_cache_file(config);
   return std::make_unique<EnginePool>(engine);
 }
 
@@ -60,7 +62,7 @@ PolicyBatches::PolicyBatches(const Config& config, std::shared_ptr<const ChessDa
       shapes_(policy_shapes(config)),
       reward_options_(reward_options(config)),
       search_(open_search(keys_, worker_count(config))),
-      engines_(open_engines(keys_)),
+      engines_(open_engines(config)),
       truths_(reward_options_, engines_.get(), short_format().eval_limit) {
   for (const BatchField& field : shapes_.back()) {
     buffers_.emplace_back();
@@ -388,6 +390,7 @@ void PolicyBatches::measure(const Groups& groups) {
   if (engines_) {
     // Since the start or resume: what an engine's faults have cost.
     const EngineCounts counts = engines_->counts();
+    figures_.emplace_back("engine/cached", static_cast<double>(counts.cached));
     figures_.emplace_back("engine/retries", static_cast<double>(counts.retries));
     figures_.emplace_back("engine/unranked", static_cast<double>(truths_.unranked()));
   }

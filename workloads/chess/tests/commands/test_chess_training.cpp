@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/job.h"
+#include "workloads/chess/engine_pool.h"
 
 /// Both tasks of training, by the command.
 namespace fullbore::chess {
@@ -115,6 +117,47 @@ TEST_F(ChessTraining, RefusesWhatTeachesNothing) {
   EXPECT_THAT(reward({"data.buckets=[40]"}).err, HasSubstr("batches have 40"));
   EXPECT_THAT(reward({"reward.truth=stockfish", "chess.engine=/nowhere"}).err,
               HasSubstr("/nowhere"));
+}
+
+// An engine that greets and dies of each question costs retries and a count, never the run.
+TEST_F(ChessTraining, GoesOnWithAnEngineThatDies) {
+  warm_up();
+  const std::string engine = folder_.put("engine",
+                                         "#!/bin/sh\n"
+                                         "while read -r word rest; do case $word in\n"
+                                         "uci) echo id name Mortal; echo uciok;;\n"
+                                         "isready) echo readyok;;\n"
+                                         "go|quit) exit 0;;\n"
+                                         "esac; done\n");
+  std::filesystem::permissions(engine, std::filesystem::perms::owner_all);
+  const CommandResult result =
+      reward({"run.dir=grpo", "train.steps=1", "reward.truth=stockfish:1", "chess.engine=" + engine,
+              "data.cache_dir=" + (folder_ / "cache")});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  int told = 0;
+  for (const nlohmann::json& line : metrics("grpo"))
+    if (line.contains("engine/retries")) {
+      ++told;
+      EXPECT_GT(line["engine/retries"], 0) << line.dump();
+      EXPECT_EQ(line["engine/unranked"], 2) << line.dump();
+    }
+  EXPECT_EQ(told, 1);
+}
+
+// What it said in one run is known to the next.
+TEST_F(ChessTraining, AsksAnEngineOncePerPosition) {
+  if (find_stockfish().empty()) GTEST_SKIP() << stockfish_missing_text();
+  warm_up();
+  const auto cached = [&](const std::string& run) {
+    const CommandResult result = reward(
+        {"run.dir=" + run, "train.steps=1", "reward.truth=stockfish:1", "data.cache_dir=cache"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    double found = -1;
+    for (const nlohmann::json& line : metrics(run)) found = line.value("engine/cached", found);
+    return found;
+  };
+  EXPECT_EQ(cached("first"), 0);
+  EXPECT_EQ(cached("second"), 2);
 }
 
 TEST_F(ChessTraining, IsMeasuredAndPlays) {
