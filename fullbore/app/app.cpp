@@ -54,6 +54,7 @@ void add_commands(Command root) {
   add_eval_command(root);
   for (const Workload& workload : workloads())
     if (workload.add_commands) workload.add_commands(root);
+  add_runs_command(root);
   add_metrics_command(root);
   add_replay_step_command(root);
   add_plan_command(root);
