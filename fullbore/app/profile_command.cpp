@@ -13,6 +13,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/app/version.h"
 #include "fullbore/monitor/machine.h"
+#include "fullbore/monitor/process.h"
 #include "fullbore/monitor/step_profile.h"
 #include "fullbore/train/step_runner.h"
 
@@ -42,11 +43,13 @@ std::string default_trace(const std::string& config) {
   return std::filesystem::path(config).stem().string() + ".trace.json";
 }
 
-ChromeTrace make_trace(const ProfileArguments& arguments, const StepRunner& runner, int workers) {
-  ChromeTrace trace(static_cast<size_t>(arguments.trace_mebibytes) << 20);
+std::unique_ptr<TraceFile> make_trace(const ProfileArguments& arguments, const std::string& path,
+                                      const StepRunner& runner, int workers) {
+  std::unique_ptr<TraceFile> trace =
+      make_trace_file(path, static_cast<size_t>(arguments.trace_mebibytes) << 20);
   for (int worker = 0; worker < workers; ++worker)
-    trace.name_thread(worker, fmt::format("worker {}", worker));
-  trace.name_thread(workers, fmt::format("steps of {}", runner.plan(0).graph.name()));
+    trace->name_thread(worker, fmt::format("worker {}", worker));
+  trace->name_thread(workers, fmt::format("steps of {}", runner.plan(0).graph.name()));
   return trace;
 }
 
@@ -58,7 +61,7 @@ std::vector<ProfiledShape> profiled_shapes(const StepRunner& runner) {
 }
 
 /// One step that is recorded; `launches`: per shape.
-void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
+void record_step(StepRunner& runner, StepProfile& profile, TraceFile& trace,
                  const std::vector<std::vector<LaunchEntry>>& launches) {
   const int64_t begin = now_ns();
   const StepRunner::Step step = runner.run();
@@ -71,6 +74,8 @@ void record_step(StepRunner& runner, StepProfile& profile, ChromeTrace& trace,
   trace.add(fmt::format("step {}", runner.steps()), row, begin, end,
             {{"loss", step.loss}, {"batch", runner.batch_shape(step.shape).text()}});
   trace.add("wait for the batch", row, begin, begin + waited);
+  trace.add("run", row, begin + waited, end);
+  trace.add_bytes("resident bytes of the process", begin, resident_bytes());
   trace_step(trace, runner.plan(step.shape), launches[step.shape], workers);
 }
 
@@ -79,7 +84,7 @@ void set_profiling(StepRunner& runner, bool on) {
 }
 
 void run_phases(const ProfileArguments& arguments, StepRunner& runner, StepProfile& profile,
-                ChromeTrace& trace, Console& console) {
+                TraceFile& trace, Console& console) {
   std::vector<std::vector<LaunchEntry>> launches;
   for (size_t shape = 0; shape < runner.shapes(); ++shape)
     launches.push_back(launch_list(runner.plan(shape)));
@@ -110,8 +115,8 @@ ExitCode run_profile(const ProfileArguments& arguments) {
   const int workers = runner.device().facts().workers;
   Machine machine = known_machine(runner.device());
   StepProfile profile(profiled_shapes(runner), machine.peaks);
-  ChromeTrace trace = make_trace(arguments, runner, workers);
-  run_phases(arguments, runner, profile, trace, console);
+  const std::unique_ptr<TraceFile> trace = make_trace(arguments, trace_path, runner, workers);
+  run_phases(arguments, runner, profile, *trace, console);
   machine = settle_peaks(
       machine,
       [&](const MachinePeaks& peaks) {
@@ -141,13 +146,13 @@ ExitCode run_profile(const ProfileArguments& arguments) {
     write_output_file(arguments.json, json_text(json));
   }
   if (trace_path.empty()) return ExitCode::kOk;
-  write_output_file(trace_path, trace.finish({{"job", about}, {"version", version()}}));
+  write_output_file(trace_path, trace->finish({{"job", about}, {"version", version()}}));
   if (talks)
     print_output("trace: {}, {} events{}, for https://ui.perfetto.dev\n", trace_path,
-                 trace.events(),
-                 trace.dropped() == 0
+                 trace->events(),
+                 trace->dropped() == 0
                      ? ""
-                     : fmt::format(" and {} without room (--trace-mebibytes)", trace.dropped()));
+                     : fmt::format(" and {} without room (--trace-mebibytes)", trace->dropped()));
   return ExitCode::kOk;
 }
 
@@ -172,7 +177,9 @@ void add_profile_command(Command root) {
   command.add_option("--top", arguments->top, "Kernels to print, the longest first")
       .between(int64_t{1}, int64_t{1} << 30)
       .shows_default();
-  command.add_option("--trace", arguments->trace, "Timeline; default CONFIG's name, .trace.json");
+  command.add_option(
+      "--trace", arguments->trace,
+      "Timeline; default CONFIG's name, .trace.json; *.pftrace: Perfetto's own format");
   command
       .add_option("--trace-mebibytes", arguments->trace_mebibytes,
                   "Its size at most; what comes later is left out")

@@ -40,28 +40,34 @@ void ChromeTrace::name_thread(int thread, const std::string& name) {
           {"args", {{"name", name}}}});
 }
 
-bool ChromeTrace::add(std::string_view name, int thread, int64_t begin_ns, int64_t end_ns) {
-  return add(name, thread, begin_ns, end_ns, nlohmann::ordered_json::object());
+double ChromeTrace::microseconds(int64_t ns) {
+  if (first_ns_ < 0) first_ns_ = ns;
+  return static_cast<double>(ns - first_ns_) / 1e3;
 }
 
 bool ChromeTrace::add(std::string_view name, int thread, int64_t begin_ns, int64_t end_ns,
                       const Json& arguments) {
-  if (first_ns_ < 0) first_ns_ = begin_ns;
   Json event = {{"name", name},
                 {"ph", "X"},
                 {"pid", 1},
                 {"tid", thread},
-                {"ts", static_cast<double>(begin_ns - first_ns_) / 1e3},
+                {"ts", microseconds(begin_ns)},
                 {"dur", static_cast<double>(end_ns - begin_ns) / 1e3}};
   if (!arguments.empty()) event["args"] = arguments;
-  const bool added = append(event);
-  ++(added ? events_ : dropped_);
-  return added;
+  return count(append(event));
+}
+
+bool ChromeTrace::add_bytes(std::string_view counter, int64_t ns, int64_t bytes) {
+  return count(append({{"name", counter},
+                       {"ph", "C"},
+                       {"pid", 1},
+                       {"ts", microseconds(ns)},
+                       {"args", {{"bytes", bytes}}}}));
 }
 
 std::string ChromeTrace::finish(Json about) const {
-  about["events"] = events_;
-  about["dropped_events"] = dropped_;
+  about["events"] = events();
+  about["dropped_events"] = dropped();
   const std::string tail =
       fmt::format("\n],\"displayTimeUnit\":\"ns\",\"otherData\":{}}}\n", dump(about));
   FB_CHECK(tail.size() <= kReservedBytes - 20, "{} bytes about a trace", tail.size());

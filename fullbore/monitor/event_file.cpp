@@ -10,6 +10,7 @@
 
 #include "fullbore/base/files.h"
 #include "fullbore/monitor/crc32c.h"
+#include "fullbore/monitor/protobuf.h"
 
 namespace fullbore {
 namespace {
@@ -21,28 +22,9 @@ void append_fixed(std::string& bytes, Number value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-void append_varint(std::string& bytes, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(value | 0x80));
-  bytes.push_back(static_cast<char>(value));
-}
-
-// The wire types of Protocol Buffers.
-enum class Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
-
-void append_key(std::string& bytes, uint32_t field, Wire wire) {
-  append_varint(bytes, field << 3 | static_cast<uint32_t>(wire));
-}
-
-void append_bytes(std::string& bytes, uint32_t field, std::string_view value) {
-  append_key(bytes, field, Wire::kBytes);
-  append_varint(bytes, value.size());
-  bytes += value;
-}
-
-std::string begin_event(double seconds) {
-  std::string event;
-  append_key(event, 1, Wire::kFixed64);
-  append_fixed(event, seconds);
+ProtobufMessage begin_event(double seconds) {
+  ProtobufMessage event;
+  event.add_double(1, seconds);
   return event;
 }
 
@@ -55,19 +37,17 @@ std::string host_name() {
 
 std::string encode_scalars(int64_t step, double seconds,
                            const std::vector<std::pair<std::string, double>>& scalars) {
-  std::string summary;
+  ProtobufMessage summary;
   for (const auto& [tag, value] : scalars) {
-    std::string entry;
-    append_bytes(entry, 1, tag);
-    append_key(entry, 2, Wire::kFixed32);
-    append_fixed(entry, static_cast<float>(value));
-    append_bytes(summary, 1, entry);
+    ProtobufMessage entry;
+    entry.add_bytes(1, tag);
+    entry.add_float(2, static_cast<float>(value));
+    summary.add_message(1, entry);
   }
-  std::string event = begin_event(seconds);
-  append_key(event, 2, Wire::kVarint);
-  append_varint(event, static_cast<uint64_t>(step));
-  append_bytes(event, 5, summary);
-  return event;
+  ProtobufMessage event = begin_event(seconds);
+  event.add_signed(2, step);
+  event.add_message(5, summary);
+  return event.bytes();
 }
 
 EventFile::EventFile(std::string path, int file, FileSystem& files)
@@ -85,21 +65,20 @@ Result<EventFile> EventFile::create(const std::string& folder, double seconds, F
   const int file = files.append(path);
   if (file < 0) return cannot_write(path, files);
   EventFile events(std::move(path), file, files);
-  std::string version = begin_event(seconds);
-  append_bytes(version, 3, "brain.Event:2");  // the format's own name of itself
-  if (Status written = events.write_record(version); !written.ok()) return Failure{written.error()};
+  ProtobufMessage version = begin_event(seconds);
+  version.add_bytes(3, "brain.Event:2");  // the format's own name of itself
+  if (Status written = events.write_record(version.bytes()); !written.ok())
+    return Failure{written.error()};
   return events;
 }
 
 Status EventFile::restart(int64_t step, double seconds) {
-  std::string log;
-  append_key(log, 1, Wire::kVarint);
-  append_varint(log, 1);  // START
-  std::string event = begin_event(seconds);
-  append_key(event, 2, Wire::kVarint);
-  append_varint(event, static_cast<uint64_t>(step));
-  append_bytes(event, 7, log);
-  return write_record(event);
+  ProtobufMessage log;
+  log.add_number(1, 1);  // START
+  ProtobufMessage event = begin_event(seconds);
+  event.add_signed(2, step);
+  event.add_message(7, log);
+  return write_record(event.bytes());
 }
 
 Status EventFile::write(int64_t step, double seconds,

@@ -11,6 +11,7 @@
 #include "fullbore/monitor/launch_times.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/sample_statistics.h"
+#include "fullbore/plan/timeline.h"
 
 namespace fullbore {
 namespace {
@@ -56,6 +57,19 @@ std::string launches_text(double launches) {
 
 Json launches_json(double launches) {
   return is_whole(launches) ? Json(static_cast<int64_t>(launches)) : Json(launches);
+}
+
+// Of one worker: the others make the same launches.
+void trace_arena(TraceFile& trace, const std::vector<int64_t>& live,
+                 std::span<const LaneEvents> workers) {
+  int64_t last = -1;
+  if (workers.empty()) return;
+  for (const LaunchEvent& event : workers.front().events) {
+    const auto launch = static_cast<size_t>(event.launch);
+    if (live[launch] == last) continue;
+    last = live[launch];
+    trace.add_bytes("live bytes of the arena", event.begin_ns, last);
+  }
 }
 
 std::string shape_table(const StepProfile& profile) {
@@ -285,10 +299,11 @@ std::string text(const StepProfile& profile, size_t most, int columns) {
   return out;
 }
 
-void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const LaunchEntry> list,
+void trace_step(TraceFile& trace, const Plan& plan, std::span<const LaunchEntry> list,
                 std::span<const LaneEvents> workers) {
   std::vector<std::string> names;
   for (const LaunchEntry& launch : list) names.push_back(launch_text(plan, launch));
+  trace_arena(trace, live_bytes_by_entry(plan), workers);
   for (size_t worker = 0; worker < workers.size(); ++worker)
     for (const LaunchEvent& event : workers[worker].events) {
       const auto launch = static_cast<size_t>(event.launch);

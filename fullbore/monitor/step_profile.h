@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fullbore/device/recorder.h"
-#include "fullbore/monitor/chrome_trace.h"
+#include "fullbore/monitor/trace_file.h"
 #include "fullbore/plan/launch_list.h"
 #include "fullbore/plan/plan_work.h"
 
@@ -109,8 +109,8 @@ nlohmann::ordered_json to_json(const StepProfile& profile);
 /// are.
 std::string text(const StepProfile& profile, size_t most, int columns);
 
-/// Draws a step's launches, one row per worker.
-void trace_step(ChromeTrace& trace, const Plan& plan, std::span<const LaunchEntry> list,
+/// Draws a step's launches, one row per worker, and how many bytes of the arena live from launch to launch.
+void trace_step(TraceFile& trace, const Plan& plan, std::span<const LaunchEntry> list,
                 std::span<const LaneEvents> workers);
 
 }  // namespace fullbore

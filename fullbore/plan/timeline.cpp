@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "fullbore/base/check.h"
@@ -62,6 +63,25 @@ std::vector<int64_t> live_bytes(const Plan& plan) {
   for (size_t i = 1; i < changes.size(); ++i) changes[i] += changes[i - 1];
   changes.pop_back();
   return changes;
+}
+
+std::vector<int64_t> live_bytes_by_entry(const Plan& plan) {
+  const std::vector<int64_t> live = live_bytes(plan);
+  std::vector<int64_t> bytes;
+  size_t moment = 0;  // a loop has one for its begin and one for its end
+  const std::function<void(const std::vector<PlannedLaunch>&)> walk =
+      [&](const std::vector<PlannedLaunch>& launches) {
+        for (const PlannedLaunch& launch : launches) {
+          // Copies behind all launches, into the State, share the last moment.
+          bytes.push_back(live.empty() ? 0 : live[std::min(moment, live.size() - 1)]);
+          ++moment;
+          if (launch.kind != PlannedLaunch::Kind::loop) continue;
+          walk(launch.loop->body);
+          ++moment;
+        }
+      };
+  walk(plan.launches);
+  return bytes;
 }
 
 std::string timeline_text(const Plan& plan, int columns) {

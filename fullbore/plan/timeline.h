@@ -20,5 +20,7 @@ std::string timeline_text(const Plan& plan, int columns = 16);
 
 /// Bytes of the arena that live at each launch, as if thread groups kept step.
 std::vector<int64_t> live_bytes(const Plan& plan);
+/// The same while each entry of the plan's launch list (launch_list.h) runs; of a loop, when it begins.
+std::vector<int64_t> live_bytes_by_entry(const Plan& plan);
 
 }  // namespace fullbore

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "fullbore/ops/ops.h"
+#include "fullbore/plan/launch_list.h"
 #include "fullbore/plan/memory.h"
 
 namespace fullbore {
@@ -80,6 +81,22 @@ TEST(Timeline, TellsWhatThreadGroupsHaveEach) {
   // Three matmuls, the rows stacked of them, and three indices.
   EXPECT_EQ(*std::max_element(live.begin(), live.end()), 6 * 32 * 32 * 4 + 3 * 64);
   EXPECT_LE(*std::max_element(live.begin(), live.end()), plan.arena_bytes);
+}
+
+TEST(Timeline, LaunchesBehindALoopFindTheirMoment) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {3, 32, 32}});
+  const LoopResult rows = loop(builder, {}, {x}, {.iterations = 3}, [](const LoopBody& body) {
+    return IterationResults{.carried = {}, .stacked = {matmul(body.slices[0], body.slices[0])}};
+  });
+  const Tensor sum = reduce_sum(rows.stacked[0], {0});
+  builder.output("y", matmul(sum, sum));
+  const Plan plan = make_plan(builder.take(), *open_device("null")->compiler(), {.workers = 1});
+  const std::vector<int64_t> live = live_bytes_by_entry(plan);
+  ASSERT_EQ(live.size(), launch_list(plan).size());
+  constexpr int64_t kMatrix = 32 * 32 * 4;
+  EXPECT_EQ(live.back(), kMatrix) << "the rows of the loop are gone, and the result is elsewhere";
+  EXPECT_EQ(live[live.size() - 2], 4 * kMatrix) << "the sum beside them";
 }
 
 TEST(Timeline, OfAPlanWithoutAnArenaIsAHeading) {
