@@ -201,7 +201,7 @@ std::string text(const Diagnosis& diagnosis) {
   out += '\n' + wrapped(bottleneck(diagnosis.facts), "Bottleneck: ", "  ");
   for (const DiagnosisAddition& addition : diagnosis.additions) {
     out += '\n';
-    for (const std::string& line : addition.lines) out += wrapped(line, "", "  ");
+    for (const std::string& line : addition.lines) out += line + '\n';
   }
   return out + advice_text(all_advice(diagnosis));
 }

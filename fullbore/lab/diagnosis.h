@@ -14,7 +14,7 @@ namespace fullbore {
 struct DiagnosisAddition {
   std::string title;                                         ///< "samples"
   std::vector<std::pair<std::string, double>> figures = {};  ///< by name, for JSON
-  std::vector<std::string> lines = {};                       ///< for people
+  std::vector<std::string> lines = {};                       ///< for people, of 80 columns at most
   std::vector<Advice> advice = {};
 };
 struct DiagnosisAdder {

@@ -7,10 +7,7 @@
 #include "fullbore/train/text_stream.h"
 
 namespace fullbore {
-namespace {
 
-/// The prompt's tokens; an empty prompt becomes the end of a document before the text, or of a line,
-/// or the first token of the vocabulary where it has no lines.
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt) {
   if (prompt.empty()) {
     if (tokenizer.end_of_document() >= 0) return {tokenizer.end_of_document()};
@@ -21,6 +18,10 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   if (!tokens) throw UsageError("--prompt: " + tokens.error());
   return tokens.value();
 }
+
+namespace {
+
+using Emit = std::function<bool(size_t text, int32_t token)>;
 
 /// Shows it at once.
 void print(const std::string& text) {
@@ -85,10 +86,10 @@ void tell_unseen(size_t tokens, int64_t context) {
 
 /// Texts side by side, over a paged cache.
 void roll_out(TrainedModel& model, const std::vector<std::vector<int32_t>>& prompts,
-              const GenerateOptions& options, std::vector<Sample>& texts) {
+              const GenerateOptions& options, const Emit& emit) {
   const int64_t tokens = model.tokenizer->vocabulary_size();
-  const RolloutSizes sizes =
-      rollout_sizes(model.config, tokens, static_cast<int64_t>(texts.size()));
+  const int64_t texts = prompts.size() > 1 ? static_cast<int64_t>(prompts.size()) : options.samples;
+  const RolloutSizes sizes = rollout_sizes(model.config, tokens, texts);
   Rollout rollout(model_paged_decode(model.config, tokens), sizes, model.state,
                   trained_options(model.config));
   std::vector<RolloutPrompt> asked;
@@ -97,10 +98,7 @@ void roll_out(TrainedModel& model, const std::vector<std::vector<int32_t>>& prom
                      .samples = prompts.size() > 1 ? 1 : options.samples,
                      .max_new_tokens = options.characters});
   const auto goes_on = [&](const RolloutRow& row) {
-    Sample& text = texts[row.prompt + row.sample];
-    text.add(
-        text.stream.push(model.tokenizer->decode(std::span(row.tokens).last(1)).take_or_throw()));
-    return !text.stream.stopped();
+    return emit(row.prompt + row.sample, row.tokens.back());
   };
   rollout.run(
       asked,
@@ -110,23 +108,28 @@ void roll_out(TrainedModel& model, const std::vector<std::vector<int32_t>>& prom
 
 /// Of a model that remembers.
 void go_on(TrainedModel& model, const std::vector<int32_t>& prompt, const GenerateOptions& options,
-           std::vector<Sample>& texts) {
+           const Emit& emit) {
   const int64_t tokens = model.tokenizer->vocabulary_size();
   Generator generator(model_decode(model.config, tokens),
                       generator_sizes(model.config, tokens, options.samples), model.state,
                       trained_options(model.config));
   begin(generator, prompt, model, options);
   generator.go_on(options.characters, options.sampling, [&](int64_t index, int32_t token) {
-    Sample& text = texts[static_cast<size_t>(index)];
-    const int32_t one[] = {token};
-    text.add(text.stream.push(model.tokenizer->decode(one).take_or_throw()));
-    return !text.stream.stopped();
+    return emit(static_cast<size_t>(index), token);
   });
   if (!options.state_out.empty())
     save_sequences(options.state_out, generator.sequences(), model.identity).take_or_throw();
 }
 
 }  // namespace
+
+void continue_texts(TrainedModel& model, const std::vector<std::vector<int32_t>>& prompts,
+                    const GenerateOptions& options, const Emit& emit) {
+  if (!has_paged_decode(model.config))
+    go_on(model, prompts.front(), options, emit);
+  else if (options.characters > 0)
+    roll_out(model, prompts, options, emit);
+}
 
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options) {
   const bool several = !options.prompts.empty();
@@ -160,10 +163,12 @@ void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& 
   texts.front().live = true;
   const Headings heading{options};
   print(heading(0));
-  if (!pages)
-    go_on(model, prompts.front(), options, texts);
-  else if (options.characters > 0)
-    roll_out(model, prompts, options, texts);
+  continue_texts(model, prompts, options, [&](size_t index, int32_t token) {
+    Sample& text = texts[index];
+    const int32_t one[] = {token};
+    text.add(text.stream.push(model.tokenizer->decode(one).take_or_throw()));
+    return !text.stream.stopped();
+  });
   show_rest(texts, heading);
 }
 

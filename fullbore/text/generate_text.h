@@ -1,11 +1,15 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "fullbore/train/sampling.h"
 
 namespace fullbore {
+
+struct TrainedModel;
+class Tokenizer;
 
 struct GenerateOptions {
   std::string prompt;  ///< "" starts a line of its own
@@ -31,5 +35,15 @@ struct GenerateOptions {
 /// characters that the model does not know, and for files of states where it has a context instead; DataError for
 /// files that cannot be read, are of another model or of another number of texts.
 void generate_text(const std::string& run_or_checkpoint, const GenerateOptions& options);
+
+/// The prompt's tokens; an empty prompt becomes the end of a document before the text, or of a line, or the first token
+/// of the vocabulary where it has no lines. UsageError: a character that the model does not know.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt);
+/// Continues one prompt for options.samples texts, or each of several, by options.characters tokens at most each: over a
+/// paged cache where the model, loaded for as many, has one. `emit` is handed each token and says whether its text goes
+/// on.
+void continue_texts(TrainedModel& model, const std::vector<std::vector<int32_t>>& prompts,
+                    const GenerateOptions& options,
+                    const std::function<bool(size_t text, int32_t token)>& emit);
 
 }  // namespace fullbore

@@ -8,6 +8,7 @@
 #include "fullbore/data/random_tokens.h"
 #include "fullbore/monitor/run_log.h"
 #include "fullbore/text/generate_text.h"
+#include "fullbore/text/sample_quality.h"
 #include "fullbore/text/text_batches.h"
 #include "fullbore/text/text_keys.h"
 #include "fullbore/text/text_model.h"
@@ -177,7 +178,10 @@ Workload text_workload(const std::string& name, TextModel model) {
   workload.keys.least_memory = least_memory_of;
   workload.open = open_text_workload;
   workload.quality = text_quality;
-  workload.registers = [model = std::move(model)] { register_text_model(model); };
+  workload.registers = [model = std::move(model)] {
+    register_text_model(model);
+    register_sample_quality();
+  };
   return workload;
 }
 
