@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/attribution_test.h"
 #include "tests/support/job.h"
 #include "workloads/chess/engine_pool.h"
 
@@ -77,6 +78,20 @@ TEST_F(ChessTraining, StoppedAndResumedHasTheSameBits) {
   EXPECT_NE(weights("whole"), weights("warm"));
   // Caches of texts are no part of what is kept.
   EXPECT_EQ(weights("whole").find(".cache."), std::string::npos);
+}
+
+// Rollouts stand where other jobs wait for data.
+TEST_F(ChessTraining, IsDiagnosed) {
+  folder_.put("tiny.yaml", kTiny);
+  const nlohmann::json json = testing::expect_all_time_attributed(
+      folder_, {"tiny.yaml", "data.batching=chess_grpo", "data.workers=2"});
+  double rollouts = 0;
+  for (const nlohmann::json& row : json["measured"]["rows"]) {
+    if (row["phase"] == "rollouts") rollouts += row["seconds"].get<double>();
+    EXPECT_NE(row["phase"], "data");
+  }
+  EXPECT_GT(rollouts, 0);
+  EXPECT_EQ(json["inactive_switches"][0]["setting"], "data.workers=2");
 }
 
 TEST_F(ChessTraining, TellsWhereAStepsTimeGoes) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/attribution_test.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -50,6 +51,10 @@ class EnergyTrain : public JobTest {
     return read(run + "/checkpoints/last/weights.safetensors");
   }
 };
+
+TEST_F(EnergyTrain, IsDiagnosed) {
+  testing::expect_all_time_attributed(folder_, {"relative.yaml"});
+}
 
 // A17, and A12 in every step.
 TEST_F(EnergyTrain, ResumesToTheSameBitsAndLosesNoFlow) {

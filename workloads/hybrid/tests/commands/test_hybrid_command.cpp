@@ -6,6 +6,7 @@
 
 #include "fullbore/ir/print.h"
 #include "fullbore/text/text_batches.h"
+#include "tests/support/attribution_test.h"
 #include "tests/support/job.h"
 #include "tests/support/paths.h"
 #include "workloads/hybrid/hybrid_keys.h"
@@ -121,7 +122,7 @@ TEST_F(HybridCommand, ShortTextsAndOtherModelsAreNotExamined) {
   EXPECT_THAT(other.err, HasSubstr("--diagnostics examine a hybrid language model"));
 }
 
-TEST_F(HybridCommand, IsPlannedBenchedAndProfiled) {
+TEST_F(HybridCommand, IsPlannedBenchedProfiledAndDiagnosed) {
   const CommandResult plan = run("plan", {"--vocabulary", "97"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_THAT(plan.out, HasSubstr("hybrid: "));
@@ -133,6 +134,7 @@ TEST_F(HybridCommand, IsPlannedBenchedAndProfiled) {
   const CommandResult profile =
       run("profile", {"--vocabulary", "20", "--active", "1", "--repeat", "1"});
   EXPECT_EQ(profile.exit_code, 0) << profile.err;
+  testing::expect_all_time_attributed(folder_, {"hybrid.yaml"});
 }
 
 TEST_F(HybridCommand, IsNotExportedAsWhatItIsNot) {

@@ -58,6 +58,8 @@ const OutputRows& rows() {
          "1", "--repeat", "1", "--json", "profile.json", "--trace", "profile.trace"},
         true,
         {"profile.json", "profile.trace"}}},
+      {"diagnose",
+       {{"diagnose", "runs/tiny-1", "--json", "diagnosis.json"}, true, {"diagnosis.json"}}},
       {"doctor", {{"doctor"}}},
       {"ops", {{"ops"}}},
       {"passes", {{"passes"}}},

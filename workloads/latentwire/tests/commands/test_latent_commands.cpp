@@ -11,6 +11,7 @@
 #include "fullbore/nn/decoder_model.h"
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/step_function.h"
+#include "tests/support/attribution_test.h"
 #include "tests/support/device.h"
 #include "tests/support/output_rows.h"
 #include "tests/support/paths.h"
@@ -78,6 +79,14 @@ class LatentOutput : public OutputRowsTest {
 
 TEST_F(LatentOutput, ToAFullDeviceIsNamed) { expect_full_device_named(); }
 TEST_F(LatentOutput, ToAFullDiskIsNamed) { expect_full_disk_named(); }
+
+TEST_F(LatentCommands, AreDiagnosed) {
+  folder_.put("tiny.yaml",
+              "{model: {name: latentwire}, wire: {slots: 2, width: 16, layers: 1, heads: 2}, "
+              "receivers: {folders: ['bpe=random:bpe']}, train: {steps: 1, batch_size: 4}, "
+              "data: {validation_prompts: 4}}\n");
+  testing::expect_all_time_attributed(folder_, {"tiny.yaml"});
+}
 
 // Questions of a file, some of them held out; everything that tells a model more is on.
 TEST_F(LatentCommands, TrainAndEvaluateOnQuestionsOfAFile) {

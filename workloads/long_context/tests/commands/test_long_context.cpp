@@ -10,6 +10,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/text/text_model.h"
 #include "fullbore/train/config.h"
+#include "tests/support/attribution_test.h"
 #include "tests/support/job.h"
 #include "tests/support/paths.h"
 
@@ -248,6 +249,12 @@ TEST_F(LongContext, ATrainedModelAnswersLongTexts) {
                             "\n{\"input\": ");
   expect_refusal({"longbench", "runs/tiny-1", "torn.jsonl"}, 3, "torn.jsonl:2: not JSON: byte 10");
   expect_refusal({"infinitebench", "runs/tiny-1", "torn.jsonl"}, 2, "no task of InfiniteBench");
+}
+
+TEST_F(LongContext, TrainingOnRecallIsDiagnosed) {
+  testing::expect_all_time_attributed(
+      folder_, {"job.yaml", "data.batching=mqar", "data.mqar_sizes=[12:2, 8:2]", "model.context=12",
+                "data.mqar_vocabulary=16"});
 }
 
 TEST_F(LongContext, RecallIsLearnedAndMeasured) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/support/attribution_test.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -49,6 +50,10 @@ class PeptideModelTest : public JobTest {
     return read(run + "/checkpoints/last/weights.safetensors");
   }
 };
+
+TEST_F(PeptideModelTest, IsDiagnosed) {
+  testing::expect_all_time_attributed(folder_, {"peptide.yaml"});
+}
 
 TEST_F(PeptideModelTest, TrainsThroughACurriculumAndResumesToTheSameBits) {
   const CommandResult whole = train_peptide("whole");
