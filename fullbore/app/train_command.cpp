@@ -21,6 +21,7 @@
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/run_config.h"
 #include "fullbore/train/settled_config.h"
+#include "fullbore/train/turns.h"
 
 namespace fullbore {
 namespace {
@@ -182,7 +183,9 @@ ExitCode run_train(const TrainArguments& arguments) {
   job.options.compile.memory_bytes = plan_memory_bytes(config, fitted.process);
   if (differs_in_settled(fitted.given, config)) job.given_config = config_yaml(fitted.given);
   const ExitCode code = train(job, run, console, arguments.resume, start);
-  if (code == ExitCode::kOk && workload.show) workload.show(config, run, console);
+  // Nobody looks at a run of the lab, and whoever compares it with others waits for its end.
+  if (code == ExitCode::kOk && workload.show && !Turns::are_asked_for())
+    workload.show(config, run, console);
   leave.done();
   // The run is done and kept; whoever started it learns that its lines were not.
   if (code == ExitCode::kOk && !console.failure().empty())

@@ -46,7 +46,7 @@ void refuse_full_disk(const MeasuredRun& run) {
 
 class Ablater {
  public:
-  Ablater(const AblationRequest& request, const StopRequest& stop, const Progress& progress)
+  Ablater(const AblationRequest& request, const StopRequest& stop, const TellDoing& progress)
       : request_(request), stop_(stop), progress_(progress) {}
 
   Ablation run(const std::function<void(const AblationPlan&)>& told) {
@@ -115,15 +115,22 @@ class Ablater {
           candidates.push_back(std::move(each));
     if (request_.switches.empty()) candidates = known_switches(request_.settings);
     int64_t planned = 0;
-    find_arms(
-        plan, std::move(candidates), [&](const Arm& arm, const std::vector<Switch>& switches) {
-          if (stopped()) return ArmPlan{.refused = "stopped"};
-          say(fmt::format("planning arms: {}", ++planned));
-          std::vector<std::string> settings = request_.overrides;
-          std::ranges::copy(arm_settings(arm, switches, request_.settings),
-                            std::back_inserter(settings));
-          return plan_arm(request_.config, settings, request_.folder + "/work/plan.json", stop_);
-        });
+    const ArmPlanner planner = [&](const Arm& arm, const std::vector<Switch>& switches) {
+      if (stopped()) return ArmPlan{.refused = "stopped"};
+      say(fmt::format("planning arms: {}", ++planned));
+      std::vector<std::string> settings = request_.overrides;
+      std::ranges::copy(arm_settings(arm, switches, request_.settings),
+                        std::back_inserter(settings));
+      return plan_arm(request_.config, settings, request_.folder + "/work/plan.json", stop_);
+    };
+    try {
+      if (request_.arms.empty())
+        find_arms(plan, std::move(candidates), planner);
+      else
+        take_arms(plan, request_.given_switches, request_.arms, planner);
+    } catch (const UsageError&) {
+      if (!stopped()) throw;  // refused as whoever plans was stopped
+    }
     if (!stopped()) save_plan();
   }
 
@@ -140,7 +147,8 @@ class Ablater {
       request.settings.emplace_back(setting);
     std::ranges::copy(arm_settings(of, result_.plan.switches, request_.settings),
                       std::back_inserter(request.settings));
-    request.settings.push_back(fmt::format("run.seed={}", request_.settings.run.seed + seed));
+    request.settings.push_back(
+        fmt::format("run.seed={}", request_.settings.run.seed + request_.first_seed + seed));
     request.settings.push_back(fmt::format("train.steps={}", steps));
     request.settings.push_back(fmt::format("train.eval_interval={}", interval));
     request.settings.push_back(
@@ -298,14 +306,14 @@ class Ablater {
 
   const AblationRequest& request_;
   const StopRequest& stop_;
-  const Progress& progress_;
+  const TellDoing& progress_;
   Clock::time_point begin_ = Clock::now();
   Ablation result_;
 };
 
 }  // namespace
 
-Ablation ablate(const AblationRequest& request, const StopRequest& stop, const Progress& progress,
+Ablation ablate(const AblationRequest& request, const StopRequest& stop, const TellDoing& progress,
                 const std::function<void(const AblationPlan&)>& told) {
   return Ablater(request, stop, progress).run(told);
 }

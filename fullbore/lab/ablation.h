@@ -24,6 +24,10 @@ struct AblationRequest {
   double turn_seconds = 0.25;
   std::string folder;
   bool resume = false;
+  // Of an experiment that is known: these arms of these switches, with seeds from run.seed + first_seed on.
+  std::vector<Arm> arms = {};
+  std::vector<Switch> given_switches = {};
+  int64_t first_seed = 0;
 };
 
 /// What came of it.
@@ -35,7 +39,7 @@ struct Ablation {
   bool interrupted = false;
 };
 
-using Progress = std::function<void(const std::string& doing)>;
+using TellDoing = std::function<void(const std::string& doing)>;
 
 /// Plans the arms, tries each with cold caches, decides how far time goes, and then lets them take turns, seed by seed, in processes
 /// of their own. All that is finished is kept in the folder: plan.json, trials/, runs/. Stopped or killed, it goes on with
@@ -43,7 +47,7 @@ using Progress = std::function<void(const std::string& doing)>;
 ///
 /// UsageError: fewer than two seeds, an unknown switch, no switch that changes anything, a folder that holds another ablation, or one
 /// to go on with without `resume`; DataError: the folder cannot be written, the disk is full, the base cannot be run.
-Ablation ablate(const AblationRequest& request, const StopRequest& stop, const Progress& progress,
+Ablation ablate(const AblationRequest& request, const StopRequest& stop, const TellDoing& progress,
                 const std::function<void(const AblationPlan&)>& told = {});
 
 /// What is in such a folder. DataError: it holds none, or is damaged.

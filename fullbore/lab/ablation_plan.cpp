@@ -158,6 +158,25 @@ void spend(AblationPlan& plan, std::span<const ArmCost> costs, const AblationBud
   }
 }
 
+std::string text(const AblationPlan& plan) {
+  int64_t measured = 0;
+  int64_t same = 0;
+  for (const PlannedArm& arm : plan.arms) {
+    measured += arm.is_measured() ? 1 : 0;
+    same += arm.same_as >= 0 ? 1 : 0;
+  }
+  std::string words = fmt::format(
+      "{} switches, {} arms: {} to measure, {} with programs that others have; {} seeds, {} steps "
+      "each, in {} groups: "
+      "about {}",
+      plan.switches.size(), plan.arms.size(), measured, same, plan.seeds, plan.steps,
+      plan.groups.size(), duration_text(plan.estimated_seconds));
+  for (const PlannedArm& arm : plan.arms)
+    if (!arm.dropped.empty())
+      words += fmt::format("\nnot measured: {}: {}", arm.arm.name, arm.dropped);
+  return words;
+}
+
 Status write_ablation_plan(const std::string& path, const AblationPlan& plan) {
   auto arms = nlohmann::ordered_json::array();
   for (const PlannedArm& arm : plan.arms) arms.push_back(to_json(arm));

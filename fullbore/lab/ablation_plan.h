@@ -63,6 +63,9 @@ struct AblationBudget {
   int64_t memory_bytes = 0;  ///< for all runs of a group together
 };
 
+/// For people, before the long part begins: what is going to be done, and what there is no time for.
+std::string text(const AblationPlan& plan);
+
 /// Groups of arms that take turns, so that their memory fits and rounds stay short; the base is in every one, and once more, as the
 /// control, in the first, where memory allows it. An arm that does not fit beside the base is in a group of its own, which tells its
 /// memory and its quality, and its time less surely.

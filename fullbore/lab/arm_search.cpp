@@ -71,6 +71,22 @@ bool changes_something(PlannedArms& arms, size_t i, const std::vector<bool>& tog
   return arms.of(left_out).fingerprint != arms.of(together).fingerprint;
 }
 
+void add_arms(AblationPlan& plan, std::vector<Arm> arms, PlannedArms& planner) {
+  std::map<std::string, int> seen;
+  for (Arm& arm : arms) {
+    PlannedArm planned{.arm = std::move(arm), .plan = {}, .same_as = -1, .dropped = {}};
+    planned.plan = planner.of(planned.arm.on);
+    if (!planned.plan.refused.empty()) {
+      planned.dropped = planned.plan.refused;
+    } else {
+      const auto [first, is_new] =
+          seen.emplace(planned.plan.fingerprint, static_cast<int>(plan.arms.size()));
+      if (!is_new) planned.same_as = first->second;
+    }
+    plan.arms.push_back(std::move(planned));
+  }
+}
+
 }  // namespace
 
 bool is_of_program(const Switch& each) {
@@ -95,19 +111,16 @@ void find_arms(AblationPlan& plan, std::vector<Switch> candidates, const ArmPlan
     throw UsageError("lab: none of these switches changes anything in this job");
   PlannedArms used(plan.switches, planner);
   const std::vector<bool> together = find_together(used, plan.alone);
-  std::map<std::string, int> seen;
-  for (Arm& arm : ablation_arms(plan.switches, together)) {
-    PlannedArm planned{.arm = std::move(arm), .plan = {}, .same_as = -1, .dropped = {}};
-    planned.plan = used.of(planned.arm.on);
-    if (!planned.plan.refused.empty()) {
-      planned.dropped = planned.plan.refused;
-    } else {
-      const auto [first, is_new] =
-          seen.emplace(planned.plan.fingerprint, static_cast<int>(plan.arms.size()));
-      if (!is_new) planned.same_as = first->second;
-    }
-    plan.arms.push_back(std::move(planned));
-  }
+  add_arms(plan, ablation_arms(plan.switches, together), used);
+}
+
+void take_arms(AblationPlan& plan, std::vector<Switch> switches, std::vector<Arm> arms,
+               const ArmPlanner& planner) {
+  plan.switches = std::move(switches);
+  PlannedArms planned(plan.switches, planner);
+  add_arms(plan, std::move(arms), planned);
+  if (const std::string& refused = plan.arms[0].dropped; !refused.empty())
+    throw UsageError(fmt::format("lab: the base cannot be planned: {}", refused));
 }
 
 }  // namespace fullbore

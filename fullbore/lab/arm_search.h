@@ -18,4 +18,8 @@ bool is_of_program(const Switch& each);
 /// no switch changes anything.
 void find_arms(AblationPlan& plan, std::vector<Switch> candidates, const ArmPlanner& planner);
 
+/// The same of arms that are given, the base first: only those that are refused, or equal, are told.
+void take_arms(AblationPlan& plan, std::vector<Switch> switches, std::vector<Arm> arms,
+               const ArmPlanner& planner);
+
 }  // namespace fullbore

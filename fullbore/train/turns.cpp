@@ -58,6 +58,10 @@ std::unique_ptr<Turns> Turns::from_environment() {
   return std::make_unique<Turns>(Descriptor(number));
 }
 
+bool Turns::are_asked_for() {
+  return std::getenv(kTurnsVariable) != nullptr;  // NOLINT(concurrency-mt-unsafe)
+}
+
 bool Turns::wait(const std::function<bool()>& stop) {
   if (granted_ == 0) {
     report();

@@ -31,6 +31,7 @@ class Turns {
  public:
   /// Of the socket that the environment names (kTurnsVariable), null where there is none. DataError: it is no socket.
   static std::unique_ptr<Turns> from_environment();
+  static bool are_asked_for();  ///< does the environment name one?
   explicit Turns(Descriptor socket) : socket_(std::move(socket)) {}
 
   /// Before a step: waits until it may be made. False where `stop` says so. DataError: whoever grants is gone.

@@ -1,0 +1,12 @@
+#include "fullbore/app/commands.h"
+#include "fullbore/app/lab_commands.h"
+
+namespace fullbore {
+
+void add_lab_command(Command root) {
+  Command lab = root.add_subcommand("lab", "Experiments of several runs: what switches bring");
+  lab.require_subcommand();
+  add_lab_ablate_command(lab);
+}
+
+}  // namespace fullbore

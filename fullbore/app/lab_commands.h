@@ -1,0 +1,9 @@
+#pragma once
+#include "fullbore/app/command.h"
+
+namespace fullbore {
+
+/// Each adds one command of `fullbore lab`.
+void add_lab_ablate_command(Command lab);
+
+}  // namespace fullbore
