@@ -83,8 +83,8 @@ fs::file_time_type last_word(const std::string& path) {
 
 }  // namespace
 
-double RunFolder::figure(const char* name) const {
-  const auto found = summary.find(name);
+double RunFolder::figure(const char* key) const {
+  const auto found = summary.find(key);
   return found != summary.end() && found->is_number() ? found->get<double>()
                                                       : std::numeric_limits<double>::quiet_NaN();
 }

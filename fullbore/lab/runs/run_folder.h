@@ -26,7 +26,7 @@ struct RunFolder {
       problems;  ///< a sentence each: what is missing or damaged, what of its settings was ignored
 
   /// Of the summary; not a number where it says none.
-  double figure(const char* name) const;
+  double figure(const char* key) const;
   int64_t steps() const;  ///< made; 0 where it is not known
 };
 
