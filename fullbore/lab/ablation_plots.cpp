@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "fullbore/lab/report_table.h"
@@ -49,7 +50,8 @@ std::string line(double x1, double y1, double x2, double y2, const char* kind) {
 
 std::string shortened(const std::string& name) {
   constexpr size_t kMost = 36;
-  return name.size() <= kMost ? name : name.substr(0, kMost - 3) + "...";
+  if (name.size() <= kMost) return name;
+  return fmt::format("{}...", std::string_view(name).substr(0, kMost - 3));
 }
 
 /// Vertical lines at speeds that people think in.
@@ -176,7 +178,8 @@ std::string ladder_waterfall(const AblationReport& report, bool reverse) {
     const double from = i == 0 ? 0 : std::min(before, now);
     const double to = i == 0 ? now : std::max(before, now);
     out +=
-        label(kLabels - 8, y + 12, "end", i == 0 ? "base" : "+ " + shortened(order[i - 1]), "name");
+        label(kLabels - 8, y + 12, "end",
+              i == 0 ? std::string("base") : fmt::format("+ {}", shortened(order[i - 1])), "name");
     out += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\" class=\"{}\"/>\n",
         place(from), y, std::max(1.0, place(to) - place(from)),

@@ -68,41 +68,59 @@ ReportTable speed_table(const AblationReport& report) {
   return table;
 }
 
-ReportTable cost_table(const AblationReport& report) {
-  ReportTable table{.title = "Rates, memory, and what the whole run takes",
-                    .header = {"arm", report.unit + "/s", "roofline", "planned", "resident", "cold",
-                               "warm", "hours", "saved", "pays at"},
-                    .rows = {}};
+bool has_figures(const ArmReport& arm) { return arm.reason.empty() && arm.same_as.empty(); }
+
+ReportTable memory_table(const AblationReport& report) {
+  ReportTable table{
+      .title = "Rate, share of its own roofline, memory, and the start to the first step",
+      .header = {"arm", report.unit + "/s", "roofline", "planned", "resident", "cold", "warm"},
+      .rows = {}};
   const auto mebibytes = [](int64_t bytes) {
-    return fmt::format("{:.0f}M", static_cast<double>(bytes) / (1 << 20));
+    return fmt::format("{:.1f}M", static_cast<double>(bytes) / (1 << 20));
+  };
+  for (const ArmReport& arm : report.arms)
+    if (has_figures(arm))
+      table.rows.push_back(
+          {arm.name, std::isfinite(arm.throughput) ? count_text(arm.throughput) : kNothing,
+           number(arm.roofline_share * 100, "{:.0f}%"), mebibytes(arm.planned_bytes),
+           mebibytes(arm.resident_bytes), number(arm.first_step_cold, "{:.2f}s"),
+           number(arm.first_step_warm, "{:.2f}s")});
+  return table;
+}
+
+ReportTable run_table(const AblationReport& report) {
+  ReportTable table{.title = fmt::format("The whole run of {} steps, with its cold start",
+                                         report.configured_steps),
+                    .header = {"arm", "time", "saved", "kWh", "pays from step"},
+                    .rows = {}};
+  const auto time = [](double hours) {
+    return std::isfinite(hours) ? duration_text(std::abs(hours) * 3600) : kNothing;
   };
   for (const ArmReport& arm : report.arms) {
-    if (!arm.reason.empty() || !arm.same_as.empty()) continue;
+    if (!has_figures(arm)) continue;
+    const bool is_base = &arm == report.arms.data();
+    const std::string saved = (arm.saved_hours < 0 ? "-" : "") + time(arm.saved_hours);
+    const std::string pays =
+        std::isinf(arm.payback_step) ? "never" : number(arm.payback_step, "{:.0f}");
     table.rows.push_back(
-        {arm.name, std::isfinite(arm.throughput) ? count_text(arm.throughput) : kNothing,
-         number(arm.roofline_share * 100, "{:.0f}%"), mebibytes(arm.planned_bytes),
-         mebibytes(arm.resident_bytes), number(arm.first_step_cold, "{:.1f}s"),
-         number(arm.first_step_warm, "{:.1f}s"), number(arm.run_hours, "{:.3g}"),
-         number(arm.saved_hours, "{:+.2g}"),
-         std::isinf(arm.payback_step) ? "never" : number(arm.payback_step, "{:.0f}")});
+        {arm.name, time(arm.run_hours), is_base ? "" : saved, kNothing, is_base ? "" : pays});
   }
   return table;
 }
 
-ReportTable metric_table(const AblationReport& report) {
-  ReportTable table{
-      .title = "Metrics after equal steps, samples and seconds of training",
-      .header = {"arm", "metric", "steps", "samples", "time", "difference", "from", "to"},
-      .rows = {}};
+ReportTable metric_table(const AblationReport& report, size_t index) {
+  ReportTable table{.title = report.arms[0].metrics[index].name +
+                             " after equal steps, samples and seconds of training",
+                    .header = {"arm", "steps", "samples", "time", "difference", "from", "to"},
+                    .rows = {}};
   for (const ArmReport& arm : report.arms) {
-    if (!arm.reason.empty() || !arm.same_as.empty()) continue;
-    for (const ArmMetric& metric : arm.metrics)
-      table.rows.push_back({arm.name, metric.name, number(metric.at_equal_steps, "{:.4f}"),
-                            number(metric.at_equal_samples, "{:.4f}"),
-                            number(metric.at_equal_time, "{:.4f}"),
-                            number(metric.against_base.difference, "{:+.4f}"),
-                            number(metric.against_base.low, "{:+.4f}"),
-                            number(metric.against_base.high, "{:+.4f}")});
+    if (!has_figures(arm) || index >= arm.metrics.size()) continue;
+    const ArmMetric& metric = arm.metrics[index];
+    table.rows.push_back(
+        {arm.name, number(metric.at_equal_steps, "{:.4f}"),
+         number(metric.at_equal_samples, "{:.4f}"), number(metric.at_equal_time, "{:.4f}"),
+         number(metric.against_base.difference, "{:+.4f}"),
+         number(metric.against_base.low, "{:+.4f}"), number(metric.against_base.high, "{:+.4f}")});
   }
   return table;
 }
@@ -123,7 +141,10 @@ std::string recommendation(const AblationReport& report) {
 }  // namespace
 
 std::vector<ReportTable> ablation_tables(const AblationReport& report) {
-  return {speed_table(report), cost_table(report), metric_table(report)};
+  std::vector<ReportTable> tables = {speed_table(report), memory_table(report), run_table(report)};
+  for (size_t i = 0; i < report.arms[0].metrics.size(); ++i)
+    tables.push_back(metric_table(report, i));
+  return tables;
 }
 
 std::string ablation_headline(const AblationReport& report) {

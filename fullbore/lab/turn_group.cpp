@@ -104,14 +104,17 @@ class Member {
   Descriptor socket_;
 };
 
-int64_t steps_per_turn(std::span<const TurnRun> runs, double turn_seconds) {
+/// Fewer than there is time for where the run is short: a time is told by many turns.
+constexpr int64_t kLeastTurns = 24;
+
+int64_t steps_per_turn(std::span<const TurnRun> runs, const TurnOptions& options) {
   double fastest = std::numeric_limits<double>::infinity();
   for (const TurnRun& run : runs)
     if (run.step_seconds.size() > 1)
       fastest = std::min(fastest, median(std::span(run.step_seconds).subspan(1)));
   if (!std::isfinite(fastest) || fastest <= 0) return 1;
-  const double steps = std::min(turn_seconds / fastest, static_cast<double>(kMostStepsOfTurn));
-  return std::max<int64_t>(1, std::llround(steps));
+  const double most = static_cast<double>(std::min(kMostStepsOfTurn, options.steps / kLeastTurns));
+  return std::max<int64_t>(1, std::llround(std::min(options.turn_seconds / fastest, most)));
 }
 
 std::vector<size_t> drawn_order(size_t count, PhiloxStream& draws) {
@@ -175,7 +178,7 @@ std::vector<TurnRun> run_in_turns(std::span<const TrainingRequest> requests,
       if (members[next]->lives()) members[next]->make_turn(std::max<int64_t>(steps, 1));
       tell();
     }
-    if (round == 0) steps = steps_per_turn(runs, options.turn_seconds);
+    if (round == 0) steps = steps_per_turn(runs, options);
   }
   return runs;
 }

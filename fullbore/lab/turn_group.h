@@ -33,7 +33,7 @@ struct TurnRun {
 };
 
 /// Makes the runs side by side, by turns: each is started and makes its first step, then all make as many steps each in every
-/// round, so many that the fastest takes `turn_seconds`; an order is drawn for each two rounds, of which the second has it backwards.
+/// round, so many that the fastest takes `turn_seconds`, or fewer, for at least two dozen rounds; an order is drawn for each two rounds, of which the second has it backwards.
 /// Who waits sleeps. One that fails, or is refused, is a
 /// result with its reason, and the others go on. Where `stop` says so all are stopped; their results say that.
 /// `progress`, if set, is told the steps made, of all runs together.

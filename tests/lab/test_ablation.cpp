@@ -1,0 +1,294 @@
+// What an ablation is made of: switches and arms, how time is spent, what is kept, and what differences are called.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/files.h"
+#include "fullbore/base/philox.h"
+#include "fullbore/lab/ablation_plan.h"
+#include "fullbore/lab/arm_search.h"
+#include "fullbore/lab/effects.h"
+#include "fullbore/lab/report_table.h"
+#include "fullbore/lab/switches.h"
+#include "fullbore/passes/pass.h"
+#include "tests/support/scratch_folder.h"
+
+namespace fullbore {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Config job() {
+  Config config;
+  config.train.steps = 1000;
+  return config;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_switch(text, job());
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<std::string> names(const std::vector<Switch>& switches) {
+  std::vector<std::string> list;
+  for (const Switch& each : switches) list.push_back(each.name);
+  return list;
+}
+
+TEST(Switches, AreAllOptionalPassesAndEngineChoicesThatARegistryHas) {
+  const std::vector<std::string> all = names(known_switches(job()));
+  for (const Pass& pass : pipeline())
+    EXPECT_EQ(std::ranges::count(all, pass.name), pass.optional ? 1 : 0) << pass.name;
+  EXPECT_THAT(all, ::testing::IsSupersetOf({"engine.precision=bf16", "engine.precision=fp16",
+                                            "engine.attention=decomposed", "engine.recompute=full",
+                                            "engine.row_invariant=true"}));
+  // Where a run is made is no switch, and what is configured is none either.
+  for (const std::string& name : all) {
+    EXPECT_THAT(name, ::testing::Not(::testing::StartsWith("engine.device")));
+    EXPECT_NE(name, "engine.precision=fp32");
+  }
+}
+
+TEST(Switches, AreReadFromTheCommandLine) {
+  EXPECT_THAT(names(parse_switch("fuse", job())), ElementsAre("fuse"));
+  EXPECT_THAT(names(parse_switch("optim.name=adamw,muon,sgd", job())),
+              ElementsAre("optim.name=muon", "optim.name=sgd"));
+  EXPECT_THAT(names(parse_switch("engine.precision", job())),
+              ElementsAre("engine.precision=bf16", "engine.precision=fp16"));
+  EXPECT_THAT(names(parse_switch("train.batch_size=12,24,024", job())),
+              ElementsAre("train.batch_size=24"));
+  EXPECT_THAT(names(parse_switch("engine.degrade=[recompute,accumulate],[recompute]", job())),
+              ElementsAre("engine.degrade=[recompute,accumulate]", "engine.degrade=[recompute]"));
+}
+
+TEST(Switches, ThatCannotBeAreRefusedWithWhatWouldDo) {
+  EXPECT_THAT(refusal("fuze"), HasSubstr("Did you mean 'fuse'?"));
+  EXPECT_THAT(refusal("train.batchsize=3"), HasSubstr("Did you mean 'train.batch_size'?"));
+  EXPECT_THAT(refusal("expand_composites"), HasSubstr("cannot be switched off"));
+  EXPECT_THAT(refusal("fuse=off"), HasSubstr("a pass has no value"));
+  EXPECT_THAT(refusal("engine.precision=fp8"), HasSubstr("expected one of fp32, bf16, fp16"));
+  EXPECT_THAT(refusal("train.batch_size"), HasSubstr("which values?"));
+  EXPECT_THAT(refusal("train.batch_size=12"), HasSubstr("what the configuration says already"));
+  EXPECT_THAT(refusal("engine.device=null"), HasSubstr("says where a run is made"));
+  EXPECT_THAT(refusal("run.seed=3"), HasSubstr("says where a run is made"));
+  EXPECT_THAT(refusal(""), HasSubstr("no such pass or key"));
+}
+
+TEST(Arms, AreEachAloneEachLeftOutAndBothLadders) {
+  const std::vector<Switch> switches = {{"a", "", "", ""}, {"b", "", "", ""}, {"c", "", "", ""}};
+  std::vector<std::string> list;
+  std::set<std::vector<bool>> different;
+  for (const Arm& arm : ablation_arms(switches, {true, true, true})) {
+    list.push_back(arm.name);
+    different.insert(arm.on);
+  }
+  // 4n + 2 of which equal ones are made once: of three switches all eight subsets are left.
+  EXPECT_THAT(list,
+              ElementsAre("base", "as configured", "+a", "+b", "+c", "all-a", "all-b", "all-c"));
+  EXPECT_EQ(different.size(), list.size());
+}
+
+TEST(Arms, SetWhatIsOnAndLeaveOutPassesThatAreOff) {
+  Config config = job();
+  config.engine.disabled_passes = {"fuse", "order_nodes"};
+  const std::vector<Switch> switches = {{"fuse", "", "", ""},
+                                        {"prepack_operands", "", "", ""},
+                                        {"x", "engine.precision", "bf16", "fp32"}};
+  EXPECT_THAT(arm_settings({"", {true, false, true}}, switches, config),
+              ElementsAre("engine.precision=bf16",
+                          "engine.disabled_passes=[order_nodes, prepack_operands]"));
+}
+
+/// Programs that differ where these switches are on; "refuser" goes with nothing else.
+ArmPlan plan_by_names(const Arm& arm, const std::vector<Switch>& switches) {
+  ArmPlan plan{.planned_bytes = 100, .unit = "tokens"};
+  std::string on;
+  for (size_t i = 0; i < switches.size(); ++i)
+    if (arm.on[i] && switches[i].name != "idle") on += switches[i].name + ' ';
+  if (on.find("refuser") != on.npos && on != "refuser ") plan.refused = "not with others";
+  // Without "first", "second" does nothing.
+  if (on == "second ") on = "";
+  plan.fingerprint = on;
+  return plan;
+}
+
+TEST(ArmSearch, KeepsWhatChangesAProgramAndTellsWhatDoesNotGoTogether) {
+  AblationPlan plan;
+  find_arms(plan,
+            {{"first", "", "", ""},
+             {"second", "", "", ""},
+             {"idle", "", "", ""},
+             {"refuser", "", "", ""}},
+            plan_by_names);
+  EXPECT_THAT(names(plan.switches), ElementsAre("first", "second", "refuser"));
+  EXPECT_THAT(plan.unused, ElementsAre("idle"));
+  EXPECT_THAT(plan.alone, ElementsAre("refuser: not with others"));
+  for (const PlannedArm& arm : plan.arms) {
+    if (arm.arm.name == "+second") EXPECT_EQ(arm.same_as, 0);
+    if (arm.arm.name == "as configured") EXPECT_EQ(arm.dropped, "not with others");
+    if (arm.arm.name == "+refuser") EXPECT_TRUE(arm.is_measured());
+  }
+  AblationPlan none;
+  EXPECT_THROW(find_arms(none, {{"idle", "", "", ""}}, plan_by_names), UsageError);
+}
+
+AblationPlan plan_of(size_t arms) {
+  AblationPlan plan;
+  plan.identity = "x";
+  plan.seeds = 2;
+  for (size_t i = 0; i < arms; ++i) {
+    PlannedArm arm;
+    arm.arm.name = "arm" + std::to_string(i);
+    arm.plan.planned_bytes = 90;
+    arm.plan.process_bytes = 10;
+    plan.arms.push_back(arm);
+  }
+  return plan;
+}
+
+TEST(Budget, GroupsFitInMemoryAndHaveTheBaseInEach) {
+  AblationPlan plan = plan_of(6);
+  plan.arms[3].plan.planned_bytes = 1000;
+  plan.arms[4].dropped = "refused";
+  EXPECT_THAT(group_arms(plan.arms, 300), ElementsAre(ElementsAre(0, 0, 1), ElementsAre(0, 2),
+                                                      ElementsAre(3), ElementsAre(0, 5)));
+  EXPECT_THAT(group_arms(plan.arms, 10000), ElementsAre(ElementsAre(0, 0, 1, 2, 3, 5)));
+}
+
+TEST(Budget, StepsFillTheTimeAndArmsAreDroppedFromTheEnd) {
+  const std::vector<ArmCost> costs(4, {.start = 1, .step = 0.01, .finish = 0.1});
+  AblationBudget budget{.seconds = 100, .most_steps = 100'000, .memory_bytes = 1'000'000};
+  AblationPlan plan = plan_of(4);
+  spend(plan, costs, budget);
+  // Five runs a seed, one of them the control: 7.5 s of starts and evaluations, 0.05 s a step.
+  EXPECT_EQ(plan.steps, 848);
+  EXPECT_EQ(plan.evaluation_interval, 212);
+  EXPECT_NEAR(plan.estimated_seconds, 2 * (7.5 + 848 * 0.05), 1e-9);
+
+  AblationPlan tight = plan_of(4);
+  budget.seconds = 24;
+  spend(tight, costs, budget);
+  EXPECT_TRUE(tight.arms[2].is_measured());
+  EXPECT_THAT(tight.arms[3].dropped, HasSubstr("no time"));
+  EXPECT_GE(tight.steps, 150);
+
+  AblationPlan hopeless = plan_of(4);
+  budget.seconds = 5;
+  EXPECT_THROW(spend(hopeless, costs, budget), UsageError);
+}
+
+TEST(Kept, PlansAndRunsAreReadAsTheyWereWrittenAndDamageIsSeen) {
+  const testing::ScratchFolder folder;
+  AblationPlan plan = plan_of(3);
+  plan.switches = {{"a", "", "", "not run"}};
+  for (PlannedArm& arm : plan.arms) arm.arm.on = {true};
+  plan.arms[2].same_as = 1;
+  plan.groups = {{0, 0, 1}};
+  const std::string path = folder / "plan.json";
+  ASSERT_TRUE(write_ablation_plan(path, plan).ok());
+  EXPECT_EQ(read_ablation_plan(path).value(), plan);
+  std::string text = read_file(path).value();
+  text[text.find("arm1")] = 'A';
+  EXPECT_THAT(parse_ablation_plan(text, "plan.json").error(), HasSubstr("damaged"));
+
+  MeasuredRun run;
+  run.step_seconds = {0.5, 0.25, 0.25};
+  run.turns = {0, 1};
+  run.evaluations = {{.step = 2, .seconds = 1, .metrics = {{"loss", 1.5}}}};
+  run.seconds_to_first_step = std::nan("");
+  const std::string file = folder / "run.json";
+  ASSERT_TRUE(write_measured_run(file, run).ok());
+  const MeasuredRun back = read_measured_run(file).value();
+  EXPECT_EQ(back.step_seconds, run.step_seconds);
+  EXPECT_EQ(back.turns, run.turns);
+  EXPECT_EQ(back.evaluations[0].metric("loss"), 1.5);
+  EXPECT_TRUE(std::isnan(back.seconds_to_first_step));
+  run.turns = {0, 7};
+  ASSERT_TRUE(write_measured_run(file, run).ok());
+  EXPECT_THAT(read_measured_run(file).error(), HasSubstr("a step that there is not"));
+}
+
+TEST(Turns, AreComparedStepByStepWithoutTheColdFirstOnes) {
+  // Turns of 1, 2 and 4 steps; the second of those counts none, the last three of the last.
+  const std::vector<int64_t> turns = {0, 1, 3, 7};
+  const std::vector<double> a = {9, 9, 9, 9, 1, 2, 4, 1, 1};
+  const std::vector<double> b = {1, 1, 1, 1, 2, 4, 8, 4, 4};
+  const std::vector<double> ratios = log_time_ratios(a, turns, b);
+  ASSERT_EQ(ratios.size(), 2U);
+  EXPECT_NEAR(ratios[0], std::log(2), 1e-12);
+  EXPECT_NEAR(ratios[1], std::log(4), 1e-12);
+  EXPECT_THAT(turn_medians(a, turns), ElementsAre(2, 1));
+}
+
+/// Arms whose log times differ by `effects`, over seeds that each have a mood, and processes with a deviation of `noise`.
+SeedTable synthetic(const std::vector<double>& effects, int seeds, double noise,
+                    PhiloxStream& draws) {
+  SeedTable table(effects.size());
+  for (int seed = 0; seed < seeds; ++seed) {
+    const double mood = 0.1 * draws.normal();
+    for (size_t arm = 0; arm < effects.size(); ++arm)
+      table[arm].push_back(effects[arm] + mood + noise * draws.normal());
+  }
+  return table;
+}
+
+Effect effect_of(const SeedTable& table, size_t arm, int tests) {
+  std::vector<double> differences;
+  for (size_t seed = 0; seed < table[0].size(); ++seed)
+    differences.push_back(table[arm][seed] - table[0][seed]);
+  return effect(differences, error_variance({&table, 1}), tests);
+}
+
+TEST(Effects, KnowTheSpreadOfProcessesAndNotThatOfSeeds) {
+  // Residuals of a 2 by 2 table with rows (0, 1) and (3, 2): +-0.5 each, so 1.0 over one degree of freedom.
+  const SeedTable table = {{0, 1}, {3, 2}};
+  const ErrorVariance error = error_variance({&table, 1});
+  EXPECT_EQ(error.freedom, 1);
+  EXPECT_NEAR(error.variance, 1.0, 1e-12);
+  const Effect found = effect(std::vector<double>{3, 1}, error, 1);
+  EXPECT_NEAR(found.difference, 2, 1e-12);
+  // Paired t of 3 and 1: mean 2, deviation of the mean 1, one degree: p = 1 - 2 atan(2) / pi.
+  EXPECT_NEAR(found.p, 1 - 2 * std::atan(2.0) / M_PI, 1e-12);
+  EXPECT_NEAR(found.high - found.low, 2 * 12.7062047, 1e-5);
+}
+
+TEST(Effects, OfTwoPercentAreFoundAndThoseOfNothingAreNot) {
+  PhiloxStream draws(7);
+  int found = 0;
+  int alarms = 0;
+  constexpr int kPairs = 500;
+  for (int i = 0; i < kPairs; ++i) {
+    // The base, a control and an arm, four seeds, processes that differ by 0.3 %.
+    const SeedTable table = synthetic({0, 0, 0.02}, 4, 0.003, draws);
+    found += effect_of(table, 2, 1).p < 0.01 ? 1 : 0;
+    alarms += effect_of(table, 1, 1).p < 0.01 ? 1 : 0;
+  }
+  EXPECT_GE(found, kPairs * 19 / 20);
+  EXPECT_LE(alarms, kPairs / 50);
+}
+
+TEST(Effects, NeedTwoSeeds) {
+  const SeedTable table = {{0}, {1}};
+  const Effect found = effect(std::vector<double>{1}, error_variance({&table, 1}), 1);
+  EXPECT_EQ(found.difference, 1);
+  EXPECT_TRUE(std::isnan(found.p));
+  EXPECT_FALSE(found.is_shown());
+}
+
+TEST(Tables, AreEscapedForWhereTheyAreShown) {
+  const ReportTable table{.title = "T", .header = {"arm", "n"}, .rows = {{"a|<b>\x1b", "1"}}};
+  EXPECT_EQ(table_text(table), "T\narm         n\na|<b>\\x1b  1\n");
+  EXPECT_THAT(table_markdown(table), HasSubstr("| a\\|\\<b>\\\\x1b | 1 |"));
+  EXPECT_THAT(table_html(table), HasSubstr("<td>a|&lt;b&gt;"));
+}
+
+}  // namespace
+}  // namespace fullbore
