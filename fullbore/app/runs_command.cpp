@@ -82,11 +82,11 @@ ExitCode run_list(const ListArguments& arguments) {
   }
   size_t width = 4;
   for (const RunFolder& run : runs) width = std::max(width, std::min<size_t>(run.name.size(), 60));
-  print_output("{:{}}  {:11}  {:>15}  {:>9}  {:>9}  {:16}\n", "run", width, "status", "steps",
+  print_output("{:{}}  {:11}  {:>15}  {:>9}  {:>9}  {}\n", "run", width, "status", "steps",
                "best loss", "size", "last word");
   for (const RunFolder& run : runs) {
     const double loss = run.figure("best_validation_loss");
-    print_output("{:{}}  {:11}  {:>15}  {:>9}  {:>9}  {:16}\n", printable_name(run.name), width,
+    print_output("{:{}}  {:11}  {:>15}  {:>9}  {:>9}  {}\n", printable_name(run.name), width,
                  run.status,
                  run.config ? fmt::format("{}/{}", run.steps(), run.config->train.steps)
                             : fmt::format("{}", run.steps()),

@@ -134,10 +134,11 @@ void print_weights(std::vector<TensorDifference> weights, int64_t most) {
   const auto same = static_cast<int64_t>(std::ranges::count_if(weights, &TensorDifference::equal));
   print_output("\nweights: {} of {} tensors have the same bits\n", same, weights.size());
   std::erase_if(weights, [](const TensorDifference& tensor) { return tensor.equal; });
+  // What is not a number differs most of what can be compared; what cannot stands last.
   std::ranges::stable_sort(weights, std::greater(), [](const TensorDifference& tensor) {
-    return tensor.problem.empty() && std::isfinite(tensor.relative)
-               ? tensor.relative
-               : std::numeric_limits<double>::max();
+    return !tensor.problem.empty()          ? -1.0
+           : std::isfinite(tensor.relative) ? tensor.relative
+                                            : std::numeric_limits<double>::max();
   });
   const size_t shown = std::min(weights.size(), static_cast<size_t>(most));
   size_t width = 6;

@@ -132,9 +132,13 @@ TEST(ArmSearch, KeepsWhatChangesAProgramAndTellsWhatDoesNotGoTogether) {
   EXPECT_THAT(plan.unused, ElementsAre("idle"));
   EXPECT_THAT(plan.alone, ElementsAre("refuser: not with others"));
   for (const PlannedArm& arm : plan.arms) {
-    if (arm.arm.name == "+second") EXPECT_EQ(arm.same_as, 0);
-    if (arm.arm.name == "as configured") EXPECT_EQ(arm.dropped, "not with others");
-    if (arm.arm.name == "+refuser") EXPECT_TRUE(arm.is_measured());
+    if (arm.arm.name == "+second") {
+      EXPECT_EQ(arm.same_as, 0);
+    } else if (arm.arm.name == "as configured") {
+      EXPECT_EQ(arm.dropped, "not with others");
+    } else if (arm.arm.name == "+refuser") {
+      EXPECT_TRUE(arm.is_measured());
+    }
   }
   AblationPlan none;
   EXPECT_THROW(find_arms(none, {{"idle", "", "", ""}}, plan_by_names), UsageError);
