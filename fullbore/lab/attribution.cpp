@@ -8,12 +8,12 @@ namespace {
 
 double ratio(double a, double b) { return b > 0 ? a / b : 0; }
 
-/// How often a phase happens.
-double count_of(RunPhase phase, const RunCounts& counts) {
-  switch (phase) {
+/// How often something happens.
+double count_of(const AttributionRow& row, const RunCounts& counts) {
+  switch (row.phase) {
     case RunPhase::start: return 1;
     case RunPhase::evaluation: return counts.evaluated_batches;
-    case RunPhase::checkpoint: return counts.saves;
+    case RunPhase::checkpoint: return row.what == kLastSave ? 1 : counts.saves;
     case RunPhase::data:
     case RunPhase::rollouts:
     case RunPhase::step:
@@ -33,7 +33,7 @@ void add_start(double seconds, const std::vector<StartPart>& parts,
                     .seconds = taken});
     left -= taken;
   }
-  rows.push_back({.phase = RunPhase::start, .what = "other", .seconds = left});
+  rows.push_back({.phase = RunPhase::start, .what = "measure the machine", .seconds = left});
 }
 
 void add_steps(double seconds, const RecordedSteps& recorded, std::vector<AttributionRow>& rows) {
@@ -79,7 +79,8 @@ double Attribution::loop_seconds() const {
 }
 
 Attribution attribute(double wall_seconds, const PhaseSeconds& phases,
-                      const std::vector<StartPart>& start, const RecordedSteps& recorded) {
+                      const std::vector<StartPart>& start, const RecordedSteps& recorded,
+                      double save_stall_seconds) {
   Attribution result{.wall_seconds = wall_seconds, .rows = {}};
   std::vector<AttributionRow>& rows = result.rows;
   add_start(phases[RunPhase::start], start, rows);
@@ -90,7 +91,10 @@ Attribution attribute(double wall_seconds, const PhaseSeconds& phases,
   add(RunPhase::rollouts, "make the batch");
   add_steps(phases[RunPhase::step], recorded, rows);
   add(RunPhase::evaluation, "held-out batches");
-  add(RunPhase::checkpoint, "save");
+  const double saving = phases[RunPhase::checkpoint];
+  const double stall = std::clamp(save_stall_seconds, 0.0, saving);
+  rows.push_back({.phase = RunPhase::checkpoint, .what = "save", .seconds = stall});
+  rows.push_back({.phase = RunPhase::checkpoint, .what = kLastSave, .seconds = saving - stall});
   add(RunPhase::host, "lines, metrics, checks");
   std::erase_if(rows, [](const AttributionRow& row) { return row.seconds <= 0; });
   std::ranges::stable_sort(rows, [](const AttributionRow& a, const AttributionRow& b) {
@@ -103,7 +107,7 @@ Attribution project(const Attribution& attribution, const RunCounts& measured,
                     const RunCounts& counts) {
   Attribution result = attribution;
   for (AttributionRow& row : result.rows) {
-    const double times = ratio(count_of(row.phase, counts), count_of(row.phase, measured));
+    const double times = ratio(count_of(row, counts), count_of(row, measured));
     row.seconds *= times;
     row.roofline_seconds *= times;
     row.memory_seconds *= times;

@@ -37,6 +37,7 @@ struct Attribution {
 
 inline constexpr const char* kIdle = "between launches";
 inline constexpr const char* kStep = "the step";
+inline constexpr const char* kLastSave = "wait for the last save";
 
 /// Kernels of some of a run's steps.
 struct RecordedSteps {
@@ -45,9 +46,12 @@ struct RecordedSteps {
   double idle_seconds = 0;
 };
 
-/// `start`: parts of the phase of this name. What was recorded of some steps is taken to be so of all.
+/// `start`: parts of the phase of this name; what is left of it measures the machine. What was recorded of some steps is
+/// taken to be so of all. `save_stall_seconds`: for which saves held the loop up; the rest of the phase waits for the last
+/// one, at the end.
 Attribution attribute(double wall_seconds, const PhaseSeconds& phases,
-                      const std::vector<StartPart>& start, const RecordedSteps& recorded);
+                      const std::vector<StartPart>& start, const RecordedSteps& recorded,
+                      double save_stall_seconds);
 
 /// What happens how often in a run.
 struct RunCounts {

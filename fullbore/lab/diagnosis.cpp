@@ -71,12 +71,14 @@ std::string table(const Diagnosis& diagnosis) {
   struct Rest {
     double seconds = 0, whole = 0;
     int rows = 0;
+    std::string what = {};  ///< of the last
   };
   Rest rest;
   const auto flush = [&](RunPhase phase) {
     if (rest.rows > 0)
-      out += table_row(std::string(run_phase_name(phase)), fmt::format("{} more", rest.rows),
-                       rest.seconds, part(rest.seconds, measured.wall_seconds),
+      out += table_row(std::string(run_phase_name(phase)),
+                       rest.rows == 1 ? rest.what : fmt::format("{} more", rest.rows), rest.seconds,
+                       part(rest.seconds, measured.wall_seconds),
                        part(rest.whole, whole.wall_seconds), projected, "", "");
     rest = {};
   };
@@ -88,6 +90,7 @@ std::string table(const Diagnosis& diagnosis) {
       rest.seconds += row.seconds;
       rest.whole += whole.rows[i].seconds;
       ++rest.rows;
+      rest.what = row.what;
     } else {
       out += table_row(std::string(run_phase_name(row.phase)), row.what, row.seconds, share,
                        of_whole, projected,

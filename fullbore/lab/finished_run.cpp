@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -59,6 +60,12 @@ std::vector<StartPart> start_of(const nlohmann::json& summary) {
   for (const auto& [name, seconds] : start->items())
     if (seconds.is_number()) parts.push_back({name, seconds.get<double>()});
   return parts;
+}
+
+/// Of all saves, the first one, before the first step, among them; 0 where it is not known.
+double stall_of(const nlohmann::json& summary) {
+  const double seconds = number(summary, "save_stall_seconds");
+  return std::isnan(seconds) ? 0 : seconds;
 }
 
 /// Curves and components of steps, out of metrics.jsonl.
@@ -161,7 +168,7 @@ FinishedRun read_finished_run(const std::string& run) {
   finished.utilisation = number(summary, "utilisation");
   const double wall = number(summary, "wall_seconds");
   facts.measured = attribute(std::isnan(wall) ? phases.sum() : wall, phases, start_of(summary),
-                             metrics.recorded());
+                             metrics.recorded(), stall_of(summary));
   facts.whole = facts.measured;
   facts.processors = available_processors();
   facts.threads = facts.config.engine.threads > 0 ? static_cast<int>(facts.config.engine.threads)

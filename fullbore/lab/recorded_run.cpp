@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "fullbore/base/files.h"
@@ -15,6 +17,7 @@
 #include "fullbore/device/registry.h"
 #include "fullbore/lab/idle_parameters.h"
 #include "fullbore/monitor/process.h"
+#include "fullbore/monitor/run_summary.h"
 #include "fullbore/train/batch_maker.h"
 #include "fullbore/train/run_observer.h"
 #include "fullbore/train/run_programs.h"
@@ -107,10 +110,16 @@ class Recording : public RunObserver {
 
   void started(const std::vector<StartPart>& parts) { parts_ = parts; }
 
-  RecordedRun result() const {
+  /// `summary`: what the run has left.
+  RecordedRun result(const nlohmann::json& summary) const {
     RecordedRun run;
     run.facts = facts_;
-    run.facts.measured = attribute(wall_seconds_, phases_, parts_, recorded_);
+    // Each save copies the same State; the first one belongs to the start.
+    const auto saves = summary.at("saves").get<double>();
+    const double stall = summary.at("save_stall_seconds").get<double>() / std::max(1.0, saves);
+    run.counts.saves = std::max(1.0, saves - 1);
+    run.facts.measured =
+        attribute(wall_seconds_, phases_, parts_, recorded_, stall * run.counts.saves);
     run.facts.planned_bytes = static_cast<double>(planned_bytes_);
     run.machine = machine_;
     run.unrecorded_launches = unrecorded_;
@@ -154,11 +163,17 @@ RunCounts counts_of(const TrainingOptions& options, double evaluation_batches) {
       options.evaluation_interval <= 0 || options.steps % options.evaluation_interval != 0;
   const double evaluations = every(options.evaluation_interval) + (evaluates_at_the_end ? 1 : 0) +
                              (options.evaluation_interval > 0 ? 1 : 0);
+  // An evaluation that is the best is saved; as if each were.
+  const int64_t both = options.checkpoint_interval > 0 && options.evaluation_interval > 0
+                           ? std::lcm(options.checkpoint_interval, options.evaluation_interval)
+                           : 0;
   const bool saves_at_the_end =
-      options.checkpoint_interval <= 0 || options.steps % options.checkpoint_interval != 0;
+      (options.checkpoint_interval <= 0 || options.steps % options.checkpoint_interval != 0) &&
+      (options.evaluation_interval <= 0 || options.steps % options.evaluation_interval != 0);
   return {.steps = static_cast<double>(std::max<int64_t>(0, options.steps - 1)),
           .evaluated_batches = evaluations * evaluation_batches,
-          .saves = every(options.checkpoint_interval) + (saves_at_the_end ? 1 : 0)};
+          .saves = every(options.checkpoint_interval) + every(options.evaluation_interval) -
+                   every(both) + (saves_at_the_end ? 1 : 0)};
 }
 
 }  // namespace
@@ -190,12 +205,11 @@ std::optional<RecordedRun> record_run(TrainingJob job, const Config& config,
   console.clear();
   if (code != ExitCode::kOk) return std::nullopt;
 
-  RecordedRun result = recording->result();
+  RecordedRun result = recording->result(read_summary(run + "/summary.json").take_or_throw().json);
   result.planned = planned;
   result.evaluation_batches = batches;
   result.counts.evaluated_batches =
       job.validation ? static_cast<double>(job.validation->batches) : 0;
-  result.counts.saves = 1;
   RunFacts& facts = result.facts;
   facts.config = config;
   facts.whole = project(facts.measured, result.counts, result.planned);

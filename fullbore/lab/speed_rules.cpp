@@ -71,7 +71,7 @@ void launch_bound(const RunFacts& facts, std::vector<Advice>& advice) {
   const int64_t rows = facts.config.train.batch_size;
   advice.push_back(
       {.finding = fmt::format("For {} of a step no kernel runs: launches are short, and a larger "
-                              "batch has fewer of them a sample.",
+                              "batch makes fewer of them a sample.",
                               percent(share)),
        .change = batch_size(2 * rows),
        .gain = of_run(facts, idle) / 2,
@@ -153,10 +153,11 @@ void memory_is_free(const RunFacts& facts, std::vector<Advice>& advice) {
   const double gain = of_run(facts, idle_seconds(facts) + facts.whole.seconds(RunPhase::host)) / 2;
   const int64_t rows = facts.config.train.batch_size;
   if (gain >= kLeastGain)
-    advice.push_back({.finding = finding + " A larger batch has less of gaps and host a sample.",
-                      .change = batch_size(2 * rows),
-                      .gain = gain,
-                      .undo = batch_size(rows)});
+    advice.push_back(
+        {.finding = finding + " A larger batch spends less time a sample in gaps and on the host.",
+         .change = batch_size(2 * rows),
+         .gain = gain,
+         .undo = batch_size(rows)});
 }
 
 void slow_start(const RunFacts& facts, std::vector<Advice>& advice) {

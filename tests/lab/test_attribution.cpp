@@ -30,7 +30,7 @@ TEST(Attribution, KernelsAndGapsAreTheSteps) {
       .kernels = {{.name = "matmul", .seconds = 3, .launches = 8, .roofline_seconds = 2},
                   {.name = "fused", .seconds = 1, .launches = 4, .roofline_seconds = 1}},
       .idle_seconds = 1};
-  const Attribution found = attribute(18, phases(), kStart, recorded);
+  const Attribution found = attribute(18, phases(), kStart, recorded, 0.3);
   EXPECT_DOUBLE_EQ(found.seconds(), 18);
   EXPECT_DOUBLE_EQ(found.seconds(RunPhase::step, "matmul"), 6);
   EXPECT_DOUBLE_EQ(found.seconds(RunPhase::step, kIdle), 2);
@@ -48,19 +48,20 @@ TEST(Attribution, KernelsAndGapsAreTheSteps) {
 TEST(Attribution, ASumThatIsTooLargeStaysSo) {
   const RecordedSteps recorded = {.step_seconds = 5,
                                   .kernels = {{.name = "matmul", .seconds = 10, .launches = 8}}};
-  EXPECT_GT(attribute(18, phases(), kStart, recorded).seconds(), 25);
+  EXPECT_GT(attribute(18, phases(), kStart, recorded, 0.3).seconds(), 25);
 }
 
 TEST(Attribution, TheStartIsItsPartsAndTheRest) {
-  const Attribution found = attribute(18, phases(), kStart, {});
+  const Attribution found = attribute(18, phases(), kStart, {}, 0.3);
   EXPECT_DOUBLE_EQ(found.seconds(RunPhase::start, "compile"), 2);
   EXPECT_DOUBLE_EQ(found.seconds(RunPhase::start, "first step"), 0.5);
-  EXPECT_DOUBLE_EQ(found.seconds(RunPhase::start, "other"), 0.5) << "evaluations are a phase";
+  EXPECT_DOUBLE_EQ(found.seconds(RunPhase::start, "measure the machine"), 0.5)
+      << "evaluations are a phase";
   EXPECT_DOUBLE_EQ(found.seconds(RunPhase::step, kStep), 10);
 }
 
 TEST(Attribution, IsProjectedPhaseByPhase) {
-  const Attribution measured = attribute(18, phases(), kStart, {});
+  const Attribution measured = attribute(18, phases(), kStart, {}, 0.3);
   const RunCounts few = {.steps = 10, .evaluated_batches = 4, .saves = 1};
   const RunCounts many = {.steps = 1000, .evaluated_batches = 40, .saves = 3};
   const Attribution whole = project(measured, few, many);
@@ -68,7 +69,8 @@ TEST(Attribution, IsProjectedPhaseByPhase) {
   EXPECT_DOUBLE_EQ(whole.seconds(RunPhase::step), 1000);
   EXPECT_DOUBLE_EQ(whole.seconds(RunPhase::data), 100);
   EXPECT_DOUBLE_EQ(whole.seconds(RunPhase::evaluation), 20);
-  EXPECT_DOUBLE_EQ(whole.seconds(RunPhase::checkpoint), 1.5);
+  EXPECT_DOUBLE_EQ(whole.seconds(RunPhase::checkpoint, "save"), 0.9);
+  EXPECT_DOUBLE_EQ(whole.seconds(RunPhase::checkpoint, kLastSave), 0.2);
   EXPECT_DOUBLE_EQ(whole.wall_seconds, whole.seconds());
 }
 
@@ -98,8 +100,8 @@ TEST(InactiveSwitches, Bf16OfAProcessorWithoutIt) {
 TEST(InactiveSwitches, RecomputationThatRecomputesNothing) {
   Config config;
   config.engine.recompute = "auto";
-  const auto changed = [](bool changed) {
-    return SwitchFacts{.passes = {{.name = "rematerialize", .ran = true, .changed = changed}}};
+  const auto changed = [](bool did) {
+    return SwitchFacts{.passes = {{.name = "rematerialize", .ran = true, .changed = did}}};
   };
   EXPECT_EQ(at_rest(config, changed(false)),
             Settings{"engine.recompute=auto -> engine.recompute=off"});
