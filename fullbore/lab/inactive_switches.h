@@ -18,9 +18,9 @@ struct InactiveSwitch {
 /// What decides whether the engine's switches are at work.
 struct SwitchFacts {
   bool native_bf16 = false;        ///< contractions of bf16 are faster than of fp32 here
-  std::vector<PassRecord> passes;  ///< of the step, as it is configured; empty: not known
+  std::vector<PassRecord> passes = {};  ///< of the step, as it is configured; empty: not known
   /// The same with no pass left out; asked for where engine.disabled_passes names one.
-  std::vector<PassRecord> all_passes;
+  std::vector<PassRecord> all_passes = {};
   bool makes_batches = false;  ///< by the weights of the step, so that nothing is loaded ahead
   bool has_validation = true;
 };

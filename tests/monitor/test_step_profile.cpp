@@ -7,7 +7,9 @@
 
 #include <sstream>
 
+#include "fullbore/monitor/chrome_trace.h"
 #include "fullbore/ops/ops.h"
+#include "fullbore/plan/timeline.h"
 
 namespace fullbore {
 namespace {
@@ -172,9 +174,16 @@ TEST_F(StepProfileTest, TracesHaveARowPerWorker) {
   ChromeTrace trace(1 << 16);
   trace_step(trace, plan_, list_, workers);
   const auto json = nlohmann::json::parse(trace.finish({}));
-  ASSERT_EQ(json["traceEvents"].size(), 3U);
-  EXPECT_EQ(json["traceEvents"][2]["tid"], 1);
-  EXPECT_EQ(json["traceEvents"][2]["args"]["launch"], matmul_);
+  std::vector<nlohmann::json> launches, counts;
+  for (const nlohmann::json& event : json["traceEvents"])
+    (event["ph"] == "X" ? launches : counts).push_back(event);
+  ASSERT_EQ(launches.size(), 3U);
+  EXPECT_EQ(launches[2]["tid"], 1);
+  EXPECT_EQ(launches[2]["args"]["launch"], matmul_);
+  // The matmul's result lives in the arena until the tanh has read it.
+  ASSERT_FALSE(counts.empty());
+  EXPECT_EQ(counts[0]["ph"], "C");
+  EXPECT_EQ(counts[0]["args"]["bytes"], live_bytes_by_entry(plan_)[static_cast<size_t>(matmul_)]);
 }
 
 }  // namespace
