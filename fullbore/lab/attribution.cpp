@@ -68,9 +68,10 @@ double Attribution::seconds(RunPhase phase) const {
 }
 
 double Attribution::seconds(RunPhase phase, std::string_view what) const {
+  double sum = 0;
   for (const AttributionRow& row : rows)
-    if (row.phase == phase && row.what == what) return row.seconds;
-  return 0;
+    if (row.phase == phase && row.what == what) sum += row.seconds;
+  return sum;
 }
 
 double Attribution::loop_seconds() const {
@@ -93,7 +94,7 @@ Attribution attribute(double wall_seconds, const PhaseSeconds& phases,
   add(RunPhase::evaluation, "held-out batches");
   const double saving = phases[RunPhase::checkpoint];
   const double stall = std::clamp(save_stall_seconds, 0.0, saving);
-  rows.push_back({.phase = RunPhase::checkpoint, .what = "save", .seconds = stall});
+  rows.push_back({.phase = RunPhase::checkpoint, .what = kSave, .seconds = stall});
   rows.push_back({.phase = RunPhase::checkpoint, .what = kLastSave, .seconds = saving - stall});
   add(RunPhase::host, "lines, metrics, checks");
   std::erase_if(rows, [](const AttributionRow& row) { return row.seconds <= 0; });

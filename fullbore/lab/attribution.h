@@ -37,6 +37,7 @@ struct Attribution {
 
 inline constexpr const char* kIdle = "between launches";
 inline constexpr const char* kStep = "the step";
+inline constexpr const char* kSave = "save";
 inline constexpr const char* kLastSave = "wait for the last save";
 
 /// Kernels of some of a run's steps.

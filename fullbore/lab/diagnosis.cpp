@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace fullbore {
 namespace {
@@ -54,9 +55,9 @@ std::string table_row(const std::string& phase, const std::string& what, double 
                       double share, double whole, bool projected, const std::string& roofline,
                       const char* bound) {
   std::string line =
-      fmt::format("{:<11}{:<23.23}{:>9.3f}{:>8}", phase, what, seconds, percent(share));
+      fmt::format("{:<11}{:<22.22}{:>9.3f}{:>7}", phase, what, seconds, percent(share));
   if (projected) line += fmt::format("{:>10}", percent(whole));
-  line += fmt::format("{:>10}  {}", roofline, bound);
+  line += fmt::format("{:>9} {}", roofline, bound);
   while (line.ends_with(' ')) line.pop_back();
   return line + '\n';
 }
@@ -66,7 +67,7 @@ std::string table(const Diagnosis& diagnosis) {
   const Attribution& whole = diagnosis.facts.whole;
   const bool projected = !diagnosis.is_run;
   std::string out =
-      fmt::format("{:<11}{:<23}{:>9}{:>8}{}{:>10}  {}\n", "phase", "what", "seconds", "share",
+      fmt::format("{:<11}{:<22}{:>9}{:>7}{}{:>9} {}\n", "phase", "what", "seconds", "share",
                   projected ? fmt::format("{:>10}", "whole run") : "", "roofline", "bound by");
   struct Rest {
     double seconds = 0, whole = 0;
@@ -74,12 +75,18 @@ std::string table(const Diagnosis& diagnosis) {
     std::string what = {};  ///< of the last
   };
   Rest rest;
+  std::optional<RunPhase> named;  // on the first row of each
+  const auto name_of = [&](RunPhase phase) {
+    const bool known = named == phase;
+    named = phase;
+    return known ? std::string() : std::string(run_phase_name(phase));
+  };
   const auto flush = [&](RunPhase phase) {
     if (rest.rows > 0)
-      out += table_row(std::string(run_phase_name(phase)),
-                       rest.rows == 1 ? rest.what : fmt::format("{} more", rest.rows), rest.seconds,
-                       part(rest.seconds, measured.wall_seconds),
-                       part(rest.whole, whole.wall_seconds), projected, "", "");
+      out +=
+          table_row(name_of(phase), rest.rows == 1 ? rest.what : fmt::format("{} more", rest.rows),
+                    rest.seconds, part(rest.seconds, measured.wall_seconds),
+                    part(rest.whole, whole.wall_seconds), projected, "", "");
     rest = {};
   };
   for (size_t i = 0; i < measured.rows.size(); ++i) {
@@ -92,8 +99,7 @@ std::string table(const Diagnosis& diagnosis) {
       ++rest.rows;
       rest.what = row.what;
     } else {
-      out += table_row(std::string(run_phase_name(row.phase)), row.what, row.seconds, share,
-                       of_whole, projected,
+      out += table_row(name_of(row.phase), row.what, row.seconds, share, of_whole, projected,
                        row.roofline_seconds > 0
                            ? fmt::format("{:.0f}%", 100 * row.roofline_seconds / row.seconds)
                            : "",
@@ -201,6 +207,10 @@ std::string text(const Diagnosis& diagnosis) {
   if (!diagnosis.measured.empty()) out += wrapped(diagnosis.measured, "", "  ");
   for (const std::string& note : diagnosis.notes) out += wrapped(note, "note: ", "  ");
   out += '\n' + table(diagnosis);
+  if (std::ranges::any_of(diagnosis.facts.measured.rows, [](const AttributionRow& row) {
+        return row.roofline_seconds > 1.005 * row.seconds;
+      }))
+    out += "roofline above 100 %: operands came from caches; the roofline counts memory\n";
   out += '\n' + wrapped(bottleneck(diagnosis.facts), "Bottleneck: ", "  ");
   for (const DiagnosisAddition& addition : diagnosis.additions) {
     out += '\n';

@@ -93,11 +93,14 @@ void bf16_is_faster(const RunFacts& facts, std::vector<Advice>& advice) {
   if (facts.config.engine.precision != "fp32" || !facts.native_bf16 || facts.bf16_speed <= 1 ||
       facts.config.engine.row_invariant)
     return;
-  double arithmetic = 0;  // seconds of kernels that arithmetic bounds
-  for (const AttributionRow& row : facts.whole.rows)
-    if (row.phase == RunPhase::step && row.memory_seconds < 0.5 * row.roofline_seconds)
-      arithmetic += row.seconds;
-  const double gain = of_run(facts, arithmetic) * (1 - 1 / facts.bf16_speed);
+  // Seconds of kernels that arithmetic bounds, and those that arithmetic must take: the rest of a kernel's time stays.
+  double arithmetic = 0, roofline = 0;
+  for (const AttributionRow& row : facts.whole.rows) {
+    if (row.phase != RunPhase::step || !(row.memory_seconds < 0.5 * row.roofline_seconds)) continue;
+    arithmetic += row.seconds;
+    roofline += std::min(row.seconds, row.roofline_seconds);
+  }
+  const double gain = of_run(facts, roofline) * (1 - 1 / facts.bf16_speed);
   if (gain < kLeast) return;
   advice.push_back(
       {.finding = fmt::format("Arithmetic bounds {} of the time, and this processor multiplies "
@@ -195,7 +198,7 @@ void frequent_evaluations(const RunFacts& facts, std::vector<Advice>& advice) {
 
 void slow_saves(const RunFacts& facts, std::vector<Advice>& advice) {
   constexpr double kLeast = 0.05;
-  const double share = of_run(facts, facts.whole.seconds(RunPhase::checkpoint));
+  const double share = of_run(facts, facts.whole.seconds(RunPhase::checkpoint, kSave));
   const int64_t interval = facts.config.train.checkpoint_interval;
   if (share < kLeast) return;
   Advice found{.finding =

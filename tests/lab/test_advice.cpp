@@ -137,8 +137,8 @@ TEST(Advice, Bf16WhereItIsFaster) {
       facts.config.engine.precision = precision;
     });
   };
-  // Matmuls alone are bound by arithmetic: 75 of 100 seconds become half as many.
-  EXPECT_NEAR(only(machine(true, 2, "fp32"), "bf16").gain, 0.375, 1e-9);
+  // Matmuls alone are bound by arithmetic, which must take 60 of their 75 seconds: half of those go.
+  EXPECT_NEAR(only(machine(true, 2, "fp32"), "bf16").gain, 0.3, 1e-9);
   EXPECT_THAT(fired(machine(true, 2, "bf16")), Not(Contains("bf16")));
   EXPECT_THAT(fired(machine(false, 1, "fp32")), Not(Contains("bf16")));
 }
