@@ -17,7 +17,7 @@ struct InactiveSwitch {
 
 /// What decides whether the engine's switches are at work.
 struct SwitchFacts {
-  bool native_bf16 = false;        ///< contractions of bf16 are faster than of fp32 here
+  bool native_bf16 = false;             ///< contractions of bf16 are faster than of fp32 here
   std::vector<PassRecord> passes = {};  ///< of the step, as it is configured; empty: not known
   /// The same with no pass left out; asked for where engine.disabled_passes names one.
   std::vector<PassRecord> all_passes = {};
