@@ -46,6 +46,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; }
 th { text-align: left; font-weight: normal; color: #777; padding: 0.1rem 1.5rem 0.1rem 0; vertical-align: top; }
 td { overflow-wrap: anywhere; }
+.curves { display: grid; grid-template-columns: repeat(auto-fill, minmax(25rem, 1fr)); gap: 0.5rem; }
 svg { max-width: 100%; height: auto; border-radius: 4px; margin: 0.5rem 0; display: block; }
 </style>
 )";
@@ -135,13 +136,14 @@ std::string run_page(const RunFolder& run, const RunCurves& curves) {
   html += "<h2>Curves</h2>\n";
   const std::vector<CurveGroup> groups = curve_groups(curves);
   if (groups.empty()) html += "<p>Nothing was recorded more than once.</p>\n";
+  html += "<div class=\"curves\">\n";
   for (const CurveGroup& group : groups) {
     std::vector<ChartCurve> drawn;
     for (const std::string& metric : group.metrics)
       drawn.push_back(chart_curve(curves, metric, metric));
     html += curves_svg({group.title, "step", ""}, drawn);
   }
-  html += "<h2>Settings other than the defaults</h2>\n" + rows_html(chosen_settings(run));
+  html += "</div>\n<h2>Settings other than the defaults</h2>\n" + rows_html(chosen_settings(run));
   return html + "</body>\n</html>\n";
 }
 
