@@ -85,8 +85,13 @@ TEST(RunFolder, TellsHowARunStands) {
   EXPECT_EQ(found.figure("best_validation_loss"), 1.5);
   EXPECT_TRUE(std::isnan(found.figure("status")));
   EXPECT_GT(found.bytes, 0);
-  EXPECT_FALSE(found.config);
-  ASSERT_EQ(found.problems.size(), 1U) << "no model has that name here";
+  EXPECT_TRUE(found.config);
+  EXPECT_THAT(found.problems, ElementsAre());
+  folder.put("a/config.resolved.yaml", "model: [");
+  const RunFolder damaged = look_at_run(run.path());
+  EXPECT_FALSE(damaged.config);
+  ASSERT_EQ(damaged.problems.size(), 1U);
+  EXPECT_THAT(damaged.problems[0], HasSubstr("config.resolved.yaml"));
 }
 
 TEST(RunFolder, OthersAreNoRuns) {
