@@ -14,6 +14,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/lab/ablation_claim.h"
 #include "fullbore/lab/ablation_report.h"
+#include "fullbore/lab/energy_meter.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/train/interrupt.h"
@@ -80,7 +81,7 @@ ExitCode run_ablate(AblateArguments arguments) {
   console.clear();
   AblationReport report = report_ablation(ablation, request, declared_quality(request.settings));
   report.machine = machine_text(request.settings);
-  report.energy = "no sensor";
+  report.energy = EnergyMeter().missing();
   write(folder + "/report.json", json_text(to_json(report)));
   write(folder + "/report.md", ablation_markdown(report));
   write(folder + "/report.html", ablation_page(report));

@@ -14,6 +14,7 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
 #include "fullbore/lab/arm_search.h"
+#include "fullbore/lab/energy_meter.h"
 #include "fullbore/monitor/sample_statistics.h"
 #include "fullbore/train/memory_fit.h"
 
@@ -281,11 +282,14 @@ class Ablater {
       requests.push_back(request_of(plan.groups[group][place], seed, plan.steps,
                                     plan.evaluation_interval,
                                     fmt::format("seed-{}-group-{}-{}", seed, group, place)));
+    std::function<double()> joules;
+    if (meter_.missing().empty()) joules = [this] { return meter_.joules(); };
     const std::vector<TurnRun> runs =
         run_in_turns(requests,
                      {.steps = plan.steps,
                       .turn_seconds = request_.turn_seconds,
-                      .seed = static_cast<uint64_t>(seed) * 1000 + group},
+                      .seed = static_cast<uint64_t>(seed) * 1000 + group,
+                      .joules = joules},
                      stop_, progress);
     if (stopped()) {
       result_.interrupted = true;
@@ -308,6 +312,7 @@ class Ablater {
   const StopRequest& stop_;
   const TellDoing& progress_;
   Clock::time_point begin_ = Clock::now();
+  EnergyMeter meter_;
   Ablation result_;
 };
 

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kUnknown = Effect::kUnknown;
 constexpr double kSecondsPerHour = 3600;
+constexpr double kJoulesPerKilowattHour = 3.6e6;
 
 /// The value at x of the points, which ascend, by a line between two; unknown beyond them.
 double value_at(const std::vector<std::pair<double, double>>& points, double x) {
@@ -178,14 +179,17 @@ void add_times(ArmReport& report, const std::vector<const MeasuredRun*>& runs,
                const ArmPlan& plan) {
   std::vector<double> medians;
   std::vector<double> warm;
+  std::vector<double> joules;
   for (const MeasuredRun* run : runs) {
     const std::vector<double> own = turn_medians(run->step_seconds, run->turns);
     medians.insert(medians.end(), own.begin(), own.end());
     warm.push_back(run->seconds_to_first_step);
+    joules.push_back(run->joules_per_sample);
     report.resident_bytes = std::max(report.resident_bytes, run->resident_peak_bytes);
     report.planned_bytes = std::max(report.planned_bytes, run->planned_peak_bytes);
   }
   report.first_step_warm = mean(warm);
+  report.joules_per_sample = mean(joules);
   if (medians.empty()) return;
   report.step_seconds = median(medians);
   report.step_interval = bootstrap_median(medians, 0.95, 1000);
@@ -339,6 +343,8 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
                     : 1,
                 report.configured_steps);
     if (i == 0) arm.saved_hours = 0;
+    arm.run_kwh = arm.joules_per_sample * runs.of(0)[0]->samples_per_step *
+                  static_cast<double>(report.configured_steps) / kJoulesPerKilowattHour;
   }
   for (size_t i = 0; i < plan.arms.size(); ++i) {
     if (plan.arms[i].same_as < 0) continue;

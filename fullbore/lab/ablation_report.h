@@ -47,6 +47,8 @@ struct ArmReport {
   double run_hours =
       kUnknown;  ///< of all steps of the configuration (as many samples), with its start
   double saved_hours = kUnknown;  ///< against the base
+  double joules_per_sample = kUnknown;
+  double run_kwh = kUnknown;  ///< of all samples of the configuration
   double payback_step =
       kUnknown;  ///< from which on what its start takes longer is made up for; infinite: never
   std::vector<std::pair<double, double>>

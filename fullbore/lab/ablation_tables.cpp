@@ -91,7 +91,7 @@ ReportTable memory_table(const AblationReport& report) {
 ReportTable run_table(const AblationReport& report) {
   ReportTable table{.title = fmt::format("The whole run of {} steps, with its cold start",
                                          report.configured_steps),
-                    .header = {"arm", "time", "saved", "kWh", "pays from step"},
+                    .header = {"arm", "time", "saved", "J/sample", "kWh", "pays from step"},
                     .rows = {}};
   const auto time = [](double hours) {
     return std::isfinite(hours) ? duration_text(std::abs(hours) * 3600) : kNothing;
@@ -102,8 +102,9 @@ ReportTable run_table(const AblationReport& report) {
     const std::string saved = (arm.saved_hours < 0 ? "-" : "") + time(arm.saved_hours);
     const std::string pays =
         std::isinf(arm.payback_step) ? "never" : number(arm.payback_step, "{:.0f}");
-    table.rows.push_back(
-        {arm.name, time(arm.run_hours), is_base ? "" : saved, kNothing, is_base ? "" : pays});
+    table.rows.push_back({arm.name, time(arm.run_hours), is_base ? "" : saved,
+                          number(arm.joules_per_sample, "{:.3g}"), number(arm.run_kwh, "{:.3g}"),
+                          is_base ? "" : pays});
   }
   return table;
 }
@@ -170,7 +171,10 @@ std::vector<std::string> ablation_notes(const AblationReport& report) {
         "five: {} %.",
         percent(std::exp(report.control.difference)), percent(std::exp(report.control.low)),
         percent(std::exp(report.control.high)), number(report.detectable * 100, "{:.1f}")));
-  notes.push_back("Energy: " + (report.energy.empty() ? "no sensor" : report.energy) + ".");
+  notes.push_back("Energy: " +
+                  (report.energy.empty() ? "of processors and memory while steps are made"
+                                         : "no sensor: " + report.energy) +
+                  ".");
   for (const ArmReport& arm : report.arms)
     if (!arm.reason.empty())
       notes.push_back(fmt::format("Not measured: {}: {}", arm.name, arm.reason));

@@ -83,8 +83,8 @@ nlohmann::ordered_json to_json(const ArmReport& arm) {
                              {"run_hours", arm.run_hours},
                              {"saved_hours", arm.saved_hours},
                              {"payback_step", never ? ArmReport::kUnknown : arm.payback_step},
-                             {"energy_joules_per_sample", ArmReport::kUnknown},
-                             {"run_kwh", ArmReport::kUnknown}});
+                             {"joules_per_sample", arm.joules_per_sample},
+                             {"run_kwh", arm.run_kwh}});
   return json;
 }
 

@@ -55,6 +55,7 @@ MeasuredRun measured_run(const TurnRun& run) {
   measured.samples_per_step = run.samples_per_step();
   measured.resident_peak_bytes = std::max(run.resident_peak_bytes, outcome.resident_peak_bytes);
   measured.planned_peak_bytes = outcome.planned_peak_bytes;
+  if (run.joules_samples > 0) measured.joules_per_sample = run.joules / run.joules_samples;
   measured.step_seconds = run.step_seconds;
   measured.turns = run.turns;
   measured.evaluations = outcome.evaluations;
@@ -79,6 +80,7 @@ Status write_measured_run(const std::string& path, const MeasuredRun& run) {
                                        {"wall_seconds", run.wall_seconds},
                                        {"tokens_per_step", run.tokens_per_step},
                                        {"samples_per_step", run.samples_per_step},
+                                       {"joules_per_sample", run.joules_per_sample},
                                        {"resident_peak_bytes", run.resident_peak_bytes},
                                        {"planned_peak_bytes", run.planned_peak_bytes},
                                        {"step_seconds", run.step_seconds},
@@ -104,6 +106,7 @@ Result<MeasuredRun> parse_measured_run(const std::string& text, const std::strin
     run.wall_seconds = number(json, "wall_seconds");
     run.tokens_per_step = number(json, "tokens_per_step");
     run.samples_per_step = number(json, "samples_per_step");
+    run.joules_per_sample = number(json, "joules_per_sample");
     run.resident_peak_bytes = json.at("resident_peak_bytes").get<int64_t>();
     run.planned_peak_bytes = json.at("planned_peak_bytes").get<int64_t>();
     run.step_seconds = json.at("step_seconds").get<std::vector<double>>();

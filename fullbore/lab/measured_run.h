@@ -17,6 +17,7 @@ struct MeasuredRun {
   double wall_seconds = 0;  ///< from its start to its end, waiting for turns included
   double tokens_per_step = 0;
   double samples_per_step = 0;
+  double joules_per_sample = RunEvaluation::kUnknown;  ///< of the machine, while it made steps
   int64_t resident_peak_bytes = 0;
   int64_t planned_peak_bytes = 0;
   std::vector<double> step_seconds;

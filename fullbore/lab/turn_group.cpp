@@ -50,14 +50,15 @@ class Member {
   void make_turn(int64_t steps) {
     const Clock::time_point start = Clock::now();
     const size_t made = run_.step_seconds.size();
+    const double samples = run_.samples;
+    const double joules = options_.joules ? options_.joules() : 0;
     if (!grant_turn(socket_, steps)) end(child_->wait(options_.turn_limit_seconds, stop_));
     if (!lives() || !take_report(options_.turn_limit_seconds)) return;
+    count_joules(joules, samples, seconds_since(start), made);
     while (lives() && std::ssize(run_.step_seconds) >= options_.steps)
       take_report(options_.turn_limit_seconds);
     if (lives()) return;
-    const auto first = run_.step_seconds.begin() + static_cast<int64_t>(made);
-    run_.finish_seconds =
-        seconds_since(start) - std::accumulate(first, run_.step_seconds.end(), 0.0);
+    run_.finish_seconds = seconds_since(start) - step_seconds_from(made);
   }
 
   void stop() {
@@ -65,6 +66,21 @@ class Member {
   }
 
  private:
+  double step_seconds_from(size_t step) const {
+    return std::accumulate(run_.step_seconds.begin() + static_cast<int64_t>(step),
+                           run_.step_seconds.end(), 0.0);
+  }
+
+  /// `before`, `samples`, `made`: as they were before the turn. A turn that took longer than its steps had an evaluation.
+  void count_joules(double before, double samples, double seconds, size_t made) {
+    constexpr double kMostBeside = 1.1;
+    if (!options_.joules || seconds > kMostBeside * step_seconds_from(made)) return;
+    const double taken = options_.joules() - before;
+    if (!std::isfinite(taken)) return;
+    run_.joules += taken;
+    run_.joules_samples += run_.samples - samples;
+  }
+
   /// Waits for its next report. False: it has ended, or was made to.
   bool take_report(double limit_seconds) {
     const Clock::time_point start = Clock::now();

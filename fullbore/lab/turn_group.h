@@ -15,7 +15,8 @@ struct TurnOptions {
   uint64_t seed = 1;           ///< of the order within rounds
   double start_seconds =
       900;  ///< in which a run must be ready for its first step, else it is killed
-  double turn_limit_seconds = 3600;  ///< in which a turn must be done, with what is due in it
+  std::function<double()> joules = {};  ///< taken so far by the machine; empty, or NaN: not known
+  double turn_limit_seconds = 3600;     ///< in which a turn must be done, with what is due in it
 };
 
 /// A run of the group, and what was measured of it from outside.
@@ -24,7 +25,9 @@ struct TurnRun {
   double ready_seconds = 0;  ///< from its start to ready for its first step
   double finish_seconds =
       0;  ///< of its last turn and its end, steps left out: the last evaluation, the last save
-  double samples = 0;  ///< of all steps
+  double samples = 0;         ///< of all steps
+  double joules = 0;          ///< of turns that had steps alone, no evaluation
+  double joules_samples = 0;  ///< of these turns; 0: nothing is known
   int64_t resident_peak_bytes = 0;
   std::vector<double> step_seconds;  ///< of every step, the wait for its batch included
   std::vector<int64_t> turns;        ///< the first step of each
