@@ -15,6 +15,7 @@
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/passes/pass.h"
+#include "fullbore/train/batch_scaling.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/process_memory.h"
 
@@ -22,30 +23,32 @@ namespace fullbore {
 
 OptimizerOptions optimizer_options(const Config& config) {
   const Config::Optim& optim = config.optim;
-  OptimizerOptions options = {.name = optim.name,
-                              .schedule = {.schedule = optim.schedule,
-                                           .learning_rate = optim.learning_rate,
-                                           .minimum_learning_rate = optim.minimum_learning_rate,
-                                           .warmup_steps = optim.warmup_steps,
-                                           .total_steps = config.train.steps,
-                                           .decay_fraction = optim.decay_fraction,
-                                           .warmup_from_zero = optim.warmup_from_zero},
-                              .plateau = {.factor = optim.plateau_factor,
-                                          .patience = optim.plateau_patience,
-                                          .interval = optim.plateau_interval},
-                              .beta1 = optim.beta1,
-                              .beta2 = optim.beta2,
-                              .epsilon = optim.epsilon,
-                              .momentum = optim.momentum,
-                              .nesterov = optim.nesterov,
-                              .weight_decay = optim.weight_decay,
-                              .decays_all = optim.decay_policy == "all",
-                              .clip_norm = optim.clip_norm,
-                              .clip_value = optim.clip_value,
-                              .ema_decay = optim.ema_decay,
-                              .ema_warms_up = optim.ema_warmup,
-                              .norms = optim.norms,
-                              .noise_scale = optim.noise_scale};
+  const double scale = learning_rate_scale(config);
+  OptimizerOptions options = {
+      .name = optim.name,
+      .schedule = {.schedule = optim.schedule,
+                   .learning_rate = scale * optim.learning_rate,
+                   .minimum_learning_rate = scale * optim.minimum_learning_rate,
+                   .warmup_steps = optim.warmup_steps,
+                   .total_steps = config.train.steps,
+                   .decay_fraction = optim.decay_fraction,
+                   .warmup_from_zero = optim.warmup_from_zero},
+      .plateau = {.factor = optim.plateau_factor,
+                  .patience = optim.plateau_patience,
+                  .interval = optim.plateau_interval},
+      .beta1 = optim.beta1,
+      .beta2 = optim.beta2,
+      .epsilon = optim.epsilon,
+      .momentum = optim.momentum,
+      .nesterov = optim.nesterov,
+      .weight_decay = optim.weight_decay,
+      .decays_all = optim.decay_policy == "all",
+      .clip_norm = optim.clip_norm,
+      .clip_value = optim.clip_value,
+      .ema_decay = optim.ema_decay,
+      .ema_warms_up = optim.ema_warmup,
+      .norms = optim.norms,
+      .noise_scale = optim.noise_scale};
   const Config::Engine& engine = config.engine;
   if (engine.precision == "fp16")
     options.loss_scaling = {.initial = engine.loss_scale,
