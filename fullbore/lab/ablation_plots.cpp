@@ -138,13 +138,14 @@ std::string quality_against_speed(const AblationReport& report) {
   if (!(up.least <= up.most)) return "";
   across.settle();
   up.settle();
-  constexpr double kHeight = 320;
+  constexpr double kHeight = 300;
   const auto x_of = [&](double value) { return 70 + (kRight - 90) * across.share(value); };
   const auto y_of = [&](double value) { return kHeight - 30 - (kHeight - 70) * up.share(value); };
-  std::string out = open_svg(kHeight, "Quality against speed") + speed_grid(across, kHeight, x_of);
-  out += label(66, y_of(up.most) + 4, "end", fmt::format("{:.4g}", up.most));
-  out += label(66, y_of(up.least) + 4, "end", fmt::format("{:.4g}", up.least));
-  out += label(10, kHeight - 6, "start",
+  std::string out =
+      open_svg(kHeight, "Quality against speed") + speed_grid(across, kHeight - 24, x_of);
+  out += label(66, y_of(up.most) + 4, "end", fmt::format("{:.4f}", up.most));
+  out += label(66, y_of(up.least) + 4, "end", fmt::format("{:.4f}", up.least));
+  out += label(70, kHeight - 6, "start",
                report.arms[0].metrics[0].name + " at equal steps; speed to the right");
   for (const ArmReport& arm : report.arms) {
     if (!is_shown(arm) || arm.metrics.empty() || !std::isfinite(arm.metrics[0].at_equal_steps))

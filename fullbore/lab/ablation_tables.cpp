@@ -171,6 +171,14 @@ std::vector<std::string> ablation_notes(const AblationReport& report) {
         "five: {} %.",
         percent(std::exp(report.control.difference)), percent(std::exp(report.control.low)),
         percent(std::exp(report.control.high)), number(report.detectable * 100, "{:.1f}")));
+  for (const ArmReport& arm : report.arms)
+    if (has_figures(arm) && arm.roofline_share > 1) {
+      notes.push_back(
+          "A share of the roofline above 100 % is an error of the measurement: the machine's peaks "
+          "were measured "
+          "too low, or operands came from caches, which the roofline counts as memory.");
+      break;
+    }
   notes.push_back("Energy: " +
                   (report.energy.empty() ? "of processors and memory while steps are made"
                                          : "no sensor: " + report.energy) +

@@ -47,6 +47,11 @@ const OutputRows& rows() {
       {"record", {{"record", "runs/tiny-1"}}},
       {"record --output", {{"record", "runs/tiny-1", "-o", "record.json"}, false, {"record.json"}}},
       {"replay-step", {{"replay-step", "bad", "--fast"}}},
+      {"lab ablate",
+       {{"lab", "ablate", "job.yaml", "data.path=text.txt", "--switch", "fuse", "--steps", "2",
+         "--out", "lab", "--resume"},
+        true,
+        {"lab/report.json"}}},
       {"plan", {{"plan", "job.yaml", "--vocabulary", "65"}}},
       {"bench",
        {{"bench", "job.yaml", "--vocabulary", "65", "--rounds", "3", "--steps", "1", "--warm-up",
@@ -79,6 +84,11 @@ class UnwritableOutput : public OutputRowsTest {
   void prepare() override {
     ASSERT_EQ(train({"train.steps=2"}).exit_code, 0);
     ASSERT_EQ(command({"data", "tokenize", "text.txt", "--out", "text.tokens"}).exit_code, 0);
+    // Measured once; the row reports it anew.
+    ASSERT_EQ(command({"lab", "ablate", "job.yaml", "data.path=text.txt", "--switch", "fuse",
+                       "--steps", "2", "--out", "lab"})
+                  .exit_code,
+              0);
     ASSERT_EQ(train({"run.dir=diverges", "optim.learning_rate=1e15", "optim.clip_norm=0",
                      "train.steps=9", "train.max_skipped_steps=1"})
                   .exit_code,
