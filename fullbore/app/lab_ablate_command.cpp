@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <cmath>
-#include <filesystem>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 

@@ -316,11 +316,14 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
       const size_t index = runs.groups()[group][place];
       ArmReport& arm = report.arms[index];
       if (index == 0) {
-        if (group == 0 && place == 1) report.control = effect(tables[0][1], error, tests);
+        if (group > 0 || place != 1) continue;
+        report.control_log_times = tables[0][1];
+        report.control = effect(tables[0][1], error, tests);
         continue;
       }
       if (!arm.reason.empty()) continue;
-      arm.time = effect(tables[group][place], error, tests);
+      arm.log_times = tables[group][place];
+      arm.time = effect(arm.log_times, error, tests);
       effects.push_back(&arm.time);
     }
   correct(effects);

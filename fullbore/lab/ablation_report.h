@@ -41,7 +41,8 @@ struct ArmReport {
   int64_t resident_bytes = 0;
   double first_step_cold = kUnknown;  ///< seconds, compiled programs not kept; data are
   double first_step_warm = kUnknown;
-  Effect time;  ///< log(seconds per sample / the base's)
+  std::vector<double> log_times;  ///< by seed: log(seconds per sample / the base's)
+  Effect time;                    ///< log(seconds per sample / the base's)
   std::vector<ArmMetric> metrics;
   bool no_worse = false;  ///< every metric passed, or all are equal to the bit
   double run_hours =
@@ -73,6 +74,7 @@ struct AblationReport {
   std::vector<std::string> unused;
   std::vector<std::string> alone;
   std::vector<ArmReport> arms;
+  std::vector<double> control_log_times;  ///< by seed
   Effect control;  ///< the base against itself: what the instrument says of nothing
   double detectable =
       Effect::kUnknown;  ///< the least effect on time that was seen with probability 0.8, relative

@@ -48,6 +48,7 @@ nlohmann::ordered_json to_json(const ArmMetric& metric) {
           {"difference", judged.difference},
           {"low", judged.low},
           {"high", judged.high},
+          {"p_equal", judged.p_equal},
           {"margin", judged.margin},
           {"seeds_needed", judged.seeds_needed},
           {"verdict", judged.pairs > 0 ? verdict_name(judged.verdict) : "not judged"}};
@@ -78,6 +79,7 @@ nlohmann::ordered_json to_json(const ArmReport& arm) {
                              {"first_step_warm_seconds", arm.first_step_warm},
                              {"speed", arm.speed()},
                              {"log_time", to_json(arm.time)},
+                             {"log_time_by_seed", arm.log_times},
                              {"metrics", metrics},
                              {"no_worse", arm.no_worse},
                              {"run_hours", arm.run_hours},
@@ -104,6 +106,7 @@ nlohmann::ordered_json to_json(const AblationReport& report) {
           {"unused", report.unused},
           {"alone", report.alone},
           {"control_log_time", to_json(report.control)},
+          {"control_log_time_by_seed", report.control_log_times},
           {"detectable", report.detectable},
           {"recommended", report.arms[static_cast<size_t>(report.recommended)].name},
           {"undecided", report.undecided},

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -270,15 +271,15 @@ TEST(Effects, OfTwoPercentAreFoundAndThoseOfNothingAreNot) {
   PhiloxStream draws(7);
   int found = 0;
   int alarms = 0;
-  constexpr int kPairs = 500;
-  for (int i = 0; i < kPairs; ++i) {
+  constexpr int kTables = 500;
+  for (int i = 0; i < kTables; ++i) {
     // The base, a control and an arm, four seeds, processes that differ by 0.3 %.
     const SeedTable table = synthetic({0, 0, 0.02}, 4, 0.003, draws);
     found += effect_of(table, 2, 1).p < 0.01 ? 1 : 0;
     alarms += effect_of(table, 1, 1).p < 0.01 ? 1 : 0;
   }
-  EXPECT_GE(found, kPairs * 19 / 20);
-  EXPECT_LE(alarms, kPairs / 50);
+  EXPECT_GE(found, kTables * 19 / 20);
+  EXPECT_LE(alarms, kTables / 50);
 }
 
 TEST(Effects, NeedTwoSeeds) {
