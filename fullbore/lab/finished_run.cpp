@@ -30,10 +30,16 @@ double number(const Json& json, const std::string& key) {
                                                    : RunFacts::kUnknown;
 }
 
-int64_t whole_number(const nlohmann::json& json, const std::string& key, int64_t otherwise) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
+/// A count, or -1 where there is none.
+template <class Json>
+int64_t count(const Json& json, const std::string& key) {
+  constexpr double kMost = 9e15;  // whole numbers that a double tells apart
+  const double found = number(json, key);
+  return found >= 0 && found < kMost ? static_cast<int64_t>(found) : -1;
 }
+
+/// Of a run of some million years at most: whatever a file says, sums of them are finite.
+bool is_duration(double seconds) { return seconds >= 0 && seconds < 1e14; }
 
 PhaseSeconds phases_of(const nlohmann::json& summary, const std::string& path) {
   const auto phases = summary.find("phase_seconds");
@@ -46,7 +52,7 @@ PhaseSeconds phases_of(const nlohmann::json& summary, const std::string& path) {
   for (size_t i = 0; i < kRunPhases; ++i) {
     const std::string name(run_phase_name(static_cast<RunPhase>(i)));
     const double value = number(*phases, name);
-    if (!(value >= 0))
+    if (!is_duration(value))
       throw DataError(fmt::format("{}: phase_seconds: {}: seconds were expected", path, name));
     seconds.seconds[i] = value;
   }
@@ -57,15 +63,16 @@ std::vector<StartPart> start_of(const nlohmann::json& summary) {
   std::vector<StartPart> parts;
   const auto start = summary.find("start_seconds");
   if (start == summary.end() || !start->is_object()) return parts;
-  for (const auto& [name, seconds] : start->items())
-    if (seconds.is_number()) parts.push_back({name, seconds.get<double>()});
+  for (const auto& [name, value] : start->items())
+    if (const double taken = number(*start, name); is_duration(taken))
+      parts.push_back({name, taken});
   return parts;
 }
 
 /// Of all saves, the first one, before the first step, among them; 0 where it is not known.
 double stall_of(const nlohmann::json& summary) {
   const double seconds = number(summary, "save_stall_seconds");
-  return std::isnan(seconds) ? 0 : seconds;
+  return is_duration(seconds) ? seconds : 0;
 }
 
 /// Curves and components of steps, out of metrics.jsonl.
@@ -75,9 +82,8 @@ class Metrics {
 
   void add(const nlohmann::ordered_json& record) {
     const auto kind = record.find("kind");
-    const double at = number(record, "step");
-    if (kind == record.end() || !kind->is_string() || std::isnan(at)) return;
-    const auto step = static_cast<int64_t>(at);
+    const int64_t step = count(record, "step");
+    if (kind == record.end() || !kind->is_string() || step < 0) return;
     const auto point = [&](Curve& curve, const char* key) {
       if (const double value = number(record, key); std::isfinite(value))
         curve.push_back({step, value});
@@ -110,10 +116,13 @@ class Metrics {
     bool told = false;
     for (const auto& [key, value] : record.items()) {
       if (!key.starts_with(kPrefix) || !value.is_number()) continue;
-      components_[key.substr(kPrefix.size())] += 1e-3 * value.get<double>();
+      const double seconds = 1e-3 * value.template get<double>();
+      if (!is_duration(seconds)) continue;
+      components_[key.substr(kPrefix.size())] += seconds;
       told = true;
     }
-    if (told) step_seconds_ += std::max(0.0, number(record, "step_seconds"));
+    const double seconds = number(record, "step_seconds");
+    if (told && is_duration(seconds)) step_seconds_ += seconds;
   }
 
   RunFacts& facts_;
@@ -160,14 +169,14 @@ FinishedRun read_finished_run(const std::string& run) {
     finished.notes.insert(finished.notes.end(), lines.value().problems.begin(),
                           lines.value().problems.end());
   }
-  facts.steps = whole_number(summary, "steps", 0);
-  facts.skipped_steps = whole_number(summary, "skipped_steps", 0);
-  facts.best_step = whole_number(summary, "best_step", -1);
+  facts.steps = std::max<int64_t>(0, count(summary, "steps"));
+  facts.skipped_steps = std::max<int64_t>(0, count(summary, "skipped_steps"));
+  facts.best_step = count(summary, "best_step");
   facts.planned_bytes = number(summary, "planned_peak_bytes");
   facts.resident_bytes = number(summary, "peak_bytes");
   finished.utilisation = number(summary, "utilisation");
   const double wall = number(summary, "wall_seconds");
-  facts.measured = attribute(std::isnan(wall) ? phases.sum() : wall, phases, start_of(summary),
+  facts.measured = attribute(is_duration(wall) ? wall : phases.sum(), phases, start_of(summary),
                              metrics.recorded(), stall_of(summary));
   facts.whole = facts.measured;
   facts.processors = available_processors();

@@ -61,6 +61,7 @@ bool ChromeTrace::add_bytes(std::string_view counter, int64_t ns, int64_t bytes)
   return count(append({{"name", counter},
                        {"ph", "C"},
                        {"pid", 1},
+                       {"tid", 0},
                        {"ts", microseconds(ns)},
                        {"args", {{"bytes", bytes}}}}));
 }
