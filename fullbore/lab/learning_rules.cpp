@@ -184,17 +184,21 @@ void validation_rises(const RunFacts& facts, std::vector<Advice>& advice) {
 
 void parameters_at_rest(const RunFacts& facts, std::vector<Advice>& advice) {
   constexpr size_t kMostNamed = 4;
+  constexpr size_t kMostFrozen = 8;  // more of them are hardly meant to rest
   const std::vector<std::string>& names = facts.idle_parameters;
   if (names.empty()) return;
   const std::span<const std::string> named =
       std::span(names).first(std::min(names.size(), kMostNamed));
   const std::string more =
       names.size() > kMostNamed ? fmt::format(" and {} more", names.size() - kMostNamed) : "";
-  advice.push_back(
-      {.finding = fmt::format("No gradient has reached {}{} in {} steps.", fmt::join(named, ", "),
-                              more, facts.steps),
-       .change = fmt::format("train.freeze=[{}]", fmt::join(names, ",")),
-       .undo = fmt::format("train.freeze=[{}]", fmt::join(facts.config.train.freeze, ","))});
+  Advice found{.finding = fmt::format("No gradient has reached {}{} in {} steps.",
+                                      fmt::join(named, ", "), more, facts.steps),
+               .change = "a loss that depends on them"};
+  if (names.size() <= kMostFrozen) {
+    found.change = fmt::format("train.freeze=[{}]", fmt::join(names, ","));
+    found.undo = fmt::format("train.freeze=[{}]", fmt::join(facts.config.train.freeze, ","));
+  }
+  advice.push_back(std::move(found));
 }
 
 void steps_are_skipped(const RunFacts& facts, std::vector<Advice>& advice) {

@@ -127,6 +127,9 @@ TEST(Advice, AtTheLimit) {
   };
   EXPECT_THAT(fired(reached(0.96)), Contains("at-the-limit"));
   EXPECT_THAT(fired(reached(0.94)), Not(Contains("at-the-limit")));
+  // One kernel that is faster than memory does not make up for another that is slow.
+  EXPECT_THAT(fired(but([](RunFacts& facts) { put(facts, RunPhase::step, "gather", 1, 90, 90); })),
+              Not(Contains("at-the-limit")));
 }
 
 TEST(Advice, Bf16WhereItIsFaster) {
@@ -291,6 +294,12 @@ TEST(Advice, ParametersWithoutGradient) {
                             "no-gradient");
   EXPECT_THAT(found.finding, HasSubstr("a, b, c, d and 1 more in 2000 steps"));
   EXPECT_EQ(found.change, "train.freeze=[a,b,c,d,e]");
+  const Advice many = only(but([](RunFacts& facts) {
+                             for (int i = 0; i < 40; ++i)
+                               facts.idle_parameters.push_back(std::to_string(i));
+                           }),
+                           "no-gradient");
+  EXPECT_EQ(many.change, "a loss that depends on them");
 }
 
 TEST(Advice, SkippedSteps) {
