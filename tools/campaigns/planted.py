@@ -5,8 +5,8 @@ fifty (model.layers=51). The second has one that costs about 0.02 nats: a lower 
 Each must be found at 0.01: the time by the corrected p-value, the nats by the paired t-test, both in the right direction.
 19 of 20 are the target; a try that misses is a failure where more than a twentieth have missed.
 
-A/A: every ablation measures its base twice. Those of all seeds of all tries are drawn with replacement, as many as an
-ablation has, 500 times; each draw is tested as an arm is, by the two-way layout of base, control and arms. At most 2 % may be
+A/A: every ablation measures its base twice. Of all seeds of all tries as many are drawn as an ablation has, each once in
+a draw, 500 times; each draw is tested as an arm is, by the two-way layout of base, control and arms. At most 2 % may be
 called different at 0.01.
 
 Needs a machine that does nothing else.
@@ -73,7 +73,7 @@ def t_tail(t, freedom):
 
 def false_alarms(tables, seeds, draws, count):
     """Of `count` draws of seeds from all tables (base, control, arms, each arm's own mean taken out)."""
-    columns = []
+    columns = []  # of a seed each
     for table in tables:
         centred = [[value - statistics.fmean(row) for value in row] for row in table]
         # The control keeps its difference from the base: that is what is tested.
@@ -81,7 +81,7 @@ def false_alarms(tables, seeds, draws, count):
         columns += [[0.0, control[s], *(row[s] for row in centred[2:])] for s in range(len(control))]
     alarms = 0
     for _ in range(count):
-        drawn = draws.choices(columns, k=seeds)
+        drawn = draws.sample(columns, seeds)
         # Which of the two is called the base is a toss: no arm differs from the other.
         table = [[] for _ in drawn[0]]
         for column in drawn:
