@@ -150,12 +150,13 @@ ExitCode run_plan(const PlanArguments& arguments) {
   const std::shared_ptr<Device> device = open_job_device(config);
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, fitted.run.process);
+  const MetricsLevel metrics = training_options(config).metrics;  // as the run has it
   RunPlans plans{.shapes = workload.shapes(config), .steps = {}, .evaluations = {}};
   for (const std::vector<BatchField>& shape : plans.shapes)
     plans.steps.push_back(plan_of(
         with_metrics(
             trace_training_step(loss, shape, optimizer_options(config), microbatches(config)).graph,
-            metrics_level(config.log.metrics)),
+            metrics),
         *device, options));
   const Plan& step = plans.steps[plans.largest()];
   if (arguments.graph) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -54,6 +55,10 @@ class EnergyTrain : public JobTest {
 
 TEST_F(EnergyTrain, IsDiagnosed) {
   testing::expect_all_time_attributed(folder_, {"relative.yaml"});
+}
+
+TEST_F(EnergyTrain, DetailThatNobodyWantsIsNotComputed) {
+  testing::expect_detail_is_not_computed(folder_, {"relative.yaml"});
 }
 
 // A17, and A12 in every step.

@@ -7,6 +7,7 @@
 #include "fullbore/ir/print.h"
 #include "fullbore/text/text_batches.h"
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/job.h"
 #include "tests/support/paths.h"
 #include "workloads/hybrid/hybrid_keys.h"
@@ -135,6 +136,7 @@ TEST_F(HybridCommand, IsPlannedBenchedProfiledAndDiagnosed) {
       run("profile", {"--vocabulary", "20", "--active", "1", "--repeat", "1"});
   EXPECT_EQ(profile.exit_code, 0) << profile.err;
   testing::expect_all_time_attributed(folder_, {"hybrid.yaml"});
+  testing::expect_detail_is_not_computed(folder_, {"hybrid.yaml", "log.diagnostics=true"});
 }
 
 TEST_F(HybridCommand, IsNotExportedAsWhatItIsNot) {

@@ -12,6 +12,7 @@
 #include "fullbore/text/huggingface_model.h"
 #include "fullbore/train/step_function.h"
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/device.h"
 #include "tests/support/output_rows.h"
 #include "tests/support/paths.h"
@@ -86,6 +87,7 @@ TEST_F(LatentCommands, AreDiagnosed) {
               "receivers: {folders: ['bpe=random:bpe']}, train: {steps: 1, batch_size: 4}, "
               "data: {validation_prompts: 4}}\n");
   testing::expect_all_time_attributed(folder_, {"tiny.yaml"});
+  testing::expect_detail_is_not_computed(folder_, {"tiny.yaml"});
 }
 
 // Questions of a file, some of them held out; everything that tells a model more is on.

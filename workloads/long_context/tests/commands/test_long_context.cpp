@@ -11,6 +11,7 @@
 #include "fullbore/text/text_model.h"
 #include "fullbore/train/config.h"
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/job.h"
 #include "tests/support/paths.h"
 
@@ -252,9 +253,11 @@ TEST_F(LongContext, ATrainedModelAnswersLongTexts) {
 }
 
 TEST_F(LongContext, TrainingOnRecallIsDiagnosed) {
-  testing::expect_all_time_attributed(
-      folder_, {"job.yaml", "data.batching=mqar", "data.mqar_sizes=[12:2, 8:2]", "model.context=12",
-                "data.mqar_vocabulary=16"});
+  const std::vector<std::string> job = {"job.yaml", "data.batching=mqar",
+                                        "data.mqar_sizes=[12:2, 8:2]", "model.context=12",
+                                        "data.mqar_vocabulary=16"};
+  testing::expect_all_time_attributed(folder_, job);
+  testing::expect_detail_is_not_computed(folder_, job);
 }
 
 TEST_F(LongContext, RecallIsLearnedAndMeasured) {

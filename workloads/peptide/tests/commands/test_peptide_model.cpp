@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -53,6 +54,10 @@ class PeptideModelTest : public JobTest {
 
 TEST_F(PeptideModelTest, IsDiagnosed) {
   testing::expect_all_time_attributed(folder_, {"peptide.yaml"});
+}
+
+TEST_F(PeptideModelTest, DetailThatNobodyWantsIsNotComputed) {
+  testing::expect_detail_is_not_computed(folder_, {"peptide.yaml"});
 }
 
 TEST_F(PeptideModelTest, TrainsThroughACurriculumAndResumesToTheSameBits) {
