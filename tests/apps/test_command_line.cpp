@@ -223,7 +223,10 @@ bool check_example(const std::string& line, const std::string& where,
     words.erase(words.begin());
     EXPECT_EQ(complaint(words), "") << where << ": " << line;
     // Settings, wherever they stand; those of one model are refused without its name.
-    for (const std::string& word : words) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      // Behind --switch the values of a setting stand in a list.
+      const bool is_list = i > 0 && words[i - 1] == "--switch";
+      const std::string word = is_list ? words[i].substr(0, words[i].find(',')) : words[i];
       const size_t equals = word.find('=');
       const ConfigField* const field =
           equals == std::string::npos ? nullptr : find_config_field(word.substr(0, equals));

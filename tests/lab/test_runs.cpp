@@ -34,7 +34,7 @@ class MadeRun {
  public:
   MadeRun(const ScratchFolder& folder, const std::string& name) : path_(folder / name) {
     std::filesystem::create_directories(path_ + "/checkpoints");
-    folder.put(name + "/config.resolved.yaml", "model:\n  name: nobody\n");
+    folder.put(name + "/config.resolved.yaml", "train:\n  steps: 20\n");
   }
   const std::string& path() const { return path_; }
 
