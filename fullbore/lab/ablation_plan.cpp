@@ -41,7 +41,8 @@ nlohmann::ordered_json to_json(const PlannedArm& arm) {
 PlannedArm arm_of(const nlohmann::json& json) {
   PlannedArm arm;
   arm.arm = {json.at("name").get<std::string>(), json.at("on").get<std::vector<bool>>()};
-  arm.same_as = json.at("same_as").get<int>();
+  const int64_t same = json.at("same_as").get<int64_t>();
+  arm.same_as = same >= -1 && same <= std::numeric_limits<int>::max() ? static_cast<int>(same) : -2;
   arm.dropped = json.at("dropped").get<std::string>();
   arm.plan = {json.at("refused").get<std::string>(),     json.at("fingerprint").get<std::string>(),
               json.at("planned_bytes").get<int64_t>(),   json.at("process_bytes").get<int64_t>(),
@@ -50,17 +51,36 @@ PlannedArm arm_of(const nlohmann::json& json) {
   return arm;
 }
 
+/// In which group an arm is measured; the base, which is in many, counts once.
+size_t groups_with(const AblationPlan& plan, size_t arm) {
+  size_t count = 0;
+  for (const std::vector<size_t>& group : plan.groups)
+    count += std::ranges::find(group, arm) != group.end() ? 1 : 0;
+  return arm == 0 ? std::min<size_t>(count, 1) : count;
+}
+
 /// What a reader relies on. The text of the first thing that does not hold, or "".
 std::string problem_of(const AblationPlan& plan) {
   if (plan.arms.empty()) return "there is no arm";
   for (size_t i = 0; i < plan.arms.size(); ++i) {
-    if (plan.arms[i].arm.on.size() != plan.switches.size()) return "an arm has other switches";
-    if (plan.arms[i].same_as >= static_cast<int>(i)) return "an arm is said to be a later one";
+    const PlannedArm& arm = plan.arms[i];
+    if (arm.arm.on.size() != plan.switches.size()) return "an arm has other switches";
+    if (arm.same_as < -1 || arm.same_as >= static_cast<int>(i))
+      return "an arm is said to be one that does not come before it";
+    if (arm.same_as >= 0 && plan.arms[static_cast<size_t>(arm.same_as)].same_as >= 0)
+      return "an arm is said to be one that is another";
+    if (plan.steps > 0 && groups_with(plan, i) != (arm.is_measured() ? 1U : 0U))
+      return "an arm is not measured once";
   }
-  if (plan.seeds < 1 || plan.seeds > 10'000 || plan.steps < 0) return "seeds or steps are none";
-  for (const std::vector<size_t>& group : plan.groups)
+  constexpr int64_t kMostRuns = 1'000'000;
+  if (plan.seeds < 1 || plan.seeds > kMostRuns || plan.steps < 0 || plan.steps > 1'000'000'000)
+    return "seeds or steps are none";
+  for (const std::vector<size_t>& group : plan.groups) {
+    if (group.empty() || group.size() > kMostInGroup) return "a group has no arms, or too many";
     for (const size_t arm : group)
       if (arm >= plan.arms.size()) return "a group has an arm that there is not";
+  }
+  if (plan.steps > 0 && !plan.arms[0].is_measured()) return "the base is not measured";
   return "";
 }
 
@@ -219,7 +239,12 @@ Result<AblationPlan> parse_ablation_plan(const std::string& text, const std::str
     plan.steps = json.at("steps").get<int64_t>();
     plan.evaluation_interval = json.at("evaluation_interval").get<int64_t>();
     plan.estimated_seconds = json.at("estimated_seconds").get<double>();
-    plan.groups = json.at("groups").get<std::vector<std::vector<size_t>>>();
+    for (const nlohmann::json& group : json.at("groups")) {
+      std::vector<size_t>& arms = plan.groups.emplace_back();
+      // A negative or broken number is none that there is an arm of.
+      for (const nlohmann::json& arm : group)
+        arms.push_back(arm.is_number_unsigned() ? arm.get<size_t>() : plan.arms.size());
+    }
     if (const std::string problem = problem_of(plan); !problem.empty())
       return Failure{fmt::format("{}: {}", path, problem)};
     return plan;

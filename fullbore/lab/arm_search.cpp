@@ -44,7 +44,7 @@ class PlannedArms {
 /// Those that can be on together: all that are first of their keys, or where that is refused as many as can be added one by one.
 std::vector<bool> find_together(PlannedArms& arms, std::vector<std::string>& alone) {
   const std::vector<Switch>& switches = arms.switches();
-  const std::vector<bool> first = first_of_each_key(switches);
+  std::vector<bool> first = first_of_each_key(switches);
   for (size_t i = 0; i < switches.size(); ++i)
     if (!first[i])
       alone.push_back(fmt::format("{}: another value of {} is on in its place", switches[i].name,

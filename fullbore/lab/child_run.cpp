@@ -101,8 +101,10 @@ ChildCommand training_command(const TrainingRequest& request) {
 TrainingResult training_result(const TrainingRequest& request, const ChildEnd& end) {
   TrainingResult result{.end = end, .outcome = {}, .reason = end.reason()};
   Result<RunOutcome> outcome = read_run_outcome(request.folder);
-  if (outcome.ok()) result.outcome = std::move(outcome).value();
-  if (result.ok() && !outcome.ok()) result.reason = outcome.error();
+  if (outcome.ok())
+    result.outcome = std::move(outcome).value();
+  else if (result.ok())
+    result.reason = outcome.error();
   return result;
 }
 

@@ -205,6 +205,11 @@ TEST(Kept, PlansAndRunsAreReadAsTheyWereWrittenAndDamageIsSeen) {
   std::string text = read_file(path).value();
   text[text.find("arm1")] = 'A';
   EXPECT_THAT(parse_ablation_plan(text, "plan.json").error(), HasSubstr("damaged"));
+  // Sealed, and yet nothing that could have been written.
+  plan.steps = 8;
+  plan.groups = {{0, 0}};
+  ASSERT_TRUE(write_ablation_plan(path, plan).ok());
+  EXPECT_THAT(read_ablation_plan(path).error(), HasSubstr("not measured once"));
 
   MeasuredRun run;
   run.step_seconds = {0.5, 0.25, 0.25};
