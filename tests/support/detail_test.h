@@ -10,20 +10,20 @@
 
 namespace fullbore::testing {
 
-/// Expects that what log.detail=off leaves out of a job's steps is not computed: fewer launches are planned. `arguments`:
+/// Expects that what log.detail=off leaves out of a job's steps is not computed: the plan has fewer operations. `arguments`:
 /// of `fullbore plan`.
 inline void expect_detail_is_not_computed(const ScratchFolder& folder,
                                           const std::vector<std::string>& arguments) {
-  const auto launches = [&](const std::string& detail) -> int64_t {
+  const auto flops = [&](const std::string& detail) -> double {
     std::vector<std::string> words = {"plan"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     words.insert(words.end(), {"log.detail=" + detail, "--json"});
     const CommandResult result = run_command(folder.path(), words);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const nlohmann::json json = nlohmann::json::parse(result.out, nullptr, false);
-    return json.is_discarded() ? -1 : json["train"]["launches"].get<int64_t>();
+    return json.is_discarded() ? -1 : json["train"]["flops"].get<double>();
   };
-  EXPECT_LT(launches("off"), launches("debug-training"));
+  EXPECT_LT(flops("off"), flops("debug-training"));
 }
 
 }  // namespace fullbore::testing
