@@ -112,8 +112,10 @@ void add_lab_ablate_command(Command lab) {
   command.add_option("--minutes", request.minutes, "Time for all of it")
       .between(0.05, 100'000.0)
       .shows_default();
-  command.add_option("--seeds", request.seeds, "Runs of each arm, from run.seed on; at least 2")
-      .between(int64_t{2}, int64_t{1000})
+  command
+      .add_option("--seeds", request.seeds,
+                  "Runs of each arm, from run.seed on, 2 at least; 0: as many as there is time for")
+      .between(int64_t{0}, int64_t{1000})
       .shows_default();
   command.add_option("--steps", request.steps, "Steps of each run; 0: as many as there is time for")
       .between(int64_t{0}, int64_t{1'000'000'000});

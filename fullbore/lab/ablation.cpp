@@ -83,9 +83,10 @@ class Ablater {
   }
 
   void open_folder() {
-    if (request_.seeds < 2)
-      throw UsageError(fmt::format(
-          "lab: --seeds {}: one run tells nothing of how runs differ; 2 at least", request_.seeds));
+    if (request_.seeds == 1)
+      throw UsageError(
+          fmt::format("lab: --seeds {}: one run tells nothing of how runs differ; 2 at least, or 0",
+                      request_.seeds));
     if (FileStatus status; system_files().status(plan_path(request_.folder), status) == 0) {
       if (!request_.resume)
         throw UsageError(
@@ -215,7 +216,6 @@ class Ablater {
           {trial.ready_seconds * warm_share, trial.median_step_seconds(), trial.finish_seconds});
     spend(plan, costs,
           {.seconds = request_.minutes * 60 - elapsed(),
-           .seeds = plan.seeds,
            .steps = request_.steps,
            .most_steps = request_.settings.train.steps,
            .turn_seconds = request_.turn_seconds,

@@ -18,7 +18,7 @@ struct AblationRequest {
   Config settings;                     ///< the two, read
   std::vector<std::string>
       switches;  ///< as parse_switch() reads them; empty: known_switches() that change a program
-  int64_t seeds = 2;
+  int64_t seeds = 0;    ///< 0: as many as there is time for
   int64_t steps = 0;    ///< of each run; 0: as many as there is time for
   double minutes = 15;  ///< for all of it
   double turn_seconds = 0.25;

@@ -20,6 +20,10 @@ constexpr size_t kMostInGroup = 8;
 constexpr int64_t kLeastSteps = 24;
 /// Turns that times are told by.
 constexpr double kLeastTurns = 6;
+constexpr int64_t kLeastSeeds = 2;
+/// Effects are found by runs that differ, so that time goes to more of them first; beyond so many to longer ones too.
+constexpr int64_t kGoodSeeds = 6;
+constexpr int64_t kMostSeeds = 16;
 constexpr int64_t kEvaluations = 4;  ///< beside that of step 0
 
 int64_t memory_of(const PlannedArm& arm) { return arm.plan.planned_bytes + arm.plan.process_bytes; }
@@ -73,7 +77,8 @@ std::string problem_of(const AblationPlan& plan) {
       return "an arm is not measured once";
   }
   constexpr int64_t kMostRuns = 1'000'000;
-  if (plan.seeds < 1 || plan.seeds > kMostRuns || plan.steps < 0 || plan.steps > 1'000'000'000)
+  if (plan.seeds < (plan.steps > 0 ? 1 : 0) || plan.seeds > kMostRuns || plan.steps < 0 ||
+      plan.steps > 1'000'000'000)
     return "seeds or steps are none";
   for (const std::vector<size_t>& group : plan.groups) {
     if (group.empty() || group.size() > kMostInGroup) return "a group has no arms, or too many";
@@ -110,6 +115,37 @@ int64_t least_steps(const AblationPlan& plan, std::span<const ArmCost> costs,
   return std::min(wanted, budget.most_steps);
 }
 
+/// Of each run, where `seeds` of all arms may take so long.
+double affordable_steps(const SeedCost& cost, double seconds, int64_t seeds) {
+  const auto runs = static_cast<double>(seeds);
+  return cost.per_step > 0 ? (seconds - cost.fixed * runs) / (cost.per_step * runs) : 0;
+}
+
+void settle_steps(AblationPlan& plan, const SeedCost& cost, const AblationBudget& budget) {
+  const auto most = static_cast<double>(budget.most_steps);
+  const double affordable = affordable_steps(cost, budget.seconds, plan.seeds);
+  const int64_t steps =
+      budget.steps > 0
+          ? budget.steps
+          : static_cast<int64_t>(budget.seconds > 0 ? std::min(affordable, most) : most);
+  plan.evaluation_interval = std::max<int64_t>(1, steps / kEvaluations);
+  plan.steps =
+      budget.steps > 0 || steps < kEvaluations ? steps : plan.evaluation_interval * kEvaluations;
+  plan.estimated_seconds = static_cast<double>(plan.seeds) *
+                           (cost.fixed + cost.per_step * static_cast<double>(plan.steps));
+}
+
+/// As many as there is time for: six of twice the least steps, then more of eight times as many.
+int64_t seeds_for(const SeedCost& cost, const AblationBudget& budget, int64_t least) {
+  for (int64_t seeds = kMostSeeds; seeds > kLeastSeeds; --seeds) {
+    const int64_t wanted = budget.steps > 0
+                               ? budget.steps
+                               : std::min(budget.most_steps, (seeds > kGoodSeeds ? 8 : 2) * least);
+    if (affordable_steps(cost, budget.seconds, seeds) >= static_cast<double>(wanted)) return seeds;
+  }
+  return kLeastSeeds;
+}
+
 }  // namespace
 
 std::vector<std::vector<size_t>> group_arms(std::span<const PlannedArm> arms,
@@ -142,25 +178,17 @@ std::vector<std::vector<size_t>> group_arms(std::span<const PlannedArm> arms,
 }
 
 void spend(AblationPlan& plan, std::span<const ArmCost> costs, const AblationBudget& budget) {
+  const bool seeds_are_free = plan.seeds == 0;
+  if (seeds_are_free) plan.seeds = kLeastSeeds;
   for (;;) {
     plan.groups = group_arms(plan.arms, budget.memory_bytes);
     const SeedCost cost = seed_cost(plan.groups, costs);
     const auto seeds = static_cast<double>(plan.seeds);
-    const double left = budget.seconds - cost.fixed * seeds;
-    const double affordable = cost.per_step > 0 ? left / (cost.per_step * seeds) : 0;
     const int64_t least = budget.steps > 0 ? budget.steps : least_steps(plan, costs, budget);
-    if (affordable >= static_cast<double>(least) || budget.seconds <= 0) {
-      const double most = static_cast<double>(budget.most_steps);
-      const int64_t steps =
-          budget.steps > 0
-              ? budget.steps
-              : static_cast<int64_t>(budget.seconds > 0 ? std::min(affordable, most) : most);
-      plan.evaluation_interval = std::max<int64_t>(1, steps / kEvaluations);
-      plan.steps = budget.steps > 0 || steps < kEvaluations
-                       ? steps
-                       : plan.evaluation_interval * kEvaluations;
-      plan.estimated_seconds =
-          seeds * (cost.fixed + cost.per_step * static_cast<double>(plan.steps));
+    if (affordable_steps(cost, budget.seconds, plan.seeds) >= static_cast<double>(least) ||
+        budget.seconds <= 0) {
+      if (seeds_are_free) plan.seeds = seeds_for(cost, budget, least);
+      settle_steps(plan, cost, budget);
       return;
     }
     size_t last = plan.arms.size();

@@ -32,8 +32,8 @@ struct AblationPlan {
   std::vector<std::string>
       alone;  ///< names of those that do not go together with the others, with why
   std::vector<PlannedArm> arms;  ///< the base first
-  int64_t seeds = 0;
-  int64_t steps = 0;  ///< of each run; 0: not decided yet
+  int64_t seeds = 0;             ///< 0: not decided yet
+  int64_t steps = 0;             ///< of each run; 0: not decided yet
   int64_t evaluation_interval = 0;
   double estimated_seconds = 0;  ///< of all that follows the trial
   std::vector<std::vector<size_t>>
@@ -55,8 +55,7 @@ struct ArmCost {
 };
 
 struct AblationBudget {
-  double seconds = 0;  ///< for all runs
-  int64_t seeds = 2;
+  double seconds = 0;      ///< for all runs
   int64_t steps = 0;       ///< of each run; 0: as many as there is time for
   int64_t most_steps = 0;  ///< train.steps of the job
   double turn_seconds = 0.25;
@@ -71,7 +70,7 @@ std::string text(const AblationPlan& plan);
 /// memory and its quality, and its time less surely.
 std::vector<std::vector<size_t>> group_arms(std::span<const PlannedArm> arms, int64_t memory_bytes);
 
-/// Decides steps, groups and estimated_seconds by the costs, by arm. Where there is no time for enough steps of all, arms are dropped
+/// Decides seeds, where the plan leaves them open, steps, groups and estimated_seconds by the costs, by arm. Where there is no time for enough steps of all, arms are dropped
 /// from the end, each with its reason. UsageError: there is not enough for two.
 void spend(AblationPlan& plan, std::span<const ArmCost> costs, const AblationBudget& budget);
 

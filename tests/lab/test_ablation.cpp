@@ -187,6 +187,27 @@ TEST(Budget, StepsFillTheTimeAndArmsAreDroppedFromTheEnd) {
   EXPECT_THAT(tight.arms[3].dropped, HasSubstr("no time"));
   EXPECT_EQ(tight.steps, 148);
 
+  // Seeds that nobody asked for: of runs of twelve turns, six if there is time; more where the job has no more steps.
+  AblationPlan open = plan_of(4);
+  open.seeds = 0;
+  budget.seconds = 100;
+  spend(open, costs, budget);
+  EXPECT_EQ(open.seeds, 4);
+  EXPECT_LE(open.estimated_seconds, 100);
+  EXPECT_GT(open.estimated_seconds, 95);
+  AblationPlan brief = plan_of(4);
+  brief.seeds = 0;
+  budget.most_steps = 30;
+  spend(brief, costs, budget);
+  EXPECT_EQ(brief.seeds, 11);
+  EXPECT_EQ(brief.steps, 28);
+  AblationPlan scant = plan_of(4);
+  scant.seeds = 0;
+  budget.seconds = 24;
+  spend(scant, costs, budget);
+  EXPECT_EQ(scant.seeds, 2);
+  budget.most_steps = 100'000;
+
   AblationPlan hopeless = plan_of(4);
   budget.seconds = 5;
   EXPECT_THROW(spend(hopeless, costs, budget), UsageError);
