@@ -55,8 +55,7 @@ class Ablater {
     if (result_.plan.arms.empty()) find();
     if (stopped()) return interrupted();
     if (result_.plan.steps == 0 && !try_arms()) return interrupted();
-    if (told) told(result_.plan);
-    measure();
+    measure(told);
     std::error_code error;
     fs::remove_all(request_.folder + "/work", error);
     return std::move(result_);
@@ -224,7 +223,7 @@ class Ablater {
     return true;
   }
 
-  void measure() {
+  void measure(const std::function<void(const AblationPlan&)>& told) {
     const AblationPlan& plan = result_.plan;
     if (result_.trials.empty()) read_trials();
     const Clock::time_point start = Clock::now();
@@ -240,6 +239,7 @@ class Ablater {
         std::vector<MeasuredRun>& runs = result_.runs[static_cast<size_t>(seed)].emplace_back();
         const int64_t steps = plan.steps * std::ssize(plan.groups[group]);
         if (!result_.interrupted && !read_runs(seed, group, runs)) {
+          if (made == 0 && told) told(plan);
           runs = run_group(seed, group, [&](int64_t now) {
             const double spent = std::chrono::duration<double>(Clock::now() - start).count();
             const double rate = static_cast<double>(made + now) / spent;

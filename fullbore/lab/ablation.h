@@ -43,7 +43,7 @@ using TellDoing = std::function<void(const std::string& doing)>;
 
 /// Plans the arms, tries each with cold caches, decides how far time goes, and then lets them take turns, seed by seed, in processes
 /// of their own. All that is finished is kept in the folder: plan.json, trials/, runs/. Stopped or killed, it goes on with
-/// `resume`. `told`, if set, is called with the plan when it is decided, before the long part.
+/// `resume`. `told`, if set, is called with the plan before the long part, where any of it is left.
 ///
 /// UsageError: fewer than two seeds, an unknown switch, no switch that changes anything, a folder that holds another ablation, or one
 /// to go on with without `resume`; DataError: the folder cannot be written, the disk is full, the base cannot be run.
