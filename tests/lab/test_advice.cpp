@@ -1,6 +1,7 @@
 // Every rule fires where it should and keeps silent where it should not: facts are made up.
 #include "fullbore/lab/advice.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,9 @@
 #include <set>
 #include <string>
 #include <vector>
+
+#include "fullbore/base/files.h"
+#include "tests/support/paths.h"
 
 namespace fullbore {
 namespace {
@@ -81,6 +85,14 @@ TEST(Advice, EveryRuleHasANameOfItsOwn) {
   for (const auto rules : {speed_rules(), learning_rules()})
     for (const AdviceRule& rule : rules) EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
   EXPECT_EQ(names.size(), 20U);
+}
+
+TEST(Advice, TheGuideHasEveryRule) {
+  const std::string page =
+      read_file(testing::source_folder() + "/docs/guide/diagnosing.md").take_or_throw();
+  for (const auto rules : {speed_rules(), learning_rules()})
+    for (const AdviceRule& rule : rules)
+      EXPECT_THAT(page, HasSubstr(fmt::format("\n| {} | {} |\n", rule.name, rule.about)));
 }
 
 TEST(Advice, InputBound) {
