@@ -199,7 +199,7 @@ ExitCode run_remove(const RemoveArguments& arguments) {
     print_output("{} {}: {} steps, {}\n", arguments.yes ? "removed" : "would remove", run.path,
                  run.steps(), bytes_text(static_cast<double>(run.bytes)));
   }
-  if (!arguments.yes) print_message("Nothing was removed: add --yes.\n");
+  if (!arguments.yes) print_output("Nothing was removed: add --yes.\n");
   return ExitCode::kOk;
 }
 

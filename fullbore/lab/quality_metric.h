@@ -31,8 +31,7 @@ struct QualityMetric {
   double margin = 0;  ///< positive; in its unit, or as `is_relative` says
   bool is_relative =
       false;  ///< `margin` is a share of the baseline's figure, which must be positive
-  std::string source =
-      {};  ///< where the margin is from, for people: "specification, section 6.2"
+  std::string source = {};  ///< where the margin is from, for people: "specification, section 6.2"
   std::string recorded =
       {};  ///< the metric of the loss (step_function.h) that tells it; empty: `name`
   MetricScale scale = MetricScale::linear;

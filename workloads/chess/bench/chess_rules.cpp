@@ -11,7 +11,7 @@
 
 namespace {
 
-using namespace fullbore;  // NOLINT: a program, not a header
+using namespace fullbore;         // NOLINT: a program, not a header
 using namespace fullbore::chess;  // NOLINT: likewise
 
 struct Query {
