@@ -19,7 +19,8 @@ const char* meaning(ExitCode code) {
       return "files: missing, malformed, of another model; a full disk; standard output not "
              "writable";
     case ExitCode::kNumerical:
-      return "numerical: loss or gradients not finite, beyond recovery; int8 above --gate";
+      return "numerical: loss or gradients not finite, beyond recovery; int8 above --gate; "
+             "compared: worse";
     case ExitCode::kMemory: return "memory: the job does not fit";
     case ExitCode::kInterrupted:
       return "train: stopped by a signal, saved; the command to go on with is printed";
@@ -32,10 +33,12 @@ const char* meaning(ExitCode code) {
 const std::vector<ExitCodeDescription>& exit_code_descriptions() {
   static const std::vector<ExitCodeDescription> all = [] {
     std::vector<ExitCodeDescription> list;
-    for (const ExitCode code :
-         {ExitCode::kOk, ExitCode::kInternal, ExitCode::kUsage, ExitCode::kData,
-          ExitCode::kNumerical, ExitCode::kMemory, ExitCode::kInterrupted})
+    for (const ExitCode code : {ExitCode::kOk, ExitCode::kInternal, ExitCode::kUsage,
+                                ExitCode::kData, ExitCode::kNumerical, ExitCode::kMemory})
       list.push_back({static_cast<int>(code), meaning(code)});
+    list.push_back({static_cast<int>(kUndecided),
+                    "compared: neither no worse nor worse, too few seeds or items"});
+    list.push_back({static_cast<int>(ExitCode::kInterrupted), meaning(ExitCode::kInterrupted)});
     list.push_back(
         {128 + SIGPIPE, "the reader of standard output closed it: signal 13, no message"});
     list.push_back({128 + SIGTERM, "ended by signal 15, nothing saved; 130 by Ctrl-C, 137 killed"});

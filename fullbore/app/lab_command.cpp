@@ -7,6 +7,7 @@ void add_lab_command(Command root) {
   Command lab = root.add_subcommand("lab", "Experiments of several runs: what switches bring");
   lab.require_subcommand();
   add_lab_ablate_command(lab);
+  add_lab_gate_command(lab);
 }
 
 }  // namespace fullbore

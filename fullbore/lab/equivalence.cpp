@@ -156,11 +156,12 @@ void judge(EquivalenceResult& result, const EquivalenceOptions& options) {
     result.verdict = Verdict::failed;
     result.reason = "worse by the margin or more";
   } else if (result.power < options.power) {
-    result.reason = result.seeds_needed > 0
-                        ? fmt::format("too few seeds: {} are needed", result.seeds_needed)
-                        : fmt::format("too few seeds: more than {} are needed", kMostSeeds);
+    result.reason =
+        result.seeds_needed > 0
+            ? fmt::format("too few {}: {} are needed", result.unit, result.seeds_needed)
+            : fmt::format("too few {}: more than {} are needed", result.unit, kMostSeeds);
   } else {
-    result.reason = "neither no worse nor worse is shown: more seeds tell";
+    result.reason = fmt::format("neither no worse nor worse is shown: more {} tell", result.unit);
   }
 }
 
@@ -210,16 +211,14 @@ int64_t pairs_needed(const QualityMetric& metric, double spread, double margin, 
   return low;
 }
 
-EquivalenceReport test_no_worse(std::span<const PairedFigures> figures,
-                                const EquivalenceOptions& options) {
+EquivalenceReport conclude(std::vector<EquivalenceResult> results,
+                           const EquivalenceOptions& options) {
   EquivalenceReport report;
+  report.verdict = results.empty() ? Verdict::undecided : Verdict::passed;
+  report.metrics = std::move(results);
   std::vector<double> worse;
-  for (const PairedFigures& each : figures) {
-    report.metrics.push_back(measure(each, options));
-    worse.push_back(report.metrics.back().p_worse);
-  }
+  for (const EquivalenceResult& each : report.metrics) worse.push_back(each.p_worse);
   const std::vector<double> adjusted = holm(worse);
-  report.verdict = figures.empty() ? Verdict::undecided : Verdict::passed;
   for (size_t i = 0; i < adjusted.size(); ++i) {
     EquivalenceResult& result = report.metrics[i];
     result.p_worse = adjusted[i];
@@ -229,6 +228,13 @@ EquivalenceReport test_no_worse(std::span<const PairedFigures> figures,
       report.verdict = Verdict::undecided;
   }
   return report;
+}
+
+EquivalenceReport test_no_worse(std::span<const PairedFigures> figures,
+                                const EquivalenceOptions& options) {
+  std::vector<EquivalenceResult> results;
+  for (const PairedFigures& each : figures) results.push_back(measure(each, options));
+  return conclude(std::move(results), options);
 }
 
 }  // namespace fullbore

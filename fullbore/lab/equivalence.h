@@ -12,6 +12,7 @@ namespace fullbore {
 /// Is B no worse than A? By pairs: the same seed for both, so that what a seed does to either is not taken for a
 /// difference. A test of non-inferiority: that B is worse by the margin or more is the hypothesis, and it has to be
 /// refuted. Of a balance (Better::same) both directions have to be: two one-sided tests. Too few pairs refute nothing.
+/// Differences of pairs are taken for normal, as means over a held-out set are nearly.
 ///
 /// Source: Schuirmann 1987, "A comparison of the two one-sided tests procedure and the power approach"; Wellek 2010,
 /// "Testing Statistical Hypotheses of Equivalence and Noninferiority", sections 1.3 and 3.1.
@@ -38,6 +39,7 @@ struct EquivalenceResult {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   QualityMetric metric;
+  std::string unit = "seeds";  ///< what the pairs are of
   int64_t pairs = 0;
   double mean_a = kUnknown, mean_b = kUnknown;
   double difference = kUnknown;            ///< mean of b - a
@@ -49,7 +51,7 @@ struct EquivalenceResult {
       kUnknown;  ///< of one like this or worse, were there none; Holm's, of all metrics
   double p_equal = kUnknown;  ///< of one as large in either direction, were there none
   double power = kUnknown;   ///< to pass with these pairs and this spread, were there no difference
-  int64_t seeds_needed = 0;  ///< for the power wanted; 0: not known, or beyond kMostSeeds
+  int64_t seeds_needed = 0;  ///< pairs for the power wanted; 0: not known, or beyond kMostSeeds
   Verdict verdict = Verdict::undecided;
   std::string reason;  ///< why, for people
 };
@@ -72,6 +74,11 @@ struct EquivalenceReport {
 /// power wanted, or B is better beyond doubt.
 EquivalenceReport test_no_worse(std::span<const PairedFigures> figures,
                                 const EquivalenceOptions& options = {});
+
+/// What results mean together: Holm's p-values and the verdicts, which follow from the rest. A result with a reason is
+/// undecided.
+EquivalenceReport conclude(std::vector<EquivalenceResult> results,
+                           const EquivalenceOptions& options);
 
 /// The pairs that give a test with this power, of which `pilot` (at least 2) have told the spread; at least as many as
 /// that; 0: more than kMostSeeds. `spread` and `margin` in one unit. Of a test with the spread of all pairs if

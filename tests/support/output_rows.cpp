@@ -54,6 +54,7 @@ void expect_rows_of(const Descriptions& commands, const OutputRows& rows) {
     for (const OptionDescription& option : description.options) {
       if (!option.takes_value || option.long_names.empty()) continue;
       if (!files.contains(option.long_names.front())) continue;
+      if (option.description.starts_with("Folder")) continue;  // of runs, which tests of runs fill
       const bool tested = std::ranges::any_of(rows, [&](const auto& each) {
         const std::vector<std::string>& words = each.second.arguments;
         return command_of_row(each.first) == command && !each.second.writes.empty() &&

@@ -24,6 +24,7 @@ const OutputRows& rows() {
        {{"train", "job.yaml", "data.path=text.txt", "train.steps=2", "run.dir=fresh",
          "train.sample_characters=5"}}},
       {"eval", {{"eval", "runs/tiny-1"}}},
+      {"lab gate", {{"lab", "gate", "gated", "gated"}}},
       {"generate", {{"generate", "runs/tiny-1", "--characters", "3"}}},
       {"export", {{"export", "runs/tiny-1", "-o", "exported"}, true, {"exported"}}},
       {"data tokenize",
@@ -83,6 +84,11 @@ class UnwritableOutput : public OutputRowsTest {
   /// Runs and files that the rows read.
   void prepare() override {
     ASSERT_EQ(train({"train.steps=2"}).exit_code, 0);
+    for (const char* const seed : {"1", "2"})
+      ASSERT_EQ(train({"train.steps=2", std::string("run.seed=") + seed,
+                       std::string("run.dir=gated/") + seed})
+                    .exit_code,
+                0);
     ASSERT_EQ(command({"data", "tokenize", "text.txt", "--out", "text.tokens"}).exit_code, 0);
     // Measured once; the row reports it anew.
     ASSERT_EQ(command({"lab", "ablate", "job.yaml", "data.path=text.txt", "--switch", "fuse",
