@@ -4,9 +4,14 @@
 #include <memory>
 
 #include "fullbore/app/commands.h"
+#include "fullbore/app/held_out_items.h"
+#include "fullbore/app/json_text.h"
+#include "fullbore/app/margins.h"
+#include "fullbore/app/output.h"
 #include "fullbore/app/trained_state.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
+#include "fullbore/lab/item_comparison.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/stored_config.h"
 
@@ -16,19 +21,50 @@ namespace {
 struct EvalArguments {
   EvalRequest request;
   std::vector<EvalKind> kinds;
+  JudgeArguments judge;
 };
+
+Config config_of(const std::string& checkpoint) {
+  return parse_stored_config(open_checkpoint(checkpoint).record.config, checkpoint).config;
+}
 
 /// Who measures it. DataError for what is neither a file that somebody reads nor a run or checkpoint.
 const EvalKind& kind_of(const EvalArguments& arguments) {
   const std::string& subject = arguments.request.subject;
   for (const EvalKind& kind : arguments.kinds)
     if (kind.reads_file && kind.reads_file(subject)) return kind;
-  const OpenedCheckpoint checkpoint = open_checkpoint(subject);
-  const std::string model =
-      parse_stored_config(checkpoint.record.config, subject).config.model.name;
+  const std::string model = config_of(subject).model.name;
   for (const EvalKind& kind : arguments.kinds)
     if (std::ranges::find(kind.models, model) != kind.models.end()) return kind;
+  static const EvalKind kByEvaluations;  // nobody's own
+  if (!arguments.request.against.empty()) return kByEvaluations;
   throw UsageError(fmt::format("eval: nothing measures a {} model", model));
+}
+
+/// The subject against another, item by item.
+ExitCode compare(const EvalArguments& arguments, const EvalKind& kind) {
+  const EvalRequest& request = arguments.request;
+  if (kind.compares && kind.compares(request)) return kind.compare(request, arguments.judge);
+  const Config subject = config_of(request.subject), baseline = config_of(request.against);
+  if (subject.model.name != baseline.model.name)
+    throw UsageError(
+        fmt::format("eval: {} is of a {} model and {} of a {} model; two of a kind "
+                    "were expected",
+                    request.subject, subject.model.name, request.against, baseline.model.name));
+  const QualityMetrics metrics = judged_metrics(baseline, arguments.judge);
+  const auto measure = [&](const std::string& of) {
+    EvalRequest one = request;
+    one.subject = of;
+    return kind.items ? kind.items(one) : measure_held_out(one);
+  };
+  const MeasuredItems first = measure(request.subject);
+  const ItemComparison comparison =
+      compare_items(first, measure(request.against), metrics, arguments.judge.options);
+  if (request.json)
+    write_output(json_text(comparison_json(comparison)));
+  else
+    print_output("{}", comparison_text(comparison));
+  return exit_code_of(comparison.test.verdict);
 }
 
 ExitCode run_eval(const EvalArguments& arguments) {
@@ -37,6 +73,9 @@ ExitCode run_eval(const EvalArguments& arguments) {
     if (&other != &kind && other.refuse) other.refuse();
   if (!arguments.request.frozen_from.empty() && !kind.takes_frozen)
     throw UsageError("eval: --frozen-from is for models that read frozen weights");
+  if (!arguments.request.against.empty()) return compare(arguments, kind);
+  if (!arguments.judge.margins.empty())
+    throw UsageError("eval: --margin is for a comparison; name the other model by --against");
   return kind.run(arguments.request);
 }
 
@@ -53,6 +92,10 @@ void add_eval_command(Command root) {
       .required();
   command.add_option("--data", request.data,
                      "Data to measure on, all of it; by default what the run held out");
+  command.add_option("--against", request.against,
+                     "Another model, or other predictions: is the first no worse, on the very same "
+                     "items?");
+  add_judge_options(command, arguments->judge);
   add_frozen_option(command, request.frozen_from);
   command.add_option("--batches", request.batches, "At most so many batches; 0: all")
       .between(int64_t{0}, int64_t{1} << 40);
@@ -60,7 +103,12 @@ void add_eval_command(Command root) {
     if (workload.add_eval) arguments->kinds.push_back(workload.add_eval(command));
   command.add_flag("--json", request.json, "Print JSON");
   std::string footer =
-      "\nExample:\n  fullbore eval runs/mine-1\n  fullbore eval runs/mine-1/checkpoints/last";
+      "\n--against pairs both models item by item and decides by the margins that the kind of "
+      "model "
+      "has (lab gate\n--help): of these two, not of what other seeds would have made of them.\n"
+      "\nExit codes of --against: 0 no worse, 4 worse, 7 undecided.\n"
+      "\nExample:\n  fullbore eval runs/mine-1\n  fullbore eval runs/mine-1/checkpoints/last"
+      "\n  fullbore eval runs/mine-2 --against runs/mine-1";
   for (const EvalKind& kind : arguments->kinds)
     for (const std::string& example : kind.examples) footer += "\n  fullbore " + example;
   command.footer(footer);

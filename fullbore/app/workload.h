@@ -17,6 +17,7 @@ namespace fullbore {
 class RunDirectory;
 class WeightSource;
 struct TableOrigins;
+struct JudgeArguments;
 
 /// What a new run starts from in place of random weights.
 struct InitialWeights {
@@ -83,8 +84,9 @@ struct EvalKind {
   /// The subject's figures item by item, which `eval A --against B` compares; empty: as evaluations of its run have them,
   /// by batches of what that held out.
   std::function<MeasuredItems(const EvalRequest&)> items = {};
-  /// Compares by itself, in place of that.
-  std::function<ExitCode(const EvalRequest&)> compare = {};
+  /// Compares by itself, in place of that, what `compares` says; both or none are set.
+  std::function<bool(const EvalRequest&)> compares = {};
+  std::function<ExitCode(const EvalRequest&, const JudgeArguments&)> compare = {};
   std::vector<std::string> examples = {};  ///< for --help: "eval runs/mine-1 --data other.csv"
 };
 

@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "fullbore/app/held_out_items.h"
 #include "fullbore/app/json_text.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/trained_state.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/text/text_batches.h"
 #include "fullbore/text/text_commands.h"
@@ -30,6 +32,30 @@ void refuse_others(const TextEvals& evals, const std::string& model) {
 std::string json_name(std::string words) {
   std::ranges::replace(words, ' ', '_');
   return words;
+}
+
+/// The batches that eval_text() measures on; of made-up examples those that the run held out.
+MeasuredItems text_items(const EvalRequest& request, const TextEvals& evals) {
+  if (text_task(stored_config(open_checkpoint(request.subject), false)) != nullptr)
+    return measure_held_out(request);
+  TrainedModel model = load_model(
+      request.subject,
+      {.frozen_from = request.frozen_from.empty() ? std::string() : request.frozen_from[0]});
+  const auto found =
+      std::ranges::find(evals, model.config.model.name, &std::pair<std::string, TextEval>::first);
+  if (found != evals.end() && found->second.begin) found->second.begin(model.config);
+  const std::string path = request.data.empty() ? model.config.data.path : request.data;
+  Console console;
+  const TextData text = open_text(model.config, path, model.tokenizer, text_progress(console));
+  const bool whole = !request.data.empty();
+  const ValidationSet set = evaluation_set(model.config, text, whole, request.batches);
+  Evaluator evaluator(model_loss(model.config, model.tokenizer->vocabulary_size()), set,
+                      model.state, trained_options(model.config));
+  return measure_batches(
+      evaluator, model.path,
+      fmt::format("{}, {}, in tokens of {}", path,
+                  whole ? "all of it" : split_text_about(model.config), model.tokenizer->kind()),
+      console);
 }
 
 ExitCode eval_text(const EvalRequest& request, const TextEvals& evals) {
@@ -133,6 +159,7 @@ EvalKind add_text_eval(Command eval) {
     kind.examples.insert(kind.examples.end(), examples.begin(), examples.end());
   }
   kind.refuse = [evals] { refuse_others(*evals, ""); };
+  kind.items = [evals](const EvalRequest& request) { return text_items(request, *evals); };
   kind.run = [evals](const EvalRequest& request) { return eval_text(request, *evals); };
   return kind;
 }

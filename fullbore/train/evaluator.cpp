@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/hash.h"
 #include "fullbore/runtime/quantized_state.h"
 
 namespace fullbore {
@@ -99,7 +100,18 @@ void Evaluator::run(uint64_t position, std::span<const void* const> batch) {
                                     static_cast<size_t>(sequences_.bytes[i])});
 }
 
-std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t done)>& go_on) {
+uint64_t Evaluator::hash_of(uint64_t position, std::span<const void* const> batch) const {
+  const std::vector<std::vector<BatchField>> shapes = set_.source->shapes();
+  const std::vector<BatchField>& fields = shapes[set_.source->shape_at(position)];
+  uint64_t hash = 0;
+  for (size_t i = 0; i < fields.size(); ++i)
+    hash = hash_bytes(batch[i], static_cast<size_t>(fields[i].type.bytes()), hash);
+  return hash;
+}
+
+std::optional<Evaluation> Evaluator::evaluate(
+    const std::function<bool(uint64_t done)>& go_on,
+    const std::function<void(const EvaluatedBatch&)>& each) {
   WeightedMean loss;
   std::vector<WeightedMean> metrics(metrics_.size());
   loader_.seek(0);
@@ -108,15 +120,26 @@ std::optional<Evaluation> Evaluator::evaluate(const std::function<bool(uint64_t 
   for (uint64_t position = 0; position < set_.batches; ++position) {
     if (!go_on(position)) return std::nullopt;
     const Program& program = programs_[set_.source->shape_at(position)];
-    run(position, loader_.next());
+    const std::span<const void* const> batch = loader_.next();
+    EvaluatedBatch told;
+    if (each) told.hash = hash_of(position, batch);
+    run(position, batch);
     const bool tells = program.plan().graph.find_output("predictions") >= 0;
     const double weight = tells ? program.scalar("predictions") : 1;
     loss.add(program.scalar("loss"), weight);
     for (size_t i = 0; i < metrics_.size(); ++i) {
       const std::string own = metric_weight_name(metrics_[i]);
       const bool has_weight = program.plan().graph.find_output(own) >= 0;
-      metrics[i].add(program.scalar(metrics_[i]), has_weight ? program.scalar(own) : weight);
+      const double of = has_weight ? program.scalar(own) : weight;
+      metrics[i].add(program.scalar(metrics_[i]), of);
+      if (!each) continue;
+      told.metrics.push_back(program.scalar(metrics_[i]));
+      told.weights.push_back(of);
     }
+    if (!each) continue;
+    told.loss = program.scalar("loss");
+    told.predictions = weight;
+    each(told);
   }
   Evaluation result{loss.mean(), loss.weight, {}, loss.mean()};
   for (size_t i = 0; i < metrics_.size(); ++i) {

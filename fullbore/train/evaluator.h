@@ -29,6 +29,15 @@ struct Evaluation {
   double score = 0;          ///< what the best has least of: the loss, or the judge's opposite
 };
 
+/// One batch of an evaluation, for comparisons on the very same.
+struct EvaluatedBatch {
+  uint64_t hash = 0;  ///< of the bytes of all its fields
+  double loss = 0;
+  double predictions = 0;  ///< Evaluation::predictions, of this batch
+  std::vector<double> metrics = {},
+                      weights = {};  ///< in the loss's order; of how many each is the mean
+};
+
 /// The evaluation for every shape of the set's batches, to which sequences are given (with_recurrent_states_given()).
 std::vector<TracedStep> trace_evaluations(const LossFunction& loss, const ValidationSet& set,
                                           Weights weights);
@@ -50,10 +59,12 @@ class Evaluator {
 
   std::vector<const Plan*> plans() const;
   uint64_t batches() const { return set_.batches; }
+  const std::vector<std::string>& metrics() const { return metrics_; }  ///< in the loss's order
 
   /// Over the whole set, sequences beginning with zeros; those of the State are left alone. `go_on` is asked
-  /// before each batch with the number done so far; when it says no, the result is none.
-  std::optional<Evaluation> evaluate(const std::function<bool(uint64_t done)>& go_on);
+  /// before each batch with the number done so far; when it says no, the result is none. `each`, if set, gets every batch.
+  std::optional<Evaluation> evaluate(const std::function<bool(uint64_t done)>& go_on,
+                                     const std::function<void(const EvaluatedBatch&)>& each = {});
 
  private:
   ValidationSet set_;
@@ -66,6 +77,7 @@ class Evaluator {
   };
   void add_sequences(const Program& program);
   void run(uint64_t position, std::span<const void* const> batch);
+  uint64_t hash_of(uint64_t position, std::span<const void* const> batch) const;
 
   std::vector<Program> programs_;
   Sequences sequences_;

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "fullbore/app/json_text.h"
+#include "fullbore/app/margins.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/workload.h"
+#include "fullbore/lab/item_comparison.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/stored_config.h"
 #include "workloads/peptide/assign_predictions.h"
@@ -20,6 +23,7 @@
 #include "workloads/peptide/peptide_keys.h"
 #include "workloads/peptide/peptide_scores.h"
 #include "workloads/peptide/peptide_spectra.h"
+#include "workloads/peptide/peptide_workload.h"
 #include "workloads/peptide/predictions.h"
 
 namespace fullbore {
@@ -268,6 +272,44 @@ class Subject {
   std::optional<TrainedPeptideModel> model_;
 };
 
+/// What is judged of answers to annotated spectra: the margins of peptide_quality(), by the field's measures.
+QualityMetrics paired_quality() {
+  QualityMetrics declared = peptide_quality({});
+  const auto named = [&](size_t i, const char* name) {
+    QualityMetric metric = declared[i];
+    metric.name = name;
+    return metric;
+  };
+  return {named(0, "aa_precision"), named(0, "aa_recall"), named(1, "peptide_precision"),
+          named(2, "mass_error")};
+}
+
+MeasuredItems items_of(const std::string& subject, const std::string& data, const Truths& truths,
+                       std::span<const PeptideOutcome> outcomes) {
+  MeasuredItems items{subject, data, "spectra", {}, {}};
+  for (const Truth& truth : truths.spectra) items.keys.push_back(std::to_string(truth.name.index));
+  items.keys.resize(outcomes.size());  // what cannot be scored may be left out, of both
+  const auto column = [&](const char* name, const auto& part, const auto& whole) {
+    ItemColumn each{name, {}, {}};
+    for (const PeptideOutcome& outcome : outcomes) {
+      each.weights.push_back(whole(outcome));
+      each.values.push_back(each.weights.back() > 0 ? part(outcome) / each.weights.back() : 0);
+    }
+    items.columns.push_back(std::move(each));
+  };
+  const auto matched = [](const PeptideOutcome& each) { return 1.0 * each.matched_residues; };
+  column("aa_precision", matched,
+         [](const PeptideOutcome& each) { return 1.0 * each.predicted_residues; });
+  column("aa_recall", matched, [](const PeptideOutcome& each) { return 1.0 * each.true_residues; });
+  column(
+      "peptide_precision", [](const PeptideOutcome& each) { return each.is_matched ? 1.0 : 0; },
+      [](const PeptideOutcome&) { return 1.0; });
+  column(
+      "mass_error", [](const PeptideOutcome& each) { return std::abs(each.mass_error_ppm); },
+      [](const PeptideOutcome& each) { return std::isnan(each.mass_error_ppm) ? 0.0 : 1.0; });
+  return items;
+}
+
 /// The residues that any subject knows, and every modification that the field's data sets have: what is measured does
 /// not depend on who is.
 ResidueAlphabet common_alphabet(std::initializer_list<TrainedPeptideModel*> models) {
@@ -318,24 +360,42 @@ ExitCode eval_peptides(const PeptideEvalArguments& arguments) {
   const Answered second = against->answer(arguments, truths, alphabet, console);
   const PeptideScorer other = score(second, truths, alphabet, leaves_out);
   const PairedReport report = compare_peptides(scorer.outcomes(), other.outcomes());
+  const ItemComparison comparison = compare_items(
+      items_of(arguments.subject, arguments.data, truths, scorer.outcomes()),
+      items_of(arguments.against, arguments.data, truths, other.outcomes()),
+      with_margins(paired_quality(), arguments.judge, "peptide"), arguments.judge.options);
   if (arguments.json) {
     Json json = {{"a", arguments.subject},
                  {"b", arguments.against},
                  {"data", arguments.data},
                  {"truth", truths_json(truths, arguments.unscorable)}};
     json.update(to_json(report));
+    json["no_worse"] = comparison_json(comparison);
     print(json);
   } else {
-    print_output("A  {}\nB  {}\n{}{}", first.about, second.about,
-                 truths_text(truths, arguments.unscorable), text(report));
+    print_output("A  {}\nB  {}\n{}{}\nIs the first no worse than the second?\n{}", first.about,
+                 second.about, truths_text(truths, arguments.unscorable), text(report),
+                 comparison_text(comparison));
   }
-  return ExitCode::kOk;
+  return exit_code_of(comparison.test.verdict);
 }
+
+namespace {
+
+PeptideEvalArguments asked(PeptideEvalArguments arguments, const EvalRequest& request) {
+  if (request.batches > 0)
+    throw UsageError(
+        "eval: --batches is for language models; peptides are measured on all spectra");
+  arguments.subject = request.subject;
+  arguments.data = request.data;
+  arguments.json = request.json;
+  return arguments;
+}
+
+}  // namespace
 
 EvalKind add_peptide_eval(Command eval) {
   auto arguments = std::make_shared<PeptideEvalArguments>();
-  eval.add_option("--against", arguments->against,
-                  "Of peptides: another model, or other predictions, of the same spectra");
   eval.add_option("--unscorable", arguments->unscorable,
                   "Of peptides: a true sequence with residues that cannot be read counts as wrong, "
                   "or is left out")
@@ -348,20 +408,22 @@ EvalKind add_peptide_eval(Command eval) {
   kind.reads_file = is_prediction_file;
   kind.models = {"peptide"};
   kind.refuse = [arguments] {
-    if (!arguments->against.empty())
-      throw UsageError("eval: --against compares models of peptides");
     if (!arguments->overrides.empty())
       throw UsageError(
           fmt::format("eval: '{}' is for models of peptides", arguments->overrides[0]));
   };
   kind.run = [arguments](const EvalRequest& request) {
-    if (request.batches > 0)
-      throw UsageError(
-          "eval: --batches is for language models; peptides are measured on all spectra");
-    arguments->subject = request.subject;
-    arguments->data = request.data;
-    arguments->json = request.json;
-    return eval_peptides(*arguments);
+    return eval_peptides(asked(*arguments, request));
+  };
+  kind.compares = [](const EvalRequest& request) {
+    return !request.data.empty() || is_prediction_file(request.subject) ||
+           is_prediction_file(request.against);
+  };
+  kind.compare = [arguments](const EvalRequest& request, const JudgeArguments& judge) {
+    PeptideEvalArguments both = asked(*arguments, request);
+    both.against = request.against;
+    both.judge = judge;
+    return eval_peptides(both);
   };
   kind.examples = {"eval runs/peptide-1 --data annotated.mgf",
                    "eval casanovo.mztab --data annotated.mgf --against runs/peptide-1"};

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/app/margins.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
 #include "workloads/peptide/spectrum_arguments.h"
@@ -16,6 +17,7 @@ struct PeptideEvalArguments {
   bool json = false;
   std::vector<std::string> overrides = {};  ///< of the models' data: check_spectrum_overrides()
   SpectrumArguments reading = {};
+  JudgeArguments judge = {};         ///< of two subjects
   std::string unscorable = "wrong";  ///< what a truth that cannot be read counts as; or "leave-out"
 };
 

@@ -120,6 +120,22 @@ TEST_F(JobTest, EvalMeasuresWhatTrainingMeasured) {
   EXPECT_EQ(last["loss"], summary("runs/tiny-1")["final_validation_loss"]);
   EXPECT_EQ(last["step"], 20);
 
+  // Against another checkpoint the same figures come of the same batches.
+  const CommandResult twin =
+      command({"eval", "runs/tiny-1", "--against", "runs/tiny-1/checkpoints/last", "--json"});
+  ASSERT_EQ(twin.exit_code, 0) << twin.out << twin.err;
+  const auto compared = nlohmann::json::parse(twin.out);
+  EXPECT_EQ(compared["verdict"], "passed");
+  EXPECT_EQ(compared["metrics"][0]["metric"], "loss");
+  EXPECT_NEAR(compared["metrics"][0]["b"], json["loss"].get<double>(), 1e-9);
+  EXPECT_NEAR(compared["metrics"][0]["a"], last["loss"].get<double>(), 1e-9);
+  ASSERT_EQ(train({"run.dir=other", "data.validation_fraction=0.3"}).exit_code, 0);
+  const CommandResult others = command({"eval", "runs/tiny-1", "--against", "other"});
+  EXPECT_EQ(others.exit_code, 2);
+  EXPECT_THAT(others.err, HasSubstr("were not measured on the same batches: there are"));
+  EXPECT_THAT(command({"eval", "runs/tiny-1", "--against", "other", "--margin", "los=1"}).err,
+              HasSubstr("Did you mean 'loss'?"));
+
   folder_.put("same.txt", "the sea is calm tonight.\n");
   const CommandResult other = command({"eval", "runs/tiny-1", "--data", "same.txt"});
   EXPECT_EQ(other.exit_code, 0) << other.err;
@@ -129,6 +145,47 @@ TEST_F(JobTest, EvalMeasuresWhatTrainingMeasured) {
   EXPECT_EQ(foreign.exit_code, 3);
   EXPECT_THAT(foreign.err, HasSubstr("foreign.txt"));
   EXPECT_EQ(command({"eval", "nowhere"}).exit_code, 3);
+}
+
+TEST_F(JobTest, AGateTrainsPairsAndGoesOnWithThem) {
+  const std::vector<std::string> gate = {"lab",
+                                         "gate",
+                                         "job.yaml",
+                                         "--with",
+                                         "optim.learning_rate=0.011",
+                                         "data.path=text.txt",
+                                         "train.steps=5",
+                                         "--pilot",
+                                         "2",
+                                         "--seeds",
+                                         "2",
+                                         "--out",
+                                         "gate",
+                                         "--margin",
+                                         "loss=5",
+                                         "--margin",
+                                         "perplexity=500%",
+                                         "--power",
+                                         "0.5"};
+  const CommandResult first = command(gate);
+  ASSERT_EQ(first.exit_code, 0) << first.out << first.err;
+  EXPECT_THAT(first.out, HasSubstr("optim.learning_rate: 0.01 -> 0.011"));
+  EXPECT_THAT(first.out, HasSubstr("2 pairs by seeds 7 8, of 5 steps"));
+  EXPECT_THAT(first.out, HasSubstr("passed: B is no worse than A"));
+  EXPECT_EQ(command(gate).exit_code, 2) << "the folder is there";
+  std::filesystem::remove_all(folder_ / "gate/b-8");
+  const std::string kept = read("gate/a-7/metrics.jsonl");
+  std::vector<std::string> more = gate;
+  more.emplace_back("--resume");
+  EXPECT_EQ(command(more).out, first.out);
+  EXPECT_EQ(read("gate/a-7/metrics.jsonl"), kept) << "what is there is not made again";
+  more[4] = "optim.learning_rate=0.012";
+  EXPECT_THAT(command(more).err, HasSubstr("gate/plan.json is of another plan: b.optim."));
+  const CommandResult there = command({"lab", "gate", "gate/a-*", "gate/b-*", "--json"});
+  const std::string verdict = nlohmann::json::parse(there.out)["verdict"];
+  EXPECT_EQ(there.exit_code, verdict == "passed" ? 0 : verdict == "failed" ? 4 : 7) << there.err;
+  EXPECT_EQ(
+      command({"lab", "gate", "job.yaml", "--with", "train.steps=5", "--seeds", "1"}).exit_code, 2);
 }
 
 TEST_F(JobTest, MetricsGoWhereTheyAreWanted) {

@@ -92,9 +92,10 @@ TEST_F(PeptideModelTest, PredictsAndIsScored) {
   // A model's own answers and those that it wrote down are the same.
   const CommandResult same =
       command({"eval", "found.mztab", "--data", "spectra.mgf", "--against", "run", "--json"});
-  ASSERT_EQ(same.exit_code, 0) << same.err;
+  ASSERT_EQ(same.exit_code, 7) << "two spectra decide nothing" << same.err;
   const nlohmann::json json = nlohmann::json::parse(same.out);
   EXPECT_EQ(json["spectra"], 2);
+  EXPECT_EQ(json["no_worse"]["verdict"], "undecided");
   for (const nlohmann::json& measure : json["measures"])
     if (!measure["difference"].is_null()) {
       EXPECT_EQ(measure["difference"], 0) << measure.dump();
