@@ -61,6 +61,7 @@ void add_commands(Command root) {
   add_bench_command(root);
   add_profile_command(root);
   add_diagnose_command(root);
+  add_record_command(root);
   add_lab_command(root);
   add_doctor_command(root);
   add_ops_command(root);

@@ -13,6 +13,7 @@ void add_plan_command(Command root);
 void add_bench_command(Command root);
 void add_profile_command(Command root);
 void add_diagnose_command(Command root);
+void add_record_command(Command root);
 void add_lab_command(Command root);
 void add_doctor_command(Command root);
 void add_ops_command(Command root);

@@ -73,6 +73,13 @@ class Fields {
   void take(const Json& field, const char* name, double& value) {
     field.is_number() ? void(value = field.get<double>()) : refuse(name, "a number");
   }
+  void take(const Json& field, const char* name, std::map<std::string, std::string>& value) {
+    if (!field.is_object()) return refuse(name, "an object of texts");
+    for (const auto& [key, each] : field.items()) {
+      if (!each.is_string()) return refuse(name, "an object of texts");
+      value.emplace(key, each.get<std::string>());
+    }
+  }
   void take(const Json& field, const char* name, bool& value) {
     field.is_boolean() ? void(value = field.get<bool>()) : refuse(name, "true or false");
   }
@@ -85,34 +92,97 @@ class Fields {
 
 }  // namespace
 
+RecordDifferences record_differences(const ExperimentRecord& record,
+                                     const ExperimentRecord& baseline) {
+  RecordDifferences differences;
+  const auto compare = [&](const std::string& key, const std::string& now, const std::string& then,
+                           bool is_told) {
+    if (now == then) return;
+    (is_told ? differences.told : differences.refused)
+        .push_back(fmt::format("{} is {}, not {}", key, now.empty() ? "not there" : now,
+                               then.empty() ? "not there" : then));
+  };
+  if (record.settings.empty() || baseline.settings.empty()) {
+    compare("config.batch_size", std::to_string(record.batch_size),
+            std::to_string(baseline.batch_size), false);
+    compare("config.seq_len", std::to_string(record.seq_len), std::to_string(baseline.seq_len),
+            false);
+    compare("config.precision", record.precision, baseline.precision, true);
+  } else {
+    std::map<std::string, std::pair<std::string, std::string>> both;
+    for (const auto& [key, value] : record.settings) both[key].first = value;
+    for (const auto& [key, value] : baseline.settings) both[key].second = value;
+    for (const auto& [key, values] : both) {
+      const bool is_told =
+          key.starts_with("engine.") || key.starts_with("run.") || key.starts_with("log.");
+      compare(key, values.first, values.second, is_told);
+    }
+  }
+  if (!record.data.empty() && !baseline.data.empty())
+    compare("the data", record.data, baseline.data, false);
+  if (record.steps > 0 && baseline.steps > 0)
+    compare("steps", std::to_string(record.steps), std::to_string(baseline.steps), false);
+  return differences;
+}
+
 VersusBaseline versus_baseline(const ExperimentRecord& record, const ExperimentRecord& baseline) {
-  return {hundredths(record.throughput_tok_s / baseline.throughput_tok_s),
-          record.final_loss - baseline.final_loss};
+  const bool by_samples =
+      std::isfinite(record.throughput_samples_s) && std::isfinite(baseline.throughput_samples_s);
+  const double speedup = by_samples ? record.throughput_samples_s / baseline.throughput_samples_s
+                                    : record.throughput_tok_s / baseline.throughput_tok_s;
+  return {hundredths(speedup), record.final_loss - baseline.final_loss,
+          record.val_loss - baseline.val_loss};
+}
+
+namespace {
+
+/// Samples where a step has no sequences; else tokens.
+bool counts_samples(const ExperimentRecord& record) { return record.seq_len == 0; }
+double rate_of(const ExperimentRecord& record) {
+  return counts_samples(record) ? record.throughput_samples_s : record.throughput_tok_s;
+}
+double wanted_of(const ExperimentRecord& record) {
+  return static_cast<double>(counts_samples(record) ? record.batch_size : record.tokens_per_step());
+}
+
+}  // namespace
+
+bool can_be_inconsistent(const ExperimentRecord& record) {
+  return record.full_rows && std::isfinite(rate_of(record) * record.time_per_step_ms) &&
+         wanted_of(record) > 0;
 }
 
 std::optional<std::string> inconsistency(const ExperimentRecord& record) {
-  const double tokens = record.throughput_tok_s * record.time_per_step_ms / 1000;
-  const auto wanted = static_cast<double>(record.tokens_per_step());
-  if (!std::isfinite(tokens) || wanted <= 0) return {};
-  if (std::abs(tokens - wanted) <= 0.02 * wanted) return {};
+  if (!can_be_inconsistent(record)) return {};
+  const double rate = rate_of(record), wanted = wanted_of(record);
+  const double found = rate * record.time_per_step_ms / 1000;
+  if (std::abs(found - wanted) <= 0.02 * wanted) return {};
+  const char* const unit = counts_samples(record) ? "samples" : "tokens";
   return fmt::format(
-      "{:.0f} tokens a second in steps of {:.4g} ms are {:.0f} tokens a step, not {} x {}: a step "
-      "would take {:.1f} ms",
-      record.throughput_tok_s, record.time_per_step_ms, tokens, record.batch_size, record.seq_len,
-      1000 * wanted / record.throughput_tok_s);
+      "{:.0f} {} a second in steps of {:.4g} ms are {:.0f} {} a step, not {}: a step would take "
+      "{:.1f} ms",
+      rate, unit, record.time_per_step_ms, found, unit,
+      counts_samples(record) ? fmt::format("{}", record.batch_size)
+                             : fmt::format("{} x {}", record.batch_size, record.seq_len),
+      1000 * wanted / rate);
 }
 
 QualityGate quality_gate(const ExperimentRecord& record, const ExperimentRecord& baseline) {
-  constexpr double kMostDelta = 0.05;
+  constexpr double kMostDelta = 0.05, kMuch = 1.1;
   QualityGate gate;
-  const double delta = versus_baseline(record, baseline).loss_delta;
+  const VersusBaseline versus = versus_baseline(record, baseline);
+  const bool is_of_validation = std::isfinite(versus.val_loss_delta);
+  const double delta = is_of_validation ? versus.val_loss_delta : versus.loss_delta;
   if (!std::isfinite(delta)) return gate;
   gate.known = true;
   // Losses are differences of printed numbers: what is 0.05 in decimals is no more than that.
-  gate.passed = std::abs(delta) <= kMostDelta + 1e-9;
-  if (record.final_loss > 1.1 * baseline.final_loss)
-    gate.flags.push_back(fmt::format("the loss is {:.0f} % above the baseline's",
-                                     100 * (record.final_loss / baseline.final_loss - 1)));
+  gate.passed = delta <= kMostDelta + 1e-9;
+  const double now = is_of_validation ? record.val_loss : record.final_loss;
+  const double then = is_of_validation ? baseline.val_loss : baseline.final_loss;
+  if (now > kMuch * then)
+    gate.flags.push_back(fmt::format("the {} is {:.0f} % above the baseline's",
+                                     is_of_validation ? "validation loss" : "loss",
+                                     100 * (now / then - 1)));
   return gate;
 }
 
@@ -120,10 +190,11 @@ ExperimentRecord mean_of(const std::vector<ExperimentRecord>& records) {
   ExperimentRecord mean = records.front();
   const auto count = static_cast<double>(records.size());
   mean.repeats = 0;
-  double seconds_per_token = 0;
+  double seconds_per_token = 0, seconds_per_sample = 0;
   for (const ExperimentRecord& each : records) {
     mean.repeats += each.repeats;
     seconds_per_token += 1 / each.throughput_tok_s / count;
+    seconds_per_sample += 1 / each.throughput_samples_s / count;
   }
   for (double ExperimentRecord::*figure :
        {&ExperimentRecord::time_per_step_ms, &ExperimentRecord::step_ms_p10,
@@ -134,6 +205,7 @@ ExperimentRecord mean_of(const std::vector<ExperimentRecord>& records) {
     for (const ExperimentRecord& each : records) mean.*figure += each.*figure / count;
   }
   mean.throughput_tok_s = 1 / seconds_per_token;
+  mean.throughput_samples_s = 1 / seconds_per_sample;
   return mean;
 }
 
@@ -144,10 +216,12 @@ Json to_json(const ExperimentRecord& record, const ExperimentRecord* baseline) {
                 {{"batch_size", record.batch_size},
                  {"num_workers", record.num_workers},
                  {"seq_len", record.seq_len},
+                 {"full_rows", record.full_rows},
                  {"precision", record.precision},
                  {"fused", record.fused}}},
                {"metrics",
                 {{"throughput_tok_s", number(record.throughput_tok_s)},
+                 {"throughput_samples_s", number(record.throughput_samples_s)},
                  {"gpu_util_pct", number(record.gpu_util_pct)},
                  {"vram_mb", nullptr},
                  {"memory_mb", number(record.memory_mb)},
@@ -168,15 +242,24 @@ Json to_json(const ExperimentRecord& record, const ExperimentRecord* baseline) {
                {"split", record.split},
                {"hardware", record.hardware},
                {"build", record.build}};
+  if (!record.settings.empty()) {
+    json["model"] = record.model;
+    json["data"] = record.data;
+    json["settings"] = record.settings;
+  }
   const std::optional<std::string> wrong = inconsistency(record);
-  json["consistent"] = !wrong.has_value();
+  json["consistent"] = can_be_inconsistent(record) ? Json(!wrong.has_value()) : Json();
   if (wrong) json["inconsistency"] = *wrong;
   if (baseline == nullptr) return json;
   const VersusBaseline versus = versus_baseline(record, *baseline);
   const QualityGate gate = quality_gate(record, *baseline);
   json["vs_baseline"] = {{"name", baseline->name},
                          {"speedup", number(versus.speedup)},
-                         {"loss_delta", number(versus.loss_delta)}};
+                         {"loss_delta", number(versus.loss_delta)},
+                         {"val_loss_delta", number(versus.val_loss_delta)}};
+  const RecordDifferences differences = record_differences(record, *baseline);
+  if (!differences.told.empty()) json["vs_baseline"]["differs"] = differences.told;
+  if (!differences.refused.empty()) json["vs_baseline"]["differs_despite"] = differences.refused;
   json["gate"] = gate.known ? Json(gate.passed ? "passed" : "failed") : Json();
   if (!gate.flags.empty()) json["flags"] = gate.flags;
   return json;
@@ -201,6 +284,9 @@ Result<ExperimentRecord> read_experiment_record(const std::string& path) {
   top.read_if_any("split", record.split);
   top.read_if_any("hardware", record.hardware);
   top.read_if_any("build", record.build);
+  top.read_if_any("model", record.model);
+  top.read_if_any("data", record.data);
+  top.read_if_any("settings", record.settings);
   if (top.failure()) return *top.failure();
   for (const char* name : {"config", "metrics"})
     if (!json.contains(name) || !json[name].is_object())
@@ -209,11 +295,17 @@ Result<ExperimentRecord> read_experiment_record(const std::string& path) {
   config.read("batch_size", record.batch_size);
   config.read_if_any("num_workers", record.num_workers);
   config.read("seq_len", record.seq_len);
+  config.read_if_any("full_rows", record.full_rows);
   config.read_if_any("precision", record.precision);
   config.read_if_any("fused", record.fused);
   if (config.failure()) return *config.failure();
   Fields metrics(json["metrics"], path, "metrics ");
-  metrics.read("throughput_tok_s", record.throughput_tok_s);
+  // A model of samples has those alone.
+  metrics.read_if_any("throughput_samples_s", record.throughput_samples_s);
+  if (std::isfinite(record.throughput_samples_s))
+    metrics.read_if_any("throughput_tok_s", record.throughput_tok_s);
+  else
+    metrics.read("throughput_tok_s", record.throughput_tok_s);
   metrics.read("time_per_step_ms", record.time_per_step_ms);
   metrics.read("final_loss", record.final_loss);
   metrics.read_if_any("val_loss", record.val_loss);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -19,44 +20,65 @@ struct ExperimentRecord {
   std::string date;  ///< ISO 8601
   int64_t batch_size = 0;
   int64_t num_workers = 0;
-  int64_t seq_len = 0;
+  int64_t seq_len = 0;    ///< of models of texts; 0: rates are of samples
+  bool full_rows = true;  ///< every batch has batch_size rows of seq_len tokens
   std::string precision;
   bool fused = true;
-  double throughput_tok_s = kUnknown;  ///< of training steps, evaluation left out
-  double time_per_step_ms = kUnknown;
-  double step_ms_p10 = kUnknown;
+  double throughput_tok_s = kUnknown;      ///< of training steps, evaluation left out
+  double throughput_samples_s = kUnknown;  ///< likewise, where samples have a unit
+  double time_per_step_ms = kUnknown;      ///< mean, by the clock, waiting for batches included
+  double step_ms_p10 = kUnknown;           ///< of single steps, as the two below
   double step_ms_p50 = kUnknown;
   double step_ms_p90 = kUnknown;
   double memory_mb = kUnknown;  ///< largest resident set; "vram_mb" in records of other machines
   double gpu_util_pct = kUnknown;
-  double final_loss = kUnknown;  ///< of the last validation; of training where there is none
-  double val_loss = kUnknown;
+  double final_loss = kUnknown;  ///< of the last training step
+  double val_loss = kUnknown;    ///< of the last validation
   int64_t steps = 0;
   int64_t repeats = 1;  ///< runs of which the figures are means
   int64_t rng_key = 0;  ///< of the first
   std::string split;    ///< what the validation loss is of
+  std::string model;    ///< model.name; empty in records of older versions
+  std::string data;     ///< what was learned from, with a hash; empty: not known
+  std::map<std::string, std::string>
+      settings;  ///< by key, as YAML; empty in records of older versions
   std::string hardware;
   std::string build;
 
   int64_t tokens_per_step() const { return batch_size * seq_len; }
 };
 
-/// Against a baseline: throughput over throughput, rounded to hundredths, and the final losses'
-/// difference, negative where it is better.
+/// What keeps two records from being compared, or is to be told when they are.
+struct RecordDifferences {
+  std::vector<std::string>
+      told;  ///< settings of engine, run and log: comparing such switches is the point
+  std::vector<std::string>
+      refused;  ///< other settings, data, steps: the losses are of another experiment
+};
+/// "engine.precision is bf16, not fp32". Of records of older versions only sizes, steps and precision are known.
+RecordDifferences record_differences(const ExperimentRecord& record,
+                                     const ExperimentRecord& baseline);
+
+/// Against a baseline: throughput over throughput, rounded to hundredths, and differences of losses, negative where it
+/// is better.
 struct VersusBaseline {
   double speedup = ExperimentRecord::kUnknown;
-  double loss_delta = ExperimentRecord::kUnknown;
+  double loss_delta = ExperimentRecord::kUnknown;  ///< of training
+  double val_loss_delta = ExperimentRecord::kUnknown;
 };
 VersusBaseline versus_baseline(const ExperimentRecord& record, const ExperimentRecord& baseline);
 
-/// Throughput times the time of a step must be the tokens of a step, within 2 %. Says by how much they
-/// are not; none where they are, or something is not known.
+/// Throughput, as the trainer counted, times the time of a step, by the clock, must be what a step has by the
+/// settings: batch times sequence, or the rows of a batch; within 2 %. Says by how much it is not; none where it is, or
+/// something is not known.
 std::optional<std::string> inconsistency(const ExperimentRecord& record);
+bool can_be_inconsistent(const ExperimentRecord& record);  ///< all that it takes is known
 
-/// Is a faster setting as good? Nothing is said of what is not known.
+/// Is a faster setting as good? Of the validation losses where both have one, else of those of training. Nothing is said
+/// of what is not known, and no better loss fails.
 struct QualityGate {
   bool known = false;
-  bool passed = false;             ///< |loss_delta| <= 0.05
+  bool passed = false;             ///< the loss is above the baseline's by 0.05 at most
   std::vector<std::string> flags;  ///< "validation loss 12 % above the baseline's"
 };
 QualityGate quality_gate(const ExperimentRecord& record, const ExperimentRecord& baseline);

@@ -49,6 +49,12 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
                        {"hardware", maker.hardware},
                        {"processor", maker.processor},
                        {"workers", maker.workers}};
+  if (summary.measured_steps > 0) {
+    json["measured_steps"] = summary.measured_steps;
+    json["measured_seconds"] = summary.measured_seconds;
+    json["measured_tokens"] = summary.measured_tokens;
+  }
+  if (summary.step_times.steps() > 0) json["step_times"] = summary.step_times.to_json();
   if (summary.metric_lines >= 0) json["metric_lines"] = summary.metric_lines;
   if (summary.log_bytes >= 0) {
     json["log_bytes"] = summary.log_bytes;

@@ -7,6 +7,7 @@
 
 #include "fullbore/base/result.h"
 #include "fullbore/monitor/phase_clock.h"
+#include "fullbore/monitor/step_histogram.h"
 
 namespace fullbore {
 
@@ -38,6 +39,9 @@ struct RunSummary {
   int64_t best_step = -1;
   double tokens_per_second = kUnknown;   ///< since the last start or resume, evaluation left out
   double samples_per_second = kUnknown;  ///< likewise, where samples have a unit
+  int64_t measured_steps = 0;            ///< that those rates are of
+  double measured_seconds = kUnknown;    ///< of those steps, waiting included
+  double measured_tokens = kUnknown;     ///< that those steps learned from, as counted
   double utilisation = kUnknown;         ///< of the measured peak of the machine, likewise
   double data_wait_share = kUnknown;     ///< of the steps' time
   int64_t peak_bytes = 0;                ///< largest resident set of the process
@@ -48,6 +52,7 @@ struct RunSummary {
   std::vector<StartPart> start;             ///< its parts, in order
   double wall_seconds = kUnknown;           ///< since the last start or resume
   PhaseSeconds phases;                      ///< what those went to; together as many
+  StepHistogram step_times;                 ///< of single steps since step 0, waiting included
   int64_t skipped_steps = 0;                ///< not finite; since step 0
   int64_t saves = 0;                        ///< checkpoints written since then
   double save_stall_seconds = 0;            ///< for which they held the loop up, all together

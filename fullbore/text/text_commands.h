@@ -8,7 +8,6 @@ namespace fullbore {
 void add_generate_command(Command root);
 void add_export_command(Command root);
 void add_data_command(Command root);
-void add_record_command(Command root);
 /// All of them.
 void add_text_commands(Command root);
 /// How `eval` measures models of texts.

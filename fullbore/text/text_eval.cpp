@@ -168,7 +168,6 @@ void add_text_commands(Command root) {
   add_generate_command(root);
   add_export_command(root);
   add_data_command(root);
-  add_record_command(root);
 }
 
 }  // namespace fullbore

@@ -50,6 +50,7 @@ void RunReporter::found_complete(const RunScale& scale, const RunPosition& resto
   check_metrics(json);
   if (json.contains("status") && json["status"] == "completed") return;
   stand_at(scale, restored);
+  take_step_times(json);
   write_summary(summary("completed", ""));
 }
 
@@ -124,12 +125,25 @@ void RunReporter::trim_metrics(const RunPosition& restored, const nlohmann::json
 void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
                         const MetricSinkOptions& sinks) {
   stand_at(scale, restored);
-  trim_metrics(restored, check_summary_and_log());
+  const nlohmann::json before = check_summary_and_log();
+  trim_metrics(restored, before);
+  take_step_times(before);
   metrics_.emplace(JsonLines::open(run_.metrics()).take_or_throw());
   sinks_.open(sinks, run_.tensorboard(), run_.path(), restored.step).take_or_throw();
   if (sinks_.port() > 0)
     log_->info("metrics for Prometheus at http://127.0.0.1:{}/metrics", sinks_.port());
   write_summary(summary("running", ""));
+}
+
+/// Those of before. Steps that are made again are counted again: they took their time.
+void RunReporter::take_step_times(const nlohmann::json& summary) {
+  const auto found = summary.find("step_times");
+  if (found == summary.end()) return;
+  Result<StepHistogram> times = StepHistogram::from_json(*found);
+  if (times.ok())
+    step_times_.merge(times.value());
+  else
+    log_->warn("{}: {}; they begin anew", run_.summary(), times.error());
 }
 
 void RunReporter::first_step_made() {
@@ -151,6 +165,7 @@ void RunReporter::step_done(int64_t step, double loss, const StepWork& work,
                             const std::function<StepResults()>& results) {
   note_lost_console();
   meter_.add(work);
+  step_times_.add(work.step_seconds + work.wait_seconds);
   progress_.phase.clear();
   progress_.step = step;
   progress_.train_loss = loss;
@@ -363,7 +378,11 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   result.skipped_steps = skipped_steps_;
   result.saves = saves_;
   result.save_stall_seconds = save_stall_seconds_;
+  result.step_times = step_times_;
   if (meter_.steps() > 0) {
+    result.measured_steps = meter_.steps();
+    result.measured_seconds = meter_.whole().seconds;
+    result.measured_tokens = meter_.whole().tokens;
     result.tokens_per_second = meter_.whole().tokens_per_second();
     if (!scale_.sample_unit.empty())
       result.samples_per_second = meter_.whole().samples_per_second();

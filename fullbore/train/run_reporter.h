@@ -118,6 +118,7 @@ class RunReporter {
                           const StepDetails& details) const;
   void trim_metrics(const RunPosition& restored, const nlohmann::json& summary);
   void check_metrics(const nlohmann::json& summary);
+  void take_step_times(const nlohmann::json& summary);
   /// The summary there is; an empty object where there is none, or it is damaged, which is told.
   nlohmann::json check_summary_and_log();
   void write_summary(RunSummary summary);
@@ -134,6 +135,7 @@ class RunReporter {
   Progress progress_;
   StepFigures figures_;
   StepMeter meter_;
+  StepHistogram step_times_;
   double best_loss_ = RunSummary::kUnknown;
   int64_t best_step_ = -1;
   double evaluation_seconds_ = 0;

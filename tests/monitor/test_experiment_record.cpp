@@ -47,6 +47,46 @@ TEST(ExperimentRecord, TheGateIsOfTheLoss) {
   EXPECT_TRUE(quality_gate(record(1, 1.43), record(1, 1.37)).flags.empty());
   EXPECT_EQ(quality_gate(record(1, 1.6), record(1, 1.37)).flags.size(), 1U);
   EXPECT_FALSE(quality_gate(record(1, NAN), record(1, 1.37)).known);
+  EXPECT_TRUE(quality_gate(record(1, 0.5), record(1, 1.37)).passed) << "no better loss fails";
+  // Where both have one it is the validation loss.
+  ExperimentRecord now = record(1, 9), then = record(1, 1);
+  now.val_loss = then.val_loss = 2;
+  EXPECT_TRUE(quality_gate(now, then).passed);
+  then.val_loss = 1.9;
+  EXPECT_FALSE(quality_gate(now, then).passed);
+}
+
+TEST(ExperimentRecord, IsComparedWithItsLikeAlone) {
+  ExperimentRecord now = record(1, 1), then = record(1, 1);
+  EXPECT_TRUE(record_differences(now, then).refused.empty()) << "of older versions";
+  then.batch_size = 8;
+  EXPECT_EQ(record_differences(now, then).refused.size(), 1U);
+  then.batch_size = now.batch_size;
+  now.settings = then.settings = {{"engine.precision", "fp32"}, {"optim.name", "adamw"}};
+  now.settings["engine.precision"] = "bf16";
+  RecordDifferences differences = record_differences(now, then);
+  EXPECT_TRUE(differences.refused.empty());
+  EXPECT_THAT(differences.told, ::testing::ElementsAre("engine.precision is bf16, not fp32"));
+  now.settings["optim.name"] = "muon";
+  now.steps = 10;
+  then.steps = 20;
+  now.data = "one";
+  then.data = "other";
+  differences = record_differences(now, then);
+  EXPECT_THAT(differences.refused,
+              ::testing::ElementsAre("optim.name is muon, not adamw", "the data is one, not other",
+                                     "steps is 10, not 20"));
+}
+
+TEST(ExperimentRecord, SamplesAreCountedWhereThereAreNoSequences) {
+  ExperimentRecord made = record(ExperimentRecord::kUnknown, 1);
+  made.seq_len = 0;
+  made.throughput_samples_s = 160;
+  made.time_per_step_ms = 100;
+  EXPECT_TRUE(can_be_inconsistent(made));
+  EXPECT_FALSE(inconsistency(made));
+  made.time_per_step_ms = 120;
+  EXPECT_THAT(inconsistency(made).value_or(""), HasSubstr("are 19 samples a step, not 16"));
 }
 
 TEST(ExperimentRecord, RepeatsAreAveraged) {
@@ -67,6 +107,8 @@ TEST(ExperimentRecord, IsReadAsItWasWritten) {
   made.precision = "bf16";
   made.fused = false;
   made.rng_key = int64_t{1} << 40;
+  made.settings = {{"engine.precision", "bf16"}};
+  made.throughput_samples_s = 7;
   const ExperimentRecord baseline = record(33000, 1.37);
   const nlohmann::ordered_json json = to_json(made, &baseline);
   EXPECT_EQ(json["vs_baseline"]["speedup"], 1.97);
