@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fullbore/base/files.h"
+#include "fullbore/base/printable.h"
 #include "fullbore/base/start_thread.h"
 
 namespace fullbore {
@@ -29,13 +30,22 @@ std::string gauge_name(const std::string& name) {
   return gauge;
 }
 
-std::string label_text(const std::string& value) {
+/// Within quotes, or behind "# HELP": backslashes, quotes and line ends are escaped; what is no UTF-8 is made visible.
+std::string escaped(const std::string& value) {
   std::string text;
-  for (const char c : value) {
+  for (const char c : printable(value)) {
     if (c == '\\' || c == '"') text += '\\';
-    text += c == '\n' ? ' ' : c;
+    text += c == '\n' ? "\\n" : std::string(1, c);
   }
   return text;
+}
+
+/// The unit that a name ends with, in the words of OpenMetrics; "" for none.
+std::string_view unit_of(std::string_view gauge) {
+  for (const std::string_view unit :
+       {"seconds", "bytes", "watts", "joules", "celsius", "hertz", "ratio"})
+    if (gauge.ends_with(unit) && gauge[gauge.size() - unit.size() - 1] == '_') return unit;
+  return "";
 }
 
 std::string value_text(double value) {
@@ -111,18 +121,22 @@ PrometheusEndpoint::~PrometheusEndpoint() {
   ::close(socket_);
 }
 
-void PrometheusEndpoint::set(const std::string& name, double value) {
+void PrometheusEndpoint::set(const std::string& name, double value, const std::string& help) {
   const std::lock_guard lock(mutex_);
-  gauges_[gauge_name(name)] = value;
+  gauges_[gauge_name(name)] = {value, help};
 }
 
 std::string PrometheusEndpoint::text() const {
   const std::lock_guard lock(mutex_);
   std::string text;
-  for (const auto& [name, value] : gauges_)
-    text += fmt::format("# TYPE {} gauge\n{}{{run=\"{}\"}} {}\n", name, name, label_text(run_),
-                        value_text(value));
-  return text;
+  for (const auto& [name, gauge] : gauges_) {
+    text += fmt::format("# TYPE {} gauge\n", name);
+    if (const std::string_view unit = unit_of(name); !unit.empty())
+      text += fmt::format("# UNIT {} {}\n", name, unit);
+    if (!gauge.help.empty()) text += fmt::format("# HELP {} {}\n", name, escaped(gauge.help));
+    text += fmt::format("{}{{run=\"{}\"}} {}\n", name, escaped(run_), value_text(gauge.value));
+  }
+  return text + "# EOF\n";
 }
 
 void PrometheusEndpoint::serve() {
@@ -145,11 +159,15 @@ void PrometheusEndpoint::answer(int connection) const {
   ::setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
   const std::string request = receive(connection);
   const bool known = request.starts_with("GET /metrics ") || request.starts_with("GET / ");
+  const bool open_metrics = request.find("application/openmetrics-text") != std::string::npos;
   const std::string body = known ? text() : "see /metrics\n";
-  send_all(connection, fmt::format("HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; "
-                                   "charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n"
-                                   "\r\n{}",
-                                   known ? "200 OK" : "404 Not Found", body.size(), body));
+  send_all(connection,
+           fmt::format("HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\n"
+                       "Connection: close\r\n\r\n{}",
+                       known ? "200 OK" : "404 Not Found",
+                       known && open_metrics ? "application/openmetrics-text; version=1.0.0"
+                                             : "text/plain; version=0.0.4",
+                       body.size(), body));
 }
 
 }  // namespace fullbore

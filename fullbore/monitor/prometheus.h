@@ -10,8 +10,10 @@
 
 namespace fullbore {
 
-/// Gauges in Prometheus' text format (version 0.0.4), "fullbore_<name>{run="..."} <value>", served
-/// over HTTP at http://127.0.0.1:<port>/metrics and nowhere else: no other machine can reach it.
+/// Gauges "fullbore_<name>{run="..."} <value>", each with its type, its unit where the name ends with one, and a word
+/// of help. Served over HTTP at http://127.0.0.1:<port>/metrics and nowhere else: no other machine can reach it. Who
+/// asks for OpenMetrics (version 1.0.0) gets that, and others Prometheus' text format (0.0.4): the lines are the same.
+/// Source: https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 class PrometheusEndpoint {
  public:
   /// Port 0: any that is free. Failure: the port is taken, or the system refuses a
@@ -23,8 +25,9 @@ class PrometheusEndpoint {
 
   int port() const { return port_; }
   /// From now on the gauge has this value. Letters, digits and '_' of the name stay, the rest
-  /// becomes '_'.
-  void set(const std::string& name, double value);
+  /// becomes '_'. A name that ends with a unit ("_seconds", "_bytes", "_watts", "_celsius", ...) says it. `help`: what it
+  /// is, for people.
+  void set(const std::string& name, double value, const std::string& help = "");
   std::string text() const;  ///< what is served
 
  private:
@@ -37,7 +40,11 @@ class PrometheusEndpoint {
   int port_;
   std::string run_;
   mutable std::mutex mutex_;  ///< guards gauges_
-  std::map<std::string, double> gauges_;
+  struct Gauge {
+    double value = 0;
+    std::string help = {};
+  };
+  std::map<std::string, Gauge> gauges_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;  ///< last: it uses all of the above
 };
