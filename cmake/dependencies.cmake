@@ -15,6 +15,11 @@ pkg_check_modules(zlib REQUIRED IMPORTED_TARGET GLOBAL zlib)
 pkg_check_modules(expat REQUIRED IMPORTED_TARGET GLOBAL expat)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET GLOBAL libutf8proc)
 
+# Its flags define macros for all headers (_XOPEN_SOURCE), which the one file that includes it does not need.
+pkg_check_modules(ncurses REQUIRED ncursesw)
+add_library(fb_ncurses INTERFACE)
+target_link_libraries(fb_ncurses INTERFACE ${ncurses_LINK_LIBRARIES})
+
 add_library(fb_yaml INTERFACE)  # yaml-cpp renamed its target in 0.8
 target_link_libraries(fb_yaml INTERFACE
   $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)

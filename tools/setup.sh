@@ -13,7 +13,7 @@ cmake                cmake         the build
 ninja-build          ninja         runs the build
 ccache               ccache        makes rebuilds cheap
 mold                 mold          links the tests in a second
-pkg-config           pkg-config    finds zstd, xxhash, zlib, expat and utf8proc
+pkg-config           pkg-config    finds zstd, xxhash, zlib, expat, utf8proc and ncurses
 python3              python3       the repository checks itself with it
 libdnnl-dev          -             oneDNN: contractions on the CPU
 libfmt-dev           -             text
@@ -26,6 +26,7 @@ libxxhash-dev        -             checksums
 zlib1g-dev           -             compressed spectrum files
 libexpat1-dev        -             mzML, an XML format of spectra
 libutf8proc-dev      -             normal forms of Unicode
+libncurses-dev       -             the full-screen view of a run
 libgtest-dev         -             tests
 libgmock-dev         -             tests
 libbenchmark-dev     -             benchmarks

@@ -56,6 +56,7 @@ void add_commands(Command root) {
     if (workload.add_commands) workload.add_commands(root);
   add_runs_command(root);
   add_metrics_command(root);
+  add_watch_command(root);
   add_replay_step_command(root);
   add_plan_command(root);
   add_bench_command(root);

@@ -8,6 +8,7 @@ void add_train_command(Command root);
 void add_eval_command(Command root);
 void add_metrics_command(Command root);
 void add_runs_command(Command root);
+void add_watch_command(Command root);
 void add_replay_step_command(Command root);
 void add_plan_command(Command root);
 void add_bench_command(Command root);

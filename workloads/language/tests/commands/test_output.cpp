@@ -67,6 +67,7 @@ const OutputRows& rows() {
       {"diagnose",
        {{"diagnose", "runs/tiny-1", "--json", "diagnosis.json"}, true, {"diagnosis.json"}}},
       {"doctor", {{"doctor"}}},
+      {"watch", {{"watch", "runs/tiny-1", "--once"}}},
       {"ops", {{"ops"}}},
       {"passes", {{"passes"}}},
       {"config", {{"config"}}},
