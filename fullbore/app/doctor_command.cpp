@@ -2,11 +2,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "fullbore/app/commands.h"
 #include "fullbore/app/json_text.h"
@@ -22,6 +25,7 @@
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
+#include "fullbore/monitor/sensor.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/program.h"
 
@@ -54,8 +58,17 @@ struct Diagnosis {
   int64_t cache_free_bytes = 0;
   int64_t run_free_bytes = 0;  ///< where runs are written: the current folder
   std::string kernel_test;     ///< "" if the device computes what it should
+  std::vector<SensorReading> sensors;
   std::vector<std::string> findings;
 };
+
+/// Two samples a tenth of a second apart, for rates are of the time between.
+std::vector<SensorReading> read_sensors() {
+  Sensors sensors;
+  sensors.read(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  return sensors.read(0.1);
+}
 
 /// Compiles and runs y = tanh(x w) once: a kernel of the JIT and one of the matrix library.
 std::string test_kernels(std::shared_ptr<Device> device) {
@@ -152,6 +165,7 @@ Diagnosis diagnose() {
   d.cache_free_bytes = free_disk_bytes(d.cache_folder);
   d.run_free_bytes = free_disk_bytes(".");
   d.kernel_test = test_kernels(device);
+  d.sensors = read_sensors();
   find_what_is_missing(d);
   return d;
 }
@@ -162,6 +176,46 @@ void print_row(const char* name, const std::string& text) {
 
 std::string free_text(int64_t bytes) {
   return bytes < 0 ? "unknown" : bytes_text(static_cast<double>(bytes)) + " free";
+}
+
+/// Those that can be read first, several a line; then what is missing, with the reason.
+void print_sensors(const std::vector<SensorReading>& sensors) {
+  constexpr size_t kColumns = 3;
+  std::vector<std::string> cells;
+  for (const SensorReading& each : sensors)
+    if (!std::isnan(each.value))
+      cells.push_back(fmt::format("{} {:.5g}{}{}", each.name, each.value,
+                                  each.unit.empty() ? "" : " ", each.unit));
+  for (size_t i = 0; i < cells.size(); i += kColumns) {
+    std::string line;
+    for (size_t j = i; j < std::min(cells.size(), i + kColumns); ++j)
+      line += fmt::format("  {:<30}", cells[j]);
+    print_output("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+  // Sensors of one kind lack the same.
+  std::vector<std::pair<std::string, std::string>> missing;
+  for (const SensorReading& each : sensors) {
+    if (each.missing.empty()) continue;
+    if (!missing.empty() && missing.back().second == each.missing)
+      missing.back().first += ", " + each.name;
+    else
+      missing.emplace_back(each.name, each.missing);
+  }
+  for (const auto& [names, why] : missing) print_output("  no {}: {}\n", names, why);
+}
+
+/// By name: {"unit", "value"} or {"unit", "missing"}.
+nlohmann::ordered_json sensors_json(const std::vector<SensorReading>& sensors) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const SensorReading& each : sensors) {
+    json[each.name] = {{"unit", each.unit}};
+    if (each.missing.empty())
+      json[each.name]["value"] =
+          std::isnan(each.value) ? nlohmann::ordered_json() : nlohmann::ordered_json(each.value);
+    else
+      json[each.name]["missing"] = each.missing;
+  }
+  return json;
 }
 
 void print_text(const Diagnosis& d) {
@@ -192,6 +246,8 @@ void print_text(const Diagnosis& d) {
                                  d.cache_writable ? "writable" : "not writable",
                                  free_text(d.cache_free_bytes)));
   print_row("runs", fmt::format("current folder  {}", free_text(d.run_free_bytes)));
+  print_output("Sensors\n");
+  print_sensors(d.sensors);
   print_output("Findings\n");
   if (d.findings.empty()) print_output("  nothing is missing\n");
   for (const std::string& finding : d.findings) print_output("  - {}\n", finding);
@@ -224,6 +280,7 @@ void print_json(const Diagnosis& d) {
       {"cache_writable", d.cache_writable},
       {"cache_free_bytes", d.cache_free_bytes},
       {"run_free_bytes", d.run_free_bytes},
+      {"sensors", sensors_json(d.sensors)},
       {"findings", d.findings},
   };
   write_output(json_text(json));
@@ -240,6 +297,13 @@ void add_doctor_command(Command root) {
       "FULLBORE_PROCESSOR=LEVEL (or engine.processor in a configuration) keeps to the instructions "
       "of a level:\n"
       "x86-64-v2, avx2, avx512, avx512-bf16 or amx (on ARM: arm64); it only lowers.\n"
+      "Sensors are those that `train` samples into sensors.csv. Where one is missing, the reason "
+      "says which "
+      "permission\n"
+      "or hardware it takes. FULLBORE_NVML names another library of NVIDIA's driver, "
+      "FULLBORE_SENSOR_ROOT a "
+      "folder\n"
+      "that stands for / when /proc and /sys are read.\n"
       "Exit code 1 if the cpu device does not compute what it should.\n"
       "\nExample:\n  fullbore doctor");
   command.runs([json] {

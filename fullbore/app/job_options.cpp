@@ -18,6 +18,7 @@
 #include "fullbore/train/batch_scaling.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/process_memory.h"
+#include "fullbore/train/sensor_keys.h"
 
 namespace fullbore {
 
@@ -172,8 +173,8 @@ TrainingOptions training_options(const Config& config) {
   options.metrics = options.detail == Detail::off    ? MetricsLevel::loss
                     : options.detail == Detail::info ? metrics_level(config.log.metrics)
                                                      : MetricsLevel::all;
-  options.sinks = {.tensorboard = config.log.tensorboard,
-                   .prometheus_port = static_cast<int>(config.log.prometheus_port)};
+  options.sinks = metric_sink_options(config);
+  options.sensors = sensor_options(config);
   options.seed = static_cast<uint64_t>(config.run.seed);
   options.optimizer = optimizer_options(config);
   options.parts = microbatches(config);

@@ -81,12 +81,11 @@ void AlarmWatch::look_at_heat(const Sample& sample) {
     judge(cause, sample, celsius >= limit, celsius <= limit - kCooler, celsius, limit, "C",
           fmt::format("the {} is at {:.0f} C (alarms.{}={:.0f})", what, celsius, key, limit));
   };
-  look(cpu_heat_, sample.value("cpu.temperature"), limits_.cpu_celsius, "processor",
-       "cpu_temperature");
+  look(cpu_heat_, sample.value("cpu.temperature"), limits_.cpu_celsius, "processor", "cpu_celsius");
   double hottest = kUnknown;
   for (const SensorReading& each : sample.readings)
     if (is_gpu(each.name, ".temperature.gpu")) hottest = std::fmax(hottest, each.value);
-  look(gpu_heat_, hottest, limits_.gpu_celsius, "device", "gpu_temperature");
+  look(gpu_heat_, hottest, limits_.gpu_celsius, "device", "gpu_celsius");
 }
 
 void AlarmWatch::look_at_power(const Sample& sample) {
@@ -100,7 +99,7 @@ void AlarmWatch::look_at_power(const Sample& sample) {
   if (limits_.watts <= 0 || !any) return;
   judge(power_, sample, watts >= limits_.watts, watts <= limits_.watts * kLessPower, watts,
         limits_.watts, "W",
-        fmt::format("{:.0f} W are drawn (alarms.power={:.0f})", watts, limits_.watts));
+        fmt::format("{:.0f} W are drawn (alarms.watts={:.0f})", watts, limits_.watts));
 }
 
 void AlarmWatch::look_at_throttling(const Sample& sample) {
@@ -123,7 +122,7 @@ void AlarmWatch::look_at_throttling(const Sample& sample) {
 void AlarmWatch::look_at_threads(const Sample& sample) {
   // The thread that samples runs too.
   const double runnable = sample.value("cpu.runnable") - 1;
-  const double processors = sample.value("cpu.count");
+  const double processors = sample.value("cpu.online");
   const double window = limits_.oversubscribed_seconds;
   if (window <= 0 || std::isnan(runnable) || !(processors > 0)) return;
   const double passed = std::isnan(last_seconds_) ? 0 : sample.seconds - last_seconds_;
@@ -138,7 +137,8 @@ void AlarmWatch::look_at_threads(const Sample& sample) {
       fmt::format(
           "{:.1f} threads could run on {:.0f} processors on average of the last {}: other programs "
           "are "
-          "busy, or engine.threads and data.workers are too many (alarms.oversubscription={:.0f})",
+          "busy, or engine.threads and data.workers are too many "
+          "(alarms.oversubscription_seconds={:.0f})",
           mean_runnable_, processors, duration_text(window), window));
 }
 
@@ -147,7 +147,7 @@ void AlarmWatch::look_at_swap(const Sample& sample) {
   if (limits_.swap_mib <= 0 || std::isnan(mib)) return;
   judge(swap_, sample, mib >= limits_.swap_mib, mib <= limits_.swap_mib * kLessSwap, mib,
         limits_.swap_mib, "MiB",
-        fmt::format("{:.0f} MiB of the run are swapped out (alarms.swap={:.0f}): "
+        fmt::format("{:.0f} MiB of the run are swapped out (alarms.swap_mib={:.0f}): "
                     "engine.memory_budget fits it "
                     "into less memory",
                     mib, limits_.swap_mib));
@@ -194,7 +194,7 @@ void AlarmWatch::look_at_growth(const Sample& sample) {
   judge(growth_cause_, sample, growth >= limits_.growth_mib,
         growth <= limits_.growth_mib * kLessGrowth, growth, limits_.growth_mib, "MiB",
         fmt::format("resident memory grows by {:.0f} MiB in 1,000 steps and is at {:.0f} MiB "
-                    "(alarms.memory_growth={:.0f})",
+                    "(alarms.memory_growth_mib={:.0f})",
                     growth, mib, limits_.growth_mib));
 }
 

@@ -12,18 +12,6 @@
 
 namespace fullbore {
 
-/// From where on a reading is an alarm. 0: no alarm of that kind.
-struct AlarmLimits {
-  double cpu_celsius = 95;
-  double gpu_celsius = 85;
-  double watts = 0;        ///< of processors and devices together
-  bool throttling = true;  ///< a processor, a device or the control group is slowed down
-  double oversubscribed_seconds = 30;  ///< with more threads that could run than processors
-  double swap_mib = 64;                ///< of this process
-  double disk_hours = 1;               ///< until the disk is full, at the rate of the last minutes
-  double growth_mib = 64;              ///< of resident memory in 1,000 steps
-};
-
 /// A cause that was met, or is gone.
 struct Alarm {
   std::string cause;   ///< "cpu temperature", "swap"

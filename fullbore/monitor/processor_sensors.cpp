@@ -48,7 +48,7 @@ class ProcessorSensors : public SensorSource {
       readings.push_back(
           {fmt::format("cpu{}.utilization", number), "%", of(number, times), missing});
     readings.push_back(
-        {"cpu.count", "", times ? static_cast<double>(times->each.size()) : kUnknown, missing});
+        {"cpu.online", "", times ? static_cast<double>(times->each.size()) : kUnknown, missing});
     readings.push_back(
         {"cpu.runnable", "", times ? static_cast<double>(times->runnable) : kUnknown, missing});
     const double used = processors_used(process, seconds);

@@ -31,6 +31,13 @@ std::string memory_text(const Progress& progress) {
   return text;
 }
 
+/// "41.3 ms/step", "2.31 s/step": three digits.
+std::string step_time_text(double seconds) {
+  const double shown = seconds < 1 ? seconds * 1e3 : seconds;
+  const int digits = shown < 10 ? 2 : shown < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}/step", shown, digits, seconds < 1 ? "ms" : "s");
+}
+
 /// Every field that is known, in the order of display.
 std::vector<Field> fields(const Progress& progress) {
   std::vector<Field> list;
@@ -44,6 +51,8 @@ std::vector<Field> fields(const Progress& progress) {
   if (!progress.figures.empty()) list.push_back({progress.figures, 7, ""});
   for (const auto& [name, share] : progress.shares)
     if (!std::isnan(share)) list.push_back({fmt::format("{} {:.1f}%", name, share * 100), 7, ""});
+  if (progress.step_seconds >= 0 && std::isfinite(progress.step_seconds))
+    list.push_back({step_time_text(progress.step_seconds), 4, ""});
   if (!progress.sample_unit.empty() && progress.samples_per_second >= 0)
     list.push_back(
         {fmt::format("{} {}/s", count_text(progress.samples_per_second), progress.sample_unit), 5,
@@ -51,7 +60,7 @@ std::vector<Field> fields(const Progress& progress) {
   if (progress.sample_unit.empty() && progress.tokens_per_second >= 0)
     list.push_back({fmt::format("{} tok/s", count_text(progress.tokens_per_second)), 5, ""});
   if (progress.utilisation >= 0)
-    list.push_back({fmt::format("{:.1f}% of peak", progress.utilisation * 100), 4, ""});
+    list.push_back({fmt::format("{:.1f}% of peak", progress.utilisation * 100), 3, ""});
   if (progress.resident_bytes >= 0) list.push_back({memory_text(progress), 2, kDim});
   if (progress.data_wait_share >= 0)
     list.push_back({fmt::format("wait {:.1f}%", progress.data_wait_share * 100), 1, kDim});

@@ -16,6 +16,7 @@ struct Progress {
   double train_loss = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
   std::string figures = {};       ///< of the workload's own: "ppl 4.21/4.75  R/M 0.45 [OK]"
+  double step_seconds = -1;       ///< waiting for batches included
   double tokens_per_second = -1;  ///< not shown where samples have a unit
   double samples_per_second = -1;
   std::string sample_unit =
@@ -34,7 +35,7 @@ struct TextStyle {
   bool unicode = false;  ///< UTF-8 line drawing
 };
 
-/// One line of at most `width` columns: bar, step, losses, rate, utilisation, memory, data wait,
+/// One line of at most `width` columns: bar, step, losses, time of a step, rate, utilisation, memory, data wait,
 /// time left. What does not fit goes, least important first; step and loss stay longest.
 std::string progress_line(const Progress& progress, int width, TextStyle style = {});
 

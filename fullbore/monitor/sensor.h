@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/monitor/sensor_options.h"
+
 namespace fullbore {
 
 /// One figure of the machine, of its devices, or of this process.
@@ -20,17 +22,6 @@ struct SensorReading {
   /// "gpu0.temperature.gpu [C]": the column of sensors.csv.
   std::string title() const;
   bool operator==(const SensorReading& other) const = default;
-};
-
-/// Where sensors are looked for.
-struct SensorOptions {
-  std::string root =
-      {};  ///< put before every path of /sys and /proc, so that tests can give files of their own
-  std::string nvml = "libnvidia-ml.so.1";  ///< of NVIDIA's driver, loaded where it is there
-  std::string disk_folder = ".";           ///< the free space is that of its file system
-
-  /// With FULLBORE_SENSOR_ROOT and FULLBORE_NVML of the environment, where these are set.
-  static SensorOptions from_environment();
 };
 
 /// A family of sensors that are read in one way.

@@ -26,20 +26,22 @@ double seconds_between(SensorLog::Clock::time_point from, SensorLog::Clock::time
 }  // namespace
 
 SensorLog::SensorLog(const SensorLogOptions& options, int64_t step, Clock::time_point start,
-                     FileSystem& files)
+                     FileSystem& files, Observer observer)
     : options_(options),
       start_(start),
       files_(files),
+      observer_(std::move(observer)),
       sensors_(options.sensors),
       alarms_(options.alarms),
       step_(step) {}
 
 Result<std::unique_ptr<SensorLog>> SensorLog::open(const std::string& run_folder,
                                                    const SensorLogOptions& options, int64_t step,
-                                                   Clock::time_point start, FileSystem& files) {
+                                                   Clock::time_point start, FileSystem& files,
+                                                   Observer observer) {
   SensorLogOptions with_disk = options;
   with_disk.sensors.disk_folder = run_folder;
-  std::unique_ptr<SensorLog> log(new SensorLog(with_disk, step, start, files));
+  std::unique_ptr<SensorLog> log(new SensorLog(with_disk, step, start, files, std::move(observer)));
   if (Status opened = log->open_file(run_folder); !opened.ok()) return Failure{opened.error()};
   log->sample();
   try {
@@ -111,6 +113,7 @@ void SensorLog::sample() {
     if (std::isfinite(readings[i].value)) line += fmt::format("{:.10g}", readings[i].value);
   }
   write(line);
+  if (observer_) observer_(readings);
   std::vector<Alarm> alarms = alarms_.look(step, seconds, readings);
   if (alarms.empty()) return;
   const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,13 +17,6 @@
 
 namespace fullbore {
 
-struct SensorLogOptions {
-  bool enabled = true;
-  double interval_seconds = 1;
-  AlarmLimits alarms = {};
-  SensorOptions sensors = SensorOptions::from_environment();
-};
-
 /// Samples the sensors on a thread of its own while a run goes on: into sensors.csv of the run, a line each, with the
 /// step that was made last. Its columns are those of the sensors that could be read when it was begun (sensor_file.h). A run
 /// that is resumed goes on in the same file, or in sensors-2.csv, ... where this machine has other sensors.
@@ -32,12 +26,15 @@ class SensorLog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `start`: when the command was given. Takes the first sample. Failure: the file cannot be made, or the system
+  using Observer = std::function<void(const std::vector<SensorReading>&)>;
+
+  /// `start`: when the command was given. Takes the first sample. `observer` sees each, on the thread that samples. Failure: the file cannot be made, or the system
   /// refuses a thread.
   static Result<std::unique_ptr<SensorLog>> open(const std::string& run_folder,
                                                  const SensorLogOptions& options, int64_t step,
                                                  Clock::time_point start,
-                                                 FileSystem& files = system_files());
+                                                 FileSystem& files = system_files(),
+                                                 Observer observer = {});
   ~SensorLog();  ///< takes the last sample
   SensorLog(const SensorLog&) = delete;
   SensorLog& operator=(const SensorLog&) = delete;
@@ -58,7 +55,7 @@ class SensorLog {
 
  private:
   SensorLog(const SensorLogOptions& options, int64_t step, Clock::time_point start,
-            FileSystem& files);
+            FileSystem& files, Observer observer);
   Status open_file(const std::string& run_folder);
   bool continues(const std::string& path, const std::string& header);
   void sample();
@@ -68,6 +65,7 @@ class SensorLog {
   const SensorLogOptions options_;
   const Clock::time_point start_;
   FileSystem& files_;
+  const Observer observer_;
   Sensors sensors_;
   AlarmWatch alarms_;
   std::vector<bool> columns_;  ///< of the readings: those that the file has

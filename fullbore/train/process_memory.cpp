@@ -22,6 +22,8 @@ constexpr int64_t kNodeBytes = 4 * kKiB;
 // LLVM's context and code generator of a thread that compiles.
 constexpr int64_t kCompilerBytes = 6 * kMiB;
 constexpr int64_t kThreadBytes = 256 * kKiB;
+// Threads that sample sensors and serve metrics.
+constexpr int64_t kWatchers = 3;
 constexpr int64_t kSaveBytes = 4 * kMiB;
 // What every run has allocated before its data are opened, which kCompileBytes counts already, is less than one.
 constexpr int64_t kHeapUnit = 4 * kMiB;
@@ -34,7 +36,8 @@ ProcessMemory process_memory(const ProcessShape& shape) {
   memory.compile_bytes =
       kCompileBytes + shape.nodes * kNodeBytes + shape.processors * kCompilerBytes;
   memory.thread_bytes =
-      (shape.workers + shape.loaders + (shape.saves_in_background ? 1 : 0)) * kThreadBytes;
+      (shape.workers + shape.loaders + (shape.saves_in_background ? 1 : 0) + kWatchers) *
+      kThreadBytes;
   memory.batch_bytes = shape.batch_bytes;
   memory.save_bytes = kSaveBytes;
   memory.data_bytes = 2 * std::max<int64_t>(0, shape.data_bytes - kHeapUnit);

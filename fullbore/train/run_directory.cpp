@@ -28,7 +28,7 @@ void create_folder(const std::string& path) { make_folders(path).take_or_throw()
 /// What the run reads and writes by name is its own: a link would lead out of the folder, a pipe wait.
 void check_entries(const RunDirectory& run) {
   for (const std::string& path :
-       {run.config(), run.given_config(), run.metrics(), run.log(), run.summary(),
+       {run.config(), run.given_config(), run.metrics(), run.sensors(), run.log(), run.summary(),
         run.checkpoints(), run.bad_steps(), run.tensorboard()}) {
     const bool is_folder =
         path == run.checkpoints() || path == run.bad_steps() || path == run.tensorboard();

@@ -7,6 +7,7 @@ namespace fullbore {
 ///   config.resolved.yaml   every setting; reproduces the run
 ///   config.given.yaml      the same before memory was fitted, where that changed any
 ///   metrics.jsonl          one JSON object per line
+///   sensors.csv            samples of sensors: monitor/sensor_log.h; sensors-2.csv, ... of other hardware
 ///   log.txt                what was said, with times
 ///   summary.json           how it ended
 ///   checkpoints/           step-N, and the links last and best: ckpt/checkpoint_store.h
@@ -36,6 +37,7 @@ class RunDirectory {
   /// Writes both, with a checksum in comments; no given_config() where `given` is empty. DataError.
   void keep_config(const std::string& resolved, const std::string& given) const;
   std::string metrics() const { return path_ + "/metrics.jsonl"; }
+  std::string sensors() const { return path_ + "/sensors.csv"; }
   std::string log() const { return path_ + "/log.txt"; }
   std::string summary() const { return path_ + "/summary.json"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }

@@ -123,7 +123,7 @@ void RunReporter::trim_metrics(const RunPosition& restored, const nlohmann::json
 }
 
 void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
-                        const MetricSinkOptions& sinks) {
+                        const MetricSinkOptions& sinks, const SensorLogOptions& sensors) {
   stand_at(scale, restored);
   const nlohmann::json before = check_summary_and_log();
   trim_metrics(restored, before);
@@ -132,6 +132,7 @@ void RunReporter::begin(const RunScale& scale, const RunPosition& restored,
   sinks_.open(sinks, run_.tensorboard(), run_.path(), restored.step).take_or_throw();
   if (sinks_.port() > 0)
     log_->info("metrics for Prometheus at http://127.0.0.1:{}/metrics", sinks_.port());
+  if (sensors.enabled) open_sensors(sensors);
   write_summary(summary("running", ""));
 }
 
@@ -144,6 +145,37 @@ void RunReporter::take_step_times(const nlohmann::json& summary) {
     step_times_.merge(times.value());
   else
     log_->warn("{}: {}; they begin anew", run_.summary(), times.error());
+}
+
+// A run without samples of its sensors is a run all the same.
+void RunReporter::open_sensors(const SensorLogOptions& options) {
+  Result<std::unique_ptr<SensorLog>> opened = SensorLog::open(
+      run_.path(), options, progress_.step, start_, system_files(),
+      [this](const std::vector<SensorReading>& readings) { sinks_.write_sensors(readings); });
+  if (opened.ok())
+    sensors_ = std::move(opened).value();
+  else
+    log_->warn("sensors are not sampled: {}", opened.error());
+}
+
+void RunReporter::tell_news() {
+  for (const std::string& notice : sinks_.take_notices()) log_->warn("{}", notice);
+  if (!sensors_ || !sensors_->has_news()) return;
+  const SensorLog::News news = sensors_->take_news();
+  for (const std::string& warning : news.warnings) log_->warn("{}", warning);
+  for (const Alarm& alarm : news.alarms) {
+    log_->log(alarm.raised ? spdlog::level::warn : spdlog::level::info, "step {}: {}", alarm.step,
+              alarm.message);
+    write_metrics({{"kind", "alarm"},
+                   {"step", alarm.step},
+                   {"cause", alarm.cause},
+                   {"raised", alarm.raised},
+                   {"value", alarm.value},
+                   {"limit", alarm.limit},
+                   {"unit", alarm.unit},
+                   {"message", alarm.message},
+                   {"seconds", alarm.seconds}});
+  }
 }
 
 void RunReporter::first_step_made() {
@@ -169,6 +201,8 @@ void RunReporter::step_done(int64_t step, double loss, const StepWork& work,
   progress_.phase.clear();
   progress_.step = step;
   progress_.train_loss = loss;
+  if (sensors_) sensors_->at_step(step);
+  tell_news();
   if (console_.live_due()) {
     update_rates();
     if (figures_ && results) progress_.figures = figures_(results(), progress_.validation_loss);
@@ -237,6 +271,7 @@ void RunReporter::saved(int64_t saves, double stall_seconds) {
 }
 
 void RunReporter::evaluating(uint64_t done, uint64_t batches) {
+  tell_news();
   progress_.phase = fmt::format("evaluating {}/{}", done, batches);
   console_.live(progress_);
 }
@@ -272,6 +307,14 @@ void RunReporter::evaluated(const RunPosition& position, const StepResults& metr
 
 void RunReporter::finish(const std::string& status, const std::string& error) {
   console_.clear();
+  try {
+    tell_news();
+  } catch (const DataError& failure) {
+    log_->warn("{}", failure.what());
+  }
+  sensors_.reset();
+  sinks_.finish(status);
+  for (const std::string& notice : sinks_.take_notices()) log_->warn("{}", notice);
   ended_ = summary(status, error);
   try {
     write_summary(*ended_);
@@ -337,6 +380,7 @@ double RunReporter::seconds_since_start() const {
 void RunReporter::update_rates() {
   progress_.tokens_per_second = meter_.recent().tokens_per_second();
   progress_.samples_per_second = meter_.recent().samples_per_second();
+  progress_.step_seconds = 1 / meter_.recent().steps_per_second();
   progress_.utilisation = meter_.recent().flops_per_second() / scale_.peak_flops;
   progress_.data_wait_share = meter_.recent().wait_share();
   progress_.resident_bytes = resident_bytes();

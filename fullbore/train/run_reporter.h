@@ -17,6 +17,7 @@
 #include "fullbore/monitor/metric_sinks.h"
 #include "fullbore/monitor/phase_clock.h"
 #include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/sensor_log.h"
 #include "fullbore/monitor/step_meter.h"
 #include "fullbore/train/run_directory.h"
 #include "fullbore/train/run_position.h"
@@ -70,7 +71,7 @@ class RunReporter {
   /// Before the first step after a start or a resume. Metrics that lie beyond what was restored are
   /// cut off. What is not as the run left it, of summary, log and metrics, is told.
   void begin(const RunScale& scale, const RunPosition& restored,
-             const MetricSinkOptions& sinks = {});
+             const MetricSinkOptions& sinks = {}, const SensorLogOptions& sensors = {});
 
   /// Instead of begin(), of a run that turns out to be complete: its summary says so already, unless
   /// it was killed between its last checkpoint and its last words.
@@ -110,6 +111,8 @@ class RunReporter {
  private:
   void stand_at(const RunScale& scale, const RunPosition& restored);
   void note_lost_console();
+  void open_sensors(const SensorLogOptions& options);
+  void tell_news();
   double seconds_since_start() const;
   void update_rates();
   double seconds_left() const;
@@ -131,6 +134,7 @@ class RunReporter {
   std::shared_ptr<spdlog::logger> log_;
   std::optional<JsonLines> metrics_;
   MetricSinks sinks_;
+  std::unique_ptr<SensorLog> sensors_;  ///< null: none are sampled
   RunScale scale_;
   Progress progress_;
   StepFigures figures_;

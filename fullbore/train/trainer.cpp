@@ -17,6 +17,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/bad_step.h"
+#include "fullbore/train/first_lines.h"
 #include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/interrupt.h"
 #include "fullbore/train/resume.h"
@@ -197,6 +198,7 @@ class Trainer {
                    .hardware = device.hardware,
                    .processor = std::string(processor_level_name(this_processor().level)),
                    .workers = device.workers};
+    for (const std::string& line : first_lines(job_, device)) reporter_.log().info("{}", line);
     reporter_.log().info(
         "{} parameters  {}{}FLOP per step{}  {} planned  {} programs compiled in {}",
         count_text(static_cast<double>(scale.parameters)), scale.flops_at_most ? "at most " : "",
@@ -210,7 +212,7 @@ class Trainer {
       reporter_.log().info(
           "dead losses, which depend on no trained parameter and are metrics alone: {}",
           fmt::join(dead_losses_, ", "));
-    reporter_.begin(scale, position_, options_.sinks);
+    reporter_.begin(scale, position_, options_.sinks, options_.sensors);
     begun_ = true;
   }
 

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
-#include "fullbore/monitor/metric_sinks.h"
+#include "fullbore/monitor/metric_sink_options.h"
 #include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/sensor_options.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/run_directory.h"
@@ -34,6 +35,7 @@ struct TrainingOptions {
   MetricsLevel metrics = MetricsLevel::all;
   Detail detail = Detail::info;
   MetricSinkOptions sinks = {};
+  SensorLogOptions sensors = {};
   uint64_t seed = 1;  ///< of initial values and of random ops
   OptimizerOptions optimizer = {};
   Microbatches parts = {};

@@ -45,7 +45,7 @@ TEST(Alarms, HeatIsToldOnceUntilItHasClearlyFallen) {
     watching.sample({{"cpu.temperature", celsius}});
   EXPECT_THAT(watching.told,
               ElementsAre("+cpu temperature", "-cpu temperature", "+cpu temperature"));
-  EXPECT_THAT(watching.message, HasSubstr("92 C (alarms.cpu_temperature=90)"));
+  EXPECT_THAT(watching.message, HasSubstr("92 C (alarms.cpu_celsius=90)"));
 }
 
 TEST(Alarms, WhatCannotBeReadRaisesAndClearsNothing) {
@@ -68,7 +68,7 @@ TEST(Alarms, ALimitOfZeroIsNone) {
                      {"cpu.power.draw", 9000},
                      {"cpu.throttle", i},
                      {"cpu.runnable", 99},
-                     {"cpu.count", 1},
+                     {"cpu.online", 1},
                      {"process.memory.swapped", 1e6},
                      {"disk.free", 3000 - i},
                      {"process.memory.resident", i}});
@@ -109,13 +109,13 @@ TEST(Alarms, MoreThreadsThanProcessorsForAWhile) {
   Watching busy({.oversubscribed_seconds = 30});
   // As many as there are processors, the sampler, and now and then one that loads data.
   for (int i = 0; i < 300; ++i)
-    busy.sample({{"cpu.count", 4}, {"cpu.runnable", i % 3 == 0 ? 6 : 5}});
+    busy.sample({{"cpu.online", 4}, {"cpu.runnable", i % 3 == 0 ? 6 : 5}});
   EXPECT_THAT(busy.told, IsEmpty());
-  for (int i = 0; i < 40; ++i) busy.sample({{"cpu.count", 4}, {"cpu.runnable", 9}});
-  for (int i = 0; i < 100; ++i) busy.sample({{"cpu.count", 4}, {"cpu.runnable", 5}});
+  for (int i = 0; i < 40; ++i) busy.sample({{"cpu.online", 4}, {"cpu.runnable", 9}});
+  for (int i = 0; i < 100; ++i) busy.sample({{"cpu.online", 4}, {"cpu.runnable", 5}});
   EXPECT_THAT(busy.told, ElementsAre("+oversubscription", "-oversubscription"));
   Watching shortly({.oversubscribed_seconds = 30});
-  for (int i = 0; i < 29; ++i) shortly.sample({{"cpu.count", 4}, {"cpu.runnable", 9}});
+  for (int i = 0; i < 29; ++i) shortly.sample({{"cpu.online", 4}, {"cpu.runnable", 9}});
   EXPECT_THAT(shortly.told, IsEmpty());
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 namespace fullbore {
@@ -17,6 +18,7 @@ Progress everything() {
           .total_steps = 2000,
           .train_loss = 2.13456,
           .validation_loss = 2.20111,
+          .step_seconds = 0.04132,
           .tokens_per_second = 51234,
           .utilisation = 0.634,
           .resident_bytes = 312 << 20,
@@ -27,7 +29,7 @@ Progress everything() {
 
 TEST(Progress, TextNamesEveryField) {
   EXPECT_EQ(progress_text(everything()),
-            "step 840/2000  loss 2.1346  val 2.2011  51.2 K tok/s  63.4% of peak  "
+            "step 840/2000  loss 2.1346  val 2.2011  41.3 ms/step  51.2 K tok/s  63.4% of peak  "
             "312.0 MiB (298.0 MiB planned)  wait 0.3%  1m12s left");
 }
 
@@ -35,6 +37,16 @@ TEST(Progress, WhatIsNotKnownIsNotShown) {
   EXPECT_EQ(progress_text({.phase = "", .step = 0, .total_steps = 10}), "step 0/10");
   EXPECT_EQ(progress_text({.phase = "evaluating 1/4", .step = 5, .total_steps = 10}),
             "evaluating 1/4  step 5/10");
+}
+
+TEST(Progress, TheTimeOfAStepHasThreeDigits) {
+  const auto text = [](double seconds) {
+    return progress_text({.phase = "", .step_seconds = seconds});
+  };
+  EXPECT_EQ(text(0.00123), "1.23 ms/step");
+  EXPECT_EQ(text(0.4567), "457 ms/step");
+  EXPECT_EQ(text(12.34), "12.3 s/step");
+  EXPECT_EQ(text(std::numeric_limits<double>::infinity()), "");
 }
 
 TEST(Progress, LineFitsEveryWidth) {

@@ -28,9 +28,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "support"))
 import gathered
-SECTIONS = "run|data|model|loss|optim|train|engine|log"
+SECTIONS = "run|data|model|loss|optim|train|engine|log|sensors|alarms"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.S | re.M)
-FILES = "(?:txt|h|cpp|md|json|yaml)$"  # log.txt is a file
+FILES = "(?:txt|h|cpp|md|json|yaml|csv)$"  # log.txt is a file
 
 
 def documents():

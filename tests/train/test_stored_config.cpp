@@ -25,8 +25,9 @@ TEST(StoredConfigTest, EveryKeyIsJudged) {
     if (stored_key(field) == StoredKey::ignored) ignored.insert(field.key);
   }
   EXPECT_THAT(paths, ElementsAre("data.path", "data.tokenizer", "model.initialize_from"));
-  EXPECT_THAT(ignored, ElementsAre("data.cache_dir", "engine.cache_dir", "log.prometheus_port",
-                                   "run.dir", "train.frozen_from"));
+  EXPECT_THAT(ignored, ElementsAre("data.cache_dir", "engine.cache_dir", "log.mlflow",
+                                   "log.mlflow_experiment", "log.prometheus_port", "run.dir",
+                                   "train.frozen_from"));
 }
 
 TEST(StoredConfigTest, WhatIsIgnoredIsToldAndTheRestTaken) {
@@ -34,7 +35,7 @@ TEST(StoredConfigTest, WhatIsIgnoredIsToldAndTheRestTaken) {
       "run: {dir: /elsewhere, seed: 5}\n"
       "data: {cache_dir: /planted, path: text.txt}\n"
       "engine: {cache_dir: /planted, threads: 3, cache: false}\n"
-      "log: {prometheus_port: 80}\n",
+      "log: {prometheus_port: 80, mlflow: \"http://elsewhere\"}\n",
       "gift");
   Config expected;
   expected.run.seed = 5;
@@ -44,6 +45,7 @@ TEST(StoredConfigTest, WhatIsIgnoredIsToldAndTheRestTaken) {
   EXPECT_EQ(stored.config, expected);
   EXPECT_THAT(stored.notices, ElementsAre(HasSubstr("gift:2: data.cache_dir=/planted is ignored"),
                                           HasSubstr("gift:3: engine.cache_dir=/planted"),
+                                          HasSubstr("gift:4: log.mlflow=http://elsewhere"),
                                           HasSubstr("gift:4: log.prometheus_port=80")));
 }
 

@@ -61,6 +61,35 @@ TEST_F(TrainerTest, EverySecondOfARunHasAPhase) {
   EXPECT_EQ(phases["rollouts"], 0);
 }
 
+TEST_F(TrainerTest, SensorsAreSampledAndAlarmsTold) {
+  const std::string chip = folder_ / "root/sys/class/hwmon/hwmon0";
+  fs::create_directories(chip);
+  write_file_atomically(chip + "/name", "coretemp\n").take_or_throw();
+  write_file_atomically(chip + "/temp1_input", "99000\n").take_or_throw();
+  job_.options.sensors = {.enabled = true,
+                          .interval_seconds = 3600,
+                          .alarms = {.cpu_celsius = 90},
+                          .sensors = {.root = folder_ / "root", .nvml = folder_ / "none"}};
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  const std::string samples = file("run/sensors.csv");
+  EXPECT_THAT(samples, HasSubstr("step,seconds,time,cpu.temperature [C],disk.free [MiB]\n0,"));
+  EXPECT_THAT(samples, HasSubstr(fmt::format("\n{},", job_.options.steps)));
+  EXPECT_THAT(file("run/log.txt"),
+              HasSubstr("warning: step 0: the processor is at 99 C (alarms.cpu_celsius=90)"));
+  EXPECT_THAT(
+      file("run/metrics.jsonl"),
+      HasSubstr(R"({"kind":"alarm","step":0,"cause":"cpu temperature","raised":true,"value":99)"));
+}
+
+TEST_F(TrainerTest, SaysWhatItTrainsWith) {
+  job_.options.compile.passes.disabled = {"constant_folding"};
+  ASSERT_EQ(train_in("run"), ExitCode::kOk);
+  for (const char* const line :
+       {"device   cpu (", " 2 workers, instructions ", ", fp32", "batch    ", "optim    ",
+        "passes   switched off: constant_folding"})
+    EXPECT_THAT(file("run/log.txt"), HasSubstr(line));
+}
+
 TEST_F(TrainerTest, TellsWhereTheStartWent) {
   ASSERT_EQ(train_in("run"), ExitCode::kOk);
   const auto json = nlohmann::ordered_json::parse(file("run/summary.json"));

@@ -1,0 +1,69 @@
+#include "fullbore/train/first_lines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "fullbore/base/processor.h"
+
+namespace fullbore {
+namespace {
+
+std::string device_line(const TrainingJob& job, const DeviceFacts& device) {
+  const CompileOptions& compile = job.options.compile;
+  std::string line = fmt::format("device   {} ({}), {} worker{}, ", device.name, device.hardware,
+                                 device.workers, device.workers == 1 ? "" : "s");
+  if (device.name == "cpu")
+    line += fmt::format("instructions {}, ", processor_level_name(this_processor().level));
+  line += compile.precision == DType::f32    ? "fp32"
+          : compile.precision == DType::bf16 ? "bf16"
+                                             : "fp16";
+  if (compile.precision != DType::f32 && !compile.fp32_scopes.empty())
+    line += fmt::format(" (fp32 in {})", fmt::join(compile.fp32_scopes, ", "));
+  if (compile.row_invariant) line += ", row-invariant";
+  return line;
+}
+
+std::string batch_line(const TrainingJob& job) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t most = 0;
+  for (const std::vector<BatchField>& fields : job.training->shapes()) {
+    const Shape& shape = fields.front().type.shape;
+    const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+    least = std::min(least, rows);
+    most = std::max(most, rows);
+  }
+  std::string line = least == most ? fmt::format("batch    {} row{}", most, most == 1 ? "" : "s")
+                                   : fmt::format("batch    {} to {} rows", least, most);
+  if (!job.sample_unit.empty()) line += " of " + job.sample_unit;
+  const Microbatches& parts = job.options.parts;
+  if (parts.accumulate * parts.parallel == 1) return line + ", whole";
+  return line + fmt::format(" in {} microbatches: {} one after another, {} side by side",
+                            parts.accumulate * parts.parallel, parts.accumulate, parts.parallel);
+}
+
+std::string optimizer_line(const OptimizerOptions& optimizer) {
+  const ScheduleOptions& schedule = optimizer.schedule;
+  std::string line = fmt::format("optim    {}, {} schedule from {:.4g}", optimizer.name,
+                                 schedule.schedule, schedule.learning_rate);
+  if (schedule.schedule != "constant")
+    line += fmt::format(" to {:.4g}", schedule.minimum_learning_rate);
+  line += fmt::format(" in {} steps", schedule.total_steps);
+  if (schedule.warmup_steps > 0) line += fmt::format(", {} of warm-up", schedule.warmup_steps);
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> first_lines(const TrainingJob& job, const DeviceFacts& device) {
+  std::vector<std::string> lines = {device_line(job, device), batch_line(job),
+                                    optimizer_line(job.options.optimizer)};
+  const auto& disabled = job.options.compile.passes.disabled;
+  if (!disabled.empty())
+    lines.push_back(fmt::format("passes   switched off: {}", fmt::join(disabled, ", ")));
+  return lines;
+}
+
+}  // namespace fullbore
