@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kApi = "/api/2.0/mlflow/";
 constexpr double kRequestSeconds = 3;
-constexpr size_t kMetricsAtOnce = 500;     // the server takes 1000
+constexpr size_t kMetricsAtOnce = 1000;    // the most that a server takes
 constexpr size_t kParametersAtOnce = 100;  // the most that it takes
 constexpr size_t kMostParameterBytes = 500;
 constexpr size_t kMostNotices = 20;
@@ -143,8 +143,9 @@ void MlflowClient::work() {
     {
       std::unique_lock lock(mutex_);
       const bool was_down = is_down_;
-      changed_.wait_for(lock, was_down ? pause : std::chrono::seconds(kGathering),
-                        [&] { return stopping_; });
+      changed_.wait_for(lock, was_down ? pause : std::chrono::seconds(kGathering), [&] {
+        return stopping_ || (!was_down && queue_.size() >= kMetricsAtOnce);
+      });
       if (gives_up_ || (stopping_ && was_down)) break;
       const size_t count = std::min(queue_.size(), kMetricsAtOnce);
       std::move(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count),

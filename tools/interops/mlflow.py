@@ -49,7 +49,7 @@ def train(root, build, folder, name, port, steps):
     return subprocess.Popen(
         [build / "bin/fullbore", "train", root / "configs/default.yaml", f"data.path={text}", "model.layers=1",
          "model.width=32", "model.heads=2", "model.context=32", "train.batch_size=4", f"train.steps={steps}",
-         "train.eval_interval=100", "train.eval_batches=1", "train.sample_characters=0", "train.checkpoint_interval=0",
+         "train.eval_interval=1000", "log.interval=100", "train.eval_batches=1", "train.sample_characters=0", "train.checkpoint_interval=0",
          f"run.dir={folder / name}", f"log.mlflow=http://127.0.0.1:{port}", f"log.mlflow_experiment={name}"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
@@ -99,7 +99,7 @@ def run(root, build, keep):
         server = start_server(folder, port)
         client = MlflowClient(f"http://127.0.0.1:{port}")
         try:
-            training = train(root, build, folder, "there", port, 400)
+            training = train(root, build, folder, "there", port, 4000)
             training.communicate(timeout=300)
             count, found = compare(client, "there", folder / "there")
             compared, differences = compared + count, differences + found
