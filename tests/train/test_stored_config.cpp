@@ -45,8 +45,8 @@ TEST(StoredConfigTest, WhatIsIgnoredIsToldAndTheRestTaken) {
   EXPECT_EQ(stored.config, expected);
   EXPECT_THAT(stored.notices, ElementsAre(HasSubstr("gift:2: data.cache_dir=/planted is ignored"),
                                           HasSubstr("gift:3: engine.cache_dir=/planted"),
-                                          HasSubstr("gift:4: log.mlflow=http://elsewhere"),
-                                          HasSubstr("gift:4: log.prometheus_port=80")));
+                                          HasSubstr("gift:4: log.prometheus_port=80"),
+                                          HasSubstr("gift:4: log.mlflow=\"http://elsewhere\"")));
 }
 
 TEST(StoredConfigTest, WhatTheUserSaysCounts) {
