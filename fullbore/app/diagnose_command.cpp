@@ -12,9 +12,9 @@
 #include "fullbore/app/output.h"
 #include "fullbore/app/temporary_folder.h"
 #include "fullbore/app/version.h"
-#include "fullbore/lab/diagnosis.h"
-#include "fullbore/lab/finished_run.h"
-#include "fullbore/lab/recorded_run.h"
+#include "fullbore/lab/diagnosis/diagnosis.h"
+#include "fullbore/lab/diagnosis/finished_run.h"
+#include "fullbore/lab/diagnosis/recorded_run.h"
 #include "fullbore/monitor/process.h"
 
 namespace fullbore {

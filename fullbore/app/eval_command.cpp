@@ -11,7 +11,7 @@
 #include "fullbore/app/trained_state.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
-#include "fullbore/lab/item_comparison.h"
+#include "fullbore/lab/quality/item_comparison.h"
 #include "fullbore/train/run_checkpoints.h"
 #include "fullbore/train/stored_config.h"
 

@@ -11,7 +11,7 @@
 #include "fullbore/app/lab_commands.h"
 #include "fullbore/app/margins.h"
 #include "fullbore/app/output.h"
-#include "fullbore/lab/gate_training.h"
+#include "fullbore/lab/quality/gate_training.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/interrupt.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "fullbore/app/command.h"
-#include "fullbore/lab/equivalence.h"
+#include "fullbore/lab/quality/equivalence.h"
 #include "fullbore/train/config.h"
 
 namespace fullbore {

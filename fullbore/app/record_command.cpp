@@ -17,7 +17,7 @@
 #include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/version.h"
-#include "fullbore/lab/completed_run.h"
+#include "fullbore/lab/quality/completed_run.h"
 #include "fullbore/monitor/experiment_record.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/run_summary.h"

@@ -6,8 +6,8 @@
 
 #include "fullbore/app/command.h"
 #include "fullbore/app/job_options.h"
-#include "fullbore/lab/measured_items.h"
-#include "fullbore/lab/quality_metric.h"
+#include "fullbore/lab/quality/measured_items.h"
+#include "fullbore/lab/quality/quality_metric.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/train/config_keys.h"
 #include "fullbore/train/frozen_weights.h"

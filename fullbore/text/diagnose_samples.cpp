@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
-#include "fullbore/lab/diagnosis.h"
+#include "fullbore/lab/diagnosis/diagnosis.h"
 #include "fullbore/text/generate_text.h"
 #include "fullbore/text/sample_quality.h"
 #include "fullbore/text/text_keys.h"

@@ -7,7 +7,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/seal.h"
-#include "fullbore/lab/ablation_plan.h"
+#include "fullbore/lab/ablation/ablation_plan.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
 

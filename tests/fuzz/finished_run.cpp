@@ -1,6 +1,6 @@
 // Any bytes as summary.json and metrics.jsonl of a run: refused with the file's name, or diagnosed within 80 columns, as JSON
 // that reads back.
-#include "fullbore/lab/finished_run.h"
+#include "fullbore/lab/diagnosis/finished_run.h"
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -9,7 +9,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/json.h"
-#include "fullbore/lab/diagnosis.h"
+#include "fullbore/lab/diagnosis/diagnosis.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_folder.h"
 

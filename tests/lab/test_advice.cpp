@@ -1,5 +1,5 @@
 // Every rule fires where it should and keeps silent where it should not: facts are made up.
-#include "fullbore/lab/advice.h"
+#include "fullbore/lab/diagnosis/advice.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,10 +1,10 @@
-#include "fullbore/lab/attribution.h"
+#include "fullbore/lab/diagnosis/attribution.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "fullbore/lab/inactive_switches.h"
+#include "fullbore/lab/diagnosis/inactive_switches.h"
 
 namespace fullbore {
 namespace {

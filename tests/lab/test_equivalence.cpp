@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "fullbore/base/philox.h"
-#include "fullbore/lab/equivalence.h"
+#include "fullbore/lab/quality/equivalence.h"
 
 namespace fullbore {
 namespace {

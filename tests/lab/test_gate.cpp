@@ -1,4 +1,4 @@
-#include "fullbore/lab/gate.h"
+#include "fullbore/lab/quality/gate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/error.h"
-#include "fullbore/lab/item_comparison.h"
+#include "fullbore/lab/quality/item_comparison.h"
 #include "fullbore/monitor/json_lines.h"
 #include "fullbore/monitor/run_summary.h"
 #include "fullbore/train/config.h"
@@ -46,7 +46,10 @@ class Gate : public ::testing::Test {
     write_summary(folder + "/summary.json", summary).take_or_throw();
     JsonLines lines = JsonLines::open(folder + "/metrics.jsonl").take_or_throw();
     for (const int64_t step : {50, 95, 100})
-      lines.write({{"kind", "train"}, {"step", step}, {"gain", step == 50 ? 0.0 : step / 100.0}})
+      lines
+          .write({{"kind", "train"},
+                  {"step", step},
+                  {"gain", step == 50 ? 0.0 : static_cast<double>(step) / 100}})
           .take_or_throw();
     for (const int64_t step : {50, 100})
       lines

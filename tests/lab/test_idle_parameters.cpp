@@ -1,4 +1,4 @@
-#include "fullbore/lab/idle_parameters.h"
+#include "fullbore/lab/diagnosis/idle_parameters.h"
 
 #include <gtest/gtest.h>
 

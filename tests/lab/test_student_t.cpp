@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "fullbore/lab/student_t.h"
+#include "fullbore/lab/quality/student_t.h"
 
 namespace fullbore {
 namespace {

@@ -12,7 +12,7 @@
 #include "fullbore/app/margins.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/workload.h"
-#include "fullbore/lab/item_comparison.h"
+#include "fullbore/lab/quality/item_comparison.h"
 #include "fullbore/train/evaluator.h"
 #include "fullbore/train/stored_config.h"
 #include "workloads/peptide/assign_predictions.h"
