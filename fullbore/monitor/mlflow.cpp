@@ -193,7 +193,11 @@ std::string MlflowClient::ask(const std::string& method, const std::string& path
   }
   const int status = answer.value().status;
   if (status == 200) {
-    if (known_down) note(fmt::format("MLflow: {} answers again", run_.url));
+    if (known_down) {
+      note(fmt::format("MLflow: {} answers again", run_.url));
+      const std::lock_guard lock(mutex_);
+      is_down_ = false;
+    }
     return answer.value().body.empty() ? "{}" : answer.value().body;
   }
   is_refused_ = status >= 400 && status < 500;

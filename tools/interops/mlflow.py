@@ -105,7 +105,7 @@ def run(root, build, keep):
             compared, differences = compared + count, differences + found
             # Down when the run begins, back while it goes on.
             stop(server)
-            training = train(root, build, folder, "away", port, 60000)
+            training = train(root, build, folder, "away", port, 25000)
             time.sleep(5)
             server = start_server(folder, port)
             words = training.communicate(timeout=500)[1]
