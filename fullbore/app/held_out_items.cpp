@@ -13,7 +13,7 @@ namespace {
 Evaluation evaluate(Evaluator& evaluator, Console& console,
                     const std::function<void(const EvaluatedBatch&)>& each) {
   Progress progress;
-  const Evaluation evaluation = *evaluator.evaluate(
+  Evaluation evaluation = *evaluator.evaluate(
       [&](uint64_t done) {
         progress.phase = fmt::format("evaluating {}/{}", done, evaluator.batches());
         console.live(progress);
