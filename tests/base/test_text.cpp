@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "fullbore/base/counted.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/shape.h"
 #include "fullbore/base/text.h"
@@ -13,6 +14,12 @@ TEST(Text, NearestName) {
   EXPECT_EQ(nearest_name("train.step", names), "train.steps");
   EXPECT_EQ(nearest_name("zzzzzzzz", names), "");
   EXPECT_EQ(did_you_mean("model.widht", names), " Did you mean 'model.width'?");
+}
+
+TEST(Text, CountsOfThings) {
+  EXPECT_EQ(counted(1, "seed"), "1 seed");
+  EXPECT_EQ(counted(0, "seed"), "0 seeds");
+  EXPECT_EQ(counted(2, "switch"), "2 switches");
 }
 
 TEST(Text, Quantities) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "fullbore/base/counted.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/json.h"
 #include "fullbore/base/seal.h"
@@ -214,11 +215,10 @@ std::string text(const AblationPlan& plan) {
     same += arm.same_as >= 0 ? 1 : 0;
   }
   std::string words = fmt::format(
-      "{} switches, {} arms: {} to measure, {} with programs that others have; {} seeds, {} steps "
-      "each, in {} groups: "
-      "about {}",
-      plan.switches.size(), plan.arms.size(), measured, same, plan.seeds, plan.steps,
-      plan.groups.size(), duration_text(plan.estimated_seconds));
+      "{}, {}: {} to measure, {} with programs that others have; {}, {} each, in {}: about {}",
+      counted(std::ssize(plan.switches), "switch"), counted(std::ssize(plan.arms), "arm"), measured,
+      same, counted(plan.seeds, "seed"), counted(plan.steps, "step"),
+      counted(std::ssize(plan.groups), "group"), duration_text(plan.estimated_seconds));
   for (const PlannedArm& arm : plan.arms)
     if (!arm.dropped.empty())
       words += fmt::format("\nnot measured: {}: {}", arm.arm.name, arm.dropped);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fullbore/base/counted.h"
 #include "fullbore/base/text.h"
 
 namespace fullbore {
@@ -153,13 +154,13 @@ std::string ablation_headline(const AblationReport& report) {
   for (const ArmReport& arm : report.arms)
     measured += arm.reason.empty() && arm.same_as.empty() ? 1 : 0;
   return fmt::format(
-      "{}: {} switches, {} arms measured, {} seeds, {} steps per arm and seed of the "
-      "configuration's {}. {}. "
+      "{}: {}, {} measured, {}, {} per arm and seed of the configuration's {}. {}. "
       "Speed is per sample against the base in the same turns, with its 95 % interval over seeds; "
       "p is corrected for "
       "the number of arms.",
-      report.config, report.switches.size(), measured, report.seeds, report.steps,
-      report.configured_steps, report.machine);
+      report.config, counted(std::ssize(report.switches), "switch"),
+      counted(static_cast<int64_t>(measured), "arm"), counted(report.seeds, "seed"),
+      counted(report.steps, "step"), report.configured_steps, report.machine);
 }
 
 std::vector<std::string> ablation_notes(const AblationReport& report) {
