@@ -170,10 +170,12 @@ void add_lab_gate_command(Command lab) {
   command
       .add_option("--seeds", arguments->seeds,
                   "Pairs of runs at most, from run.seed on; at least 2")
+      .between(int64_t{0}, int64_t{10'000})
       .shows_default();
   command
       .add_option("--pilot", arguments->pilot,
                   "Pairs that tell the spread, from which follows how many are made")
+      .between(int64_t{0}, int64_t{10'000})
       .shows_default();
   command.add_option("--minutes", arguments->minutes, "Time for all of it; 0: as long as it takes")
       .between(0.0, 1e6);

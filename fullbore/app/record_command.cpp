@@ -79,8 +79,13 @@ std::map<std::string, std::string> settings_of(const Config& config) {
 /// Does every batch have all its tokens? Only then do sizes say how many a step has.
 bool has_full_rows(const Config& config) {
   const std::string batching = setting(config, "data.batching");
-  const bool is_stretches = batching.empty() || batching == "windows" || batching == "sequences";
-  return is_stretches && whole_setting(config, "data.segments") <= 1;
+  if (!batching.empty() && batching != "windows" && batching != "sequences") return false;
+  // A size of data that a model has of its own makes batches that nobody here knows the tokens of.
+  const Config defaults;
+  return std::ranges::none_of(config_fields(), [&](const ConfigField& field) {
+    return field.is_size && field.section() == "data" && field.key != "data.prefetch" &&
+           field.is_for(config) && value_yaml(field, config) != value_yaml(field, defaults);
+  });
 }
 
 void take_times(const nlohmann::json& summary, ExperimentRecord& record) {
@@ -93,6 +98,22 @@ void take_times(const nlohmann::json& summary, ExperimentRecord& record) {
   record.step_ms_p10 = kMilliseconds * times.quantile(0.1);
   record.step_ms_p50 = kMilliseconds * times.quantile(0.5);
   record.step_ms_p90 = kMilliseconds * times.quantile(0.9);
+}
+
+/// What made the steps, as the run says. Older ones do not: then it is taken to be this machine and this build.
+void take_maker(const nlohmann::json& summary, const Config& config, ExperimentRecord& record) {
+  record.build = version();
+  const auto maker = summary.find("made_by");
+  if (maker != summary.end() && maker->is_object()) {
+    if (const std::string build = maker->value("build", ""); !build.empty())
+      record.build += ", " + build;
+    record.hardware = fmt::format("{}, {} threads", maker->value("hardware", ""),
+                                  maker->value("workers", int64_t{0}));
+    return;
+  }
+  const std::shared_ptr<Device> device = open_job_device(config);
+  record.hardware =
+      fmt::format("{}, {} threads", known_machine(*device).processor, device->facts().workers);
 }
 
 ExperimentRecord record_of_run(const std::string& path) {
@@ -122,10 +143,7 @@ ExperimentRecord record_of_run(const std::string& path) {
   record.model = config.model.name;
   record.data = run.data();
   record.settings = settings_of(config);
-  record.build = version();
-  const std::shared_ptr<Device> device = open_job_device(config);
-  record.hardware =
-      fmt::format("{}, {} threads", known_machine(*device).processor, device->facts().workers);
+  take_maker(summary, config, record);
   return record;
 }
 

@@ -108,7 +108,8 @@ LeastMemory least_memory_of(const Config& config) {
 /// Perplexity is e to the loss, and so is its margin.
 QualityMetrics text_quality(const Config& config) {
   constexpr double kNats = 0.05;
-  constexpr const char* kSource = "specification of hybrid-lm, section 6.2: losses within 0.05";
+  constexpr const char* kSource =
+      "specification of language models, section 6.2: losses within 0.05";
   if (const TextTask* const task = text_task(config); task != nullptr && task->quality)
     return task->quality(config);
   QualityMetrics metrics = {{.name = "loss", .unit = "nats", .margin = kNats, .source = kSource},

@@ -21,26 +21,14 @@ import random
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import pathlib
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import gathered
+
 ALPHA = 0.01
-
-DEEP = """data: {{path: {text}, validation_fraction: 0.1}}
-model: {{name: gpt, layers: 50, heads: 2, width: 32, context: 32, dropout: 0}}
-optim: {{learning_rate: 0.003, warmup_steps: 10}}
-train: {{steps: {steps}, batch_size: 2, eval_batches: 1}}
-engine: {{threads: 1}}
-run: {{seed: {seed}}}
-"""
-SMALL = """data: {{path: {text}, validation_fraction: 0.1}}
-model: {{name: gpt, layers: 1, heads: 2, width: 32, context: 32, dropout: 0}}
-optim: {{learning_rate: 0.003, minimum_learning_rate: 0, warmup_steps: 10}}
-train: {{steps: {steps}, batch_size: 8, eval_batches: 40}}
-engine: {{threads: 1}}
-run: {{seed: {seed}}}
-"""
-
 
 def words(draws, count):
     """Text with something to learn: words of a small language, each of which has favourites to go before."""
@@ -95,9 +83,13 @@ def false_alarms(tables, seeds, draws, count):
 
 
 def run(context):
-    binary = pathlib.Path(context.build) / "bin" / "fullbore"
+    binary = pathlib.Path(context.build).resolve() / "bin" / "fullbore"
     if not binary.is_file():
         raise context.skip(f"{binary} is not built")
+    parts = gathered.parts("planted")
+    if not parts:
+        raise context.skip("no workload has jobs for it")
+    jobs = next(iter(parts.values()))
     tries, seeds = context.setting("tries", 20), context.setting("seeds", 6)
     steps, quality_steps = context.setting("steps", 120), context.setting("quality_steps", 300)
     rate, count = context.setting("rate", "0.00215"), context.setting("draws", 500)
@@ -122,7 +114,7 @@ def run(context):
 
         for attempt in range(tries):
             seed = 1000 * (attempt + 1)
-            report = ablate(DEEP, "model.layers=51", steps, seed)
+            report = ablate(jobs.DEEP, "model.layers=51", steps, seed)
             arm = arm_of(report)
             time = arm["log_time"]
             hit = time["p_corrected"] < ALPHA and time["difference"] > 0
@@ -130,7 +122,7 @@ def run(context):
             tables.append([[0.0] * seeds, report["control_log_time_by_seed"], arm["log_time_by_seed"]])
             if not hit:
                 missed.append(f"try {attempt}: 2 % of time: {time['difference']:+.4f}, p {time['p_corrected']:.4f}")
-            loss = arm_of(ablate(SMALL, f"optim.learning_rate={rate}", quality_steps, seed))["metrics"][0]
+            loss = arm_of(ablate(jobs.SMALL, f"optim.learning_rate={rate}", quality_steps, seed))["metrics"][0]
             hit = loss["p_equal"] < ALPHA and loss["difference"] > 0
             found_nats.append((hit, loss["difference"]))
             if not hit:

@@ -70,7 +70,7 @@ std::vector<ConfigField> fields() {
        {},
        "validations tell the branches' variances, gates and entropies; training steps do not"}};
   for (ConfigField& field : fields) field.models = {"hybrid"};
-  mark(fields, &ConfigField::is_size, {"model.inner", "model.hidden"});
+  mark(fields, &ConfigField::is_size, {"model.inner", "model.hidden", "data.segments"});
   mark(fields, &ConfigField::is_taken, {"log.diagnostics"});
   return fields;
 }

@@ -293,7 +293,7 @@ QualityMetrics quality(const Config& config) {
     return {{.name = "loss",
              .unit = "nats",
              .margin = kNats,
-             .source = "specification of hybrid-lm, section 6.2: losses within 0.05"}};
+             .source = "specification of language models, section 6.2: losses within 0.05"}};
   QualityMetrics metrics = {{.name = "loss",
                              .margin = kShare,
                              .is_relative = true,

@@ -35,6 +35,10 @@ const OutputRows& rows() {
        {{"data", "train-tokenizer", "text.txt", "--vocabulary", "260", "--out", "out.json"},
         true,
         {"out.json"}}},
+      {"lab sweep",
+       {{"lab", "sweep", "space.yaml", "--out", "swept", "--resume"},
+        true,
+        {"swept/report.json"}}},
       {"runs list", {{"runs", "list"}}},
       {"runs show", {{"runs", "show", "runs/tiny-1"}}},
       {"runs show --html",
@@ -92,6 +96,11 @@ class UnwritableOutput : public OutputRowsTest {
                 0);
     ASSERT_EQ(command({"data", "tokenize", "text.txt", "--out", "text.tokens"}).exit_code, 0);
     // Measured once; the row reports it anew.
+    folder_.put("space.yaml",
+                "sweep:\n  config: job.yaml\n  method: grid\n"
+                "  settings: [data.path=text.txt, train.steps=2]\n"
+                "optim:\n  learning_rate: [1e-3]\n");
+    ASSERT_EQ(command({"lab", "sweep", "space.yaml", "--out", "swept"}).exit_code, 0);
     ASSERT_EQ(command({"lab", "ablate", "job.yaml", "data.path=text.txt", "--switch", "fuse",
                        "--steps", "2", "--out", "lab"})
                   .exit_code,
