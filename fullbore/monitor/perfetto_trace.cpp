@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/json.h"
 #include "fullbore/monitor/protobuf.h"
 
 namespace fullbore {
@@ -74,7 +75,7 @@ size_t most_bytes_of(const Json& arguments) {
 std::string as_utf8(std::string_view text) {
   const std::string quoted =
       Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return Json::parse(quoted).get<std::string>();
+  return parse_json(quoted).take_or_throw().get<std::string>();
 }
 
 void append(std::string& file, ProtobufMessage message) {

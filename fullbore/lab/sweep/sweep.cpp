@@ -192,7 +192,7 @@ void open_folder(const SweepRequest& request) {
   const std::string wanted =
       seal_json(nlohmann::ordered_json{{"space", hash_hex(hash_text(request.source))},
                                        {"steps", request.most_steps}}
-                    .dump() +
+                    .dump(2) +
                 '\n');
   FileStatus status;
   if (system_files().status(path, status) == 0) {
