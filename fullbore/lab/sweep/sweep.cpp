@@ -209,7 +209,7 @@ void open_folder(const SweepRequest& request) {
   }
   for (const char* name : {"", "/trials", "/runs"})
     make_folders(request.folder + name).take_or_throw();
-  write_file_atomically(path, wanted).take_or_throw();
+  if (!request.resume) write_file_atomically(path, wanted).take_or_throw();
 }
 
 }  // namespace
