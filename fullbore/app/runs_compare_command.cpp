@@ -51,11 +51,12 @@ Comparison compare(const CompareArguments& arguments) {
   all.settings = setting_differences(all.a, all.b);
   all.makers = maker_differences(all.a, all.b);
   Result<std::vector<Difference>> identities = identity_differences(all.a, all.b);
-  if (identities.ok())
-    all.identities = std::move(identities).value();
-  else
+  if (!identities.ok()) {
     all.problems.push_back(identities.error());
-  if (arguments.no_weights || !identities.ok()) return all;
+    return all;
+  }
+  all.identities = std::move(identities).value();
+  if (arguments.no_weights) return all;
   Console console;
   Result<std::vector<TensorDifference>> weights =
       weight_differences(all.a, all.b, [&](double share) {
