@@ -4,7 +4,8 @@
 namespace fullbore {
 
 void add_lab_command(Command root) {
-  Command lab = root.add_subcommand("lab", "Experiments of several runs: switches, quality, searches");
+  Command lab =
+      root.add_subcommand("lab", "Experiments of several runs: switches, quality, searches");
   lab.require_subcommand();
   add_lab_ablate_command(lab);
   add_lab_gate_command(lab);

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
