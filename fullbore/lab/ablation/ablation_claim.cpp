@@ -91,7 +91,9 @@ Confirmation confirm_claim(const AblationRequest& request, const StopRequest& st
   // Of two arms alone, fewer tell too little of how processes differ.
   again.seeds = std::max<int64_t>(request.seeds, 4);
   if (again.steps == 0) again.steps = plan.steps;
-  remove_folder_with_contents(again.folder).take_or_throw();
+  FileStatus there;
+  if (system_files().status(again.folder, there) == 0)
+    remove_folder_with_contents(again.folder).take_or_throw();
   const Ablation ablation = ablate(again, stop, progress);
   result.interrupted = ablation.interrupted;
   if (result.interrupted) return result;
