@@ -46,6 +46,29 @@ std::set<std::string> files_in(const std::string& folder) {
   return names;
 }
 
+// Whatever it finds: the claim is measured again, twice over, and the folder of the first time makes room.
+TEST(AblateCommand, ConfirmsWhatItClaims) {
+  const testing::ScratchFolder folder;
+  put_job(folder);
+  const std::vector<std::string> words = {"lab",  "ablate",  "job.yaml", "--switch",
+                                          "fuse", "--steps", "48",       "--seeds",
+                                          "4",    "--out",   "out"};
+  ASSERT_EQ(run_command(folder.path(), words).exit_code, 0);
+  const bool claims =
+      read_file(folder / "out/recommended.yaml").value().find("# Claim:") != std::string::npos;
+  std::vector<std::string> again = words;
+  again.emplace_back("--confirm");
+  for (int time = 0; time < 2; ++time) {
+    const CommandResult result = run_command(folder.path(), again);
+    if (claims) {
+      EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 4) << result.err;
+      EXPECT_THAT(result.out, HasSubstr("claimed"));
+    } else {
+      EXPECT_EQ(result.exit_code, 2) << result.out;
+    }
+  }
+}
+
 TEST(AblateCommand, StoppedGoesOnWithWhatItHasAndReportsARefusedArmToo) {
   const testing::ScratchFolder folder;
   put_job(folder);
