@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "fullbore/base/error.h"
@@ -151,6 +152,23 @@ TEST(SweepRuns, AreReadAsTheyWereWrittenAndDamageIsSeen) {
   run.value = SweepRun::kUnknown;
   write_sweep_run(path, run).take_or_throw();
   EXPECT_FALSE(read_sweep_run(path).ok()) << "no value, and no reason for it";
+}
+
+// A folder that somebody else has made: what would be written and removed in it must not lie elsewhere.
+TEST(SweepRuns, StayInTheirFolder) {
+  const testing::ScratchFolder folder;
+  std::filesystem::create_directories(folder / "elsewhere");
+  std::filesystem::create_directories(folder / "out");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "out/runs");
+  SweepRequest request;
+  request.space = parse_sweep_space(kSpace, "s");
+  request.folder = folder / "out";
+  request.most_steps = 1;
+  // Stopped before its first run, were it to come so far.
+  EXPECT_THROW(run_sweep(
+                   request, [] { return true; }, [](const std::string&) {}),
+               Error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "elsewhere"));
 }
 
 TEST(SweepReport, RanksLaterRoundsFirstAndStandsAlone) {

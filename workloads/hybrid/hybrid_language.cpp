@@ -80,17 +80,18 @@ std::string figure_text(const std::string& name, double value) {
   return fmt::format("R/M {:.3g} [{}]", value, band_name(gradient_ratio_band(value)));
 }
 
-/// That specification wants the band unchanged, and names no margin. A ratio of one keeps its band OK, [1/3, 3], at twice
+/// That specification wants the verdict unchanged, and names no margin. A ratio of one stays OK, [1/3, 3], at twice
 /// and at half of it.
 QualityMetrics branch_quality(const Config&) {
-  return {{.name = "branch_ratio",
-           .unit = "ln",
-           .better = Better::same,
-           .margin = std::log(2.0),
-           .source = "specification of hybrid-lm, section 6.2: the band unchanged; twice or half",
-           .recorded = "rwkv_to_mamba_gradient",
-           .scale = MetricScale::logarithmic,
-           .is_of_training = true}};
+  return {
+      {.name = "branch_ratio",
+       .unit = "ln",
+       .better = Better::same,
+       .margin = std::log(2.0),
+       .source = "specification of hybrid-lm, section 6.2: the verdict unchanged; twice or half",
+       .recorded = "rwkv_to_mamba_gradient",
+       .scale = MetricScale::logarithmic,
+       .is_of_training = true}};
 }
 
 // A gate decides between branches: it is small, and an error in it moves all that it lets through.

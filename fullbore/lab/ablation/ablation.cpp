@@ -101,8 +101,10 @@ class Ablater {
     } else if (request_.resume) {
       throw UsageError(fmt::format("lab: {} holds no ablation to go on with", request_.folder));
     }
-    for (const char* name : {"", "/trials", "/runs", "/work", "/caches"})
-      make_folders(request_.folder + name).take_or_throw();
+    make_folders(request_.folder).take_or_throw();
+    // What is made and removed in them stays in this folder, whoever made it.
+    for (const char* name : {"/trials", "/runs", "/work", "/caches"})
+      make_own_folder(request_.folder + name).take_or_throw();
   }
 
   void find() {
@@ -234,7 +236,7 @@ class Ablater {
       all += plan.seeds * plan.steps * std::ssize(group);
     result_.runs.assign(static_cast<size_t>(plan.seeds), {});
     for (int64_t seed = 0; seed < plan.seeds; ++seed) {
-      make_folders(fmt::format("{}/runs/seed-{}", request_.folder, seed)).take_or_throw();
+      make_own_folder(fmt::format("{}/runs/seed-{}", request_.folder, seed)).take_or_throw();
       for (size_t group = 0; group < plan.groups.size(); ++group) {
         std::vector<MeasuredRun>& runs = result_.runs[static_cast<size_t>(seed)].emplace_back();
         const int64_t steps = plan.steps * std::ssize(plan.groups[group]);

@@ -9,9 +9,8 @@
 
 #include "fullbore/base/counted.h"
 #include "fullbore/base/files.h"
-#include "fullbore/base/json.h"
-#include "fullbore/base/seal.h"
 #include "fullbore/base/text.h"
+#include "fullbore/lab/process/kept_json.h"
 
 namespace fullbore {
 namespace {
@@ -242,16 +241,12 @@ Status write_ablation_plan(const std::string& path, const AblationPlan& plan) {
                                        {"evaluation_interval", plan.evaluation_interval},
                                        {"estimated_seconds", plan.estimated_seconds},
                                        {"groups", plan.groups}};
-  return write_file_atomically(
-      path, seal_json(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n'));
+  return write_kept_json(path, json);
 }
 
 Result<AblationPlan> parse_ablation_plan(const std::string& text, const std::string& path) {
-  const SealedJson sealed = open_sealed_json(text);
-  if (sealed.seal != Seal::kWhole)
-    return Failure{fmt::format("{}: it is damaged: its checksum is not that of its text", path)};
-  const Result<nlohmann::json> parsed = parse_json(sealed.text);
-  if (!parsed.ok()) return Failure{fmt::format("{}: {}", path, parsed.error())};
+  const Result<nlohmann::json> parsed = parse_kept_json(text, path);
+  if (!parsed.ok()) return Failure{parsed.error()};
   try {
     const nlohmann::json& json = parsed.value();
     AblationPlan plan;

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "fullbore/base/files.h"
-#include "fullbore/base/json.h"
 #include "fullbore/base/seal.h"
+#include "fullbore/lab/process/kept_json.h"
 #include "fullbore/monitor/sample_statistics.h"
 
 namespace fullbore {
@@ -91,11 +91,8 @@ Status write_measured_run(const std::string& path, const MeasuredRun& run) {
 }
 
 Result<MeasuredRun> parse_measured_run(const std::string& text, const std::string& path) {
-  const SealedJson sealed = open_sealed_json(text);
-  if (sealed.seal != Seal::kWhole)
-    return Failure{fmt::format("{}: it is damaged: its checksum is not that of its text", path)};
-  const Result<nlohmann::json> parsed = parse_json(sealed.text);
-  if (!parsed.ok()) return Failure{fmt::format("{}: {}", path, parsed.error())};
+  const Result<nlohmann::json> parsed = parse_kept_json(text, path);
+  if (!parsed.ok()) return Failure{parsed.error()};
   try {
     const nlohmann::json& json = parsed.value();
     MeasuredRun run;

@@ -14,12 +14,12 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/hash.h"
-#include "fullbore/base/json.h"
 #include "fullbore/base/seal.h"
 #include "fullbore/base/start_thread.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/lab/ablation/arm_plan.h"
+#include "fullbore/lab/process/kept_json.h"
 
 namespace fullbore {
 namespace {
@@ -208,8 +208,10 @@ void open_folder(const SweepRequest& request) {
   } else if (request.resume) {
     throw UsageError(fmt::format("lab: {} holds no sweep to go on with", request.folder));
   }
-  for (const char* name : {"", "/trials", "/runs"})
-    make_folders(request.folder + name).take_or_throw();
+  make_folders(request.folder).take_or_throw();
+  // What is made and removed in them stays in this folder, whoever made it.
+  for (const char* name : {"/trials", "/runs"})
+    make_own_folder(request.folder + name).take_or_throw();
   if (!request.resume) write_file_atomically(path, wanted).take_or_throw();
 }
 
@@ -225,16 +227,12 @@ Status write_sweep_run(const std::string& path, const SweepRun& run) {
                                        {"curve", std::move(curve)},
                                        {"seconds", number(run.seconds)},
                                        {"resident_peak_bytes", run.resident_peak_bytes}};
-  return write_file_atomically(
-      path, seal_json(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n'));
+  return write_kept_json(path, json);
 }
 
 Result<SweepRun> parse_sweep_run(const std::string& text, const std::string& path) {
-  const SealedJson sealed = open_sealed_json(text);
-  if (sealed.seal != Seal::kWhole)
-    return Failure{fmt::format("{}: it is damaged: its checksum is not that of its text", path)};
-  const Result<nlohmann::json> parsed = parse_json(sealed.text);
-  if (!parsed.ok()) return Failure{fmt::format("{}: {}", path, parsed.error())};
+  const Result<nlohmann::json> parsed = parse_kept_json(text, path);
+  if (!parsed.ok()) return Failure{parsed.error()};
   try {
     const nlohmann::json& json = parsed.value();
     SweepRun run;
