@@ -46,31 +46,37 @@ struct Change {
   bool begins = false;
 };
 
-// Nanoseconds of each launch but loops. Where several run side by side (plan/concurrent_launches.h), each has an
-// equal part of the time, so that all of them together are the time in which any ran.
+// Nanoseconds of each launch, a loop's without those of the launches in it. What runs side by side
+// (plan/concurrent_launches.h, thread groups) shares the time, so that all of them together are the time in which any
+// ran.
 std::vector<double> shared_times(const std::vector<std::vector<Span>>& spans,
                                  std::span<const LaunchEntry> list) {
   std::vector<Change> changes;
-  for (size_t i = 0; i < spans.size(); ++i) {
-    if (list[i].launch->kind == PlannedLaunch::Kind::loop) continue;
+  for (size_t i = 0; i < spans.size(); ++i)
     for (const Span& span : spans[i]) {
       changes.push_back({span.begin_ns, i, true});
       changes.push_back({span.end_ns, i, false});
     }
-  }
   std::ranges::stable_sort(changes, {}, &Change::ns);
   std::vector<double> times(spans.size(), 0);
-  std::vector<size_t> running;  // no more than there are workers
+  std::vector<int> count(spans.size(), 0);  // of the launch's spans that run
+  std::vector<int> alone(spans.size(), 0);  // less those of the launches in it
+  std::vector<size_t> running;              // launches whose count is not 0
   int64_t last_ns = 0;
   for (const Change& change : changes) {
+    int parts = 0;
+    for (const size_t launch : running) parts += std::max(alone[launch], 0);
     for (const size_t launch : running)
-      times[launch] +=
-          static_cast<double>(change.ns - last_ns) / static_cast<double>(running.size());
+      if (alone[launch] > 0)
+        times[launch] += static_cast<double>(change.ns - last_ns) * alone[launch] / parts;
     last_ns = change.ns;
-    if (change.begins)
-      running.push_back(change.launch);
-    else
-      running.erase(std::ranges::find(running, change.launch));
+    const int more = change.begins ? 1 : -1;
+    count[change.launch] += more;
+    alone[change.launch] += more;
+    const int parent = list[change.launch].parent;
+    if (parent >= 0) alone[static_cast<size_t>(parent)] -= more;
+    if (change.begins && count[change.launch] == 1) running.push_back(change.launch);
+    if (count[change.launch] == 0) running.erase(std::ranges::find(running, change.launch));
   }
   return times;
 }
@@ -82,16 +88,8 @@ std::vector<LaunchTime> launch_times(std::span<const LaneEvents> workers,
   const std::vector<std::vector<Span>> spans = spans_of(workers, list);
   const std::vector<double> shared = shared_times(spans, list);
   std::vector<LaunchTime> times(list.size());
-  for (size_t i = list.size(); i-- > 0;) {  // what a loop holds stands after it
-    double whole = 1e-9 * shared[i];
-    if (list[i].launch->kind == PlannedLaunch::Kind::loop)
-      for (const Span& span : spans[i])
-        whole += 1e-9 * static_cast<double>(span.end_ns - span.begin_ns);
-    times[i].seconds += whole;
-    times[i].launches = static_cast<int64_t>(spans[i].size());
-    if (list[i].parent >= 0) times[static_cast<size_t>(list[i].parent)].seconds -= whole;
-  }
-  for (LaunchTime& each : times) each.seconds = std::max(each.seconds, 0.0);
+  for (size_t i = 0; i < list.size(); ++i)
+    times[i] = {.seconds = 1e-9 * shared[i], .launches = static_cast<int64_t>(spans[i].size())};
   return times;
 }
 

@@ -11,7 +11,7 @@ namespace fullbore {
 /// All launches of one entry of a launch list in one step.
 struct LaunchTime {
   /// From the first worker's begin to the last one's end; of the time in which launches ran side by
-  /// side, an equal part. A loop's without what it holds.
+  /// side, its part. A loop's without what it holds. All of them are the time in which any ran.
   double seconds = 0;
   int64_t launches = 0;
 };

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "fullbore/monitor/chrome_trace.h"
+#include "fullbore/monitor/launch_times.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/plan/timeline.h"
 
@@ -96,6 +97,21 @@ TEST_F(StepProfileTest, LaunchesSideBySideShareTheTime) {
   EXPECT_NEAR(find(profile.kernels(), "matmul").seconds, 200e-9, 1e-15);
   EXPECT_NEAR(find(profile.kernels(), "tanh").seconds, 200e-9, 1e-15);
   EXPECT_NEAR(profile.idle_seconds(), 600e-9, 1e-15);
+}
+
+// Two thread groups make a loop side by side: the first holds a tanh for 200 ns of 1000, the second for 700, of 1200.
+TEST_F(StepProfileTest, LoopsSideBySideShareTheTimeToo) {
+  std::vector<LaunchEntry> list = list_;
+  for (const int32_t each : {loop_, tanh_}) list[static_cast<size_t>(each)].thread_groups = 2;
+  const std::vector<LaunchEvent> first = {{loop_, 0, 1000}, {tanh_, 100, 300}};
+  const std::vector<LaunchEvent> second = {{loop_, 0, 1200}, {tanh_, 300, 1000}};
+  const std::vector<LaunchTime> times =
+      launch_times(std::vector<LaneEvents>{{0, first, 0}, {1, second, 0}}, list);
+  const LaunchTime& loop = times[static_cast<size_t>(loop_)];
+  const LaunchTime& tanh = times[static_cast<size_t>(tanh_)];
+  EXPECT_NEAR(tanh.seconds, 450e-9, 1e-15);
+  EXPECT_NEAR(loop.seconds, 750e-9, 1e-15);
+  EXPECT_EQ(loop.launches, 2);
 }
 
 TEST_F(StepProfileTest, TextAndJsonTellTheSame) {

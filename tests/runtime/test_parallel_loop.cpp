@@ -131,8 +131,8 @@ TEST(ParallelLoop, AllocatesNothingWhileItRuns) {
   EXPECT_EQ(allocation_count(), allocations);
 }
 
-// Each iteration's launches are seen once, on workers of one thread group, and all times together are no more than the
-// step's.
+// Each iteration's launches are seen once, on workers of one thread group, and all times together are the time in which
+// any launch ran, however the machine divides it.
 TEST(ParallelLoop, IsProfiledIterationByIteration) {
   for (const int workers : {1, 2, 4, 7}) {
     Loops loops(graph_of(true), workers);
@@ -154,8 +154,13 @@ TEST(ParallelLoop, IsProfiledIterationByIteration) {
         end = std::max(end, event.end_ns);
       }
     double sum = 0;
-    for (const LaunchTime& time : times) sum += time.seconds;
-    EXPECT_LE(sum, 1e-9 * static_cast<double>(end - begin) * 1.0001);
+    for (const LaunchTime& time : times) {
+      EXPECT_GE(time.seconds, 0);
+      sum += time.seconds;
+    }
+    const double whole = 1e-9 * static_cast<double>(end - begin);
+    EXPECT_LE(sum, whole * (1 + 1e-9));  // rounding of the sum alone: gaps between launches are no launch's
+    EXPECT_GT(sum, 0);
   }
 }
 
