@@ -14,6 +14,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/control_group.h"
+#include "fullbore/base/run_delay.h"
 #include "fullbore/base/start_thread.h"
 
 namespace fullbore {
@@ -86,6 +87,7 @@ struct ThreadPool::Implementation {
   // Not in the constructor: the destructor waits for those that were made before one was refused.
   void start() {
     threads.reserve(static_cast<size_t>(workers));
+    thread_ids.resize(static_cast<size_t>(workers) - 1);
     for (int worker = 1; worker < workers; ++worker)
       threads.push_back(start_thread("a worker of the step", [this, worker] { serve(worker); }));
   }
@@ -99,6 +101,7 @@ struct ThreadPool::Implementation {
 
   // Life of workers 1..n-1: wait for the next program, run it, say so at the closing barrier.
   void serve(int worker) {
+    thread_ids[static_cast<size_t>(worker) - 1] = thread_id();
     uint32_t seen = 0;
     for (;;) {
       wait_while(epoch, seen);
@@ -112,6 +115,7 @@ struct ThreadPool::Implementation {
   const int workers;
   Barrier barrier;
   std::vector<std::thread> threads;
+  std::vector<int> thread_ids;
   void (*program)(void*, int) = nullptr;
   void* context = nullptr;
   bool stopping = false;  // written before, read after a change of epoch
@@ -128,6 +132,7 @@ ThreadPool::ThreadPool(int workers) {
 ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::workers() const { return implementation_->workers; }
+std::span<const int> ThreadPool::thread_ids() const { return implementation_->thread_ids; }
 
 void ThreadPool::run(void (*program)(void* context, int worker), void* context) {
   Implementation& pool = *implementation_;

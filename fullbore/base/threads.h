@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace fullbore {
@@ -34,6 +35,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int workers() const;
+  /// The kernel's numbers (run_delay.h) of the threads of workers 1 and up, once a program has run.
+  std::span<const int> thread_ids() const;
   /// Runs program(context, worker) on every worker and returns when all have. Allocates nothing.
   /// An exception must not leave the program.
   void run(void (*program)(void* context, int worker), void* context);

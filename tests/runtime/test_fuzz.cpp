@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "fullbore/device/cpu/executor/worker_choice.h"
 #include "fullbore/device/device.h"
 #include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
@@ -97,6 +98,17 @@ std::string check_packing(const RandomGraph& random, const std::shared_ptr<Devic
   return difference.empty() ? "" : "prepack_operands changes the result: " + difference;
 }
 
+// One worker that makes what all share makes the same.
+std::string check_alone(const RandomGraph& random, const std::shared_ptr<Device>& device,
+                        DType precision) {
+  const std::vector<Literal> together =
+      run_graph(random.graph, random.inputs, device, {.precision = precision});
+  const cpu::AlwaysAlone always;
+  const std::string difference = compare_bits(
+      together, run_graph(random.graph, random.inputs, device, {.precision = precision}));
+  return difference.empty() ? "" : "one worker alone changes the result: " + difference;
+}
+
 std::string check(const RandomGraph& random, const std::shared_ptr<Device>& device,
                   DType precision) {
   std::string problem =
@@ -104,6 +116,7 @@ std::string check(const RandomGraph& random, const std::shared_ptr<Device>& devi
   if (problem.empty()) problem = check_sharing_of_memory(random, device);
   if (problem.empty()) problem = check_epilogues(random, device, precision);
   if (problem.empty()) problem = check_packing(random, device, precision);
+  if (problem.empty() && precision == DType::f32) problem = check_alone(random, device, precision);
   return problem.empty() ? check_recomputation(random, device, precision) : problem;
 }
 

@@ -1,9 +1,11 @@
 // Iterations that thread groups of workers make side by side are the iterations of an ordinary loop.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "fullbore/base/philox.h"
+#include "fullbore/device/cpu/executor/worker_choice.h"
 #include "fullbore/monitor/launch_times.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/plan/launch_list.h"
@@ -100,6 +102,30 @@ TEST(ParallelLoop, MakesTheBitsOfAnOrdinaryOneOnAnyNumberOfWorkers) {
   }
 }
 
+// A worker that is alone makes what all make together, and counts the same iterations.
+TEST(ParallelLoop, MakesTheSameBitsWhereOneWorkerMakesItAlone) {
+  const Made expected = Loops(graph_of(false), 1).made(3);
+  for (const int workers : {2, 3, 8}) {
+    Loops loops(graph_of(true), workers);
+    loops.program.set_profiling(true);
+    std::vector<int64_t> launches[2];
+    Made made;
+    for (const bool alone : {false, true, false}) {
+      std::optional<cpu::AlwaysAlone> always;
+      if (alone) always.emplace();
+      made = loops.made(1);
+      launches[alone ? 1 : 0].clear();
+      for (const LaunchTime& each :
+           launch_times(loops.program.events(), launch_list(loops.program.plan())))
+        launches[alone ? 1 : 0].push_back(each.launches);
+      for (size_t worker = 1; worker < loops.program.events().size(); ++worker)
+        EXPECT_EQ(loops.program.events()[worker].events.empty(), alone);
+    }
+    EXPECT_EQ(made, expected) << workers;
+    EXPECT_EQ(launches[0], launches[1]);
+  }
+}
+
 // Each thread group has memory of its own: where that exceeds the limit, fewer make the iterations side by side.
 TEST(ParallelLoop, MakesTheSameBitsInAsManyThreadGroupsAsMemoryAllows) {
   const Graph graph = graph_of(true);
@@ -159,7 +185,9 @@ TEST(ParallelLoop, IsProfiledIterationByIteration) {
       sum += time.seconds;
     }
     const double whole = 1e-9 * static_cast<double>(end - begin);
-    EXPECT_LE(sum, whole * (1 + 1e-9));  // rounding of the sum alone: gaps between launches are no launch's
+    EXPECT_LE(
+        sum,
+        whole * (1 + 1e-9));  // rounding of the sum alone: gaps between launches are no launch's
     EXPECT_GT(sum, 0);
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/run_delay.h"
 #include "fullbore/device/thread_groups.h"
 
 namespace fullbore::cpu {
@@ -223,21 +224,43 @@ void ThreadReplay::run() {
     log.count = 0;
     log.dropped = 0;
   }
-  pool_.run(
-      [](void* context, int worker) {
-        auto& self = *static_cast<ThreadReplay*>(context);
-        Scratch& scratch = self.scratch_[static_cast<size_t>(worker)];
-        Walk walk;
-        walk.worker = walk.rank = worker;
-        walk.thread_group = &self.all_;
-        walk.indices = scratch.indices.data();
-        walk.made = scratch.made.data();
-        walk.totals = scratch.totals.data();
-        walk.arguments = scratch.arguments.data();
-        if (!self.logs_.empty()) walk.log = &self.logs_[static_cast<size_t>(worker)];
-        self.walk(self.launches_, walk);
-      },
-      this);
+  if (pool_.workers() > 1 && choice_.window_begins()) delay_ns_ = delay_of_workers();
+  const int64_t begin_ns = now_ns();
+  if (choice_.alone()) {
+    Walk walk = begin_walk(0);
+    walk.solo = walk.alone = true;
+    this->walk(launches_, walk);
+  } else {
+    pool_.run(
+        [](void* context, int worker) {
+          auto& self = *static_cast<ThreadReplay*>(context);
+          Walk walk = self.begin_walk(worker);
+          self.walk(self.launches_, walk);
+        },
+        this);
+  }
+  if (pool_.workers() > 1 && choice_.ran(begin_ns, now_ns()))
+    choice_.decide(delay_of_workers() - delay_ns_);
+}
+
+ThreadReplay::Walk ThreadReplay::begin_walk(int worker) {
+  Scratch& scratch = scratch_[static_cast<size_t>(worker)];
+  Walk walk;
+  walk.worker = walk.rank = worker;
+  walk.thread_group = &all_;
+  walk.indices = scratch.indices.data();
+  walk.made = scratch.made.data();
+  walk.totals = scratch.totals.data();
+  walk.arguments = scratch.arguments.data();
+  if (!logs_.empty()) walk.log = &logs_[static_cast<size_t>(worker)];
+  return walk;
+}
+
+// Nanoseconds since the threads began; 0 where the system does not say.
+int64_t ThreadReplay::delay_of_workers() const {
+  int64_t sum = run_delay_ns(thread_id()).value_or(0);
+  for (const int each : pool_.thread_ids()) sum += run_delay_ns(each).value_or(0);
+  return sum;
 }
 
 // Batch inputs are never written, but kernels take one table for what they read and write.
@@ -265,7 +288,8 @@ void ThreadReplay::walk(const std::vector<PreparedLaunch>& launches, Walk& walk)
   for (const PreparedLaunch& next : launches) {
     if (next.waits) order(walk, next.group_spread);
     // A thread group may be smaller than others, which launches were shared out for.
-    if (!next.parallel && next.worker % walk.thread_group->workers != walk.rank) continue;
+    if (!next.parallel && !walk.alone && next.worker % walk.thread_group->workers != walk.rank)
+      continue;
     if (walk.log == nullptr || next.id == kNoEvent)
       launch(next, walk);
     else
@@ -327,12 +351,18 @@ void ThreadReplay::begin_iteration(const Loop& loop, int64_t index, const Walk& 
 
 // Called by every worker of the pool, behind a barrier; the next launch comes behind another one.
 void ThreadReplay::run_thread_groups(const Loop& loop, const Walk& walk) {
+  const int groups = loop.range.groups;
+  if (!walk.alone)
+    return run_thread_group(loop, thread_group_of(walk.worker, groups, pool_.workers()), walk);
+  for (int number = 0; number < groups; ++number) run_thread_group(loop, number, walk);
+}
+
+void ThreadReplay::run_thread_group(const Loop& loop, int number, const Walk& walk) {
   const LoopRange& range = loop.range;
-  const int number = thread_group_of(walk.worker, range.groups, pool_.workers());
   Walk own = walk;
   own.thread_group = (*loop.thread_groups)[static_cast<size_t>(number)].get();
   own.group = number;
-  own.rank = walk.worker - first_worker(number, range.groups, pool_.workers());
+  if (!walk.alone) own.rank = walk.worker - first_worker(number, range.groups, pool_.workers());
   own.last_spread = false;
   for (int64_t i = number; i < range.iterations; i += range.groups) {
     order(own, false);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fullbore/base/threads.h"
+#include "fullbore/device/cpu/executor/worker_choice.h"
 #include "fullbore/device/cpu/kernel.h"
 #include "fullbore/device/recording.h"
 
@@ -13,8 +14,8 @@ namespace fullbore::cpu {
 
 /// Walks a recording on all threads of a pool: every worker walks the same list and does its share of each launch. In a
 /// parallel loop thread groups of workers walk apart, each through iterations of its own, in memory of its own, and meet
-/// at the end. Throws nothing, allocates nothing, decides nothing that the plan has not decided, save the iterations of
-/// `until` and counted loops.
+/// at the end. Where other processes have the processors, the first worker may do all of it (worker_choice.h). Throws nothing, allocates nothing, decides nothing that the plan has not decided, save the iterations of
+/// `until` and counted loops, and that.
 class ThreadReplay final : public Replayable {
  public:
   /// The pool must outlive it.
@@ -99,6 +100,7 @@ class ThreadReplay final : public Replayable {
     ThreadGroup* thread_group = nullptr;
     int64_t group = 0;           ///< number of the thread group
     bool solo = false;           ///< worker 0 walks a small loop alone, without barriers
+    bool alone = false;          ///< it walks everything so: `solo` too
     bool last_spread = false;    ///< did the previous launches involve other workers?
     int64_t* indices = nullptr;  ///< of the loops around, outermost first
     int64_t* made = nullptr;     ///< iterations that they have made, likewise
@@ -131,18 +133,23 @@ class ThreadReplay final : public Replayable {
   void share(std::span<PreparedLaunch> side_by_side, int workers) const;
   const ThreadGroups& thread_groups(int count);
 
+  Walk begin_walk(int worker);
+  int64_t delay_of_workers() const;
   char* at(const Place& place, const Walk& walk) const;
   void walk(const std::vector<PreparedLaunch>& launches, Walk& walk);
   void launch(const PreparedLaunch& launch, Walk& walk);
   void timed_launch(const PreparedLaunch& launch, Walk& walk);
   void run_loop(const PreparedLaunch& launch, Walk& walk);
   void run_thread_groups(const Loop& loop, const Walk& walk);
+  void run_thread_group(const Loop& loop, int number, const Walk& walk);
   void finish_loop(const Loop& loop, int64_t most, int64_t executed, Walk& walk);
   void begin_iteration(const Loop& loop, int64_t index, const Walk& walk) const;
   /// Orders launches after the previous ones, where they may run on different workers.
   void order(Walk& walk, bool spread);
 
   ThreadPool& pool_;
+  WorkerChoice choice_;
+  int64_t delay_ns_ = 0;  ///< of all workers, at the begin of the window
   ThreadGroup all_;
   std::map<int, ThreadGroups> thread_groups_;  ///< of parallel loops, by how many run side by side
   std::vector<PreparedLaunch> launches_;
