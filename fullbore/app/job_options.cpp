@@ -49,6 +49,7 @@ OptimizerOptions optimizer_options(const Config& config) {
       .ema_decay = optim.ema_decay,
       .ema_warms_up = optim.ema_warmup,
       .norms = optim.norms,
+      .adjustable = config.train.max_restores > 0,
       .noise_scale = optim.noise_scale};
   const Config::Engine& engine = config.engine;
   if (engine.precision == "fp16")
@@ -166,6 +167,7 @@ TrainingOptions training_options(const Config& config) {
   options.checkpoint_interval = config.train.checkpoint_interval;
   options.patience = config.train.early_stopping;
   options.max_skipped_steps = config.train.max_skipped_steps;
+  options.max_restores = config.train.max_restores;
   options.saves = {.retention = {config.train.keep_checkpoints, config.train.keep_best},
                    .compression = compression(config.train.compress_checkpoints),
                    .background = config.train.background_saves};

@@ -138,6 +138,13 @@ class Update {
 
  private:
   Tensor learning_rate(Tensor updates) {
+    const Tensor rate = planned_rate(updates);
+    if (!options_.adjustable) return rate;
+    return rate *
+           trace_.state(kRateFactor, Role::control, {DType::f64, {}}, Initializer::given({1.0}));
+  }
+
+  Tensor planned_rate(Tensor updates) {
     const Tensor rate = scheduled_learning_rate(updates, options_.schedule);
     if (options_.schedule.schedule != "plateau") return rate;
     const Tensor factor = plateau_factor(trace_, loss_, options_.plateau,

@@ -47,8 +47,12 @@ struct OptimizerOptions {
   std::string norms = "off";  ///< further results: "groups" or "parameters"
   std::vector<GradientRatio> ratios = {};
   LossScaling loss_scaling = {};
+  bool adjustable = false;   ///< the rate is multiplied by State kRateFactor, f64[], 1 at first
   bool noise_scale = false;  ///< whoever traces the loss shall call optimize_halves
 };
+
+/// The name of the State that OptimizerOptions::adjustable makes: the host's to write.
+inline constexpr const char* kRateFactor = "learning_rate_factor";
 
 const std::vector<std::string>& optimizer_names();
 

@@ -82,6 +82,7 @@ struct Config {
     bool background_saves = true;
     int64_t early_stopping = 0;
     int64_t max_skipped_steps = 10;
+    int64_t max_restores = 0;
     bool operator==(const Train&) const = default;
   } train;
   struct Engine {

@@ -22,6 +22,7 @@ constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
 // Bounds of counts keep products of them within 64 bits, and a slip of the keyboard from the planner.
 constexpr ConfigRange kSteps{.low = 1, .high = 1e9};
 constexpr ConfigRange kInterval{.low = 0, .high = 1e9};
+constexpr ConfigRange kRestores{.low = 0, .high = 1000};
 
 #define FB_KEY(section, member) \
 #section "." #member, [](Config & config) -> ConfigPlace { return &config.section.member; }
@@ -190,6 +191,10 @@ std::vector<ConfigField> common_fields() {
        kSteps,
        {},
        "stop after so many steps in a row whose loss or gradients were not finite"},
+      {FB_KEY(train, max_restores),
+       kRestores,
+       {},
+       "instead, so often, go back to the last checkpoint at half the learning rate"},
 
       {FB_KEY(engine, device), {}, device_names(), "what runs the programs"},
       {FB_KEY(engine, precision),

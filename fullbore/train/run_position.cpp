@@ -31,6 +31,7 @@ RunRecord to_record(const RunPosition& position) {
                     {"evaluations_since_best", number(position.evaluations_since_best)},
                     {"skipped_steps", number(position.skipped_steps)},
                     {"skipped_in_row", number(position.skipped_in_row)}};
+  if (position.restores > 0) record.metrics["restores"] = number(position.restores);
   return record;
 }
 
@@ -53,6 +54,7 @@ RunPosition to_position(const RunRecord& record) {
   position.evaluations_since_best = count("evaluations_since_best", 0);
   position.skipped_steps = count("skipped_steps", 0);
   position.skipped_in_row = count("skipped_in_row", 0);
+  position.restores = count("restores", 0);
   position.train_loss = metric("train_loss", RunPosition::kUnknown);
   position.validation_loss = metric("validation_loss", RunPosition::kUnknown);
   position.best_validation_loss = metric("best_validation_loss", RunPosition::kUnknown);

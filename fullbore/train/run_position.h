@@ -17,6 +17,7 @@ struct RunPosition {
   int64_t evaluations_since_best = 0;
   int64_t skipped_steps = 0;   ///< whose loss or gradients were not finite
   int64_t skipped_in_row = 0;  ///< the last ones
+  int64_t restores = 0;        ///< to a checkpoint, as too many were skipped
   double train_loss = kUnknown;
   double validation_loss = kUnknown;
   double best_validation_loss = kUnknown;

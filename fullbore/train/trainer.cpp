@@ -372,11 +372,34 @@ class Trainer {
     if (bad_steps_++ < kMostBadSteps)
       words += ' ' + keep_bad_step(run_.bad_steps(), position_.step, step, step.results(), state_,
                                    batch, options_.compile);
-    if (position_.skipped_in_row >= options_.max_skipped_steps)
-      stop(fmt::format(
-          "{} It is the last of {} in a row that were skipped (train.max_skipped_steps).", words,
-          position_.skipped_in_row));
-    reporter_.step_skipped(words + " It was skipped.");
+    if (position_.skipped_in_row < options_.max_skipped_steps) {
+      reporter_.step_skipped(words + " It was skipped.");
+      return;
+    }
+    words +=
+        fmt::format(" It is the last of {} in a row that were skipped (train.max_skipped_steps).",
+                    position_.skipped_in_row);
+    if (position_.restores >= options_.max_restores) stop(words);
+    reporter_.step_skipped(words + ' ' + go_back());
+  }
+
+  /// To the last checkpoint's State at half the learning rate; the batches go on. A run that ends before its next
+  /// checkpoint meets the same steps again when it is resumed. Returns what to say of it.
+  std::string go_back() {
+    saver_->finish();
+    const double factor = state_.read<double>(kRateFactor)[0] / 2;
+    const std::optional<RunPosition> from =
+        restore_last(job_, run_, store_, state_, frozen_, reporter_.log());
+    if (!from) stop("There is no checkpoint to go back to.");
+    state_.write<double>(kRateFactor, {factor});
+    state_.write<int64_t>("step", {position_.step});
+    batches_->seek(static_cast<uint64_t>(position_.step));
+    position_.skipped_in_row = 0;
+    ++position_.restores;
+    return fmt::format(
+        "Going on from the weights of step {} with {:g} of the learning rate; restored {} of {} "
+        "times (train.max_restores).",
+        from->step, factor, position_.restores, options_.max_restores);
   }
 
   /// Steps have been finite, and yet a parameter is not: the update of one of them overflowed. From the last

@@ -31,6 +31,7 @@ struct TrainingOptions {
   int64_t checkpoint_interval = 100;  ///< steps between checkpoints; 0: at the end only
   int64_t patience = 0;               ///< evaluations without a best one to stop after; 0: never
   int64_t max_skipped_steps = 10;     ///< in a row, to stop after
+  int64_t max_restores = 0;           ///< instead; the optimizer is `adjustable` then
   SaveOptions saves = {};
   MetricsLevel metrics = MetricsLevel::all;
   Detail detail = Detail::info;
@@ -89,7 +90,8 @@ struct TrainingJob {
 /// kInterrupted returned.
 /// A step that is not finite is skipped: the State stays as it was, the run goes on with the next
 /// batch, and the first such steps are kept in bad_steps/. Throws NumericalError after
-/// `max_skipped_steps` of them in a row, or at once where the step's graph has no result `skipped`
+/// `max_skipped_steps` of them in a row; the first `max_restores` times the State is that of the last checkpoint again,
+/// with half the learning rate (State kRateFactor), and the next batch's step follows. Or at once where the step's graph has no result `skipped`
 /// and so has updated the State, or where the update of a finite step was not: the steps since the last
 /// checkpoint are made again to name the one, and nothing that is not finite is saved; DataError when the checkpoint belongs to another run or a file
 /// cannot be written. Whatever happens, summary.json says how it ended.

@@ -401,6 +401,38 @@ TEST_F(TrainerTest, StopsWhenTooManyInARowAreNotFinite) {
   ASSERT_EQ(train_in("run", true), ExitCode::kOk) << "with better data it goes on";
 }
 
+// From the checkpoint at 20 with half the rate, twice: the second time the bad batches have not ended.
+TEST_F(TrainerTest, GoesBackToTheLastCheckpointAtHalfTheRate) {
+  job_.training = std::make_shared<Spoiled>(23, 30, NAN);
+  job_.options.max_skipped_steps = 4;
+  job_.options.max_restores = 2;
+  job_.options.optimizer.adjustable = true;
+  job_.options.evaluation_interval = 0;
+  job_.options.saves.retention = 9;
+  ASSERT_EQ(train_in("whole"), ExitCode::kOk);
+  EXPECT_EQ(nlohmann::json::parse(file("whole/summary.json"))["skipped_steps"], 8);
+  const std::string log = file("whole/log.txt");
+  EXPECT_THAT(log, HasSubstr("Going on from the weights of step 20 with 0.5 of the learning rate; "
+                             "restored 1 of 2 times"));
+  EXPECT_THAT(log, HasSubstr("Going on from the weights of step 20 with 0.25"));
+
+  // Resumed behind a checkpoint that knows of the restores, or from before them, as after a kill, it makes the same bits.
+  job_.options.optimizer.schedule.total_steps = 40;
+  for (const bool killed : {false, true}) {
+    const std::string run = killed ? "killed" : "stopped";
+    job_.options.steps = killed ? 29 : 36;
+    ASSERT_EQ(train_in(run), ExitCode::kOk);
+    if (killed) std::filesystem::remove_all(folder_ / "killed/checkpoints/step-00000029");
+    job_.options.steps = 40;
+    ASSERT_EQ(train_in(run, true), ExitCode::kOk);
+    EXPECT_THAT(file(run + "/log.txt"), HasSubstr(killed ? "at step 20\n" : "at step 36\n"));
+    EXPECT_TRUE(last(run) == last("whole")) << run;
+  }
+
+  job_.options.max_restores = 1;
+  EXPECT_THROW(train_in("once"), NumericalError);
+}
+
 // A parameter grows by a factor of 1e9 from step to step: from 1 it leaves f32 in the fifth update. The loss of the next
 // step shows it, or nothing does before it would be saved.
 TEST_F(TrainerTest, AnUpdateThatOverflowsIsNamedInItsStep) {
