@@ -12,6 +12,7 @@ namespace fullbore {
 struct BatchField {
   std::string name;
   TensorType type;
+  int batch_axis = 0;  ///< along which its rows are, and a batch is cut in parts
 };
 
 /// Where batches come from. A batch is a pure function of its position: whoever fills it, whenever,

@@ -1,6 +1,8 @@
 #include "fullbore/ir/tensor.h"
 
 #include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -9,12 +11,70 @@
 
 namespace fullbore {
 
-const TensorType& Tensor::type() const {
-  FB_CHECK(valid(), "an empty Tensor was used");
-  if (value_.id >= builder_->graph().value_count())
-    throw UsageError("a Tensor was used after the trace or the body of a loop that made it");
-  return builder_->graph().type(value_);
+namespace {
+
+// Slots are never given back, so that a Tensor may be asked however late; a new builder takes one that is free.
+class BuilderSlots {
+ public:
+  BuilderSlot* take(GraphBuilder* builder) {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) free_.push_back(&slots_.emplace_back());
+    BuilderSlot* slot = free_.back();
+    free_.pop_back();
+    slot->builder = builder;
+    return slot;
+  }
+  void give_back(BuilderSlot* slot) {
+    const std::lock_guard lock(mutex_);
+    slot->builder = nullptr;
+    ++slot->generation;
+    free_.push_back(slot);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<BuilderSlot> slots_;
+  std::vector<BuilderSlot*> free_;
+};
+
+// Never destroyed: static tensors may be asked at the end of a program.
+BuilderSlots& slots() {
+  static auto* const all = new BuilderSlots;
+  return *all;
 }
+
+}  // namespace
+
+Tensor::Tensor(GraphBuilder* builder, Value value)
+    : slot_(&builder->slot()), generation_(slot_->generation), value_(value) {}
+
+bool Tensor::alive() const {
+  return slot_ != nullptr && slot_->generation == generation_ &&
+         value_.id < slot_->builder->graph().value_count();
+}
+
+void Tensor::fail(SourceLoc loc) const {
+  if (!valid()) throw UsageError("an empty Tensor was used", loc);
+  throw UsageError("a Tensor was used after the trace or the body of a loop that made it", loc);
+}
+
+const TensorType& Tensor::type(SourceLoc loc) const {
+  if (!alive()) fail(loc);
+  return slot_->builder->graph().type(value_);
+}
+
+int64_t Tensor::dim(int axis, SourceLoc loc) const {
+  const Shape& extents = shape(loc);
+  const int from_start = axis < 0 ? axis + extents.rank() : axis;
+  if (from_start < 0 || from_start >= extents.rank())
+    throw UsageError("axis " + std::to_string(axis) + " of " + type(loc).text(), loc);
+  return extents[from_start];
+}
+
+GraphBuilder::GraphBuilder(std::string name, GraphBuilder* outer)
+    : graph_(std::move(name)), outer_(outer), slot_(slots().take(this)) {}
+
+GraphBuilder::~GraphBuilder() { slots().give_back(slot_); }
 
 Tensor GraphBuilder::input(std::string name, Role role, TensorType type) {
   return {this, graph_.add_input(std::move(name), role, std::move(type))};
@@ -33,7 +93,6 @@ void GraphBuilder::output(std::string name, Tensor tensor, int updates) {
 }
 
 Tensor GraphBuilder::import(Tensor tensor) {
-  FB_CHECK(tensor.valid(), "an empty Tensor was used");
   if (&tensor.builder() == this) return tensor;
   if (!outer_)
     throw UsageError("a Tensor of another trace, or of the body of a loop, was used in '" +

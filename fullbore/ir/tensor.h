@@ -1,33 +1,56 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fullbore/base/source_loc.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
 
 class GraphBuilder;
 
-/// Symbolic handle to a value of the graph being built, with dtype and static shape.
+/// Where tensors find their builder, and that it is gone: the slot outlives it, and the next builder in it has another
+/// generation.
+struct BuilderSlot {
+  GraphBuilder* builder = nullptr;
+  uint32_t generation = 0;
+};
+
+/// Symbolic handle to a value of the graph being built, with dtype and static shape. To ask an empty one, or one of a
+/// trace that has ended, is a UsageError that names the line of the caller.
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(GraphBuilder* builder, Value value) : builder_(builder), value_(value) {}
+  Tensor(GraphBuilder* builder, Value value);
 
-  bool valid() const { return builder_ != nullptr; }
-  GraphBuilder& builder() const { return *builder_; }
+  bool valid() const { return slot_ != nullptr; }
+  /// Does it belong to a trace, or to a loop's body, that is still being written?
+  bool alive() const;
+  GraphBuilder& builder(SourceLoc loc = SourceLoc::here()) const {
+    if (slot_ == nullptr || slot_->generation != generation_) fail(loc);
+    return *slot_->builder;
+  }
   Value value() const { return value_; }
-  const TensorType& type() const;
-  DType dtype() const { return type().dtype; }
-  const Shape& shape() const { return type().shape; }
-  int rank() const { return shape().rank(); }
-  int64_t dim(int axis) const { return shape()[axis < 0 ? axis + rank() : axis]; }
+  const TensorType& type(SourceLoc loc = SourceLoc::here()) const;
+  DType dtype(SourceLoc loc = SourceLoc::here()) const { return type(loc).dtype; }
+  const Shape& shape(SourceLoc loc = SourceLoc::here()) const { return type(loc).shape; }
+  int rank(SourceLoc loc = SourceLoc::here()) const { return shape(loc).rank(); }
+  /// The extent of an axis; a negative one counts from the end.
+  int64_t dim(int axis, SourceLoc loc = SourceLoc::here()) const;
+
+  // clang-format off
+  explicit operator bool() const = delete;  // a value is not known before the step runs: select(), cond() or while_loop() (fullbore/trace/control.h) decide by it; valid() asks whether there is a Tensor
+  // clang-format on
 
  private:
-  GraphBuilder* builder_ = nullptr;
+  [[noreturn]] void fail(SourceLoc loc) const;
+
+  const BuilderSlot* slot_ = nullptr;
+  uint32_t generation_ = 0;
   Value value_;
 };
 
@@ -35,8 +58,8 @@ class Tensor {
 /// enclosing graph become captured inputs of the body by themselves.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(std::string name = "step", GraphBuilder* outer = nullptr)
-      : graph_(std::move(name)), outer_(outer) {}
+  explicit GraphBuilder(std::string name = "step", GraphBuilder* outer = nullptr);
+  ~GraphBuilder();
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
@@ -67,6 +90,7 @@ class GraphBuilder {
   const Graph& graph() const { return graph_; }
   Graph take() { return std::move(graph_); }
   GraphBuilder* outer() const { return outer_; }
+  const BuilderSlot& slot() const { return *slot_; }
 
   /// The node in whose name nodes are emitted at present, or null; see Origin.
   const Node* origin() const { return origin_ ? origin_ : outer_ ? outer_->origin() : nullptr; }
@@ -79,6 +103,7 @@ class GraphBuilder {
  private:
   Graph graph_;
   GraphBuilder* outer_;
+  BuilderSlot* slot_;
   std::vector<Capture> captures_;
   std::vector<std::string> scopes_;
   const Node* origin_ = nullptr;

@@ -38,13 +38,14 @@ Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
 Tensor embedding_table(Trace& trace, const std::string& name, int64_t rows, int64_t width,
                        Initializer initializer, SourceLoc loc) {
   const Scope scope(trace, name);
+  const SharedScope shared(trace);
   return trace.parameter("weight", {rows, width}, std::move(initializer), loc);
 }
 
 Tensor embedding(Trace& trace, const std::string& name, Tensor indices, int64_t rows, int64_t width,
                  Initializer initializer, SourceLoc loc) {
-  const Tensor table = embedding_table(trace, name, rows, width, std::move(initializer), loc);
   const Scope scope(trace, name);
+  const Tensor table = trace.parameter("weight", {rows, width}, std::move(initializer), loc);
   return gather(table, indices, loc);
 }
 

@@ -7,7 +7,8 @@
 #include "fullbore/trace/trace.h"
 
 /// Building blocks with parameters. Each is a function: it declares its parameters in the trace
-/// under its name and returns the result; calling it again under the same name shares the weights.
+/// under its name and returns the result. A name is taken once, unless share(trace) says that both mean the same
+/// weights.
 namespace fullbore::nn {
 
 /// What is added to the result of the linear layer `name`, from outside: x [..., I] -> [..., outputs]; an empty
@@ -28,7 +29,7 @@ Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
 Tensor embedding(Trace& trace, const std::string& name, Tensor indices, int64_t rows, int64_t width,
                  Initializer initializer = Initializer::normal(0.02),
                  SourceLoc loc = SourceLoc::here());
-/// The table itself, to tie an output head to it.
+/// The table itself, to tie an output head to it: may be asked for again, and of an embedding's name.
 Tensor embedding_table(Trace& trace, const std::string& name, int64_t rows, int64_t width,
                        Initializer initializer = Initializer::normal(0.02),
                        SourceLoc loc = SourceLoc::here());

@@ -153,7 +153,7 @@ std::vector<TensorType> infer_boolean_binary(const OpCall& call) {
 
 void require_tensor(std::string_view op, std::string_view name, Tensor x, SourceLoc loc) {
   if (!x.valid()) throw UsageError(fmt::format("{}: {} is an empty Tensor", op, name), loc);
-  if (x.value().id >= x.builder().graph().value_count())
+  if (!x.alive())
     throw UsageError(fmt::format("{}: {} belongs to a trace or the body of a loop that has ended; "
                                  "only what it returns can be used after it",
                                  op, name),

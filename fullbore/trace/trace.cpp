@@ -112,8 +112,10 @@ Tensor Trace::state(const std::string& name, Role role, TensorType type, Initial
   if (carried_ != nullptr)
     for (const CarriedState::Entry& entry : carried_->entries_)
       if (entry.name == name) {
-        FB_CHECK(entry.value.type() == type, "'{}' is carried as {}, not {}", name,
-                 entry.value.type().text(), type.text());
+        if (entry.value.type() != type)
+          throw UsageError(fmt::format("'{}' is carried as {}, not {}", name,
+                                       entry.value.type().text(), type.text()),
+                           loc);
         return entry.value;
       }
   const auto known = states_.find(name);
@@ -151,8 +153,17 @@ Tensor Trace::in_iteration(Tensor state) const {
 Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initializer,
                         SourceLoc loc) {
   const std::string scope = builder_.scope();
-  return state(scope.empty() ? name : scope + "." + name, Role::parameter,
-               {DType::f32, std::move(shape)}, std::move(initializer), loc);
+  const std::string full_name = scope.empty() ? name : scope + "." + name;
+  take_name(full_name, loc);
+  return state(full_name, Role::parameter, {DType::f32, std::move(shape)}, std::move(initializer),
+               loc);
+}
+
+void Trace::take_name(const std::string& name, SourceLoc loc) {
+  if (name.empty() || name.front() == '.' || name.back() == '.' ||
+      name.find("..") != std::string::npos)
+    throw UsageError(fmt::format("a layer or parameter has no name, which gives '{}'", name), loc);
+  taken_.emplace(name, loc.text());
 }
 
 RandomSource Trace::random() {
@@ -161,17 +172,24 @@ RandomSource Trace::random() {
           state("step", Role::control, scalar, Initializer::zeros()), next_site_++, iteration_};
 }
 
-void Trace::update(Tensor state, Tensor next) {
+void Trace::update(Tensor state, Tensor next, SourceLoc loc) {
+  const GraphBuilder& owner = state.builder(loc);
   if (carried_ != nullptr)
     for (CarriedState::Entry& entry : carried_->entries_)
-      if (&entry.value.builder() == &state.builder() && entry.value.value() == state.value()) {
+      if (&entry.value.builder() == &owner && entry.value.value() == state.value()) {
         entry.value = next;
         return;
       }
   const auto is_state = [&](const auto& known) { return known.second.value() == state.value(); };
-  FB_CHECK(std::any_of(states_.begin(), states_.end(), is_state), "an update of what is no State");
+  if (std::none_of(states_.begin(), states_.end(), is_state))
+    throw UsageError("an update of what is no State", loc);
   for (const Update& known : updates_)
-    FB_CHECK(known.state.value() != state.value(), "State updated twice in one step");
+    if (known.state.value() == state.value())
+      throw UsageError("State is updated twice in one step", loc);
+  if (next.type(loc) != state.type(loc))
+    throw UsageError(
+        fmt::format("State {} is updated by {}", state.type(loc).text(), next.type(loc).text()),
+        loc);
   updates_.push_back({state, next});
 }
 

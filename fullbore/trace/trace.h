@@ -38,6 +38,7 @@ struct Initializer {
 
 class CarriedState;
 class FrozenScope;
+class SharedScope;
 
 /// One run of the user's function, writing ir. Holds the graph under construction, the State it
 /// declares, the random source, and whether this is a training or an evaluation trace.
@@ -49,13 +50,16 @@ class Trace {
   bool training() const { return training_; }
 
   Tensor batch(const std::string& name, TensorType type);
-  /// State of any role; asking again for the same name gives the same tensor (shared weights), and
+  /// State of any role; asking again for the same name gives the same tensor, and
   /// with another type or role is a UsageError.
   Tensor state(const std::string& name, Role role, TensorType type, Initializer initializer,
                SourceLoc loc = SourceLoc::here());
   /// Parameter `name` within the current scope: "layers.0.attention.query.weight". Frozen where a FrozenScope says so.
+  /// UsageError: the name is empty or taken, by a layer that did not mean to share it (SharedScope).
   Tensor parameter(const std::string& name, Shape shape, Initializer initializer,
                    SourceLoc loc = SourceLoc::here());
+  /// What follows is the model anew, on another part of the batch: its layers take the same names once more.
+  void begin_model() { taken_.clear(); }
   /// The parameters declared so far, in order; frozen ones are not among them.
   struct Parameter {
     std::string name;
@@ -80,8 +84,8 @@ class Trace {
   /// Has anything been said yet about what the step leaves behind?
   bool has_outputs() const { return !updates_.empty() || !results_.empty(); }
 
-  /// This replay's new value of a State tensor. At most once per tensor.
-  void update(Tensor state, Tensor next);
+  /// This replay's new value of a State tensor. At most once per tensor; UsageError.
+  void update(Tensor state, Tensor next, SourceLoc loc = SourceLoc::here());
   /// A named result.
   void result(const std::string& name, Tensor value);
   /// Ends the trace.
@@ -90,6 +94,8 @@ class Trace {
  private:
   friend class CarriedState;
   friend class FrozenScope;
+  friend class SharedScope;
+  void take_name(const std::string& name, SourceLoc loc);
   Tensor in_iteration(Tensor state) const;
 
   GraphBuilder builder_;
@@ -105,6 +111,9 @@ class Trace {
   };
   std::vector<Update> updates_;
   std::vector<std::pair<std::string, Tensor>> results_;
+  std::map<std::string, std::string>
+      taken_;                               ///< names of parameters, and the line that asked first
+  int sharing_ = 0;                         ///< SharedScopes that live
   std::vector<const FrozenScope*> frozen_;  ///< those that live
   CarriedState* carried_ = nullptr;         ///< the innermost that lives
 };
@@ -163,6 +172,22 @@ class Scope {
  private:
   Trace& trace_;
 };
+
+/// While it lives, a layer may take the name of another one, and then has its weights:
+///
+///     const SharedScope shared = share(trace);
+///     Tensor again = nn::linear(trace, "encoder", y, 64);
+class SharedScope {
+ public:
+  explicit SharedScope(Trace& trace) : trace_(trace) { ++trace_.sharing_; }
+  ~SharedScope() { --trace_.sharing_; }
+  SharedScope(const SharedScope&) = delete;
+  SharedScope& operator=(const SharedScope&) = delete;
+
+ private:
+  Trace& trace_;
+};
+[[nodiscard]] inline SharedScope share(Trace& trace) { return SharedScope(trace); }
 
 /// While it lives, parameters that the trace is asked for are constants of the step: State of role `frozen`. They have
 /// no gradient, no moments, no moving average and no weight decay, and no activation is kept for the gradient that they

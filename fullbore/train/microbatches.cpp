@@ -175,6 +175,7 @@ std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const Cu
           weights.push_back(cast(term.weight, DType::f32));
         return weights;
       });
+  trace.begin_model();
   trace.repeat_draws(sites);  // what is counted is what the gradients are of
   return sums;
 }

@@ -82,6 +82,7 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
     second.push_back(slice(batch, 0, rows / 2, rows));
   }
   Loss a = checked_loss(loss(trace, first));
+  trace.begin_model();
   Loss b = checked_loss(loss(trace, second));
   const std::vector<bool> dead = dead_terms(trace, a);
   a = without_terms(a, dead);

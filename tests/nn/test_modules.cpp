@@ -76,10 +76,11 @@ TEST(Linear, ComputesInTheActivationsDtypeFromF32Masters) {
   EXPECT_THAT(declared(trace), ElementsAre("f.weight f32[2,3]", "f.bias f32[2]"));
 }
 
-TEST(Linear, SharesWeightsWhenCalledTwice) {
+TEST(Linear, SharesWeightsWhereThatIsSaid) {
   Trace trace("t", true);
   const Tensor x = trace.batch("x", f32({4, 3}));
   const Tensor once = nn::linear(trace, "f", x, 3);
+  const SharedScope shared = share(trace);
   trace.result("twice", nn::linear(trace, "f", once, 3));
   EXPECT_THAT(declared(trace), ElementsAre("f.weight f32[3,3]", "f.bias f32[3]"));
   const auto results = interpret_by_name(
@@ -96,6 +97,7 @@ TEST(Linear, SharesWeightsWhenCalledTwice) {
 TEST(Linear, RefusesTheSameNameWithOtherExtents) {
   Trace trace("t", true);
   nn::linear(trace, "f", trace.batch("x", f32({4, 3})), 2);
+  const SharedScope shared = share(trace);
   const Tensor wide = trace.batch("wide", f32({4, 5}));
   const SourceLoc loc{"models/mine.cpp", 12};
   EXPECT_EQ(usage_error([&] { nn::linear(trace, "f", wide, 2, {}, loc); }),
@@ -232,6 +234,7 @@ TEST(SelfAttention, DeclaresTwoLinearLayers) {
 
 TEST(SelfAttention, SharesWeightsAndLeavesOutBiases) {
   Trace trace("t", true);
+  const SharedScope shared = share(trace);
   Tensor x = trace.batch("x", f32({2, 5, 6}));
   for (int layer = 0; layer < 3; ++layer)
     x = nn::self_attention(trace, "mix", x, {.heads = 2, .bias = false});

@@ -1,6 +1,9 @@
 #include "fullbore/trace/trace.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <type_traits>
 
 #include "fullbore/ir/verify.h"
 #include "tests/support/evaluate.h"
@@ -151,14 +154,57 @@ TEST(Trace, UpdatesAreOutputsOfTheStatesTheyReplace) {
   EXPECT_EQ(elements(next.at("sum")), (std::vector<double>{15, 15, 15}));
 }
 
-TEST(TraceDeathTest, RefusesWrongUpdates) {
+TEST(Trace, RefusesWrongUpdates) {
   Trace trace("step", true);
   const Tensor x = trace.batch("x", kVector);
   const Tensor a = trace.state("a", Role::parameter, kVector, Initializer::zeros());
+  const Tensor b = trace.state("b", Role::recurrent, kVector, Initializer::zeros());
   trace.update(a, a + x);
-  EXPECT_DEATH(trace.update(a, a - x), "State updated twice in one step");
-  EXPECT_DEATH(trace.update(x, a), "an update of what is no State");
-  EXPECT_DEATH(trace.update(a + x, a), "an update of what is no State");
+  const int line = __LINE__ + 2;
+  const auto update = [&](Tensor state, Tensor next) {
+    return usage_error([&] { trace.update(state, next); });
+  };
+  const std::string where = " (" + location(__FILE__, line) + ")";
+  EXPECT_EQ(update(a, a - x), "State is updated twice in one step" + where);
+  EXPECT_EQ(update(x, a), "an update of what is no State" + where);
+  EXPECT_EQ(update(a + x, a), "an update of what is no State" + where);
+  EXPECT_EQ(update(b, reduce_sum(x, {0})), "State f32[3] is updated by f32[]" + where);
+  EXPECT_EQ(update(b, Tensor()), "an empty Tensor was used" + where);
+}
+
+TEST(Trace, LayersHaveNames) {
+  Trace trace("step", true);
+  const auto ask = [&](const std::string& layer, const std::string& name) {
+    const Scope scope(trace, layer);
+    return usage_error([&] { trace.parameter(name, {3}, Initializer::zeros()); });
+  };
+  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives '.weight'"));
+  EXPECT_THAT(ask("layer", ""), testing::HasSubstr("no name, which gives 'layer.'"));
+  const Scope scope(trace, "block");
+  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives 'block..weight'"));
+}
+
+// Not even its builder is left, so there is nothing that could be asked.
+TEST(Trace, TensorsAreRefusedAfterTheirTrace) {
+  Tensor kept;
+  {
+    const Trace trace("step", true);
+    kept = Trace("step", true).batch("x", kVector);
+  }
+  Trace other("other", true);  // takes the place of the first
+  const Tensor own = other.batch("x", kVector);
+  EXPECT_TRUE(kept.valid());
+  EXPECT_FALSE(kept.alive());
+  const int line = __LINE__ + 1;
+  const std::string shape = usage_error([&] { kept.dim(0); });
+  EXPECT_EQ(shape, "a Tensor was used after the trace or the body of a loop that made it (" +
+                       location(__FILE__, line) + ")");
+  const std::string sum = usage_error([&] { return own + kept; });
+  EXPECT_THAT(sum, testing::HasSubstr("belongs to a trace"));
+  EXPECT_THAT(sum, testing::HasSubstr(location(__FILE__, line + 3)));
+  EXPECT_THAT(usage_error([&] { own.dim(1); }), testing::StartsWith("axis 1 of f32[3] ("));
+  EXPECT_THAT(usage_error([&] { Tensor().rank(); }), testing::StartsWith("an empty Tensor was"));
+  static_assert(!std::is_constructible_v<bool, Tensor>);
 }
 
 TEST(Trace, TellsTrainingFromEvaluation) {
