@@ -10,6 +10,7 @@ void add_lab_command(Command root) {
   add_lab_ablate_command(lab);
   add_lab_gate_command(lab);
   add_lab_sweep_command(lab);
+  add_lab_tune_command(lab);
 }
 
 }  // namespace fullbore

@@ -79,6 +79,25 @@ std::string table_markdown(const ReportTable& table) {
   return out;
 }
 
+std::string wrapped_text(const std::string& text, size_t width) {
+  std::string out;
+  size_t column = 0;
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t end = text.find(' ', at);
+    if (end == text.npos) end = text.size();
+    if (column > 0 && column + 1 + (end - at) > width) {
+      out += '\n';
+      column = 0;
+    }
+    if (column > 0) out += ' ', ++column;
+    out.append(text, at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  return out + '\n';
+}
+
 std::string html_text(std::string_view text) { return svg_text(text); }
 
 std::string table_html(const ReportTable& table) {

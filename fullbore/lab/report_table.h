@@ -19,6 +19,9 @@ std::string table_markdown(const ReportTable& table);
 /// <table>, escaped.
 std::string table_html(const ReportTable& table);
 
+/// Lines of at most `width` columns; a word that is longer stands alone.
+std::string wrapped_text(const std::string& text, size_t width = 80);
+
 /// The text as it stands in HTML, within elements and quoted attributes.
 std::string html_text(std::string_view text);
 

@@ -36,15 +36,6 @@ std::string run_path(const std::string& folder, int64_t seed, size_t group, size
   return fmt::format("{}/runs/seed-{}/group-{}-{}.json", folder, seed, group, place);
 }
 
-/// The disk is not the arm's: what it has cost nothing is concluded from.
-void refuse_full_disk(const MeasuredRun& run) {
-  if (run.reason.find("No space left on device") != std::string::npos)
-    throw DataError(
-        fmt::format("lab: a run ended for want of disk space; all that was finished is kept, and "
-                    "--resume goes on: {}",
-                    run.reason));
-}
-
 class Ablater {
  public:
   Ablater(const AblationRequest& request, const StopRequest& stop, const TellDoing& progress)
@@ -144,10 +135,7 @@ class Ablater {
                             .settings = request_.overrides,
                             .folder = fmt::format("{}/work/{}", request_.folder, work)};
     const Arm& of = result_.plan.arms[arm].arm;
-    for (const char* setting :
-         {"train.checkpoint_interval=0", "train.keep_checkpoints=1", "train.background_saves=false",
-          "train.early_stopping=0", "log.tensorboard=false", "log.prometheus_port=0"})
-      request.settings.emplace_back(setting);
+    std::ranges::copy(measured_run_settings(), std::back_inserter(request.settings));
     std::ranges::copy(arm_settings(of, result_.plan.switches, request_.settings),
                       std::back_inserter(request.settings));
     request.settings.push_back(

@@ -10,26 +10,6 @@
 namespace fullbore {
 namespace {
 
-/// Lines of at most `width` columns; a word that is longer stands alone.
-std::string wrapped(const std::string& text, size_t width = 80) {
-  std::string out;
-  size_t column = 0;
-  size_t at = 0;
-  while (at < text.size()) {
-    size_t end = text.find(' ', at);
-    if (end == text.npos) end = text.size();
-    if (column > 0 && column + 1 + (end - at) > width) {
-      out += '\n';
-      column = 0;
-    }
-    if (column > 0) out += ' ', ++column;
-    out.append(text, at, end - at);
-    column += end - at;
-    at = end + 1;
-  }
-  return out + '\n';
-}
-
 nlohmann::ordered_json to_json(const Effect& effect) {
   return {{"difference", effect.difference},
           {"low", effect.low},
@@ -114,10 +94,10 @@ nlohmann::ordered_json to_json(const AblationReport& report) {
 }
 
 std::string ablation_text(const AblationReport& report) {
-  std::string out = wrapped(printable_name(ablation_headline(report)));
+  std::string out = wrapped_text(printable_name(ablation_headline(report)));
   for (const ReportTable& table : ablation_tables(report)) out += '\n' + table_text(table);
   for (const std::string& note : ablation_notes(report))
-    out += '\n' + wrapped(printable_name(note));
+    out += '\n' + wrapped_text(printable_name(note));
   return out;
 }
 

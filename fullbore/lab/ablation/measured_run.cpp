@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/seal.h"
 #include "fullbore/lab/process/kept_json.h"
@@ -64,6 +65,19 @@ MeasuredRun measured_run(const TurnRun& run) {
     measured.tokens_per_step =
         outcome.tokens_per_second * seconds / static_cast<double>(run.step_seconds.size());
   return measured;
+}
+
+void refuse_full_disk(const MeasuredRun& run) {
+  if (run.reason.find("No space left on device") != std::string::npos)
+    throw DataError(
+        fmt::format("lab: a run ended for want of disk space; all that was finished is kept, and "
+                    "--resume goes on: {}",
+                    run.reason));
+}
+
+std::vector<std::string> measured_run_settings() {
+  return {"train.checkpoint_interval=0", "train.keep_checkpoints=1", "train.background_saves=false",
+          "train.early_stopping=0",      "log.tensorboard=false",    "log.prometheus_port=0"};
 }
 
 Status write_measured_run(const std::string& path, const MeasuredRun& run) {

@@ -32,6 +32,10 @@ struct MeasuredRun {
 };
 
 MeasuredRun measured_run(const TurnRun& run);
+/// The disk is not the arm's: what it has cost nothing is concluded from. DataError: the run ended for want of disk space.
+void refuse_full_disk(const MeasuredRun& run);
+/// "key=value" of every run that is measured: nothing is saved, published or stopped early.
+std::vector<std::string> measured_run_settings();
 
 /// Failure: the disk is full, say; what was there before stays.
 Status write_measured_run(const std::string& path, const MeasuredRun& run);
