@@ -92,11 +92,11 @@ std::vector<RaceState> race_states(const std::vector<std::vector<HeatFigure>>& h
         continue;
       }
     }
+    if (std::ssize(heats[i]) < kLeastHeats) continue;
     const double tail = kTakingTail / static_cast<double>(heats.size());
-    if (std::ssize(heats[i]) >= kLeastHeats && standing(heats[i], spread, tail).high < 0 &&
-        now.difference < -kLeastGain)
+    if (now.difference < -kLeastGain && standing(heats[i], spread, tail).high < 0)
       states[i] = RaceState::faster;
-    else if (std::ssize(heats[i]) >= kMostHeats)
+    else if (now.difference > -kLeastGain || std::ssize(heats[i]) >= kMostHeats)
       states[i] = RaceState::no_difference;
   }
   return states;

@@ -43,7 +43,7 @@ enum class RaceState : uint8_t {
   running,
   slower,         ///< its interval lies above the incumbent's
   behind,         ///< likewise above that of the best of its coordinate
-  no_difference,  ///< so far it cannot be faster by what would be worth a change
+  no_difference,  ///< it cannot be faster by what is worth a change, or is not after kLeastHeats
   faster,
 };
 /// A gain below this is not worth a change.

@@ -293,6 +293,7 @@ class Search {
       for (size_t i = begin; i < end; ++i) points.push_back(runners[i].point);
       if (run_seconds_ * static_cast<double>(points.size()) > seconds_left()) return false;
       say(fmt::format("heat {}, {} runs", heat + 1, points.size()));
+      const double before = bench_.seconds();
       const std::vector<MeasuredRun> runs = bench_.heat(points, steps_);
       if (runs.empty()) {
         stopped_ = true;
@@ -300,6 +301,7 @@ class Search {
       }
       if (!runs[0].ok())
         throw DataError(fmt::format("lab: what ran before runs no more: {}", runs[0].reason));
+      run_seconds_ = (bench_.seconds() - before) / static_cast<double>(points.size());
       if (incumbent_ == result_.start) fill(result_.base, runs[0]);
       for (size_t i = begin; i < end; ++i) note(runners[i], runs[0], runs[i - begin + 1]);
       begin = end;
@@ -331,7 +333,7 @@ class Search {
   std::string doing_;
   size_t at_ = 0;
   int64_t steps_ = 0;
-  double run_seconds_ = 0;  ///< of a run in a heat
+  double run_seconds_ = 0;  ///< of a run in the last heat
   bool stopped_ = false;
 };
 
