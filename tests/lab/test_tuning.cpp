@@ -173,7 +173,7 @@ class MadeUpBench : public TuningBench {
       run.samples_per_step = 4;
       run.resident_peak_bytes = 90;
       for (int64_t step = 0; step < steps; ++step) run.step_seconds.push_back(seconds);
-      run.turns = {0, 1, 3, 5, 7};
+      for (int64_t turn = 0; turn < steps; turn += turn < 1 ? 1 : 2) run.turns.push_back(turn);
     }
     seconds_ += static_cast<double>(points.size());
     return runs;
@@ -270,6 +270,8 @@ TEST(TuningSearch, BeginsWithWhatFitsAndEndsWhenTimeOrPatienceDoes) {
   EXPECT_TRUE(late.out_of_time);
   EXPECT_THAT(late.taken, IsEmpty());
   EXPECT_EQ(verdicts(late)["without fuse"], TuningVerdict::no_time);
+  EXPECT_EQ(verdicts(searched(brief, scope, {.steps = 2}))["without fuse"],
+            TuningVerdict::no_difference);
   EXPECT_TRUE(searched(brief, scope, {}, [&] { return brief.heats > 3; }).interrupted);
 }
 

@@ -165,7 +165,7 @@ class Ablater {
         run_in_turns({&request, 1}, {.steps = steps, .turn_seconds = request_.turn_seconds}, stop_);
     if (stopped()) return false;
     measured = measured_run(runs[0]);
-    refuse_full_disk(measured);
+    refuse_full_disk(measured.reason);
     clear(request, measured.ok());
     return true;
   }
@@ -288,7 +288,7 @@ class Ablater {
     std::vector<MeasuredRun> measured;
     for (const TurnRun& run : runs) {
       measured.push_back(measured_run(run));
-      refuse_full_disk(measured.back());
+      refuse_full_disk(measured.back().reason);
     }
     for (size_t place = 0; place < measured.size(); ++place) {
       write_measured_run(run_path(request_.folder, seed, group, place), measured[place])

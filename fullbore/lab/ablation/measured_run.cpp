@@ -67,12 +67,12 @@ MeasuredRun measured_run(const TurnRun& run) {
   return measured;
 }
 
-void refuse_full_disk(const MeasuredRun& run) {
-  if (run.reason.find("No space left on device") != std::string::npos)
+void refuse_full_disk(const std::string& reason) {
+  if (reason.find("No space left on device") != std::string::npos)
     throw DataError(
         fmt::format("lab: a run ended for want of disk space; all that was finished is kept, and "
                     "--resume goes on: {}",
-                    run.reason));
+                    reason));
 }
 
 std::vector<std::string> measured_run_settings() {

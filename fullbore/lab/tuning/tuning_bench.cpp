@@ -56,8 +56,10 @@ double ProcessBench::seconds() const {
 }
 
 ArmPlan ProcessBench::plan(const TuningPoint& point) {
-  return plan_arm(request_.config, settings_of(request_, point),
-                  request_.folder + "/work/plan.json", stop_);
+  ArmPlan plan = plan_arm(request_.config, settings_of(request_, point),
+                          request_.folder + "/work/plan.json", stop_);
+  refuse_full_disk(plan.refused);
+  return plan;
 }
 
 std::vector<MeasuredRun> ProcessBench::kept(const std::string& path, const std::string& points,
@@ -110,7 +112,7 @@ std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& poin
   if (stop_ && stop_()) return {};
   for (size_t i = 0; i < runs.size(); ++i) {
     measured.push_back(measured_run(runs[i]));
-    refuse_full_disk(measured.back());
+    refuse_full_disk(measured.back().reason);
     write_measured_run(fmt::format("{}-{}.json", path, i), measured.back()).take_or_throw();
     // What is left of a finished run is what was read of it; a failed one stays to be looked at.
     std::error_code error;

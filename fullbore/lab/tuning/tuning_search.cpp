@@ -230,7 +230,7 @@ class Search {
   std::vector<size_t> race(std::vector<Runner> runners, bool exclusive) {
     std::vector<size_t> faster;
     for (int64_t heat = 0; heat < kMostHeats && !runners.empty(); ++heat) {
-      if (!run_heat(runners, heat)) break;
+      if (!run_heat(runners, heat)) return faster;
       std::vector<std::vector<HeatFigure>> heats;
       for (const Runner& each : runners) heats.push_back(each.heats);
       const std::vector<RaceState> states = race_states(heats, spread_, exclusive);
@@ -243,6 +243,10 @@ class Search {
         if (states[i] != RaceState::running) spread_.add(heats[i]);
       }
       runners = std::move(left);
+    }
+    for (const Runner& each : runners) {
+      result_.rows[each.row].verdict = TuningVerdict::no_difference;
+      result_.rows[each.row].reason = "its runs have too few steps to tell its time: --steps";
     }
     return faster;
   }

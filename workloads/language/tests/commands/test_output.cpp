@@ -55,6 +55,11 @@ const OutputRows& rows() {
          "--out", "lab", "--resume"},
         true,
         {"lab/report.json"}}},
+      {"lab tune",
+       {{"lab", "tune", "job.yaml", "data.path=text.txt", "--switch", "fuse", "--steps", "2",
+         "--out", "tuned"},
+        true,
+        {"tuned/report.json"}}},
       {"plan", {{"plan", "job.yaml", "--vocabulary", "65"}}},
       {"bench",
        {{"bench", "job.yaml", "--vocabulary", "65", "--rounds", "3", "--steps", "1", "--warm-up",
@@ -101,6 +106,11 @@ class UnwritableOutput : public OutputRowsTest {
     ASSERT_EQ(command({"lab", "sweep", "space.yaml", "--out", "swept"}).exit_code, 0);
     ASSERT_EQ(command({"lab", "ablate", "job.yaml", "data.path=text.txt", "--switch", "fuse",
                        "--steps", "2", "--out", "lab"})
+                  .exit_code,
+              0);
+    // Kept from here on.
+    ASSERT_EQ(command({"lab", "tune", "job.yaml", "data.path=text.txt", "--switch", "fuse",
+                       "--steps", "2", "--out", "tuned"})
                   .exit_code,
               0);
     ASSERT_EQ(train({"run.dir=diverges", "optim.learning_rate=1e15", "optim.clip_norm=0",
