@@ -81,6 +81,7 @@ CompileOptions compile_options(const Config& config) {
     options.decomposed = {"attention", "attention_gradient", "packed_attention",
                           "packed_attention_gradient", "paged_attention"};
   options.row_invariant = config.engine.row_invariant;
+  options.compile = *parse_compile_effort(config.engine.compile);
   options.memory_bytes = plan_memory_bytes(config, {});
   options.copies_frozen_weights = config.train.frozen_from.empty();
   options.keeps_snapshot = config.train.background_saves;

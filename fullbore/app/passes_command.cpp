@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "fullbore/app/commands.h"
 #include "fullbore/app/json_text.h"
@@ -17,7 +18,8 @@ void print_json() {
     list.push_back({{"name", pass.name},
                     {"summary", pass.summary},
                     {"because", pass.because},
-                    {"optional", pass.optional}});
+                    {"optional", pass.optional},
+                    {"compile", compile_effort_name(pass.effort)}});
   write_output(json_text(list));
 }
 
@@ -25,7 +27,11 @@ void print_list() {
   print_output("In order of application:\n");
   int number = 0;
   for (const Pass& pass : pipeline()) {
-    print_output("\n{:>3}. {}{}\n", ++number, pass.name, pass.optional ? "" : "  (always runs)");
+    const std::string_view when = !pass.optional                      ? "  (always runs)"
+                                  : pass.effort == CompileEffort::off ? "  (engine.compile=off too)"
+                                  : pass.effort == CompileEffort::full ? "  (engine.compile=full)"
+                                                                       : "";
+    print_output("\n{:>3}. {}{}\n", ++number, pass.name, when);
     print_output("     {}\n     here because {}\n", pass.summary, pass.because);
   }
 }

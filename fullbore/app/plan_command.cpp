@@ -63,7 +63,9 @@ ParameterCounts parameter_counts(const Graph& graph) {
 
 /// The same where two configurations make the same programs of the same data.
 std::string fingerprint(const std::vector<const Plan*>& plans, const CompileOptions& options) {
-  uint64_t hash = options.row_invariant ? 1 : 0;
+  // Kernels that a plan does not tell apart.
+  const int less = static_cast<int>(CompileEffort::full) - static_cast<int>(options.compile);
+  uint64_t hash = static_cast<uint64_t>(2 * less) + (options.row_invariant ? 1 : 0);
   for (const Plan* plan : plans)
     hash = hash_text(plan_text(*plan), hash_text(print(plan->graph), hash));
   return hash_hex(hash);

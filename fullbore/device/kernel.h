@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fullbore/ir/graph.h"
 #include "fullbore/ir/target.h"
@@ -32,6 +33,14 @@ class Kernel {
   virtual std::string description() const = 0;
 };
 
+/// A kernel that could not be made. The node's reference runs in its place: the same values to rounding, far slower.
+struct KernelFallback {
+  std::string node;      ///< "tanh,mul f32[768, 512] in layer0.mlp"
+  std::string location;  ///< line of the model; "" where none is known
+  std::string reason;
+  bool operator==(const KernelFallback&) const = default;
+};
+
 /// Lowers the nodes of one program to kernels. Control flow (loops), aliases (Tag::identity) and memory are not its
 /// business but the planner's and the recorder's. A device may be asked for several at once, one for each thread that
 /// prepares a program.
@@ -46,6 +55,8 @@ class Compiler {
   /// Called once, after the last compile(): kernels may be launched from now on. Lets a device compile all kernels of a
   /// program as one module, in parallel, or find them in its cache.
   virtual void finish() {}
+  /// After finish(): nodes without a kernel of their own, in the order in which they were asked for.
+  virtual std::vector<KernelFallback> fallbacks() const { return {}; }
 };
 
 }  // namespace fullbore

@@ -1,6 +1,26 @@
 #include "fullbore/ir/target.h"
 
+#include <array>
+#include <utility>
+
 namespace fullbore {
+namespace {
+
+constexpr std::array kEfforts = {std::pair{CompileEffort::off, std::string_view("off")},
+                                 std::pair{CompileEffort::fast, std::string_view("fast")},
+                                 std::pair{CompileEffort::full, std::string_view("full")}};
+
+}  // namespace
+
+std::string_view compile_effort_name(CompileEffort effort) {
+  return kEfforts[static_cast<size_t>(effort)].second;
+}
+
+std::optional<CompileEffort> parse_compile_effort(std::string_view name) {
+  for (const auto& [effort, text] : kEfforts)
+    if (text == name) return effort;
+  return std::nullopt;
+}
 
 bool Target::is_native(const Graph& graph, const Node& node) const {
   const auto found = native_ops.find(node.op);

@@ -1,14 +1,27 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fullbore/base/dtype.h"
 #include "fullbore/ir/graph.h"
 
 namespace fullbore {
+
+/// How much is compiled before the first step. The fewer things, the sooner it comes and the slower each step is.
+enum class CompileEffort : uint8_t {
+  off,  ///< each op by its reference, one after another: no generated code, no fusion; for debugging
+  fast,  ///< passes and code that are soon made
+  full
+};
+
+/// "off", "fast", "full".
+std::string_view compile_effort_name(CompileEffort effort);
+std::optional<CompileEffort> parse_compile_effort(std::string_view name);
 
 /// May activations be made a second time for the gradient, instead of being kept?
 enum class Recompute : uint8_t {
@@ -80,6 +93,8 @@ struct Target {
   /// They are asked for: the bits of a row must not depend on how many rows there are, nor on what other kernels work on it.
   bool row_invariant = false;
 
+  /// Passes that need more effort do not run, and kernels are made with no more.
+  CompileEffort compile = CompileEffort::full;
   Recompute recompute = Recompute::off;
   int64_t arena_bytes = 0;  ///< of Recompute::automatic: the estimate to stay within; 0: any
 

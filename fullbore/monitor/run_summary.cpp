@@ -11,6 +11,7 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/input_file.h"
 #include "fullbore/base/json.h"
+#include "fullbore/base/printable.h"
 #include "fullbore/base/seal.h"
 
 namespace fullbore {
@@ -49,6 +50,11 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
                        {"hardware", maker.hardware},
                        {"processor", maker.processor},
                        {"workers", maker.workers}};
+  if (const auto& fallbacks = summary.maker.fallbacks; !fallbacks.empty()) {
+    nlohmann::ordered_json& nodes = json["fallbacks"] = nlohmann::ordered_json::array();
+    for (const KernelFallback& each : fallbacks)
+      nodes.push_back({{"node", each.node}, {"location", each.location}, {"reason", each.reason}});
+  }
   if (summary.measured_steps > 0) {
     json["measured_steps"] = summary.measured_steps;
     json["measured_seconds"] = summary.measured_seconds;
@@ -64,6 +70,21 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
     json["samples_per_second"] = summary.samples_per_second;
   if (!summary.error.empty()) json["error"] = summary.error;
   return json;
+}
+
+std::vector<KernelFallback> fallbacks_of(const nlohmann::json& summary) {
+  std::vector<KernelFallback> fallbacks;
+  const auto found = summary.find("fallbacks");
+  if (found == summary.end() || !found->is_array()) return fallbacks;
+  const auto text = [](const nlohmann::json& node, const char* key) {
+    const auto value = node.find(key);
+    return value != node.end() && value->is_string() ? printable(value->get<std::string>()) : "";
+  };
+  for (const nlohmann::json& node : *found)
+    if (node.is_object())
+      fallbacks.push_back({text(node, "node"), text(node, "location"), text(node, "reason")});
+  std::erase_if(fallbacks, [](const KernelFallback& each) { return each.node.empty(); });
+  return fallbacks;
 }
 
 Status write_summary(const std::string& path, const RunSummary& summary) {

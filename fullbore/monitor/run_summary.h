@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fullbore/base/result.h"
+#include "fullbore/device/kernel.h"
 #include "fullbore/monitor/phase_clock.h"
 #include "fullbore/monitor/step_histogram.h"
 
@@ -19,11 +20,12 @@ struct StartPart {
 
 /// What made the steps of a run: the last that went on with it.
 struct RunMaker {
-  std::string build;      ///< base/build_id.h
-  std::string device;     ///< "cpu"
-  std::string hardware;   ///< as the device names it
-  std::string processor;  ///< the level whose instructions were used: "avx512"
-  int workers = 0;        ///< 0: not known
+  std::string build;                           ///< base/build_id.h
+  std::string device;                          ///< "cpu"
+  std::string hardware;                        ///< as the device names it
+  std::string processor;                       ///< the level whose instructions were used: "avx512"
+  int workers = 0;                             ///< 0: not known
+  std::vector<KernelFallback> fallbacks = {};  ///< nodes that ran without a kernel of their own
 };
 
 /// What is left of a run when it ends, as summary.json. NaN is written as null: not known.
@@ -63,6 +65,8 @@ struct RunSummary {
 };
 
 nlohmann::ordered_json to_json(const RunSummary& summary);
+/// Of a summary as it was read; those that are not as they were written are left out.
+std::vector<KernelFallback> fallbacks_of(const nlohmann::json& summary);
 /// With a checksum of its own, base/seal.h.
 Status write_summary(const std::string& path, const RunSummary& summary);
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/ops/compose.h"
@@ -62,22 +64,30 @@ void reference(ReferenceCall& call) {
   const Extents e(call.inputs[0]->shape(), call.inputs[1]->shape(), call.attributes);
   const int64_t k = e.k_of_a;
   std::vector<double> magnitudes(y.size(), 0);
-  for (int64_t batch = 0; batch < e.leading.elements(); ++batch)
-    for (int64_t row = 0; row < e.m; ++row)
-      for (int64_t column = 0; column < e.n; ++column) {
-        double sum = 0;
-        double magnitude = 0;
-        for (int64_t i = 0; i < k; ++i) {
-          const int64_t at_a = batch * e.m * k + (transpose_a ? i * e.m + row : row * k + i);
-          const int64_t at_b = batch * e.n * k + (transpose_b ? column * k + i : i * e.n + column);
-          const double product = a[static_cast<size_t>(at_a)] * b[static_cast<size_t>(at_b)];
-          sum += product;
-          magnitude += std::abs(product);
+  std::vector<double> matrix(static_cast<size_t>(k * e.n));  // B, whichever way b lies
+  for (int64_t batch = 0; batch < e.leading.elements(); ++batch) {
+    for (int64_t i = 0; i < k; ++i)
+      for (int64_t column = 0; column < e.n; ++column)
+        matrix[static_cast<size_t>(i * e.n + column)] = b[static_cast<size_t>(
+            batch * e.n * k + (transpose_b ? column * k + i : i * e.n + column))];
+    for (int64_t row = 0; row < e.m; ++row) {
+      double* const sums = y.data() + (batch * e.m + row) * e.n;
+      double* const magnitude = magnitudes.data() + (batch * e.m + row) * e.n;
+      std::fill_n(sums, e.n, 0.0);
+      // Each element's terms in the order of i; columns inside, which the compiler makes vectors of.
+      for (int64_t i = 0; i < k; ++i) {
+        const double factor =
+            a[static_cast<size_t>(batch * e.m * k + (transpose_a ? i * e.m + row : row * k + i))];
+        const double* const terms = matrix.data() + i * e.n;
+        for (int64_t column = 0; column < e.n; ++column) {
+          const double product = factor * terms[column];
+          sums[column] += product;
+          magnitude[column] += std::abs(product);
         }
-        const auto at = static_cast<size_t>((batch * e.m + row) * e.n + column);
-        y[at] = sum;
-        magnitudes[at] = static_cast<double>(k) * magnitude;
       }
+      for (int64_t column = 0; column < e.n; ++column) magnitude[column] *= static_cast<double>(k);
+    }
+  }
   call.magnitudes = {std::move(magnitudes)};
 }
 

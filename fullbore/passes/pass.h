@@ -18,6 +18,7 @@ struct Pass {
   std::string_view because;  ///< why it runs at this place
   bool optional = true;      ///< may be switched off by name
   Graph (*run)(const Graph&, const Target&) = nullptr;
+  CompileEffort effort = CompileEffort::fast;  ///< the least with which it runs (Target::compile)
 };
 
 /// The pipeline in order: the table of contents of the compiler's middle.

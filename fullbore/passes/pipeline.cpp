@@ -80,11 +80,11 @@ const std::vector<Pass>& pipeline() {
       {"expand_composites", "composites without a kernel of their own become primitives",
        "first: later passes see the arithmetic itself, and devices need kernels for primitives "
        "alone",
-       false, expand_composites},
+       false, expand_composites, CompileEffort::off},
       {"lower_precision", "matmuls read bf16 or f16 operands where engine.precision asks for it",
        "after expand_composites, when every matmul is visible; before folding, code motion and "
        "elimination, which put the casts where fewest bytes move",
-       true, lower_precision},
+       true, lower_precision, CompileEffort::off},
       {"constant_folding", "nodes that depend on constants alone are evaluated",
        "before algebraic_simplification, which looks for zeros and ones", true, constant_folding},
       {"algebraic_simplification", "algebra on one node at a time",
@@ -100,7 +100,7 @@ const std::vector<Pass>& pipeline() {
        true, common_subexpression_elimination},
       {"dead_code_elimination", "nodes that no output depends on are dropped",
        "after common_subexpression_elimination, which leaves superseded results of loops behind",
-       true, dead_code_elimination},
+       true, dead_code_elimination, CompileEffort::off},
       {"reduce_residual_precision",
        "residuals that loops save for one another are stored as engine.precision says",
        "after elimination, which settles what is saved; before fuse, which takes the casts into "
@@ -140,7 +140,7 @@ const std::vector<Pass>& pipeline() {
        "activations are computed again for the gradient where engine.recompute "
        "allows it",
        "last: all values and their bytes are known, and no later pass merges equal nodes again",
-       true, rematerialize},
+       true, rematerialize, CompileEffort::off},
   };
   return passes;
 }
@@ -159,7 +159,8 @@ Graph run_passes(Graph graph, const Target& target, const PassOptions& options,
     PassRecord record;
     record.name = pass.name;
     record.nodes_before = record.nodes_after = count_nodes(graph);
-    record.ran = !options.disabled.contains(std::string(pass.name));
+    record.ran =
+        pass.effort <= target.compile && !options.disabled.contains(std::string(pass.name));
     if (record.ran) {
       const auto start = std::chrono::steady_clock::now();
       Graph result = run_verified(pass, graph, target);

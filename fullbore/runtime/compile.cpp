@@ -129,6 +129,13 @@ Target compile_target(const Device& device, const CompileOptions& options) {
   target.row_invariant = options.row_invariant;
   target.recompute = options.recompute;
   for (const std::string& op : options.decomposed) target.native_ops.erase(&get_op(op));
+  target.compile = options.compile;
+  if (options.compile == CompileEffort::off) {
+    // Every op has a reference, composites too; and no kernel asks for epilogues or prepacked operands.
+    target.native_ops.clear();
+    target.epilogues = {};
+    target.packing = {};
+  }
   return target;
 }
 
@@ -157,8 +164,8 @@ Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
   Plan plan = compilation.plan(std::move(optimised));
   if (exceeds(plan, options)) compilation.stop_gathering(graph, plan, record.passes);
   compilation.use_fewer_thread_groups(plan);
-  const bool may_recompute =
-      options.recompute == Recompute::automatic && !options.passes.disabled.contains("recompute");
+  const bool may_recompute = options.recompute == Recompute::automatic &&
+                             !options.passes.disabled.contains("rematerialize");
   if (may_recompute && exceeds(plan, options)) compilation.recompute(plan);
   store.put(key, plan.graph);
   record.plan_seconds = seconds_since(start);

@@ -19,6 +19,7 @@ struct CompileOptions {
   /// The bits of a row are the same however many rows stand beside it and however long the step is. f32, on devices that
   /// offer it (Target), with attention's kernel of its own.
   bool row_invariant = false;
+  CompileEffort compile = CompileEffort::full;
   Recompute recompute = Recompute::off;  ///< passes/memory/rematerialize.h
   /// The planned peak to stay within, as far as that is possible; 0: any. A plan that takes more is made
   /// without batched weight gradients, then with fewer thread groups in parallel loops, and then, under Recompute::automatic, with
@@ -41,9 +42,10 @@ struct CompileReport {
   double passes_seconds = 0;
   double plan_seconds = 0;  ///< kernels included
   std::vector<PassRecord> passes;
+  std::vector<KernelFallback> fallbacks = {};
 };
 
-/// Passes and planning. The plan's kernels can run once the compiler, one of the device's, has finished
+/// Passes and planning. `report` says nothing of fallbacks: they are known once the compiler has finished. The plan's kernels can run once the compiler, one of the device's, has finished
 /// (Compiler::finish), which is for the caller to ask: plans that are only looked at need no code.
 Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
                   const CompileOptions& options, CompileReport* report = nullptr);

@@ -21,7 +21,7 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 std::string text_of(const Target& target) {
   const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_derived_weights,
                copies_frozen_weights, precision, narrow_from, fp32_scopes, offers_row_invariance,
-               row_invariant, recompute, arena_bytes] = target;
+               row_invariant, compile, recompute, arena_bytes] = target;
   (void)offers_row_invariance;  // of the device, which has a name
   const auto& [operand_dtypes, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
@@ -43,20 +43,20 @@ std::string text_of(const Target& target) {
   natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(
       "{} native {} bf16 {} threads {} copies {} {} precision {} from {} fp32 {} rows {} "
-      "recompute {} arena {}",
+      "compile {} recompute {} arena {}",
       name, natives, native_bf16, threads, keeps_derived_weights, copies_frozen_weights,
-      dtype_name(precision), narrow_from, fp32_scopes, row_invariant, static_cast<int>(recompute),
-      arena_bytes);
+      dtype_name(precision), narrow_from, fp32_scopes, row_invariant, static_cast<int>(compile),
+      static_cast<int>(recompute), arena_bytes);
 }
 
 /// Likewise.
 std::string text_of(const CompileOptions& options) {
-  const auto& [passes, reuse_memory, precision, fp32_scopes, decomposed, row_invariant, recompute,
-               memory_bytes, must_fit, keeps_snapshot, copies_frozen_weights, plan_folder] =
-      options;
+  const auto& [passes, reuse_memory, precision, fp32_scopes, decomposed, row_invariant, compile,
+               recompute, memory_bytes, must_fit, keeps_snapshot, copies_frozen_weights,
+               plan_folder] = options;
   const auto& [disabled, dump] = passes;
   (void)dump, (void)must_fit, (void)plan_folder;
-  (void)copies_frozen_weights, (void)row_invariant;  // the Target tells them
+  (void)copies_frozen_weights, (void)row_invariant, (void)compile;  // the Target tells them
   return fmt::format(
       "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {}",
       std::vector<std::string>(disabled.begin(), disabled.end()), reuse_memory,

@@ -45,10 +45,12 @@ PreparedProgram prepare_program(const Graph& graph, Device& device, const Compil
     // It is made as fast as it would be read from plan_folder, and has no matmul that precision is about.
     const CompileOptions as_it_is{.passes = {.disabled = {"low_precision_weight_copies"}},
                                   .reuse_memory = options.reuse_memory,
-                                  .decomposed = options.decomposed};
+                                  .decomposed = options.decomposed,
+                                  .compile = options.compile};
     copies = compile_plan(*copying, device, *compiler, as_it_is);
   }
   compiler->finish();
+  report.fallbacks = compiler->fallbacks();
   report.plan_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(plan), std::move(copies), std::move(report)};

@@ -37,6 +37,7 @@ nlohmann::ordered_json report_of(const BadStep& step) {
           {"precision", dtype_name(step.compile.precision)},
           {"fp32_modules", step.compile.fp32_scopes},
           {"row_invariant", step.compile.row_invariant},
+          {"compile", compile_effort_name(step.compile.compile)},
           {"first_non_finite", step.finding},
           {"results", results}};
 }
@@ -63,7 +64,12 @@ Status parse_report(const std::string& text, const std::string& path, BadStep& s
     const auto precision = parse_dtype(json.at("precision").get<std::string>());
     if (!precision) return Failure{fmt::format("{}/{}: precision is no dtype", path, kReport)};
     step.compile.precision = *precision;
-    step.compile.row_invariant = json.value("row_invariant", false);  // earlier versions had none
+    // Earlier versions had neither.
+    step.compile.row_invariant = json.value("row_invariant", false);
+    const auto effort = parse_compile_effort(json.value("compile", "full"));
+    if (!effort)
+      return Failure{fmt::format("{}/{}: compile is none of off, fast, full", path, kReport)};
+    step.compile.compile = *effort;
     step.finding = json.at("first_non_finite").get<std::string>();
     for (const auto& [name, value] : json.at("results").items())
       step.results[name] = value.is_number()

@@ -245,6 +245,11 @@ std::vector<ConfigField> common_fields() {
        {},
        "a row's bits depend on no other row and no step's length, at some cost; fp32, tiled "
        "attention"},
+      {FB_KEY(engine, compile),
+       {},
+       {"full", "fast", "off"},
+       "all there is; what is soon made, for slower steps; or each op by its reference, for "
+       "debugging"},
       {FB_KEY(engine, recompute),
        {},
        {"off", "auto", "full"},

@@ -23,6 +23,8 @@ std::string device_line(const TrainingJob& job, const DeviceFacts& device) {
   if (compile.precision != DType::f32 && !compile.fp32_scopes.empty())
     line += fmt::format(" (fp32 in {})", fmt::join(compile.fp32_scopes, ", "));
   if (compile.row_invariant) line += ", row-invariant";
+  if (compile.compile != CompileEffort::full)
+    line += fmt::format(", engine.compile={}", compile_effort_name(compile.compile));
   return line;
 }
 
@@ -63,6 +65,20 @@ std::vector<std::string> first_lines(const TrainingJob& job, const DeviceFacts& 
   const auto& disabled = job.options.compile.passes.disabled;
   if (!disabled.empty())
     lines.push_back(fmt::format("passes   switched off: {}", fmt::join(disabled, ", ")));
+  return lines;
+}
+
+std::vector<std::string> fallback_lines(std::span<const KernelFallback> fallbacks) {
+  constexpr size_t kMost = 8;
+  std::vector<std::string> lines;
+  for (const KernelFallback& each : fallbacks.first(std::min(kMost, fallbacks.size())))
+    lines.push_back(fmt::format(
+        "{}{}: no kernel ({}); the op's reference runs in its place, to the same values but for "
+        "rounding, and far slower",
+        each.node, each.location.empty() ? "" : fmt::format(" ({})", each.location), each.reason));
+  if (fallbacks.size() > kMost)
+    lines.push_back(fmt::format("and {} more nodes have no kernel; summary.json has them all",
+                                fallbacks.size() - kMost));
   return lines;
 }
 

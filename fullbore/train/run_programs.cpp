@@ -34,6 +34,9 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
       prepare_programs(graphs, state.device(), job.options.compile, [&](size_t done) {
         if (progress) progress(done, graphs.size());
       });
+  for (const PreparedProgram& program : prepared)
+    for (const KernelFallback& each : program.report.fallbacks)
+      if (std::ranges::find(fallbacks_, each) == fallbacks_.end()) fallbacks_.push_back(each);
   for (size_t i = 0; i < traced.size(); ++i)
     steps_.emplace_back(std::move(traced[i].graph), std::move(prepared[i]), state, arena_);
   if (job.validation) {

@@ -49,6 +49,8 @@ class RunPrograms {
   int64_t planned_bytes() const { return shared_peak_bytes(plans_); }
   /// By the clock: passes, plans and kernels of all programs.
   double compile_seconds() const { return compile_seconds_; }
+  /// Nodes of any program that have no kernel of their own; each once.
+  const std::vector<KernelFallback>& fallbacks() const { return fallbacks_; }
   /// What is known of the run before its first step; bytes are those planned, and the State's snapshot
   /// if there is one. The machine's peak is not among it.
   RunScale scale(const TrainingOptions& options, const State& state) const;
@@ -62,6 +64,7 @@ class RunPrograms {
   std::optional<Evaluator> evaluator_;
   std::vector<const Plan*> plans_;
   double compile_seconds_ = 0;
+  std::vector<KernelFallback> fallbacks_;
   std::string judge_;
 };
 

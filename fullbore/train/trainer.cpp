@@ -197,8 +197,11 @@ class Trainer {
                    .device = device.name,
                    .hardware = device.hardware,
                    .processor = std::string(processor_level_name(this_processor().level)),
-                   .workers = device.workers};
+                   .workers = device.workers,
+                   .fallbacks = programs_->fallbacks()};
     for (const std::string& line : first_lines(job_, device)) reporter_.log().info("{}", line);
+    for (const std::string& line : fallback_lines(programs_->fallbacks()))
+      reporter_.log().warn("{}", line);
     reporter_.log().info(
         "{} parameters  {}{}FLOP per step{}  {} planned  {} programs compiled in {}",
         count_text(static_cast<double>(scale.parameters)), scale.flops_at_most ? "at most " : "",

@@ -341,7 +341,7 @@ TEST(KernelIr, MaskedAccessesStayWhole) {
   const jit::LoweredNode lowered = lower_last(builder);
   ASSERT_EQ(lowered.pieces.size(), 1U);
   const jit::CodegenTarget target{"x86-64-v4", "", 64, true};
-  EXPECT_LT(jit::CodeGenerator(target).compile(lowered.pieces[0].kernel).size(), 4096U);
+  EXPECT_LT(jit::CodeGenerator(target).compile(lowered.pieces[0].kernel).value().size(), 4096U);
 }
 
 // A cache entry must not outlive a change of the code generator. If this fails, code is generated

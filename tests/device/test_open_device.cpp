@@ -55,8 +55,23 @@ TEST(CpuDevice, SaysWhyItHasNoKernel) {
   graph.add_node(get_op("softmax"), {x}, {{"axis", int64_t{0}}}, nullptr,
                  {"models/example.cpp", 88});
   // A composite is expanded before it comes here.
+  const auto compiler = open_device("cpu")->compiler();
+  const auto kernel = compiler->compile(graph, graph.nodes()[0], 1);
+  compiler->finish();
+  EXPECT_EQ(kernel->description(), "reference softmax");
+  ASSERT_EQ(compiler->fallbacks().size(), 1U);
+  const KernelFallback fallback = compiler->fallbacks().front();
+  EXPECT_EQ(fallback.node, "softmax f32[4]");
+  EXPECT_EQ(fallback.location, "models/example.cpp:88");
+  EXPECT_THAT(fallback.reason, HasSubstr("softmax: the cpu device has no kernel for f32[4]"));
+
+  // Its rows would have other bits than those of a kernel.
+  const auto row_invariant = open_device("cpu")->compiler();
+  Target target = open_device("cpu")->target();
+  target.row_invariant = true;
+  row_invariant->compile_for(target);
   const std::string message =
-      usage_error([&] { open_device("cpu")->compiler()->compile(graph, graph.nodes()[0], 1); });
+      usage_error([&] { row_invariant->compile(graph, graph.nodes()[0], 1); });
   EXPECT_THAT(message, HasSubstr("softmax: the cpu device has no kernel for f32[4]"));
   EXPECT_THAT(message, HasSubstr("models/example.cpp:88"));
 }

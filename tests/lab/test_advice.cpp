@@ -82,7 +82,7 @@ TEST(Advice, OfAHealthyRunThereIsNone) { EXPECT_THAT(fired(healthy()), IsEmpty()
 
 TEST(Advice, EveryRuleHasANameOfItsOwn) {
   std::set<std::string> names;
-  for (const auto rules : {speed_rules(), learning_rules()})
+  for (const auto rules : {compile_rules(), speed_rules(), learning_rules()})
     for (const AdviceRule& rule : rules) EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
   EXPECT_EQ(names.size(), 20U);
 }
@@ -90,7 +90,7 @@ TEST(Advice, EveryRuleHasANameOfItsOwn) {
 TEST(Advice, TheGuideHasEveryRule) {
   const std::string page =
       read_file(testing::source_folder() + "/docs/guide/diagnosing.md").take_or_throw();
-  for (const auto rules : {speed_rules(), learning_rules()})
+  for (const auto rules : {compile_rules(), speed_rules(), learning_rules()})
     for (const AdviceRule& rule : rules)
       EXPECT_THAT(page, HasSubstr(fmt::format("\n| {} | {} |\n", rule.name, rule.about)));
 }
@@ -320,6 +320,28 @@ TEST(Advice, SkippedSteps) {
   };
   EXPECT_THAT(fired(skipped(40)), Contains("skipped-steps"));
   EXPECT_THAT(fired(skipped(3)), Not(Contains("skipped-steps")));
+}
+
+TEST(Advice, NodesWithoutAKernel) {
+  const Advice found = only(but([](RunFacts& facts) {
+                              facts.fallbacks = {{"tanh f32[4] in mlp", "gpt.cpp:7", "LLVM: no"},
+                                                 {"exp f32[4]", "", "LLVM: no"}};
+                            }),
+                            "fallback");
+  EXPECT_THAT(found.finding, HasSubstr("tanh f32[4] in mlp (gpt.cpp:7) has no kernel"));
+  EXPECT_THAT(found.finding, HasSubstr("LLVM: no; and 1 more nodes"));
+}
+
+TEST(Advice, ARunThatIsCompiledWithLess) {
+  const auto compiled = [](const std::string& effort, double start) {
+    return but([&](RunFacts& facts) {
+      facts.config.engine.compile = effort;
+      put(facts, RunPhase::start, "compile", start);
+    });
+  };
+  EXPECT_EQ(only(compiled("fast", 0), "compile").change, "engine.compile=full");
+  EXPECT_EQ(only(compiled("off", 0), "compile").undo, "engine.compile=off");
+  EXPECT_THAT(fired(compiled("fast", 50)), Not(Contains("compile")));  // a start of half the run
 }
 
 TEST(Advice, TheLargestGainComesFirst) {

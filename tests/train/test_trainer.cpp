@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "fullbore/base/files.h"
+#include "fullbore/device/cpu/codegen/jit_kernel.h"
 #include "fullbore/monitor/process.h"
+#include "fullbore/monitor/run_summary.h"
 #include "fullbore/runtime/compare_nodes.h"
 #include "fullbore/train/bad_step.h"
 #include "tests/support/device.h"
@@ -79,6 +81,40 @@ TEST_F(TrainerTest, SensorsAreSampledAndAlarmsTold) {
   EXPECT_THAT(
       file("run/metrics.jsonl"),
       HasSubstr(R"({"kind":"alarm","step":0,"cause":"cpu temperature","raised":true,"value":99)"));
+}
+
+TEST_F(TrainerTest, AKernelThatCannotBeMadeIsToldAndReplaced) {
+  ASSERT_EQ(train_in("whole"), ExitCode::kOk);
+  {
+    const PlantedCodeFailure failure("mul");
+    ASSERT_EQ(train_in("planted"), ExitCode::kOk);
+  }
+  const auto whole = nlohmann::json::parse(file("whole/summary.json"));
+  const auto planted = nlohmann::json::parse(file("planted/summary.json"));
+  EXPECT_FALSE(whole.contains("fallbacks"));
+  const std::vector<KernelFallback> fallbacks = fallbacks_of(planted);
+  ASSERT_FALSE(fallbacks.empty());
+  EXPECT_THAT(fallbacks.front().node, HasSubstr("mul"));
+  EXPECT_THAT(file("planted/log.txt"),
+              HasSubstr(fmt::format("warning: {} ({}): no kernel (a failure was planted)",
+                                    fallbacks.front().node, fallbacks.front().location)));
+  EXPECT_NEAR(planted["final_train_loss"].get<double>(), whole["final_train_loss"].get<double>(),
+              1e-4 * whole["final_train_loss"].get<double>());
+}
+
+TEST_F(TrainerTest, EveryEffortOfCompilationLearnsTheSame) {
+  double full = 0;
+  for (const CompileEffort effort :
+       {CompileEffort::full, CompileEffort::fast, CompileEffort::off}) {
+    job_.options.compile.compile = effort;
+    const std::string name(compile_effort_name(effort));
+    ASSERT_EQ(train_in(name), ExitCode::kOk);
+    const double loss =
+        nlohmann::json::parse(file(name + "/summary.json"))["final_train_loss"].get<double>();
+    if (effort == CompileEffort::full) full = loss;
+    EXPECT_NEAR(loss, full, 1e-4 * full) << name;
+  }
+  EXPECT_THAT(file("off/log.txt"), HasSubstr(", engine.compile=off"));
 }
 
 TEST_F(TrainerTest, SaysWhatItTrainsWith) {

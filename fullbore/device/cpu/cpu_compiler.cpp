@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "fullbore/base/error.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/device/cpu/codegen/epilogue.h"
 #include "fullbore/device/cpu/gemm/packing_target.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernel_list.h"
+#include "fullbore/device/cpu/kernels/reference.h"
 #include "fullbore/ir/fused_matmul.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
@@ -27,10 +31,9 @@ std::string origin(const Node& node) {
   return node.location.empty() ? "" : fmt::format(" ({})", node.location);
 }
 
-[[noreturn]] void refuse(const KernelRequest& request, const std::string& why_not) {
-  const Node& node = request.node();
-  throw UsageError(fmt::format("{}: the cpu device has no kernel for {}{}{}", node.op->name,
-                               operand_types(request), why_not, origin(node)));
+std::string refusal(const KernelRequest& request, const std::string& why_not) {
+  return fmt::format("{}: the cpu device has no kernel for {}{}", request.node().op->name,
+                     operand_types(request), why_not);
 }
 
 bool has_no_results(const KernelRequest& request) {
@@ -93,6 +96,8 @@ Target cpu_target(int threads) {
 }
 
 void CpuCompiler::compile_for(const Target& target) {
+  effort_ = target.compile;
+  if (effort_ == CompileEffort::fast) jit_.use_quick_code();
   row_invariant_ = target.row_invariant;
   jit_.set_row_invariant(row_invariant_);
 }
@@ -100,6 +105,7 @@ void CpuCompiler::compile_for(const Target& target) {
 std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& node, int workers) {
   KernelRequest request(graph, node, workers, row_invariant_);
   if (has_no_results(request)) return std::make_unique<EmptyKernel>(node.op->name);
+  if (effort_ == CompileEffort::off) return std::make_unique<ReferenceCpuKernel>(graph, node);
   if (row_invariant_ && is_recurrence(node))
     throw UsageError(fmt::format(
         "{}: recurrences are computed in chunks, whose sums depend on the length of a step; "
@@ -114,16 +120,36 @@ std::unique_ptr<Kernel> CpuCompiler::compile(const Graph& graph, const Node& nod
   }
   std::string not_lowered;
   if (auto kernel = jit_.add(graph, node, workers, &not_lowered)) return kernel;
-  refuse(request, why_not + "; jit: " + not_lowered);
+  return fall_back(request, why_not + "; jit: " + not_lowered);
+}
+
+// Rows of a kernel that nobody made for it would have other bits in a step of another kind.
+std::unique_ptr<Kernel> CpuCompiler::fall_back(const KernelRequest& request,
+                                               const std::string& why_not) {
+  const Node& node = request.node();
+  if (row_invariant_) throw UsageError(refusal(request, why_not) + origin(node));
+  KernelFallback fallback{node_text(request.graph(), node), node.location,
+                          refusal(request, why_not)};
+  if (std::ranges::find(without_kernel_, fallback) == without_kernel_.end())
+    without_kernel_.push_back(std::move(fallback));
+  return std::make_unique<ReferenceCpuKernel>(request.graph(), node);
 }
 
 std::unique_ptr<Kernel> CpuCompiler::compile_matmul(KernelRequest& request) {
   std::string why_not;
   if (auto epilogue = jit_.add_epilogue(request.graph(), request.node(), &why_not))
-    return make_matmul_with_epilogue(request, std::move(epilogue));
-  refuse(request, "; jit: " + why_not);
+    return jit_.with_reference(make_matmul_with_epilogue(request, std::move(epilogue)),
+                               request.graph(), request.node());
+  return fall_back(request, "; jit: " + why_not);
 }
 
 void CpuCompiler::finish() { jit_.finish(); }
+
+std::vector<KernelFallback> CpuCompiler::fallbacks() const {
+  std::vector<KernelFallback> all = without_kernel_;
+  const std::vector<KernelFallback> without_code = jit_.fallbacks();
+  all.insert(all.end(), without_code.begin(), without_code.end());
+  return all;
+}
 
 }  // namespace fullbore::cpu

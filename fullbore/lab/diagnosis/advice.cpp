@@ -25,7 +25,7 @@ std::string kernel_sentence(const AttributionRow& row, double share) {
 
 std::vector<Advice> advise(const RunFacts& facts) {
   std::vector<Advice> advice;
-  for (const std::span<const AdviceRule> rules : {speed_rules(), learning_rules()})
+  for (const std::span<const AdviceRule> rules : {compile_rules(), speed_rules(), learning_rules()})
     for (const AdviceRule& rule : rules) {
       const size_t before = advice.size();
       rule.apply(facts, advice);

@@ -28,6 +28,8 @@ struct AdviceRule {
 };
 /// Of where the time goes.
 std::span<const AdviceRule> speed_rules();
+/// Of how it was compiled.
+std::span<const AdviceRule> compile_rules();
 /// Of how the model learns.
 std::span<const AdviceRule> learning_rules();
 

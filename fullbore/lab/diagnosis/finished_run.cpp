@@ -174,6 +174,7 @@ FinishedRun read_finished_run(const std::string& run) {
   facts.best_step = count(summary, "best_step");
   facts.planned_bytes = number(summary, "planned_peak_bytes");
   facts.resident_bytes = number(summary, "peak_bytes");
+  facts.fallbacks = fallbacks_of(summary);
   finished.utilisation = number(summary, "utilisation");
   const double wall = number(summary, "wall_seconds");
   facts.measured = attribute(is_duration(wall) ? wall : phases.sum(), phases, start_of(summary),

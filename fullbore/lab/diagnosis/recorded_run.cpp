@@ -121,6 +121,7 @@ class Recording : public RunObserver {
     run.facts.measured =
         attribute(wall_seconds_, phases_, parts_, recorded_, stall * run.counts.saves);
     run.facts.planned_bytes = static_cast<double>(planned_bytes_);
+    run.facts.fallbacks = fallbacks_of(summary);
     run.machine = machine_;
     run.unrecorded_launches = unrecorded_;
     run.parameters = parameters_;

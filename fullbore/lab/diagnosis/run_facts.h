@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/device/kernel.h"
 #include "fullbore/lab/diagnosis/attribution.h"
 #include "fullbore/lab/diagnosis/inactive_switches.h"
 #include "fullbore/train/config.h"
@@ -45,6 +46,7 @@ struct RunFacts {
   std::vector<std::string> idle_parameters =
       {};  ///< trained ones whose gradient was 0 in every step
   std::vector<InactiveSwitch> inactive = {};
+  std::vector<KernelFallback> fallbacks = {};  ///< nodes without a kernel of their own
 };
 
 }  // namespace fullbore

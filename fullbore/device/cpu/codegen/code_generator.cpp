@@ -49,9 +49,11 @@ llvm::StringMap<bool> host_features() {
 // time and makes no faster code (bench/results/2026-11-22-peptide-start.txt).
 #if LLVM_VERSION_MAJOR >= 18
 constexpr auto kOptimisation = llvm::CodeGenOptLevel::Less;
+constexpr auto kQuick = llvm::CodeGenOptLevel::None;
 constexpr auto kObjectFile = llvm::CodeGenFileType::ObjectFile;
 #else
 constexpr auto kOptimisation = llvm::CodeGenOpt::Less;
+constexpr auto kQuick = llvm::CodeGenOpt::None;
 constexpr auto kObjectFile = llvm::CGFT_ObjectFile;
 #endif
 
@@ -119,9 +121,6 @@ struct CodeGenerator::Implementation {
     module->setDataLayout(machine->createDataLayout());
     module->setTargetTriple(machine->getTargetTriple().str());
     KernelEmitter(*module, kernel, target, kernel_symbol(text(kernel))).emit();
-    std::string problem;
-    llvm::raw_string_ostream stream(problem);
-    FB_CHECK(!llvm::verifyModule(*module, &stream), "{}\n{}", text(kernel), stream.str());
     return module;
   }
 };
@@ -136,16 +135,19 @@ CodeGenerator::CodeGenerator(const CodegenTarget& target)
   FB_CHECK(registered != nullptr, "{}", error);
   implementation_->machine.reset(registered->createTargetMachine(
       triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, kOptimisation, true));
+      llvm::CodeModel::Small, target.quick ? kQuick : kOptimisation, true));
 }
 
 CodeGenerator::~CodeGenerator() = default;
 
 // The emitter writes what a vectoriser and loop optimiser would make, so a few cheap passes are all
 // that is run before instruction selection.
-std::string CodeGenerator::compile(const KernelIr& kernel) {
+Result<std::string> CodeGenerator::compile(const KernelIr& kernel) {
   llvm::LLVMContext context;
   const std::unique_ptr<llvm::Module> module = implementation_->emit(context, kernel);
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(*module, &problems)) return Failure{"LLVM: " + problems.str()};
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
@@ -158,7 +160,7 @@ std::string CodeGenerator::compile(const KernelIr& kernel) {
   passes.add(llvm::createDeadCodeEliminationPass());
   const bool unsupported =
       implementation_->machine->addPassesToEmitFile(passes, stream, nullptr, kObjectFile);
-  FB_CHECK(!unsupported);
+  if (unsupported) return Failure{"LLVM: no object code for " + implementation_->target.cpu};
   passes.run(*module);
   return std::string(object.begin(), object.end());
 }

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "fullbore/base/result.h"
 #include "fullbore/device/cpu/codegen/codegen_target.h"
 #include "fullbore/device/kernel_ir/kernel_ir.h"
 
@@ -22,8 +23,8 @@ class CodeGenerator {
   explicit CodeGenerator(const CodegenTarget& target);
   ~CodeGenerator();
 
-  /// The bytes of an ELF object that defines kernel_symbol(text(kernel)).
-  std::string compile(const KernelIr& kernel);
+  /// The bytes of an ELF object that defines kernel_symbol(text(kernel)). Failure: LLVM refuses what the emitter made.
+  Result<std::string> compile(const KernelIr& kernel);
   /// LLVM's IR for it, before optimisation: for tests and the curious.
   std::string llvm_ir(const KernelIr& kernel);
 

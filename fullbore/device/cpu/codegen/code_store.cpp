@@ -37,15 +37,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-template <class T>
-T expect(llvm::Expected<T> value) {
-  if (!value) FB_CHECK(false, "{}", llvm::toString(value.takeError()));
-  return std::move(*value);
-}
-
-void expect(llvm::Error error) {
-  if (error) FB_CHECK(false, "{}", llvm::toString(std::move(error)));
-}
+Failure failure(llvm::Error error) { return Failure{"LLVM: " + llvm::toString(std::move(error))}; }
 
 // Code that ORC has linked; goes when the last kernel that uses it does.
 class LinkedCode : public Code {
@@ -74,23 +66,47 @@ struct CodeStore::Implementation {
   std::map<std::string, std::shared_ptr<const Code>, std::less<>> codes;
   std::shared_ptr<llvm::orc::LLJIT> jit;
 
-  std::shared_ptr<const Code> link(const std::string& text, const std::string& object) {
-    if (!jit) {
-      jit = expect(llvm::orc::LLJITBuilder().create());
-      // The C library's sin, cos and fmod, for the arguments that inline code does not take.
-      jit->getMainJITDylib().addGenerator(
-          expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-              jit->getDataLayout().getGlobalPrefix())));
-    }
+  Status open_linker() {
+    if (jit) return success();
+    auto linker = llvm::orc::LLJITBuilder().create();
+    if (!linker) return failure(linker.takeError());
+    // The C library's sin, cos and fmod, for the arguments that inline code does not take.
+    auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+        (*linker)->getDataLayout().getGlobalPrefix());
+    if (!process) return failure(process.takeError());
+    (*linker)->getMainJITDylib().addGenerator(std::move(*process));
+    jit = std::move(*linker);
+    return success();
+  }
+
+  Result<std::shared_ptr<const Code>> link(const std::string& text, const std::string& object) {
+    if (Status opened = open_linker(); !opened.ok()) return Failure{opened.error()};
     llvm::orc::ResourceTrackerSP tracker = jit->getMainJITDylib().createResourceTracker();
-    expect(jit->addObjectFile(tracker, llvm::MemoryBuffer::getMemBufferCopy(object)));
-    const auto address = expect(jit->lookup(kernel_symbol(text)));
-    return std::make_shared<LinkedCode>(jit, tracker, address.toPtr<Code::Function>());
+    if (auto error = jit->addObjectFile(tracker, llvm::MemoryBuffer::getMemBufferCopy(object)))
+      return failure(std::move(error));
+    auto address = jit->lookup(kernel_symbol(text));
+    if (!address) {
+      Failure problem = failure(address.takeError());
+      llvm::consumeError(tracker->remove());
+      return problem;
+    }
+    return std::shared_ptr<const Code>(
+        std::make_shared<LinkedCode>(jit, tracker, address->toPtr<Code::Function>()));
+  }
+
+  // What does not link is made anew.
+  bool find_on_disk(CodeRequest& request, const std::string& key) {
+    const auto object = cache.find(key);
+    if (!object) return false;
+    Result<std::shared_ptr<const Code>> linked = link(request.text, *object);
+    if (!linked.ok()) return false;
+    request.code = codes[request.text] = std::move(linked.value());
+    return true;
   }
 
   // Object code of each request, made by as many threads as there are processors.
-  std::vector<std::string> compile(const std::vector<CodeRequest*>& requests) {
-    std::vector<std::string> objects(requests.size());
+  std::vector<Result<std::string>> compile(const std::vector<CodeRequest*>& requests) {
+    std::vector<Result<std::string>> objects(requests.size(), std::string());
     if (requests.empty()) return objects;
     // The longest first, so that no thread is left alone with one in the end.
     std::vector<size_t> order(requests.size());
@@ -112,10 +128,11 @@ struct CodeStore::Implementation {
   }
 };
 
-CodeStore& CodeStore::instance() {
+CodeStore& CodeStore::instance(bool quick) {
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<CodeStore>> stores;
-  const CodegenTarget target = host_target();
+  CodegenTarget target = host_target();
+  target.quick = quick;
   const std::lock_guard lock(mutex);
   std::unique_ptr<CodeStore>& store = stores[target.text()];
   if (!store) store.reset(new CodeStore(target, compile_cache_directory("kernels")));
@@ -148,8 +165,7 @@ CodeCounts CodeStore::provide(std::vector<CodeRequest>& requests) {
     if (const auto found = self.codes.find(request.text); found != self.codes.end()) {
       request.code = found->second;
       ++counts.from_memory;
-    } else if (const auto object = self.cache.find(key(request.text))) {
-      request.code = self.codes[request.text] = self.link(request.text, *object);
+    } else if (self.find_on_disk(request, key(request.text))) {
       ++counts.from_disk;
     } else if (std::none_of(missing.begin(), missing.end(), [&](const CodeRequest* other) {
                  return other->text == request.text;
@@ -159,16 +175,30 @@ CodeCounts CodeStore::provide(std::vector<CodeRequest>& requests) {
   }
   counts.load_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
-  const std::vector<std::string> objects = self.compile(missing);
+  const std::vector<Result<std::string>> objects = self.compile(missing);
   counts.compile_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
+  std::map<std::string_view, std::string_view> problems;
   for (size_t i = 0; i < missing.size(); ++i) {
-    self.cache.put(key(missing[i]->text), objects[i]);
-    missing[i]->code = self.codes[missing[i]->text] = self.link(missing[i]->text, objects[i]);
+    CodeRequest& request = *missing[i];
+    Result<std::shared_ptr<const Code>> linked = Failure{""};
+    if (objects[i].ok()) linked = self.link(request.text, objects[i].value());
+    if (!linked.ok()) {
+      request.problem = objects[i].ok() ? linked.error() : objects[i].error();
+      problems.emplace(request.text, request.problem);
+      continue;
+    }
+    self.cache.put(key(request.text), objects[i].value());
+    request.code = self.codes[request.text] = std::move(linked.value());
     ++counts.compiled;
   }
-  for (CodeRequest& request : requests)
-    if (request.code == nullptr) request.code = self.codes.at(request.text);
+  for (CodeRequest& request : requests) {
+    if (request.code != nullptr) continue;
+    if (const auto problem = problems.find(request.text); problem != problems.end())
+      request.problem = problem->second;
+    else
+      request.code = self.codes.at(request.text);
+  }
   if (self.codes.size() > kKeptCodes)
     std::erase_if(self.codes, [](const auto& entry) { return entry.second.use_count() == 1; });
   counts.load_seconds += seconds_since(start);

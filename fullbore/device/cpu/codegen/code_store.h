@@ -24,7 +24,8 @@ class Code {
 struct CodeRequest {
   std::string text;
   const KernelIr* kernel = nullptr;
-  std::shared_ptr<const Code> code;  ///< the answer
+  std::shared_ptr<const Code> code;  ///< the answer; or none,
+  std::string problem;               ///< and why
 };
 
 /// Where code comes from, the cheapest source first: this process's memory, the cache on disk, the
@@ -40,8 +41,8 @@ struct CodeCounts {
 /// All kernel code of the process; kernels with equal text share it. Thread-safe.
 class CodeStore {
  public:
-  /// The store of this processor and of cache_directory().
-  static CodeStore& instance();
+  /// The store of this processor and of cache_directory(). `quick`: CodegenTarget::quick.
+  static CodeStore& instance(bool quick = false);
   CodeStore(const CodegenTarget& target, std::string folder);
   ~CodeStore();
 

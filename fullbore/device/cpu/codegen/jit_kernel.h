@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fullbore/device/cpu/kernel.h"
 
@@ -14,6 +15,19 @@ class CodeStore;
 /// Is there kernel IR for the node? If not, says why: "argsort is not lowered".
 bool can_lower(const Graph& graph, const Node& node, std::string* why_not = nullptr);
 
+/// "tanh,mul f32[768, 512] in layer0.mlp": a node for those who read of it.
+std::string node_text(const Graph& graph, const Node& node);
+
+/// While one lives, no code is made for nodes of this op, or in this scope. For tests of what happens then; one at a
+/// time.
+class PlantedCodeFailure {
+ public:
+  explicit PlantedCodeFailure(std::string op_or_scope);
+  ~PlantedCodeFailure();
+  PlantedCodeFailure(const PlantedCodeFailure&) = delete;
+  PlantedCodeFailure& operator=(const PlantedCodeFailure&) = delete;
+};
+
 /// What became of the kernels of one compiler.
 struct JitStatistics {
   int nodes = 0;    ///< add() calls
@@ -21,6 +35,7 @@ struct JitStatistics {
   int from_memory = 0;
   int from_disk = 0;
   int compiled = 0;  ///< by LLVM, in this finish()
+  int failed = 0;    ///< pieces of code that there are not
   double lower_seconds = 0;
   double compile_seconds = 0;  ///< wall clock, all threads together
   double load_seconds = 0;     ///< cache and linker
@@ -35,6 +50,8 @@ class JitCompiler {
   JitCompiler(const JitCompiler&) = delete;
   JitCompiler& operator=(const JitCompiler&) = delete;
 
+  /// Before the first kernel: code that is soon made, however slow (CompileEffort::fast).
+  void use_quick_code();
   /// Of the kernels that follow: their sums along lanes are made in one order (KernelIr::one_order).
   void set_row_invariant(bool on);
   /// The node's kernel; null, with the reason, if there is no kernel IR for it.
@@ -44,8 +61,14 @@ class JitCompiler {
   /// is no kernel IR for it.
   std::unique_ptr<Epilogue> add_epilogue(const Graph& graph, const Node& node,
                                          std::string* why_not = nullptr);
-  /// Makes all kernels added so far runnable: code from memory, from disk, or compiled now.
+  /// `made`, the kernel of a node of the Epilogue that was added last; or, where its code cannot be made, the reference.
+  std::unique_ptr<Kernel> with_reference(std::unique_ptr<Kernel> made, const Graph& graph,
+                                         const Node& node) const;
+  /// Makes all kernels added so far runnable: code from memory, from disk, or compiled now. Those whose code cannot be
+  /// made run their node's reference from then on.
   void finish();
+  /// Nodes with such kernels.
+  std::vector<KernelFallback> fallbacks() const;
   const JitStatistics& statistics() const;
 
  private:

@@ -12,11 +12,12 @@ namespace fullbore::jit {
 /// Buffers of one kernel at most.
 inline constexpr size_t kMostBuffers = 64;
 
-/// Code of one kernel text, wanted by any number of kernels and filled in by JitCompiler::finish().
+/// Code of one kernel text, wanted by any number of kernels and filled in by JitCompiler::finish(); or why there is none.
 struct Slot {
   std::string text;
   KernelIr kernel;
-  std::shared_ptr<const Code> code;
+  std::shared_ptr<const Code> code = nullptr;
+  std::string problem = {};
 };
 
 /// One kernel on some of a node's buffers.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/job.h"
 #include "workloads/chess/engine_pool.h"
 
@@ -92,6 +93,11 @@ TEST_F(ChessTraining, IsDiagnosed) {
   }
   EXPECT_GT(rollouts, 0);
   EXPECT_EQ(json["inactive_switches"][0]["setting"], "data.workers=2");
+}
+
+TEST_F(ChessTraining, DetailThatNobodyWantsIsNotComputed) {
+  folder_.put("tiny.yaml", kTiny);
+  testing::expect_detail_is_not_computed(folder_, {"tiny.yaml", "data.batching=chess_grpo"});
 }
 
 TEST_F(ChessTraining, TellsWhereAStepsTimeGoes) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/support/attribution_test.h"
+#include "tests/support/detail_test.h"
 #include "tests/support/job.h"
 
 namespace fullbore {
@@ -64,6 +65,12 @@ TEST_F(Diagnose, ARunIsReadWithItsSamples) {
   EXPECT_THAT(text.out, HasSubstr("distinct 4-grams"));
   std::istringstream lines(text.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+// A language model has no metrics but those of the engine.
+TEST_F(Diagnose, DetailThatNobodyWantsIsNotComputed) {
+  testing::expect_detail_is_not_computed(folder_,
+                                         {"job.yaml", "data.path=text.txt", "optim.norms=groups"});
 }
 
 TEST_F(Diagnose, WhatCannotBeDiagnosedIsRefusedWithTheReason) {
