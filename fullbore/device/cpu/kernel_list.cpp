@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/device/cpu/attention/attention.h"
+#include "fullbore/device/cpu/convolution/convolution.h"
 #include "fullbore/device/cpu/gemm/onednn_matmul.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/device/cpu/kernels/dropout_mask.h"
@@ -15,6 +16,7 @@
 #include "fullbore/device/cpu/recurrence/recurrence.h"
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/convolution.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/paged_attention.h"
 #include "fullbore/ops/update_rows.h"
@@ -53,6 +55,8 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::attention, "rows", make_attention_rows},
       {op::attention, "tiled", make_attention},
       {op::attention_gradient, "tiled", make_attention_gradient},
+      {op::convolution, "packed", make_convolution},
+      {op::convolution_weight_gradient, "lines", make_convolution_weight_gradient},
       {op::dropout_mask, "draws", make_dropout_mask},
       {op::gather, "copy", make_gather},
       {op::gather_sum, "rows", make_gather_sum},

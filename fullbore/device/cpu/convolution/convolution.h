@@ -1,0 +1,22 @@
+#pragma once
+#include "fullbore/device/cpu/kernel.h"
+
+namespace fullbore::cpu {
+
+/// The op `convolution`: for each block of output positions, which may span images, the inputs that it reads are packed as
+/// columns [K C, positions], some depth at a time, and multiplied by the weights [O, K C] by the loops of a GemmUnit.
+///
+/// An item is one block of one group. Zeros between inputs (of gradients and transposed convolutions) are never packed:
+/// output positions are taken in phases, each of which meets its own elements of the kernel.
+/// Each element is one chain of multiply-adds over kernel positions and channels, whatever the batch.
+/// Bound: the multiplications, at the rate of a matmul of that dtype; packing adds one load and store for O / lanes of
+/// them.
+std::unique_ptr<Kernel> make_convolution(KernelRequest& request);
+
+/// The op `convolution_weight_gradient`: for each line of outputs, the lines of inputs that meet it are multiplied by its
+/// gradients, transposed: sums [K, C, O] stay in the worker's scratch over all images of a part.
+///
+/// An item is one part of the batch, one group and a block of its input and output channels. bf16 and f16 are widened.
+std::unique_ptr<Kernel> make_convolution_weight_gradient(KernelRequest& request);
+
+}  // namespace fullbore::cpu
