@@ -53,6 +53,22 @@ class MakeDocs(unittest.TestCase):
         self.assertEqual(self.run_tool("--check", "--binary", str(self.binary))[0], 1)
         self.assertEqual(self.run_tool("--check")[0], 0)  # without a binary the passes are not judged
 
+    def test_answers_every_operator_of_aten(self):
+        self.page.write_text(self.page.read_text() + "<!-- begin aten -->\n<!-- end aten -->\n")
+        self.assertEqual(self.run_tool()[0], 0)
+        self.assertIn("| `mm` | `matmul` |  |", self.page.read_text())
+        table = lambda answers, names="mm\nnonzero\n": make_docs.aten(names, answers, lambda name: name == "matmul")
+        good = "mm | matmul |\nnonzero | - | its length depends on data"
+        self.assertIn("| `nonzero` | no | its length depends on data |", table(good))
+        for answers, message in [("mm | matmul |", "nonzero of core_aten.txt is not answered"),
+                                 (good.replace("matmul", "matmull"), "declares matmull()"),
+                                 (good + "\nmn | matmul |", "mn is not in core_aten.txt"),
+                                 (good + "\nmm | matmul |", "once for a name"),
+                                 ("mm | - |\n" + good[12:], "neither a function nor a reason")]:
+            with self.assertRaises(make_docs.DocsError) as caught:
+                table(answers)
+            self.assertIn(message, str(caught.exception))
+
     def test_parts_may_stand_in_pages_of_their_own(self):
         other = self.page.with_name("other.md")
         floors, passes = self.page.read_text().split("between\n")

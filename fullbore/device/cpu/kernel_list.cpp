@@ -10,6 +10,7 @@
 #include "fullbore/device/cpu/kernels/gather.h"
 #include "fullbore/device/cpu/kernels/gather_sum.h"
 #include "fullbore/device/cpu/kernels/scatter.h"
+#include "fullbore/device/cpu/kernels/scatter_max.h"
 #include "fullbore/device/cpu/kernels/sort.h"
 #include "fullbore/device/cpu/kernels/update_rows.h"
 #include "fullbore/device/cpu/quant/quantized_linear.h"
@@ -19,6 +20,7 @@
 #include "fullbore/ops/convolution.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/paged_attention.h"
+#include "fullbore/ops/selection.h"
 #include "fullbore/ops/update_rows.h"
 
 namespace fullbore {
@@ -77,6 +79,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::recurrence_states, "walk", make_recurrence_states},
       {op::scatter_add, "scatter", make_scatter_add},
       {op::scatter_along_axis, "scatter", make_scatter_along_axis},
+      {op::scatter_max, "compare", make_scatter_max},
       {op::sort, "radix", make_sort},
       {op::take_along_axis, "copy", make_take_along_axis},
       {op::update_rows, "in place", make_update_rows},
