@@ -12,7 +12,9 @@
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/random.h"
 #include "fullbore/optim/gradient_statistics.h"
+#include "fullbore/optim/rounding.h"
 #include "fullbore/optim/update_rules.h"
 
 namespace fullbore {
@@ -101,8 +103,11 @@ class Update {
     finite_ = logical_and(is_finite(norm_), is_finite(loss));
   }
 
-  /// A new value of State, unless the step is skipped.
-  void keep(Tensor state, Tensor next) { trace_.update(state, select(finite_, next, state)); }
+  /// A new value of State, unless the step is skipped. It may come in another shape.
+  void keep(Tensor state, Tensor next) {
+    const Tensor kept = select(finite_, next, reshape(state, next.shape()));
+    trace_.update(state, reshape(kept, state.shape()));
+  }
 
   OptimizerResult finish() {
     const Tensor updates = count_state(trace_, "updates");
@@ -115,6 +120,7 @@ class Update {
       result.metrics.emplace_back("loss_scale", scale_);
       adapt_scale();
     }
+    shape_in_blocks();
     clip();
     const UpdateContext context{trace_,
                                 rate,
@@ -124,6 +130,7 @@ class Update {
                                 options_.epsilon,
                                 options_.momentum,
                                 options_.nesterov,
+                                options_.storage.moments,
                                 [this](Tensor state, Tensor next) { keep(state, next); }};
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Tensor next = next_value(context, i);
@@ -164,6 +171,32 @@ class Update {
     trace_.update(finite_steps, select(logical_and(finite_, logical_not(grows)), next, 0.0));
   }
 
+  // Where moments are in blocks, all that the update reads and writes is seen in rows of a block: one kernel then makes
+  // the update and finds what each block is scaled by.
+  void shape_in_blocks() {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const int64_t elements = gradients_[i].type().elements();
+      const int64_t block = options_.storage.moments == "int8" ? moment_block(elements) : 0;
+      if (block > 0) gradients_[i] = reshape(gradients_[i], {elements / block, block});
+    }
+  }
+
+  // One of the three numbers that the bits of an element hold: its parameter's 24 bits, or the 20 of either moment. They
+  // decide between neighbours that are up to 2^16 values of f32 apart.
+  static Tensor uniform(Tensor bits, int number) {
+    const double above = number == 0 ? 0 : number == 1 ? 24 : 44;
+    const int digits = number == 0 ? 24 : 20;
+    const Tensor whole =
+        shift_right(above > 0 ? shift_left(bits, above) : bits, static_cast<double>(64 - digits));
+    return cast(whole, DType::f32) * std::ldexp(1.0, -digits);
+  }
+  // 64 random bits for each element of a parameter.
+  Tensor bits_of(size_t index) {
+    const Tensor source[] = {count_state(trace_, "random.seed"), count_state(trace_, "step")};
+    // The model counts its sites from the first.
+    return draw_bits(source, kSites - 1 - static_cast<int64_t>(index), gradients_[index].shape());
+  }
+
   void clip() {
     if (options_.clip_value > 0)
       for (Tensor& gradient : gradients_)
@@ -175,9 +208,11 @@ class Update {
   }
 
   Tensor next_value(const UpdateContext& context, size_t index) {
-    ParameterUpdate parameter{parameters_[index].name, parameters_[index].tensor, gradients_[index],
-                              0, 1};
-    const int rank = parameter.value.rank();
+    const Tensor whole = parameters_[index].tensor;
+    const Tensor gradient = gradients_[index];
+    ParameterUpdate parameter{parameters_[index].name, whole.shape(),
+                              reshape(whole, gradient.shape()), gradient};
+    const int rank = whole.rank();
     if (rank >= 2 || options_.decays_all) parameter.weight_decay = options_.weight_decay;
     bool matrix = rank == 2 && !is_table_[index];
     if (const int g = group_of_[index]; g >= 0) {
@@ -186,22 +221,31 @@ class Update {
       parameter.learning_rate_multiplier = group.learning_rate_multiplier;
       if (!group.algorithm.empty()) matrix = group.algorithm == "muon" && rank == 2;
     }
-    if (options_.name == "sgd") return sgd_update(context, parameter);
-    if (options_.name == "lion") return lion_update(context, parameter);
-    if (options_.name == "muon" && matrix) return muon_update(context, parameter);
-    return adamw_update(context, parameter);
+    const bool narrow = !options_.storage.master_weights && rank >= 2;
+    const bool draws =
+        options_.storage.stochastic && (narrow || options_.storage.moments == "bf16");
+    const Tensor bits = draws ? bits_of(index) : Tensor{};
+    if (draws) parameter.draw = [bits](int moment) { return uniform(bits, moment); };
+    const Tensor next = options_.name == "sgd"              ? sgd_update(context, parameter)
+                        : options_.name == "lion"           ? lion_update(context, parameter)
+                        : options_.name == "muon" && matrix ? muon_update(context, parameter)
+                                                            : adamw_update(context, parameter);
+    if (!narrow) return next;
+    return draws ? round_stochastically_to_bf16(next, uniform(bits, 0))
+                 : round_to_nearest_bf16(next);
   }
 
   void keep_ema(const Trace::Parameter& parameter, Tensor next, Tensor count) {
-    const Tensor average = trace_.state(ema_name(parameter.name), Role::ema,
-                                        parameter.tensor.type(), Initializer::zeros());
+    const Tensor state = trace_.state(ema_name(parameter.name), Role::ema, parameter.tensor.type(),
+                                      Initializer::zeros());
+    const Tensor average = reshape(state, next.shape());
     const double limit = options_.ema_decay;
     if (!options_.ema_warms_up) {
-      keep(average, average * limit + next * (1.0 - limit));
+      keep(state, average * limit + next * (1.0 - limit));
       return;
     }
     const Tensor decay = minimum(count / (count + 9.0), limit);
-    keep(average, average * cast(decay, DType::f32) + next * cast(1.0 - decay, DType::f32));
+    keep(state, average * cast(decay, DType::f32) + next * cast(1.0 - decay, DType::f32));
   }
 
   void add_norms(OptimizerResult& result) const {

@@ -28,6 +28,15 @@ struct GradientRatio {
   std::string denominator;
 };
 
+/// What of the optimizer is stored in less than f32.
+struct StorageOptions {
+  std::string moments = "f32";  ///< one of moment_storages() (stored_moment.h)
+  /// Parameters are f32. Without, those of rank >= 2 hold values that bf16 has: who keeps them may store them so.
+  bool master_weights = true;
+  bool stochastic =
+      true;  ///< what is rounded to bf16 is so by draws (rounding.h); false: to nearest even
+};
+
 struct OptimizerOptions {
   std::string name = "adamw";  ///< one of optimizer_names()
   ScheduleOptions schedule = {};
@@ -48,6 +57,7 @@ struct OptimizerOptions {
   std::vector<GradientRatio> ratios = {};
   LossScaling loss_scaling = {};
   bool adjustable = false;   ///< the rate is multiplied by State kRateFactor, f64[], 1 at first
+  StorageOptions storage = {};
   bool noise_scale = false;  ///< whoever traces the loss shall call optimize_halves
 };
 
@@ -80,6 +90,9 @@ struct OptimizerResult {
 /// Loss scaling: State `loss_scale` (f32) multiplies the loss before it is differentiated and divides
 /// the gradients after; `finite_steps` (i64) counts since it last changed. A step in which it was too
 /// large is skipped like any other that is not finite. The result `loss_scale` is the step's.
+///
+/// Storage: moments as `storage` has them. Draws are of State `random.seed` and `step` and of the parameter's place among
+/// all, so that neither microbatches nor draws of the model change them. The moving average is made of the rounded weights.
 ///
 /// Exponential moving average (EMA): State `<name>.average` of role `ema`, a' = d a + (1 - d) p' with d =
 /// ema_decay or, where it warms up, min(ema_decay, (1 + t) / (10 + t)), t the updates made before; it starts as

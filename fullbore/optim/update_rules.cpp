@@ -1,7 +1,10 @@
 #include "fullbore/optim/update_rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "fullbore/optim/gradient_statistics.h"
 
@@ -14,9 +17,12 @@ Tensor f64_scalar(const UpdateContext& context, double value) {
   return full(context.trace.builder(), {DType::f64, {}}, value);
 }
 
-Tensor moment(const UpdateContext& context, const ParameterUpdate& parameter, const char* name) {
-  return context.trace.state(parameter.name + "." + name, Role::moment, parameter.value.type(),
-                             Initializer::zeros());
+StoredMoment open_moment(const UpdateContext& context, const ParameterUpdate& parameter, int number,
+                         StoredMoment::Range range = StoredMoment::Range::both_signs) {
+  StoredMoment::Place place{fmt::format("{}.moment{}", parameter.name, number), context.moments,
+                            parameter.shape, parameter.value.shape()};
+  if (parameter.draw) place.draw = [&parameter, number] { return parameter.draw(number); };
+  return {context.trace, std::move(place), range, context.keep};
 }
 
 Tensor rate_of(const UpdateContext& context, const ParameterUpdate& parameter) {
@@ -38,9 +44,9 @@ Tensor sgd_update(const UpdateContext& context, const ParameterUpdate& parameter
   Tensor direction = parameter.gradient;
   if (parameter.weight_decay > 0) direction = direction + parameter.value * parameter.weight_decay;
   if (context.momentum > 0) {
-    const Tensor first = moment(context, parameter, "moment1");
-    const Tensor new_first = first * context.momentum + direction;
-    context.keep(first, new_first);
+    const StoredMoment first = open_moment(context, parameter, 1);
+    const Tensor new_first = first.value() * context.momentum + direction;
+    first.keep(new_first);
     direction = context.nesterov ? direction + new_first * context.momentum : new_first;
   }
   return parameter.value - f32_of(rate) * direction;
@@ -53,12 +59,12 @@ Tensor adamw_update(const UpdateContext& context, const ParameterUpdate& paramet
   const Tensor step_size = f32_of(rate / correction1);
   const Tensor second_scale = f32_of(1.0 / correction2);
   const Tensor g = parameter.gradient;
-  const Tensor first = moment(context, parameter, "moment1");
-  const Tensor second = moment(context, parameter, "moment2");
-  const Tensor new_first = first * context.beta1 + g * (1 - context.beta1);
-  const Tensor new_second = second * context.beta2 + g * g * (1 - context.beta2);
-  context.keep(first, new_first);
-  context.keep(second, new_second);
+  const StoredMoment first = open_moment(context, parameter, 1);
+  const StoredMoment second = open_moment(context, parameter, 2, StoredMoment::Range::not_negative);
+  const Tensor new_first = first.value() * context.beta1 + g * (1 - context.beta1);
+  const Tensor new_second = second.value() * context.beta2 + g * g * (1 - context.beta2);
+  first.keep(new_first);
+  second.keep(new_second);
   const Tensor denominator = sqrt(new_second * second_scale) + context.epsilon;
   return decayed(parameter, rate) - step_size * new_first / denominator;
 }
@@ -66,9 +72,9 @@ Tensor adamw_update(const UpdateContext& context, const ParameterUpdate& paramet
 Tensor lion_update(const UpdateContext& context, const ParameterUpdate& parameter) {
   const Tensor rate = rate_of(context, parameter);
   const Tensor g = parameter.gradient;
-  const Tensor first = moment(context, parameter, "moment1");
-  const Tensor direction = sign(first * context.beta1 + g * (1 - context.beta1));
-  context.keep(first, first * context.beta2 + g * (1 - context.beta2));
+  const StoredMoment first = open_moment(context, parameter, 1);
+  const Tensor direction = sign(first.value() * context.beta1 + g * (1 - context.beta1));
+  first.keep(first.value() * context.beta2 + g * (1 - context.beta2));
   return decayed(parameter, rate) - f32_of(rate) * direction;
 }
 
@@ -93,13 +99,14 @@ Tensor muon_update(const UpdateContext& context, const ParameterUpdate& paramete
   const Tensor rate = rate_of(context, parameter);
   const double keep = context.momentum;
   const Tensor g = parameter.gradient;
-  const Tensor first = moment(context, parameter, "moment1");
-  const Tensor new_first = first * keep + g * (1 - keep);
-  context.keep(first, new_first);
-  const Tensor update =
-      orthogonalize(context.nesterov ? new_first * keep + g * (1 - keep) : new_first);
-  const auto longer = static_cast<double>(std::max(parameter.value.dim(0), parameter.value.dim(1)));
-  return decayed(parameter, rate) - f32_of(rate * (0.2 * std::sqrt(longer))) * update;
+  const StoredMoment first = open_moment(context, parameter, 1);
+  const Tensor new_first = first.value() * keep + g * (1 - keep);
+  first.keep(new_first);
+  const Tensor direction = context.nesterov ? new_first * keep + g * (1 - keep) : new_first;
+  const Tensor update = orthogonalize(reshape(direction, parameter.shape));
+  const auto longer = static_cast<double>(std::max(parameter.shape[0], parameter.shape[1]));
+  return decayed(parameter, rate) -
+         f32_of(rate * (0.2 * std::sqrt(longer))) * reshape(update, parameter.value.shape());
 }
 
 }  // namespace fullbore

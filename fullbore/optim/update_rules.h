@@ -2,7 +2,7 @@
 #include <functional>
 #include <string>
 
-#include "fullbore/trace/trace.h"
+#include "fullbore/optim/stored_moment.h"
 
 namespace fullbore {
 
@@ -16,20 +16,24 @@ struct UpdateContext {
   double epsilon = 1e-8;
   double momentum = 0.9;
   bool nesterov = false;
-  /// Takes note of a moment's new value.
-  std::function<void(Tensor state, Tensor next)> keep;
+  std::string moments = "f32";  ///< how they are stored (stored_moment.h)
+  StoredMoment::Keep keep;
 };
 
 /// One parameter, with its gradient (clipped) and what its group says.
 struct ParameterUpdate {
   std::string name;
-  Tensor value;     ///< f32
+  Shape shape;
+  Tensor
+      value;  ///< f32, of `shape` or of as many elements: [blocks, block] where moments are in blocks
   Tensor gradient;  ///< of the same type
   double weight_decay = 0;
   double learning_rate_multiplier = 1;
+  /// Of moment 1 or 2 in bf16: uniform in [0, 1), f32, of value's shape. None: they are rounded to nearest.
+  std::function<Tensor(int moment)> draw = {};
 };
 
-/// Each returns the parameter's new value and keeps its moments as State `<name>.moment1`, ... .
+/// Each returns the parameter's new value, of value's type, and keeps its moments as State `<name>.moment1`, ... .
 /// With rate = the step's times the multiplier, g the gradient, p the parameter:
 
 /// Momentum SGD. d = g + decay p;  m' = momentum m + d;  p' = p - rate (nesterov ? d + momentum m'
