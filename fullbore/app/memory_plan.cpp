@@ -10,6 +10,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/registry.h"
+#include "fullbore/train/batch_rows.h"
 #include "fullbore/train/least_memory.h"
 #include "fullbore/train/parallel_count.h"
 #include "fullbore/train/step_function.h"
@@ -105,7 +106,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
         std::async(std::launch::async | std::launch::deferred, [&] { return plan_of(evaluated); });
   const Plan step = plan_of(traced.graph);
   for (const std::vector<BatchField>& shape : shapes)
-    run.rows = std::gcd(run.rows, shape.front().type.shape[0]);
+    run.rows = std::gcd(run.rows, batch_rows(shape));
   run.thread_groups = most_thread_groups(step);
   run.seconds = roofline_seconds(step, some_machine());
   if (run.thread_groups < std::min<int64_t>(microbatches(config).parallel, machine.workers))

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "fullbore/base/processor.h"
+#include "fullbore/train/batch_rows.h"
 
 namespace fullbore {
 namespace {
@@ -32,8 +33,7 @@ std::string batch_line(const TrainingJob& job) {
   int64_t least = std::numeric_limits<int64_t>::max();
   int64_t most = 0;
   for (const std::vector<BatchField>& fields : job.training->shapes()) {
-    const Shape& shape = fields.front().type.shape;
-    const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+    const int64_t rows = batch_rows(fields);
     least = std::min(least, rows);
     most = std::max(most, rows);
   }

@@ -10,6 +10,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/train/made_at.h"
 
 namespace fullbore {
 namespace {
@@ -73,9 +74,9 @@ std::vector<bool> dead_terms(Trace& trace, const Loss& loss) {
     std::vector<std::string> names;
     for (const LossTerm& term : loss.terms)
       if (!term.name.empty()) names.push_back(term.name);
-    throw UsageError(fmt::format("the loss depends on no trained parameter{}{}",
-                                 names.empty() ? "" : "; it is the sum of ",
-                                 fmt::join(names, ", ")));
+    throw UsageError(fmt::format("the loss depends on no trained parameter{}{}{}",
+                                 names.empty() ? "" : "; it is the sum of ", fmt::join(names, ", "),
+                                 made_at(loss.mean)));
   }
   return std::vector<bool>(dead.size(), false);
 }

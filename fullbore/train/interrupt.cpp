@@ -114,4 +114,14 @@ InterruptGuard::~InterruptGuard() {
 
 int InterruptGuard::signal() const { return received.load(std::memory_order_relaxed); }
 
+ClosedPipes::ClosedPipes() {
+  struct sigaction found = {};
+  changed_ = sigaction(SIGPIPE, nullptr, &found) == 0 && found.sa_handler == SIG_DFL;
+  if (changed_) ::signal(SIGPIPE, SIG_IGN);
+}
+
+ClosedPipes::~ClosedPipes() {
+  if (changed_) ::signal(SIGPIPE, SIG_DFL);
+}
+
 }  // namespace fullbore

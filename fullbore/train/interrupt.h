@@ -63,4 +63,17 @@ class InterruptGuard {
   std::vector<struct sigaction> found_;
 };
 
+/// While it lives, a pipe or a socket whose reader has gone is an error of the write (EPIPE) and not the end of the
+/// process (SIGPIPE): a run outlives whoever looks at it. A handler that the program has set stays.
+class ClosedPipes {
+ public:
+  ClosedPipes();
+  ~ClosedPipes();
+  ClosedPipes(const ClosedPipes&) = delete;
+  ClosedPipes& operator=(const ClosedPipes&) = delete;
+
+ private:
+  bool changed_ = false;
+};
+
 }  // namespace fullbore

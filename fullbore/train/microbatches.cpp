@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/train/batch_rows.h"
 #include "fullbore/train/frozen.h"
+#include "fullbore/train/made_at.h"
 #include "fullbore/train/retired_names.h"
 
 namespace fullbore {
@@ -18,17 +22,21 @@ std::vector<BatchField> microbatch_fields(const std::vector<BatchField>& fields,
                                           const Microbatches& counts) {
   std::vector<BatchField> result = fields;
   const int64_t microbatches = counts.accumulate * counts.parallel;
-  const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
+  const int64_t rows = batch_rows(fields);
   for (BatchField& field : result) {
+    const int axis = cut_axis(field);
+    if (axis < 0) continue;  // of every microbatch
     const Shape& shape = field.type.shape;
-    if (shape.rank() == 0) continue;  // of every microbatch
-    if (shape[0] != rows || rows == 0 || rows % microbatches != 0)
+    if (shape[axis] != rows || rows == 0 || rows % microbatches != 0)
       throw UsageError(fmt::format(
-          "a batch in {} microbatches must have a multiple of as many rows, along the first "
-          "axis of every field; '{}' is {}",
-          microbatches, field.name, field.type.text()));
-    field.type.shape = shape.slice(1, shape.rank()).inserted(0, rows / microbatches);
+          "a batch in {} microbatches must have a multiple of as many rows, along the batch axis "
+          "of every field; '{}' is {}, and its axis {} is the batch",
+          microbatches, field.name, field.type.text(), axis));
+    field.type.shape = shape.with(axis, rows / microbatches);
   }
+  if (std::ranges::all_of(fields, [](const BatchField& field) { return cut_axis(field) < 0; }))
+    throw UsageError(fmt::format(
+        "a batch in {} microbatches: no field of it has an axis that is the batch", microbatches));
   return result;
 }
 
@@ -66,24 +74,37 @@ Rehearsal declare_state(Trace& trace, const LossFunction& loss,
   return result;
 }
 
-/// The batch's tensors: those cut in microbatches, and scalars, which every microbatch has.
+/// The batch's tensors: those cut in microbatches, and others, which every microbatch has whole.
 struct CutBatch {
   std::vector<Tensor> microbatches;  ///< [accumulate,] [parallel,] ..., where there are several
-  std::vector<Tensor> scalars;       ///< invalid where the field is cut
+  std::vector<Tensor> shared;        ///< invalid where the field is cut
 };
+
+// [..., B, ...] -> [parts, ..., B / parts, ...]
+Tensor parts_first(Tensor whole, int axis, int64_t parts) {
+  const Shape shape = whole.shape();
+  const Tensor cut = reshape(whole, shape.with(axis, shape[axis] / parts).inserted(axis, parts));
+  if (axis == 0) return cut;
+  std::vector<int64_t> order = {axis};
+  for (int64_t i = 0; i < cut.rank(); ++i)
+    if (i != axis) order.push_back(i);
+  return transpose(cut, std::move(order));
+}
 
 CutBatch cut(Trace& trace, const std::vector<BatchField>& fields,
              const std::vector<BatchField>& microbatches, const Microbatches& counts) {
   CutBatch result;
   for (size_t i = 0; i < fields.size(); ++i) {
     const Tensor whole = trace.batch(fields[i].name, fields[i].type);
-    const bool scalar = whole.rank() == 0;
-    result.scalars.push_back(scalar ? whole : Tensor());
-    if (scalar) continue;
+    const int axis = cut_axis(fields[i]);
+    result.shared.push_back(axis < 0 ? whole : Tensor());
+    if (axis < 0) continue;
     Shape shape = microbatches[i].type.shape;
     if (counts.parallel > 1) shape = shape.inserted(0, counts.parallel);
     if (counts.accumulate > 1) shape = shape.inserted(0, counts.accumulate);
-    result.microbatches.push_back(reshape(whole, shape));
+    const Tensor ordered =
+        axis == 0 ? whole : parts_first(whole, axis, counts.accumulate * counts.parallel);
+    result.microbatches.push_back(reshape(ordered, shape));
   }
   return result;
 }
@@ -91,8 +112,8 @@ CutBatch cut(Trace& trace, const std::vector<BatchField>& fields,
 std::vector<Tensor> microbatch_of(const CutBatch& batch, const std::vector<Tensor>& slices) {
   std::vector<Tensor> microbatch;
   size_t next = 0;
-  for (const Tensor& scalar : batch.scalars)
-    microbatch.push_back(scalar.valid() ? scalar : slices[next++]);
+  for (const Tensor& shared : batch.shared)
+    microbatch.push_back(shared.valid() ? shared : slices[next++]);
   return microbatch;
 }
 
@@ -214,17 +235,33 @@ bool is_over_microbatches(const Node& loop) {
 }
 
 Loss checked_loss(Loss loss) {
-  if (loss.mean.rank() != 0 || !is_floating(loss.mean.dtype()))
-    throw UsageError(fmt::format("a step's loss must be a floating scalar, this is {}",
-                                 loss.mean.type().text()));
-  if (loss.predictions.valid() && loss.predictions.rank() != 0)
-    throw UsageError(fmt::format("the number of a loss's predictions must be a scalar, this is {}",
-                                 loss.predictions.type().text()));
+  const auto require_scalar = [](const std::string& what, Tensor x, bool is_mean) {
+    if (!x.valid()) throw UsageError(fmt::format("{} is an empty Tensor", what));
+    if (!x.alive())
+      throw UsageError(
+          fmt::format("{} is a Tensor of a trace or of a loop's body that has ended", what));
+    if (x.rank() != 0 || (is_mean && !is_floating(x.dtype())))
+      throw UsageError(fmt::format("{} must be a {}scalar, this is {}{}", what,
+                                   is_mean ? "floating " : "", x.type().text(), made_at(x)));
+  };
+  require_scalar("a step's loss", loss.mean, true);
+  if (loss.predictions.valid())
+    require_scalar("the number of a loss's predictions", loss.predictions, false);
   for (const LossTerm& term : loss.terms)
     for (const Tensor& scalar : {term.mean, term.weight})
-      if (scalar.rank() != 0)
-        throw UsageError(fmt::format("mean and weight of a loss's term must be scalars, this is {}",
-                                     scalar.type().text()));
+      require_scalar("mean or weight of a loss's term", scalar, false);
+  for (size_t i = 0; i < loss.metrics.size(); ++i) {
+    const Metric& metric = loss.metrics[i];
+    if (metric.name.empty())
+      throw UsageError("a metric of the loss has no name" + made_at(metric.mean));
+    require_scalar(fmt::format("metric '{}'", metric.name), metric.mean, true);
+    if (metric.weight.valid())
+      require_scalar(fmt::format("the weight of metric '{}'", metric.name), metric.weight, false);
+    for (size_t other = 0; other < i; ++other)
+      if (loss.metrics[other].name == metric.name)
+        throw UsageError(fmt::format("two metrics of the loss are called '{}'{}", metric.name,
+                                     made_at(metric.mean)));
+  }
   return loss;
 }
 

@@ -19,7 +19,8 @@ namespace fullbore {
 /// of in the whole batch is counted by a loop of its own, ahead. Where the batch alone decides it (slots, spectra),
 /// that is next to nothing; where it takes predictions (matched ions), it is another forward pass.
 ///
-/// Every field's first axis must be the batch, a multiple of all microbatches: UsageError. So it is if the model
+/// Every field's batch axis must have as many rows, a multiple of all microbatches: UsageError; fields without one go to
+/// every microbatch whole. A UsageError it is, too, if the model
 /// updates State of its own (recurrent sequences), which goes from batch to batch, not from microbatch to microbatch.
 /// Sets `whole` to the loss of the batch.
 OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,

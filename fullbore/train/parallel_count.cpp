@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "fullbore/ir/op_def.h"
+#include "fullbore/train/batch_rows.h"
 
 namespace fullbore {
 namespace {
@@ -19,15 +20,13 @@ constexpr double kFewestFlops = 200, kFewestFarFlops = 4000;
 constexpr double kManyParallel = 5;
 constexpr double kNearBytes = 32 << 20;
 
-// What the first axes of all fields have in common; 0: they are not the batch.
+// What the batches of all shapes have in common; 0: they cannot be cut.
 int64_t rows_of(const std::vector<std::vector<BatchField>>& shapes) {
   int64_t rows = 0;
   for (const std::vector<BatchField>& shape : shapes) {
-    const Shape& first = shape.front().type.shape;
-    for (const BatchField& field : shape)
-      if (first.rank() == 0 || (field.type.shape.rank() > 0 && field.type.shape[0] != first[0]))
-        return 0;
-    rows = std::gcd(rows, first[0]);
+    const int64_t own = cut_axis(shape.front()) < 0 ? 0 : common_rows(shape);
+    if (own == 0) return 0;
+    rows = std::gcd(rows, own);
   }
   return rows;
 }

@@ -12,10 +12,11 @@ namespace fullbore {
 /// each of which does enough with the parameters for one batch. For each microbatch has gradients of its own, whose
 /// bytes would else be a good part of all that the step moves. One where
 ///
-/// - the batch cannot be cut, for some field's first axis is another, or the model keeps State of its own;
+/// - the batch cannot be cut, for a field has it along no axis (BatchField::batch_axis) or has other rows, or the model
+///   keeps State of its own;
 /// - the terms of the loss are counted by predictions, so that microbatches would be run forwards twice.
 ///
-/// `shapes`: of all batches, first axes first. Traces the loss once.
+/// `shapes`: of all batches. Traces the loss once.
 int64_t parallel_count(const LossFunction& loss, const std::vector<std::vector<BatchField>>& shapes,
                        int64_t accumulate);
 

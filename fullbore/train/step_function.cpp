@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "fullbore/base/error.h"
+#include "fullbore/train/batch_rows.h"
 #include "fullbore/train/frozen.h"
 #include "fullbore/train/initial_values.h"
 #include "fullbore/train/microbatches.h"
@@ -64,22 +66,28 @@ OptimizerResult optimize_by_halves(Trace& trace, const LossFunction& loss,
                                    const OptimizerOptions& options, Loss& whole) {
   std::vector<Tensor> first;
   std::vector<Tensor> second;
-  const int64_t rows = fields.front().type.shape.rank() > 0 ? fields.front().type.shape[0] : 0;
+  const int64_t rows = batch_rows(fields);
+  if (std::ranges::all_of(fields, [](const BatchField& field) { return cut_axis(field) < 0; }))
+    throw UsageError(
+        fmt::format("the gradient noise scale needs an even batch size, and no field has the batch "
+                    "for an axis; '{}' is {}",
+                    fields.front().name, fields.front().type.text()));
   for (const BatchField& field : fields) {
-    if (field.type.shape.rank() == 0 && rows > 0) {
+    const int axis = cut_axis(field);
+    if (axis < 0) {
       const Tensor whole_batch = trace.batch(field.name, field.type);
       first.push_back(whole_batch);
       second.push_back(whole_batch);
       continue;
     }
-    if (field.type.shape.rank() == 0 || field.type.shape[0] != rows || rows % 2 != 0 || rows == 0)
+    if (field.type.shape[axis] != rows || rows % 2 != 0 || rows == 0)
       throw UsageError(
-          fmt::format("the gradient noise scale needs an even batch size, along the first axis of "
+          fmt::format("the gradient noise scale needs an even batch size, along the batch axis of "
                       "every field; '{}' is {}",
                       field.name, field.type.text()));
     const Tensor batch = trace.batch(field.name, field.type);
-    first.push_back(slice(batch, 0, 0, rows / 2));
-    second.push_back(slice(batch, 0, rows / 2, rows));
+    first.push_back(slice(batch, axis, 0, rows / 2));
+    second.push_back(slice(batch, axis, rows / 2, rows));
   }
   Loss a = checked_loss(loss(trace, first));
   trace.begin_model();

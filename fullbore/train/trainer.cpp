@@ -17,6 +17,7 @@
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/bad_step.h"
+#include "fullbore/train/batch_rows.h"
 #include "fullbore/train/first_lines.h"
 #include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/interrupt.h"
@@ -121,10 +122,8 @@ class Trainer {
   /// One step for every shape of batch, and the State that they all ask for.
   void trace() {
     traced_ = trace_steps(job_);
-    for (const std::vector<BatchField>& fields : job_.training->shapes()) {
-      const Shape& rows = fields.front().type.shape;
-      samples_.push_back(rows.rank() == 0 ? 1 : static_cast<double>(rows[0]));
-    }
+    for (const std::vector<BatchField>& fields : job_.training->shapes())
+      samples_.push_back(static_cast<double>(batch_rows(fields)));
     reporter_.started("trace");
     dead_losses_ = traced_.front().dead_losses;
     std::vector<LentEntry> lent;
@@ -528,6 +527,7 @@ class Trainer {
 
 ExitCode train(const TrainingJob& job, const RunDirectory& run, Console& console, bool resume,
                std::chrono::steady_clock::time_point start) {
+  const ClosedPipes closed_pipes;
   return Trainer(job, run, console, start).run(resume);
 }
 

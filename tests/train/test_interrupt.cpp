@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "tests/support/scratch_folder.h"
@@ -31,6 +32,26 @@ TEST(Interrupt, ABatchSystemMayRepeatItself) {
   raise(SIGTERM);
   raise(SIGINT);
   EXPECT_EQ(guard.signal(), SIGUSR1);
+}
+
+TEST(Interrupt, ClosedPipesEndNoRun) {
+  struct sigaction before = {}, within = {}, after = {};
+  sigaction(SIGPIPE, nullptr, &before);
+  signal(SIGPIPE, SIG_DFL);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  {
+    const ClosedPipes closed_pipes;
+    sigaction(SIGPIPE, nullptr, &within);
+    EXPECT_EQ(write(ends[1], "x", 1), -1);
+    EXPECT_EQ(errno, EPIPE);
+  }
+  close(ends[1]);
+  sigaction(SIGPIPE, nullptr, &after);
+  EXPECT_EQ(within.sa_handler, SIG_IGN);
+  EXPECT_EQ(after.sa_handler, SIG_DFL) << "what the program had set is put back";
+  sigaction(SIGPIPE, &before, nullptr);
 }
 
 TEST(InterruptDeathTest, WithNothingToSaveASignalEndsTheProcessAtOnce) {

@@ -6,11 +6,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/runtime/program.h"
 #include "tests/support/device.h"
+#include "tests/support/evaluate.h"
+#include "tests/support/interpret_by_name.h"
 
 namespace fullbore {
 namespace {
@@ -183,15 +189,63 @@ std::string refusal(const LossFunction& loss, const std::vector<BatchField>& fie
   return "accepted";
 }
 
+// x has the batch for its second axis, and the table is every microbatch's.
+TEST(Microbatches, AreCutAlongTheAxisThatIsTheBatch) {
+  const LossFunction by_rows = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    return ragged_error(trace, batch);
+  };
+  const LossFunction by_columns = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    EXPECT_EQ(batch[3].shape(), Shape({3}));
+    const Tensor rows[] = {transpose(batch[0], {1, 0}), batch[1], batch[2]};
+    return ragged_error(trace, rows);
+  };
+  std::vector<BatchField> turned = kFields;
+  turned[0] = {"x", {DType::f32, {kWidth, kRows}}, 1};
+  turned.push_back({"table", {DType::f32, {3}}, -1});
+  const Batch batch = batch_of(0, true);
+  std::map<std::string, Literal> inputs;
+  const auto give = [&](const std::string& name, const TensorType& type, const float* from) {
+    inputs[name] = Literal::of(type, std::vector<double>(from, from + type.elements()));
+  };
+  give("y", kFields[1].type, batch.y);
+  give("counts", kFields[2].type, batch.counts);
+  std::vector<double> matrix;
+  for (int64_t i = 0; i < kWidth * kWidth; ++i)
+    matrix.push_back(0.1 * static_cast<double>(i % 7) - 0.3);
+  inputs["matrix"] = Literal::of({DType::f32, {kWidth, kWidth}}, matrix);
+  const auto results = [&](const LossFunction& loss, const std::vector<BatchField>& fields,
+                           const Microbatches& microbatches) {
+    const Graph graph = trace_training_step(loss, fields, {}, microbatches).graph;
+    const auto found = interpret_by_name(graph, inputs);
+    return std::pair(elements(found.at("loss"))[0], elements(found.at("gradient_norm"))[0]);
+  };
+  give("x", kFields[0].type, batch.x);
+  const auto whole = results(by_rows, kFields, {});
+  std::vector<float> columns;
+  for (int64_t column = 0; column < kWidth; ++column)
+    for (int64_t row = 0; row < kRows; ++row) columns.push_back(batch.x[row * kWidth + column]);
+  give("x", turned[0].type, columns.data());
+  for (const Microbatches& microbatches : kCuts) {
+    const auto cut = results(by_columns, turned, microbatches);
+    EXPECT_NEAR(cut.first, whole.first, 1e-5);
+    EXPECT_NEAR(cut.second, whole.second, 1e-5);
+  }
+}
+
 TEST(Microbatches, RefuseWhatCannotBeCut) {
   EXPECT_THAT(
       refusal(ragged_error, kFields, {4, 2}),
       HasSubstr(
-          "a batch in 8 microbatches must have a multiple of as many rows, along the first axis of "
+          "a batch in 8 microbatches must have a multiple of as many rows, along the batch axis of "
           "every field; 'x' is f32[12,4]"));
   std::vector<BatchField> fields = kFields;
   fields.push_back({"temperature", {DType::f32, {3}}});
   EXPECT_THAT(refusal(ragged_error, fields, {2, 1}), HasSubstr("'temperature' is f32[3]"));
+  fields.back().batch_axis = 1;
+  EXPECT_THAT(refusal(ragged_error, fields, {2, 1}),
+              HasSubstr("the batch is axis 1 of 'temperature', which is f32[3]"));
+  EXPECT_THAT(refusal(ragged_error, {{"x", {DType::f32, {kRows, kWidth}}, -1}}, {2, 1}),
+              HasSubstr("no field of it has an axis that is the batch"));
   const LossFunction sequence = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
     const Tensor sum = trace.state("sum", Role::recurrent, {DType::f32, {}}, Initializer::zeros());
     Loss loss = ragged_error(trace, batch);
@@ -207,7 +261,7 @@ TEST(Microbatches, RefuseWhatCannotBeCut) {
     return loss;
   };
   EXPECT_THAT(refusal(vector_term, kFields, {2, 1}),
-              HasSubstr("mean and weight of a loss's term must be scalars, this is f32[6]"));
+              HasSubstr("mean or weight of a loss's term must be a scalar, this is f32[6]"));
   OptimizerOptions noise_scale;
   noise_scale.noise_scale = true;
   for (const Microbatches& microbatches : kCuts)

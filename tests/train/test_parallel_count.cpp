@@ -86,6 +86,7 @@ TEST(ParallelCount, IsOneWherePredictionsAreCounted) {
   const auto counted = [](bool by_predictions) {
     return [=](Trace& trace, std::span<const Tensor> batch) -> Loss {
       Loss loss = squared_error(trace, batch);
+      const SharedScope shared = share(trace);
       const Tensor matrix = trace.parameter("matrix", {kWidth, kWidth}, Initializer::normal(0.5));
       const Tensor told = by_predictions ? reduce_sum(matmul(batch[0], matrix), {1}) : batch[1];
       loss.terms = {{loss.mean, reduce_sum(cast(greater(told, 0.0), DType::f32), {0})}};

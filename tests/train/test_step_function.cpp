@@ -145,6 +145,56 @@ TEST(StepFunction, TheNoiseScaleChangesTheStepByRoundingAlone) {
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(halves[i], plain[i], 1e-5) << i;
 }
 
+// What a model returns by mistake is refused by the line that made it.
+TEST(StepFunction, LossesAndMetricsAreFloatingScalars) {
+  const auto refusal = [](const std::function<void(Trace&, Loss&, Tensor)>& spoil) {
+    return usage_error([&] {
+      trace_training_step(
+          [&](Trace& trace, std::span<const Tensor> batch) {
+            Loss loss = squared_error(trace, batch);
+            spoil(trace, loss, batch[0]);
+            return loss;
+          },
+          kFields, {});
+    });
+  };
+  const std::string here = " (train/test_step_function.cpp:";
+  const auto expect = [&](const std::function<void(Trace&, Loss&, Tensor)>& spoil,
+                          const std::string& words) {
+    EXPECT_THAT(refusal(spoil), HasSubstr(words));
+  };
+  const std::string shape = "f32[" + std::to_string(kRows) + "," + std::to_string(kWidth) + "]";
+  expect(
+      [](Trace&, Loss& loss, Tensor x) {
+        loss.metrics = {{"hits", x * 2.0}};
+      },
+      "metric 'hits' must be a floating scalar, this is " + shape + here);
+  expect(
+      [](Trace&, Loss& l, Tensor) {
+        l.metrics = {{"n", cast(l.mean, DType::i32)}};
+      },
+      "metric 'n' must be a floating scalar, this is i32[]" + here);
+  expect(
+      [](Trace&, Loss& loss, Tensor) {
+        loss.metrics = {{"none", {}}};
+      },
+      "metric 'none' is an empty Tensor");
+  expect([](Trace&, Loss& loss, Tensor) { loss.metrics = {{"", loss.mean}}; }, "has no name");
+  expect(
+      [](Trace&, Loss& l, Tensor) {
+        l.metrics = {{"a", l.mean}, {"a", l.mean}};
+      },
+      "two metrics of the loss are called 'a'" + here);
+  expect([](Trace&, Loss& loss, Tensor x) { loss.mean = x * 2.0; },
+         "a step's loss must be a floating scalar, this is " + shape + here);
+  expect([](Trace&, Loss& loss, Tensor) { loss.mean = Tensor(); }, "loss is an empty Tensor");
+  expect(
+      [](Trace&, Loss& loss, Tensor x) {
+        loss.mean = reduce_mean(x, {0, 1});
+      },
+      "the loss depends on no trained parameter" + here);
+}
+
 TEST(StepFunction, TheNoiseScaleNeedsAnEvenBatchInEveryField) {
   const auto refusal = [](const std::vector<BatchField>& fields) {
     return usage_error([&] {
@@ -154,7 +204,7 @@ TEST(StepFunction, TheNoiseScaleNeedsAnEvenBatchInEveryField) {
     });
   };
   EXPECT_THAT(refusal({{"x", {DType::f32, {3, kWidth}}}, {"y", {DType::f32, {3}}}}),
-              HasSubstr("needs an even batch size, along the first axis of every field; 'x' is"));
+              HasSubstr("needs an even batch size, along the batch axis of every field; 'x' is"));
   EXPECT_THAT(refusal({{"x", {DType::f32, {4, kWidth}}}, {"y", {DType::f32, {2}}}}),
               HasSubstr("'y' is f32[2]"));
   EXPECT_THAT(refusal({{"x", {DType::f32, {}}}}), HasSubstr("'x' is f32[]"));
