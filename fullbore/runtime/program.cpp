@@ -1,14 +1,19 @@
 #include "fullbore/runtime/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
 #include "fullbore/runtime/quantized_state.h"
 #include "fullbore/runtime/record_plan.h"
 
@@ -107,6 +112,42 @@ struct Program::Implementation {
     for (const int derived : written_derived) state.derived_was_made(derived);
   }
 
+  /// UsageError: not one pointer for each batch input, or memory that kernels cannot read.
+  void require_batch(std::span<const void* const> batch) const {
+    constexpr uintptr_t kAlignment = 64;
+    const bool fits =
+        batch.size() == batch_inputs && std::ranges::none_of(batch, [](const void* data) {
+          return data == nullptr || reinterpret_cast<uintptr_t>(data) % kAlignment != 0;
+        });
+    if (!fits) [[unlikely]]
+      refuse_batch(batch);
+  }
+
+  void refuse_batch(std::span<const void* const> batch) const {
+    std::vector<std::string> fields;
+    std::string wrong;
+    for (const Graph::Input& input : plan.graph.inputs()) {
+      if (input.role != Role::batch) continue;
+      const size_t place = fields.size();
+      const std::string type = plan.graph.type(input.value).text();
+      fields.push_back(fmt::format("{} {}", input.name, type));
+      if (wrong.empty() && place < batch.size() && batch[place] == nullptr &&
+          plan.graph.type(input.value).bytes() > 0)
+        wrong = fmt::format("no memory is given for field '{}', {}", input.name, type);
+      if (wrong.empty() && place < batch.size() &&
+          reinterpret_cast<uintptr_t>(batch[place]) % 64 != 0)
+        wrong = fmt::format("the memory of field '{}', {}, is not aligned to 64 bytes", input.name,
+                            type);
+    }
+    if (batch.size() != batch_inputs)
+      wrong =
+          fmt::format("{} pointers are given for a batch of {} fields", batch.size(), batch_inputs);
+    if (wrong.empty()) return;  // what has no elements needs no memory
+    throw UsageError(
+        fmt::format("the program '{}': {}. Its batch is {}", plan.graph.name(), wrong,
+                    fields.empty() ? "empty" : fmt::format("{}", fmt::join(fields, ", "))));
+  }
+
   const Buffer& result_buffer(int output) const {
     const int buffer = plan.result_buffers[static_cast<size_t>(output)];
     FB_CHECK(buffer >= 0, "output {} is State", output);
@@ -151,8 +192,7 @@ Program Program::bind(PreparedProgram prepared, State& state, std::shared_ptr<Ar
 
 void Program::run(std::span<const void* const> batch) {
   Implementation& self = *implementation_;
-  FB_CHECK(batch.size() == self.batch_inputs, "{} batch tensors for {}", batch.size(),
-           self.batch_inputs);
+  self.require_batch(batch);
   self.run(batch);
 }
 
@@ -160,7 +200,14 @@ const Plan& Program::plan() const { return implementation_->plan; }
 
 int Program::output(std::string_view name) const {
   const int index = plan().graph.find_output(name);
-  FB_CHECK(index >= 0, "no output '{}' of '{}'", name, plan().graph.name());
+  if (index < 0) {
+    std::vector<std::string> names;
+    for (const Graph::Output& each : plan().graph.outputs())
+      if (each.updates < 0) names.push_back(each.name);
+    throw UsageError(fmt::format("the program '{}' has no result '{}'.{} Its results are {}",
+                                 plan().graph.name(), name, did_you_mean(name, names),
+                                 fmt::join(names, ", ")));
+  }
   return index;
 }
 
@@ -178,7 +225,9 @@ void Program::read_result(int output, std::span<std::byte> to, int64_t offset) c
 double Program::scalar(std::string_view name) const {
   const int index = output(name);
   const TensorType& type = result_type(index);
-  FB_CHECK(type.elements() == 1, "'{}' is {}", name, type.text());
+  if (type.elements() != 1)
+    throw UsageError(fmt::format(
+        "result '{}' is {}, which is no single number: read_result() reads it", name, type.text()));
   std::byte bytes[8] = {};
   read_result(index, std::span(bytes).first(static_cast<size_t>(type.bytes())));
   return load_element(bytes, type.dtype, 0);

@@ -1,9 +1,13 @@
 #include "fullbore/runtime/state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
 #include "fullbore/plan/memory.h"
 
 namespace fullbore {
@@ -134,7 +138,11 @@ int64_t State::derived_bytes() const {
 
 int State::require(std::string_view name) const {
   const int entry = find(name);
-  FB_CHECK(entry >= 0, "no State '{}'", name);
+  if (entry < 0) {
+    std::vector<std::string> names;
+    for (const StateEntry& each : entries_) names.push_back(each.name);
+    throw UsageError(fmt::format("there is no State '{}'.{}", name, did_you_mean(name, names)));
+  }
   return entry;
 }
 

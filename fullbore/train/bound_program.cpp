@@ -1,9 +1,14 @@
 #include "fullbore/train/bound_program.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <new>
+#include <string>
+#include <vector>
 
-#include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
 
 namespace fullbore {
 
@@ -23,7 +28,12 @@ BoundProgram::BoundProgram(const Graph& graph, State& state, const CompileOption
 
 const BoundProgram::Input& BoundProgram::of_name(const std::string& name) const {
   const auto found = inputs_.find(name);
-  FB_CHECK(found != inputs_.end(), "there is no input {}", name);
+  if (found == inputs_.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, input] : inputs_) names.push_back(known);
+    throw UsageError(fmt::format("the program '{}' has no input '{}'.{}",
+                                 program_.plan().graph.name(), name, did_you_mean(name, names)));
+  }
   return found->second;
 }
 

@@ -262,6 +262,47 @@ TEST(Program, RefusesMissingAndForeignState) {
 }
 
 // The planner's figure is what is allocated: every buffer lies inside, and some buffer ends there.
+// What a program is asked for or given by mistake is refused by its name, with what there is.
+TEST(Program, RefusesWhatItHasNot) {
+  GraphBuilder builder("step");
+  const Tensor x = builder.input("x", Role::batch, {DType::f32, {4}});
+  const Tensor y = builder.input("y", Role::batch, {DType::f32, {4}});
+  const Tensor w = builder.input("weight", Role::parameter, {DType::f32, {4}});
+  builder.output("loss", reduce_sum(x * y * w, {0}));
+  builder.output("products", x * y);
+  const Graph graph = builder.take();
+  State state(state_entries(graph), cpu_device(1));
+  Program program = Program::compile(graph, state);
+  alignas(64) float values[32] = {};
+  const auto refusal = [](const auto& action) -> std::string {
+    try {
+      action();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto run = [&](std::vector<const void*> batch) {
+    return refusal([&] { program.run(batch); });
+  };
+  const std::string its_batch = ". Its batch is x f32[4], y f32[4]";
+  EXPECT_EQ(run({values, values + 16}), "");
+  EXPECT_EQ(run({values}),
+            "the program 'step': 1 pointers are given for a batch of 2 fields" + its_batch);
+  EXPECT_EQ(run({values, values + 1}),
+            "the program 'step': the memory of field 'y', f32[4], is not aligned to 64 bytes" +
+                its_batch);
+  EXPECT_EQ(run({nullptr, values}),
+            "the program 'step': no memory is given for field 'x', f32[4]" + its_batch);
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("lss")); }),
+            "the program 'step' has no result 'lss'. Did you mean 'loss'? Its results are loss, "
+            "products");
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("products")); }),
+            "result 'products' is f32[4], which is no single number: read_result() reads it");
+  EXPECT_EQ(refusal([&] { static_cast<void>(state.read<float>("weigth")); }),
+            "there is no State 'weigth'. Did you mean 'weight'?");
+}
+
 TEST(Program, SharedPeakCountsStateAndTheLargestArenaOnce) {
   Plan small;
   small.arena_bytes = 100;
