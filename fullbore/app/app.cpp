@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "fullbore/app/commands.h"
 #include "fullbore/app/exit_codes.h"
 #include "fullbore/app/invocation.h"
 #include "fullbore/app/output.h"
+#include "fullbore/app/own_commands.h"
 #include "fullbore/app/version.h"
 #include "fullbore/base/mapped_faults.h"
+#include "fullbore/train/default_job.h"
 
 namespace fullbore {
 namespace {
@@ -30,6 +34,21 @@ Each command has a --help of its own.
 Exit codes:
 )";
 
+// Of a program that brings its own model.
+constexpr const char* kOwnFooter = R"(
+Example:
+  fullbore train
+  fullbore train train.steps=500 run.dir=runs/longer
+  fullbore train runs/longer --resume train.steps=900
+  fullbore eval runs/longer
+  fullbore export runs/longer -o weights.safetensors
+
+A command that takes a configuration file means the program's own job without one; a file changes it.
+Each command has a --help of its own.
+
+Exit codes:
+)";
+
 /// What was printed before a failure still comes before its message.
 void flush_what_goes() {
   try {
@@ -39,21 +58,45 @@ void flush_what_goes() {
   }
 }
 
-int exit_with(ExitCode code, const std::string& message) {
+int exit_with(const std::string& program, ExitCode code, const std::string& message) {
   flush_what_goes();
-  print_message("fullbore: {}\n", message);
+  print_message("{}: {}\n", program, message);
   return static_cast<int>(code);
+}
+
+/// A program with a job of its own goes by its own name.
+std::string program_name(int argc, const char* const* argv) {
+  if (default_job() == nullptr || argc < 1) return "fullbore";
+  return std::filesystem::path(argv[0]).filename().string();
+}
+
+ExitCode run(CommandParser& parser, int argc, const char* const* argv) {
+  if (default_job() == nullptr || argc < 2) return parser.run(argc, argv);
+  const std::vector<std::string> words =
+      with_default_job(parser.root().describe(), {argv + 1, argv + argc});
+  std::vector<const char*> completed = {argv[0]};
+  for (const std::string& word : words) completed.push_back(word.c_str());
+  return parser.run(static_cast<int>(completed.size()), completed.data());
+}
+
+}  // namespace
+
+namespace {
+
+/// Commands for models of texts, say, are none of a program whose one model is another.
+bool has_use_for(const Workload& workload) {
+  return default_job() == nullptr || !workload.keys.models.empty();
 }
 
 }  // namespace
 
 void add_commands(Command root) {
   root.require_subcommand();
-  root.footer(kFooter + exit_codes_text());
+  root.footer((default_job() == nullptr ? kFooter : kOwnFooter) + exit_codes_text());
   add_train_command(root);
   add_eval_command(root);
   for (const Workload& workload : workloads())
-    if (workload.add_commands) workload.add_commands(root);
+    if (workload.add_commands && has_use_for(workload)) workload.add_commands(root);
   add_runs_command(root);
   add_metrics_command(root);
   add_watch_command(root);
@@ -76,24 +119,25 @@ int app(int argc, const char* const* argv, std::span<const Workload> own) {
   prepare_standard_streams();
   report_mapped_faults();
   keep_command_line(argc, argv);
+  const std::string name = program_name(argc, argv);
   try {
     for (const Workload& workload : own) register_workload(workload);
-    CommandParser parser("fullbore", kAbout, version_text);
+    CommandParser parser(name, kAbout, version_text);
     add_commands(parser.root());
-    const ExitCode code = parser.run(argc, argv);
+    const ExitCode code = run(parser, argc, argv);
     // A command that failed has said why, and its code stays.
     code == ExitCode::kOk ? flush_output() : flush_what_goes();
     return static_cast<int>(code);
   } catch (const OutputError& error) {
     if (error.pipe_closed()) end_by_closed_pipe();
-    print_message("fullbore: {}\n", error.what());
+    print_message("{}: {}\n", name, error.what());
     return static_cast<int>(error.code());
   } catch (const Error& error) {
-    return exit_with(error.code(), error.what());
+    return exit_with(name, error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return exit_with(ExitCode::kMemory, "out of memory");
+    return exit_with(name, ExitCode::kMemory, "out of memory");
   } catch (const std::exception& error) {
-    return exit_with(ExitCode::kInternal, fmt::format("a bug of ours: {}", error.what()));
+    return exit_with(name, ExitCode::kInternal, fmt::format("a bug of ours: {}", error.what()));
   }
 }
 

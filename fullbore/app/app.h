@@ -11,7 +11,7 @@ namespace fullbore {
 ///
 ///     int main(int argc, char** argv) { return fullbore::app(argc, argv, {&my_workload, 1}); }
 ///
-/// and has every command: examples/spring is such a program.
+/// and has every command: examples/spring is such a program. own_model.h has a shorter way.
 int app(int argc, const char* const* argv, std::span<const Workload> own = {});
 
 }  // namespace fullbore

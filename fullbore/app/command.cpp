@@ -98,7 +98,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   }
   const CLI::App& command = *innermost;
   const std::string prefix = name.empty() ? "" : name + ": ";
-  const std::string see = fmt::format(" See 'fullbore{} --help'.", name.empty() ? "" : " " + name);
+  const std::string see =
+      fmt::format(" See '{}{} --help'.", app.get_name(), name.empty() ? "" : " " + name);
   const std::vector<std::string> extras = app.remaining(true);
   const std::vector<std::string> below = command_names(command);
   if (!below.empty() && !name.empty())
@@ -177,7 +178,12 @@ void Command::add_flag(const std::string& names, bool& place, const std::string&
   app_->add_flag(names, place, description);
 }
 
-void Command::footer(const std::string& text) { app_->footer(text); }
+// Examples are written for `fullbore`; a program of one's own shows itself in them.
+void Command::footer(const std::string& text) {
+  const CLI::App* program = app_;
+  while (program->get_parent() != nullptr) program = program->get_parent();
+  app_->footer(replace_all(text, "\n  fullbore ", "\n  " + program->get_name() + " "));
+}
 
 void Command::require_subcommand() { app_->require_subcommand(1); }
 

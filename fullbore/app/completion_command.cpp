@@ -177,13 +177,17 @@ std::string fish(const std::vector<CommandDescription>& commands) {
 
 ExitCode run_completion(const Command& root, const std::string& shell) {
   const std::vector<CommandDescription> commands = root.describe().subcommands;
+  // The scripts are written for `fullbore`; a program of one's own completes itself.
+  const auto print = [name = root.describe().name](const std::string& script) {
+    print_output("{}", name == "fullbore" ? script : replace_all(script, "fullbore", name));
+  };
   const std::vector<std::string> shells = {"bash", "zsh", "fish"};
   if (shell == "bash")
-    print_output("{}", bash(commands));
+    print(bash(commands));
   else if (shell == "zsh")
-    print_output("{}", zsh(commands));
+    print(zsh(commands));
   else if (shell == "fish")
-    print_output("{}", fish(commands));
+    print(fish(commands));
   else
     throw UsageError(fmt::format("completion: there is none for '{}'.{} The shells are {}.", shell,
                                  did_you_mean(shell, shells), fmt::join(shells, ", ")));

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,7 +26,7 @@ std::string batch_text(const Config& config, const std::vector<BatchField>& fiel
   std::string own = workload.batch_size ? workload.batch_size(config) : "";
   if (!own.empty()) return own;
   const Shape& shape = fields.front().type.shape;
-  return fmt::format("{} x {} {}", shape[0], shape[1], workload.unit);
+  return fmt::format("{} {}", fmt::join(shape.dims(), " x "), workload.unit);
 }
 
 void write_device(const std::string& path, const std::string& text) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "fullbore/plan/cast_report.h"
 #include "fullbore/plan/report.h"
 #include "fullbore/plan/timeline.h"
+#include "fullbore/train/batch_rows.h"
 
 namespace fullbore {
 namespace {
@@ -107,12 +109,25 @@ void print_shapes(const RunPlans& plans, const Machine& machine) {
   print_output("\n");
 }
 
-void print_text(const Config& config, const std::string& unit, const ParameterCounts& parameters,
-                const ProcessMemory& process, const Machine& machine, const RunPlans& plans,
-                const PlanReport& step, const PlanReport& evaluation) {
+/// "12 x 64 tokens".
+std::string batch_words(const Config& config, const OpenedWorkload& workload, const Shape& batch) {
+  if (workload.batch_size)
+    if (std::string own = workload.batch_size(config); !own.empty()) return own;
+  return fmt::format("{} {}", fmt::join(batch.dims(), " x "), workload.unit);
+}
+
+/// What a batch has in units of its rates.
+double unit_count(const OpenedWorkload& workload, const std::vector<BatchField>& batch) {
+  const bool is_of_rows = !workload.sample.empty() && workload.sample == workload.unit;
+  return static_cast<double>(is_of_rows ? batch_rows(batch) : batch.front().type.elements());
+}
+
+void print_text(const Config& config, const OpenedWorkload& workload,
+                const ParameterCounts& parameters, const ProcessMemory& process,
+                const Machine& machine, const RunPlans& plans, const PlanReport& step,
+                const PlanReport& evaluation) {
   const int64_t total_bytes = plans.bytes(config.train.background_saves);
-  const Shape& batch = plans.shapes[plans.largest()][0].type.shape;
-  const auto tokens = static_cast<double>(batch.elements());
+  const std::vector<BatchField>& batch = plans.shapes[plans.largest()];
   print_output("{}: {}\n", config.model.name, parameters.text());
   print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
                total_bytes, bytes_text(static_cast<double>(total_bytes)), plans.programs());
@@ -125,10 +140,11 @@ void print_text(const Config& config, const std::string& unit, const ParameterCo
                static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
   const int64_t parallel = microbatches(config).parallel;
-  print_output("Training step, {} x {} {}{}, at most {} {}/s\n{}\n", batch[0], batch[1], unit,
+  print_output("Training step, {}{}, at most {} {}/s\n{}\n",
+               batch_words(config, workload, batch[0].type.shape),
                parallel > 1 ? fmt::format(" in {} parallel microbatches", parallel) : "",
-               count_text(tokens / step.roofline_seconds), unit == "tokens" ? "tok" : unit,
-               text(step));
+               count_text(unit_count(workload, batch) / step.roofline_seconds),
+               workload.unit == "tokens" ? "tok" : workload.unit, text(step));
   print_output("Evaluation step\n{}", text(evaluation));
 }
 
@@ -205,7 +221,7 @@ ExitCode run_plan(const PlanArguments& arguments) {
     for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);
     if (const std::string_view note = precision_note(config); !note.empty())
       print_output("{}\n", note);
-    print_text(config, workload.unit, parameters, fitted.run.process, machine, plans, step_report,
+    print_text(config, workload, parameters, fitted.run.process, machine, plans, step_report,
                evaluation_report);
   }
   return ExitCode::kOk;

@@ -16,6 +16,7 @@
 #include "fullbore/train/config_override.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
+#include "fullbore/train/default_job.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_config.h"
@@ -32,6 +33,7 @@ class ConfigBuilder {
 
   void read(std::string_view yaml, const std::string& source) {
     const ConfigDocument document = read_config_yaml(yaml, source);
+    if (ignored_ != nullptr) check_own_program(document, source);
     std::map<std::string, int> section_lines;
     for (const ConfigSection& section : document.sections) {
       const std::string where = fmt::format("{}:{}", source, section.line);
@@ -54,8 +56,29 @@ class ConfigBuilder {
     }
   }
 
-  void override_with(const std::string& text) {
-    const std::string where = "command line";
+  /// A run of a program that brings its own model, opened by one that has not this model: nothing of it is known here.
+  static void check_own_program(const ConfigDocument& document, const std::string& source) {
+    const auto is_model = [](const ConfigEntry& entry) {
+      return entry.section == "model" && entry.name == "name";
+    };
+    const auto entry = std::ranges::find_if(document.entries, is_model);
+    if (entry == document.entries.end() || entry->value.is_list) return;
+    const std::string name = printable_name(entry->value.text);
+    const std::vector<std::string>& known = find_config_field("model.name")->choices;
+    if (known.empty() || !renamed_value("model.name", name).empty() ||
+        std::ranges::find(known, name) != known.end())
+      return;
+    throw UsageError(fmt::format(
+        "config: {}:{}: model.name is {}, which this program has not; {} was expected.{} It may be "
+        "the model of "
+        "a program of its own: go on with that, most often called '{}' too. `runs`, `metrics`, "
+        "`watch` and `record` read "
+        "the folder without it, and its weights are in checkpoints/last/weights.safetensors",
+        source, entry->line, "'" + name + "'", find_config_field("model.name")->expectation(),
+        did_you_mean(name, known), name));
+  }
+
+  void override_with(const std::string& text, const std::string& where = "command line") {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
       throw UsageError(fmt::format(
@@ -293,7 +316,13 @@ Config parse_config(std::string_view yaml, const std::string& source,
 }
 
 Config load_config(const std::string& path, std::span<const std::string> overrides) {
-  return parse_config(read_config_file(path), path, overrides);
+  ConfigBuilder builder;
+  const std::vector<std::string>* const own = default_job();
+  if (own != nullptr)
+    for (const std::string& text : *own) builder.override_with(text, "the program's own job");
+  if (own == nullptr || path != kDefaultJob) builder.read(read_config_file(path), path);
+  for (const std::string& text : overrides) builder.override_with(text);
+  return builder.finish();
 }
 
 StoredConfig parse_stored_config(std::string_view yaml, const std::string& source,
