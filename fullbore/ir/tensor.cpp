@@ -145,7 +145,8 @@ std::vector<Tensor> GraphBuilder::emit_like(const Node& node, std::span<const Te
 
 std::string GraphBuilder::scope() const {
   std::string result = outer_ ? outer_->scope() : "";
-  for (const std::string& name : scopes_) result += (result.empty() ? "" : ".") + name;
+  for (const std::string& name : scopes_)
+    result += (result.empty() ? "" : ".") + (name.empty() ? std::string("(unnamed)") : name);
   return result;
 }
 

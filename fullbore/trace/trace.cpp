@@ -160,8 +160,7 @@ Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initia
 }
 
 void Trace::take_name(const std::string& name, SourceLoc loc) {
-  if (name.empty() || name.front() == '.' || name.back() == '.' ||
-      name.find("..") != std::string::npos)
+  if (name.empty() || name.back() == '.' || name.find("(unnamed)") != std::string::npos)
     throw UsageError(fmt::format("a layer or parameter has no name, which gives '{}'", name), loc);
   taken_.emplace(name, loc.text());
 }

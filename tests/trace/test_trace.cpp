@@ -178,10 +178,10 @@ TEST(Trace, LayersHaveNames) {
     const Scope scope(trace, layer);
     return usage_error([&] { trace.parameter(name, {3}, Initializer::zeros()); });
   };
-  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives '.weight'"));
+  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives '(unnamed).weight'"));
   EXPECT_THAT(ask("layer", ""), testing::HasSubstr("no name, which gives 'layer.'"));
   const Scope scope(trace, "block");
-  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives 'block..weight'"));
+  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives 'block.(unnamed).weight'"));
 }
 
 // Not even its builder is left, so there is nothing that could be asked.
