@@ -111,9 +111,8 @@ ExitCode run_tune(TuneArguments arguments) {
   std::optional<Tuning> tuning;
   if (!arguments.again && !request.resume)
     tuning = kept_tuning(kept, identity, request.settings, space, warn);
-  if (tuning) {
-    console.line(fmt::format("measured at {}; --again measures anew", tuning->when));
-  } else {
+  const bool is_kept = tuning.has_value();
+  if (!is_kept) {
     if (arguments.again && !request.resume) clear_folder(request.folder);
     const InterruptGuard interrupt;
     tuning = tune(
@@ -130,6 +129,7 @@ ExitCode run_tune(TuneArguments arguments) {
   if (arguments.json) {
     write_output(json_text(tuning_report_json(*tuning)));
   } else {
+    if (is_kept) print_output("Measured at {}; --again measures anew.\n\n", tuning->when);
     print_output("{}\nwritten: {}/tuned.yaml, report.md, report.json\n", tuning_text(*tuning),
                  request.folder);
   }
