@@ -48,7 +48,7 @@ std::vector<std::string> tuning(const std::vector<std::string>& more) {
 TEST(TuneCommand, StoppedGoesOnTakesWhatIsFasterBeyondItsIntervalAndKeepsIt) {
   const testing::ScratchFolder folder;
   put_job(folder);
-  const std::string first = folder / "out/heats/0001.json";
+  const std::string first = folder / "out/heats/0000.json";
   bool stopped = false;
   const CommandResult interrupted =
       run_command(folder.path(), tuning({"--again"}), [&](pid_t process) {
