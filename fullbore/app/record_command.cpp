@@ -21,6 +21,7 @@
 #include "fullbore/monitor/experiment_record.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/run_summary.h"
+#include "fullbore/monitor/sensor_summary.h"
 #include "fullbore/train/config.h"
 #include "fullbore/train/config_schema.h"
 
@@ -134,6 +135,7 @@ ExperimentRecord record_of_run(const std::string& path) {
   record.throughput_tok_s = figure(summary, "tokens_per_second");
   record.throughput_samples_s = figure(summary, "samples_per_second");
   take_times(summary, record);
+  take_sensors(summarize_sensors(path).take_or_throw(), record);
   record.memory_mb = figure(summary, "peak_bytes") / 1e6;
   record.val_loss = figure(summary, "final_validation_loss");
   record.final_loss = figure(summary, "final_train_loss");

@@ -186,6 +186,18 @@ QualityGate quality_gate(const ExperimentRecord& record, const ExperimentRecord&
   return gate;
 }
 
+void take_sensors(const SensorSummary& sensors, ExperimentRecord& record) {
+  constexpr double kPercent = 100;
+  constexpr double kMegabytesOfMebibyte = 1.048576;
+  record.gpu_util_pct = kPercent * sensors.device_utilisation;
+  record.vram_mb = kMegabytesOfMebibyte * sensors.device_mib;
+  record.power_w = sensors.watts;
+  record.energy_j_per_token = sensors.watts / record.throughput_tok_s;
+  record.temp_c = sensors.highest_celsius;
+  record.clock_mhz = sensors.clock_mhz;
+  record.throttled = sensors.throttled;
+}
+
 ExperimentRecord mean_of(const std::vector<ExperimentRecord>& records) {
   ExperimentRecord mean = records.front();
   const auto count = static_cast<double>(records.size());
@@ -199,7 +211,9 @@ ExperimentRecord mean_of(const std::vector<ExperimentRecord>& records) {
   for (double ExperimentRecord::*figure :
        {&ExperimentRecord::time_per_step_ms, &ExperimentRecord::step_ms_p10,
         &ExperimentRecord::step_ms_p50, &ExperimentRecord::step_ms_p90,
-        &ExperimentRecord::memory_mb, &ExperimentRecord::gpu_util_pct,
+        &ExperimentRecord::memory_mb, &ExperimentRecord::gpu_util_pct, &ExperimentRecord::vram_mb,
+        &ExperimentRecord::power_w, &ExperimentRecord::energy_j_per_token,
+        &ExperimentRecord::temp_c, &ExperimentRecord::clock_mhz, &ExperimentRecord::throttled,
         &ExperimentRecord::final_loss, &ExperimentRecord::val_loss}) {
     mean.*figure = 0;
     for (const ExperimentRecord& each : records) mean.*figure += each.*figure / count;
@@ -223,7 +237,7 @@ Json to_json(const ExperimentRecord& record, const ExperimentRecord* baseline) {
                 {{"throughput_tok_s", number(record.throughput_tok_s)},
                  {"throughput_samples_s", number(record.throughput_samples_s)},
                  {"gpu_util_pct", number(record.gpu_util_pct)},
-                 {"vram_mb", nullptr},
+                 {"vram_mb", number(record.vram_mb)},
                  {"memory_mb", number(record.memory_mb)},
                  {"final_loss", number(record.final_loss)},
                  {"val_loss", number(record.val_loss)},
@@ -231,11 +245,11 @@ Json to_json(const ExperimentRecord& record, const ExperimentRecord* baseline) {
                  {"step_ms_p10", number(record.step_ms_p10)},
                  {"step_ms_p50", number(record.step_ms_p50)},
                  {"step_ms_p90", number(record.step_ms_p90)},
-                 {"power_w", nullptr},
-                 {"energy_j_per_token", nullptr},
-                 {"temp_c", nullptr},
-                 {"clock_mhz", nullptr},
-                 {"throttled", nullptr}}},
+                 {"power_w", number(record.power_w)},
+                 {"energy_j_per_token", number(record.energy_j_per_token)},
+                 {"temp_c", number(record.temp_c)},
+                 {"clock_mhz", number(record.clock_mhz)},
+                 {"throttled", number(record.throttled)}}},
                {"steps", record.steps},
                {"repeats", record.repeats},
                {"rng_key", record.rng_key},
@@ -310,6 +324,12 @@ Result<ExperimentRecord> read_experiment_record(const std::string& path) {
   metrics.read("final_loss", record.final_loss);
   metrics.read_if_any("val_loss", record.val_loss);
   metrics.read_if_any("gpu_util_pct", record.gpu_util_pct);
+  metrics.read_if_any("vram_mb", record.vram_mb);
+  metrics.read_if_any("power_w", record.power_w);
+  metrics.read_if_any("energy_j_per_token", record.energy_j_per_token);
+  metrics.read_if_any("temp_c", record.temp_c);
+  metrics.read_if_any("clock_mhz", record.clock_mhz);
+  metrics.read_if_any("throttled", record.throttled);
   metrics.read_if_any("memory_mb", record.memory_mb);
   metrics.read_if_any("step_ms_p10", record.step_ms_p10);
   metrics.read_if_any("step_ms_p50", record.step_ms_p50);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fullbore/base/result.h"
+#include "fullbore/monitor/sensor_summary.h"
 
 namespace fullbore {
 
@@ -31,9 +32,16 @@ struct ExperimentRecord {
   double step_ms_p50 = kUnknown;
   double step_ms_p90 = kUnknown;
   double memory_mb = kUnknown;  ///< largest resident set; "vram_mb" in records of other machines
+  // Of the sensors that the run had (sensor_summary.h), over all of it.
   double gpu_util_pct = kUnknown;
-  double final_loss = kUnknown;  ///< of the last training step
-  double val_loss = kUnknown;    ///< of the last validation
+  double vram_mb = kUnknown;             ///< largest, of all devices together
+  double power_w = kUnknown;             ///< mean
+  double energy_j_per_token = kUnknown;  ///< at the throughput in tokens
+  double temp_c = kUnknown;              ///< highest
+  double clock_mhz = kUnknown;           ///< mean
+  double throttled = kUnknown;           ///< 0: nothing was slowed down; above: in some run it was
+  double final_loss = kUnknown;          ///< of the last training step
+  double val_loss = kUnknown;            ///< of the last validation
   int64_t steps = 0;
   int64_t repeats = 1;  ///< runs of which the figures are means
   int64_t rng_key = 0;  ///< of the first
@@ -47,6 +55,9 @@ struct ExperimentRecord {
 
   int64_t tokens_per_step() const { return batch_size * seq_len; }
 };
+
+/// Fills in what sensors tell; the throughput must be there.
+void take_sensors(const SensorSummary& sensors, ExperimentRecord& record);
 
 /// What keeps two records from being compared, or is to be told when they are.
 struct RecordDifferences {

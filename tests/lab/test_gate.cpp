@@ -136,6 +136,16 @@ TEST_F(Gate, RunsThatDoNotGoTogetherAreRefused) {
   EXPECT_THAT(refusal(mixed, a), HasSubstr("are of several settings: optim.learning_rate is 0.5"));
   EXPECT_THROW(read_completed_run(put_run("cut", 1, 1.5, {}, "interrupted")), DataError);
   EXPECT_THROW(run_folders(folder_ / "none-*"), UsageError);
+  // What an ablation keeps of its runs are figures.
+  for (const char* name : {"ablation/trials", "ablation/runs"})
+    std::filesystem::create_directories(folder_ / name);
+  folder_.put("ablation/plan.json", "{}");
+  for (const char* name : {"ablation", "ablation/runs/seed-*"}) try {
+      run_folders(folder_ / name);
+      ADD_FAILURE() << name;
+    } catch (const UsageError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("is an ablation: of its runs it keeps"));
+    }
 }
 
 /// Losses of two models on the same batches: differences of 0.01 with a spread of 0.02.

@@ -56,6 +56,31 @@ TEST(ExperimentRecord, TheGateIsOfTheLoss) {
   EXPECT_FALSE(quality_gate(now, then).passed);
 }
 
+TEST(ExperimentRecord, HasWhatSensorsTellAndIsReadBackWithIt) {
+  SensorSummary sensors;
+  sensors.watts = 130;
+  sensors.highest_celsius = 71;
+  sensors.device_mib = 1000;
+  sensors.throttled = 1;
+  ExperimentRecord made = record(65000, 1.35);
+  take_sensors(sensors, made);
+  EXPECT_EQ(made.energy_j_per_token, 0.002);
+  EXPECT_TRUE(std::isnan(made.gpu_util_pct)) << "no device tells how busy it is";
+  ExperimentRecord cool = made;
+  cool.throttled = 0;
+  cool.temp_c = 61;
+  const testing::ScratchFolder folder;
+  nlohmann::ordered_json json = to_json(mean_of({made, cool}), nullptr);
+  EXPECT_TRUE(json["metrics"]["gpu_util_pct"].is_null());
+  json["metrics"]["time_per_step_ms"] = 63.0;
+  const ExperimentRecord back =
+      read_experiment_record(folder.put("record.json", json.dump())).take_or_throw();
+  EXPECT_EQ(back.power_w, 130);
+  EXPECT_EQ(back.temp_c, 66);
+  EXPECT_EQ(back.vram_mb, 1048.576);
+  EXPECT_EQ(back.throttled, 0.5);
+}
+
 TEST(ExperimentRecord, IsComparedWithItsLikeAlone) {
   ExperimentRecord now = record(1, 1), then = record(1, 1);
   EXPECT_TRUE(record_differences(now, then).refused.empty()) << "of older versions";

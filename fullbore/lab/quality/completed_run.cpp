@@ -44,6 +44,17 @@ std::vector<std::string> matches(const std::string& pattern) {
   return paths;
 }
 
+/// What `lab ablate` leaves, or a part of it.
+bool is_ablation(const std::string& named) {
+  std::error_code error;
+  for (fs::path folder = named; !folder.empty() && folder != folder.parent_path();
+       folder = folder.parent_path())
+    if (fs::is_regular_file(folder / "plan.json", error) &&
+        fs::is_directory(folder / "trials", error) && fs::is_directory(folder / "runs", error))
+      return true;
+  return false;
+}
+
 /// The mean of what the lines about the last tenth of the steps tell, and of the last line at least.
 class LateMean {
  public:
@@ -145,6 +156,13 @@ std::vector<std::string> run_folders(const std::string& named) {
   for (const std::string& path :
        fs::exists(named, error) ? std::vector<std::string>{named} : matches(named))
     if (fs::is_directory(path, error)) find_runs(path, kDepth, found);
+  if (found.empty() && is_ablation(named))
+    throw UsageError(fmt::format(
+        "{} is an ablation: of its runs it keeps what was measured, and its report has judged each "
+        "arm against the base by the same test; two other arms are trained for that by `fullbore "
+        "lab "
+        "gate CONFIG --with key=value`",
+        named));
   if (found.empty())
     throw UsageError(fmt::format(
         "there is no run at {}: a run's folder, a folder of them, or a pattern in quotes, such as "
