@@ -168,6 +168,16 @@ std::vector<Sample> samples() {
              {.x = {2, 3}, .dy = {3, 2}, .kernel = {2}, .before = {9}}),
       sample("more outputs than a block of columns, sums kept in f32",
              {.batch = 1, .x = {2, 4}, .dy = {65, 4}, .kernel = {1}}, true),
+      sample("channels that fill tiles",
+             {.batch = 3, .x = {32, 5, 9}, .dy = {16, 5, 9}, .kernel = {3, 3}, .before = {1, 1}}),
+      sample("groups that fill tiles, in parts, more outputs than a block", {.batch = 2,
+                                                                             .parts = 2,
+                                                                             .groups = 2,
+                                                                             .x = {32, 6},
+                                                                             .dy = {160, 7},
+                                                                             .kernel = {3},
+                                                                             .before = {2},
+                                                                             .dilation = {2}}),
       sample("no images: zeros", {.batch = 0, .x = {2, 4}, .dy = {3, 4}, .kernel = {1}}),
   };
 }

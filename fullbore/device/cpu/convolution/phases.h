@@ -35,8 +35,8 @@ struct Phase {
 };
 
 /// A geometry of three axes, the first of which may be idle; where a kernel of one element moves over all of the input,
-/// one axis.
-ConvGeometry in_three_axes(ConvGeometry geometry);
+/// one axis, unless not `joined`.
+ConvGeometry in_three_axes(ConvGeometry geometry, bool joined = true);
 /// The phases that have outputs, of a geometry of three axes.
 std::vector<Phase> phases_of(const ConvGeometry& geometry);
 

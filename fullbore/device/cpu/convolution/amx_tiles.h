@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <span>
+
+namespace fullbore::cpu {
+
+/// 32 elements of depth of a sum of products: where their operands lie, in bytes from those of the first.
+struct AmxStep {
+  int64_t a = 0;
+  int64_t b = 0;
+};
+
+/// c[rows, columns] = or += sum over steps of a[rows, 32] b[32, columns], bf16 with f32 sums: rows and columns in whole
+/// tiles of 16. a: 32 elements beside each other; b: VNNI pairs, 16 rows of columns. Distances are in bytes.
+struct AmxProduct {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  std::span<const AmxStep> steps;
+  const char* a = nullptr;
+  int64_t a_row = 0;
+  const char* b = nullptr;
+  int64_t b_row = 0;
+  float* c = nullptr;
+  int64_t c_row = 0;  ///< in elements
+  bool goes_on = false;
+};
+
+/// While it lives, this thread's tiles are shaped for products. this_processor().amx_bf16 must hold.
+class AmxTiles {
+ public:
+  AmxTiles();
+  ~AmxTiles();
+  AmxTiles(const AmxTiles&) = delete;
+  AmxTiles& operator=(const AmxTiles&) = delete;
+  void multiply(const AmxProduct& product) const;
+};
+
+}  // namespace fullbore::cpu

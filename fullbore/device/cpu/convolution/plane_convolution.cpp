@@ -1,0 +1,232 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <type_traits>
+
+#include "fullbore/base/processor.h"
+#include "fullbore/device/cpu/convolution/amx_tiles.h"
+#include "fullbore/device/cpu/convolution/convolution.h"
+#include "fullbore/device/cpu/convolution/phases.h"
+#include "fullbore/device/cpu/convolution/planes.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
+#include "fullbore/device/cpu/kernels/scratch.h"
+
+namespace fullbore::cpu {
+namespace {
+
+constexpr int64_t kMostColumns = 64;
+// Fewer channels make sums too short for a call: they are packed together with their kernel positions.
+constexpr int64_t kFewestChannels = 16;
+
+/// x [N,C,H,W], weight [O,*K,C/G] -> y [N,O,*P]. P is what operands are multiplied as, T what they lie as.
+template <class P, class T>
+class PlaneConvolution final : public CpuKernel {
+ public:
+  PlaneConvolution(const ConvGeometry& geometry, DType in, DType out, const GemmUnit<P>& loops,
+                   bool tiles, std::string text)
+      : g_(geometry),
+        in_(in),
+        out_(out),
+        loops_(loops),
+        tiles_(tiles),
+        planes_(geometry, geometry.group_inputs() * static_cast<int64_t>(sizeof(P)) / kDepth),
+        kernel_(geometry.kernel_elements()),
+        input_(geometry.input_elements()),
+        output_(geometry.output_elements()),
+        columns_(std::min<int64_t>(kMostColumns, loops.block_columns)),
+        in_place_(std::is_same_v<P, T> && kernel_ == 1 && geometry.axes[1].output == 1 &&
+                  planes_.width() == geometry.axes[2].input && geometry.axes[2].before == 0),
+        text_(std::move(text)) {
+    if (tiles)
+      for (int64_t k = 0; k < kernel_; ++k)
+        for (int64_t c = 0; c < g_.group_inputs(); c += 32)
+          steps_.push_back({(k * g_.group_inputs() + c) * 2,
+                            (planes_.offsets()[static_cast<size_t>(k)] + c / 2 * plane()) * 4});
+  }
+
+  int64_t items() const override { return g_.batch * g_.groups * planes_.bands(); }
+  double nanoseconds() const override {
+    const double rate = tiles_ ? 600 : 0.8 * loops_.flops_per_nanosecond;
+    return g_.flops() / rate + 500 * static_cast<double>(items());
+  }
+  int64_t scratch_bytes(int workers) const override { return own_bytes() * workers; }
+  std::string description() const override { return text_; }
+
+  void run(void* const* buffers, int64_t begin, int64_t end, int worker) const override {
+    const Parts own = parts_of(static_cast<char*>(buffers[3]) + own_bytes() * worker);
+    std::optional<AmxTiles> tiles;
+    if (tiles_) tiles.emplace();
+    int64_t copied = -1;
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t band = item % planes_.bands(), rest = item / planes_.bands();
+      const int64_t group = rest / g_.batch,
+                    image = rest % g_.batch;  // weights stay for all images
+      if (kCopiesWeight && group != copied) copy_weight(buffers[1], group, own.weight);
+      copied = group;
+      run_band(buffers, image, group, planes_.band(band), own, tiles ? &*tiles : nullptr);
+    }
+  }
+
+ private:
+  using Sum = SumOf<P>;
+  static constexpr bool kVnni = std::is_same_v<P, VnniPair>;
+  static constexpr int64_t kDepth = kDepthOf<P>;
+  static constexpr bool kCopiesWeight = !kVnni && !std::is_same_v<P, T>;
+
+  struct Parts {
+    P* planes;  ///< [C/G, rows, width]
+    Sum* sums;  ///< [O/G, columns]
+    P* weight;  ///< [O/G, K C/G], widened
+  };
+  Parts parts_of(char* base, int64_t* bytes = nullptr) const {
+    Scratch scratch(base);
+    // Blocks of columns read beyond the last plane's end.
+    const int64_t planes = in_place_ ? 0 : g_.group_inputs() / kDepth * plane() + 2 * kMostColumns;
+    Parts parts{scratch.take<P>(planes), scratch.take<Sum>(g_.group_outputs() * columns_),
+                scratch.take<P>(kCopiesWeight ? g_.group_outputs() * row() : 0)};
+    if (bytes) *bytes = scratch.bytes();
+    return parts;
+  }
+  int64_t own_bytes() const {
+    int64_t bytes = 0;
+    parts_of(nullptr, &bytes);
+    return bytes;
+  }
+  int64_t plane() const { return in_place_ ? input_ : planes_.elements(); }
+  int64_t row() const { return kernel_ * g_.group_inputs(); }
+
+  void copy_weight(const void* weight, int64_t group, P* to) const {
+    if constexpr (kCopiesWeight) {
+      const T* from = static_cast<const T*>(weight) + group * g_.group_outputs() * row();
+      loops_.copy_rows({from, in_, row(), g_.group_outputs(), row()}, to, row());
+    }
+  }
+
+  void fill(const T* x, const PlaneBand& band, P* to) const {
+    const int64_t channels = g_.group_inputs();
+    const Planes::Rows rows = planes_.rows_of(band), columns = planes_.columns();
+    if (rows.count * columns.count < plane())
+      std::fill_n(to, channels / kDepth * plane() + 2 * kMostColumns, P{});
+    if (columns.count == 0) return;
+    for (int64_t r = 0; r < rows.count; ++r)
+      loops_.copy({x + (rows.input + r) * g_.axes[2].input + columns.input, in_, input_, channels,
+                   columns.count},
+                  to + (rows.row + r) * planes_.width() + columns.row, plane());
+  }
+
+  void run_band(void* const* buffers, int64_t image, int64_t group, const PlaneBand& band,
+                const Parts& own, const AmxTiles* tiles) const {
+    const int64_t channels = g_.group_inputs(), outputs = g_.group_outputs();
+    const T* x =
+        static_cast<const T*>(buffers[0]) + (image * g_.inputs + group * channels) * input_;
+    const P* planes = own.planes;
+    if constexpr (std::is_same_v<P, T>) {
+      if (in_place_) planes = x;
+    }
+    if (!in_place_) fill(x, band, own.planes);
+    const P* weight = kCopiesWeight ? own.weight
+                                    : reinterpret_cast<const P*>(static_cast<const T*>(buffers[1]) +
+                                                                 group * outputs * row());
+    const int64_t first =
+        (image * g_.outputs + group * outputs) * output_ + band.first * g_.axes[2].output;
+    const bool direct = planes_.width() == g_.axes[2].output && std::is_same_v<Sum, T>;
+    const int64_t positions = planes_.positions(band);
+    for (int64_t column = 0; column < positions; column += columns_) {
+      const int64_t width = std::min(columns_, positions - column);
+      Sum* c = direct ? static_cast<Sum*>(buffers[2]) + first + column : own.sums;
+      const int64_t c_row = direct ? output_ : columns_;
+      if (tiles)
+        tiles->multiply({.rows = outputs,
+                         .columns = round_up(width, 16),
+                         .steps = steps_,
+                         .a = reinterpret_cast<const char*>(weight),
+                         .a_row = row() * 2,
+                         .b = reinterpret_cast<const char*>(planes + column),
+                         .b_row = plane() * 4,
+                         .c = reinterpret_cast<float*>(c),
+                         .c_row = c_row});
+      else
+        for (int64_t k = 0; k < kernel_; ++k)
+          loops_.multiply({.rows = outputs,
+                           .columns = width,
+                           .depth = channels / kDepth,
+                           .a = weight + k * channels / kDepth,
+                           .a_row = row() / kDepth,
+                           .b = planes + planes_.offsets()[static_cast<size_t>(k)] + column,
+                           .b_depth = plane(),
+                           .c = c,
+                           .c_row = c_row,
+                           .goes_on = k > 0});
+      if (!direct) store(buffers[2], first, column, width, own.sums);
+    }
+  }
+
+  // Columns [column, column + width) of a band: those of a row's end are no outputs.
+  void store(void* y, int64_t first, int64_t column, int64_t width, const Sum* sums) const {
+    const int64_t outputs = g_.axes[2].output;
+    for (int64_t at = column; at < column + width;) {
+      const int64_t line = at / planes_.width(), place = at % planes_.width();
+      const int64_t count = std::min(outputs - place, column + width - at);
+      if (count > 0)
+        store_run(static_cast<char*>(y) + (first + line * outputs + place) * dtype_bytes(out_),
+                  count, sums + at - column);
+      at += std::min(planes_.width() - place, column + width - at);
+    }
+  }
+  void store_run(char* y, int64_t count, const Sum* sums) const {
+    if (dtype_bytes(out_) != sizeof(Sum))
+      return loops_.round(sums, columns_, y, output_, out_, g_.group_outputs(), count);
+    for (int64_t o = 0; o < g_.group_outputs(); ++o)
+      std::copy_n(sums + o * columns_, count, reinterpret_cast<Sum*>(y) + o * output_);
+  }
+
+  ConvGeometry g_;
+  DType in_, out_;
+  const GemmUnit<P>& loops_;
+  bool tiles_;
+  Planes planes_;
+  int64_t kernel_, input_, output_;
+  int64_t columns_;
+  bool in_place_;  ///< x is its own planes: no padding, no kernel
+  std::vector<AmxStep> steps_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request) {
+  // Where operands are multiplied as they lie, all positions of a kernel of one element are one line of x.
+  const bool joined = request.input(0).dtype == DType::f32 || request.input(0).dtype == DType::f64;
+  const ConvGeometry g =
+      in_three_axes(ConvGeometry::of_convolution(request.input(0).shape, request.input(1).shape,
+                                                 request.node().attributes),
+                    joined);
+  if (!Planes::serve(g)) return request.decline("strides, zeros between inputs or three axes");
+  if (g.group_inputs() < kFewestChannels) return request.decline("few channels");
+  const DType in = request.input(0).dtype, out = request.output().dtype;
+  const VectorUnit unit = this_processor().vector_unit;
+  const GemmUnit<VnniPair>* vnni = gemm_unit<VnniPair>(VectorUnit::avx512);
+  const bool tiles = in == DType::bf16 && vnni && this_processor().amx_bf16 &&
+                     !request.row_invariant() && g.group_inputs() % 32 == 0 &&
+                     g.group_outputs() % 16 == 0;
+  const auto make = [&]<class P, class T>(const GemmUnit<P>& loops, std::string_view name,
+                                          T) -> std::unique_ptr<Kernel> {
+    return std::make_unique<PlaneConvolution<P, T>>(
+        g, in, out, loops, tiles,
+        fmt::format("convolution planes {} {} {}", name, request.input(0).text(),
+                    request.input(1).shape.text()));
+  };
+  const std::string_view name = vector_unit_name(unit);
+  if (in == DType::bf16 && vnni && g.group_inputs() % 2 == 0)
+    return make(*vnni, tiles ? "amx" : "avx512_bf16", Bf16{});
+  switch (in) {
+    case DType::f64: return make(*gemm_unit<double>(unit), name, double{});
+    case DType::f32: return make(*gemm_unit<float>(unit), name, float{});
+    case DType::bf16: return make(*gemm_unit<float>(unit), name, Bf16{});
+    default: return make(*gemm_unit<float>(unit), name, F16{});
+  }
+}
+
+}  // namespace fullbore::cpu
