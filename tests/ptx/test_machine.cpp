@@ -1,0 +1,200 @@
+// Single instructions, by their definitions, and what the machine refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "tests/support/ptx/machine.h"
+
+namespace fullbore::ptx {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string kernel_of(const std::string& body) {
+  return ".version 7.2\n.target sm_80\n.address_size 64\n"
+         ".visible .entry k(.param .u64 out, .param .u64 in)\n{\n"
+         ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .f32 %f<16>; .reg .f64 %d<8>; "
+         ".reg .b64 %l<16>;\n"
+         "ld.param.u64 %l0, [out];\nld.param.u64 %l1, [in];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 "
+         "%l2, %r0, 8;\n"
+         "add.s64 %l3, %l0, %l2;\nadd.s64 %l4, %l1, %l2;\n" +
+         body + "ret;\n}\n";
+}
+
+/// Runs a body whose threads read 8 bytes at [%l4] and write 8 bytes at [%l3]. Returns what they wrote.
+std::vector<uint64_t> run_body(const std::string& body, const std::vector<uint64_t>& in,
+                               uint32_t threads, uint32_t blocks = 1, uint64_t seed = 1,
+                               int64_t shared = 0) {
+  const Module module = parse(kernel_of(body));
+  DeviceMemory memory;
+  const auto bytes = static_cast<int64_t>(8 * std::max<size_t>(in.size(), threads));
+  const uint64_t out = memory.allocate(bytes), from = memory.allocate(bytes);
+  std::memcpy(memory.at(from, bytes).data(), in.data(), 8 * in.size());
+  std::vector<std::byte> parameters(16);
+  std::memcpy(parameters.data(), &out, 8);
+  std::memcpy(parameters.data() + 8, &from, 8);
+  run({.kernel = &module.kernels.at("k"),
+       .grid = {blocks},
+       .block = {threads},
+       .dynamic_shared_bytes = shared,
+       .parameters = parameters,
+       .seed = seed},
+      memory, 10'000);
+  std::vector<uint64_t> result(threads);
+  std::memcpy(result.data(), memory.at(out, 8 * threads).data(), 8 * result.size());
+  return result;
+}
+
+std::string fault_of(const std::string& body, uint32_t threads = 1, uint32_t blocks = 1) {
+  try {
+    run_body(body, std::vector<uint64_t>(threads, 7), threads, blocks);
+  } catch (const Fault& fault) {
+    return fault.what();
+  }
+  return "none";
+}
+
+/// What one thread makes of two 32-bit operands, %r1 and %r2, in %r3.
+uint32_t of_two(const std::string& instruction, uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>(
+      run_body("ld.global.v2.u32 {%r1,%r2}, [%l4];\nmov.b32 %f1, %r1;\nmov.b32 %f2, %r2;\n" +
+                   instruction + ";\nst.global.u32 [%l3], %r3;\n",
+               {a | uint64_t{b} << 32}, 1)[0]);
+}
+float of_reals(const std::string& instruction, float a, float b = 0) {
+  return std::bit_cast<float>(of_two(instruction + ";\nmov.b32 %r3, %f3",
+                                     std::bit_cast<uint32_t>(a), std::bit_cast<uint32_t>(b)));
+}
+
+TEST(PtxMachine, Integers) {
+  EXPECT_EQ(of_two("add.s32 %r3, %r1, %r2", 0xffffffff, 2), 1U);
+  EXPECT_EQ(of_two("mul.lo.s32 %r3, %r1, %r2", 0x10001, 0x10001), 0x20001U);
+  EXPECT_EQ(of_two("mul.hi.u32 %r3, %r1, %r2", 0x80000000, 6), 3U);
+  EXPECT_EQ(of_two("mul.hi.s32 %r3, %r1, %r2", 0x80000000, 6), 0xfffffffdU);
+  EXPECT_EQ(of_two("mad.lo.s32 %r3, %r1, %r2, 5", 3, 4), 17U);
+  EXPECT_EQ(of_two("div.s32 %r3, %r1, %r2", static_cast<uint32_t>(-7), 2),
+            static_cast<uint32_t>(-3));
+  EXPECT_EQ(of_two("rem.s32 %r3, %r1, %r2", static_cast<uint32_t>(-7), 2),
+            static_cast<uint32_t>(-1));
+  EXPECT_EQ(of_two("div.u32 %r3, %r1, %r2", 5, 0), 0xffffffffU);
+  EXPECT_EQ(of_two("shr.s32 %r3, %r1, %r2", 0x80000000, 40), 0xffffffffU);
+  EXPECT_EQ(of_two("shr.u32 %r3, %r1, %r2", 0x80000000, 31), 1U);
+  EXPECT_EQ(of_two("shl.b32 %r3, %r1, %r2", 1, 32), 0U);
+  EXPECT_EQ(of_two("min.s32 %r3, %r1, %r2", 0xffffffff, 1), 0xffffffffU);
+  EXPECT_EQ(of_two("max.u32 %r3, %r1, %r2", 0xffffffff, 1), 0xffffffffU);
+  EXPECT_EQ(of_two("prmt.b32 %r3, %r1, %r2, 0x6420", 0x44332211, 0x88776655), 0x77553311U);
+  EXPECT_EQ(of_two("prmt.b32 %r3, %r1, %r2, 0x9876", 0x443322f1, 0x88776655), 0x00ff8877U);
+  EXPECT_EQ(of_two("lop3.b32 %r3, %r1, %r2, 255, 0x96", 0xf0f0, 0xff00), 0xf0f0U ^ 0xff00U ^ 0xffU);
+  EXPECT_EQ(of_two("shf.l.wrap.b32 %r3, %r1, %r2, 8", 0x12345678, 0x9abcdef0), 0xbcdef012U);
+  EXPECT_EQ(of_two("bfe.u32 %r3, %r1, 4, 8", 0xabcd1234, 0), 0x23U);
+  EXPECT_EQ(of_two("bfe.s32 %r3, %r1, 8, 8", 0x0000f200, 0), 0xfffffff2U);
+  EXPECT_EQ(of_two("popc.b32 %r3, %r1", 0xf0f0, 0), 8U);
+  EXPECT_EQ(of_two("clz.b32 %r3, %r1", 0x00010000, 0), 15U);
+  EXPECT_EQ(of_two("brev.b32 %r3, %r1", 1, 0), 0x80000000U);
+}
+
+TEST(PtxMachine, Reals) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  EXPECT_EQ(of_reals("fma.rn.f32 %f3, %f1, %f1, %f2", 1 + 0x1p-12F, -1 - 0x1p-11F), 0x1p-24F);
+  EXPECT_EQ(of_reals("add.ftz.f32 %f3, %f1, %f2", 1e-40F, 0), 0);
+  EXPECT_EQ(of_reals("add.f32 %f3, %f1, %f2", 1e-40F, 0), 1e-40F);
+  EXPECT_EQ(of_reals("max.f32 %f3, %f1, %f2", nan, 2), 2);
+  EXPECT_TRUE(std::isnan(of_reals("max.NaN.f32 %f3, %f1, %f2", nan, 2)));
+  EXPECT_EQ(of_reals("ex2.approx.f32 %f3, %f1", 3), 8);
+  EXPECT_EQ(of_reals("rcp.rn.f32 %f3, %f1", 4), 0.25F);
+  EXPECT_EQ(of_two("cvt.rzi.s32.f32 %r3, %f1", std::bit_cast<uint32_t>(-2.7F), 0),
+            static_cast<uint32_t>(-2));
+  EXPECT_EQ(of_two("cvt.rni.s32.f32 %r3, %f1", std::bit_cast<uint32_t>(2.5F), 0), 2U);
+  EXPECT_EQ(of_two("cvt.rzi.u32.f32 %r3, %f1", std::bit_cast<uint32_t>(1e12F), 0), 0xffffffffU);
+  EXPECT_EQ(of_two("cvt.rzi.s32.f32 %r3, %f1", std::bit_cast<uint32_t>(nan), 0), 0U);
+  EXPECT_EQ(of_reals("cvt.rn.f32.s32 %f3, %r1", std::bit_cast<float>(0xfffffff9U)), -7);
+  EXPECT_EQ(of_two("cvt.rn.bf16x2.f32 %r3, %f1, %f2", std::bit_cast<uint32_t>(1.0F),
+                   std::bit_cast<uint32_t>(-2.0F)),
+            0x3f80c000U);
+  for (const auto& [name, expected] : {std::pair{"setp.lt.f32", 0U},
+                                       {"setp.ltu.f32", 1U},
+                                       {"setp.num.f32", 0U},
+                                       {"setp.nan.f32", 1U},
+                                       {"setp.neu.f32", 1U}})
+    EXPECT_EQ(of_two(std::string(name) + " %p1, %f1, %f2;\nselp.u32 %r3, 1, 0, %p1",
+                     std::bit_cast<uint32_t>(nan), std::bit_cast<uint32_t>(inf)),
+              expected)
+        << name;
+}
+
+TEST(PtxMachine, LanesOfAWarpExchange) {
+  std::vector<uint64_t> in(40);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = 100 + i;
+  const auto shuffled = [&](const std::string& mode, int b, int c) {
+    return run_body(
+        fmt::format("ld.global.u32 %r1, [%l4];\nsetp.ge.u32 %p1, %r0, 32;\n@%p1 bra END;\n"
+                    "shfl.sync.{}.b32 %r2|%p2, %r1, {}, {}, -1;\nselp.u32 %r3, 1, 0, %p2;\n"
+                    "st.global.v2.u32 [%l3], {{%r2, %r3}};\nEND:\n",
+                    mode, b, c),
+        in, 32);
+  };
+  const uint64_t yes = uint64_t{1} << 32;
+  EXPECT_EQ(shuffled("down", 4, 31)[3], 107 | yes);
+  EXPECT_EQ(shuffled("down", 4, 31)[30], 130U) << "its own, where there is none";
+  EXPECT_EQ(shuffled("up", 4, 0)[7], 103 | yes);
+  EXPECT_EQ(shuffled("up", 4, 0)[2], 102U);
+  EXPECT_EQ(shuffled("bfly", 5, 31)[6], 103 | yes);
+  EXPECT_EQ(shuffled("idx", 9, 31)[20], 109 | yes);
+  EXPECT_EQ(shuffled("idx", 9, 0x181f)[20], 117 | yes) << "of its eight";
+  const std::vector<uint64_t> votes = run_body(
+      "setp.lt.u32 %p1, %r0, 5;\nvote.sync.ballot.b32 %r1, %p1, -1;\nst.global.u64 [%l3], %r1;\n",
+      in, 32);
+  EXPECT_EQ(votes[17] & 0xffffffff, 31U);
+}
+
+TEST(PtxMachine, RacesAreMetWhateverTheOrder) {
+  const std::string race = ".shared .align 4 .b8 word[4];\nst.shared.u32 [word], %r0;\n";
+  for (uint64_t seed = 1; seed < 8; ++seed) EXPECT_THROW(run_body(race, {}, 33, 1, seed), Fault);
+  EXPECT_EQ(fault_of(race, 1), "none");
+  // A barrier of the block orders all, one of a warp its lanes alone.
+  const auto reads_behind = [](const std::string& barrier) {
+    return ".shared .align 4 .b8 words[512];\nmul.lo.u32 %r1, %r0, 4;\nmov.u32 %r2, "
+           "words;\nadd.u32 %r3, %r1, %r2;\n"
+           "cvt.u64.u32 %l5, %r3;\nst.shared.u32 [%l5], %r0;\n" +
+           barrier +
+           "xor.b32 %r4, %r0, 33;\nmul.lo.u32 %r4, %r4, 4;\nadd.u32 %r4, %r4, %r2;\ncvt.u64.u32 "
+           "%l6, %r4;\n"
+           "ld.shared.u32 %r5, [%l6];\nst.global.u64 [%l3], %r5;\n";
+  };
+  EXPECT_THAT(fault_of(reads_behind(""), 64), HasSubstr("with nothing in between"));
+  EXPECT_THAT(fault_of(reads_behind("bar.warp.sync -1;\n"), 64),
+              HasSubstr("with nothing in between"));
+  EXPECT_EQ(fault_of(reads_behind("bar.sync 0;\n"), 64), "none");
+  // Blocks are never ordered.
+  EXPECT_THAT(fault_of("st.global.u64 [%l3], %l1;\n", 2, 2), HasSubstr("of block"));
+  EXPECT_EQ(fault_of("red.global.add.u32 [%l0], 1;\n", 8, 4), "none")
+      << "atomic ones need no order";
+  EXPECT_THAT(fault_of("red.global.add.u32 [%l0], 1;\nld.global.u32 %r1, [%l0];\n", 2),
+              HasSubstr("with nothing in between"));
+}
+
+TEST(PtxMachine, WhatAGpuWouldNotAllowIsRefused) {
+  EXPECT_THAT(fault_of("ld.global.u32 %r1, [%l4+6];\n"),
+              HasSubstr("is no multiple of 4 (line 13: ld.global.u32"));
+  EXPECT_THAT(fault_of("ld.global.u64 %l5, [%l4+8];\n"), HasSubstr("are in no allocation"));
+  EXPECT_THAT(fault_of("st.global.u64 [%l4+-8], %l1;\n"), HasSubstr("are in no allocation"));
+  EXPECT_THAT(fault_of("mov.u64 %l5, 0;\nld.u64 %l6, [%l5];\n"), HasSubstr("at 0x0"));
+  EXPECT_THAT(fault_of("LOOP:\nbra LOOP;\n"), HasSubstr("too many instructions"));
+  EXPECT_THAT(fault_of("setp.eq.u32 %p1, %r0, 0;\n@%p1 bra END;\nbar.warp.sync -1;\nEND:\n", 32),
+              HasSubstr("waits for lane 0, which has ended"));
+  EXPECT_THAT(fault_of("setp.eq.u32 %p1, %r0, 0;\n@%p1 bra A;\nbar.sync 0;\nA:\nbar.sync 1;\n", 32),
+              HasSubstr("waits for ever"));
+  EXPECT_THAT(fault_of("add.rz.f32 %f1, %f2, %f3;\n"),
+              HasSubstr("line 13: the instruction 'add.rz.f32' is not known"));
+  EXPECT_THAT(fault_of("add.f32 %f1, %f2, %f99;\n"), HasSubstr("'%f99' is not declared"));
+  EXPECT_THAT(fault_of("bra NOWHERE;\n"), HasSubstr("no label 'NOWHERE'"));
+  EXPECT_THAT(fault_of("atom.global.add.f32 %f1, [%l0], %f2;\n"), HasSubstr("is not known"));
+}
+
+}  // namespace
+}  // namespace fullbore::ptx

@@ -1,0 +1,97 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/support/ptx/memory.h"
+#include "tests/support/ptx/module.h"
+
+namespace fullbore::ptx {
+
+struct Extent {
+  uint32_t x = 1, y = 1, z = 1;
+  uint64_t count() const { return uint64_t{x} * y * z; }
+};
+
+struct Launch {
+  const Kernel* kernel = nullptr;
+  Extent grid = {};
+  Extent block = {};
+  int64_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;
+  uint64_t seed = 1;  ///< of the order in which blocks and threads are run
+};
+
+/// What a launch did.
+struct LaunchCounts {
+  int64_t instructions = 0;  ///< of all threads
+  int64_t shared_bytes = 0;
+};
+
+/// Runs the launch to its end, blocks and threads in an order that follows from the seed. Registers hold noise at first.
+///
+/// Fault: an access beyond an allocation, or that is not aligned; two accesses of one byte, one of which writes, that
+/// nothing orders; bytes that cp.async brings and that are touched before they were waited for; threads of a warp that do
+/// not meet where they have to, or wait for ever; more instructions than `most_instructions` of one thread; shared
+/// memory that no GPU has.
+LaunchCounts run(const Launch& launch, DeviceMemory& memory,
+                 int64_t most_instructions = 100'000'000);
+
+/// Generic addresses of a block's shared memory and a thread's local memory.
+inline constexpr uint64_t kSharedWindow = 0x0100'0000'0000;
+inline constexpr uint64_t kLocalWindow = 0x0200'0000'0000;
+
+class Block;
+
+/// A thread.
+class Lane {
+ public:
+  enum class State : uint8_t { runs, waits, done };
+
+  Lane(Block& block, uint32_t number);
+
+  uint64_t* slots() { return slots_.data(); }
+  /// The bytes at an address of the space, checked and noted as an access of this thread.
+  std::byte* reach(Space space, uint64_t address, int64_t bytes, int64_t alignment, bool write,
+                   bool is_atomic = false);
+  [[noreturn]] void fail(const std::string& what) const;
+
+  // cp.async: bytes of shared memory that come when they are waited for; those from `read` on are zeros.
+  void copy_later(uint64_t shared, uint64_t global, int64_t bytes, int64_t read);
+  void commit_copies() { copies_.emplace_back(); }
+  void wait_for_copies(int64_t groups_left);
+
+  /// Until it waits for others, or ends.
+  void run(int64_t most_instructions);
+
+  uint32_t number() const { return number_; }  ///< in the block
+  State state() const { return state_; }
+  const Instruction& instruction() const;  ///< the next
+  int position() const { return position_; }
+  int64_t instructions() const { return instructions_; }
+  /// It need not wait any more.
+  void go_on(bool behind_block, bool behind_warp);
+
+ private:
+  struct PendingCopy {
+    int64_t offset = 0;
+    std::vector<std::byte> bytes;
+  };
+  Access access(bool is_atomic) const;
+  [[noreturn]] void fail_race(const Access& earlier, uint64_t address, bool write) const;
+
+  Block& block_;
+  uint32_t number_;
+  int position_ = 0;
+  State state_ = State::runs;
+  uint32_t block_phase_ = 0, warp_phase_ = 0;
+  int64_t instructions_ = 0;
+  std::vector<uint64_t> slots_;
+  std::vector<std::byte> local_;
+  std::vector<std::vector<PendingCopy>> copies_ = {
+      {}};  ///< committed groups, and the one that is not
+};
+
+}  // namespace fullbore::ptx

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fullbore::ptx {
+
+/// Who touched a byte, and when: two accesses of different threads are ordered if a barrier of their block, or of their
+/// warp, lies between them.
+struct Access {
+  uint32_t thread =
+      0;  ///< number in the grid, plus 1; 0: nobody. A block begins with a multiple of its stride
+  uint32_t block_phase = 0;      ///< barriers of the block before it
+  uint32_t warp_phase : 31 = 0;  ///< barriers of the warp before it
+  uint32_t is_atomic : 1 = 0;
+};
+
+/// Of each byte of some memory who wrote it last, and who has read it since; two readers are remembered.
+class AccessHistory {
+ public:
+  /// `block_stride`: threads from one block to the next, a multiple of a warp.
+  AccessHistory(size_t bytes, uint32_t block_stride)
+      : block_stride_(block_stride), writers_(bytes), readers_(2 * bytes) {}
+  /// The access that conflicts with this one, if there is one; else notes it.
+  std::optional<Access> read(int64_t offset, int64_t bytes, const Access& now);
+  std::optional<Access> write(int64_t offset, int64_t bytes, const Access& now);
+
+ private:
+  bool conflicts(const Access& earlier, const Access& now) const;
+
+  uint32_t block_stride_;
+  std::vector<Access> writers_;
+  std::vector<Access> readers_;
+};
+
+/// The memory of a device: allocations at addresses that a host cannot follow, apart from one another, so that an index
+/// beyond one is met.
+class DeviceMemory {
+ public:
+  struct Allocation {
+    uint64_t address = 0;
+    std::vector<std::byte> bytes;
+    std::unique_ptr<AccessHistory> history;  ///< of the launch that runs
+  };
+
+  /// Filled with a pattern that is no number: what nobody wrote is seen.
+  uint64_t allocate(int64_t bytes);
+  /// False: there is no allocation at that address.
+  bool release(uint64_t address);
+  /// The bytes at [address, address + bytes); none where they are not in one allocation.
+  std::span<std::byte> at(uint64_t address, int64_t bytes);
+  Allocation* find(uint64_t address);
+  int64_t allocated_bytes() const;
+  /// What a launch has done is ordered before the next one.
+  void forget_accesses();
+
+ private:
+  std::map<uint64_t, Allocation> allocations_;
+  uint64_t next_ = 0x7000'0000'0000;
+};
+
+}  // namespace fullbore::ptx

@@ -1,0 +1,370 @@
+#include "tests/support/ptx/parse.h"
+#include "tests/support/ptx/tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <functional>
+
+namespace fullbore::ptx {
+namespace {
+
+constexpr std::pair<std::string_view, Special> kSpecials[] = {
+    {"%tid.x", Special::tid_x},
+    {"%tid.y", Special::tid_y},
+    {"%tid.z", Special::tid_z},
+    {"%ntid.x", Special::ntid_x},
+    {"%ntid.y", Special::ntid_y},
+    {"%ntid.z", Special::ntid_z},
+    {"%ctaid.x", Special::ctaid_x},
+    {"%ctaid.y", Special::ctaid_y},
+    {"%ctaid.z", Special::ctaid_z},
+    {"%nctaid.x", Special::nctaid_x},
+    {"%nctaid.y", Special::nctaid_y},
+    {"%nctaid.z", Special::nctaid_z},
+    {"%laneid", Special::lane},
+    {"%warpid", Special::warp},
+    {"%lanemask_lt", Special::lanemask_lt}};
+
+/// A variable that is declared: ".shared .align 16 .b8 name[128] = {1, 2}".
+struct Variable {
+  std::string name;
+  Space space = Space::generic;
+  int64_t alignment = 1;
+  int64_t bytes = 0;
+  bool is_open = false;  ///< name[]: as large as the launch says
+  std::vector<std::byte> contents;
+};
+
+int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+class Parser {
+ public:
+  Parser(const std::string& text, const std::function<uint64_t(GlobalVariable&)>& place)
+      : tokens_(text), place_(place) {
+    for (const std::string_view line : split(text, '\n')) lines_.emplace_back(line);
+  }
+
+  Module parse() {
+    while (!tokens_.at_end()) directive();
+    return std::move(module_);
+  }
+
+ private:
+  void directive() {
+    const std::string_view word = tokens_.take();
+    if (word == ".version" || word == ".address_size") {
+      tokens_.take();
+    } else if (word == ".target") {
+      module_.target = tokens_.take();
+      while (tokens_.take_if(",")) tokens_.take();
+    } else if (word == ".visible" || word == ".extern" || word == ".weak") {
+    } else if (word == ".entry") {
+      kernel();
+    } else if (word == ".global" || word == ".const" || word == ".shared") {
+      const Variable made = variable(word);
+      if (made.space == Space::shared)
+        module_shared_.push_back(made);
+      else
+        add_global(made);
+    } else if (word == ".file" || word == ".pragma") {
+      while (!tokens_.at_end() && tokens_.line() == line_of_last_) tokens_.take();
+    } else {
+      tokens_.fail(fmt::format("'{}' is not known here", word));
+    }
+    line_of_last_ = tokens_.line();
+  }
+
+  void add_global(const Variable& made) {
+    GlobalVariable variable{made.name, made.alignment, made.contents, 0};
+    variable.contents.resize(static_cast<size_t>(made.bytes));
+    if (place_) variable.address = place_(variable);
+    addresses_[made.name] = variable.address;
+    module_.variables.push_back(std::move(variable));
+  }
+
+  int64_t integer() {
+    const std::optional<uint64_t> value = number_of(tokens_.peek());
+    if (!value) tokens_.fail(fmt::format("a number was expected, not '{}'", tokens_.peek()));
+    tokens_.take();
+    return static_cast<int64_t>(*value);
+  }
+
+  // Behind its state space.
+  Variable variable(std::string_view space) {
+    Variable made;
+    made.space = space == ".shared"  ? Space::shared
+                 : space == ".local" ? Space::local
+                 : space == ".param" ? Space::parameter
+                                     : Space::global;
+    std::optional<Type> type;
+    for (;;) {
+      if (tokens_.take_if(".align")) {
+        made.alignment = integer();
+      } else if (tokens_.peek().starts_with('.')) {
+        type = type_of(tokens_.peek().substr(1));
+        if (!type) tokens_.fail(fmt::format("'{}' is no type", tokens_.peek()));
+        tokens_.take();
+        // ".ptr .global .align 4": what a parameter points to.
+        if (tokens_.take_if(".ptr")) {
+          while (tokens_.peek().starts_with('.'))
+            if (tokens_.take() == ".align") integer();
+        }
+      } else {
+        break;
+      }
+    }
+    if (!type) tokens_.fail("a type was expected");
+    made.name = tokens_.take();
+    const int64_t each = type->bits / 8;
+    made.bytes = each;
+    made.alignment = std::max(made.alignment, each);
+    while (tokens_.take_if("[")) {
+      if (tokens_.take_if("]")) {
+        made.is_open = true;
+        made.bytes = 0;
+        continue;
+      }
+      made.bytes *= integer();
+      tokens_.expect("]");
+    }
+    if (tokens_.take_if("=")) initializer(made, each);
+    if (space != ".param") tokens_.expect(";");
+    return made;
+  }
+
+  void initializer(Variable& made, int64_t each) {
+    const auto value = [&] {
+      const auto bits = static_cast<uint64_t>(integer());
+      const auto* const begin = reinterpret_cast<const std::byte*>(&bits);
+      made.contents.insert(made.contents.end(), begin, begin + each);
+    };
+    if (!tokens_.take_if("{")) return value();
+    while (!tokens_.take_if("}")) {
+      value();
+      tokens_.take_if(",");
+    }
+  }
+
+  void kernel() {
+    kernel_ = {};
+    registers_.clear();
+    constants_.clear();
+    specials_.clear();
+    labels_.clear();
+    branches_.clear();
+    shared_ = local_ = 0;
+    names_.clear();
+    kernel_.name = tokens_.take();
+    for (const Variable& each : module_shared_) place_in_kernel(each);
+    if (tokens_.take_if("(")) {
+      while (!tokens_.take_if(")")) {
+        tokens_.expect(".param");
+        const Variable made = variable(".param");
+        const int64_t offset = round_up(kernel_.parameter_bytes, made.alignment);
+        kernel_.parameters.push_back({made.name, offset, made.bytes});
+        kernel_.parameter_bytes = offset + made.bytes;
+        tokens_.take_if(",");
+      }
+    }
+    while (tokens_.peek() != "{") {
+      if (tokens_.at_end()) tokens_.fail("a kernel without a body");
+      tokens_.take();  // .maxntid 256, 1, 1
+    }
+    tokens_.take();
+    while (!tokens_.take_if("}")) statement();
+    for (const auto& [index, label, line] : branches_) {
+      const auto found = labels_.find(label);
+      if (found == labels_.end())
+        throw Fault(fmt::format("PTX, line {}: no label '{}'", line, label));
+      kernel_.code[index].target = found->second;
+    }
+    for (const auto& [value, slot] : constants_) kernel_.constants.push_back({slot, value});
+    for (const auto& [special, slot] : specials_) kernel_.specials.push_back({slot, special});
+    kernel_.shared_bytes = shared_;
+    kernel_.local_bytes = local_;
+    kernel_.text = lines_;
+    module_.kernels[kernel_.name] = std::move(kernel_);
+  }
+
+  void place_in_kernel(const Variable& made) {
+    int64_t& end = made.space == Space::shared ? shared_ : local_;
+    end = round_up(end, made.alignment);
+    names_[made.name] = static_cast<uint64_t>(end);
+    end += made.bytes;
+  }
+
+  void statement() {
+    const std::string_view word = tokens_.peek();
+    if (word.empty()) tokens_.fail("a kernel does not end");
+    if (word == ".reg") {
+      tokens_.take();
+      declare_registers();
+    } else if (word == ".shared" || word == ".local") {
+      tokens_.take();
+      place_in_kernel(variable(word));
+    } else if (word == ".pragma") {
+      while (tokens_.take() != ";") {
+      }
+    } else if (word == ".loc") {
+      const int line = tokens_.line();
+      while (tokens_.line() == line) tokens_.take();
+    } else if (word == "{") {
+      tokens_.take();  // a block of inline assembly: its registers have names of their own
+      while (!tokens_.take_if("}")) statement();
+    } else if (tokens_.peek(1) == ":") {
+      labels_[std::string(tokens_.take())] = static_cast<int>(kernel_.code.size());
+      tokens_.take();
+    } else {
+      instruction();
+    }
+  }
+
+  // ".reg .f32 %f<12>;" or ".reg .pred p, q;": a slot each.
+  void declare_registers() {
+    tokens_.take();
+    do {
+      const std::string name(tokens_.take());
+      int64_t count = 1;
+      const bool is_range = tokens_.take_if("<");
+      if (is_range) {
+        count = integer();
+        tokens_.expect(">");
+      }
+      for (int64_t i = 0; i < count; ++i)
+        registers_[is_range ? name + std::to_string(i) : name] = kernel_.slots++;
+    } while (tokens_.take_if(","));
+    tokens_.expect(";");
+  }
+
+  int constant(uint64_t value) {
+    const auto [found, is_new] = constants_.try_emplace(value, kernel_.slots);
+    if (is_new) ++kernel_.slots;
+    return found->second;
+  }
+
+  int slot_of(std::string_view text) {
+    if (const auto found = registers_.find(text); found != registers_.end()) return found->second;
+    for (const auto& [name, special] : kSpecials)
+      if (name == text) {
+        const auto [found, is_new] = specials_.try_emplace(special, kernel_.slots);
+        if (is_new) ++kernel_.slots;
+        return found->second;
+      }
+    if (const std::optional<uint64_t> value = number_of(text)) return constant(*value);
+    if (const std::optional<uint64_t> address = address_of(text)) return constant(*address);
+    if (text == "_") return kernel_.slots++;  // a result that nobody wants
+    tokens_.fail(fmt::format("'{}' is not declared", text));
+  }
+
+  std::optional<uint64_t> address_of(std::string_view name) const {
+    if (const auto found = names_.find(name); found != names_.end()) return found->second;
+    if (const auto found = addresses_.find(name); found != addresses_.end()) return found->second;
+    for (const Kernel::Parameter& each : kernel_.parameters)
+      if (each.name == name) return static_cast<uint64_t>(each.offset);
+    return std::nullopt;
+  }
+
+  // "[%rd1+-16]", "[name]", "[name+4]".
+  void address(Instruction& made) {
+    std::string_view base = tokens_.take();
+    // "%rd1+-16" comes as "%rd1", "+", "-16".
+    made.slots[static_cast<size_t>(made.operands++)] = slot_of(base);
+    int64_t offset = 0;
+    while (!tokens_.take_if("]")) {
+      tokens_.take_if("+");
+      offset += integer();
+    }
+    (addresses_met_++ == 0 ? made.offset : made.second_offset) = offset;
+  }
+
+  void operand(Instruction& made) {
+    if (made.operands >= static_cast<int>(made.slots.size())) tokens_.fail("too many operands");
+    if (tokens_.take_if("[")) return address(made);
+    if (tokens_.peek() == "{") {
+      if (made.operands == 0) made.variant = 1;  // mov.b32 {a, b}, c takes c apart
+      tokens_.take();
+      while (!tokens_.take_if("}")) {
+        operand(made);
+        tokens_.take_if(",");
+      }
+      return;
+    }
+    made.slots[static_cast<size_t>(made.operands++)] = slot_of(tokens_.take());
+    if (tokens_.take_if("|"))  // setp.lt.s32 p|q, a, b: and its contrary
+      made.slots[static_cast<size_t>(made.operands++)] = slot_of(tokens_.take());
+  }
+
+  void instruction() {
+    Instruction made;
+    addresses_met_ = 0;
+    made.line = tokens_.line();
+    if (tokens_.take_if("@")) {
+      made.guard_negated = tokens_.take_if("!");
+      made.guard = slot_of(tokens_.take());
+    }
+    const std::string opcode(tokens_.take());
+    const std::vector<std::string_view> words = split(opcode, '.');
+    if (words[0] == "bra") {
+      branches_.emplace_back(kernel_.code.size(), std::string(tokens_.take()), made.line);
+      tokens_.expect(";");
+    } else {
+      while (!tokens_.take_if(";")) {
+        operand(made);
+        if (tokens_.peek() != ";") tokens_.expect(",");
+      }
+    }
+    made.results = 0;
+    if (!decode(words, made))
+      throw Fault(
+          fmt::format("PTX, line {}: the instruction '{}' is not known", made.line, opcode));
+    kernel_.code.push_back(made);
+  }
+
+  Tokens tokens_;
+  const std::function<uint64_t(GlobalVariable&)>& place_;
+  std::vector<std::string> lines_;
+  Module module_;
+  std::vector<Variable> module_shared_;
+  std::map<std::string, uint64_t, std::less<>> addresses_;  ///< of global variables
+  int line_of_last_ = 0;
+  int addresses_met_ = 0;  ///< of the instruction
+  // Of the kernel.
+  Kernel kernel_;
+  std::map<std::string, int, std::less<>> registers_;
+  std::map<uint64_t, int> constants_;
+  std::map<Special, int> specials_;
+  std::map<std::string, int, std::less<>> labels_;
+  std::map<std::string, uint64_t, std::less<>> names_;  ///< of shared and local variables
+  std::vector<std::tuple<size_t, std::string, int>> branches_;
+  int64_t shared_ = 0, local_ = 0;
+};
+
+}  // namespace
+
+std::optional<Type> type_of(std::string_view word) {
+  using Kind = Type::Kind;
+  static const std::map<std::string_view, Type> known = {
+      {"b1", {Kind::bits, 8}},          {"b8", {Kind::bits, 8}},
+      {"b16", {Kind::bits, 16}},        {"b32", {Kind::bits, 32}},
+      {"b64", {Kind::bits, 64}},        {"b128", {Kind::bits, 128}},
+      {"u8", {Kind::is_unsigned, 8}},   {"u16", {Kind::is_unsigned, 16}},
+      {"u32", {Kind::is_unsigned, 32}}, {"u64", {Kind::is_unsigned, 64}},
+      {"s8", {Kind::is_signed, 8}},     {"s16", {Kind::is_signed, 16}},
+      {"s32", {Kind::is_signed, 32}},   {"s64", {Kind::is_signed, 64}},
+      {"f16", {Kind::real, 16}},        {"f32", {Kind::real, 32}},
+      {"f64", {Kind::real, 64}},        {"f16x2", {Kind::real, 16, 2}},
+      {"bf16", {Kind::bf16, 16}},       {"bf16x2", {Kind::bf16, 16, 2}},
+      {"tf32", {Kind::tf32, 32}},       {"pred", {Kind::predicate, 8}}};
+  const auto found = known.find(word);
+  return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
+Module parse(const std::string& text, const std::function<uint64_t(GlobalVariable&)>& place) {
+  return Parser(text, place).parse();
+}
+
+}  // namespace fullbore::ptx

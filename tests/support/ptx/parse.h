@@ -1,0 +1,25 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tests/support/ptx/module.h"
+
+namespace fullbore::ptx {
+
+/// A type that instructions name.
+struct Type {
+  enum class Kind : uint8_t { bits, is_signed, is_unsigned, real, bf16, tf32, predicate };
+  Kind kind = Kind::bits;
+  int bits = 32;
+  int count = 1;  ///< 2: f16x2
+};
+std::optional<Type> type_of(std::string_view word);
+
+/// Fills in what the words of an opcode mean: "add", "rn", "f32". The operands have been read. False: it is not known.
+bool decode(std::span<const std::string_view> words, Instruction& instruction);
+// Two of its parts: what reads and writes memory, and what threads do together.
+bool decode_memory(std::span<const std::string_view> words, Instruction& instruction);
+bool decode_meeting(std::span<const std::string_view> words, Instruction& instruction);
+
+}  // namespace fullbore::ptx
