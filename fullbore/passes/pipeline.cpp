@@ -122,7 +122,7 @@ const std::vector<Pass>& pipeline() {
        "kernels make values that cost no more than reading them, instead of handing them on",
        "right after fuse, whose kernels it looks into; before reduce_intermediate_precision, which "
        "counts what reaches memory",
-       true, rematerialize_cheap_values},
+       true, rematerialize_cheap_values, CompileEffort::full},
       {"reduce_intermediate_precision",
        "values between kernels are stored as engine.precision says",
        "after fuse and rematerialize_cheap_values: only now is it known which values reach memory",

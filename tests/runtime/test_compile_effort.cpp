@@ -9,6 +9,7 @@
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/codegen/jit_kernel.h"
+#include "fullbore/ir/op_def.h"
 #include "fullbore/ops/ops.h"
 #include "fullbore/runtime/prepare.h"
 #include "tests/support/device.h"
@@ -80,9 +81,9 @@ void expect_references(const Plan& plan, const std::vector<PlannedLaunch>& launc
       EXPECT_GT(launch.node, last);
       last = launch.node;
     }
-    if (launch.kind == PlannedLaunch::Kind::kernel)
-      EXPECT_THAT(plan.kernels[static_cast<size_t>(launch.kernel)]->description(),
-                  StartsWith("reference "));
+    if (launch.kind != PlannedLaunch::Kind::kernel) continue;
+    EXPECT_THAT(plan.kernels[static_cast<size_t>(launch.kernel)]->description(),
+                StartsWith("reference "));
   }
 }
 
