@@ -19,6 +19,7 @@
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/process_memory.h"
 #include "fullbore/train/sensor_keys.h"
+#include "fullbore/train/storage_keys.h"
 
 namespace fullbore {
 
@@ -50,6 +51,7 @@ OptimizerOptions optimizer_options(const Config& config) {
       .ema_warms_up = optim.ema_warmup,
       .norms = optim.norms,
       .adjustable = config.train.max_restores > 0,
+      .storage = storage_options(config),
       .noise_scale = optim.noise_scale};
   const Config::Engine& engine = config.engine;
   if (engine.precision == "fp16")

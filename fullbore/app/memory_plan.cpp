@@ -14,6 +14,8 @@
 #include "fullbore/train/least_memory.h"
 #include "fullbore/train/parallel_count.h"
 #include "fullbore/train/step_function.h"
+#include "fullbore/train/storage_keys.h"
+#include "fullbore/train/stored_weights.h"
 
 namespace fullbore {
 namespace {
@@ -79,6 +81,7 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   if (validates)
     evaluated = with_recurrent_states_given(
         trace_evaluation(loss, fields, training_options(config).evaluate).graph);
+  if (!has_master_weights(config)) evaluated = with_bf16_weights(evaluated);
   // A step and an evaluation for every shape; each has a loader with batches of its own.
   const int64_t programs = validates ? 2 : 1;
   const int64_t kept = config.data.workers == 0 ? 1 : config.data.prefetch + 1;

@@ -22,6 +22,8 @@
 #include "fullbore/plan/report.h"
 #include "fullbore/plan/timeline.h"
 #include "fullbore/train/batch_rows.h"
+#include "fullbore/train/storage_keys.h"
+#include "fullbore/train/stored_weights.h"
 
 namespace fullbore {
 namespace {
@@ -193,8 +195,11 @@ ExitCode run_plan(const PlanArguments& arguments) {
     print_output("{}", timeline_text(step));
     return ExitCode::kOk;
   }
-  for (const std::vector<BatchField>& shape : plans.shapes)
-    plans.evaluations.push_back(plan_of(trace_evaluation(loss, shape).graph, *device, options));
+  for (const std::vector<BatchField>& shape : plans.shapes) {
+    const Graph evaluation = trace_evaluation(loss, shape).graph;
+    plans.evaluations.push_back(plan_of(
+        has_master_weights(config) ? evaluation : with_bf16_weights(evaluation), *device, options));
+  }
   if (workload.beside)
     for (const Graph& graph : workload.beside(config))
       plans.others.push_back(plan_of(graph, *device, options));

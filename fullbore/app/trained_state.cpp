@@ -15,6 +15,7 @@
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/train/frozen_weights.h"
+#include "fullbore/train/stored_weights.h"
 
 namespace fullbore {
 namespace {
@@ -117,10 +118,23 @@ std::vector<StateEntry> trained_entries(const OpenedCheckpoint& checkpoint, cons
 
 namespace {
 
-// All but those frozen ones that the checkpoint does not hold.
+/// The types of the weights that a checkpoint holds, and of their averages.
+std::map<std::string, TensorType> stored_types(const CheckpointFolder& folder) {
+  std::map<std::string, TensorType> types;
+  for (const char* group : {"weights", "averages"}) {
+    if (!folder.has_group(group)) continue;
+    const Checkpoint file = folder.group(group).take_or_throw();
+    for (const StoredTensor& tensor : file.tensors()) types.emplace(tensor.name, tensor.type);
+  }
+  return types;
+}
+
+// All but those frozen ones that the checkpoint does not hold. Weights that were trained in bf16 alone become what the
+// program asks for.
 State restored_state(const OpenedCheckpoint& checkpoint, const Config& config,
                      const std::vector<StateEntry>& entries, std::shared_ptr<Device> device,
                      std::span<const LentEntry> lent) {
+  const std::map<std::string, TensorType> stored = stored_types(checkpoint.folder);
   std::vector<TensorSlot> slots;
   std::vector<int> filled;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -129,15 +143,36 @@ State restored_state(const OpenedCheckpoint& checkpoint, const Config& config,
     if (checkpoint.record.frozen.contains(entry.name)) continue;
     const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema" &&
                           !is_frozen(config, entry.name);
-    slots.push_back({averaged ? ema_name(entry.name) : entry.name, entry.type});
+    const std::string name = averaged ? ema_name(entry.name) : entry.name;
+    const auto known = stored.find(name);
+    const bool converts = known != stored.end() && is_convertible_weight(known->second, entry.type);
+    slots.push_back({name, converts ? known->second : entry.type});
     filled.push_back(static_cast<int>(i));
   }
   // A configuration may say any sizes: what the checkpoint does not have takes no memory.
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
   check_fits(config, entries);
   State state(entries, std::move(device), lent);
-  for (size_t i = 0; i < slots.size(); ++i) slots[i] = tensor_slot(state, filled[i], slots[i].name);
+  std::map<int, std::vector<std::byte>> converted;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const int entry = filled[i];
+    if (slots[i].type == entries[static_cast<size_t>(entry)].type) {
+      slots[i] = tensor_slot(state, entry, slots[i].name);
+      continue;
+    }
+    std::vector<std::byte>& values = converted[entry];
+    values.resize(static_cast<size_t>(slots[i].type.bytes()));
+    slots[i].data = values.data();
+  }
   restore(checkpoint.folder, slots, UnknownTensors::kIgnore).take_or_throw();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto found = converted.find(filled[i]);
+    if (found == converted.end()) continue;
+    const TensorType& type = entries[static_cast<size_t>(filled[i])].type;
+    std::vector<std::byte> values(static_cast<size_t>(type.bytes()));
+    convert_elements(found->second, slots[i].type.dtype, values, type.dtype);
+    state.write(filled[i], values);
+  }
   return state;
 }
 

@@ -150,25 +150,33 @@ std::string keep_bad_step(const std::string& folder, int64_t number, const Compi
 }
 
 std::string non_finite_parameter(const State& state) {
-  const auto all_finite = [](std::span<const std::byte> piece) {
+  const auto all_finite = [](std::span<const std::byte> piece, DType dtype) {
+    if (dtype == DType::bf16) {
+      constexpr uint16_t kExponent = 0x7F80;
+      const auto* const values = reinterpret_cast<const uint16_t*>(piece.data());
+      return std::all_of(values, values + piece.size() / sizeof(uint16_t),
+                         [](uint16_t x) { return (x & kExponent) != kExponent; });
+    }
     const auto* const values = reinterpret_cast<const float*>(piece.data());
     return std::all_of(values, values + piece.size() / sizeof(float),
                        [](float x) { return std::isfinite(x); });
   };
   // At one go, with the zeros between: threads meet twice for every range, and small parameters are many.
   std::atomic<bool> finite = true;
-  state.consume(Role::parameter, DType::f32, Pieces::any_order,
-                [&](int64_t, std::span<const std::byte> piece) {
-                  if (!all_finite(piece)) finite = false;
-                });
+  for (const DType dtype : {DType::f32, DType::bf16})
+    state.consume(Role::parameter, dtype, Pieces::any_order,
+                  [&](int64_t, std::span<const std::byte> piece) {
+                    if (!all_finite(piece, dtype)) finite = false;
+                  });
   if (finite) return "";
   for (size_t entry = 0; entry < state.entries().size(); ++entry) {
     const StateEntry& each = state.entries()[entry];
-    if (each.role != Role::parameter || each.type.dtype != DType::f32) continue;
+    const DType dtype = each.type.dtype;
+    if (each.role != Role::parameter || (dtype != DType::f32 && dtype != DType::bf16)) continue;
     bool is_sound = true;
     state.consume(static_cast<int>(entry), Pieces::in_order,
                   [&](int64_t, std::span<const std::byte> piece) {
-                    is_sound = is_sound && all_finite(piece);
+                    is_sound = is_sound && all_finite(piece, dtype);
                   });
     if (!is_sound) return fmt::format("parameter '{}' {}", each.name, each.type.text());
   }

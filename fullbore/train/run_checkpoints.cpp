@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
+#include <string_view>
 
+#include "fullbore/base/dtype.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/file_system.h"
 #include "fullbore/train/frozen_weights.h"
@@ -15,6 +18,35 @@ namespace fullbore {
 namespace {
 
 namespace fs = std::filesystem;
+
+// How tensors of that type are called by the keys that say how State is stored.
+std::string_view storage_of(const TensorType& type) {
+  return is_integer(type.dtype) ? "int8" : dtype_name(type.dtype);
+}
+
+// Before sizes and names are compared: moments or weights that are stored in another way are no other model.
+void check_storage(const CheckpointFolder& checkpoint, const State& state) {
+  std::map<std::string, TensorType, std::less<>> stored;
+  for (const std::string& group : checkpoint.groups()) {
+    const Checkpoint file = checkpoint.group(group).take_or_throw();
+    for (const StoredTensor& tensor : file.tensors()) stored.emplace(tensor.name, tensor.type);
+  }
+  for (const StateEntry& entry : state.entries()) {
+    const auto found = stored.find(entry.name);
+    if (found == stored.end() || found->second.shape != entry.type.shape) continue;
+    const std::string_view was = storage_of(found->second), is = storage_of(entry.type);
+    if (was == is) continue;
+    if (entry.role == Role::moment)
+      throw UsageError(fmt::format(
+          "{}: the run stores its moments as engine.moments={}, not {}: '{}' is {} in it",
+          checkpoint.path(), was, is, entry.name, found->second.text()));
+    if (entry.role == Role::parameter)
+      throw UsageError(fmt::format(
+          "{}: the run was started with engine.master_weights={}: '{}' is {} in it, {} here",
+          checkpoint.path(), was == "f32" ? "true" : "false", entry.name, found->second.text(),
+          entry.type.text()));
+  }
+}
 
 bool is_checkpoint(const fs::path& path) {
   std::error_code error;
@@ -51,6 +83,7 @@ std::optional<RunRecord> load_last(const RunDirectory& run, CheckpointStore& sto
   }
   const auto& [checkpoint, record] = *latest.found;
   check_frozen(record.frozen, frozen, checkpoint.path());
+  check_storage(checkpoint, state);
   restore(checkpoint, tensor_slots(state)).take_or_throw();
   if (record.tokenizer != tokenizer)
     throw DataError(fmt::format(

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fullbore/plan/written_memory.h"
+#include "fullbore/train/stored_weights.h"
 #include "fullbore/train/tensor_groups.h"
 
 namespace fullbore {
@@ -27,6 +28,8 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   std::vector<TracedStep> evaluations;
   if (job.validation)
     evaluations = trace_evaluations(job.loss, *job.validation, job.options.evaluate);
+  if (!job.options.optimizer.storage.master_weights)
+    for (TracedStep& step : evaluations) step.graph = with_bf16_weights(step.graph);
   std::vector<const Graph*> graphs;
   for (const auto* list : {&traced, &evaluations})
     for (const TracedStep& step : *list) graphs.push_back(&step.graph);

@@ -1,6 +1,7 @@
 #include "fullbore/train/step_batches.h"
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
 
 namespace fullbore {
 
@@ -9,7 +10,12 @@ void BatchMaker::fill(uint64_t position, std::span<void* const> /*buffers*/) con
 }
 
 std::vector<StateEntry> made_state_entries(const TrainingJob& job) {
-  return job.maker ? job.maker->state_entries() : std::vector<StateEntry>{};
+  if (!job.maker) return {};
+  // A maker traces programs of its own over the weights, in f32.
+  if (!job.options.optimizer.storage.master_weights)
+    throw UsageError(
+        "engine.master_weights=false is not for batches that the weights themselves make");
+  return job.maker->state_entries();
 }
 
 StepBatches::StepBatches(const TrainingJob& job, State& state, RunPrograms& programs)

@@ -10,6 +10,7 @@
 #include "fullbore/train/frozen.h"
 #include "fullbore/train/initial_values.h"
 #include "fullbore/train/microbatches.h"
+#include "fullbore/train/stored_weights.h"
 
 namespace fullbore {
 namespace {
@@ -138,6 +139,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
   for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
   for (const auto& [name, metric] : update.metrics) step.metrics.push_back(name);
   step.dead_losses = value.dead;
+  if (!optimizer.storage.master_weights) step.graph = with_bf16_weights(step.graph);
   return step;
 }
 
@@ -196,7 +198,17 @@ void start_ema(State& state) {
     const StateEntry& entry = state.entries()[i];
     if (entry.role != Role::parameter) continue;
     const int average = state.find(ema_name(entry.name));
-    if (average >= 0) state.copy(static_cast<int>(i), average);
+    if (average < 0) continue;
+    const TensorType& type = state.entries()[static_cast<size_t>(average)].type;
+    if (type == entry.type) {
+      state.copy(static_cast<int>(i), average);
+      continue;
+    }
+    std::vector<std::byte> values(static_cast<size_t>(entry.type.bytes()));
+    std::vector<std::byte> widened(static_cast<size_t>(type.bytes()));
+    state.read(static_cast<int>(i), values);
+    convert_elements(values, entry.type.dtype, widened, type.dtype);
+    state.write(average, widened);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/train/stored_config.h"
+#include "fullbore/train/stored_weights.h"
 
 namespace fullbore {
 namespace {
@@ -70,7 +71,8 @@ uint64_t row_bytes(const TensorType& type) {
 /// May rows and columns of the one become those of the other?
 bool goes_by_origins(const TableOrigins& origins, const TensorType& here, const TensorType& there) {
   const Shape &a = here.shape, &b = there.shape;
-  if (here.dtype != there.dtype || a.rank() == 0 || a.rank() != b.rank()) return false;
+  const bool same_kind = is_convertible_weight({there.dtype, a}, here);
+  if (!same_kind || a.rank() == 0 || a.rank() != b.rank()) return false;
   if (origins.rows.empty() && a[0] != b[0]) return false;
   if (!origins.columns.empty()) return a.rank() == 2;
   for (int axis = 1; axis < a.rank(); ++axis)
@@ -204,7 +206,7 @@ WeightTransfer WeightSource::plan(const std::vector<StateEntry>& entries,
     } else if (table != nullptr && goes_by_origins(*table, entry.type, *there)) {
       used.insert(source);
       transfer.taken.push_back({entry.name, source, table->rows, table->columns});
-    } else if (*there == entry.type) {
+    } else if (is_convertible_weight(*there, entry.type)) {
       used.insert(source);
       transfer.taken.push_back({entry.name, source});
     } else {
@@ -227,7 +229,21 @@ void WeightSource::fill(const WeightTransfer& transfer, State& state) const {
     const int entry = state.find(each.parameter);
     FB_CHECK(entry >= 0, "no State '{}'", each.parameter);
     if (state.is_lent(entry)) continue;
-    if (each.rows.empty() && each.columns.empty()) {
+    const TensorType& type = state.entries()[static_cast<size_t>(entry)].type;
+    if (type.dtype != there.type.dtype) {
+      const TensorType here{there.type.dtype, type.shape};
+      std::vector<std::byte> values(static_cast<size_t>(type.bytes()));
+      std::vector<std::byte> stored_values(static_cast<size_t>(here.bytes()));
+      if (each.rows.empty() && each.columns.empty()) {
+        file.read(there, stored_values.data()).take_or_throw();
+      } else {  // rows and columns that are not taken keep the values that they have
+        state.read(entry, values);
+        convert_elements(values, type.dtype, stored_values, here.dtype);
+        fill_table(each, here, reinterpret_cast<char*>(stored_values.data()));
+      }
+      convert_elements(stored_values, here.dtype, values, type.dtype);
+      state.write(entry, values);
+    } else if (each.rows.empty() && each.columns.empty()) {
       Status status = success();
       state.produce(entry, Pieces::in_order, [&](int64_t offset, std::span<std::byte> piece) {
         if (status.ok())
@@ -235,7 +251,6 @@ void WeightSource::fill(const WeightTransfer& transfer, State& state) const {
       });
       std::move(status).take_or_throw();
     } else {
-      const TensorType& type = state.entries()[static_cast<size_t>(entry)].type;
       std::vector<std::byte> table(static_cast<size_t>(type.bytes()));
       state.read(entry, table);
       fill_table(each, type, reinterpret_cast<char*>(table.data()));

@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "fullbore/optim/optimizer.h"
+
+namespace fullbore {
+
+struct Config;
+
+/// Keys of how a run stores what persists from step to step; of section engine, as engine.precision is.
+struct StorageKeys {
+  std::string moments = "f32";
+  bool master_weights = true;
+  std::string rounding = "stochastic";
+  bool operator==(const StorageKeys&) const = default;
+};
+
+StorageOptions storage_options(const Config& config);
+bool has_master_weights(const Config& config);
+
+}  // namespace fullbore
