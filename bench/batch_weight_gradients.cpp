@@ -10,6 +10,7 @@
 #include <benchmark/benchmark.h>
 
 #include "fullbore/autodiff/backward.h"
+#include "fullbore/base/aligned_copy.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/device/device.h"
@@ -71,7 +72,8 @@ void run(benchmark::State& state, const Graph& graph) {
   Program program = Program::compile(graph, weights, options);
   std::vector<float> x(static_cast<size_t>(graph.type(graph.inputs()[0].value).elements()));
   for (float& value : x) value = static_cast<float>(draws.normal());
-  const void* const batch[] = {x.data()};
+  const TensorMemory memory = aligned_copy(x);
+  const void* const batch[] = {memory.get()};
   for (int i = 0; i < 2; ++i) program.run(batch);
   const float loss = program.read_result<float>(0)[0];
   for (auto _ : state) program.run(batch);

@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include "fullbore/autodiff/backward.h"
+#include "fullbore/base/aligned_copy.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/device.h"
 #include "fullbore/device/registry.h"
@@ -61,7 +62,8 @@ void lattice(benchmark::State& state) {
   const std::vector<float> x = normal(kCapacity * kWidth, 1);
   alignas(64) const int64_t steps = state.range(0);
   alignas(64) const int64_t count = state.range(1);
-  const void* const batch[] = {x.data(), &count, &steps};
+  const TensorMemory memory = aligned_copy(x);
+  const void* const batch[] = {memory.get(), &count, &steps};
   for (int i = 0; i < 2; ++i) program.run(batch);
   for (auto _ : state) program.run(batch);
 }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "fullbore/autodiff/backward.h"
+#include "fullbore/base/aligned_copy.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/device.h"
 #include "fullbore/device/registry.h"
@@ -60,7 +61,8 @@ void gated(benchmark::State& state) {
     weights.write(entry.name, normal(entry.type.elements(), scale));
   Program program = Program::compile(graph, weights, {});
   const std::vector<float> x = normal(state.range(1) * state.range(2), 1);
-  const void* const batch[] = {x.data()};
+  const TensorMemory memory = aligned_copy(x);
+  const void* const batch[] = {memory.get()};
   for (int i = 0; i < 2; ++i) program.run(batch);
   const float loss = program.read_result<float>(0)[0];
   for (auto _ : state) program.run(batch);

@@ -1,5 +1,6 @@
 // Functions that are made of several scalar ops, on the processor, against the C library one precision higher: the
 // largest error in units of the last place of the exact result. The oracle checks their nodes one by one alone.
+#include "fullbore/base/aligned_copy.h"
 #include "fullbore/ops/elementary.h"
 
 #include <gtest/gtest.h>
@@ -57,8 +58,10 @@ TEST(Elementary, FunctionsAreRightToAFewUnitsInTheLastPlace) {
   }
   State state({}, testing_support::cpu_device(2));
   Program program = Program::compile(trace.finish(), state);
+  std::vector<TensorMemory> memory;
   std::vector<const void*> batch;
-  for (const std::vector<float>& each : points) batch.push_back(each.data());
+  for (const std::vector<float>& each : points)
+    batch.push_back(memory.emplace_back(aligned_copy(each)).get());
   program.run(batch);
   for (size_t r = 0; r < std::size(kRows); ++r) {
     const Row& row = kRows[r];
@@ -89,7 +92,8 @@ TEST(Elementary, Atan2KnowsQuadrantsToAFewUnits) {
   }
   State state({}, testing_support::cpu_device(2));
   Program program = Program::compile(trace.finish(), state);
-  const std::vector<const void*> batch = {y.data(), x.data()};
+  const TensorMemory ordinates = aligned_copy(y), abscissas = aligned_copy(x);
+  const std::vector<const void*> batch = {ordinates.get(), abscissas.get()};
   program.run(batch);
   const std::vector<float> angle = program.read_result<float>(program.output("angle"));
   for (size_t i = 0; i < y.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "fullbore/base/aligned_copy.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/executor/worker_choice.h"
 #include "fullbore/monitor/launch_times.h"
@@ -70,20 +71,21 @@ struct Made {
 struct Loops {
   State state;
   Program program;
-  std::vector<float> x;
+  TensorMemory x;
 
   Loops(const Graph& graph, int workers, const CompileOptions& options = {})
       : state(state_entries(graph), cpu_device(workers)),
-        program(Program::compile(graph, state, options)),
-        x(static_cast<size_t>(2 * kIterations * kRows * kWidth)) {
+        program(Program::compile(graph, state, options)) {
     PhiloxStream draws(3);
-    for (float& value : x) value = static_cast<float>(0.1 * draws.normal());
+    std::vector<float> values(static_cast<size_t>(2 * kIterations * kRows * kWidth));
+    for (float& value : values) value = static_cast<float>(0.1 * draws.normal());
+    x = aligned_copy(values);
     for (float& value : Edited<float>(state, "weight"))
       value = static_cast<float>(0.1 * draws.normal());
   }
 
   void run() {
-    const void* const batch[] = {x.data()};
+    const void* const batch[] = {x.get()};
     program.run(batch);
   }
 
