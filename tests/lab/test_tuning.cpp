@@ -56,6 +56,7 @@ TEST(TuningSpace, IsBatchSizesThatAreAllowedChoicesOfTheEngineThreadsPartsAndPas
               ElementsAre("engine.accumulate=2", "engine.accumulate=4", "engine.accumulate=8"));
   EXPECT_THAT(of["passes"], ::testing::Contains("without fuse"));
   EXPECT_FALSE(of.contains("engine.row_invariant")) << "a promise, not a speed";
+  EXPECT_FALSE(of.contains("engine.compile")) << "of starts, and for debugging";
   EXPECT_FALSE(of.contains("engine.device"));
 
   const std::vector<Coordinate> asked = tuning_space(
@@ -161,8 +162,10 @@ class MadeUpBench : public TuningBench {
     }
     return plan;
   }
-  std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps) override {
+  std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps,
+                                double limit_seconds) override {
     ++heats;
+    EXPECT_GT(limit_seconds, 0);
     std::vector<MeasuredRun> runs;
     for (const TuningPoint& point : points) {
       MeasuredRun& run = runs.emplace_back();

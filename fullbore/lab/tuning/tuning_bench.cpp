@@ -80,7 +80,8 @@ std::vector<MeasuredRun> ProcessBench::kept(const std::string& path, const std::
   return measured;
 }
 
-std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& points, int64_t steps) {
+std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& points, int64_t steps,
+                                            double limit_seconds) {
   const Clock::time_point begin = Clock::now();
   const int64_t number = heats_++;
   const std::string path = fmt::format("{}/heats/{:04}", request_.folder, number);
@@ -107,7 +108,8 @@ std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& poin
   const std::vector<TurnRun> runs = run_in_turns(requests,
                                                  {.steps = steps,
                                                   .turn_seconds = request_.turn_seconds,
-                                                  .seed = static_cast<uint64_t>(number)},
+                                                  .seed = static_cast<uint64_t>(number),
+                                                  .turn_limit_seconds = limit_seconds},
                                                  stop_);
   if (stop_ && stop_()) return {};
   for (size_t i = 0; i < runs.size(); ++i) {

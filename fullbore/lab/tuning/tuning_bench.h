@@ -40,7 +40,8 @@ class ProcessBench : public TuningBench {
   /// Both must stay. DataError: the folder cannot be written.
   ProcessBench(const TuningRequest& request, const StopRequest& stop);
   ArmPlan plan(const TuningPoint& point) override;
-  std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps) override;
+  std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps,
+                                double limit_seconds) override;
   double seconds() const override;
 
  private:

@@ -17,6 +17,10 @@ namespace {
 
 constexpr int64_t kFewestSteps = 10;
 constexpr size_t kMostOfAHeat = 8;
+/// Seconds for a turn: of the first run, and of candidates at least.
+constexpr double kPatience = 3600;
+constexpr double kLeastLimit = 20;
+constexpr double kMostRunsOfATurn = 4;
 
 Switch setting(const char* key, const char* value, const Config& config) {
   return {fmt::format("{}={}", key, value), key, value,
@@ -121,7 +125,7 @@ class Search {
     say("trying");
     const double begin = bench_.seconds();
     const std::vector<MeasuredRun> runs =
-        bench_.heat({incumbent_}, std::min(kTrialSteps, options_.most_steps));
+        bench_.heat({incumbent_}, std::min(kTrialSteps, options_.most_steps), kPatience);
     if (runs.empty()) {
       stopped_ = true;
       return;
@@ -298,7 +302,9 @@ class Search {
       if (run_seconds_ * static_cast<double>(points.size()) > seconds_left()) return false;
       say(fmt::format("heat {}, {} runs", heat + 1, points.size()));
       const double before = bench_.seconds();
-      const std::vector<MeasuredRun> runs = bench_.heat(points, steps_);
+      // A turn is a small part of a run: who takes a multiple of one for it is hopeless.
+      const double limit = std::max(kLeastLimit, kMostRunsOfATurn * run_seconds_);
+      const std::vector<MeasuredRun> runs = bench_.heat(points, steps_, limit);
       if (runs.empty()) {
         stopped_ = true;
         return false;

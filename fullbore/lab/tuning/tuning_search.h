@@ -14,8 +14,10 @@ class TuningBench {
  public:
   virtual ~TuningBench() = default;
   virtual ArmPlan plan(const TuningPoint& point) = 0;
-  /// Runs that take turns, one of each point, the incumbent's first. Empty: stopped.
-  virtual std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps) = 0;
+  /// Runs that take turns, one of each point, the incumbent's first. One whose turn lasts longer than the limit is killed, and says
+  /// so. Empty: stopped.
+  virtual std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps,
+                                        double limit_seconds) = 0;
   /// Of all that was done so far, in earlier processes too.
   virtual double seconds() const = 0;
 };

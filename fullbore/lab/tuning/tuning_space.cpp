@@ -19,8 +19,9 @@ constexpr std::string_view kThreads = "engine.threads";
 constexpr std::array<std::string_view, 2> kParts = {"engine.accumulate",
                                                     "engine.parallel_microbatches"};
 constexpr std::string_view kMostParts = "1,2,4,8";
-/// A promise about bits that somebody relies on, or does not need: time is no reason to give it or to take it back.
-constexpr std::string_view kPromise = "engine.row_invariant";
+/// Chosen for other reasons than the time of a step: a promise about bits that somebody relies on or does not need, and how
+/// long a start may take.
+constexpr std::array<std::string_view, 2> kNotForSpeed = {"engine.row_invariant", "engine.compile"};
 
 /// Powers of two below the number of processors, and that.
 std::string thread_counts(int processors) {
@@ -81,7 +82,8 @@ std::vector<Coordinate> tuning_space(const Config& config, const TuningScope& sc
   if (!scope.switches.empty()) return space;
   const std::vector<Switch> known = known_switches(config);
   for (const Switch& each : known)
-    if (!each.key.empty() && each.key != kPromise) add(space, each);
+    if (!each.key.empty() && std::ranges::find(kNotForSpeed, each.key) == kNotForSpeed.end())
+      add(space, each);
   for (const std::string_view key : {kThreads, kParts[1], kParts[0]})
     if (key != kThreads || scope.processors > 1)
       for (const Switch& each : values_of(key, config, scope)) add(space, each);

@@ -28,7 +28,7 @@ struct TuningScope {
   int processors = 1;            ///< of the machine
 };
 
-/// Batch sizes that are allowed; every choice of the section `engine` that the registries have, promises aside; threads and
+/// Batch sizes that are allowed; every choice of the section `engine` that the registries have, but for promises and how programs are compiled; threads and
 /// microbatches in powers of two; and passes last. UsageError: as parse_switch() has it.
 std::vector<Coordinate> tuning_space(const Config& config, const TuningScope& scope);
 
