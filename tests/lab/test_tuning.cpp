@@ -226,6 +226,19 @@ TEST(TuningSearch, FindsWhatIsPlantedAndDeclinesTheRest) {
   EXPECT_EQ(all["engine.accumulate=4"], TuningVerdict::does_not_fit);
   EXPECT_EQ(all["without fuse"], TuningVerdict::slower);
   EXPECT_FALSE(tuning.out_of_time);
+  // Steps at the base's pace: 10 ms of it, 6 ms in bf16, and what comes after that is measured beside it.
+  EXPECT_NEAR(tuning.base.measured_seconds, 0.01, 2e-4);
+  for (const TuningRow& row : tuning.rows) {
+    if (row.choice.name == "engine.precision=bf16") {
+      EXPECT_NEAR(row.measured_seconds, 0.006, 2e-4);
+    }
+    if (row.choice.name == "fuse") {
+      EXPECT_NEAR(row.measured_seconds, 0.009, 3e-4);
+    }
+    if (row.verdict == TuningVerdict::same_program) {
+      EXPECT_TRUE(std::isnan(row.measured_seconds));
+    }
+  }
   for (const TuningRow& row : tuning.rows) {
     if (row.verdict == TuningVerdict::taken) {
       EXPECT_LT(row.high, 0) << row.choice.name;

@@ -38,7 +38,7 @@ struct TuningRow {
   double difference = kUnknown;  ///< log(seconds per sample / those of what it would replace)
   double low = kUnknown, high = kUnknown;  ///< 95 %
   double predicted_seconds = kUnknown;     ///< of a step: the planner's roofline
-  double measured_seconds = kUnknown;
+  double measured_seconds = kUnknown;      ///< at the pace of the base's fastest heat
   int64_t predicted_bytes = 0;  ///< resident, at most: the plan's peak and the process beside it
   int64_t resident_bytes = 0;
 };

@@ -36,9 +36,7 @@ void fill(TuningRow& row, const ArmPlan& plan) {
   row.predicted_bytes = plan.planned_bytes + plan.process_bytes;
 }
 
-void fill(TuningRow& row, const MeasuredRun& run) {
-  const double seconds = run.median_step_seconds();
-  if (seconds > 0 && !(row.measured_seconds <= seconds)) row.measured_seconds = seconds;
+void fill_memory(TuningRow& row, const MeasuredRun& run) {
   row.resident_bytes = std::max(row.resident_bytes, run.resident_peak_bytes);
 }
 
@@ -63,6 +61,7 @@ class Search {
         TuningRow& row = result_.rows.emplace_back();
         row.choice = choice;
       }
+    from_base_.resize(result_.rows.size());
     find_start();
     if (!stopped()) try_base();
     size_t first = 0;
@@ -78,6 +77,7 @@ class Search {
       row.verdict = TuningVerdict::no_time;
       result_.out_of_time = true;
     }
+    tell_step_seconds();
     result_.interrupted = stopped();
     result_.taken = incumbent_;
     return std::move(result_);
@@ -132,7 +132,7 @@ class Search {
     }
     if (!runs[0].ok())
       throw DataError(fmt::format("lab: the job cannot be run: {}", runs[0].reason));
-    fill(result_.base, runs[0]);
+    note_base(runs[0]);
     run_seconds_ = bench_.seconds() - begin;
     const double step = std::max(runs[0].median_step_seconds(), 1e-6);
     const double start =
@@ -226,6 +226,7 @@ class Search {
 
   void take(TuningRow& row) {
     row.verdict = TuningVerdict::taken;
+    incumbent_difference_ += row.difference;
     incumbent_ = with(incumbent_, row.choice);
     incumbent_plan_ = bench_.plan(incumbent_);
   }
@@ -312,7 +313,7 @@ class Search {
       if (!runs[0].ok())
         throw DataError(fmt::format("lab: what ran before runs no more: {}", runs[0].reason));
       run_seconds_ = (bench_.seconds() - before) / static_cast<double>(points.size());
-      if (incumbent_ == result_.start) fill(result_.base, runs[0]);
+      if (incumbent_ == result_.start) note_base(runs[0]);
       for (size_t i = begin; i < end; ++i) note(runners[i], runs[0], runs[i - begin + 1]);
       begin = end;
     }
@@ -326,9 +327,27 @@ class Search {
       row.reason = run.reason;
       return;
     }
-    fill(row, run);
+    fill_memory(row, run);
     const HeatFigure figure = heat_figure(incumbent, run);
-    if (std::isfinite(figure.difference)) runner.heats.push_back(figure);
+    if (!std::isfinite(figure.difference)) return;
+    runner.heats.push_back(figure);
+    from_base_[runner.row] = incumbent_difference_ + std::log(run.samples_per_step / base_samples_);
+  }
+
+  void note_base(const MeasuredRun& run) {
+    const double seconds = run.median_step_seconds();
+    if (seconds > 0 && !(result_.base.measured_seconds <= seconds))
+      result_.base.measured_seconds = seconds;
+    base_samples_ = run.samples_per_step;
+    fill_memory(result_.base, run);
+  }
+
+  /// All at the pace of the base's fastest heat: what the machine did beside in another heat is in none of them.
+  void tell_step_seconds() {
+    for (size_t i = 0; i < result_.rows.size(); ++i)
+      if (TuningRow& row = result_.rows[i]; row.heats > 0)
+        row.measured_seconds =
+            result_.base.measured_seconds * std::exp(from_base_[i] + row.difference);
   }
 
   const Config& config_;
@@ -339,6 +358,10 @@ class Search {
   Tuning result_;
   TuningPoint incumbent_;
   ArmPlan incumbent_plan_;
+  double incumbent_difference_ = 0;  ///< log(seconds per sample / the base's)
+  double base_samples_ = 0;          ///< of a step
+  /// By row: log(seconds of a step of what it would replace, with its own samples / the base's).
+  std::vector<double> from_base_;
   HeatSpread spread_;
   std::string doing_;
   size_t at_ = 0;
