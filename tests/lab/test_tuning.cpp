@@ -82,7 +82,7 @@ TEST(TuningPoints, HaveOneValueOfAKeyAndKeepPassesThatAreLeftOutAlready) {
   EXPECT_THAT(point_settings({}, config), IsEmpty());
 }
 
-std::vector<HeatFigure> heats(std::vector<double> differences) {
+std::vector<HeatFigure> heats(const std::vector<double>& differences) {
   std::vector<HeatFigure> all;
   for (const double each : differences) all.push_back({each, 0.001});
   return all;
