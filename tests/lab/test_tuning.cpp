@@ -69,6 +69,17 @@ TEST(TuningSpace, IsBatchSizesThatAreAllowedChoicesOfTheEngineThreadsPartsAndPas
                UsageError);
 }
 
+TEST(TuningSpace, TakesWhatNobodyHasSpokenOfForAChangeOfNumbers) {
+  const auto numbers = [](const char* key) { return numbers_of({"x", key, "1", ""}); };
+  EXPECT_EQ(numbers(""), Numbers::kept) << "a pass";
+  EXPECT_EQ(numbers("engine.threads"), Numbers::kept);
+  EXPECT_EQ(numbers("engine.accumulate"), Numbers::kept);
+  EXPECT_EQ(numbers("engine.precision"), Numbers::changed);
+  EXPECT_EQ(numbers("engine.moments"), Numbers::changed);
+  EXPECT_EQ(numbers("optim.learning_rate"), Numbers::changed);
+  EXPECT_EQ(numbers("train.batch_size"), Numbers::another_batch);
+}
+
 TEST(TuningPoints, HaveOneValueOfAKeyAndKeepPassesThatAreLeftOutAlready) {
   Config config = job();
   config.engine.disabled_passes = {"order_nodes"};

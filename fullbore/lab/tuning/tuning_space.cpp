@@ -64,11 +64,14 @@ void add(std::vector<Coordinate>& space, const Switch& choice) {
 
 Numbers numbers_of(const Switch& choice) {
   if (choice.key == kBatchSize) return Numbers::another_batch;
-  if (choice.key.empty() || choice.key == "data.workers" || choice.key == "data.prefetch")
-    return Numbers::kept;
-  constexpr std::array<std::string_view, 2> kRounded = {"engine.precision", "engine.fp32_modules"};
-  const bool rounded = std::ranges::find(kRounded, choice.key) != kRounded.end();
-  return choice.key.starts_with("engine.") && !rounded ? Numbers::kept : Numbers::changed;
+  // What nobody has said this of is judged by its quality: precision, how moments and weights are stored, a model's own keys.
+  constexpr std::array<std::string_view, 9> kKept = {
+      "data.workers",         "data.prefetch",    "engine.threads",
+      "engine.compile",       "engine.attention", "engine.recompute",
+      "engine.row_invariant", kParts[0],          kParts[1]};
+  return choice.key.empty() || std::ranges::find(kKept, choice.key) != kKept.end()
+             ? Numbers::kept
+             : Numbers::changed;
 }
 
 std::vector<Coordinate> tuning_space(const Config& config, const TuningScope& scope) {
