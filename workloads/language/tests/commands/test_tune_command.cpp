@@ -87,7 +87,7 @@ TEST(TuneCommand, StoppedGoesOnTakesWhatIsFasterBeyondItsIntervalAndKeepsIt) {
     }
   }
   for (const nlohmann::json& trial : report["confirmation"]) {
-    if (trial["reason"] == "") {
+    if (trial["reason"].get<std::string>().empty()) {
       EXPECT_GT(trial["speed_low"], 1.0);
     }
   }
