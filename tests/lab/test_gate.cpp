@@ -35,7 +35,7 @@ class Gate : public ::testing::Test {
   std::string put_run(const std::string& name, int64_t seed, double loss,
                       const std::vector<std::string>& settings = {},
                       const std::string& status = "completed") const {
-    const std::string folder = folder_ / name;
+    std::string folder = folder_ / name;
     std::filesystem::create_directories(folder);
     std::vector<std::string> all = {fmt::format("run.seed={}", seed)};
     all.insert(all.end(), settings.begin(), settings.end());
