@@ -27,5 +27,8 @@ std::unique_ptr<Kernel> make_convolution_weight_gradient(KernelRequest& request)
 /// The same of bf16 by the processor's tiles (AMX), without strides, over one or two axes, where channels fill tiles: sums
 /// over all positions of a band of padded inputs at once, for each element of the kernel.
 std::unique_ptr<Kernel> make_plane_weight_gradient(KernelRequest& request);
+/// The same of groups of one input channel, without strides, over one or two axes: a line of the kernel is a few sums along
+/// a plane of inputs, each one element on. Bound: one load for each multiply-add.
+std::unique_ptr<Kernel> make_depthwise_weight_gradient(KernelRequest& request);
 
 }  // namespace fullbore::cpu

@@ -17,7 +17,8 @@ namespace fullbore::cpu {
 namespace {
 
 constexpr int64_t kMostColumns = 64;
-// Fewer channels make sums too short for a call: they are packed together with their kernel positions.
+// Fewer channels make sums too short for a call: they are packed together with their kernel positions. Not one, whose
+// columns need no packing at all.
 constexpr int64_t kFewestChannels = 16;
 
 /// x [N,C,H,W], weight [O,*K,C/G] -> y [N,O,*P]. P is what operands are multiplied as, T what they lie as.
@@ -148,19 +149,28 @@ class PlaneConvolution final : public CpuKernel {
                          .c = reinterpret_cast<float*>(c),
                          .c_row = c_row});
       else
-        for (int64_t k = 0; k < kernel_; ++k)
-          loops_.multiply({.rows = outputs,
-                           .columns = width,
-                           .depth = channels / kDepth,
-                           .a = weight + k * channels / kDepth,
-                           .a_row = row() / kDepth,
-                           .b = planes + planes_.offsets()[static_cast<size_t>(k)] + column,
-                           .b_depth = plane(),
-                           .c = c,
-                           .c_row = c_row,
-                           .goes_on = k > 0});
+        multiply(planes, weight, column, width, c, c_row);
       if (!direct) store(buffers[2], first, column, width, own.sums);
     }
+  }
+
+  // By the loops of a matmul: an element of the kernel at a time or, of one channel, a line of the kernel, whose elements read
+  // overlapping columns.
+  void multiply(const P* planes, const P* weight, int64_t column, int64_t width, Sum* c,
+                int64_t c_row) const {
+    const int64_t channels = g_.group_inputs();
+    const int64_t line = channels == 1 ? g_.axes[2].kernel : 1;
+    for (int64_t k = 0; k < kernel_; k += line)
+      loops_.multiply({.rows = g_.group_outputs(),
+                       .columns = width,
+                       .depth = channels == 1 ? line : channels / kDepth,
+                       .a = weight + k * channels / kDepth,
+                       .a_row = row() / kDepth,
+                       .b = planes + planes_.offsets()[static_cast<size_t>(k)] + column,
+                       .b_depth = channels == 1 ? g_.axes[2].dilation : plane(),
+                       .c = c,
+                       .c_row = c_row,
+                       .goes_on = k > 0});
   }
 
   // Columns [column, column + width) of a band: those of a row's end are no outputs.
@@ -204,7 +214,8 @@ std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request) {
                                                  request.node().attributes),
                     joined);
   if (!Planes::serve(g)) return request.decline("strides, zeros between inputs or three axes");
-  if (g.group_inputs() < kFewestChannels) return request.decline("few channels");
+  if (g.group_inputs() < kFewestChannels && g.group_inputs() != 1)
+    return request.decline("few channels");
   const DType in = request.input(0).dtype, out = request.output().dtype;
   const VectorUnit unit = this_processor().vector_unit;
   const GemmUnit<VnniPair>* vnni = gemm_unit<VnniPair>(VectorUnit::avx512);
