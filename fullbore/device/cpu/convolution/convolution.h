@@ -13,10 +13,10 @@ namespace fullbore::cpu {
 /// them.
 std::unique_ptr<Kernel> make_convolution(KernelRequest& request);
 
-/// The same without strides, over one or two axes, of 16 channels or more: a band of padded inputs [C, rows, width] is
+/// The same without strides, over one or two axes, of 16 channels or more: a block of padded inputs [C, rows, width] is
 /// copied once, and each element of the kernel reads the columns that it multiplies there, at its own offset. Columns at the
 /// end of a row, (K - 1) / width of them, are computed in vain. bf16 goes through the processor's tiles (AMX) where channels
-/// fill them. An item is one band of one image and group.
+/// fill them. An item is one block of one image and group.
 std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request);
 
 /// The op `convolution_weight_gradient`: for each line of outputs, the lines of inputs that meet it are multiplied by its
@@ -25,7 +25,7 @@ std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request);
 /// An item is one part of the batch, one group and a block of its input and output channels. bf16 and f16 are widened.
 std::unique_ptr<Kernel> make_convolution_weight_gradient(KernelRequest& request);
 /// The same of bf16 by the processor's tiles (AMX), without strides, over one or two axes, where channels fill tiles: sums
-/// over all positions of a band of padded inputs at once, for each element of the kernel.
+/// over all positions of a block of padded inputs at once, for each element of the kernel.
 std::unique_ptr<Kernel> make_plane_weight_gradient(KernelRequest& request);
 /// The same of groups of one input channel, without strides, over one or two axes: a line of the kernel is a few sums along
 /// a plane of inputs, each one element on. Bound: one load for each multiply-add.

@@ -49,8 +49,8 @@ class DepthwiseWeightGradient final : public CpuKernel {
  private:
   struct Parts {
     P* x;     ///< a plane of inputs
-    P* dy;    ///< positions of a band, zeros where a plane's row ends
-    P* sums;  ///< [K], and those of one band
+    P* dy;    ///< positions of a block, zeros where a plane's row ends
+    P* sums;  ///< [K], and those of one block
   };
   Parts parts_of(char* base, int64_t* bytes = nullptr) const {
     Scratch scratch(base);
@@ -71,9 +71,9 @@ class DepthwiseWeightGradient final : public CpuKernel {
     const T* dy = static_cast<const T*>(buffers[1]) + o * output_;
     const int64_t end = std::min(g_.batch, (part + 1) * images_);
     for (int64_t image = part * images_; image < end; ++image)
-      for (int64_t b = 0; b < planes_.bands(); ++b)
-        add_band(x + image * g_.inputs * input_, dy + image * g_.outputs * output_, planes_.band(b),
-                 own);
+      for (int64_t b = 0; b < planes_.blocks(); ++b)
+        add_rows(x + image * g_.inputs * input_, dy + image * g_.outputs * output_,
+                 planes_.block(b), own);
     with_numeric(out_, [&](auto element) {
       using Out = decltype(element);
       if constexpr (std::is_same_v<Sum<Out>, P>)
@@ -83,19 +83,20 @@ class DepthwiseWeightGradient final : public CpuKernel {
     });
   }
 
-  void add_band(const T* x, const T* dy, const PlaneBand& band, const Parts& own) const {
-    const Planes::Rows rows = planes_.rows_of(band), columns = planes_.columns();
+  void add_rows(const T* x, const T* dy, const PlaneBlock& plane_block, const Parts& own) const {
+    const Planes::Rows rows = planes_.rows_of(plane_block), columns = planes_.columns();
     const int64_t width = planes_.width(), outputs = g_.axes[2].output, line = g_.axes[2].kernel;
     std::fill_n(own.x, planes_.elements(), P{0});
-    std::fill_n(own.dy, band.count * width, P{0});
+    std::fill_n(own.dy, plane_block.count * width, P{0});
     loops_.copy_rows({x + rows.input * g_.axes[2].input + columns.input, in_, g_.axes[2].input,
                       columns.count > 0 ? rows.count : 0, columns.count},
                      own.x + rows.row * width + columns.row, width);
-    loops_.copy_rows({dy + band.first * outputs, in_, outputs, band.count, outputs}, own.dy, width);
+    loops_.copy_rows({dy + plane_block.first * outputs, in_, outputs, plane_block.count, outputs},
+                     own.dy, width);
     for (int64_t k = 0; k < kernel_; k += line)
       loops_.dot({.rows = line,
                   .columns = 1,
-                  .depth = planes_.positions(band),
+                  .depth = planes_.positions(plane_block),
                   .a = own.x + planes_.offsets()[static_cast<size_t>(k)],
                   .a_row = g_.axes[2].dilation,
                   .b = own.dy,

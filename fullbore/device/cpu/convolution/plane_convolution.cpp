@@ -47,7 +47,7 @@ class PlaneConvolution final : public CpuKernel {
                             (planes_.offsets()[static_cast<size_t>(k)] + c / 2 * plane()) * 4});
   }
 
-  int64_t items() const override { return g_.batch * g_.groups * planes_.bands(); }
+  int64_t items() const override { return g_.batch * g_.groups * planes_.blocks(); }
   double nanoseconds() const override {
     const double rate = tiles_ ? 600 : 0.8 * loops_.flops_per_nanosecond;
     return g_.flops() / rate + 500 * static_cast<double>(items());
@@ -61,12 +61,12 @@ class PlaneConvolution final : public CpuKernel {
     if (tiles_) tiles.emplace();
     int64_t copied = -1;
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t band = item % planes_.bands(), rest = item / planes_.bands();
+      const int64_t plane_block = item % planes_.blocks(), rest = item / planes_.blocks();
       const int64_t group = rest / g_.batch,
                     image = rest % g_.batch;  // weights stay for all images
       if (kCopiesWeight && group != copied) copy_weight(buffers[1], group, own.weight);
       copied = group;
-      run_band(buffers, image, group, planes_.band(band), own, tiles ? &*tiles : nullptr);
+      run_rows(buffers, image, group, planes_.block(plane_block), own, tiles ? &*tiles : nullptr);
     }
   }
 
@@ -105,9 +105,9 @@ class PlaneConvolution final : public CpuKernel {
     }
   }
 
-  void fill(const T* x, const PlaneBand& band, P* to) const {
+  void fill(const T* x, const PlaneBlock& plane_block, P* to) const {
     const int64_t channels = g_.group_inputs();
-    const Planes::Rows rows = planes_.rows_of(band), columns = planes_.columns();
+    const Planes::Rows rows = planes_.rows_of(plane_block), columns = planes_.columns();
     if (rows.count * columns.count < plane())
       std::fill_n(to, channels / kDepth * plane() + 2 * kMostColumns, P{});
     if (columns.count == 0) return;
@@ -117,7 +117,7 @@ class PlaneConvolution final : public CpuKernel {
                   to + (rows.row + r) * planes_.width() + columns.row, plane());
   }
 
-  void run_band(void* const* buffers, int64_t image, int64_t group, const PlaneBand& band,
+  void run_rows(void* const* buffers, int64_t image, int64_t group, const PlaneBlock& plane_block,
                 const Parts& own, const AmxTiles* tiles) const {
     const int64_t channels = g_.group_inputs(), outputs = g_.group_outputs();
     const T* x =
@@ -126,14 +126,14 @@ class PlaneConvolution final : public CpuKernel {
     if constexpr (std::is_same_v<P, T>) {
       if (in_place_) planes = x;
     }
-    if (!in_place_) fill(x, band, own.planes);
+    if (!in_place_) fill(x, plane_block, own.planes);
     const P* weight = kCopiesWeight ? own.weight
                                     : reinterpret_cast<const P*>(static_cast<const T*>(buffers[1]) +
                                                                  group * outputs * row());
     const int64_t first =
-        (image * g_.outputs + group * outputs) * output_ + band.first * g_.axes[2].output;
+        (image * g_.outputs + group * outputs) * output_ + plane_block.first * g_.axes[2].output;
     const bool direct = planes_.width() == g_.axes[2].output && std::is_same_v<Sum, T>;
-    const int64_t positions = planes_.positions(band);
+    const int64_t positions = planes_.positions(plane_block);
     for (int64_t column = 0; column < positions; column += columns_) {
       const int64_t width = std::min(columns_, positions - column);
       Sum* c = direct ? static_cast<Sum*>(buffers[2]) + first + column : own.sums;
@@ -173,7 +173,7 @@ class PlaneConvolution final : public CpuKernel {
                        .goes_on = k > 0});
   }
 
-  // Columns [column, column + width) of a band: those of a row's end are no outputs.
+  // Columns [column, column + width) of a block: those of a row's end are no outputs.
   void store(void* y, int64_t first, int64_t column, int64_t width, const Sum* sums) const {
     const int64_t outputs = g_.axes[2].output;
     for (int64_t at = column; at < column + width;) {

@@ -20,7 +20,7 @@ constexpr int64_t kTile = 16;
 constexpr int64_t kStep = 32;  // positions that a tile of bf16 is deep
 
 /// x [N,C,H,W], dy [N,O,*P] -> dweight [parts,O,*K,C/G], bf16 by tiles. Rows of inputs are planes with zeros around them;
-/// those of dy, transposed to VNNI pairs of positions, have zeros where a plane's row ends. Then all positions of a band are
+/// those of dy, transposed to VNNI pairs of positions, have zeros where a plane's row ends. Then all positions of a block are
 /// one sum for each element of the kernel.
 class PlaneWeightGradient final : public CpuKernel {
  public:
@@ -96,8 +96,8 @@ class PlaneWeightGradient final : public CpuKernel {
     const int64_t fit = kSumsBytes / (4 * kernel_ * outputs_.size) / kTile * kTile;
     return std::min(std::max(fit, 2 * kTile), g_.group_inputs());
   }
-  /// Positions of the largest band, in whole steps.
-  int64_t depth() const { return round_up(planes_.positions(planes_.band(0)), kStep); }
+  /// Positions of the largest block, in whole steps.
+  int64_t depth() const { return round_up(planes_.positions(planes_.block(0)), kStep); }
 
   void run_block(void* const* buffers, const Block& block, const Parts& own,
                  const AmxTiles& tiles) const {
@@ -106,15 +106,15 @@ class PlaneWeightGradient final : public CpuKernel {
     const auto* dy = static_cast<const uint16_t*>(buffers[1]) + block.output * output_;
     const int64_t end = std::min(g_.batch, (block.part + 1) * images_);
     for (int64_t image = block.part * images_; image < end; ++image)
-      for (int64_t b = 0; b < planes_.bands(); ++b) {
-        const PlaneBand band = planes_.band(b);
-        fill_planes(x + image * g_.inputs * input_, band, block.inputs, own.x);
-        fill_gradients(dy + image * g_.outputs * output_, band, block.outputs, own);
+      for (int64_t b = 0; b < planes_.blocks(); ++b) {
+        const PlaneBlock plane_block = planes_.block(b);
+        fill_planes(x + image * g_.inputs * input_, plane_block, block.inputs, own.x);
+        fill_gradients(dy + image * g_.outputs * output_, plane_block, block.outputs, own);
         for (int64_t k = 0; k < kernel_; ++k)
           tiles.multiply({.rows = block.inputs,
                           .columns = block.outputs,
-                          .steps = std::span(steps_).first(
-                              static_cast<size_t>(divide_up(planes_.positions(band), kStep))),
+                          .steps = std::span(steps_).first(static_cast<size_t>(
+                              divide_up(planes_.positions(plane_block), kStep))),
                           .a = reinterpret_cast<const char*>(
                               own.x + planes_.offsets()[static_cast<size_t>(k)]),
                           .a_row = planes_.elements() * 2,
@@ -127,8 +127,9 @@ class PlaneWeightGradient final : public CpuKernel {
     store(buffers[2], block, own.sums);
   }
 
-  void fill_planes(const uint16_t* x, const PlaneBand& band, int64_t inputs, uint16_t* to) const {
-    const Planes::Rows rows = planes_.rows_of(band), columns = planes_.columns();
+  void fill_planes(const uint16_t* x, const PlaneBlock& plane_block, int64_t inputs,
+                   uint16_t* to) const {
+    const Planes::Rows rows = planes_.rows_of(plane_block), columns = planes_.columns();
     std::fill_n(to, inputs * planes_.elements() + 2 * kStep, uint16_t{0});
     for (int64_t c = 0; c < inputs; ++c)
       for (int64_t r = 0; r < rows.count; ++r)
@@ -137,14 +138,14 @@ class PlaneWeightGradient final : public CpuKernel {
                     to + c * planes_.elements() + (rows.row + r) * planes_.width() + columns.row);
   }
 
-  void fill_gradients(const uint16_t* dy, const PlaneBand& band, int64_t outputs,
+  void fill_gradients(const uint16_t* dy, const PlaneBlock& plane_block, int64_t outputs,
                       const Parts& own) const {
     const int64_t width = g_.axes[2].output;
-    const int64_t used = round_up(planes_.positions(band), kStep);
+    const int64_t used = round_up(planes_.positions(plane_block), kStep);
     std::fill_n(own.line, outputs * depth(), uint16_t{0});
     for (int64_t o = 0; o < outputs; ++o)
-      for (int64_t r = 0; r < band.count; ++r)
-        std::copy_n(dy + o * output_ + (band.first + r) * width, width,
+      for (int64_t r = 0; r < plane_block.count; ++r)
+        std::copy_n(dy + o * output_ + (plane_block.first + r) * width, width,
                     own.line + o * depth() + r * planes_.width());
     loops_.copy_transposed({own.line, DType::bf16, depth(), outputs, used}, own.dy, outputs_.size);
   }

@@ -5,8 +5,8 @@
 namespace fullbore::cpu {
 namespace {
 
-// Of a band's planes: they stay in the second cache beside weights and sums.
-constexpr int64_t kBandBytes = 512 << 10;
+// Of a block's planes: they stay in the second cache beside weights and sums.
+constexpr int64_t kBlockBytes = 512 << 10;
 
 Planes::Rows within(int64_t first, int64_t count, int64_t before, int64_t extent) {
   const int64_t begin = std::clamp<int64_t>(before - first, 0, count);
@@ -27,22 +27,22 @@ bool Planes::serve(const ConvGeometry& g) {
 Planes::Planes(const ConvGeometry& g, int64_t bytes) : rows_(g.axes[1]), columns_(g.axes[2]) {
   reach_ = rows_.dilation * (rows_.kernel - 1);
   width_ = columns_.output + columns_.dilation * (columns_.kernel - 1);
-  const int64_t fit = kBandBytes / std::max<int64_t>(1, bytes * width_) - reach_;
+  const int64_t fit = kBlockBytes / std::max<int64_t>(1, bytes * width_) - reach_;
   const int64_t most = std::clamp<int64_t>(fit, std::min<int64_t>(4, rows_.output), rows_.output);
-  const int64_t bands = (rows_.output + most - 1) / most;
-  band_rows_ = (rows_.output + bands - 1) / bands;
+  const int64_t blocks = (rows_.output + most - 1) / most;
+  block_rows_ = (rows_.output + blocks - 1) / blocks;
   for (int64_t a = 0; a < rows_.kernel; ++a)
     for (int64_t b = 0; b < columns_.kernel; ++b)
       offsets_.push_back(a * rows_.dilation * width_ + b * columns_.dilation);
 }
 
-PlaneBand Planes::band(int64_t index) const {
-  const int64_t first = index * band_rows_;
-  return {first, std::min(band_rows_, rows_.output - first)};
+PlaneBlock Planes::block(int64_t index) const {
+  const int64_t first = index * block_rows_;
+  return {first, std::min(block_rows_, rows_.output - first)};
 }
 
-Planes::Rows Planes::rows_of(const PlaneBand& band) const {
-  return within(band.first, band.count + reach_, rows_.before, rows_.input);
+Planes::Rows Planes::rows_of(const PlaneBlock& plane_block) const {
+  return within(plane_block.first, plane_block.count + reach_, rows_.before, rows_.input);
 }
 Planes::Rows Planes::columns() const { return within(0, width_, columns_.before, columns_.input); }
 
