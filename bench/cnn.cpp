@@ -62,9 +62,9 @@ void fill(State& state) {
     if (entry.role != Role::parameter) continue;
     const Shape& shape = entry.type.shape;
     std::vector<float> values(static_cast<size_t>(shape.elements()), 0);
-    if (shape.rank() > 1)
-      values =
-          spread(shape.elements(), 1 / std::sqrt(static_cast<double>(shape.elements() / shape[0])));
+    const int64_t fan_in = shape.rank() > 1 ? shape.elements() / shape[0] : 0;
+    if (fan_in > 0)
+      values = spread(shape.elements(), 1 / std::sqrt(static_cast<double>(fan_in)));
     else if (entry.name.ends_with("_norm.weight"))
       values.assign(values.size(), 1);
     state.write(static_cast<int>(i), std::as_bytes(std::span(values)));
