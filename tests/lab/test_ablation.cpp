@@ -51,6 +51,11 @@ TEST(Switches, AreAllOptionalPassesAndEngineChoicesThatARegistryHas) {
   EXPECT_THAT(all, ::testing::IsSupersetOf({"engine.precision=bf16", "engine.precision=fp16",
                                             "engine.attention=decomposed", "engine.recompute=full",
                                             "engine.row_invariant=true"}));
+  // What is for debugging is measured where somebody asks for it.
+  EXPECT_EQ(std::ranges::count(all, "engine.compile=fast"), 1);
+  EXPECT_EQ(std::ranges::count(all, "engine.compile=off"), 0);
+  EXPECT_THAT(names(parse_switch("engine.compile", job())),
+              ElementsAre("engine.compile=fast", "engine.compile=off"));
   // Where a run is made is no switch, and what is configured is none either.
   for (const std::string& name : all) {
     EXPECT_THAT(name, ::testing::Not(::testing::StartsWith("engine.device")));
