@@ -198,7 +198,7 @@ void add_times(ArmReport& report, const std::vector<const MeasuredRun*>& runs,
   report.throughput = work / report.step_seconds;
 }
 
-/// What the whole run takes, and when a longer start is made up for.
+/// What the whole run takes, and when a longer start is made up for: the arm's by its steps, or the base's.
 void add_savings(ArmReport& report, const ArmReport& base, double samples_ratio,
                  int64_t configured_steps) {
   const double step = report.step_seconds * samples_ratio;  // for as many samples
@@ -207,6 +207,7 @@ void add_savings(ArmReport& report, const ArmReport& base, double samples_ratio,
   report.saved_hours = base.run_hours - report.run_hours;
   const double start = report.first_step_cold - base.first_step_cold;
   const double gain = base.step_seconds * (1 - std::exp(report.time.difference));
+  if (start < 0 && gain < 0) report.ahead_until_step = std::ceil(start / gain);
   if (start <= 0)
     report.payback_step = gain >= 0 ? 0 : kUnknown;
   else

@@ -52,6 +52,8 @@ struct ArmReport {
   double run_kwh = kUnknown;  ///< of all samples of the configuration
   double payback_step =
       kUnknown;  ///< from which on what its start takes longer is made up for; infinite: never
+  double ahead_until_step =
+      kUnknown;  ///< where its start takes less and its steps more: up to which it is ahead
   std::vector<std::pair<double, double>>
       curve;  ///< seconds of steps and the first metric, of the first seed
 

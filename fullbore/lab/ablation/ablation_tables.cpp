@@ -101,8 +101,10 @@ ReportTable run_table(const AblationReport& report) {
     if (!has_figures(arm)) continue;
     const bool is_base = &arm == report.arms.data();
     const std::string saved = (arm.saved_hours < 0 ? "-" : "") + time(arm.saved_hours);
-    const std::string pays =
-        std::isinf(arm.payback_step) ? "never" : number(arm.payback_step, "{:.0f}");
+    const std::string pays = std::isinf(arm.payback_step) ? "never"
+                             : std::isfinite(arm.ahead_until_step)
+                                 ? number(arm.ahead_until_step, "until {:.0f}")
+                                 : number(arm.payback_step, "{:.0f}");
     table.rows.push_back({arm.name, time(arm.run_hours), is_base ? "" : saved,
                           number(arm.joules_per_sample, "{:.3g}"), number(arm.run_kwh, "{:.3g}"),
                           is_base ? "" : pays});

@@ -65,6 +65,7 @@ nlohmann::ordered_json to_json(const ArmReport& arm) {
                              {"run_hours", arm.run_hours},
                              {"saved_hours", arm.saved_hours},
                              {"payback_step", never ? ArmReport::kUnknown : arm.payback_step},
+                             {"ahead_until_step", arm.ahead_until_step},
                              {"joules_per_sample", arm.joules_per_sample},
                              {"run_kwh", arm.run_kwh}});
   return json;
