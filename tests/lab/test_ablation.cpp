@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/lab/ablation/ablation_plan.h"
+#include "fullbore/lab/ablation/ablation_report.h"
 #include "fullbore/lab/ablation/arm_search.h"
 #include "fullbore/lab/ablation/effects.h"
 #include "fullbore/lab/ablation/switches.h"
@@ -326,6 +328,21 @@ TEST(Tables, AreEscapedForWhereTheyAreShown) {
   EXPECT_EQ(table_text(table), "T\narm        n\na|<b>\\x1b  1\n");
   EXPECT_THAT(table_markdown(table), HasSubstr("| a\\|\\<b>\\\\x1b | 1 |"));
   EXPECT_THAT(table_html(table), HasSubstr("<td>a|&lt;b&gt;"));
+}
+
+TEST(AblationReport, TellsUpToWhichStepAnArmThatStartsSoonerIsAhead) {
+  AblationReport report;
+  for (const char* const name : {"base", "+engine.compile=fast"}) {
+    ArmReport& arm = report.arms.emplace_back();
+    arm.name = name;
+    arm.seeds = 2;
+    arm.step_seconds = 1;
+  }
+  report.arms[1].ahead_until_step = 120;
+  EXPECT_THAT(ablation_markdown(report), HasSubstr("| until 120 |"));
+  EXPECT_EQ(to_json(report)["arms"][1]["ahead_until_step"], 120);
+  report.arms[1].ahead_until_step = ArmReport::kUnknown;
+  EXPECT_THAT(ablation_markdown(report), ::testing::Not(HasSubstr("until 120")));
 }
 
 }  // namespace
