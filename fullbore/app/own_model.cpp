@@ -11,6 +11,7 @@
 #include "fullbore/app/own_commands.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
+#include "fullbore/trace/distinct_layers.h"
 #include "fullbore/train/batch_rows.h"
 #include "fullbore/train/default_job.h"
 
@@ -125,6 +126,7 @@ int app(int argc, const char* const* argv, OwnModel model) {
     }
     settings.insert(settings.end(), model.settings.begin(), model.settings.end());
     set_default_job(std::move(settings));
+    set_distinct_layers(true);
   } catch (const UsageError& error) {
     print_message("{}: {}\n", model.name, error.what());
     return static_cast<int>(error.code());

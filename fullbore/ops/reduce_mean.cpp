@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "fullbore/base/error.h"
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/reduce.h"
 #include "fullbore/ops/rules.h"
@@ -60,6 +65,10 @@ const OpRegistrar reduce_mean_op(OpDef{
 }  // namespace
 
 Tensor reduce_mean(Tensor x, std::vector<int64_t> axes, bool keep_dims, SourceLoc loc) {
+  require_tensor("reduce_mean", "x", x, loc);
+  if (axes.empty() && x.rank() > 0)  // would be x itself: whoever says so means all axes
+    throw UsageError(fmt::format("reduce_mean: needs at least one axis of {}", x.type().text()),
+                     loc);
   return apply_reduction("reduce_mean", x, std::move(axes), keep_dims, loc);
 }
 

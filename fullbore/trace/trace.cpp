@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "fullbore/base/hash.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/base/text.h"
+#include "fullbore/trace/distinct_layers.h"
 
 namespace fullbore {
 namespace {
@@ -93,7 +95,12 @@ void store(std::span<const double> values, DType dtype, void* data, int64_t begi
     store_element(data, dtype, begin + static_cast<int64_t>(i), values[i]);
 }
 
+std::atomic<bool> names_are_distinct = false;
+
 }  // namespace
+
+void set_distinct_layers(bool on) { names_are_distinct = on; }
+bool distinct_layers() { return names_are_distinct; }
 
 Trace::Trace(std::string name, bool training) : builder_(std::move(name)), training_(training) {}
 
@@ -162,7 +169,14 @@ Tensor Trace::parameter(const std::string& name, Shape shape, Initializer initia
 void Trace::take_name(const std::string& name, SourceLoc loc) {
   if (name.empty() || name.back() == '.' || name.find("(unnamed)") != std::string::npos)
     throw UsageError(fmt::format("a layer or parameter has no name, which gives '{}'", name), loc);
-  taken_.emplace(name, loc.text());
+  if (frozen_as(name, DType::f32)) return;  // one network of given weights, however often it is run
+  const auto [known, is_new] = taken_.emplace(name, loc.text());
+  if (!is_new && sharing_ == 0 && distinct_layers())
+    throw UsageError(
+        fmt::format("parameter '{}' is that of another layer already{}: give this layer a name of "
+                    "its own, or say share(trace) where both mean the same weights",
+                    name, known->second.empty() ? "" : ", at " + known->second),
+        loc);
 }
 
 RandomSource Trace::random() {

@@ -14,9 +14,8 @@ struct Sizes {
 };
 
 Loss loss(Trace& trace, const BatchTensors& batch) {
-  const Tensor x =
-      tanh(nn::linear(trace, "first", batch["inputs"], batch.keys<Sizes>().channels,
-                      {.weight_initializer = Initializer::normal(0.5)}));
+  const Tensor x = tanh(nn::linear(trace, "first", batch["inputs"], batch.keys<Sizes>().channels,
+                                   {.weight_initializer = Initializer::normal(0.5)}));
   const Tensor error = nn::linear(trace, "last", x, 1) - batch["places"];
   Loss made = reduce_mean(error * error, {0, 1});
   made.metrics = {{"close", reduce_mean(cast(less(abs(error), 0.5), DType::f32), {0, 1})}};

@@ -269,7 +269,7 @@ TEST(Program, RefusesWhatItHasNot) {
   const Tensor y = builder.input("y", Role::batch, {DType::f32, {4}});
   const Tensor w = builder.input("weight", Role::parameter, {DType::f32, {4}});
   builder.output("loss", reduce_sum(x * y * w, {0}));
-  builder.output("products", x * y);
+  builder.output("pairs", x * y);
   const Graph graph = builder.take();
   State state(state_entries(graph), cpu_device(1));
   Program program = Program::compile(graph, state);
@@ -296,9 +296,9 @@ TEST(Program, RefusesWhatItHasNot) {
             "the program 'step': no memory is given for field 'x', f32[4]" + its_batch);
   EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("lss")); }),
             "the program 'step' has no result 'lss'. Did you mean 'loss'? Its results are loss, "
-            "products");
-  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("products")); }),
-            "result 'products' is f32[4], which is no single number: read_result() reads it");
+            "pairs");
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("pairs")); }),
+            "result 'pairs' is f32[4], which is no single number: read_result() reads it");
   EXPECT_EQ(refusal([&] { static_cast<void>(state.read<float>("weigth")); }),
             "there is no State 'weigth'. Did you mean 'weight'?");
 }

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
 #include <type_traits>
 
 #include "fullbore/ir/verify.h"
+#include "fullbore/trace/distinct_layers.h"
 #include "tests/support/evaluate.h"
 #include "tests/support/interpret_by_name.h"
 
@@ -172,6 +175,31 @@ TEST(Trace, RefusesWrongUpdates) {
   EXPECT_EQ(update(b, Tensor()), "an empty Tensor was used" + where);
 }
 
+// A name that is taken twice by mistake would silently make one layer of two.
+TEST(Trace, LayersOfOneNameSayThatTheyShare) {
+  Trace trace("step", true);
+  const auto ask = [&] { return trace.parameter("w", {3}, Initializer::zeros()); };
+  const int line = __LINE__ - 1;
+  const Tensor first = ask();
+  EXPECT_EQ(ask().value(), first.value()) << "off at first";
+  set_distinct_layers(true);
+  const std::string here = location(__FILE__, line);
+  EXPECT_EQ(usage_error(ask),
+            "parameter 'w' is that of another layer already, at " + here +
+                ": give this layer a name of its own, or say share(trace) where both mean the same "
+                "weights (" +
+                here + ")");
+  {
+    const SharedScope shared = share(trace);
+    EXPECT_EQ(ask().value(), first.value());
+  }
+  EXPECT_NE(usage_error(ask), "");
+  trace.begin_model();
+  EXPECT_EQ(ask().value(), first.value());
+  set_distinct_layers(false);
+  EXPECT_EQ(trace.parameters().size(), 1U);
+}
+
 TEST(Trace, LayersHaveNames) {
   Trace trace("step", true);
   const auto ask = [&](const std::string& layer, const std::string& name) {
@@ -181,7 +209,8 @@ TEST(Trace, LayersHaveNames) {
   EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives '(unnamed).weight'"));
   EXPECT_THAT(ask("layer", ""), testing::HasSubstr("no name, which gives 'layer.'"));
   const Scope scope(trace, "block");
-  EXPECT_THAT(ask("", "weight"), testing::HasSubstr("no name, which gives 'block.(unnamed).weight'"));
+  EXPECT_THAT(ask("", "weight"),
+              testing::HasSubstr("no name, which gives 'block.(unnamed).weight'"));
 }
 
 // Not even its builder is left, so there is nothing that could be asked.
@@ -205,6 +234,21 @@ TEST(Trace, TensorsAreRefusedAfterTheirTrace) {
   EXPECT_THAT(usage_error([&] { own.dim(1); }), testing::StartsWith("axis 1 of f32[3] ("));
   EXPECT_THAT(usage_error([&] { Tensor().rank(); }), testing::StartsWith("an empty Tensor was"));
   static_assert(!std::is_constructible_v<bool, Tensor>);
+}
+
+// Shapes that do not go with one another are refused by the line that asked for them.
+TEST(Trace, ShapesThatDoNotFitNameTheLine) {
+  Trace trace("step", true);
+  const Tensor x = trace.batch("x", {DType::f32, {6}});
+  const SourceLoc loc{"models/mine.cpp", 12};
+  const auto fails = [](const std::function<void()>& action, const std::string& words) {
+    const std::string error = usage_error(action);
+    EXPECT_THAT(error, testing::HasSubstr(words));
+    EXPECT_THAT(error, testing::EndsWith("(models/mine.cpp:12)"));
+  };
+  fails([&] { reshape(x, {4}, loc); }, "reshape");
+  fails([&] { reshape(x, {4, -1}, loc); }, "reshape");
+  fails([&] { reduce_mean(x, {}, false, loc); }, "needs at least one axis");
 }
 
 TEST(Trace, TellsTrainingFromEvaluation) {
