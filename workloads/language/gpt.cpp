@@ -3,49 +3,84 @@
 #include <cmath>
 
 #include "fullbore/base/error.h"
+#include "fullbore/nn/grouped_attention.h"
 #include "fullbore/nn/modules.h"
+#include "fullbore/nn/rms_norm.h"
 #include "workloads/language/models.h"
 
 namespace fullbore {
 namespace {
 
+constexpr double kTheta = 10000;
+constexpr double kNormEpsilon = 1e-5;
+
+Tensor norm(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config) {
+  return config.rms_norm ? nn::rms_norm(trace, name, x, kNormEpsilon)
+                         : nn::layer_norm(trace, name, x, {.bias = config.bias});
+}
+
+// places: integer [T] or [B,T].
+nn::RotaryTables rotary_of(Tensor places, const LanguageModelConfig& config) {
+  if (!config.rotary) return {};
+  return nn::rotary_tables(places, nn::rotary_frequencies(config.width / config.heads, kTheta));
+}
+
+// What is added to the tokens' embeddings, with learned positions.
+Tensor with_places(Trace& trace, Tensor x, Tensor places, const LanguageModelConfig& config) {
+  if (config.rotary) return x;
+  const Tensor table =
+      nn::embedding_table(trace, "position_embedding", config.context, config.width);
+  return x + gather(table, places);
+}
+
 // x + attention(norm(x)), then x + mlp(norm(x)); x [B,T,C].
 Tensor block(Trace& trace, const std::string& name, Tensor x, const LanguageModelConfig& config,
-             Tensor mask, const nn::CacheOptions& cache) {
+             const nn::RotaryTables& rotary, Tensor mask, const nn::CacheOptions& cache) {
   const Scope scope(trace, name);
   // Each block adds two branches to the residual stream: their last layers start smaller, so that
   // its variance does not grow with depth (Radford et al. 2019, section 2.3).
   const auto residual =
       Initializer::normal(0.02 / std::sqrt(2.0 * static_cast<double>(config.layers)));
 
-  Tensor h = nn::layer_norm(trace, "attention_norm", x, {.bias = config.bias});
-  h = nn::self_attention(trace, "attention", h,
-                         {.heads = config.heads,
-                          .causal = true,
-                          .bias = config.bias,
-                          .dropout = config.dropout,
-                          .projection_initializer = residual,
-                          .mask = mask,
-                          .cache = cache});
+  Tensor h = norm(trace, "attention_norm", x, config);
+  h = config.rotary ? nn::grouped_attention(trace, "attention", h,
+                                            {.heads = config.heads,
+                                             .groups = config.heads,
+                                             .bias = config.bias,
+                                             .projection_bias = config.bias,
+                                             .rotary = rotary,
+                                             .dropout = config.dropout,
+                                             .projection_initializer = residual,
+                                             .mask = mask,
+                                             .cache = cache})
+                    : nn::self_attention(trace, "attention", h,
+                                         {.heads = config.heads,
+                                          .causal = true,
+                                          .bias = config.bias,
+                                          .dropout = config.dropout,
+                                          .projection_initializer = residual,
+                                          .mask = mask,
+                                          .cache = cache});
   x = x + nn::dropout(trace, h, config.dropout);
 
-  h = nn::layer_norm(trace, "mlp_norm", x, {.bias = config.bias});
+  h = norm(trace, "mlp_norm", x, config);
   h = nn::linear(trace, "mlp.up", h, 4 * config.width, {.bias = config.bias});
   h = nn::linear(trace, "mlp.down", gelu(h, config.tanh_gelu), config.width,
                  {config.bias, residual});
   return x + nn::dropout(trace, h, config.dropout);
 }
 
-Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config, Tensor mask = {},
+Tensor blocks(Trace& trace, Tensor x, const LanguageModelConfig& config,
+              const nn::RotaryTables& rotary, Tensor mask = {},
               const nn::CacheOptions& cache = {}) {
   x = nn::dropout(trace, x, config.dropout);
   for (int64_t layer = 0; layer < config.layers; ++layer)
-    x = block(trace, fmt::format("layers.{}", layer), x, config, mask, cache);
+    x = block(trace, fmt::format("layers.{}", layer), x, config, rotary, mask, cache);
   return x;
 }
 
 LanguageModelHead head(Trace& trace, Tensor x, const LanguageModelConfig& config) {
-  x = nn::layer_norm(trace, "final_norm", x, {.bias = config.bias});
+  x = norm(trace, "final_norm", x, config);
   // A token table that is the head too is no module of its own.
   return {x,
           nn::embedding_table(trace, config.tie_head ? "token_embedding" : "head",
@@ -64,19 +99,21 @@ Tensor body(Trace& trace, Tensor tokens, const LanguageModelConfig& config) {
   require_context(tokens, config);
   const int64_t length = tokens.dim(1);
   const Tensor x = nn::embedding(trace, "token_embedding", tokens, config.vocabulary, config.width);
+  if (config.rotary)
+    return blocks(trace, x, config,
+                  rotary_of(iota(trace.builder(), {DType::i64, {length}}, 0), config));
   const Tensor positions =
       nn::embedding_table(trace, "position_embedding", config.context, config.width);
   // [B,T,C] + [T,C]
-  return blocks(trace, x + slice(positions, 0, 0, length), config);
+  return blocks(trace, x + slice(positions, 0, 0, length), config, {});
 }
 
 Tensor packed_body(Trace& trace, const PackedTokens& inputs, const LanguageModelConfig& config) {
   require_context(inputs.tokens, config);
   const Tensor x =
       nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
-  const Tensor places =
-      nn::embedding(trace, "position_embedding", inputs.positions, config.context, config.width);
-  return blocks(trace, x + places, config, nn::same_segment(inputs.segments));
+  return blocks(trace, with_places(trace, x, inputs.positions, config), config,
+                rotary_of(inputs.positions, config), nn::same_segment(inputs.segments));
 }
 
 }  // namespace
@@ -97,12 +134,11 @@ Tensor gpt_decode(Trace& trace, const DecodeInputs& inputs, const LanguageModelC
   const int64_t length = inputs.tokens.dim(1);
   const Tensor x =
       nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
-  const Tensor table =
-      nn::embedding_table(trace, "position_embedding", config.context, config.width);
   // Places beyond the context, of padding only, read zeros.
   const Tensor places = iota(trace.builder(), {DType::i64, {length}}, 0) + inputs.position;
-  const Tensor h = blocks(trace, x + gather(table, places), config, {},
-                          {.position = inputs.position, .capacity = inputs.capacity});
+  const Tensor h =
+      blocks(trace, with_places(trace, x, places, config), config, rotary_of(places, config), {},
+             {.position = inputs.position, .capacity = inputs.capacity});
   const Tensor row = dynamic_slice(h, inputs.row, 1, 1);
   return squeeze(language_model_logits(trace, head(trace, row, config)), 1);
 }
@@ -128,11 +164,10 @@ Tensor gpt_paged_decode(Trace& trace, const PagedInputs& inputs,
                         const LanguageModelConfig& config) {
   const Tensor x =
       nn::embedding(trace, "token_embedding", inputs.tokens, config.vocabulary, config.width);
-  const Tensor table =
-      nn::embedding_table(trace, "position_embedding", config.context, config.width);
   const Tensor places = iota(trace.builder(), {DType::i64, inputs.tokens.shape()}, 1) +
                         expand_dims(inputs.position, 1);
-  const Tensor h = blocks(trace, x + gather(table, places), config, {}, paged_cache(inputs));
+  const Tensor h = blocks(trace, with_places(trace, x, places, config), config,
+                          rotary_of(places, config), {}, paged_cache(inputs));
   return squeeze(language_model_logits(trace, head(trace, last_rows(h, inputs), config)), 1);
 }
 

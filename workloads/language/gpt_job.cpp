@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fullbore/base/error.h"
 #include "fullbore/text/text_batches.h"
 #include "fullbore/text/text_keys.h"
 #include "workloads/language/gguf_layout.h"
@@ -15,11 +16,15 @@ namespace {
 std::string identity(const Config& config) {
   const TextKeys::Model& sizes = text_keys(config).model;
   const GptKeys& own = gpt_keys(config);
+  // Runs from before there was a choice say neither norm nor positions.
+  const std::string norm = own.norm == "layer" ? "" : " norm=" + own.norm;
+  const std::string positions = own.positions == "learned" ? "" : " positions=" + own.positions;
   return fmt::format(
       "{} layers={} heads={} width={} context={} dropout={} bias={} tie_head={} activation={} "
-      "vocabulary={}",
+      "vocabulary={}{}{}",
       config.model.name, sizes.layers, sizes.heads, sizes.width, sizes.context,
-      config.model.dropout, own.bias, own.tie_head, own.activation, sizes.vocabulary);
+      config.model.dropout, own.bias, own.tie_head, own.activation, sizes.vocabulary, norm,
+      positions);
 }
 
 LossFunction loss(const Config& config, int64_t tokens) {
@@ -54,11 +59,12 @@ HiddenFunction hidden(const Config& config, int64_t tokens) {
   };
 }
 
-/// The position table, and the matrices of the blocks.
+/// The position table, if there is one, and the matrices of the blocks.
 double matrix_elements(const Config& config) {
   const TextKeys::Model& sizes = text_keys(config).model;
   const auto width = static_cast<double>(sizes.width);
-  return static_cast<double>(sizes.context) * width +
+  const bool table = gpt_keys(config).positions == "learned";
+  return (table ? static_cast<double>(sizes.context) * width : 0) +
          static_cast<double>(sizes.layers) * 12 * width * width;
 }
 
@@ -74,7 +80,9 @@ LanguageModelConfig model_config(const Config& config, int64_t tokens) {
           .dropout = config.model.dropout,
           .bias = gpt_keys(config).bias,
           .tie_head = gpt_keys(config).tie_head,
-          .tanh_gelu = gpt_keys(config).activation == "gelu_tanh"};
+          .tanh_gelu = gpt_keys(config).activation == "gelu_tanh",
+          .rms_norm = gpt_keys(config).norm == "rms",
+          .rotary = gpt_keys(config).positions == "rotary"};
 }
 
 nn::DecoderConfig decoder_config(const LanguageModelConfig& model) {
@@ -99,13 +107,20 @@ TextModel gpt_text_model() {
   model.hidden = hidden;
   model.identity = identity;
   model.matrix_elements = matrix_elements;
-  model.weight_keys = {"model.heads", "model.activation"};
+  model.weight_keys = {"model.heads", "model.activation", "model.norm", "model.positions"};
   model.token_table = "token_embedding.weight";
   model.position_table = "position_embedding.weight";
   model.head = [](const Config& config) {
     return std::string(gpt_keys(config).tie_head ? "" : "head.weight");
   };
   const auto sizes = [](const Config& config, int64_t tokens) {
+    const GptKeys& own = gpt_keys(config);
+    if (own.norm != "layer" || own.positions != "learned")
+      throw UsageError(fmt::format(
+          "model.norm={} and model.positions={}: the layouts of others have GPT-2 with layer norms "
+          "and learned "
+          "positions alone; model.name=llama has RMS norms and rotary positions in them",
+          own.norm, own.positions));
     return decoder_config(model_config(config, tokens));
   };
   model.layout = huggingface_layout(sizes);

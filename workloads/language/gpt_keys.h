@@ -10,6 +10,8 @@ struct GptKeys {
   bool bias = false;
   bool tie_head = true;
   std::string activation = "gelu";
+  std::string norm = "layer";
+  std::string positions = "learned";
   bool operator==(const GptKeys&) const = default;
 };
 

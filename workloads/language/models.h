@@ -15,14 +15,19 @@ struct LanguageModelConfig {
   int64_t layers = 4;
   int64_t heads = 4;
   int64_t width = 128;
-  int64_t context = 64;    ///< longest sequence, number of learned positions
+  int64_t context = 64;    ///< longest sequence; with learned positions their number
   double dropout = 0;      ///< embeddings, attention probabilities, residual branches
   bool bias = true;        ///< in linear layers and layer norms
   bool tie_head = true;    ///< the output head is the token table
   bool tanh_gelu = false;  ///< GELU in its tanh form, as the published GPT-2 has it
+  bool rms_norm =
+      false;  ///< RMS norms in place of layer norms (Zhang, Sennrich 2019, arXiv:1910.07467)
+  /// Queries and keys are turned by their positions (nn/rotary.h, base 10,000), in place of a table of positions that is
+  /// added. Their matrices are three then: nn::grouped_attention with as many groups as heads.
+  bool rotary = false;
 };
 
-/// GPT with pre-layer-norm blocks, learned positions and GELU (Radford et al. 2019, "Language models
+/// GPT with pre-norm blocks, learned positions unless they are rotary, and GELU (Radford et al. 2019, "Language models
 /// are unsupervised multitask learners"; block order of section 2.3).
 /// tokens i32 [B,T], T <= context -> logits f32 [B,T,vocabulary].
 Tensor gpt(Trace& trace, Tensor tokens, const LanguageModelConfig& config);

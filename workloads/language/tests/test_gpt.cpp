@@ -62,12 +62,11 @@ void fill_batch(uint64_t step, std::vector<int32_t>& tokens, std::vector<int32_t
   }
 }
 
-Graph training_step(bool bias) {
+Graph training_step(const LanguageModelConfig& config) {
   Trace trace("train", true);
   const TensorType type{DType::i32, {kBatch, kContext}};
   const Tensor tokens = trace.batch("tokens", type);
   const Tensor targets = trace.batch("targets", type);
-  const LanguageModelConfig config{.vocabulary = kVocabulary, .bias = bias};
   const Tensor loss = gpt_loss(trace, tokens, targets, config).mean;
   const OptimizerResult result = optimize(
       trace, loss, {.schedule = {"cosine", 1e-3, 1e-4, 4, 20}, .beta2 = 0.99, .weight_decay = 0.1});
@@ -83,9 +82,12 @@ struct TenSteps {
   int64_t arena_bytes = 0;
 };
 
+LanguageModelConfig config_of(bool bias) { return {.vocabulary = kVocabulary, .bias = bias}; }
+
 /// `gain`: of queries and keys, so that scores are its square times what they would be.
-TenSteps ten_steps(bool bias, const CompileOptions& options = {}, float gain = 1, int steps = 10) {
-  const Graph graph = training_step(bias);
+TenSteps ten_steps(const LanguageModelConfig& config, const CompileOptions& options = {},
+                   float gain = 1, int steps = 10) {
+  const Graph graph = training_step(config);
   State state(state_entries(graph), cpu_device(2));
   fill_parameters(graph, state);
   for (const Graph::Input& input : graph.inputs()) {
@@ -112,17 +114,23 @@ TenSteps ten_steps(bool bias, const CompileOptions& options = {}, float gain = 1
   return result;
 }
 
-class GptGolden : public ::testing::TestWithParam<bool> {};
+TenSteps ten_steps(bool bias, const CompileOptions& options = {}, float gain = 1, int steps = 10) {
+  return ten_steps(config_of(bias), options, gain, steps);
+}
+
+class GptGolden : public ::testing::TestWithParam<const char*> {};
 
 // Ten steps of the reference configuration against PyTorch (workloads/language/tests/golden/gpt_golden.py): losses and
 // gradient norms to 1e-5 relative.
 TEST_P(GptGolden, TenStepsEqualPyTorch) {
-  const bool bias = GetParam();
+  const std::string name = GetParam();
   std::ifstream file(testing::source_folder() + "/workloads/language/tests/golden/gpt.json");
   ASSERT_TRUE(file.good());
-  const auto golden = nlohmann::json::parse(file)[bias ? "bias" : "no_bias"]["f32"];
+  const auto golden = nlohmann::json::parse(file)[name]["f32"];
 
-  const TenSteps found = ten_steps(bias);
+  LanguageModelConfig config = config_of(name != "no_bias");
+  config.rms_norm = config.rotary = name == "rms_rotary";
+  const TenSteps found = ten_steps(config);
   ASSERT_EQ(golden["losses"].size(), found.losses.size());
   for (size_t step = 0; step < found.losses.size(); ++step) {
     const double loss = golden["losses"][step];
@@ -174,7 +182,7 @@ TEST(GptPrecision, AModuleThatDoesNotExistIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Bias, GptGolden, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Cases, GptGolden, ::testing::Values("bias", "no_bias", "rms_rotary"));
 
 TEST(Gpt, ParameterCountIsTheFormula) {
   Trace trace("count", false);

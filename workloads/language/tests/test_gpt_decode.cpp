@@ -28,7 +28,10 @@ constexpr int64_t kChunk = 4;
 constexpr int64_t kVocabulary = 11;
 const std::vector<int32_t> kText = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 10};
 
-LanguageModelConfig config_of(bool bias) {
+enum class Kind : uint8_t { plain, biased, rms_rotary };
+
+LanguageModelConfig config_of(Kind kind) {
+  const bool bias = kind == Kind::biased, modern = kind == Kind::rms_rotary;
   return {.vocabulary = kVocabulary,
           .layers = 2,
           .heads = 2,
@@ -36,7 +39,9 @@ LanguageModelConfig config_of(bool bias) {
           .context = kContext,
           .bias = bias,
           .tie_head = bias,
-          .tanh_gelu = bias};
+          .tanh_gelu = bias,
+          .rms_norm = modern,
+          .rotary = modern};
 }
 
 DecodeFunction decode_of(const LanguageModelConfig& config) {
@@ -114,7 +119,7 @@ void expect_row(const Literal& found, const Literal& whole, size_t row, double b
         << "after " << row + 1 << " tokens, logit " << v;
 }
 
-class GptDecode : public testing::TestWithParam<bool> {
+class GptDecode : public testing::TestWithParam<Kind> {
  protected:
   const LanguageModelConfig config_ = config_of(GetParam());
 };
@@ -271,7 +276,8 @@ TEST_P(GptDecode, BeyondTheContextIsAFreshStartOnItsLastHalf) {
   EXPECT_EQ(going_on.logits(0).bytes(), fresh.logits(0).bytes());
 }
 
-INSTANTIATE_TEST_SUITE_P(Bias, GptDecode, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Kinds, GptDecode,
+                         testing::Values(Kind::plain, Kind::biased, Kind::rms_rotary));
 
 }  // namespace
 }  // namespace fullbore

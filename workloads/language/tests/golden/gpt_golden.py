@@ -48,14 +48,15 @@ def batch(step):
     return tokens[:, :-1], tokens[:, 1:]
 
 
-def parameters(bias):
-    """Name -> tensor in the order in which workloads/language/gpt declares them."""
-    shapes = [("token_embedding.weight", (VOCABULARY, WIDTH), 0.02, 0),
-              ("position_embedding.weight", (CONTEXT, WIDTH), 0.02, 0)]
+def parameters(bias, modern):
+    """Name -> tensor in the order in which workloads/language/gpt declares them. `modern`: RMS norms, rotary positions."""
+    shapes = [("token_embedding.weight", (VOCABULARY, WIDTH), 0.02, 0)]
+    if not modern:
+        shapes.append(("position_embedding.weight", (CONTEXT, WIDTH), 0.02, 0))
 
     def norm(name):
         shapes.append((name + ".weight", (WIDTH,), 0.1, 1))
-        if bias:
+        if bias and not modern:
             shapes.append((name + ".bias", (WIDTH,), 0.1, 0))
 
     def linear(name, outputs, inputs):
@@ -66,7 +67,11 @@ def parameters(bias):
     for layer in range(LAYERS):
         prefix = f"layers.{layer}."
         norm(prefix + "attention_norm")
-        linear(prefix + "attention.qkv", 3 * WIDTH, WIDTH)
+        if modern:
+            for part in ("query", "key", "value"):
+                linear(prefix + "attention." + part, WIDTH, WIDTH)
+        else:
+            linear(prefix + "attention.qkv", 3 * WIDTH, WIDTH)
         linear(prefix + "attention.projection", WIDTH, WIDTH)
         norm(prefix + "mlp_norm")
         linear(prefix + "mlp.up", 4 * WIDTH, WIDTH)
@@ -76,19 +81,37 @@ def parameters(bias):
             for i, (name, shape, deviation, mean) in enumerate(shapes)}
 
 
-def forward(p, tokens, targets):
+def rotate(x):
+    """Su et al. 2021, equation 34, with the pairs (i, i + D / 2). x [B,H,T,D]."""
+    half = x.shape[-1] // 2
+    frequency = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
+    angle = torch.arange(CONTEXT, dtype=torch.float64)[:, None] * frequency
+    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * cosine - b * sine, b * cosine + a * sine), dim=-1)
+
+
+def forward(p, tokens, targets, modern):
     def norm(name, x):
+        if modern:
+            return F.rms_norm(x, (WIDTH,), p[name + ".weight"], 1e-5)
         return F.layer_norm(x, (WIDTH,), p[name + ".weight"], p.get(name + ".bias"), 1e-5)
 
     def linear(name, x):
         return F.linear(x, p[name + ".weight"], p.get(name + ".bias"))
 
-    x = p["token_embedding.weight"][tokens] + p["position_embedding.weight"][:CONTEXT]
+    x = p["token_embedding.weight"][tokens]
+    if not modern:
+        x = x + p["position_embedding.weight"][:CONTEXT]
     for layer in range(LAYERS):
         prefix = f"layers.{layer}."
-        qkv = linear(prefix + "attention.qkv", norm(prefix + "attention_norm", x))
+        h = norm(prefix + "attention_norm", x)
+        parts = ([linear(prefix + "attention." + part, h) for part in ("query", "key", "value")]
+                 if modern else linear(prefix + "attention.qkv", h).split(WIDTH, dim=2))
         q, k, v = (part.view(BATCH, CONTEXT, HEADS, WIDTH // HEADS).transpose(1, 2)
-                   for part in qkv.split(WIDTH, dim=2))
+                   for part in parts)
+        if modern:
+            q, k = rotate(q), rotate(k)
         scores = q @ k.transpose(-2, -1) / math.sqrt(WIDTH // HEADS)
         visible = torch.ones(CONTEXT, CONTEXT, dtype=torch.bool).tril()
         mixed = scores.masked_fill(~visible, -math.inf).softmax(-1) @ v
@@ -107,8 +130,9 @@ def learning_rate(step):
     return MINIMUM_RATE + 0.5 * (RATE - MINIMUM_RATE) * (1 + math.cos(math.pi * progress))
 
 
-def train(bias, dtype):
-    p = {name: torch.nn.Parameter(value.to(dtype)) for name, value in parameters(bias).items()}
+def train(bias, dtype, modern=False):
+    p = {name: torch.nn.Parameter(value.to(dtype))
+         for name, value in parameters(bias, modern).items()}
     groups = [{"params": [v for v in p.values() if v.dim() >= 2], "weight_decay": DECAY},
               {"params": [v for v in p.values() if v.dim() < 2], "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=RATE, betas=(BETA1, BETA2), eps=EPSILON)
@@ -116,7 +140,7 @@ def train(bias, dtype):
     for step in range(STEPS):
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(step)
-        loss = forward(p, *batch(step))
+        loss = forward(p, *batch(step), modern)
         optimiser.zero_grad()
         loss.backward()
         norms.append(torch.nn.utils.clip_grad_norm_(p.values(), CLIP).item())
@@ -131,6 +155,8 @@ def main():
     for bias in (True, False):
         key = "bias" if bias else "no_bias"
         result[key] = {"f32": train(bias, torch.float32), "f64": train(bias, torch.float64)}
+    result["rms_rotary"] = {"f32": train(True, torch.float32, True),
+                            "f64": train(True, torch.float64, True)}
     json.dump(result, sys.stdout, indent=1)
     print()
 
