@@ -6,12 +6,25 @@
 
 #include "fullbore/ir/loop.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/passes/canonicalize/simplify_rules.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
 namespace {
 
 size_t place(Value value) { return static_cast<size_t>(value.id); }
+
+// What a cast to low precision narrows, where that was widened from the same dtype. Outside of the loop such a pair is
+// visible at last: a weight that is stored in bf16, widened before the loop and narrowed for a matmul in it.
+Tensor undone_cast(const Node& node, const std::vector<Tensor>& operands) {
+  if (!node.op->is(Tag::elementwise) || node.op->scalar != ScalarOp::cast) return {};
+  const Tensor wide = operands[0];
+  const auto to = node.attributes.get<DType>("dtype");
+  const Node* const widened = made_by(wide, *node.op);
+  if (!widened || !is_low_precision(to) || !is_floating(wide.dtype())) return {};
+  const Tensor source = operand(wide, *widened);
+  return source.dtype() == to ? source : Tensor();
+}
 
 // Costs nothing, or less than reading the result from memory would.
 bool is_trivial(const Graph& graph, const Node& node) {
@@ -96,7 +109,10 @@ class CodeMotion {
     for (size_t i = 0; i < outside_.size(); ++i) {
       if (!outside_[i]) continue;
       const Node& node = body_.nodes()[i];
-      const std::vector<Tensor> results = outer_.emit_like(node, mapped(node.inputs, values));
+      const std::vector<Tensor> operands = mapped(node.inputs, values);
+      const Tensor undone = undone_cast(node, operands);
+      const std::vector<Tensor> results =
+          undone.valid() ? std::vector<Tensor>{undone} : outer_.emit_like(node, operands);
       for (size_t k = 0; k < results.size(); ++k) {
         values[place(node.outputs[k])] = results[k];
         if (moved_[place(node.outputs[k])]) ready_.push_back({node.outputs[k], results[k]});

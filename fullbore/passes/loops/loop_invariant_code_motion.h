@@ -9,7 +9,8 @@ namespace fullbore {
 ///
 /// before  constants are folded and algebra is done, or trivial nodes would be moved
 /// after   what a body computes depends on the iteration, except for what is not worth bytes of its own:
-///         constants, reshapes, and repetitions (broadcast_to) of something smaller
+///         constants, reshapes, and repetitions (broadcast_to) of something smaller; a cast that undoes
+///         one outside is none
 /// here    before common_subexpression_elimination, which finds that the forward loop and its gradient move out the same
 ///
 /// A context's projection inside a recursion, a transposed weight, a mask: computed once because the
