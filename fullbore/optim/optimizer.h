@@ -56,7 +56,7 @@ struct OptimizerOptions {
   std::string norms = "off";  ///< further results: "groups" or "parameters"
   std::vector<GradientRatio> ratios = {};
   LossScaling loss_scaling = {};
-  bool adjustable = false;   ///< the rate is multiplied by State kRateFactor, f64[], 1 at first
+  bool adjustable = false;  ///< the rate is multiplied by State kRateFactor, f64[], 1 at first
   StorageOptions storage = {};
   bool noise_scale = false;  ///< whoever traces the loss shall call optimize_halves
 };

@@ -8,8 +8,8 @@
 #include "fullbore/base/dtype.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/philox.h"
-#include "tests/support/ptx/machine.h"
 #include "tests/support/paths.h"
+#include "tests/support/ptx/machine.h"
 
 namespace fullbore::ptx {
 namespace {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 namespace fullbore::ptx {
 namespace {
