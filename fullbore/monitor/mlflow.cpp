@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "fullbore/base/error.h"
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
 constexpr const char* kApi = "/api/2.0/mlflow/";
+constexpr const char* kTag = "fullbore_run";  // by which a client finds the run that it asked for
 constexpr double kRequestSeconds = 3;
 constexpr size_t kMetricsAtOnce = 1000;    // the most that a server takes
 constexpr size_t kParametersAtOnce = 100;  // the most that it takes
@@ -63,6 +65,19 @@ std::string text_at(const std::string& json, std::initializer_list<const char*> 
   return at->is_string() ? at->get<std::string>() : "";
 }
 
+/// The first run of an answer to runs/search; "" without one.
+std::string first_run(const std::string& json) {
+  const Result<Json> parsed = parse_ordered_json(json);
+  if (!parsed.ok() || !parsed.value().is_object()) return "";
+  const Json& runs = parsed.value().value("runs", Json());
+  return runs.is_array() && !runs.empty() ? text_at(dumped(runs[0]), {"info", "run_id"}) : "";
+}
+
+std::string random_tag() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<MlflowClient>> MlflowClient::open(MlflowRun run, size_t most_queued) {
@@ -79,7 +94,10 @@ Result<std::unique_ptr<MlflowClient>> MlflowClient::open(MlflowRun run, size_t m
 }
 
 MlflowClient::MlflowClient(MlflowRun run, HttpAddress address, size_t most_queued)
-    : run_(std::move(run)), address_(std::move(address)), most_queued_(most_queued) {}
+    : run_(std::move(run)),
+      address_(std::move(address)),
+      most_queued_(most_queued),
+      tag_(random_tag()) {}
 
 MlflowClient::~MlflowClient() { finish("KILLED"); }
 
@@ -219,10 +237,23 @@ bool MlflowClient::begin_run() {
     experiment = text_at(ask("POST", "experiments/create", dumped({{"name", run_.experiment}})),
                          {"experiment_id"});
   if (experiment.empty()) return false;
-  const Json wanted = {{"experiment_id", experiment},
-                       {"run_name", excerpt(run_.name, 200)},
-                       {"start_time", milliseconds_since_1970()},
-                       {"tags", {{{"key", "mlflow.source.name"}, {"value", "fullbore"}}}}};
+  // A server that did not answer in time may have made the run nevertheless.
+  if (asked_for_run_) {
+    const std::string searched = ask("POST", "runs/search",
+                                     dumped({{"experiment_ids", Json::array({experiment})},
+                                             {"filter", fmt::format("tags.{} = '{}'", kTag, tag_)},
+                                             {"max_results", 1}}));
+    if (searched.empty() && !is_refused_) return false;
+    run_id_ = first_run(searched);
+    if (!run_id_.empty()) return true;
+  }
+  asked_for_run_ = true;
+  const Json wanted = {
+      {"experiment_id", experiment},
+      {"run_name", excerpt(run_.name, 200)},
+      {"start_time", milliseconds_since_1970()},
+      {"tags",
+       {{{"key", "mlflow.source.name"}, {"value", "fullbore"}}, {{"key", kTag}, {"value", tag_}}}}};
   run_id_ = text_at(ask("POST", "runs/create", dumped(wanted)), {"run", "info", "run_id"});
   return !run_id_.empty();
 }

@@ -66,6 +66,8 @@ class MlflowClient {
   const MlflowRun run_;
   const HttpAddress address_;
   const size_t most_queued_;
+  const std::string tag_;  ///< of the run there
+  bool asked_for_run_ = false;
   std::string run_id_;
   size_t parameters_sent_ = 0;
   bool is_refused_ = false;  ///< the last request was answered by a refusal
