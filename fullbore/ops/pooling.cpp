@@ -137,9 +137,8 @@ Tensor upsample_nearest(Tensor x, const PerAxis& extents, SourceLoc loc) {
   const CallerCheck check{"upsample_nearest", loc};
   const int rank = check.rank(x);
   const Numbers outputs = check.each(extents, "extents", rank, 1);
-  for (int i = 0; i < rank; ++i) {
-    const int axis = i + 2;
-    const int64_t extent = x.dim(axis), output = outputs[static_cast<size_t>(i)];
+  for (int axis = 2; axis < rank + 2; ++axis) {
+    const int64_t extent = x.dim(axis), output = outputs[static_cast<size_t>(axis) - 2];
     if (output == extent) continue;
     const Shape shape = x.shape().with(axis, output);
     if (output % extent == 0) {
@@ -148,8 +147,10 @@ Tensor upsample_nearest(Tensor x, const PerAxis& extents, SourceLoc loc) {
       continue;
     }
     std::vector<double> places;
-    for (int64_t place = 0; place < output; ++place)
-      places.push_back(static_cast<double>(place * extent / output));
+    for (int64_t i = 0; i < output; ++i) {
+      const int64_t place = i * extent / output;
+      places.push_back(static_cast<double>(place));
+    }
     Numbers along(static_cast<size_t>(x.rank() - axis), 1);
     along[0] = output;
     const Tensor indices = constant(x.builder(), {DType::i32, Shape(along)}, places, loc);

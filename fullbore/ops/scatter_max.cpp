@@ -66,7 +66,7 @@ std::vector<Tensor> vjp(const VjpCall& call) {
 }
 
 std::vector<Sample> samples() {
-  const auto of = [](const char* why, Shape x, Shape updates, int64_t axis, double high) {
+  const auto of = [](const char* why, Shape x, const Shape& updates, int64_t axis, double high) {
     return Sample{.why = why,
                   .inputs = {SampleInput::normal({DType::f32, std::move(x)}),
                              SampleInput::normal({DType::f32, updates}),
