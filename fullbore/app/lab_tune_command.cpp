@@ -86,7 +86,7 @@ void write_results(const Tuning& tuning, const TuningRequest& request) {
 void clear_folder(const std::string& folder) {
   FileStatus status;
   if (system_files().status(folder + "/tune.json", status) != 0) return;
-  for (const char* name : {"/heats", "/work", "/caches", "/confirm"})
+  for (const char* name : {"/heats", "/work", "/confirm"})
     if (system_files().status(folder + name, status) == 0)
       remove_folder_with_contents(folder + name).take_or_throw();
   if (const int error = system_files().remove(folder + "/tune.json"); error != 0)

@@ -228,7 +228,7 @@ Tuning tune(const TuningRequest& request, const std::string& identity,
   tuning.seconds = bench.seconds();
   if (tuning.interrupted) return tuning;
   std::error_code error;
-  for (const char* name : {"/work", "/caches", "/confirm/caches"})
+  for (const char* name : {"/work", "/confirm/caches"})
     std::filesystem::remove_all(request.folder + name, error);
   return tuning;
 }

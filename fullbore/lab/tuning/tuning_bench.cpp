@@ -47,7 +47,7 @@ Result<HeatRecord> parse_heat_record(const std::string& text, const std::string&
 ProcessBench::ProcessBench(const TuningRequest& request, const StopRequest& stop)
     : request_(request), stop_(stop) {
   // What is made and removed in them stays in this folder, whoever made it.
-  for (const char* name : {"/heats", "/work", "/caches"})
+  for (const char* name : {"/heats", "/work"})
     make_own_folder(request_.folder + name).take_or_throw();
 }
 
@@ -99,8 +99,6 @@ std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& poin
     run.settings.push_back(fmt::format("train.steps={}", steps));
     run.settings.emplace_back("train.eval_interval=0");
     run.settings.emplace_back("train.eval_batches=1");
-    run.settings.push_back(
-        fmt::format("engine.cache_dir={}/caches", fs::absolute(request_.folder).string()));
   }
   const std::string hash = hash_hex(hash_text(all));
   std::vector<MeasuredRun> measured = kept(path, hash, points.size());
