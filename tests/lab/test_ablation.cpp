@@ -52,7 +52,8 @@ TEST(Switches, AreAllOptionalPassesAndEngineChoicesThatARegistryHas) {
     EXPECT_EQ(std::ranges::count(all, pass.name), pass.optional ? 1 : 0) << pass.name;
   EXPECT_THAT(all, ::testing::IsSupersetOf({"engine.precision=bf16", "engine.precision=fp16",
                                             "engine.attention=decomposed", "engine.recompute=full",
-                                            "engine.row_invariant=true"}));
+                                            "engine.row_invariant=true", "engine.moments=int8",
+                                            "engine.master_weights=false"}));
   // What is for debugging is measured where somebody asks for it.
   EXPECT_EQ(std::ranges::count(all, "engine.compile=fast"), 1);
   EXPECT_EQ(std::ranges::count(all, "engine.compile=off"), 0);
