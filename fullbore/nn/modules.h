@@ -7,8 +7,8 @@
 #include "fullbore/trace/trace.h"
 
 /// Building blocks with parameters. Each is a function: it declares its parameters in the trace
-/// under its name and returns the result. A name is taken once, unless share(trace) says that both mean the same
-/// weights.
+/// under its name and returns the result. The same name again means the same weights; in a program of one model it is
+/// an error (trace/distinct_layers.h) unless share(trace) says that both mean them.
 namespace fullbore::nn {
 
 /// What is added to the result of the linear layer `name`, from outside: x [..., I] -> [..., outputs]; an empty

@@ -55,7 +55,7 @@ class Trace {
   Tensor state(const std::string& name, Role role, TensorType type, Initializer initializer,
                SourceLoc loc = SourceLoc::here());
   /// Parameter `name` within the current scope: "layers.0.attention.query.weight". Frozen where a FrozenScope says so.
-  /// UsageError: the name is empty or taken, by a layer that did not mean to share it (SharedScope).
+  /// UsageError: the name is empty or, where layers are distinct (distinct_layers.h), taken and not shared.
   Tensor parameter(const std::string& name, Shape shape, Initializer initializer,
                    SourceLoc loc = SourceLoc::here());
   /// What follows is the model anew, on another part of the batch: its layers take the same names once more.
