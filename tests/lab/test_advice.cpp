@@ -324,11 +324,11 @@ TEST(Advice, SkippedSteps) {
 
 TEST(Advice, NodesWithoutAKernel) {
   const Advice found = only(but([](RunFacts& facts) {
-                              facts.fallbacks = {{"tanh f32[4] in mlp", "gpt.cpp:7", "LLVM: no"},
+                              facts.fallbacks = {{"tanh f32[4] in mlp", "model.cpp:7", "LLVM: no"},
                                                  {"exp f32[4]", "", "LLVM: no"}};
                             }),
                             "fallback");
-  EXPECT_THAT(found.finding, HasSubstr("tanh f32[4] in mlp (gpt.cpp:7) has no kernel"));
+  EXPECT_THAT(found.finding, HasSubstr("tanh f32[4] in mlp (model.cpp:7) has no kernel"));
   EXPECT_THAT(found.finding, HasSubstr("LLVM: no; and 1 more nodes"));
 }
 

@@ -210,7 +210,7 @@ TEST(Fuzz, GraphsReachEveryKindOfOp) {
   int loops = 0, parallel = 0, gradients = 0, gathered = 0, stacked = 0, packed = 0;
   Target packing;
   packing.packing = packs_all();
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= 800; ++seed) {
     const RandomGraph random = random_graph(seed);
     for (const Node& node : random.graph.nodes()) {
       ++seen[std::string(node.op->name)];

@@ -1,5 +1,6 @@
 #include "tests/support/hostile.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -67,6 +68,21 @@ class Prototype : public ::testing::Environment {
   }
 };
 const auto* const prototype = ::testing::AddGlobalTestEnvironment(new Prototype);
+
+// Overwrites the machine code of an object file by breakpoints. False: it is none.
+bool put_breakpoints(std::string& object) {
+  Elf64_Ehdr header;
+  if (object.size() < sizeof header || !object.starts_with(ELFMAG)) return false;
+  std::memcpy(&header, object.data(), sizeof header);
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr section;
+    std::memcpy(&section, object.data() + header.e_shoff + i * sizeof section, sizeof section);
+    if ((section.sh_flags & SHF_EXECINSTR) == 0) continue;
+    constexpr char kBreakpoint = '\xcc';
+    object.replace(section.sh_offset, section.sh_size, section.sh_size, kBreakpoint);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -188,7 +204,7 @@ void HostileTest::write_weights(const std::string& header, const std::string& da
 }
 
 std::string HostileTest::state_of_stranger() const {
-  const std::string folder = folder_ / "stranger";
+  std::string folder = folder_ / "stranger";
   fs::create_directories(folder + "/fullbore");
   fs::permissions(folder + "/fullbore", fs::perms::owner_all);
   write(folder + "/fullbore/cache.key",
@@ -212,7 +228,8 @@ void HostileTest::plant_cache(const std::string& folder, bool keyed) const {
       const std::string bytes = read_file(entry.path().string()).value();
       std::memcpy(&header, bytes.data() + kMagicBytes, sizeof header);
       const std::string key = bytes.substr(kMagicBytes + sizeof header, header.key_bytes);
-      const std::string content(header.content_bytes, 'x');
+      std::string content = bytes.substr(kMagicBytes + sizeof header + header.key_bytes);
+      if (!put_breakpoints(content)) content.assign(content.size(), 'x');
       std::string planted = bytes.substr(0, kMagicBytes);
       if (keyed) {
         SipHash tag(kStranger);
@@ -228,7 +245,8 @@ void HostileTest::plant_cache(const std::string& folder, bool keyed) const {
       }
       const std::string path =
           fmt::format("{}/{}/{}", folder, kind, entry.path().filename().string());
-      write(path, planted + key + content);
+      planted.append(key).append(content);
+      write(path, planted);
       fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
     }
   }

@@ -48,7 +48,7 @@ class HostileTest : public JobTest {
   void sign_checkpoint() const;
   /// A safetensors file: header and data.
   void write_weights(const std::string& header, const std::string& data) const;
-  /// A copy of the cache of all tests whose entries are broken code and plans, under the stranger's key.
+  /// A copy of the cache of all tests whose entries are code that stops at once, and broken plans, under the stranger's key.
   /// With `keyed` false as versions without a key wrote them.
   void plant_cache(const std::string& folder, bool keyed) const;
   /// The state folder, for XDG_STATE_HOME, of whoever has the stranger's key.

@@ -52,6 +52,25 @@ def own_workload(prefix, folder):
         check(done.returncode == 2 and reason in done.stderr, f"{words}: {done.returncode}: {done.stderr}")
 
 
+def own_model(prefix, folder):
+    """examples/points, from its configuration to its weights in a file."""
+    build = folder / "points"
+    run("cmake", "-S", ROOT / "examples/points", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", build)
+    points = build / "points"
+    there = {"cwd": build, "env": {**os.environ, "FULLBORE_CACHE": str(folder / "cache")}}
+    run(points, "train", "run.dir=run", "train.steps=150", "optim.learning_rate=0.01", **there)
+    run(points, "train", "run", "--resume", "train.steps=200", **there)
+    summary = json.loads((build / "run" / "summary.json").read_text(encoding="utf-8"))
+    # Clouds of deviation 1 whose means are 2 sqrt(2) apart: the best loss is about 0.16.
+    check(summary["steps"] == 200 and summary["final_validation_loss"] < 0.3, str(summary))
+    check("loss" in run(points, "eval", "run", **there), "eval")
+    run(points, "export", "run", "-o", "weights.safetensors", **there)
+    header = (build / "weights.safetensors").read_bytes()
+    check(b'"first.weight"' in header and b'"last.bias"' in header, "weights.safetensors")
+    check("points" in run(points, "plan", **there), "plan")
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -82,6 +101,7 @@ def main():
 
         # A workload of the program's own has the commands, and the installed workloads are none of its business.
         own_workload(moved, folder)
+        own_model(moved, folder)
 
         configured = next(moved.glob("lib/**/pkgconfig"))
         flags = run("pkg-config", "--cflags", "--libs", "fullbore",

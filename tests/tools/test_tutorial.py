@@ -1,4 +1,4 @@
-"""The code of docs/guide/own-model.md is that of the example, which installed_example.py builds and runs."""
+"""The code of docs/guide/own-model.md is that of the examples, which installed_example.py builds and runs."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 class Tutorial(unittest.TestCase):
     def test_every_block_is_in_the_example(self):
-        source = (ROOT / "examples/spiral/spiral.cpp").read_text()
+        source = "".join((ROOT / f"examples/{name}/{name}.cpp").read_text() for name in ("spiral", "points"))
         regions = dict(re.findall(r"// \[(\w+)\]\n(.*?)// \[end\]", source, re.S))
         text = (ROOT / "docs/guide/own-model.md").read_text()
         blocks = re.findall(r"```cpp\n(.*?)```", text, re.S)
