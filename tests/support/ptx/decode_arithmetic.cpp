@@ -166,7 +166,9 @@ bool decode_arithmetic(Words words, const Type& type, Instruction& made) {
                           [&](auto zero) {
                             using T = decltype(zero);
                             if constexpr (sizeof(T) > 1)
-                              made.execute = has(words, "hi") ? multiply_high<T> : multiply_wide<T>;
+                              if (has(words, "hi")) made.execute = multiply_high<T>;
+                            if constexpr (sizeof(T) == 2 || sizeof(T) == 4)
+                              if (has(words, "wide")) made.execute = multiply_wide<T>;
                           }) &&
              made.execute != nullptr;
     return for_numbers<kMul>(type, made);

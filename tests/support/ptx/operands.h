@@ -35,6 +35,7 @@ T value(Lane& lane, const Instruction& i, int operand) {
 // Registers are as wide as their type: what lies above is not read by what reads that type.
 template <class T>
 void give(Lane& lane, const Instruction& i, int operand, T result) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
   uint64_t bits = 0;
   std::memcpy(&bits, &result, sizeof(T));
   lane.slots()[i.slots[static_cast<size_t>(operand)]] = bits;
