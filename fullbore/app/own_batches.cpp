@@ -31,7 +31,8 @@ size_t place_of(const std::vector<BatchField>& fields, std::string_view name, So
 
 /// A field as a run has it: of so many rows.
 BatchField settled(BatchField field, int batch_axis, int64_t rows) {
-  if (field.batch_axis == 0) field.batch_axis = batch_axis;
+  // A label for each sequence of a batch [time, batch, channels] is [batch].
+  if (field.batch_axis == 0 && field.type.shape.rank() > batch_axis) field.batch_axis = batch_axis;
   const int axis = cut_axis(field);
   if (axis >= 0) field.type.shape = field.type.shape.with(axis, rows);
   return field;

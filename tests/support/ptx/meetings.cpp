@@ -68,9 +68,9 @@ void vote(std::span<Lane* const> lanes, const Instruction& i) {
     if (lanes[lane] != nullptr) {
       voters |= 1U << lane;
       const bool said = (slot(*lanes[lane], i, 1) & 1) != 0;
-      if (said != ((i.variant & 8) != 0)) yes |= 1U << lane;
+      if (said) yes |= 1U << lane;
     }
-  const int kind = i.variant & 7;
+  const int kind = i.variant;
   const uint64_t result = kind == ballot ? yes
                           : kind == all  ? yes == voters
                           : kind == any  ? yes != 0

@@ -46,8 +46,6 @@ uint64_t DeviceMemory::allocate(int64_t bytes) {
   return address;
 }
 
-bool DeviceMemory::release(uint64_t address) { return allocations_.erase(address) > 0; }
-
 DeviceMemory::Allocation* DeviceMemory::find(uint64_t address) {
   auto next = allocations_.upper_bound(address);
   if (next == allocations_.begin()) return nullptr;
@@ -61,12 +59,6 @@ std::span<std::byte> DeviceMemory::at(uint64_t address, int64_t bytes) {
   const uint64_t offset = address - found->address;
   if (static_cast<uint64_t>(bytes) > found->bytes.size() - offset) return {};
   return std::span(found->bytes).subspan(offset, static_cast<size_t>(bytes));
-}
-
-int64_t DeviceMemory::allocated_bytes() const {
-  int64_t sum = 0;
-  for (const auto& [address, each] : allocations_) sum += static_cast<int64_t>(each.bytes.size());
-  return sum;
 }
 
 void DeviceMemory::forget_accesses() {

@@ -49,12 +49,9 @@ class DeviceMemory {
 
   /// Filled with a pattern that is no number: what nobody wrote is seen.
   uint64_t allocate(int64_t bytes);
-  /// False: there is no allocation at that address.
-  bool release(uint64_t address);
   /// The bytes at [address, address + bytes); none where they are not in one allocation.
   std::span<std::byte> at(uint64_t address, int64_t bytes);
   Allocation* find(uint64_t address);
-  int64_t allocated_bytes() const;
   /// What a launch has done is ordered before the next one.
   void forget_accesses();
 

@@ -35,7 +35,6 @@ enum class Meeting : uint8_t {
   warp_barrier,
   shuffle,
   vote,
-  match_any,
   mma,
   load_matrix
 };
@@ -125,7 +124,7 @@ struct Module {
 /// Where the shared variables of a kernel that has dynamic shared memory end.
 inline constexpr int64_t kMostSharedBytes = 227 * 1024;
 
-/// `place`: gives each global variable its address. Fault: names the line.
+/// `place`: gives each global variable its address; without, a text that has some is refused. Fault: names the line.
 Module parse(const std::string& text, const std::function<uint64_t(GlobalVariable&)>& place = {});
 
 }  // namespace fullbore::ptx

@@ -82,7 +82,8 @@ class Parser {
   void add_global(const Variable& made) {
     GlobalVariable variable{made.name, made.alignment, made.contents, 0};
     variable.contents.resize(static_cast<size_t>(made.bytes));
-    if (place_) variable.address = place_(variable);
+    if (!place_) tokens_.fail(fmt::format("nobody says where '{}' lies", made.name));
+    variable.address = place_(variable);
     addresses_[made.name] = variable.address;
     module_.variables.push_back(std::move(variable));
   }
