@@ -143,6 +143,18 @@ TEST(BatchView, RefusesOtherNamesAndDtypes) {
             "(models/mine.cpp:12)");
 }
 
+// Labels of sequences beside [time, batch, channels].
+TEST(OwnSource, FieldsOfFewerAxesHaveTheBatchFirst) {
+  Config config;
+  config.train.batch_size = 6;
+  const OwnBatches own =
+      batches({{"x", f32, {5, 8, 3}}, {"y", i32, {8}}}, [](uint64_t, const BatchView&) {});
+  const std::vector<BatchField> fields = own_source(own, 1, config, 0)->fields();
+  EXPECT_EQ(fields[0].type.shape, Shape({5, 6, 3}));
+  EXPECT_EQ(fields[1].type.shape, Shape({6}));
+  EXPECT_EQ(fields[1].batch_axis, 0);
+}
+
 TEST(BatchTensors, RefuseWhatABatchHasNot) {
   Trace trace("t", true);
   const std::vector<BatchField> fields = {{"images", f32, {2, 3}}, {"labels", i32, {2}}};
