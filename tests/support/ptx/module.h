@@ -29,15 +29,7 @@ struct Instruction;
 using Execute = void (*)(Lane& lane, const Instruction& instruction);
 
 /// Threads that meet make these together: each waits until the others have come to it.
-enum class Meeting : uint8_t {
-  none,
-  block_barrier,
-  warp_barrier,
-  shuffle,
-  vote,
-  mma,
-  load_matrix
-};
+enum class Meeting : uint8_t { none, block_barrier, warp_barrier, shuffle, vote, mma, load_matrix };
 
 struct Instruction {
   Execute execute = nullptr;  ///< of one that no other thread takes part in

@@ -1,4 +1,5 @@
 #include "fullbore/device/cpu/convolution/convolution.h"
+#include "fullbore/device/cpu/convolution/operand_types.h"
 
 #include <fmt/format.h>
 
@@ -280,12 +281,8 @@ std::unique_ptr<Kernel> make_convolution(KernelRequest& request) {
   const GemmUnit<VnniPair>* vnni = gemm_unit<VnniPair>(VectorUnit::avx512);
   if (in == DType::bf16 && vnni && g.group_inputs() % 2 == 0)
     return make(*vnni, "avx512_bf16", Bf16{});
-  switch (in) {
-    case DType::f64: return make(*gemm_unit<double>(unit), name, double{});
-    case DType::f32: return make(*gemm_unit<float>(unit), name, float{});
-    case DType::bf16: return make(*gemm_unit<float>(unit), name, Bf16{});
-    default: return make(*gemm_unit<float>(unit), name, F16{});
-  }
+  return make_for_operands(
+      in, unit, [&](const auto& loops, auto element) { return make(loops, name, element); });
 }
 
 }  // namespace fullbore::cpu

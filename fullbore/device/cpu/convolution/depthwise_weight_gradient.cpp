@@ -5,6 +5,7 @@
 
 #include "fullbore/base/processor.h"
 #include "fullbore/device/cpu/convolution/convolution.h"
+#include "fullbore/device/cpu/convolution/operand_types.h"
 #include "fullbore/device/cpu/convolution/phases.h"
 #include "fullbore/device/cpu/convolution/planes.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
@@ -134,12 +135,7 @@ std::unique_ptr<Kernel> make_depthwise_weight_gradient(KernelRequest& request) {
         fmt::format("convolution_weight_gradient depthwise {} {} {}", vector_unit_name(unit),
                     request.input(0).text(), request.input(1).text()));
   };
-  switch (in) {
-    case DType::f64: return make(*gemm_unit<double>(unit), double{});
-    case DType::f32: return make(*gemm_unit<float>(unit), float{});
-    case DType::bf16: return make(*gemm_unit<float>(unit), Bf16{});
-    default: return make(*gemm_unit<float>(unit), F16{});
-  }
+  return make_for_operands(in, unit, make);
 }
 
 }  // namespace fullbore::cpu

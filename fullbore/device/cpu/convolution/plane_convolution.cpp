@@ -7,6 +7,7 @@
 #include "fullbore/base/processor.h"
 #include "fullbore/device/cpu/convolution/amx_tiles.h"
 #include "fullbore/device/cpu/convolution/convolution.h"
+#include "fullbore/device/cpu/convolution/operand_types.h"
 #include "fullbore/device/cpu/convolution/phases.h"
 #include "fullbore/device/cpu/convolution/planes.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
@@ -232,12 +233,8 @@ std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request) {
   const std::string_view name = vector_unit_name(unit);
   if (in == DType::bf16 && vnni && g.group_inputs() % 2 == 0)
     return make(*vnni, tiles ? "amx" : "avx512_bf16", Bf16{});
-  switch (in) {
-    case DType::f64: return make(*gemm_unit<double>(unit), name, double{});
-    case DType::f32: return make(*gemm_unit<float>(unit), name, float{});
-    case DType::bf16: return make(*gemm_unit<float>(unit), name, Bf16{});
-    default: return make(*gemm_unit<float>(unit), name, F16{});
-  }
+  return make_for_operands(
+      in, unit, [&](const auto& loops, auto element) { return make(loops, name, element); });
 }
 
 }  // namespace fullbore::cpu

@@ -5,6 +5,7 @@
 
 #include "fullbore/base/processor.h"
 #include "fullbore/device/cpu/convolution/convolution.h"
+#include "fullbore/device/cpu/convolution/operand_types.h"
 #include "fullbore/device/cpu/convolution/phases.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
@@ -183,12 +184,7 @@ std::unique_ptr<Kernel> make_convolution_weight_gradient(KernelRequest& request)
         fmt::format("convolution_weight_gradient {} {} {}", vector_unit_name(unit),
                     request.input(0).text(), request.input(1).text()));
   };
-  switch (in) {
-    case DType::f64: return make(*gemm_unit<double>(unit), double{});
-    case DType::f32: return make(*gemm_unit<float>(unit), float{});
-    case DType::bf16: return make(*gemm_unit<float>(unit), Bf16{});
-    default: return make(*gemm_unit<float>(unit), F16{});
-  }
+  return make_for_operands(in, unit, make);
 }
 
 }  // namespace fullbore::cpu
