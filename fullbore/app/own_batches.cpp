@@ -29,13 +29,19 @@ size_t place_of(const std::vector<BatchField>& fields, std::string_view name, So
   return static_cast<size_t>(found - fields.begin());
 }
 
-/// A field as a run has it: of so many rows.
-BatchField settled(BatchField field, int batch_axis, int64_t rows) {
-  // A label for each sequence of a batch [time, batch, channels] is [batch].
-  if (field.batch_axis == 0 && field.type.shape.rank() > batch_axis) field.batch_axis = batch_axis;
-  const int axis = cut_axis(field);
-  if (axis >= 0) field.type.shape = field.type.shape.with(axis, rows);
-  return field;
+/// The fields as a run has them: of so many rows along the batch axis.
+void settle(std::vector<BatchField>& fields, int batch_axis, int64_t rows) {
+  const auto has_axis = [&](const BatchField& field) {
+    return field.type.shape.rank() > batch_axis;
+  };
+  // A label for each sequence of a batch [time, batch, channels] is [batch]. An axis that no field has is a mistake,
+  // which cut_axis() refuses.
+  const bool mistaken = std::ranges::none_of(fields, has_axis);
+  for (BatchField& field : fields) {
+    if (field.batch_axis == 0 && (has_axis(field) || mistaken)) field.batch_axis = batch_axis;
+    const int axis = cut_axis(field);
+    if (axis >= 0) field.type.shape = field.type.shape.with(axis, rows);
+  }
 }
 
 void require_distinct(const std::vector<BatchField>& fields) {
@@ -75,7 +81,7 @@ class OwnSource : public BatchSource {
       throw UsageError("batches of several shapes need shape_at, which of them a batch has");
     for (std::vector<BatchField>& shape : shapes_) {
       require_alike(shape, batches.fields);
-      for (BatchField& field : shape) field = settled(field, batch_axis, config.train.batch_size);
+      settle(shape, batch_axis, config.train.batch_size);
     }
     // The trainer takes the first shape for the largest one.
     const auto bytes = [](const std::vector<BatchField>& shape) {

@@ -33,9 +33,8 @@ struct OwnModel {
   OwnLoss loss;
   OwnBatches data;  ///< batch p belongs to step p
   /// The axis of the fields that is the batch: its extent is train.batch_size, where that is not set the one written
-  /// in the fields, and microbatches are cut along it. A field of fewer axes has it first; one that has it elsewhere says
-  /// so itself (BatchField). -1:
-  /// fields have none and are used as they are.
+  /// in the fields, and microbatches are cut along it. A field of fewer axes has it first; one that has it elsewhere
+  /// says so itself (BatchField). -1: fields have none and are used as they are.
   int batch_axis = 0;
   std::string unit = "rows";       ///< what a row of a batch is, for people
   OwnBatches evaluation = {};      ///< held out; without, nothing is evaluated
