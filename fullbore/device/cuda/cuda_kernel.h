@@ -1,0 +1,88 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fullbore/device/kernel.h"
+
+namespace fullbore::cuda {
+
+struct Extent {
+  uint32_t x = 1, y = 1, z = 1;
+  bool operator==(const Extent&) const = default;
+};
+
+/// PTX, as the driver turns it into machine code. Kernels share it, and the device loads it once.
+struct Module {
+  std::string name;  ///< of a file of kernels or of generated code: for errors and profiles
+  std::string ptx;
+};
+
+/// A parameter of an entry, in the order in which the entry declares them.
+struct Argument {
+  /// Index of the kernel's operand whose device address is passed, as 64 bits: inputs, outputs, then scratch. -1: `bytes`.
+  int operand = -1;
+  int64_t offset = 0;                 ///< of the address passed, from the operand's own
+  std::vector<std::byte> bytes = {};  ///< of a parameter by value, in its own size and alignment
+};
+
+/// One launch of one entry.
+struct Launch {
+  std::shared_ptr<const Module> module;
+  std::string entry;
+  Extent grid = {};
+  Extent block = {};
+  int64_t dynamic_shared_bytes = 0;
+  std::vector<Argument> arguments = {};
+};
+
+/// A compiled node: launches that are made one after another, each behind the one before. None: there is nothing to do.
+class CudaKernel final : public Kernel {
+ public:
+  struct Description {
+    std::string text;        ///< description()
+    double nanoseconds = 0;  ///< on one multiprocessor
+    int64_t scratch_bytes = 0;
+    /// Pairs of an output and an input whose bytes it may take.
+    std::vector<std::pair<int, int>> aliases = {};
+  };
+  CudaKernel(std::vector<Launch> launches, Description description)
+      : launches_(std::move(launches)), description_(std::move(description)) {}
+
+  const std::vector<Launch>& launches() const { return launches_; }
+  double nanoseconds() const override { return description_.nanoseconds; }
+  int64_t scratch_bytes(int) const override { return description_.scratch_bytes; }
+  bool may_alias(int input, int output) const override {
+    for (const auto& [out, in] : description_.aliases)
+      if (out == output && in == input) return true;
+    return false;
+  }
+  std::string description() const override { return description_.text; }
+
+ private:
+  std::vector<Launch> launches_;
+  Description description_;
+};
+
+/// What a kernel may know of the card. Facts of the H200 (compute capability 9.0) where none is at hand.
+struct CardFacts {
+  int capability = 90;  ///< 80: compute capability 8.0
+  int multiprocessors = 132;
+  int64_t shared_bytes = 227 << 10;        ///< of a block at most, opted in
+  double bytes_per_second = 4.8e12;        ///< of memory, as published
+  double flops_per_second = 0.9 * 989e12;  ///< of bf16 products, dense
+};
+
+/// A node to be compiled.
+struct Request {
+  const Graph& graph;
+  const Node& node;
+  const CardFacts& card;
+
+  const TensorType& input(size_t i) const { return graph.type(node.inputs[i]); }
+  const TensorType& output(size_t i) const { return graph.type(node.outputs[i]); }
+};
+
+}  // namespace fullbore::cuda
