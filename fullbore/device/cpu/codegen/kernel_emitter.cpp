@@ -57,7 +57,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const KernelIr& kernel,
       module_(module),
       b_(module.getContext()),
       lanes_(lane_count(kernel, target, moves_only(kernel))),
-      scalars_(b_, lanes_, target),
+      scalars_(b_, lanes_, {.avx512 = target.avx512, .rounds_to_bf16 = target.rounds_to_bf16}),
       raw_(moves_only(kernel)),
       name_(name),
       has_long_predicates_(has_long_predicates(kernel)) {}
