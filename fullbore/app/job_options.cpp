@@ -132,6 +132,7 @@ CompileOptions compile_options(const Config& config) {
 }
 
 int64_t trained_memory_bytes(const Config& config) {
+  if (own_memory_bytes(config.engine.device)) return plan_memory_bytes(config, {});
   constexpr int64_t kNodes = 1000;  // of graphs that only go forwards
   ProcessMemory process = process_memory(
       {.nodes = kNodes, .workers = worker_count(config), .processors = available_processors()});
