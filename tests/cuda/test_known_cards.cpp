@@ -1,4 +1,4 @@
-#include "fullbore/device/cuda/cards.h"
+#include "fullbore/device/cuda/known_cards.h"
 
 #include <gmock/gmock.h>
 
@@ -12,22 +12,22 @@ using testing::HasSubstr;
 
 std::string refusal(std::string_view name) {
   try {
-    find_card(name);
+    known_card(name);
   } catch (const UsageError& error) {
     return error.what();
   }
   return "";
 }
 
-TEST(Cards, AreFoundByPartsOfTheirNames) {
-  EXPECT_EQ(find_card("RTX 4090").name, "RTX 4090");
-  EXPECT_EQ(find_card("rtx4090").name, "RTX 4090");
-  EXPECT_EQ(find_card("4050").name, "RTX 4050 Laptop");
-  EXPECT_EQ(find_card("NVIDIA GeForce RTX 4060 Ti").name, "RTX 4060 Ti");
-  EXPECT_EQ(find_card("nvidia h200").capability, 90);
+TEST(KnownCards, AreFoundByPartsOfTheirNames) {
+  EXPECT_EQ(known_card("RTX 4090").name, "RTX 4090");
+  EXPECT_EQ(known_card("rtx4090").name, "RTX 4090");
+  EXPECT_EQ(known_card("4050").name, "RTX 4050 Laptop");
+  EXPECT_EQ(known_card("NVIDIA GeForce RTX 4060 Ti").name, "RTX 4060 Ti");
+  EXPECT_EQ(known_card("nvidia h200").capability, 90);
 }
 
-TEST(Cards, OthersAreRefusedWithTheNearestName) {
+TEST(KnownCards, OthersAreRefusedWithTheNearestName) {
   EXPECT_THAT(refusal("RTX 4080"), AllOf(HasSubstr("card 'RTX 4080' is not known"),
                                          HasSubstr("Did you mean 'RTX 4090'?")));
   EXPECT_THAT(refusal("RTX"), HasSubstr("RTX 4090, RTX 5090 are meant"));
@@ -36,8 +36,8 @@ TEST(Cards, OthersAreRefusedWithTheNearestName) {
 
 // What a data sheet says twice must agree, to its rounding: 128 fused multiply-adds a multiprocessor and cycle on
 // consumer cards and the H100's kin, 64 on the A100, at clocks that cards have.
-TEST(Cards, PeaksAreThoseOfTheirMultiprocessors) {
-  for (const Card& card : known_cards()) {
+TEST(KnownCards, PeaksAreThoseOfTheirMultiprocessors) {
+  for (const KnownCard& card : known_cards()) {
     const double cores = card.multiprocessors * (card.capability == 80 ? 64.0 : 128.0);
     const double clock = card.fp32_flops / (2 * cores);
     EXPECT_GT(clock, 1.3e9) << card.name;

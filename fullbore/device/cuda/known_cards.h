@@ -10,7 +10,7 @@ namespace fullbore::cuda {
 
 /// A card as its maker describes it: what a plan for it goes by where it is not at hand. Peaks are dense and published,
 /// with sums in fp32; no step was measured on it.
-struct Card {
+struct KnownCard {
   std::string_view name;  ///< "RTX 4090"
   int capability = 0;     ///< 89: compute capability 8.9
   int multiprocessors = 0;
@@ -26,9 +26,9 @@ struct Card {
 };
 
 /// Cards that plans know by name, in the order of their memory.
-std::span<const Card> known_cards();
+std::span<const KnownCard> known_cards();
 /// By its name or a part of it in any case, with or without the maker's: "4090", "rtx4090", "NVIDIA H200". UsageError
 /// with the nearest name, or all that are meant.
-const Card& find_card(std::string_view name);
+const KnownCard& known_card(std::string_view name);
 
 }  // namespace fullbore::cuda

@@ -1,4 +1,4 @@
-#include "fullbore/device/cuda/cards.h"
+#include "fullbore/device/cuda/known_cards.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@ constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
 // Consumer cards multiply bf16 with sums in fp32 at half the rate of sums in fp16, which is the one that is advertised.
-constexpr Card kCards[] = {
+constexpr KnownCard kCards[] = {
     {.name = "RTX 4050 Laptop",
      .capability = 89,
      .multiprocessors = 20,
@@ -102,7 +102,7 @@ std::string plain(std::string_view name) {
 
 }  // namespace
 
-CardFacts Card::facts() const {
+CardFacts KnownCard::facts() const {
   const bool is_for_data_centers = capability == 80 || capability == 90;
   constexpr int64_t kShared80 = 163 << 10;
   constexpr int64_t kShared90 = 227 << 10;
@@ -116,20 +116,20 @@ CardFacts Card::facts() const {
           .flops_per_second = bf16_flops};
 }
 
-std::span<const Card> known_cards() { return kCards; }
+std::span<const KnownCard> known_cards() { return kCards; }
 
-const Card& find_card(std::string_view name) {
+const KnownCard& known_card(std::string_view name) {
   const std::string asked = plain(name);
-  std::vector<const Card*> meant;
+  std::vector<const KnownCard*> meant;
   std::vector<std::string> names;
-  for (const Card& card : kCards) {
+  for (const KnownCard& card : kCards) {
     names.emplace_back(card.name);
     if (plain(card.name) == asked) return card;
     if (!asked.empty() && plain(card.name).find(asked) != std::string::npos) meant.push_back(&card);
   }
   if (meant.size() == 1) return *meant.front();
   std::vector<std::string_view> candidates;
-  for (const Card* card : meant) candidates.push_back(card->name);
+  for (const KnownCard* card : meant) candidates.push_back(card->name);
   if (!meant.empty())
     throw UsageError(
         fmt::format("card '{}': {} are meant; say which", name, fmt::join(candidates, ", ")));
