@@ -1,5 +1,5 @@
-#include "fullbore/device/cpu/codegen/vector_math.h"
-#include "fullbore/device/cpu/codegen/vector_math_parts.h"
+#include "fullbore/device/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math_parts.h"
 
 namespace fullbore::jit {
 namespace {

@@ -1,5 +1,5 @@
 #include "fullbore/base/check.h"
-#include "fullbore/device/cpu/codegen/scalar_emitter.h"
+#include "fullbore/device/codegen/scalar_emitter.h"
 
 namespace fullbore::jit {
 

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "fullbore/device/cpu/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math.h"
 
 namespace fullbore::jit {
 namespace {

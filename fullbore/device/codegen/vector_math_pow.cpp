@@ -1,5 +1,5 @@
-#include "fullbore/device/cpu/codegen/vector_math.h"
-#include "fullbore/device/cpu/codegen/vector_math_parts.h"
+#include "fullbore/device/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math_parts.h"
 
 namespace fullbore::jit {
 namespace {
@@ -70,8 +70,9 @@ Value magnitude_f64(const VectorBuilder& v, Value x, Value y) {
 // f32: in f64, where the errors of log and exp vanish.
 Value magnitude_f32(const VectorBuilder& v, Value x, Value y) {
   llvm::IRBuilder<>& b = v.ir();
-  llvm::Type* wide = llvm::FixedVectorType::get(
-      b.getDoubleTy(), llvm::cast<llvm::FixedVectorType>(v.type())->getNumElements());
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(v.type());
+  llvm::Type* wide = b.getDoubleTy();
+  if (vector != nullptr) wide = llvm::FixedVectorType::get(wide, vector->getNumElements());
   Value log = emit_log(b, b.CreateFPExt(v.abs(x), wide));
   return b.CreateFPTrunc(emit_exp(b, b.CreateFMul(b.CreateFPExt(y, wide), log)), v.type());
 }

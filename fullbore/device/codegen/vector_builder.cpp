@@ -1,4 +1,4 @@
-#include "fullbore/device/cpu/codegen/vector_builder.h"
+#include "fullbore/device/codegen/vector_builder.h"
 
 #include "fullbore/base/check.h"
 

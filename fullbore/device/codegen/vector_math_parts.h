@@ -1,5 +1,5 @@
 #pragma once
-#include "fullbore/device/cpu/codegen/vector_builder.h"
+#include "fullbore/device/codegen/vector_builder.h"
 
 /// What the elementary functions share.
 namespace fullbore::jit {
@@ -21,5 +21,13 @@ BinarySplit split_positive(const VectorBuilder& v, llvm::Value* x);  ///< denorm
 /// `result` elsewhere.
 llvm::Value* log_special_cases(const VectorBuilder& v, llvm::Value* x, llvm::Value* argument,
                                llvm::Value* result);
+
+/// x - quadrant * pi/2, |remainder| <= pi/4, and the integer, right modulo 4.
+struct ReducedAngle {
+  llvm::Value* remainder;
+  llvm::Value* quadrant;
+};
+/// Of a finite double with |x| >= 2^16, not a vector: an i64, and a remainder right to its last bit or so.
+ReducedAngle reduce_huge(llvm::IRBuilder<>& builder, llvm::Value* x);
 
 }  // namespace fullbore::jit

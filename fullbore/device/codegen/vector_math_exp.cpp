@@ -1,5 +1,5 @@
-#include "fullbore/device/cpu/codegen/vector_math.h"
-#include "fullbore/device/cpu/codegen/vector_math_parts.h"
+#include "fullbore/device/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math_parts.h"
 
 // The polynomials are minimax (f32) and Chebyshev (f64) approximations of our own; the reductions
 // are those of Cody and Waite 1980, "Software manual for the elementary functions".

@@ -2,22 +2,30 @@
 #include <span>
 
 #include "fullbore/base/dtype.h"
-#include "fullbore/device/cpu/codegen/codegen_target.h"
-#include "fullbore/device/cpu/codegen/llvm_headers.h"
+#include "fullbore/device/codegen/llvm_headers.h"
 #include "fullbore/ir/scalar.h"
 
 namespace fullbore::jit {
+
+/// What a processor has that shortens code.
+struct EmitterFeatures {
+  bool avx512 = false;  ///< F, BW, VL and DQ
+  bool rounds_to_bf16 =
+      false;  ///< of vectors in one instruction (AVX512_BF16), which takes denormals for zeros
+  bool has_bf16 = false;  ///< LLVM's bfloat is rounded to in one instruction, as PTX has it
+};
 
 /// Emits ScalarOps on vectors with the semantics of evaluate_real and evaluate_integer. In registers
 /// bf16 and f16 are f32, booleans are i1, integers have their own width (u8 unsigned).
 class ScalarEmitter {
  public:
-  /// Where the processor rounds to bf16 in one instruction (AVX512_BF16), denormals are taken for zeros.
-  ScalarEmitter(llvm::IRBuilder<>& builder, int lanes, const CodegenTarget& target)
+  /// `lanes`: of a vector. 1: values are scalars, and nothing of a C library is called.
+  ScalarEmitter(llvm::IRBuilder<>& builder, int lanes, const EmitterFeatures& features)
       : b_(builder),
         lanes_(lanes),
-        avx512_(target.avx512),
-        rounds_to_bf16_(target.rounds_to_bf16) {}
+        avx512_(features.avx512),
+        rounds_to_bf16_(features.rounds_to_bf16),
+        has_bf16_(features.has_bf16) {}
 
   int lanes() const { return lanes_; }
   llvm::Type* scalar_type(DType dtype) const;  ///< in registers
@@ -48,6 +56,7 @@ class ScalarEmitter {
   int lanes_;
   bool avx512_;
   bool rounds_to_bf16_;
+  bool has_bf16_;
 };
 
 }  // namespace fullbore::jit

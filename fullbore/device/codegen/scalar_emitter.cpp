@@ -1,7 +1,7 @@
-#include "fullbore/device/cpu/codegen/scalar_emitter.h"
+#include "fullbore/device/codegen/scalar_emitter.h"
 
 #include "fullbore/base/check.h"
-#include "fullbore/device/cpu/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math.h"
 
 namespace fullbore::jit {
 
@@ -23,6 +23,7 @@ llvm::Type* ScalarEmitter::scalar_type(DType dtype) const {
 }
 
 llvm::Type* ScalarEmitter::with_lanes(llvm::Type* scalar) const {
+  if (lanes_ == 1) return scalar;
   return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(lanes_));
 }
 
@@ -92,7 +93,7 @@ llvm::Value* ScalarEmitter::binary_real(ScalarOp op, llvm::Value* a, llvm::Value
     case ScalarOp::div: return b_.CreateFDiv(a, b);
     case ScalarOp::pow: return emit_pow(b_, a, b);
     case ScalarOp::remainder: {
-      llvm::Value* rest = b_.CreateFRem(a, b);
+      llvm::Value* rest = lanes_ == 1 ? emit_fmod(b_, a, b) : b_.CreateFRem(a, b);
       llvm::Constant* zero = llvm::ConstantFP::get(a->getType(), 0);
       llvm::Value* opposite = b_.CreateXor(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b, zero));
       // Unordered: a NaN rest is not zero, and stays NaN.
@@ -147,6 +148,9 @@ llvm::Value* widened_bits(llvm::Value* x) {
 // What is a bf16 number already is not rounded again.
 llvm::Value* ScalarEmitter::f32_to_bf16_bits(llvm::Value* x) {
   if (llvm::Value* bits = widened_bits(x)) return bits;
+  if (has_bf16_)
+    return b_.CreateBitCast(b_.CreateFPTrunc(x, with_lanes(b_.getBFloatTy())),
+                            with_lanes(b_.getInt16Ty()));
   if (rounds_to_bf16_ && (lanes_ == 16 || lanes_ == 8)) {
     const auto rounding = lanes_ == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
                                        : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256;

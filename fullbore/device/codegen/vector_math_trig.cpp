@@ -1,18 +1,14 @@
-#include "fullbore/device/cpu/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math.h"
+#include "fullbore/device/codegen/vector_math_parts.h"
 
 namespace fullbore::jit {
 namespace {
 
 using Value = llvm::Value*;
 
-struct Reduced {
-  Value remainder;  ///< x - quadrant * pi/2, |remainder| <= pi/4
-  Value quadrant;   ///< integer, right modulo 4
-};
-
 // Cody and Waite: pi/2 in three parts. With fused multiply-add no product is rounded, so the parts
 // carry the full mantissa and the error is that of the last: 2^-75 |n| (f32), 2^-164 |n| (f64).
-Reduced reduce(const VectorBuilder& v, Value x) {
+ReducedAngle reduce(const VectorBuilder& v, Value x) {
   const VectorBuilder::Rounded n = v.round(v.mul(x, v.real(0.6366197723675814)));
   Value minus_n = v.neg(n.real);
   Value r = x;
@@ -89,27 +85,58 @@ Value with_huge_lanes(const VectorBuilder& v, Value x, Value result, double limi
   return joined;
 }
 
+// The same of a scalar beyond the limit, in a block that others jump over.
+ReducedAngle with_huge(const VectorBuilder& v, Value x, const ReducedAngle& ordinary,
+                       double limit) {
+  llvm::IRBuilder<>& b = v.ir();
+  Value magnitude = v.abs(x);
+  Value huge = b.CreateAnd(v.greater(magnitude, v.real(limit)), v.less(magnitude, v.infinity()));
+  llvm::Function* parent = b.GetInsertBlock()->getParent();
+  auto* before = b.GetInsertBlock();
+  auto* slow = llvm::BasicBlock::Create(b.getContext(), "huge", parent);
+  auto* after = llvm::BasicBlock::Create(b.getContext(), "reduced", parent);
+  b.CreateCondBr(huge, slow, after, llvm::MDBuilder(b.getContext()).createBranchWeights(1, 100000));
+  b.SetInsertPoint(slow);
+  const ReducedAngle exact = reduce_huge(b, v.is_double() ? x : b.CreateFPExt(x, b.getDoubleTy()));
+  Value remainder = v.is_double() ? exact.remainder : b.CreateFPTrunc(exact.remainder, v.type());
+  Value quadrant = b.CreateZExtOrTrunc(exact.quadrant, v.integer_type());
+  b.CreateBr(after);
+  b.SetInsertPoint(after);
+  const auto joined = [&](Value a, Value of_huge) {
+    llvm::PHINode* phi = b.CreatePHI(a->getType(), 2);
+    phi->addIncoming(a, before);
+    phi->addIncoming(of_huge, slow);
+    return phi;
+  };
+  return {joined(ordinary.remainder, remainder), joined(ordinary.quadrant, quadrant)};
+}
+
 // Up to these limits n is exact and the remainder right to the last bit or so.
 constexpr double kLimitF32 = 0x1p21;
 constexpr double kLimitF64 = 0x1p30;
 
+// sin(x + quarters pi/2)
+Value sine(llvm::IRBuilder<>& builder, Value x, int64_t quarters, const char* of_double,
+           const char* of_float) {
+  const VectorBuilder v(builder, x->getType());
+  const double limit = v.is_double() ? kLimitF64 : kLimitF32;
+  ReducedAngle reduced = reduce(v, x);
+  if (!x->getType()->isVectorTy()) reduced = with_huge(v, x, reduced, limit);
+  Value quadrant = reduced.quadrant;
+  if (quarters != 0) quadrant = builder.CreateAdd(quadrant, v.integer(quarters));
+  Value result = sine_of(v, reduced.remainder, quadrant);
+  if (!x->getType()->isVectorTy()) return result;
+  return with_huge_lanes(v, x, result, limit, v.is_double() ? of_double : of_float);
+}
+
 }  // namespace
 
 llvm::Value* emit_sin(llvm::IRBuilder<>& builder, llvm::Value* x) {
-  const VectorBuilder v(builder, x->getType());
-  const Reduced reduced = reduce(v, x);
-  Value result = sine_of(v, reduced.remainder, reduced.quadrant);
-  return v.is_double() ? with_huge_lanes(v, x, result, kLimitF64, "sin")
-                       : with_huge_lanes(v, x, result, kLimitF32, "sinf");
+  return sine(builder, x, 0, "sin", "sinf");
 }
 
 llvm::Value* emit_cos(llvm::IRBuilder<>& builder, llvm::Value* x) {
-  const VectorBuilder v(builder, x->getType());
-  const Reduced reduced = reduce(v, x);
-  Value next = builder.CreateAdd(reduced.quadrant, v.integer(1));
-  Value result = sine_of(v, reduced.remainder, next);
-  return v.is_double() ? with_huge_lanes(v, x, result, kLimitF64, "cos")
-                       : with_huge_lanes(v, x, result, kLimitF32, "cosf");
+  return sine(builder, x, 1, "cos", "cosf");
 }
 
 }  // namespace fullbore::jit

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "fullbore/device/cpu/codegen/llvm_headers.h"
+#include "fullbore/device/codegen/llvm_headers.h"
 
 namespace fullbore::jit {
 
