@@ -23,8 +23,7 @@ FakeCuda& FakeCard::fake() {
 }
 
 void FakeCard::restart() {
-  static auto* const call =
-      reinterpret_cast<void (*)()>(::dlsym(library(), "fake_cuda_restart"));
+  static auto* const call = reinterpret_cast<void (*)()>(::dlsym(library(), "fake_cuda_restart"));
   call();
 }
 

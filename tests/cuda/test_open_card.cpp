@@ -107,9 +107,9 @@ TEST_F(OpenCard, GivesBackWhatItTookWhicheverCallFails) {
     const std::string call = fake().failed;
     // A thing that the driver refuses to take back is its own.
     if (message.empty()) {
-      EXPECT_THAT(call, ::testing::AnyOf(HasSubstr("Destroy"), HasSubstr("Release"),
-                                         HasSubstr("cuCtxSetCurrent"),
-                                         HasSubstr("cuDriverGetVersion")));
+      EXPECT_THAT(call,
+                  ::testing::AnyOf(HasSubstr("Destroy"), HasSubstr("Release"),
+                                   HasSubstr("cuCtxSetCurrent"), HasSubstr("cuDriverGetVersion")));
       FakeCuda& now = fake();
       now.streams = now.contexts = 0;
       continue;
