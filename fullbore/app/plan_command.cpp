@@ -141,9 +141,13 @@ void print_text(const Config& config, const OpenedWorkload& workload,
     print_output("and at most for the process beside it, {} ({} in all, of {} allowed)\n",
                  text(process), bytes_text(static_cast<double>(total_bytes + process.bytes())),
                  allowed);
-  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
+  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n",
                static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
                static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
+  if (machine.fp32_method == "published")
+    print_output("an estimate: peaks are those published for {}, and no step was measured on it\n",
+                 config.engine.device);
+  print_output("\n");
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
   const int64_t parallel = microbatches(config).parallel;
   print_output("Training step, {}{}, at most {} {}/s\n{}\n",

@@ -33,7 +33,7 @@ std::unique_ptr<Kernel> CudaCompiler::compile(const Graph& graph, const Node& no
     throw UsageError(
         "engine.compile=off runs each op by its reference, which a card has none of: use "
         "engine.device=cpu or reference with it");
-  const Request request{graph, node, context_->card().facts};
+  const Request request{graph, node, card_};
   std::string why_not;
   if (std::unique_ptr<CudaKernel> kernel = make_generated_kernel(request, &why_not)) {
     launches_.insert(launches_.end(), kernel->launches().begin(), kernel->launches().end());
@@ -47,7 +47,7 @@ std::unique_ptr<Kernel> CudaCompiler::compile(const Graph& graph, const Node& no
 
 void CudaCompiler::finish() {
   for (const Launch& launch : launches_)
-    context_->function(launch.module, launch.entry, launch.dynamic_shared_bytes);
+    if (context_) context_->function(launch.module, launch.entry, launch.dynamic_shared_bytes);
   launches_.clear();
 }
 

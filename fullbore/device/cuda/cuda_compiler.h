@@ -14,7 +14,10 @@ namespace fullbore::cuda {
 /// fall back on: an op or dtype without a kernel is a UsageError that says why.
 class CudaCompiler final : public Compiler {
  public:
-  explicit CudaCompiler(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  explicit CudaCompiler(std::shared_ptr<Context> context)
+      : card_(context->card().facts), context_(std::move(context)) {}
+  /// For a card that is not at hand: kernels to plan with, which nothing can launch.
+  explicit CudaCompiler(const CardFacts& card) : card_(card) {}
 
   void compile_for(const Target& target) override { effort_ = target.compile; }
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) override;
@@ -22,7 +25,8 @@ class CudaCompiler final : public Compiler {
   void finish() override;
 
  private:
-  std::shared_ptr<Context> context_;
+  CardFacts card_;
+  std::shared_ptr<Context> context_;  ///< null: there is no card
   CompileEffort effort_ = CompileEffort::full;
   std::vector<Launch> launches_;  ///< of all kernels, to be loaded
 };
