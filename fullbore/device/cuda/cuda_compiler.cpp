@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "fullbore/base/error.h"
+#include "fullbore/device/cuda/codegen/generated_kernel.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 
@@ -32,10 +35,14 @@ std::unique_ptr<Kernel> CudaCompiler::compile(const Graph& graph, const Node& no
         "engine.device=cpu or reference with it");
   const Request request{graph, node, card_};
   std::string why_not;
-  throw UsageError(
-      fmt::format("{}: the cuda device has no kernel for {}{}{}; engine.device=cpu has one",
-                  node.op->name, operand_types(request), why_not,
-                  node.location.empty() ? "" : fmt::format(" ({})", node.location)));
+  if (std::unique_ptr<CudaKernel> kernel = make_generated_kernel(request, &why_not)) {
+    launches_.insert(launches_.end(), kernel->launches().begin(), kernel->launches().end());
+    return std::make_unique<CompiledNode>(std::move(kernel), graph, node);
+  }
+  throw UsageError(fmt::format(
+      "{}: the cuda device has no kernel for {}; generated code: {}; engine.device=cpu has one{}",
+      node.op->name, operand_types(request), why_not,
+      node.location.empty() ? "" : fmt::format(" ({})", node.location)));
 }
 
 void CudaCompiler::finish() {
