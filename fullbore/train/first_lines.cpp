@@ -77,8 +77,7 @@ std::vector<std::string> fallback_lines(std::span<const KernelFallback> fallback
         "rounding, and far slower",
         each.node, each.location.empty() ? "" : fmt::format(" ({})", each.location), each.reason));
   if (fallbacks.size() > kMost)
-    lines.push_back(fmt::format("and {} more nodes have no kernel; summary.json has them all",
-                                fallbacks.size() - kMost));
+    lines.push_back(fmt::format("and {} more nodes have no kernel", fallbacks.size() - kMost));
   return lines;
 }
 

@@ -9,7 +9,7 @@
 #include "fullbore/device/cuda/makers/launching.h"
 #include "fullbore/ir/op_def.h"
 #include "tests/cuda_kernels/machine_run.h"
-#include "tests/device/comparison.h"
+#include "tests/support/comparison.h"
 #include "tests/support/random_samples.h"
 #include "tests/support/samples.h"
 
