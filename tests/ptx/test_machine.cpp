@@ -179,6 +179,32 @@ TEST(PtxMachine, RacesAreMetWhateverTheOrder) {
               HasSubstr("with nothing in between"));
 }
 
+// Wherever the module declares it.
+TEST(PtxMachine, DynamicSharedMemoryBeginsBehindThatOfFixedSize) {
+  std::string text = kernel_of(
+      ".shared .align 4 .b8 fixed[20];\nmov.u32 %r1, dynamic;\nmov.u32 %r2, fixed;\n"
+      "mov.b64 %l5, {%r1, %r2};\nst.global.u64 [%l3], %l5;\n");
+  const std::string entry = ".visible .entry";
+  text.insert(text.find(entry), ".extern .shared .align 16 .b8 dynamic[];\n");
+  const Module module = parse(text);
+  DeviceMemory memory;
+  const uint64_t out = memory.allocate(8);
+  std::vector<std::byte> parameters(16);
+  std::memcpy(parameters.data(), &out, 8);
+  std::memcpy(parameters.data() + 8, &out, 8);
+  const LaunchCounts counts = run({.kernel = &module.kernels.at("k"),
+                                   .grid = {1},
+                                   .block = {1},
+                                   .dynamic_shared_bytes = 64,
+                                   .parameters = parameters,
+                                   .seed = 1},
+                                  memory, 100);
+  uint32_t places[2];
+  std::memcpy(places, memory.at(out, 8).data(), 8);
+  EXPECT_EQ(places[0] - places[1], 32U);
+  EXPECT_EQ(counts.shared_bytes, 96);
+}
+
 TEST(PtxMachine, WhatAGpuWouldNotAllowIsRefused) {
   EXPECT_THAT(fault_of("ld.global.u32 %r1, [%l4+6];\n"),
               HasSubstr("is no multiple of 4 (line 13: ld.global.u32"));

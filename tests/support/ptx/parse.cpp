@@ -161,7 +161,9 @@ class Parser {
     shared_ = local_ = 0;
     names_.clear();
     kernel_.name = tokens_.take();
-    for (const Variable& each : module_shared_) place_in_kernel(each);
+    dynamic_is_placed_ = false;
+    for (const Variable& each : module_shared_)
+      if (!each.is_open) place_in_kernel(each);
     if (tokens_.take_if("(")) {
       while (!tokens_.take_if(")")) {
         tokens_.expect(".param");
@@ -193,6 +195,8 @@ class Parser {
   }
 
   void place_in_kernel(const Variable& made) {
+    if (made.space == Space::shared && dynamic_is_placed_)
+      tokens_.fail("shared memory of fixed size behind a use of what begins at its end");
     int64_t& end = made.space == Space::shared ? shared_ : local_;
     end = round_up(end, made.alignment);
     names_[made.name] = static_cast<uint64_t>(end);
@@ -262,7 +266,18 @@ class Parser {
     tokens_.fail(fmt::format("'{}' is not declared", text));
   }
 
-  std::optional<uint64_t> address_of(std::string_view name) const {
+  // Shared memory of dynamic size begins where that of fixed size ends: it is placed when it is first used.
+  void place_dynamic(std::string_view name) {
+    for (const Variable& each : module_shared_)
+      if (each.is_open && each.name == name && !names_.contains(name)) {
+        dynamic_is_placed_ = false;  // a second name is of the same bytes
+        place_in_kernel(each);
+        dynamic_is_placed_ = true;
+      }
+  }
+
+  std::optional<uint64_t> address_of(std::string_view name) {
+    place_dynamic(name);
     if (const auto found = names_.find(name); found != names_.end()) return found->second;
     if (const auto found = addresses_.find(name); found != addresses_.end()) return found->second;
     for (const Kernel::Parameter& each : kernel_.parameters)
@@ -331,6 +346,7 @@ class Parser {
   std::vector<std::string> lines_;
   Module module_;
   std::vector<Variable> module_shared_;
+  bool dynamic_is_placed_ = false;
   std::map<std::string, uint64_t, std::less<>> addresses_;  ///< of global variables
   int line_of_last_ = 0;
   int addresses_met_ = 0;  ///< of the instruction

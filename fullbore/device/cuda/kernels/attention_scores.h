@@ -49,18 +49,32 @@ struct ScoreRules {
   FB_DEVICE float score(float product, int query, int key) const {
     if (query >= problem.queries || key >= visible_keys(problem, query)) return minus_infinity();
     const float scaled = product * problem.scale;
-    if (problem.mask == fullbore::cuda::kStoredNone) return scaled;
+    return problem.mask == fullbore::cuda::kStoredNone ? scaled : scaled + bias(query, key);
+  }
+  /// What a mask adds to a score: of truth values 0 or -inf.
+  FB_DEVICE float bias(int query, int key) const {
     const long at = offset_of(problem.mask_strides, batch, head, query) + key;
     if (problem.mask == fullbore::cuda::kStoredBool)
-      return static_cast<const unsigned char*>(mask)[at] != 0 ? scaled : minus_infinity();
-    return scaled + read(mask, problem.mask, at);
+      return static_cast<const unsigned char*>(mask)[at] != 0 ? 0 : minus_infinity();
+    return read(mask, problem.mask, at);
+  }
+  /// The draw of eight keys of a query, of which the first is a multiple of eight.
+  FB_DEVICE Draw draw(int query, int of_eight) const {
+    const long row = (static_cast<long>(batch) * problem.heads + head) * problem.queries + query;
+    return draws.at(static_cast<unsigned long>(row * ((problem.keys + 7) / 8) + of_eight));
   }
   /// 0 for a weight that is dropped.
   FB_DEVICE float factor(int query, int key) const {
     if (problem.drops == 0) return 1;
-    const long row = (static_cast<long>(batch) * problem.heads + head) * problem.queries + query;
-    const long draw = row * ((problem.keys + 7) / 8) + key / 8;
-    const int eighth = static_cast<int>(draws.at(static_cast<unsigned long>(draw)).eighth(key % 8));
+    const int eighth = static_cast<int>(draw(query, key / 8).eighth(key % 8));
     return eighth >= problem.threshold ? problem.kept_factor : 0;
+  }
+  /// A bit for each of eight keys: is its weight kept?
+  FB_DEVICE unsigned char kept(int query, int of_eight) const {
+    const Draw bits = draw(query, of_eight);
+    unsigned result = 0;
+    for (int e = 0; e < 8; ++e)
+      if (static_cast<int>(bits.eighth(e)) >= problem.threshold) result |= 1U << e;
+    return static_cast<unsigned char>(result);
   }
 };

@@ -12,8 +12,9 @@
 namespace fullbore::cuda {
 namespace {
 
-constexpr int64_t kTile = 32, kColumns = 64;  // kernels/attention.cpp
+constexpr int64_t kColumns = 64;
 constexpr uint32_t kThreads = 128;
+constexpr int64_t kWidestOfTensorCores = 128;
 
 AttentionStorage storage_of(DType dtype) {
   switch (dtype) {
@@ -38,7 +39,10 @@ class Attention {
       : request_(request),
         is_packed_(is_packed_attention(request.node)),
         is_gradient_(is_gradient),
-        shape_(shape_of()) {
+        shape_(shape_of()),
+        by_tensor_cores_((request.input(0).dtype == DType::bf16 ||
+                          (request.input(0).dtype == DType::f16 && !is_gradient)) &&
+                         shape_.width <= kWidestOfTensorCores) {
     set_strides();
     set_options();
   }
@@ -47,30 +51,31 @@ class Attention {
   bool fits() const {
     constexpr int64_t kMost = int64_t{1} << 30;
     return shape_.queries < kMost && shape_.keys < kMost &&
-           std::max(blocks(shape_.queries, shape_.heads), blocks(shape_.keys, shape_.groups)) <
+           std::max(shape_.queries * shape_.heads, shape_.keys * shape_.groups) *
+                   std::max<int64_t>(1, shape_.batch) <
                kMost;
   }
-  int64_t blocks(int64_t tokens, int64_t heads) const {
-    return divide_up(tokens, kTile) * divide_up(shape_.width, kColumns) * heads * shape_.batch;
-  }
+  bool by_tensor_cores() const { return by_tensor_cores_; }
 
   Launch forward() const {
     std::vector<Argument> arguments = {q(), k(), v()};
     add_options(arguments);
     const size_t outputs = request_.node.inputs.size();
     arguments.insert(arguments.end(), {operand(outputs), operand(outputs + 1), value(problem_)});
-    return launched("attention", blocks(shape_.queries, shape_.heads), std::move(arguments));
+    return launched("attention", shape_.queries, shape_.heads, chunks_of_queries(), 3,
+                    std::move(arguments));
   }
   Launch queries_gradient() const {
     std::vector<Argument> arguments = gradient_operands();
     arguments.insert(arguments.end(), {result(0), value(problem_)});
-    return launched("attention_queries", blocks(shape_.queries, shape_.heads),
+    return launched("attention_queries", shape_.queries, shape_.heads, chunks_of_queries(), 4,
                     std::move(arguments));
   }
   Launch keys_gradient() const {
     std::vector<Argument> arguments = gradient_operands();
     arguments.insert(arguments.end(), {result(1), result(2), value(problem_)});
-    return launched("attention_keys", blocks(shape_.keys, shape_.groups), std::move(arguments));
+    return launched("attention_keys", shape_.keys, shape_.groups, chunks(), 4,
+                    std::move(arguments));
   }
 
   const AttentionShape& shape() const { return shape_; }
@@ -164,20 +169,37 @@ class Attention {
     return arguments;
   }
 
-  Launch launched(std::string_view entry, int64_t blocks, std::vector<Argument> arguments) const {
-    return launch("attention", fmt::format("{}_{}", entry, dtype_name(request_.input(0).dtype)),
-                  {.x = static_cast<uint32_t>(blocks)}, {.x = kThreads}, std::move(arguments));
+  /// Blocks that share the columns of a result.
+  int64_t chunks() const { return divide_up(shape_.width, kColumns); }
+  int64_t chunks_of_queries() const { return by_tensor_cores_ ? 1 : chunks(); }
+
+  /// `tiles`: of 64 rows in dynamic shared memory, by tensor cores.
+  Launch launched(std::string_view entry, int64_t tokens, int64_t heads, int64_t chunks,
+                  int64_t tiles, std::vector<Argument> arguments) const {
+    const DType dtype = request_.input(0).dtype;
+    const int64_t tile = by_tensor_cores_ ? 64 : 32;
+    const auto blocks =
+        static_cast<uint32_t>(divide_up(tokens, tile) * chunks * heads * shape_.batch);
+    if (!by_tensor_cores_)
+      return launch("attention", fmt::format("{}_{}", entry, dtype_name(dtype)), {.x = blocks},
+                    {.x = kThreads}, std::move(arguments));
+    const int64_t width = shape_.width <= 64 ? 64 : kWidestOfTensorCores;
+    return launch("attention_tensor_core", fmt::format("{}_{}_{}", entry, dtype_name(dtype), width),
+                  {.x = blocks}, {.x = kThreads}, std::move(arguments),
+                  tiles * 64 * (width + 8) * 2);
   }
 
   const Request& request_;
   const bool is_packed_, is_gradient_;
   const AttentionShape shape_;
+  const bool by_tensor_cores_;
   AttentionProblem problem_;
 };
 
 std::unique_ptr<CudaKernel> made(const Request& request, const Attention& attention,
                                  std::vector<Launch> launches, double flops_of_pair) {
-  constexpr double kShareOfPeak = 1.0 / 32;  // products of f32, one at a time
+  // Without tensor cores products are of f32, one at a time.
+  const double share_of_peak = attention.by_tensor_cores() ? 0.4 : 1.0 / 32;
   // A launch without blocks is none.
   std::erase_if(launches, [](const Launch& each) { return each.grid.x == 0; });
   const double flops = attention.shape().pairs() * flops_of_pair;
@@ -186,7 +208,7 @@ std::unique_ptr<CudaKernel> made(const Request& request, const Attention& attent
       CudaKernel::Description{
           .text = description_of(request),
           .nanoseconds = std::max(memory_nanoseconds(request.card, operand_bytes(request)),
-                                  flop_nanoseconds(request.card, flops / kShareOfPeak))});
+                                  flop_nanoseconds(request.card, flops / share_of_peak))});
 }
 
 bool is_taken(const Request& request, const Attention& attention, std::string* why_not) {
