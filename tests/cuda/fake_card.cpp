@@ -38,6 +38,7 @@ void FakeCard::SetUp() {
 
 void FakeCard::TearDown() {
   const FakeCuda& now = fake();
+  if (HasFailure()) ADD_FAILURE() << "what the card met: " << now.fault;
   EXPECT_EQ(now.allocations, 0);
   EXPECT_EQ(now.allocated_bytes, 0);
   EXPECT_EQ(now.pinned, 0);
