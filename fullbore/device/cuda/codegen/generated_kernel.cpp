@@ -80,14 +80,20 @@ Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) 
   return piece;
 }
 
-std::vector<std::pair<int, int>> aliases_of(const Node& node, const jit::LoweredNode& lowered) {
+// An element that several points of the loops read, such as a scalar, belongs to no one thread: another may still read
+// what its thread has written.
+std::vector<std::pair<int, int>> aliases_of(const Request& request,
+                                            const jit::LoweredNode& lowered) {
   std::vector<std::pair<int, int>> aliases;
   if (lowered.pieces.size() != 1) return aliases;
-  const auto inputs = static_cast<int>(node.inputs.size());
-  for (int output = 0; output < static_cast<int>(node.outputs.size()); ++output)
+  const jit::LoweredPiece& piece = lowered.pieces[0];
+  const auto inputs = static_cast<int>(request.node.inputs.size());
+  for (int output = 0; output < static_cast<int>(request.node.outputs.size()); ++output) {
+    const int64_t elements = request.output(static_cast<size_t>(output)).elements();
+    if (elements != piece.kernel.points()) continue;
     for (int input = 0; input < inputs; ++input)
-      if (jit::overlays(lowered.pieces[0], input, inputs + output))
-        aliases.emplace_back(output, input);
+      if (jit::overlays(piece, input, inputs + output)) aliases.emplace_back(output, input);
+  }
   return aliases;
 }
 
@@ -126,7 +132,7 @@ std::unique_ptr<CudaKernel> make_generated_kernel(const Request& request, std::s
       "generated {} {}", node.body ? jit::ops_text(node.body->nodes()) : std::string(node.op->name),
       request.output(0).text());
   description.nanoseconds = nanoseconds_of(work, launches.size(), request.card);
-  description.aliases = aliases_of(node, *lowered);
+  description.aliases = aliases_of(request, *lowered);
   return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
 }
 
