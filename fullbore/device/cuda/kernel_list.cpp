@@ -27,6 +27,8 @@ struct ListedKernel {
 /// For each op best first.
 const std::vector<ListedKernel>& kernel_list() {
   static const std::vector<ListedKernel> list = {
+      {op::attention, "tiled", make_attention},
+      {op::attention_gradient, "tiled", make_attention_gradient},
       {op::convolution, "direct", make_convolution},
       {op::convolution_weight_gradient, "direct", make_convolution_weight_gradient},
       {op::dropout_mask, "draws", make_dropout_mask},
@@ -36,6 +38,8 @@ const std::vector<ListedKernel>& kernel_list() {
       {op::matmul, "plain", make_plain_matmul},
       {op::matmul_add, "tensor cores", make_tensor_core_matmul},
       {op::matmul_add, "plain", make_plain_matmul},
+      {op::packed_attention, "tiled", make_attention},
+      {op::packed_attention_gradient, "tiled", make_attention_gradient},
       {op::scatter_add, "tiles", make_scatter_add},
       {op::scatter_along_axis, "walk", make_scatter_along_axis},
       {op::scatter_max, "walk", make_scatter_max},
@@ -79,8 +83,13 @@ std::set<const OpDef*> listed_ops() {
 }
 
 std::map<const OpDef*, std::set<DType>> listed_composites() {
-  const std::set<DType> floats = {DType::f64, DType::f32, DType::bf16, DType::f16};
-  return {{&op::matmul_add.get(), floats}, {&op::dropout_mask.get(), {DType::i64}}};
+  std::map<const OpDef*, std::set<DType>> composites;
+  composites[&op::matmul_add.get()] = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  composites[&op::dropout_mask.get()] = {DType::i64};
+  for (const OpHandle* const each : {&op::attention, &op::attention_gradient, &op::packed_attention,
+                                     &op::packed_attention_gradient})
+    composites[&each->get()] = {DType::f32, DType::bf16, DType::f16};
+  return composites;
 }
 
 }  // namespace fullbore::cuda

@@ -3,7 +3,8 @@
 
 #define FB_KERNEL extern "C" __attribute__((global))
 #define FB_SHARED __attribute__((shared))
-#define FB_DEVICE __attribute__((device)) inline
+// Always inlined, early: what is passed by reference stays in registers.
+#define FB_DEVICE __attribute__((device, always_inline)) inline
 
 // Where a thread is, and how many there are.
 FB_DEVICE int thread() { return __nvvm_read_ptx_sreg_tid_x(); }

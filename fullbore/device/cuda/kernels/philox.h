@@ -6,7 +6,7 @@
 struct Draw {
   unsigned long half[2];
   FB_DEVICE unsigned eighth(int e) const {
-    return static_cast<unsigned>(half[e / 4] >> (16 * (e % 4))) & 0xffffU;
+    return static_cast<unsigned>((e < 4 ? half[0] : half[1]) >> (16 * (e & 3))) & 0xffffU;
   }
 };
 
@@ -31,6 +31,7 @@ FB_DEVICE Draw philox(unsigned long key, unsigned long low, unsigned long high) 
 struct Draws {
   unsigned long key, stream, first;
 
+  FB_DEVICE Draws() : key(0), stream(0), first(0) {}
   FB_DEVICE Draws(const unsigned long* seed, const unsigned long* step,
                   const unsigned long* iteration, unsigned long site)
       : key(*seed),

@@ -24,6 +24,10 @@ std::unique_ptr<CudaKernel> make_scatter_max(const Request& request, std::string
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not);
 
+// attention.cpp, apart and packed
+std::unique_ptr<CudaKernel> make_attention(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_attention_gradient(const Request& request, std::string* why_not);
+
 // convolution.cpp
 std::unique_ptr<CudaKernel> make_convolution(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_convolution_weight_gradient(const Request& request,
