@@ -17,6 +17,8 @@ void* library() {
 
 }  // namespace
 
+std::string fake_driver() { return FB_FAKE_CUDA; }
+
 FakeCuda& FakeCard::fake() {
   static auto* const get = reinterpret_cast<FakeCuda* (*)()>(::dlsym(library(), "fake_cuda"));
   return *get();
