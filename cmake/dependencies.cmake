@@ -53,6 +53,18 @@ foreach(version 19 20 18 17 16 15)
     fb_import(fb_llvm llvm/Config/llvm-config.h NAMES LLVM-${version} HINTS /usr/lib/llvm-${version})
   endif()
 endforeach()
+# For one archive that brings all it needs (tools/pack): LLVM's archives, of which the linker takes what is used, a
+# fifth of the shared library, and none of the libraries that the rest of LLVM needs.
+option(FB_STATIC_LLVM "Link LLVM's archives in place of its shared library" OFF)
+if(FB_STATIC_LLVM AND TARGET fb_llvm)
+  find_program(FB_LLVM_CONFIG NAMES llvm-config-19 llvm-config HINTS /usr/lib/llvm-19/bin REQUIRED)
+  execute_process(COMMAND "${FB_LLVM_CONFIG}" --link-static --libfiles native nvptx orcjit passes
+    OUTPUT_VARIABLE archives OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(archives)
+  set_target_properties(fb_llvm PROPERTIES INTERFACE_LINK_LIBRARIES "")
+  target_link_libraries(fb_llvm INTERFACE -Wl,--start-group ${archives} -Wl,--end-group z zstd)
+  target_link_options(fb_llvm INTERFACE LINKER:--gc-sections LINKER:--as-needed LINKER:--exclude-libs,ALL)
+endif()
 if(TARGET fb_llvm)
   file(STRINGS "${fb_llvm_INCLUDE_DIR}/llvm/Config/llvm-config.h" version REGEX "define LLVM_VERSION_STRING")
 endif()

@@ -16,6 +16,7 @@
 #include "fullbore/app/temporary_folder.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/json.h"
+#include "fullbore/base/own_executable.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/run_directory.h"
@@ -37,7 +38,7 @@ int run_again(std::vector<std::string> words, const std::string& out, const std:
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err.c_str(), kFlags, 0600);
   pid_t child = -1;
   const int problem =
-      ::posix_spawn(&child, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
+      ::posix_spawn(&child, own_executable(), &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   if (problem != 0)
     throw DataError(fmt::format("cannot start a process to measure the start: {}",

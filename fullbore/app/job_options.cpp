@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
 
 #include "fullbore/app/workload.h"
 #include "fullbore/base/bf16_note.h"
@@ -16,6 +20,7 @@
 #include "fullbore/monitor/console.h"
 #include "fullbore/passes/pass.h"
 #include "fullbore/train/batch_scaling.h"
+#include "fullbore/train/first_lines.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/process_memory.h"
 #include "fullbore/train/sensor_keys.h"
@@ -67,6 +72,31 @@ OptimizerOptions optimizer_options(const Config& config) {
   return options;
 }
 
+namespace {
+
+/// Warns on stderr of nodes without a kernel, of each once, however many programs have it.
+class FallbackWarnings {
+ public:
+  void operator()(std::span<const KernelFallback> fallbacks) const {
+    const std::scoped_lock lock(told_->mutex);
+    std::vector<KernelFallback> news;
+    for (const KernelFallback& each : fallbacks)
+      if (told_->lines.insert(each.node + '\n' + each.location).second) news.push_back(each);
+    Console console;
+    for (const std::string& line : fallback_lines(news))
+      console.line(fmt::format("fullbore: warning: {}", line));
+  }
+
+ private:
+  struct Told {
+    std::mutex mutex;
+    std::set<std::string> lines;
+  };
+  std::shared_ptr<Told> told_ = std::make_shared<Told>();
+};
+
+}  // namespace
+
 CompileOptions compile_options(const Config& config) {
   CompileOptions options;
   options.precision = config.engine.precision == "bf16"   ? DType::bf16
@@ -88,6 +118,7 @@ CompileOptions compile_options(const Config& config) {
   options.copies_frozen_weights = config.train.frozen_from.empty();
   options.keeps_snapshot = config.train.background_saves;
   options.plan_folder = compile_cache_directory("plans");
+  options.on_fallbacks = FallbackWarnings();
   std::vector<std::string> known;
   for (const Pass& pass : pipeline())
     if (pass.optional) known.emplace_back(pass.name);
@@ -101,6 +132,7 @@ CompileOptions compile_options(const Config& config) {
 }
 
 int64_t trained_memory_bytes(const Config& config) {
+  if (own_memory_bytes(config.engine.device)) return plan_memory_bytes(config, {});
   constexpr int64_t kNodes = 1000;  // of graphs that only go forwards
   ProcessMemory process = process_memory(
       {.nodes = kNodes, .workers = worker_count(config), .processors = available_processors()});

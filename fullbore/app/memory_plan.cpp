@@ -86,14 +86,15 @@ PlannedRun planned_run(const Config& config, const OpenedWorkload& workload,
   const int64_t programs = validates ? 2 : 1;
   const int64_t kept = config.data.workers == 0 ? 1 : config.data.prefetch + 1;
   PlannedRun run;
-  run.process = process_memory({.nodes = (node_count(traced.graph) + node_count(evaluated)) *
-                                         static_cast<int64_t>(shapes.size()),
-                                .workers = machine.workers,
-                                .processors = machine.processors,
-                                .loaders = programs * config.data.workers,
-                                .batch_bytes = programs * kept * largest_batch_bytes(shapes),
-                                .data_bytes = data_bytes,
-                                .saves_in_background = config.train.background_saves});
+  if (!own_memory_bytes(config.engine.device))
+    run.process = process_memory({.nodes = (node_count(traced.graph) + node_count(evaluated)) *
+                                           static_cast<int64_t>(shapes.size()),
+                                  .workers = machine.workers,
+                                  .processors = machine.processors,
+                                  .loaders = programs * config.data.workers,
+                                  .batch_bytes = programs * kept * largest_batch_bytes(shapes),
+                                  .data_bytes = data_bytes,
+                                  .saves_in_background = config.train.background_saves});
   CompileOptions options = compile_options(config);
   options.memory_bytes = plan_memory_bytes(config, run.process);
   const std::shared_ptr<Device> device =

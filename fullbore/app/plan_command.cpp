@@ -15,6 +15,7 @@
 #include "fullbore/app/workload.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/passes/pass.h"
@@ -133,13 +134,20 @@ void print_text(const Config& config, const OpenedWorkload& workload,
   print_output("{}: {}\n", config.model.name, parameters.text());
   print_output("{} bytes ({}) for the run: one State, and one arena for all {} programs\n",
                total_bytes, bytes_text(static_cast<double>(total_bytes)), plans.programs());
-  print_output("and at most {} ({} in all, of {} allowed)\n",
-               "for the process beside it, " + text(process),
-               bytes_text(static_cast<double>(total_bytes + process.bytes())),
-               bytes_text(static_cast<double>(memory_budget_bytes(config))));
-  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n\n",
+  const std::string allowed = bytes_text(static_cast<double>(memory_budget_bytes(config)));
+  if (own_memory_bytes(config.engine.device))
+    print_output("of {} allowed of {}'s memory\n", allowed, config.engine.device);
+  else
+    print_output("and at most for the process beside it, {} ({} in all, of {} allowed)\n",
+                 text(process), bytes_text(static_cast<double>(total_bytes + process.bytes())),
+                 allowed);
+  print_output("machine: {} GFLOP/s fp32, {} GB/s, {} workers\n",
                static_cast<int64_t>(machine.peaks.fp32_flops / 1e9),
                static_cast<int64_t>(machine.peaks.bytes_per_second / 1e9), machine.workers);
+  if (machine.fp32_method == "published")
+    print_output("an estimate: peaks are those published for {}, and no step was measured on it\n",
+                 config.engine.device);
+  print_output("\n");
   if (plans.shapes.size() > 1) print_shapes(plans, machine);
   const int64_t parallel = microbatches(config).parallel;
   print_output("Training step, {}{}, at most {} {}/s\n{}\n",

@@ -8,6 +8,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/automatic_device.h"
 
 namespace fullbore {
 namespace {
@@ -18,6 +19,12 @@ std::map<std::string, DeviceKind, std::less<>>& kinds() {
   return all;
 }
 
+/// Null: there is none.
+const DeviceKind* kind_of(std::string_view name) {
+  const auto found = kinds().find(name.substr(0, name.find(':')));
+  return found == kinds().end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 RegisteredDevice::RegisteredDevice(const DeviceKind& kind) {
@@ -25,12 +32,20 @@ RegisteredDevice::RegisteredDevice(const DeviceKind& kind) {
 }
 
 std::shared_ptr<Device> open_device(const std::string& name, int threads) {
-  const auto found = kinds().find(std::string_view(name).substr(0, name.find(':')));
-  if (found == kinds().end())
+  if (name == kAutomatic) return open_device(automatic_device().name, threads);
+  const DeviceKind* const kind = kind_of(name);
+  if (kind == nullptr)
     throw UsageError(fmt::format("no device '{}'; there are {}.{}", name,
                                  fmt::join(device_names(), ", "),
                                  did_you_mean(name, device_names())));
-  return found->second.open(name, threads);
+  return kind->open(name, threads);
+}
+
+std::optional<int64_t> own_memory_bytes(const std::string& name) {
+  if (name == kAutomatic) return own_memory_bytes(automatic_device().name);
+  const DeviceKind* const kind = kind_of(name);
+  if (kind == nullptr || kind->own_memory_bytes == nullptr) return std::nullopt;
+  return kind->own_memory_bytes(name);
 }
 
 std::vector<DeviceKind> device_kinds() {

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct DeviceKind {
   /// processors. UsageError or MemoryError where there is no such device.
   std::shared_ptr<Device> (*open)(const std::string& name, int threads) = nullptr;
   std::vector<Library> (*libraries)() = nullptr;  ///< null: none
+  /// Bytes that are free in the memory of its own of the device called so, as open() takes the name. Null: it works in
+  /// the host's.
+  int64_t (*own_memory_bytes)(const std::string& name) = nullptr;
 };
 
 /// A static variable of this type in a device's room makes the device known. Names must be unique.
@@ -33,6 +37,10 @@ struct RegisteredDevice {
 /// By name; a device of which a machine has several takes an ordinal, "cuda:1". UsageError with the nearest name for one
 /// that is not registered.
 std::shared_ptr<Device> open_device(const std::string& name, int threads = 0);
+
+/// Bytes that are free in the device's own memory; nothing where it works in the host's, or is not registered. What
+/// open_device() throws.
+std::optional<int64_t> own_memory_bytes(const std::string& name);
 
 std::vector<DeviceKind> device_kinds();   ///< by name
 std::vector<std::string> device_names();  ///< sorted

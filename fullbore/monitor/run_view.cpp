@@ -60,6 +60,7 @@ void RunView::forget_metrics() {
   progress_.total_steps = total_steps_;
   curves_ = {{"training", {}}, {"validation", {}}};
   alarms_.clear();
+  phases_.clear();
   last_step_ = 0;
   last_seconds_ = 0;
 }
@@ -96,6 +97,7 @@ void RunView::take_metrics(const std::string& line) {
     add_point(curves_[kValidation], at, progress_.validation_loss);
     return;
   }
+  if (kind == "phases") take_phases(record, "_seconds");
   if (kind != "train") return;
   progress_.step = step;
   progress_.train_loss = number(record, "loss");
@@ -156,13 +158,21 @@ void RunView::update_summary() {
   if (!summary.ok()) return;
   const nlohmann::ordered_json json = summary.value().json;
   status_ = word(json, "status");
-  phases_.clear();
   const auto phases = json.find("phase_seconds");
+  // While it runs, its records are newer.
   if (status_ == "running" || phases == json.end() || !phases->is_object()) return;
-  for (const auto& [name, seconds] : phases->items())
-    if (phases_.size() < kMostPhases && seconds.is_number() && seconds.get<double>() > 0)
-      phases_.emplace_back(excerpt(name, 20), seconds.get<double>());
+  take_phases(*phases, "");
   progress_.seconds_left = -1;
+}
+
+void RunView::take_phases(const nlohmann::ordered_json& seconds, std::string_view suffix) {
+  phases_.clear();
+  for (const auto& [key, value] : seconds.items()) {
+    std::string_view name = key;
+    if (!name.ends_with(suffix) || !value.is_number() || !(value.get<double>() > 0)) continue;
+    name.remove_suffix(suffix.size());
+    if (phases_.size() < kMostPhases) phases_.emplace_back(excerpt(name, 20), value.get<double>());
+  }
 }
 
 }  // namespace fullbore

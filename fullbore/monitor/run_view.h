@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,7 +35,7 @@ class RunView {
   }  ///< training and validation loss
   const std::vector<std::pair<std::string, double>>& phases() const {
     return phases_;
-  }  ///< seconds, of a run that is over
+  }  ///< seconds up to now, those of a run that goes on a little late
 
   /// The sensors' last values, titles as in sensors.csv.
   const std::vector<std::string>& sensor_titles() const { return columns_.titles(); }
@@ -50,6 +52,8 @@ class RunView {
  private:
   void forget_metrics();
   void take_metrics(const std::string& line);
+  /// Of keys that end like this.
+  void take_phases(const nlohmann::ordered_json& seconds, std::string_view suffix);
   bool update_sensors();
   void update_summary();
 

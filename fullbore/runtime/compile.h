@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct CompileOptions {
   /// Folder of plans that earlier compilations of the same graph, for the same target, by the same
   /// build made: what they say is taken as it stands. "": none.
   std::string plan_folder = {};
+  /// Told, by whichever thread prepares a program, of its nodes without a kernel of their own; not where there are none.
+  std::function<void(std::span<const KernelFallback>)> on_fallbacks = {};
 };
 
 /// What passes are told of a device and what is asked for. UsageError for row_invariant with what it does not hold for.
@@ -45,8 +49,9 @@ struct CompileReport {
   std::vector<KernelFallback> fallbacks = {};
 };
 
-/// Passes and planning. `report` says nothing of fallbacks: they are known once the compiler has finished. The plan's kernels can run once the compiler, one of the device's, has finished
-/// (Compiler::finish), which is for the caller to ask: plans that are only looked at need no code.
+/// Passes and planning. `report` says nothing of fallbacks: they are known once the compiler has finished. The plan's
+/// kernels can run once the compiler, one of the device's, has finished (Compiler::finish), which is for the caller to
+/// ask: plans that are only looked at need no code.
 Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
                   const CompileOptions& options, CompileReport* report = nullptr);
 

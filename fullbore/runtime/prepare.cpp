@@ -51,6 +51,7 @@ PreparedProgram prepare_program(const Graph& graph, Device& device, const Compil
   }
   compiler->finish();
   report.fallbacks = compiler->fallbacks();
+  if (options.on_fallbacks && !report.fallbacks.empty()) options.on_fallbacks(report.fallbacks);
   report.plan_seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {std::move(plan), std::move(copies), std::move(report)};

@@ -217,7 +217,7 @@ class ConfigBuilder {
       return config.engine.threads > std::max<int64_t>(64, available_processors());
     if (key != "engine.memory_budget") return false;
     try {
-      return memory_budget_bytes(config) > memory_limit_bytes();
+      return budget_is_of_the_job(config) && memory_budget_bytes(config) > memory_limit_bytes();
     } catch (const UsageError&) {
       return false;  // no budget at all: finish() says so
     }
@@ -268,7 +268,7 @@ class ConfigBuilder {
 
   void check_memory_budget() const {
     try {
-      memory_budget_bytes(config_);
+      budget_is_of_the_job(config_);  // reads it, and asks no device
     } catch (const UsageError& error) {
       throw UsageError(
           fmt::format("config: {}: {}", origins_.at("engine.memory_budget"), error.what()));

@@ -63,8 +63,10 @@ struct Assigner {
   }
   bool operator()(std::string* place) const {
     const auto& choices = field.choices;
-    const bool allowed =
-        choices.empty() || std::find(choices.begin(), choices.end(), value.text) != choices.end();
+    // Of a kind of which there are several: "cuda:1", "card:RTX 4090". Which there are, its kind knows.
+    const size_t end = field.key == "engine.device" ? value.text.find(':') : std::string::npos;
+    const bool allowed = choices.empty() || std::find(choices.begin(), choices.end(),
+                                                      value.text.substr(0, end)) != choices.end();
     if (value.is_list || !allowed || !is_storable(value.text)) return false;
     *place = value.text;
     return true;

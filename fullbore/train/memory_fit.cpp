@@ -12,6 +12,7 @@
 #include "fullbore/base/bf16_note.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/process.h"
 #include "fullbore/train/config_keys.h"
 
@@ -235,6 +236,9 @@ class Fitting {
   }
 
   std::string too_large(const PlannedRun& run) const {
+    if (own_memory_bytes(given_.engine.device))
+      return fmt::format("the run would take {} of {}'s memory, {} are allowed",
+                         gigabytes(run.bytes), given_.engine.device, gigabytes(budget_));
     return fmt::format("the run would take {} ({} planned, {} for the process), {} are allowed",
                        gigabytes(run.resident_bytes()), gigabytes(run.bytes),
                        gigabytes(run.process.bytes()), gigabytes(budget_));
@@ -304,11 +308,11 @@ class Fitting {
   }
 
   // With which all could stay as it is, if there is as much; "" if not. The plan gets 63 of 64 parts of its share.
-  static std::string budget_text(const PlannedRun& asked) {
+  std::string budget_text(const PlannedRun& asked) const {
     constexpr int64_t kMiB = 1 << 20;
     const int64_t needed =
         (asked.process.bytes() + asked.bytes + asked.bytes / 63 + 64 + kMiB - 1) / kMiB;
-    if (needed > memory_limit_bytes() / kMiB) return "";
+    if (needed > run_memory_bytes(given_) / kMiB) return "";
     return fmt::format("\n  engine.memory_budget={}MiB would do for all as it is", needed);
   }
 
@@ -376,10 +380,15 @@ class Fitting {
 
 }  // namespace
 
+int64_t run_memory_bytes(const Config& config) {
+  return own_memory_bytes(config.engine.device).value_or(memory_limit_bytes());
+}
+
 int64_t memory_budget_bytes(const Config& config) {
   const Budget budget = parse_budget(config.engine.memory_budget);
-  return static_cast<int64_t>(
-      budget.is_share ? budget.number * static_cast<double>(memory_limit_bytes()) : budget.number);
+  return static_cast<int64_t>(budget.is_share
+                                  ? budget.number * static_cast<double>(run_memory_bytes(config))
+                                  : budget.number);
 }
 
 bool budget_is_of_the_job(const Config& config) {

@@ -15,7 +15,8 @@ struct PlannedRun {
   double seconds = 0;  ///< roofline time of a training step
   int64_t rows =
       0;  ///< sequences that every shape of batch has a multiple of: parts must divide them
-  ProcessMemory process = {};  ///< what the process takes beside that, at most
+  /// What the process takes beside that, at most; nothing where the device has memory of its own.
+  ProcessMemory process = {};
   int64_t parallel = 1;  ///< microbatches side by side, where engine.parallel_microbatches is auto
   /// How many of them memory is planned for at once; fewer than threads would take where the budget is tight, which
   /// costs time and changes no bits.
@@ -37,8 +38,12 @@ struct RunPlanning {
   std::function<std::vector<int64_t>(const Config&)> parallel_counts = {};
 };
 
-/// Bytes that a run may have resident, its process included: engine.memory_budget, "6GiB", "1500MB" or a share of what
-/// the process may use such as "0.5"; nine tenths of that where it is empty. UsageError for anything else.
+/// Bytes of what a run works in: what is free of the memory of engine.device, or where that has none of its own what
+/// the process may use.
+int64_t run_memory_bytes(const Config& config);
+/// Bytes that a run may have resident, its process included where it works in the host's memory: engine.memory_budget,
+/// "6GiB", "1500MB" or a share of run_memory_bytes() such as "0.5"; nine tenths of that where it is empty. UsageError
+/// for anything else.
 int64_t memory_budget_bytes(const Config& config);
 /// Is it a number of bytes, the same on every machine?
 bool budget_is_of_the_job(const Config& config);

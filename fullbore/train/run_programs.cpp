@@ -33,8 +33,10 @@ RunPrograms::RunPrograms(const TrainingJob& job, std::vector<TracedStep> traced,
   std::vector<const Graph*> graphs;
   for (const auto* list : {&traced, &evaluations})
     for (const TracedStep& step : *list) graphs.push_back(&step.graph);
+  CompileOptions options = job.options.compile;
+  options.on_fallbacks = {};  // the run's log has them (fallbacks())
   std::vector<PreparedProgram> prepared =
-      prepare_programs(graphs, state.device(), job.options.compile, [&](size_t done) {
+      prepare_programs(graphs, state.device(), options, [&](size_t done) {
         if (progress) progress(done, graphs.size());
       });
   for (const PreparedProgram& program : prepared)

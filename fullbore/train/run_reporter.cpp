@@ -229,9 +229,24 @@ void RunReporter::log_step(const StepResults& results, const StepDetails& detail
   const bool debug = details.detail >= Detail::debug_training;
   if (debug) words += add_details(record, results, details);
   write_metrics(record);
+  note_phases();
   // The live line says it already where there is one.
   log_->log(console_.terminal() && !debug ? spdlog::level::debug : spdlog::level::info, "{}",
             words);
+}
+
+/// What the time went to so far, for who watches the run; its summary has all of it.
+void RunReporter::note_phases() {
+  constexpr double kSecondsApart = 10;
+  const double now = seconds_since_start();
+  if (now - phases_noted_ < kSecondsApart) return;
+  phases_noted_ = now;
+  nlohmann::ordered_json record = {{"kind", "phases"}, {"step", progress_.step}};
+  const PhaseSeconds seconds = phases_.seconds();
+  for (size_t i = 0; i < kRunPhases; ++i)
+    if (const auto phase = static_cast<RunPhase>(i); seconds[phase] > 0)
+      record[fmt::format("{}_seconds", run_phase_name(phase))] = seconds[phase];
+  write_metrics(record);
 }
 
 /// To the record of a step, and as words.

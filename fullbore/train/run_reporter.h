@@ -117,6 +117,7 @@ class RunReporter {
   void update_rates();
   double seconds_left() const;
   void write_metrics(const nlohmann::ordered_json& record);
+  void note_phases();
   std::string add_details(nlohmann::ordered_json& record, const StepResults& results,
                           const StepDetails& details) const;
   void trim_metrics(const RunPosition& restored, const nlohmann::json& summary);
@@ -131,6 +132,7 @@ class RunReporter {
   Console& console_;
   Clock::time_point start_;
   PhaseClock phases_;
+  double phases_noted_ = 0;  ///< seconds since the start
   std::shared_ptr<spdlog::logger> log_;
   std::optional<JsonLines> metrics_;
   MetricSinks sinks_;

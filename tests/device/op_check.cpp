@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "../support/samples.h"
-#include "comparison.h"
+#include "../support/comparison.h"
 #include "fullbore/device/interpret.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/tensor.h"

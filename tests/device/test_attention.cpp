@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../support/gradcheck.h"
-#include "comparison.h"
+#include "../support/comparison.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/attention/attention.h"

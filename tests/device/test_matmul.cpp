@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "comparison.h"
+#include "../support/comparison.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/gemm/gemm_tiling.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "../support/gradcheck.h"
-#include "comparison.h"
+#include "../support/comparison.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/ops/packed_attention.h"

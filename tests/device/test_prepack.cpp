@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "comparison.h"
+#include "../support/comparison.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/gemm/tiled_matmul.h"
 #include "fullbore/ops/ops.h"

@@ -8,7 +8,7 @@
 #include "../support/evaluate.h"
 #include "../support/gradcheck.h"
 #include "../support/samples.h"
-#include "comparison.h"
+#include "../support/comparison.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"

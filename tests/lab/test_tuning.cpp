@@ -161,6 +161,7 @@ class MadeUpBench : public TuningBench {
   std::map<std::string, double> factors;  ///< of time, by the choice's name
   std::map<std::string, std::string> refused;
   std::string base_refused;
+  std::map<std::string, double> run_seconds;  ///< by the choice's name, beside one
   double spread = 0.005;
   int64_t heats = 0;
 
@@ -174,9 +175,10 @@ class MadeUpBench : public TuningBench {
     return plan;
   }
   std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps,
-                                double limit_seconds) override {
+                                const HeatLimits& limits) override {
     ++heats;
-    EXPECT_GT(limit_seconds, 0);
+    EXPECT_GT(limits.turn_seconds, 0);
+    EXPECT_GT(limits.seconds, 0);
     std::vector<MeasuredRun> runs;
     for (const TuningPoint& point : points) {
       MeasuredRun& run = runs.emplace_back();
@@ -189,7 +191,13 @@ class MadeUpBench : public TuningBench {
       for (int64_t step = 0; step < steps; ++step) run.step_seconds.push_back(seconds);
       for (int64_t turn = 0; turn < steps; turn += turn < 1 ? 1 : 2) run.turns.push_back(turn);
     }
-    seconds_ += static_cast<double>(points.size());
+    auto taken = static_cast<double>(points.size());
+    for (const TuningPoint& point : points)
+      for (const std::string& name : names(point))
+        if (run_seconds.contains(name)) taken += run_seconds[name];
+    if (taken > limits.seconds)
+      for (MeasuredRun& run : runs) run.reason = "not done within so many seconds";
+    seconds_ += std::min(taken, limits.seconds);
     return runs;
   }
   double seconds() const override { return seconds_; }
@@ -300,6 +308,17 @@ TEST(TuningSearch, BeginsWithWhatFitsAndEndsWhenTimeOrPatienceDoes) {
   EXPECT_EQ(verdicts(searched(brief, scope, {.steps = 2}))["without fuse"],
             TuningVerdict::no_difference);
   EXPECT_TRUE(searched(brief, scope, {}, [&] { return brief.heats > 3; }).interrupted);
+}
+
+TEST(TuningSearch, ACandidateThatTakesForEverCostsNoMoreThanTheTimeThereIs) {
+  MadeUpBench bench;
+  bench.factors = {{"without fuse", 0.5}};
+  bench.run_seconds = {{"without fuse", 1e6}};
+  const Tuning tuning =
+      searched(bench, {.switches = {"fuse"}, .batch_sizes = "", .processors = 1}, {.seconds = 100});
+  EXPECT_EQ(verdicts(tuning)["without fuse"], TuningVerdict::no_time);
+  EXPECT_TRUE(tuning.out_of_time);
+  EXPECT_LE(bench.seconds(), 100);
 }
 
 /// A tuning of two candidates, of which one was taken.

@@ -75,6 +75,9 @@ TEST_F(RunViewTest, SensorsAlarmsAndPhasesAreShown) {
       "metrics.jsonl",
       R"({"kind":"alarm","step":15,"cause":"swap","raised":true,"message":"\u001b[2J65 MiB swapped"})"
       "\n");
+  append("metrics.jsonl",
+         R"({"kind":"phases","step":20,"start_seconds":1,"data_seconds":-1,"step_seconds":3})"
+         "\n");
   append("sensors.csv",
          "step,seconds,time,cpu0.utilization [%],cpu1.utilization [%],cpu.temperature "
          "[C],memory.total [MiB]\n"
@@ -85,6 +88,7 @@ TEST_F(RunViewTest, SensorsAlarmsAndPhasesAreShown) {
   EXPECT_THAT(frame(view),
               AllOf(HasSubstr("running, no sign of life for 20"), HasSubstr("?0"),
                     HasSubstr("temperature 62 C"), HasSubstr("total 2.00 GiB"),
+                    HasSubstr("time       step 75.0%  start 25.0%"),
                     HasSubstr("alarm step 15: \\x1b[2J65 MiB swapped"), Not(HasSubstr("\x1b"))));
   append("sensors-2.csv", "step,seconds,time,gpu0.power.draw [W]\n30,3,999,251.25\n");
   folder_.put("summary.json",

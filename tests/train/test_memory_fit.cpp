@@ -6,6 +6,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/registry.h"
 #include "fullbore/monitor/process.h"
 
 namespace fullbore {
@@ -381,6 +382,29 @@ TEST(FitMemory, RefusesWithTheCheapestRemedies) {
   EXPECT_NE(text.find("engine.precision=bf16"), std::string::npos) << text;
   EXPECT_LT(text.find("train.background_saves=false"), text.find("train.batch_size=9")) << text;
   EXPECT_EQ(text.find("engine.recompute"), std::string::npos) << text;  // the fourth
+}
+
+/// With 200 MiB free of its own.
+const RegisteredDevice kCard({.name = "card_of_200_mib",
+                              .summary = "of this test",
+                              .open = [](const std::string& name, int) -> std::shared_ptr<Device> {
+                                throw UsageError(name + " is for its memory alone");
+                              },
+                              .own_memory_bytes = [](const std::string&) { return 200 * kMiB; }});
+
+TEST(FitMemory, GoesByTheMemoryOfADeviceThatHasItsOwn) {
+  Config config = config_of("", 4);
+  config.engine.device = "card_of_200_mib:1";
+  EXPECT_EQ(run_memory_bytes(config), 200 * kMiB);
+  EXPECT_EQ(memory_budget_bytes(config), 180 * kMiB);
+  config.engine.memory_budget = "0.5";
+  const std::string text = refusal(config);
+  EXPECT_NE(text.find("would take 240.0 MiB of card_of_200_mib:1's memory, 100.0 MiB are allowed"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("engine.memory_budget="), std::string::npos) << "240 of 200: " << text;
+  config.engine.device = "cpu";
+  EXPECT_EQ(run_memory_bytes(config), memory_limit_bytes());
 }
 
 TEST(FitMemory, OffersBf16AsFasterOnlyWhereItIs) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of fullbore/device/cpu/codegen/vector_math_erf.cpp: erf((i + f) / 4) for 0 <= f < 1 and i = 0 to 15 as polynomials
+"""The tables of fullbore/device/codegen/vector_math_erf.cpp: erf((i + f) / 4) for 0 <= f < 1 and i = 0 to 15 as polynomials
 of degree 5 in f, and erf((i + f) / 2) for i = 0 to 7 of degree 7.
 
 Each is fitted for its relative error (least squares, reweighted towards the largest errors). Coefficients are rounded to

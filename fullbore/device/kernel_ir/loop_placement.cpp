@@ -99,7 +99,7 @@ void keep_costly_values(const KernelIr& kernel, LoopPlacement& placement) {
 
 }  // namespace
 
-LoopPlacement place_in_loops(const KernelIr& kernel) {
+LoopPlacement place_in_loops(const KernelIr& kernel, bool keeps_values) {
   LoopPlacement placement;
   const size_t count = kernel.instructions.size();
   std::vector<Dependence> dependence(count);
@@ -139,7 +139,7 @@ LoopPlacement place_in_loops(const KernelIr& kernel) {
   placement.slot.assign(count, -1);
   placement.first_walk.assign(count, -1);
   find_needed(kernel, placement);
-  keep_costly_values(kernel, placement);
+  if (keeps_values) keep_costly_values(kernel, placement);
   if (placement.slots > 0) find_needed(kernel, placement);
   return placement;
 }

@@ -34,7 +34,8 @@ struct LoopPlacement {
   std::vector<bool> in_walk;
 };
 
-LoopPlacement place_in_loops(const KernelIr& kernel);
+/// `keeps_values`: costly values that several walks need may have slots.
+LoopPlacement place_in_loops(const KernelIr& kernel, bool keeps_values = true);
 
 /// Bytes of a row of scratch memory, serial loops and lanes, large enough for any dtype.
 inline int64_t slot_bytes(const KernelIr& kernel) {

@@ -64,6 +64,14 @@ class Member {
   void stop() {
     if (lives()) end(child_->stop());
   }
+  /// Time is out.
+  void give_up() {
+    if (!lives()) return;
+    ChildEnd killed = child_->stop();
+    killed.stopped = false;
+    killed.timed_out = true;
+    end(killed);
+  }
 
  private:
   double step_seconds_from(size_t step) const {
@@ -92,10 +100,8 @@ class Member {
       if (answer == TurnAnswer::gone) return end(child_->wait(0, stop_));
       if (stop_ && stop_()) return end(child_->stop());
       if (seconds_since(start) <= limit_seconds) continue;
-      ChildEnd killed = child_->stop();
-      killed.stopped = false;
-      killed.timed_out = true;
-      return end(killed);
+      give_up();
+      return false;
     }
     const auto made = static_cast<int64_t>(run_.step_seconds.size());
     if (!report.step_seconds.empty()) run_.turns.push_back(made);
@@ -162,6 +168,7 @@ double TurnRun::samples_per_step() const {
 std::vector<TurnRun> run_in_turns(std::span<const TrainingRequest> requests,
                                   const TurnOptions& options, const StopRequest& stop,
                                   const std::function<void(int64_t steps)>& progress) {
+  const Clock::time_point begin = Clock::now();
   std::vector<TurnRun> runs(requests.size());
   std::vector<std::unique_ptr<Member>> members;
   const auto tell = [&] {
@@ -194,6 +201,8 @@ std::vector<TurnRun> run_in_turns(std::span<const TrainingRequest> requests,
       if (members[next]->lives()) members[next]->make_turn(std::max<int64_t>(steps, 1));
       tell();
     }
+    if (seconds_since(begin) > options.seconds)
+      for (const auto& member : members) member->give_up();
     if (round == 0) steps = steps_per_turn(runs, options);
   }
   return runs;

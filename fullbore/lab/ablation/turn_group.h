@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct TurnOptions {
       900;  ///< in which a run must be ready for its first step, else it is killed
   std::function<double()> joules = {};  ///< taken so far by the machine; empty, or NaN: not known
   double turn_limit_seconds = 3600;     ///< in which a turn must be done, with what is due in it
+  /// In which all runs must have ended: those that have not are killed behind the round, as if their turns had lasted
+  /// too long.
+  double seconds = std::numeric_limits<double>::infinity();
 };
 
 /// A run of the group, and what was measured of it from outside.

@@ -14,6 +14,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/own_executable.h"
 #include "fullbore/base/printable.h"
 #include "fullbore/base/private_folder.h"
 
@@ -45,8 +46,8 @@ struct ChildFiles {
 };
 
 /// In the new process: calls that are safe behind fork() in a program of several threads, and no others.
-[[noreturn]] void become(char* const* words, char* const* environment, const ChildFiles& files,
-                         pid_t parent) {
+[[noreturn]] void become(const char* executable, char* const* words, char* const* environment,
+                         const ChildFiles& files, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kNotStarted);  // it ended before that took effect
   ::setpgid(0, 0);
@@ -58,7 +59,7 @@ struct ChildFiles {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execve("/proc/self/exe", words, environment);
+  ::execve(executable, words, environment);
   ::_exit(kNotStarted);
 }
 
@@ -118,9 +119,10 @@ ChildProcess::ChildProcess(const ChildCommand& command)
   const Descriptor output = open_output(command.output);
   const Descriptor errors = open_output(command.errors);
   const pid_t self = ::getpid();
+  const char* const executable = own_executable();
   process_ = ::fork();
   if (process_ == 0)
-    become(word_list.data(), environment_list.data(),
+    become(executable, word_list.data(), environment_list.data(),
            {input.get(), output.get(), errors.get(), command.descriptor}, self);
   if (process_ < 0) throw DataError(fmt::format("cannot start a process: {}", system_reason()));
 }

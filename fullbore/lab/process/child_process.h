@@ -33,7 +33,7 @@ struct ChildCommand {
   int descriptor = -1;  ///< an open file that it inherits under the same number; -1: none
 };
 
-/// This very executable (/proc/self/exe) as a process of its own: what it does wrong, and what it takes, ends with it.
+/// This very program (own_executable()) as a process of its own: what it does wrong, and what it takes, ends with it.
 /// It is killed when its object or the thread that started it ends, however that ends. It leads a process group, so that Ctrl-C
 /// on a terminal reaches its parent alone, who decides.
 class ChildProcess {

@@ -19,6 +19,8 @@ namespace {
 
 /// Of the time, for the search; the rest is the confirmation's.
 constexpr double kSearchShare = 0.7;
+/// Where the search took longer, for plans are made and heats ended when its time is out.
+constexpr double kLeastConfirmation = 0.2;
 /// Of the machine's memory, for all runs that take turns.
 constexpr double kMemoryShare = 0.9;
 
@@ -222,7 +224,7 @@ Tuning tune(const TuningRequest& request, const std::string& identity,
   tuning.identity = identity;
   tuning.config = request.config;
   if (!tuning.interrupted && tuning.taken != tuning.start) {
-    const double left = std::max(seconds - bench.seconds(), (1 - kSearchShare) * seconds);
+    const double left = std::max(seconds - bench.seconds(), kLeastConfirmation * seconds);
     tuning.interrupted = !Confirmer(request, quality, stop, progress).run(tuning, left / 60);
   }
   tuning.seconds = bench.seconds();

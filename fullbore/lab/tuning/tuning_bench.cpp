@@ -81,7 +81,7 @@ std::vector<MeasuredRun> ProcessBench::kept(const std::string& path, const std::
 }
 
 std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& points, int64_t steps,
-                                            double limit_seconds) {
+                                            const HeatLimits& limits) {
   const Clock::time_point begin = Clock::now();
   const int64_t number = heats_++;
   const std::string path = fmt::format("{}/heats/{:04}", request_.folder, number);
@@ -107,7 +107,8 @@ std::vector<MeasuredRun> ProcessBench::heat(const std::vector<TuningPoint>& poin
                                                  {.steps = steps,
                                                   .turn_seconds = request_.turn_seconds,
                                                   .seed = static_cast<uint64_t>(number),
-                                                  .turn_limit_seconds = limit_seconds},
+                                                  .turn_limit_seconds = limits.turn_seconds,
+                                                  .seconds = limits.seconds},
                                                  stop_);
   if (stop_ && stop_()) return {};
   for (size_t i = 0; i < runs.size(); ++i) {

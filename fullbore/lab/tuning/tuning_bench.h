@@ -41,7 +41,7 @@ class ProcessBench : public TuningBench {
   ProcessBench(const TuningRequest& request, const StopRequest& stop);
   ArmPlan plan(const TuningPoint& point) override;
   std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps,
-                                double limit_seconds) override;
+                                const HeatLimits& limits) override;
   double seconds() const override;
 
  private:

@@ -17,8 +17,7 @@ namespace {
 
 constexpr int64_t kFewestSteps = 10;
 constexpr size_t kMostOfAHeat = 8;
-/// Seconds for a turn: of the first run, and of candidates at least.
-constexpr double kPatience = 3600;
+/// Seconds for a turn of candidates, at least.
 constexpr double kLeastLimit = 20;
 constexpr double kMostRunsOfATurn = 4;
 
@@ -125,7 +124,7 @@ class Search {
     say("trying");
     const double begin = bench_.seconds();
     const std::vector<MeasuredRun> runs =
-        bench_.heat({incumbent_}, std::min(kTrialSteps, options_.most_steps), kPatience);
+        bench_.heat({incumbent_}, std::min(kTrialSteps, options_.most_steps), {});
     if (runs.empty()) {
       stopped_ = true;
       return;
@@ -151,7 +150,7 @@ class Search {
   /// Plans what is open of the rows; what is another program than the incumbent's races.
   std::vector<Runner> plan(size_t first, size_t count) {
     std::vector<Runner> runners;
-    for (size_t i = first; i < first + count && !stopped(); ++i) {
+    for (size_t i = first; i < first + count && !stopped() && seconds_left() > 0; ++i) {
       TuningRow& row = result_.rows[i];
       if (row.verdict != TuningVerdict::open) continue;
       say(fmt::format("planning {}", choice_name(row.choice)));
@@ -304,12 +303,14 @@ class Search {
       say(fmt::format("heat {}, {} runs", heat + 1, points.size()));
       const double before = bench_.seconds();
       // A turn is a small part of a run: who takes a multiple of one for it is hopeless.
-      const double limit = std::max(kLeastLimit, kMostRunsOfATurn * run_seconds_);
-      const std::vector<MeasuredRun> runs = bench_.heat(points, steps_, limit);
+      const HeatLimits limits{std::max(kLeastLimit, kMostRunsOfATurn * run_seconds_),
+                              seconds_left()};
+      const std::vector<MeasuredRun> runs = bench_.heat(points, steps_, limits);
       if (runs.empty()) {
         stopped_ = true;
         return false;
       }
+      if (!runs[0].ok() && seconds_left() <= 0) return false;  // time was out for all of them
       if (!runs[0].ok())
         throw DataError(fmt::format("lab: what ran before runs no more: {}", runs[0].reason));
       run_seconds_ = (bench_.seconds() - before) / static_cast<double>(points.size());
@@ -322,6 +323,7 @@ class Search {
 
   void note(Runner& runner, const MeasuredRun& incumbent, const MeasuredRun& run) {
     TuningRow& row = result_.rows[runner.row];
+    if (!run.ok() && seconds_left() <= 0) return;  // nobody can tell whether it would have ended
     if (!run.ok()) {
       row.verdict = TuningVerdict::failed;
       row.reason = run.reason;

@@ -9,15 +9,20 @@
 
 namespace fullbore {
 
+struct HeatLimits {
+  double turn_seconds = 3600;
+  double seconds = 3600;  ///< of all runs together
+};
+
 /// Where candidates are measured: processes of this program (tuning_bench.h), or what a test makes of it.
 class TuningBench {
  public:
   virtual ~TuningBench() = default;
   virtual ArmPlan plan(const TuningPoint& point) = 0;
-  /// Runs that take turns, one of each point, the incumbent's first. One whose turn lasts longer than the limit is killed, and says
-  /// so. Empty: stopped.
+  /// Runs that take turns, one of each point, the incumbent's first. One whose turn lasts longer than its limit is
+  /// killed, and says so; all that have not ended when the heat's time is out are. Empty: stopped.
   virtual std::vector<MeasuredRun> heat(const std::vector<TuningPoint>& points, int64_t steps,
-                                        double limit_seconds) = 0;
+                                        const HeatLimits& limits) = 0;
   /// Of all that was done so far, in earlier processes too.
   virtual double seconds() const = 0;
 };

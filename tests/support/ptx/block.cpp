@@ -48,7 +48,7 @@ Block::Block(const Launch& launch, DeviceMemory& memory, uint64_t index, uint64_
       stride_(static_cast<uint32_t>((launch.block.count() + kWarp - 1) / kWarp * kWarp)),
       shared_(static_cast<size_t>(launch.kernel->shared_bytes + launch.dynamic_shared_bytes),
               std::byte{0xff}),
-      shared_history_(shared_.size(), stride_),
+      shared_history_(shared_.size()),
       pending_(shared_.size()),
       met_(launch.kernel->code.size()) {
   const auto threads = static_cast<uint32_t>(launch.block.count());

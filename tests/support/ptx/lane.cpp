@@ -88,8 +88,8 @@ std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t ali
   };
   const auto note = [&](AccessHistory& history, int64_t offset) {
     const Access now = access(is_atomic);
-    if (const auto earlier =
-            write ? history.write(offset, bytes, now) : history.read(offset, bytes, now))
+    if (const auto earlier = write ? history.write(offset, bytes, now, block_.stride())
+                                   : history.read(offset, bytes, now, block_.stride()))
       fail_race(*earlier, told, write);
   };
   const auto offset = static_cast<int64_t>(address);
@@ -116,8 +116,7 @@ std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t ali
   if (met == nullptr || static_cast<uint64_t>(bytes) > met->bytes.size() - (address - met->address))
     fail(fmt::format("{} bytes at {:#x} are in no allocation", bytes, told));
   const auto in_allocation = static_cast<int64_t>(address - met->address);
-  if (!met->history)
-    met->history = std::make_unique<AccessHistory>(met->bytes.size(), block_.stride());
+  if (!met->history) met->history = std::make_unique<AccessHistory>(met->bytes.size());
   note(*met->history, in_allocation);
   return met->bytes.data() + in_allocation;
 }

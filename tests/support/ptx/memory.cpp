@@ -4,33 +4,52 @@
 
 namespace fullbore::ptx {
 
-bool AccessHistory::conflicts(const Access& earlier, const Access& now) const {
+namespace {
+
+bool conflicts(const Access& earlier, const Access& now, uint32_t block_stride) {
   if (earlier.thread == 0 || earlier.thread == now.thread) return false;
   if (earlier.is_atomic != 0 && now.is_atomic != 0) return false;
   const uint32_t before = earlier.thread - 1, after = now.thread - 1;
-  if (before / block_stride_ != after / block_stride_) return true;
+  if (before / block_stride != after / block_stride) return true;
   if (earlier.block_phase < now.block_phase) return false;
   constexpr uint32_t kWarp = 32;
   return before / kWarp != after / kWarp || earlier.warp_phase >= now.warp_phase;
 }
 
-std::optional<Access> AccessHistory::read(int64_t offset, int64_t bytes, const Access& now) {
+}  // namespace
+
+AccessHistory::Byte& AccessHistory::at(size_t offset) {
+  std::unique_ptr<Page>& page = pages_[offset / kPageBytes];
+  if (!page) {
+    page = std::make_unique<Page>();
+    touched_.push_back(offset / kPageBytes);
+  }
+  return (*page)[offset % kPageBytes];
+}
+
+void AccessHistory::forget() {
+  for (const size_t page : touched_) pages_[page].reset();
+  touched_.clear();
+}
+
+std::optional<Access> AccessHistory::read(int64_t offset, int64_t bytes, const Access& now,
+                                          uint32_t block_stride) {
   for (auto i = static_cast<size_t>(offset); i < static_cast<size_t>(offset + bytes); ++i) {
-    const Access& writer = writers_[i];
-    if (conflicts(writer, now)) return writer;
-    Access* const known = &readers_[2 * i];
-    if (known[0].thread != now.thread) known[1] = known[0];
-    known[0] = now;
+    Byte& byte = at(i);
+    if (conflicts(byte.writer, now, block_stride)) return byte.writer;
+    if (byte.readers[0].thread != now.thread) byte.readers[1] = byte.readers[0];
+    byte.readers[0] = now;
   }
   return std::nullopt;
 }
 
-std::optional<Access> AccessHistory::write(int64_t offset, int64_t bytes, const Access& now) {
+std::optional<Access> AccessHistory::write(int64_t offset, int64_t bytes, const Access& now,
+                                           uint32_t block_stride) {
   for (auto i = static_cast<size_t>(offset); i < static_cast<size_t>(offset + bytes); ++i) {
-    for (const Access* each : {&writers_[i], &readers_[2 * i], &readers_[2 * i + 1]})
-      if (conflicts(*each, now)) return *each;
-    writers_[i] = now;
-    readers_[2 * i] = readers_[2 * i + 1] = {};
+    Byte& byte = at(i);
+    for (const Access* each : {&byte.writer, &byte.readers[0], &byte.readers[1]})
+      if (conflicts(*each, now, block_stride)) return *each;
+    byte = {.writer = now, .readers = {}};
   }
   return std::nullopt;
 }
@@ -62,7 +81,8 @@ std::span<std::byte> DeviceMemory::at(uint64_t address, int64_t bytes) {
 }
 
 void DeviceMemory::forget_accesses() {
-  for (auto& [address, each] : allocations_) each.history.reset();
+  for (auto& [address, each] : allocations_)
+    if (each.history) each.history->forget();
 }
 
 }  // namespace fullbore::ptx

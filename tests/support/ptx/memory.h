@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,22 +20,30 @@ struct Access {
   uint32_t is_atomic : 1 = 0;
 };
 
-/// Of each byte of some memory who wrote it last, and who has read it since; two readers are remembered.
+/// Of each byte of some memory who wrote it last, and who has read it since; two readers are remembered. Takes memory for
+/// what is touched alone.
 class AccessHistory {
  public:
-  /// `block_stride`: threads from one block to the next, a multiple of a warp.
-  AccessHistory(size_t bytes, uint32_t block_stride)
-      : block_stride_(block_stride), writers_(bytes), readers_(2 * bytes) {}
-  /// The access that conflicts with this one, if there is one; else notes it.
-  std::optional<Access> read(int64_t offset, int64_t bytes, const Access& now);
-  std::optional<Access> write(int64_t offset, int64_t bytes, const Access& now);
+  explicit AccessHistory(size_t bytes) : pages_((bytes + kPageBytes - 1) / kPageBytes) {}
+  /// The access that conflicts with this one, if there is one; else notes it. `block_stride`: threads from one block to the
+  /// next, a multiple of a warp, the same until all is forgotten.
+  std::optional<Access> read(int64_t offset, int64_t bytes, const Access& now,
+                             uint32_t block_stride);
+  std::optional<Access> write(int64_t offset, int64_t bytes, const Access& now,
+                              uint32_t block_stride);
+  void forget();
 
  private:
-  bool conflicts(const Access& earlier, const Access& now) const;
+  static constexpr size_t kPageBytes = 1024;
+  struct Byte {
+    Access writer;
+    Access readers[2];
+  };
+  using Page = std::array<Byte, kPageBytes>;
+  Byte& at(size_t offset);
 
-  uint32_t block_stride_;
-  std::vector<Access> writers_;
-  std::vector<Access> readers_;
+  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<size_t> touched_;  ///< pages that there are
 };
 
 /// The memory of a device: allocations at addresses that a host cannot follow, apart from one another, so that an index
@@ -44,11 +53,13 @@ class DeviceMemory {
   struct Allocation {
     uint64_t address = 0;
     std::vector<std::byte> bytes;
-    std::unique_ptr<AccessHistory> history;  ///< of the launch that runs
+    std::unique_ptr<AccessHistory> history = {};  ///< of the launch that runs
   };
 
   /// Filled with a pattern that is no number: what nobody wrote is seen.
   uint64_t allocate(int64_t bytes);
+  /// False: no allocation begins there.
+  bool free(uint64_t address) { return allocations_.erase(address) > 0; }
   /// The bytes at [address, address + bytes); none where they are not in one allocation.
   std::span<std::byte> at(uint64_t address, int64_t bytes);
   Allocation* find(uint64_t address);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/base/check.h"
+#include "fullbore/device/kernel_ir/overlay.h"
 #include "fullbore/device/kernel_ir/partition.h"
 #include "fullbore/ir/fused_matmul.h"
 

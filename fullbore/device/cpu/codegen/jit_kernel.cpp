@@ -15,6 +15,7 @@
 #include "fullbore/device/cpu/kernels/reference.h"
 #include "fullbore/device/kernel_ir/loop_placement.h"
 #include "fullbore/device/kernel_ir/lower.h"
+#include "fullbore/device/kernel_ir/overlay.h"
 #include "fullbore/device/kernel_ir/partition.h"
 #include "fullbore/ir/op_def.h"
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -36,14 +35,7 @@ struct Piece {
   }
 };
 
-/// Does every access of the node's buffer `input` read what the buffer `output` is about to have written
-/// at the same point, and nothing else?
-bool overlays(const LoweredPiece& piece, int input, int output);
-
 /// Of one worker: whole cache lines, for workers write their own.
 int64_t scratch_bytes(const KernelIr& kernel);
-
-/// "mul,erf,add": what computes among the nodes.
-std::string ops_text(std::span<const Node> nodes);
 
 }  // namespace fullbore::jit

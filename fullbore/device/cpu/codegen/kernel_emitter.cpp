@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fullbore/device/kernel_ir/moves.h"
+
 namespace fullbore::jit {
 namespace {
 
@@ -17,36 +19,6 @@ int lane_count(const KernelIr& kernel, const CodegenTarget& target, bool raw) {
   return static_cast<int>(target.vector_bytes / widest);
 }
 
-// Does the kernel only move 16-bit floats, so that their bits need no conversion?
-bool moves_only(const KernelIr& kernel) {
-  for (const Instruction& instruction : kernel.instructions) switch (instruction.kind) {
-      case Kind::load:
-      case Kind::inside:
-      case Kind::index: break;
-      case Kind::constant:
-        if (instruction.value != 0) return false;
-        break;
-      case Kind::scalar:
-        if (is_low_precision(instruction.dtype) && instruction.op != ScalarOp::select) return false;
-        for (int operand : instruction.operands)
-          if (is_low_precision(kernel.instructions[static_cast<size_t>(operand)].dtype) &&
-              instruction.op != ScalarOp::select)
-            return false;
-        break;
-      case Kind::reduce:
-      case Kind::scan:
-        if (is_low_precision(instruction.dtype)) return false;
-        break;
-    }
-  for (const Store& store : kernel.stores)
-    if (kernel.buffers[static_cast<size_t>(store.access.buffer)].dtype !=
-        kernel.instructions[static_cast<size_t>(store.value)].dtype)
-      return false;
-  for (const Instruction& instruction : kernel.instructions)
-    if (instruction.kind == Kind::index && is_low_precision(instruction.dtype)) return false;
-  return true;
-}
-
 }  // namespace
 
 KernelEmitter::KernelEmitter(llvm::Module& module, const KernelIr& kernel,
@@ -57,7 +29,7 @@ KernelEmitter::KernelEmitter(llvm::Module& module, const KernelIr& kernel,
       module_(module),
       b_(module.getContext()),
       lanes_(lane_count(kernel, target, moves_only(kernel))),
-      scalars_(b_, lanes_, target),
+      scalars_(b_, lanes_, {.avx512 = target.avx512, .rounds_to_bf16 = target.rounds_to_bf16}),
       raw_(moves_only(kernel)),
       name_(name),
       has_long_predicates_(has_long_predicates(kernel)) {}

@@ -1,0 +1,133 @@
+#include "fullbore/device/cuda/codegen/generated_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "fullbore/device/cuda/codegen/ptx_compiler.h"
+#include "fullbore/device/kernel_ir/lower.h"
+#include "fullbore/device/kernel_ir/overlay.h"
+#include "fullbore/device/kernel_ir/partition.h"
+#include "fullbore/ir/op_def.h"
+
+namespace fullbore::cuda {
+namespace {
+
+constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
+constexpr int64_t kMostParameterBytes = 4096;
+constexpr int64_t kPartialBytes = 8;
+
+/// A piece of a node as launches.
+struct Piece {
+  std::vector<Launch> launches;
+  int64_t scratch_bytes = 0;
+  jit::KernelWork work;
+};
+
+Argument by_value(int64_t number, bool narrow) {
+  Argument argument;
+  argument.bytes.resize(narrow ? sizeof(int32_t) : sizeof(int64_t));
+  const auto half = static_cast<int32_t>(number);
+  if (narrow)
+    std::memcpy(argument.bytes.data(), &half, sizeof(half));
+  else
+    std::memcpy(argument.bytes.data(), &number, sizeof(number));
+  return argument;
+}
+
+Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) {
+  const jit::KernelIr& kernel = lowered.kernel;
+  const jit::LoopPlacement placement = jit::place_in_loops(kernel, false);
+  const Schedule schedule = make_schedule(kernel, placement);
+  Piece piece;
+  piece.work = jit::kernel_work(kernel);
+  if (schedule.blocks == 0) return piece;
+  if (schedule.blocks > kMostBlocks) return Failure{"it has more elements than a grid"};
+  const Result<GeneratedCode> compiled = compile_to_ptx(kernel, placement, schedule);
+  if (!compiled.ok()) return Failure{compiled.error()};
+  const GeneratedCode& code = compiled.value();
+
+  std::vector<Argument> arguments;
+  for (int buffer : lowered.buffers) arguments.push_back({.operand = buffer});
+  if (schedule.splits) arguments.push_back({.operand = scratch_operand});
+  const std::vector<int64_t> numbers =
+      jit::parameters(kernel, {.rows_per_item = schedule.chunk_points,
+                               .lanes_per_item = schedule.chunks,
+                               .lane_blocks = schedule.lane_blocks});
+  for (int64_t number : numbers) arguments.push_back(by_value(number, schedule.narrow));
+  int64_t bytes = 0;
+  for (const Argument& each : arguments)
+    bytes += each.operand >= 0 ? 8 : static_cast<int64_t>(each.bytes.size());
+  if (bytes > kMostParameterBytes) return Failure{"it has too many operands"};
+
+  piece.launches.push_back({.module = code.module,
+                            .entry = code.entry,
+                            .grid = {static_cast<uint32_t>(schedule.blocks), 1, 1},
+                            .block = schedule.block,
+                            .arguments = arguments});
+  if (schedule.splits) {
+    const int64_t results = result_count(kernel);
+    const auto reduced = static_cast<int64_t>(reductions(kernel).size());
+    piece.scratch_bytes = results * schedule.chunks * reduced * kPartialBytes;
+    piece.launches.push_back(
+        {.module = code.module,
+         .entry = code.combines,
+         .grid = {static_cast<uint32_t>((results + kMostThreads - 1) / kMostThreads), 1, 1},
+         .block = {kMostThreads, 1, 1},
+         .arguments = std::move(arguments)});
+  }
+  return piece;
+}
+
+std::vector<std::pair<int, int>> aliases_of(const Node& node, const jit::LoweredNode& lowered) {
+  std::vector<std::pair<int, int>> aliases;
+  if (lowered.pieces.size() != 1) return aliases;
+  const auto inputs = static_cast<int>(node.inputs.size());
+  for (int output = 0; output < static_cast<int>(node.outputs.size()); ++output)
+    for (int input = 0; input < inputs; ++input)
+      if (jit::overlays(lowered.pieces[0], input, inputs + output))
+        aliases.emplace_back(output, input);
+  return aliases;
+}
+
+// On one multiprocessor, whose rate without tensor cores is about an eighth of what the card promises with them.
+double nanoseconds_of(const jit::KernelWork& work, size_t launches, const CardFacts& card) {
+  constexpr double kLaunch = 1000;
+  const double share = 1e9 * card.multiprocessors;
+  return kLaunch * static_cast<double>(launches) +
+         std::max(work.bytes / card.bytes_per_second, work.flops / (card.flops_per_second / 8)) *
+             share;
+}
+
+}  // namespace
+
+std::unique_ptr<CudaKernel> make_generated_kernel(const Request& request, std::string* why_not) {
+  const Node& node = request.node;
+  const std::optional<jit::LoweredNode> lowered = jit::lower(request.graph, node, why_not);
+  if (!lowered) return nullptr;
+  const auto scratch = static_cast<int>(node.inputs.size() + node.outputs.size());
+  std::vector<Launch> launches;
+  CudaKernel::Description description;
+  jit::KernelWork work;
+  for (const jit::LoweredPiece& each : lowered->pieces) {
+    Result<Piece> made = make_piece(each, scratch);
+    if (!made.ok()) {
+      if (why_not != nullptr) *why_not = made.error();
+      return nullptr;
+    }
+    Piece& piece = made.value();
+    for (Launch& launch : piece.launches) launches.push_back(std::move(launch));
+    description.scratch_bytes = std::max(description.scratch_bytes, piece.scratch_bytes);
+    work.flops += piece.work.flops;
+    work.bytes += piece.work.bytes;
+  }
+  description.text = fmt::format(
+      "generated {} {}", node.body ? jit::ops_text(node.body->nodes()) : std::string(node.op->name),
+      request.output(0).text());
+  description.nanoseconds = nanoseconds_of(work, launches.size(), request.card);
+  description.aliases = aliases_of(node, *lowered);
+  return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
+}
+
+}  // namespace fullbore::cuda

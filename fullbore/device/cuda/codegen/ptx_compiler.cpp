@@ -1,0 +1,131 @@
+#include "fullbore/device/cuda/codegen/ptx_compiler.h"
+
+#include <map>
+#include <mutex>
+
+#include "fullbore/base/hash.h"
+#include "fullbore/device/cuda/codegen/ptx_emitter.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Pass.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar.h>
+#include <llvm/Transforms/Utils.h>
+#pragma GCC diagnostic pop
+
+// Where LLVM was built without the target these are null.
+extern "C" {
+void LLVMInitializeNVPTXTargetInfo() __attribute__((weak));
+void LLVMInitializeNVPTXTarget() __attribute__((weak));
+void LLVMInitializeNVPTXTargetMC() __attribute__((weak));
+void LLVMInitializeNVPTXAsmPrinter() __attribute__((weak));
+}
+
+namespace fullbore::cuda {
+namespace {
+
+// Programs that come and go must not pile up code for ever.
+constexpr size_t kKeptModules = 4096;
+
+#if LLVM_VERSION_MAJOR >= 18
+constexpr auto kOptimisation = llvm::CodeGenOptLevel::Default;
+constexpr auto kAssembly = llvm::CodeGenFileType::AssemblyFile;
+#else
+constexpr auto kOptimisation = llvm::CodeGenOpt::Default;
+constexpr auto kAssembly = llvm::CGFT_AssemblyFile;
+#endif
+
+constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+
+const llvm::Target* target() {
+  static const llvm::Target* const found = []() -> const llvm::Target* {
+    if (LLVMInitializeNVPTXTargetInfo == nullptr || LLVMInitializeNVPTXTarget == nullptr ||
+        LLVMInitializeNVPTXTargetMC == nullptr || LLVMInitializeNVPTXAsmPrinter == nullptr)
+      return nullptr;
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    std::string error;
+    return llvm::TargetRegistry::lookupTarget(kTriple, error);
+  }();
+  return found;
+}
+
+Result<std::string> ptx_of(llvm::Module& module) {
+  if (target() == nullptr) return Failure{"LLVM was built without its NVPTX target"};
+  // Multiplications and additions stay apart, as on the CPU: TargetOptions' own choice.
+  const std::unique_ptr<llvm::TargetMachine> machine(
+      target()->createTargetMachine(kTriple, "sm_80", "+ptx72", llvm::TargetOptions(),
+                                    llvm::Reloc::PIC_, llvm::CodeModel::Small, kOptimisation));
+  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(kTriple);
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(module, &problems)) return Failure{"LLVM: " + problems.str()};
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  passes.add(llvm::createTargetTransformInfoWrapperPass(machine->getTargetIRAnalysis()));
+  passes.add(llvm::createPromoteMemoryToRegisterPass());
+  passes.add(llvm::createEarlyCSEPass());
+  passes.add(llvm::createDeadCodeEliminationPass());
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, kAssembly))
+    return Failure{"LLVM: no PTX"};
+  passes.run(module);
+  return std::string(text.begin(), text.end());
+}
+
+struct Store {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const Module>, std::less<>> modules;
+};
+
+Store& store() {
+  static Store kept;
+  return kept;
+}
+
+}  // namespace
+
+Result<GeneratedCode> compile_to_ptx(const jit::KernelIr& kernel,
+                                     const jit::LoopPlacement& placement,
+                                     const Schedule& schedule) {
+  const std::string text = schedule.text() + jit::text(kernel);
+  GeneratedCode code;
+  code.entry = "generated_" + hash_hex(hash_text(text)) + hash_hex(hash_text(text, 1));
+  if (schedule.splits) code.combines = code.entry + "_combined";
+  {
+    const std::lock_guard lock(store().mutex);
+    const auto known = store().modules.find(text);
+    if (known != store().modules.end()) {
+      code.module = known->second;
+      return code;
+    }
+  }
+  llvm::LLVMContext context;
+  llvm::Module module(code.entry, context);
+  PtxEmitter(module, kernel, placement, schedule, code.entry, false).emit();
+  if (schedule.splits) PtxEmitter(module, kernel, placement, schedule, code.combines, true).emit();
+  Result<std::string> ptx = ptx_of(module);
+  if (!ptx.ok()) return Failure{ptx.error()};
+  code.module =
+      std::make_shared<const cuda::Module>(cuda::Module{code.entry, std::move(ptx).value()});
+  const std::lock_guard lock(store().mutex);
+  if (store().modules.size() >= kKeptModules) store().modules.clear();
+  // Another thread may have made it meanwhile: the device loads one of them.
+  code.module = store().modules.try_emplace(text, code.module).first->second;
+  return code;
+}
+
+}  // namespace fullbore::cuda

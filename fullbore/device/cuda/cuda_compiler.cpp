@@ -1,0 +1,70 @@
+#include "fullbore/device/cuda/cuda_compiler.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "fullbore/base/error.h"
+#include "fullbore/device/cuda/codegen/generated_kernel.h"
+#include "fullbore/device/cuda/kernel_list.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
+
+namespace fullbore::cuda {
+namespace {
+
+bool has_no_results(const Graph& graph, const Node& node) {
+  for (const Value value : node.outputs)
+    if (graph.type(value).elements() > 0) return false;
+  return true;
+}
+
+std::string operand_types(const Request& request) {
+  std::string text;
+  for (size_t i = 0; i < request.node.inputs.size(); ++i)
+    text += fmt::format("{}{}", i > 0 ? ", " : "", request.input(i).text());
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> CudaCompiler::compile(const Graph& graph, const Node& node, int) {
+  if (has_no_results(graph, node)) return std::make_unique<CompiledNode>(nullptr, graph, node);
+  if (effort_ == CompileEffort::off)
+    throw UsageError(
+        "engine.compile=off runs each op by its reference, which a card has none of: use "
+        "engine.device=cpu or reference with it");
+  const Request request{graph, node, card_};
+  std::string why_not;
+  std::unique_ptr<CudaKernel> kernel = make_listed_kernel(request, &why_not);
+  std::string not_generated;
+  if (!kernel) kernel = make_generated_kernel(request, &not_generated);
+  if (kernel) {
+    launches_.insert(launches_.end(), kernel->launches().begin(), kernel->launches().end());
+    return std::make_unique<CompiledNode>(std::move(kernel), graph, node);
+  }
+  throw UsageError(fmt::format(
+      "{}: the cuda device has no kernel for {}{}{}; generated code: {}; engine.device=cpu has "
+      "one{}",
+      node.op->name, operand_types(request), why_not.empty() ? "" : "; ", why_not, not_generated,
+      node.location.empty() ? "" : fmt::format(" ({})", node.location)));
+}
+
+void CudaCompiler::finish() {
+  for (const Launch& launch : launches_)
+    if (context_) context_->function(launch.module, launch.entry, launch.dynamic_shared_bytes);
+  launches_.clear();
+}
+
+Target cuda_target(const CardFacts&) {
+  Target target;
+  target.name = "cuda";
+  target.threads = 1;
+  target.native_bf16 = true;
+  target.native_ops = listed_composites();
+  // Named for no dtype: with none named at all, every composite would count as supported.
+  target.native_ops.try_emplace(&static_cast<const OpDef&>(op::attention));
+  return target;
+}
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,206 @@
+#include "fullbore/device/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "fullbore/base/check.h"
+#include "fullbore/device/cuda/cuda_compiler.h"
+#include "fullbore/device/cuda/driver/driver.h"
+#include "fullbore/device/cuda/executor/cuda_replay.h"
+#include "fullbore/device/cuda/measure_peaks.h"
+#include "fullbore/device/registry.h"
+
+namespace fullbore::cuda {
+namespace {
+
+// Where transactions of the memory begin, and what bulk copies ask for.
+constexpr int64_t kAlignment = 256;
+// Of contents that pass through pinned memory: large enough for the bus, small beside a model.
+constexpr int64_t kPieceBytes = int64_t{4} << 20;
+
+class Block final : public DeviceMemory {
+ public:
+  Block(const std::shared_ptr<Context>& context, int64_t bytes)
+      : memory_(context, bytes), bytes_(bytes) {
+    const Driver& driver = context->enter();
+    if (bytes > 0) driver.fill_bytes(memory_.get(), 0, static_cast<size_t>(bytes), context->main());
+    driver.wait_for_stream(context->main());
+  }
+  Address address() const override { return {memory_.get()}; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  CardMemory memory_;
+  int64_t bytes_;
+};
+
+class PinnedBlock final : public HostMemory {
+ public:
+  PinnedBlock(std::shared_ptr<Context> context, int64_t bytes)
+      : context_(std::move(context)), memory_(context_, bytes), copied_(context_), bytes_(bytes) {}
+  ~PinnedBlock() override {
+    if (const Driver* const driver = context_->enter_to_destroy())
+      driver->wait_for_event.attempt(copied_.get());
+  }
+  PinnedBlock(const PinnedBlock&) = delete;
+  PinnedBlock& operator=(const PinnedBlock&) = delete;
+  std::span<std::byte> bytes() override { return {memory_.get(), static_cast<size_t>(bytes_)}; }
+  void wait() override { context_->enter().wait_for_event(copied_.get()); }
+  EventHandle copied() const { return copied_.get(); }
+
+ private:
+  std::shared_ptr<Context> context_;
+  PinnedMemory memory_;
+  Event copied_;
+  int64_t bytes_;
+};
+
+std::shared_ptr<Device> open(const std::string& name, int) {
+  return std::make_shared<CudaDevice>(name);
+}
+
+int64_t free_bytes(const std::string& name) {
+  const Context context(load_driver(), card_number(name));
+  size_t free = 0, total = 0;
+  context.enter().memory_left(&free, &total);
+  return static_cast<int64_t>(free);
+}
+
+const RegisteredDevice registered({.name = "cuda",
+                                   .summary = "an NVIDIA card (cuda:1 for the second)",
+                                   .open = open,
+                                   .own_memory_bytes = free_bytes});
+
+}  // namespace
+
+CudaDevice::CudaDevice(const std::string& name)
+    : name_(name), context_([&] {
+        const int number = card_number(name);
+        return std::make_shared<Context>(load_driver(), number);
+      }()) {}
+
+Target CudaDevice::target() const { return cuda_target(context_->card().facts); }
+
+// One worker: a launch fills the card by itself, and thread groups side by side would only take memory.
+DeviceFacts CudaDevice::facts() const {
+  return {.name = name_,
+          .hardware = context_->hardware(),
+          .alignment = kAlignment,
+          .group_alignment = kAlignment,
+          .workers = 1};
+}
+
+std::unique_ptr<DeviceMemory> CudaDevice::allocate(int64_t bytes) {
+  return std::make_unique<Block>(context_, bytes);
+}
+
+std::unique_ptr<HostMemory> CudaDevice::allocate_host(int64_t bytes) {
+  return std::make_unique<PinnedBlock>(context_, bytes);
+}
+
+void CudaDevice::write(Address to, std::span<const std::byte> from) {
+  if (from.empty()) return;
+  const Driver& driver = context_->enter();
+  driver.copy_in(to.value, from.data(), from.size(), context_->main());
+  driver.wait_for_stream(context_->main());
+}
+
+void CudaDevice::read(Address from, std::span<std::byte> to) const {
+  if (to.empty()) return;
+  const Driver& driver = context_->enter();
+  driver.copy_out(to.data(), from.value, to.size(), context_->main());
+  driver.wait_for_stream(context_->main());
+}
+
+// Where both overlap, a copy by the card is not defined: it goes by other memory.
+void CudaDevice::copy(Address from, Address to, int64_t bytes) {
+  if (bytes <= 0 || from == to) return;
+  const Driver& driver = context_->enter();
+  const auto count = static_cast<size_t>(bytes);
+  std::unique_ptr<CardMemory> aside;
+  if (from < to + bytes && to < from + bytes) {
+    aside = std::make_unique<CardMemory>(context_, bytes);
+    driver.copy(aside->get(), from.value, count, context_->main());
+  }
+  driver.copy(to.value, aside ? aside->get() : from.value, count, context_->main());
+  driver.wait_for_stream(context_->main());
+}
+
+// While one piece is on its way the next is made.
+void CudaDevice::produce(Address to, int64_t bytes, Pieces, const Produce& produce) {
+  if (bytes <= 0) return;
+  const Driver& driver = context_->enter();
+  const int64_t piece_bytes = std::min(bytes, kPieceBytes);
+  const std::array<std::unique_ptr<PinnedBlock>, 2> slots = {
+      std::make_unique<PinnedBlock>(context_, piece_bytes),
+      std::make_unique<PinnedBlock>(context_, bytes > piece_bytes ? piece_bytes : 1)};
+  for (int64_t offset = 0, turn = 0; offset < bytes; offset += piece_bytes, ++turn) {
+    PinnedBlock& slot = *slots[static_cast<size_t>(turn % 2)];
+    slot.wait();
+    const auto count = static_cast<size_t>(std::min(piece_bytes, bytes - offset));
+    const std::span<std::byte> piece = slot.bytes().first(count);
+    std::memset(piece.data(), 0, count);
+    produce(offset, piece);
+    context_->enter();  // whatever the caller did meanwhile
+    driver.copy_in((to + offset).value, piece.data(), count, context_->main());
+    driver.record_event(slot.copied(), context_->main());
+  }
+  driver.wait_for_stream(context_->main());
+}
+
+void CudaDevice::consume(Address from, int64_t bytes, Pieces, const Consume& consume) const {
+  if (bytes <= 0) return;
+  const int64_t piece_bytes = std::min(bytes, kPieceBytes);
+  const std::array<std::unique_ptr<PinnedBlock>, 2> slots = {
+      std::make_unique<PinnedBlock>(context_, piece_bytes),
+      std::make_unique<PinnedBlock>(context_, bytes > piece_bytes ? piece_bytes : 1)};
+  const auto fetch = [&](int64_t offset) {
+    const Driver& driver = context_->enter();
+    const PinnedBlock& slot = *slots[static_cast<size_t>(offset / piece_bytes % 2)];
+    const auto count = static_cast<size_t>(std::min(piece_bytes, bytes - offset));
+    driver.copy_out(const_cast<PinnedBlock&>(slot).bytes().data(), (from + offset).value, count,
+                    context_->main());
+    driver.record_event(slot.copied(), context_->main());
+  };
+  fetch(0);
+  for (int64_t offset = 0; offset < bytes; offset += piece_bytes) {
+    if (offset + piece_bytes < bytes) fetch(offset + piece_bytes);
+    PinnedBlock& slot = *slots[static_cast<size_t>(offset / piece_bytes % 2)];
+    slot.wait();
+    consume(offset, slot.bytes().first(static_cast<size_t>(std::min(piece_bytes, bytes - offset))));
+  }
+}
+
+// Copies go on while the host does other things; what the main stream is told from now on comes behind them.
+void CudaDevice::snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool) {
+  auto* const pinned = dynamic_cast<PinnedBlock*>(&to);
+  FB_CHECK(pinned != nullptr, "a snapshot goes to memory of the device's own allocate_host()");
+  const Driver& driver = context_->enter();
+  const Event runs_so_far(context_);
+  driver.record_event(runs_so_far.get(), context_->main());
+  driver.wait_in_stream(context_->snapshots(), runs_so_far.get(), 0);
+  for (const SnapshotPart& part : parts) {
+    FB_CHECK(
+        part.offset >= 0 && part.offset + part.bytes <= static_cast<int64_t>(to.bytes().size()),
+        "{} bytes at {} of host memory of {}", part.bytes, part.offset, to.bytes().size());
+    if (part.bytes > 0)
+      driver.copy_out(to.bytes().data() + part.offset, part.from.value,
+                      static_cast<size_t>(part.bytes), context_->snapshots());
+  }
+  driver.record_event(pinned->copied(), context_->snapshots());
+  driver.wait_in_stream(context_->main(), pinned->copied(), 0);
+}
+
+std::unique_ptr<Compiler> CudaDevice::compiler() {
+  return std::make_unique<CudaCompiler>(context_);
+}
+
+std::unique_ptr<Recorder> CudaDevice::record() { return std::make_unique<CudaRecorder>(context_); }
+
+MeasuredPeaks CudaDevice::measure_peaks(const PeakMemory& memory) {
+  return cuda::measure_peaks(context_, memory);
+}
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fullbore/device/cuda/driver/context.h"
+#include "fullbore/device/device.h"
+
+namespace fullbore::cuda {
+
+/// An NVIDIA card. Runs and what comes behind them are in one stream, batches and snapshots in streams of their own.
+class CudaDevice final : public Device {
+ public:
+  /// `name`: "cuda", or "cuda:1" where there are several. UsageError, MemoryError, DeviceError: the card cannot be used.
+  explicit CudaDevice(const std::string& name);
+
+  Target target() const override;
+  DeviceFacts facts() const override;
+  std::unique_ptr<DeviceMemory> allocate(int64_t bytes) override;
+  std::unique_ptr<HostMemory> allocate_host(int64_t bytes) override;
+  void write(Address to, std::span<const std::byte> from) override;
+  void read(Address from, std::span<std::byte> to) const override;
+  void copy(Address from, Address to, int64_t bytes) override;
+  void produce(Address to, int64_t bytes, Pieces order, const Produce& produce) override;
+  void consume(Address from, int64_t bytes, Pieces order, const Consume& consume) const override;
+  void snapshot(std::span<const SnapshotPart> parts, HostMemory& to, bool to_is_zero) override;
+  std::unique_ptr<Compiler> compiler() override;
+  std::unique_ptr<Recorder> record() override;
+  MeasuredPeaks measure_peaks(const PeakMemory& memory) override;
+
+ private:
+  std::string name_;
+  std::shared_ptr<Context> context_;
+};
+
+}  // namespace fullbore::cuda

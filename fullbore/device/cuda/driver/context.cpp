@@ -1,0 +1,143 @@
+#include "fullbore/device/cuda/driver/context.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "fullbore/base/error.h"
+#include "fullbore/base/excerpt.h"
+#include "fullbore/base/text.h"
+#include "fullbore/device/device_error.h"
+
+namespace fullbore::cuda {
+namespace {
+
+// What a kernel may have of shared memory unless it asks for more.
+constexpr int64_t kUsualSharedBytes = 48 << 10;
+
+std::string text_of(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+}  // namespace
+
+Context::Context(std::shared_ptr<const Driver> driver, int card)
+    : driver_(std::move(driver)), card_(find_card(*driver_, card)) {
+  driver_->retain_context(&handle_, card_.handle);
+  try {
+    driver_->set_context(handle_);
+    driver_->make_stream(&main_, kStreamOfItsOwn);
+    driver_->make_stream(&copies_, kStreamOfItsOwn);
+    driver_->make_stream(&snapshots_, kStreamOfItsOwn);
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+Context::~Context() { close(); }
+
+void Context::close() noexcept {
+  if (const Driver* const driver = enter_to_destroy()) {
+    for (const auto& [ptx, loaded] : modules_)
+      if (loaded.handle != nullptr) driver->unload_module.attempt(loaded.handle);
+    for (StreamHandle const stream : {main_, copies_, snapshots_})
+      if (stream != nullptr) driver->destroy_stream.attempt(stream);
+  }
+  driver_->release_context.attempt(card_.handle);
+}
+
+const Driver& Context::enter() const {
+  driver_->set_context(handle_);
+  return *driver_;
+}
+
+const Driver* Context::enter_to_destroy() const noexcept {
+  return driver_->set_context.attempt(handle_) == kSuccess ? driver_.get() : nullptr;
+}
+
+ModuleHandle Context::load(const Module& module) const {
+  char log[4096] = {};
+  int options[] = {kErrorLog, kErrorLogBytes};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  ModuleHandle handle = nullptr;
+  const int code = enter().load_module.attempt(&handle, module.ptx.c_str(), 2, options, values);
+  if (code == kSuccess) return handle;
+  log[sizeof log - 1] = '\0';
+  const std::string text =
+      fmt::format("{} of '{}': {}{}{}", driver_->load_module.name(), module.name, result_text(code),
+                  *log == '\0' ? "" : "; the driver's compiler says: ", excerpt(log, 500));
+  if (code == kOutOfMemory) throw MemoryError(text);
+  throw DeviceError(text);
+}
+
+FunctionHandle Context::function(const std::shared_ptr<const Module>& module,
+                                 const std::string& entry, int64_t dynamic_shared_bytes) {
+  const std::scoped_lock lock(mutex_);
+  LoadedModule& loaded = modules_[module->ptx];
+  if (loaded.handle == nullptr) {
+    loaded.handle = load(*module);
+    loaded.module = module;
+  }
+  const Driver& driver = enter();
+  FunctionHandle& function = loaded.functions[entry];
+  if (function == nullptr)
+    if (const int code = driver.function.attempt(&function, loaded.handle, entry.c_str());
+        code != kSuccess)
+      throw DeviceError(fmt::format("{} of '{}' in '{}': {}", driver.function.name(), entry,
+                                    module->name, result_text(code)));
+  if (dynamic_shared_bytes > kUsualSharedBytes)
+    if (const int code = driver.set_function_attribute.attempt(
+            function, kFunctionMostDynamicSharedBytes, static_cast<int>(dynamic_shared_bytes));
+        code != kSuccess)
+      throw DeviceError(fmt::format("{} of '{}' for {} of shared memory: {}",
+                                    driver.set_function_attribute.name(), entry,
+                                    text_of(dynamic_shared_bytes), result_text(code)));
+  return function;
+}
+
+Event::Event(std::shared_ptr<const Context> context, unsigned flags)
+    : context_(std::move(context)) {
+  context_->enter().make_event(&handle_, flags);
+}
+Event::~Event() {
+  if (const Driver* const driver = context_->enter_to_destroy())
+    driver->destroy_event.attempt(handle_);
+}
+
+CardMemory::CardMemory(std::shared_ptr<const Context> context, int64_t bytes)
+    : context_(std::move(context)) {
+  const Driver& driver = context_->enter();
+  const int code = driver.allocate.attempt(&pointer_, static_cast<size_t>(bytes > 0 ? bytes : 1));
+  if (code == kSuccess) return;
+  if (code != kOutOfMemory) throw_failure(driver.allocate.name(), code);
+  size_t free = 0, total = 0;
+  (void)driver.memory_left.attempt(&free, &total);
+  throw MemoryError(fmt::format(
+      "{} of memory of card {} ({}) are wanted, {} of {} are free ({}: {}). Another process may "
+      "hold the rest; smaller batches, engine.recompute=auto or engine.accumulate take less",
+      text_of(bytes), context_->card().number, context_->card().name,
+      text_of(static_cast<int64_t>(free)), text_of(static_cast<int64_t>(total)),
+      driver.allocate.name(), result_text(code)));
+}
+CardMemory::~CardMemory() {
+  if (const Driver* const driver = context_->enter_to_destroy()) driver->free.attempt(pointer_);
+}
+
+PinnedMemory::PinnedMemory(std::shared_ptr<const Context> context, int64_t bytes)
+    : context_(std::move(context)) {
+  const Driver& driver = context_->enter();
+  const auto count = static_cast<size_t>(bytes > 0 ? bytes : 1);
+  const int code = driver.allocate_pinned.attempt(&pointer_, count, kPinnedForAll);
+  if (code == kOutOfMemory)
+    throw MemoryError(fmt::format("{} of memory that the card copies to are wanted ({}: {})",
+                                  text_of(bytes), driver.allocate_pinned.name(),
+                                  result_text(code)));
+  if (code != kSuccess) throw_failure(driver.allocate_pinned.name(), code);
+  std::memset(pointer_, 0, count);
+}
+PinnedMemory::~PinnedMemory() {
+  if (const Driver* const driver = context_->enter_to_destroy())
+    driver->free_pinned.attempt(pointer_);
+}
+
+}  // namespace fullbore::cuda

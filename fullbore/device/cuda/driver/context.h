@@ -1,0 +1,100 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "fullbore/device/cuda/cuda_kernel.h"
+#include "fullbore/device/cuda/driver/card.h"
+#include "fullbore/device/cuda/driver/driver.h"
+
+namespace fullbore::cuda {
+
+/// A card in use: its context, its streams, and the code that was loaded. All that is made on the card keeps it.
+/// Everything here may be called by several threads at once.
+class Context {
+ public:
+  /// UsageError, MemoryError, DeviceError: there is no such card, or it cannot be used.
+  Context(std::shared_ptr<const Driver> driver, int card);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// The driver, whose calls are about this card in the calling thread from now on.
+  const Driver& enter() const;
+  /// Likewise for who destroys things: nothing where the card does not answer any more.
+  const Driver* enter_to_destroy() const noexcept;
+
+  const Card& card() const { return card_; }
+  std::string hardware() const { return card_.text(*driver_); }
+  ContextHandle handle() const { return handle_; }
+  StreamHandle main() const { return main_; }      ///< of runs, and of what comes behind them
+  StreamHandle copies() const { return copies_; }  ///< of batches
+  StreamHandle snapshots() const { return snapshots_; }
+
+  /// The entry of a module, which is loaded when it is first asked for. DeviceError names module and entry; with what the
+  /// driver's compiler says.
+  FunctionHandle function(const std::shared_ptr<const Module>& module, const std::string& entry,
+                          int64_t dynamic_shared_bytes);
+
+ private:
+  struct LoadedModule {
+    std::shared_ptr<const Module> module;
+    ModuleHandle handle = nullptr;
+    std::map<std::string, FunctionHandle> functions;
+  };
+  ModuleHandle load(const Module& module) const;
+  void close() noexcept;
+
+  std::shared_ptr<const Driver> driver_;
+  Card card_;
+  ContextHandle handle_ = nullptr;
+  StreamHandle main_ = nullptr, copies_ = nullptr, snapshots_ = nullptr;
+  std::mutex mutex_;
+  std::map<std::string, LoadedModule> modules_;  ///< by their PTX
+};
+
+/// A point in a stream.
+class Event {
+ public:
+  explicit Event(std::shared_ptr<const Context> context, unsigned flags = kEventWithoutTime);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  EventHandle get() const { return handle_; }
+
+ private:
+  std::shared_ptr<const Context> context_;
+  EventHandle handle_ = nullptr;
+};
+
+/// Memory of the card, not cleared. MemoryError names what was asked for and what is free.
+class CardMemory {
+ public:
+  CardMemory(std::shared_ptr<const Context> context, int64_t bytes);
+  ~CardMemory();
+  CardMemory(const CardMemory&) = delete;
+  CardMemory& operator=(const CardMemory&) = delete;
+  DevicePointer get() const { return pointer_; }
+
+ private:
+  std::shared_ptr<const Context> context_;
+  DevicePointer pointer_ = 0;
+};
+
+/// Memory of the host that the card copies to and from by itself. Zeroed. MemoryError if there is none.
+class PinnedMemory {
+ public:
+  PinnedMemory(std::shared_ptr<const Context> context, int64_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  std::byte* get() const { return static_cast<std::byte*>(pointer_); }
+
+ private:
+  std::shared_ptr<const Context> context_;
+  void* pointer_ = nullptr;
+};
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,128 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fullbore/device/cuda/driver/handles.h"
+#include "fullbore/device/cuda/driver/result_code.h"
+
+namespace fullbore::cuda {
+
+/// A shared library that is loaded as long as this lives.
+class Library {
+ public:
+  /// UsageError: it cannot be loaded.
+  explicit Library(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  /// UsageError that names the symbol: it is not there.
+  void* symbol(const char* name) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  void* handle_ = nullptr;
+};
+
+/// Throws what a call of the driver has met: MemoryError for memory that is taken, else DeviceError. Both name the call.
+[[noreturn]] void throw_failure(const char* call, int code);
+
+/// A function of the driver. Calling it throws (throw_failure) unless it succeeds.
+template <class... Arguments>
+class Call {
+ public:
+  Call(const Library& library, const char* name)
+      : name_(name), function_(reinterpret_cast<int (*)(Arguments...)>(library.symbol(name))) {}
+  void operator()(Arguments... arguments) const {
+    if (const int code = function_(arguments...); code != kSuccess) throw_failure(name_, code);
+  }
+  /// Its ResultCode, for whoever has more to say of a failure, or nothing to do about it.
+  int attempt(Arguments... arguments) const { return function_(arguments...); }
+  const char* name() const { return name_; }
+
+ private:
+  const char* name_;
+  int (*function_)(Arguments...);
+};
+
+/// NVIDIA's driver: what it takes to know whether it will do.
+class DriverStart {
+ public:
+  /// Loads the library and starts the driver. UsageError: there is none, it refuses, or is older than CUDA 12.2.
+  explicit DriverStart(const std::string& path);
+  int version() const { return version_; }  ///< 12020: CUDA 12.2
+  std::string version_text() const;         ///< "12.2"
+
+ protected:
+  Library library_;
+
+ private:
+  int version_ = 0;
+};
+
+/// And the functions that are used, by what they do. Each has the name and version by which the library exports it.
+class Driver : public DriverStart {
+ public:
+  using DriverStart::DriverStart;
+
+  Call<int*> count_cards{library_, "cuDeviceGetCount"};
+  Call<int*, int> card{library_, "cuDeviceGet"};
+  Call<char*, int, int> card_name{library_, "cuDeviceGetName"};
+  Call<size_t*, int> card_bytes{library_, "cuDeviceTotalMem_v2"};
+  Call<int*, int, int> card_attribute{library_, "cuDeviceGetAttribute"};
+  Call<ContextHandle*, int> retain_context{library_, "cuDevicePrimaryCtxRetain"};
+  Call<int> release_context{library_, "cuDevicePrimaryCtxRelease_v2"};
+  Call<ContextHandle> set_context{library_, "cuCtxSetCurrent"};
+
+  Call<size_t*, size_t*> memory_left{library_, "cuMemGetInfo_v2"};
+  Call<DevicePointer*, size_t> allocate{library_, "cuMemAlloc_v2"};
+  Call<DevicePointer> free{library_, "cuMemFree_v2"};
+  Call<void**, size_t, unsigned> allocate_pinned{library_, "cuMemHostAlloc"};
+  Call<void*> free_pinned{library_, "cuMemFreeHost"};
+  Call<DevicePointer, const void*, size_t, StreamHandle> copy_in{library_, "cuMemcpyHtoDAsync_v2"};
+  Call<void*, DevicePointer, size_t, StreamHandle> copy_out{library_, "cuMemcpyDtoHAsync_v2"};
+  Call<DevicePointer, DevicePointer, size_t, StreamHandle> copy{library_, "cuMemcpyDtoDAsync_v2"};
+  Call<DevicePointer, unsigned char, size_t, StreamHandle> fill_bytes{library_, "cuMemsetD8Async"};
+  Call<DevicePointer, unsigned, size_t, StreamHandle> fill_words{library_, "cuMemsetD32Async"};
+
+  Call<StreamHandle*, unsigned> make_stream{library_, "cuStreamCreate"};
+  Call<StreamHandle> destroy_stream{library_, "cuStreamDestroy_v2"};
+  Call<StreamHandle> wait_for_stream{library_, "cuStreamSynchronize"};
+  Call<StreamHandle, EventHandle, unsigned> wait_in_stream{library_, "cuStreamWaitEvent"};
+  Call<EventHandle*, unsigned> make_event{library_, "cuEventCreate"};
+  Call<EventHandle> destroy_event{library_, "cuEventDestroy_v2"};
+  Call<EventHandle, StreamHandle> record_event{library_, "cuEventRecord"};
+  Call<EventHandle> wait_for_event{library_, "cuEventSynchronize"};
+  Call<float*, EventHandle, EventHandle> milliseconds{library_, "cuEventElapsedTime"};
+
+  Call<ModuleHandle*, const void*, unsigned, int*, void**> load_module{library_,
+                                                                       "cuModuleLoadDataEx"};
+  Call<ModuleHandle> unload_module{library_, "cuModuleUnload"};
+  Call<FunctionHandle*, ModuleHandle, const char*> function{library_, "cuModuleGetFunction"};
+  Call<FunctionHandle, int, int> set_function_attribute{library_, "cuFuncSetAttribute"};
+  Call<int*, int, FunctionHandle> function_attribute{library_, "cuFuncGetAttribute"};
+  Call<FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+       StreamHandle, void**, void**>
+      launch{library_, "cuLaunchKernel"};
+
+  Call<GraphHandle*, unsigned> make_graph{library_, "cuGraphCreate"};
+  Call<GraphHandle> destroy_graph{library_, "cuGraphDestroy"};
+  Call<NodeHandle*, GraphHandle, const NodeHandle*, size_t, const KernelNode*> add_kernel{
+      library_, "cuGraphAddKernelNode_v2"};
+  Call<NodeHandle*, GraphHandle, const NodeHandle*, size_t, const CopyNode*, ContextHandle>
+      add_copy{library_, "cuGraphAddMemcpyNode"};
+  Call<NodeHandle*, GraphHandle, const NodeHandle*, size_t, const FillNode*, ContextHandle>
+      add_fill{library_, "cuGraphAddMemsetNode"};
+  Call<NodeHandle*, GraphHandle, const NodeHandle*, size_t> add_join{library_,
+                                                                     "cuGraphAddEmptyNode"};
+  Call<GraphExecHandle*, GraphHandle, unsigned long long> instantiate_graph{
+      library_, "cuGraphInstantiateWithFlags"};
+  Call<GraphExecHandle> destroy_graph_exec{library_, "cuGraphExecDestroy"};
+  Call<GraphExecHandle, StreamHandle> launch_graph{library_, "cuGraphLaunch"};
+};
+
+/// The driver of this machine: the library that FULLBORE_CUDA_DRIVER names, or else `libcuda.so.1`. Loaded once for all that
+/// hold it. UsageError as DriverStart.
+std::shared_ptr<const Driver> load_driver();
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "fullbore/device/cuda/executor/batch_staging.h"
+#include "fullbore/device/cuda/executor/graph_sink.h"
+#include "fullbore/device/cuda/executor/program_walk.h"
+#include "fullbore/device/cuda/executor/stream_sink.h"
+#include "fullbore/device/recording.h"
+
+namespace fullbore::cuda {
+
+/// Replays a program on a card. What lies between loops that depend on data is a graph, which one call of the driver
+/// launches: loops of known counts are in it iteration by iteration, as long as there are no more than 20 000 nodes. All
+/// other loops are stepped by the host, which reads their counts and stop flags. While profiling, and with
+/// FULLBORE_CUDA_BLOCKING=1, there are no graphs: every launch is made by the host, one after another.
+class CudaReplay final : public Replayable {
+ public:
+  CudaReplay(std::shared_ptr<Context> context, std::vector<RecordedLaunch> launches);
+  ~CudaReplay() override;
+
+  void bind_batch(std::span<const void* const> host) override;
+  void run() override;
+  void wait() override;
+  int64_t iterations_made(int loop) const override;
+  void set_profiling(bool on) override;
+  std::vector<LaneEvents> events() const override;
+
+ private:
+  /// Launches [begin, end) of the program: a graph, or null for a loop that the host steps.
+  struct Part {
+    size_t begin = 0, end = 0;
+    std::unique_ptr<LaunchableGraph> graph;
+  };
+  void load(const std::vector<RecordedLaunch>& launches);
+  void cut();
+  std::span<const RecordedLaunch> launches_of(const Part& part) const;
+  [[noreturn]] void throw_run_failure(const char* call, int code) const;
+
+  std::shared_ptr<Context> context_;
+  std::vector<RecordedLaunch> launches_;
+  bool blocking_;
+  BatchStaging batch_;
+  ProgramParts parts_;
+  std::vector<Part> cut_;
+  std::map<int, int64_t> iterations_in_graphs_;
+  StreamSink stream_;
+  std::map<int, int64_t> iterations_stepped_;
+  bool is_profiling_ = false;
+  bool runs_ = false;
+};
+
+class CudaRecorder final : public Recording {
+ public:
+  explicit CudaRecorder(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  std::unique_ptr<Replayable> finish() override {
+    return std::make_unique<CudaReplay>(context_, take());
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+};
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,41 @@
+#include "fullbore/device/cuda/executor/launch_sink.h"
+
+#include <fmt/format.h>
+
+#include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
+#include "fullbore/device/device_error.h"
+
+namespace fullbore::cuda {
+
+void** ArgumentTable::of(const Launch& launch, std::span<const Address> operands) {
+  addresses_.resize(launch.arguments.size());
+  pointers_.resize(launch.arguments.size());
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    const Argument& argument = launch.arguments[i];
+    if (argument.operand < 0) {
+      pointers_[i] = const_cast<std::byte*>(argument.bytes.data());  // the driver only reads it
+      continue;
+    }
+    const auto operand = static_cast<size_t>(argument.operand);
+    FB_CHECK(operand < operands.size(), "'{}' wants operand {} of {}", launch.entry, operand,
+             operands.size());
+    addresses_[i] = (operands[operand] + argument.offset).value;
+    pointers_[i] = &addresses_[i];
+  }
+  return pointers_.data();
+}
+
+void throw_launch_failure(const char* call, int code, const LoadedKernel& kernel,
+                          const Launch& launch) {
+  const std::string text = fmt::format(
+      "the kernel '{}' of {} failed: grid {}x{}x{}, block {}x{}x{}, {} bytes of dynamic shared "
+      "memory; {}: {}",
+      launch.entry, kernel.node->node(), launch.grid.x, launch.grid.y, launch.grid.z,
+      launch.block.x, launch.block.y, launch.block.z, launch.dynamic_shared_bytes, call,
+      result_text(code));
+  if (code == kOutOfMemory) throw MemoryError(text);
+  throw DeviceError(text);
+}
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,54 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fullbore/device/cuda/executor/launch_sink.h"
+#include "fullbore/device/recorder.h"
+
+namespace fullbore::cuda {
+
+/// Makes launches one after another in the main stream.
+class StreamSink final : public LaunchSink {
+ public:
+  /// `blocking`: waits for each kernel, so that a failure names it.
+  StreamSink(std::shared_ptr<Context> context, bool blocking);
+
+  void barrier() override {}  // a stream has one behind every launch
+  void kernel(const LoadedKernel& kernel, std::span<const Address> operands) override;
+  void copy(Address from, Address to, int64_t bytes) override;
+  void clear(Address to, int64_t bytes) override;
+  void set_number(Address to, int64_t value) override;
+  int64_t number(Address at, int64_t bytes) override;
+  void begin_launch(int id) override;
+  void end_launch() override;
+
+  /// From the next run on, notes when the card makes each launch, `most` of them.
+  void set_profiling(int64_t most);
+  void begin_run();
+  /// Behind the run: the launches in the order in which they began.
+  void end_run();
+  std::span<const LaunchEvent> events() const { return events_; }
+  int64_t dropped() const { return dropped_; }
+
+ private:
+  struct TimedLaunch {
+    int id = 0;
+    std::unique_ptr<Event> begin, end;
+  };
+
+  std::shared_ptr<Context> context_;
+  bool blocking_;
+  ArgumentTable arguments_;
+  PinnedMemory number_;
+  // Of profiling.
+  std::vector<TimedLaunch> timed_;
+  std::unique_ptr<Event> first_;
+  size_t used_ = 0;
+  std::vector<size_t> open_;  ///< launches that have begun and not ended
+  int64_t dropped_ = 0;
+  int64_t begin_ns_ = 0;
+  std::vector<LaunchEvent> events_;
+};
+
+}  // namespace fullbore::cuda

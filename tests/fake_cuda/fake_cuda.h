@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+
+/// What the fake driver's cards are, which calls fail, and what there is of things that have to be given back. A test
+/// loads the library by its path too, and changes this by fake_cuda(). A command is told by the environment:
+/// FULLBORE_FAKE_CUDA="cards=2,capability=89,seed=3,fail_at=7,fail_code=2,fail_call=cuMemAlloc_v2".
+struct FakeCuda {
+  int64_t version = 12040;
+  int64_t start = 0;  ///< what cuInit returns
+  int64_t cards = 1;
+  int64_t capability = 90;
+  int64_t multiprocessors = 4;
+  int64_t shared_bytes = 227 << 10;
+  int64_t memory_bytes = int64_t{4} << 30;
+  /// 0: nothing happens before somebody waits for it, and then the least that has to. Else what nothing orders happens
+  /// in an order that follows from it.
+  uint64_t seed = 0;
+  // The call that fails: the fail_at-th from now on (1: the next), of those of that name if there is one. 0: none.
+  int64_t fail_at = 0;
+  int64_t fail_code = 999;
+  char fail_call[64] = {};
+
+  int64_t calls = 0;     ///< so far
+  char failed[64] = {};  ///< the call that was made to fail
+  int64_t allocations = 0, pinned = 0, streams = 0, events = 0, modules = 0, graphs = 0,
+          contexts = 0;  ///< that exist now
+  int64_t allocated_bytes = 0;
+  int64_t launches = 0, instructions = 0;  ///< of kernels, so far
+  int64_t graph_launches = 0;
+  char fault[1024] = {};  ///< what a kernel or a copy did that a card does not allow
+};

@@ -1,0 +1,178 @@
+// The fake driver's calls about code: modules, functions, launches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fullbore/device/cuda/driver/handles.h"
+#include "tests/fake_cuda/entry.h"
+#include "tests/fake_cuda/kernel_launch.h"
+
+using fullbore::cuda::FunctionHandle;
+using fullbore::cuda::ModuleHandle;
+using fullbore::cuda::StreamHandle;
+using fullbore::fake_cuda::Card;
+using fullbore::fake_cuda::Entry;
+using fullbore::fake_cuda::Function;
+using fullbore::fake_cuda::machine;
+using fullbore::fake_cuda::Module;
+using fullbore::fake_cuda::Stream;
+namespace cuda = fullbore::cuda;
+namespace ptx = fullbore::ptx;
+
+namespace fullbore::fake_cuda {
+
+std::function<void()> launch_of(Function& function, ptx::Extent grid, ptx::Extent block,
+                                unsigned shared_bytes, void** arguments) {
+  constexpr uint64_t kMostThreads = 1024;
+  constexpr uint32_t kMostRows = 65535;
+  const ptx::Kernel& kernel = *function.kernel;
+  if (grid.count() == 0 || block.count() == 0 || block.count() > kMostThreads ||
+      grid.y > kMostRows || grid.z > kMostRows || block.z > 64 ||
+      shared_bytes > function.most_dynamic_shared_bytes ||
+      kernel.shared_bytes + shared_bytes > machine().told.shared_bytes)
+    return {};
+  ptx::Launch launch{.kernel = &kernel,
+                     .grid = grid,
+                     .block = block,
+                     .dynamic_shared_bytes = shared_bytes,
+                     .parameters = {}};
+  launch.parameters.resize(static_cast<size_t>(kernel.parameter_bytes));
+  for (size_t i = 0; i < kernel.parameters.size(); ++i)
+    std::memcpy(launch.parameters.data() + kernel.parameters[i].offset, arguments[i],
+                static_cast<size_t>(kernel.parameters[i].bytes));
+  return [launch, card = function.card]() mutable {
+    launch.seed = machine().random();
+    FakeCuda& told = machine().told;
+    ++told.launches;
+    try {
+      told.instructions += ptx::run(launch, card->memory).instructions;
+    } catch (const ptx::Fault& fault) {
+      const std::string text = fault.what();
+      const bool is_address = text.find("are in no allocation") != std::string::npos;
+      machine().fail(is_address ? cuda::kIllegalAddress : cuda::kLaunchFailed, text);
+    }
+  };
+}
+
+}  // namespace fullbore::fake_cuda
+
+namespace {
+
+Function& function_of(FunctionHandle handle) { return *reinterpret_cast<Function*>(handle); }
+
+/// Of "sm_80", or of "sm_90a", which runs on that very kind of card alone.
+bool runs_on(const std::string& target, int64_t capability) {
+  const std::string number = target.substr(std::min(target.size(), size_t{3}));
+  const int64_t wanted = std::atoll(number.c_str());
+  return number.ends_with('a') ? wanted == capability : wanted <= capability;
+}
+
+void write_log(unsigned count, const int* options, void** values, const std::string& text) {
+  char* log = nullptr;
+  size_t bytes = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == cuda::kErrorLog) log = static_cast<char*>(values[i]);
+    if (options[i] == cuda::kErrorLogBytes) bytes = reinterpret_cast<size_t>(values[i]);
+  }
+  if (log != nullptr && bytes > 0) std::strncpy(log, text.c_str(), bytes - 1);
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuModuleLoadDataEx(ModuleHandle* handle, const void* image, unsigned count, int* options,
+                       void** values) {
+  const Entry entry("cuModuleLoadDataEx");
+  if (entry.code() != 0) return entry.code();
+  Card& card = entry.card();
+  auto module = std::make_unique<Module>();
+  module->card = &card;
+  try {
+    module->code = ptx::parse(static_cast<const char*>(image), [&](ptx::GlobalVariable& variable) {
+      const auto bytes = static_cast<int64_t>(variable.contents.size());
+      variable.address = card.memory.allocate(bytes);
+      std::ranges::copy(variable.contents, card.memory.at(variable.address, bytes).begin());
+      return variable.address;
+    });
+  } catch (const ptx::Fault& fault) {
+    write_log(count, options, values, fault.what());
+    return cuda::kInvalidPtx;
+  }
+  if (!runs_on(module->code.target, machine().told.capability)) return cuda::kNoBinaryForGpu;
+  *handle = reinterpret_cast<ModuleHandle>(module.release());
+  ++machine().told.modules;
+  return 0;
+}
+
+int cuModuleUnload(ModuleHandle handle) {
+  const Entry entry("cuModuleUnload");
+  if (entry.code() != 0) return entry.code();
+  machine().complete_all();
+  auto* const module = reinterpret_cast<Module*>(handle);
+  for (const ptx::GlobalVariable& each : module->code.variables)
+    module->card->memory.free(each.address);
+  delete module;
+  --machine().told.modules;
+  return 0;
+}
+
+int cuModuleGetFunction(FunctionHandle* handle, ModuleHandle of, const char* name) {
+  const Entry entry("cuModuleGetFunction");
+  if (entry.code() != 0) return entry.code();
+  auto& module = *reinterpret_cast<Module*>(of);
+  const auto kernel = module.code.kernels.find(name);
+  if (kernel == module.code.kernels.end()) return cuda::kNotFound;
+  std::unique_ptr<Function>& function = module.functions[name];
+  if (!function) {
+    function = std::make_unique<Function>();
+    function->kernel = &kernel->second;
+    function->card = module.card;
+  }
+  *handle = reinterpret_cast<FunctionHandle>(function.get());
+  return 0;
+}
+
+int cuFuncSetAttribute(FunctionHandle handle, int attribute, int value) {
+  const Entry entry("cuFuncSetAttribute");
+  if (entry.code() != 0) return entry.code();
+  Function& function = function_of(handle);
+  if (attribute != cuda::kFunctionMostDynamicSharedBytes ||
+      function.kernel->shared_bytes + value > machine().told.shared_bytes)
+    return cuda::kInvalidValue;
+  function.most_dynamic_shared_bytes = value;
+  return 0;
+}
+
+int cuFuncGetAttribute(int* value, int attribute, FunctionHandle handle) {
+  const Entry entry("cuFuncGetAttribute");
+  if (entry.code() != 0) return entry.code();
+  const ptx::Kernel& kernel = *function_of(handle).kernel;
+  switch (attribute) {
+    case cuda::kFunctionSharedBytes: *value = static_cast<int>(kernel.shared_bytes); return 0;
+    case cuda::kFunctionLocalBytes: *value = static_cast<int>(kernel.local_bytes); return 0;
+    case cuda::kFunctionRegisters: *value = kernel.slots; return 0;
+    default: return cuda::kInvalidValue;
+  }
+}
+
+int cuLaunchKernel(FunctionHandle handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   StreamHandle stream, void** arguments, void**) {
+  const Entry entry("cuLaunchKernel");
+  if (entry.code() != 0) return entry.code();
+  auto launch =
+      fullbore::fake_cuda::launch_of(function_of(handle), {grid_x, grid_y, grid_z},
+                                     {block_x, block_y, block_z}, shared_bytes, arguments);
+  if (!launch) return cuda::kInvalidValue;
+  machine().enqueue(*reinterpret_cast<Stream*>(stream), std::move(launch));
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,96 @@
+// The fake driver's calls about streams and events.
+#include "fullbore/device/cuda/driver/handles.h"
+#include "tests/fake_cuda/entry.h"
+
+using fullbore::cuda::EventHandle;
+using fullbore::cuda::StreamHandle;
+using fullbore::fake_cuda::Entry;
+using fullbore::fake_cuda::Event;
+using fullbore::fake_cuda::machine;
+using fullbore::fake_cuda::OperationPointer;
+using fullbore::fake_cuda::Stream;
+namespace cuda = fullbore::cuda;
+
+namespace {
+
+Stream& stream_of(StreamHandle handle) { return *reinterpret_cast<Stream*>(handle); }
+Event& event_of(EventHandle handle) { return *reinterpret_cast<Event*>(handle); }
+
+}  // namespace
+
+extern "C" {
+
+int cuStreamCreate(StreamHandle* stream, unsigned) {
+  const Entry entry("cuStreamCreate");
+  if (entry.code() != 0) return entry.code();
+  *stream = reinterpret_cast<StreamHandle>(new Stream);
+  ++machine().told.streams;
+  return 0;
+}
+
+int cuStreamDestroy_v2(StreamHandle stream) {
+  const Entry entry("cuStreamDestroy_v2");
+  if (entry.code() != 0) return entry.code();
+  machine().complete(stream_of(stream).last);
+  delete &stream_of(stream);
+  --machine().told.streams;
+  return 0;
+}
+
+int cuStreamSynchronize(StreamHandle stream) {
+  const Entry entry("cuStreamSynchronize");
+  if (entry.code() != 0) return entry.code();
+  machine().complete(stream_of(stream).last);
+  return machine().lost;
+}
+
+int cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
+  const Entry entry("cuStreamWaitEvent");
+  if (entry.code() != 0) return entry.code();
+  const OperationPointer recorded = event_of(event).recorded;
+  const OperationPointer waiting = machine().enqueue(stream_of(stream), {});
+  if (recorded && !recorded->is_made && !waiting->is_made) waiting->before.push_back(recorded);
+  return 0;
+}
+
+int cuEventCreate(EventHandle* event, unsigned) {
+  const Entry entry("cuEventCreate");
+  if (entry.code() != 0) return entry.code();
+  *event = reinterpret_cast<EventHandle>(new Event);
+  ++machine().told.events;
+  return 0;
+}
+
+int cuEventDestroy_v2(EventHandle event) {
+  const Entry entry("cuEventDestroy_v2");
+  if (entry.code() != 0) return entry.code();
+  delete &event_of(event);
+  --machine().told.events;
+  return 0;
+}
+
+int cuEventRecord(EventHandle event, StreamHandle stream) {
+  const Entry entry("cuEventRecord");
+  if (entry.code() != 0) return entry.code();
+  event_of(event).recorded = machine().enqueue(stream_of(stream), {});
+  return 0;
+}
+
+int cuEventSynchronize(EventHandle event) {
+  const Entry entry("cuEventSynchronize");
+  if (entry.code() != 0) return entry.code();
+  machine().complete(event_of(event).recorded);
+  return machine().lost;
+}
+
+int cuEventElapsedTime(float* milliseconds, EventHandle begin, EventHandle end) {
+  const Entry entry("cuEventElapsedTime");
+  if (entry.code() != 0) return entry.code();
+  const OperationPointer first = event_of(begin).recorded, last = event_of(end).recorded;
+  if (!first || !last) return cuda::kInvalidHandle;
+  if (!first->is_made || !last->is_made) return cuda::kNotReady;
+  *milliseconds = static_cast<float>(static_cast<double>(last->made_ns - first->made_ns) / 1e6);
+  return 0;
+}
+
+}  // extern "C"
