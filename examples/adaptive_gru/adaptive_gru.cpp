@@ -26,8 +26,9 @@ struct Thought {
 Loss loss(Trace& trace, const BatchTensors& batch) {
   const Tensor bits = batch["bits"];
   const nn::GruWeights cell = nn::gru_weights(trace, "cell", kBits, kWidth);
-  const Tensor none = full(trace.builder(), {f32, {bits.dim(0), kWidth}}, 0);
-  const Tensor zero = full(trace.builder(), {f32, {bits.dim(0), 1}}, 0);
+  // In the graph of the batch, which may be a microbatch's, and not in that around it.
+  const Tensor none = full(bits.builder(), {f32, {bits.dim(0), kWidth}}, 0);
+  const Tensor zero = full(bits.builder(), {f32, {bits.dim(0), 1}}, 0);
   const auto look = [&](const Thought& now) {
     const Tensor memory = nn::gru_step(bits, now.memory, cell);
     const Tensor halts = sigmoid(nn::linear(trace, "halt", memory, 1));
