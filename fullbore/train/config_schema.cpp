@@ -67,8 +67,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(model, initialize_from),
        {},
        {},
-       "run or checkpoint to start from, or weights that export writes for others; empty: random "
-       "ones"},
+       "run or checkpoint to start from, a safetensors file, a mapping of one (YAML), or weights "
+       "that export writes for others; empty: random ones"},
       {FB_KEY(model, initialize_partial),
        {},
        {},
