@@ -45,6 +45,9 @@ function(fb_room name)
     list(FILTER headers EXCLUDE REGEX "^${subfolder}/")
     add_subdirectory("${subfolder}")
   endforeach()
+  # Code of a GPU is compiled by cmake/ptx.cmake.
+  list(FILTER sources EXCLUDE REGEX "/device/cuda/kernels/")
+  list(FILTER headers EXCLUDE REGEX "/device/cuda/kernels/")
   # Hand-written vector loops of x86-64 are files of their own; each has a baseline sibling for all processors.
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "_avx[0-9a-z_]*\\.cpp$")

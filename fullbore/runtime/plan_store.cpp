@@ -53,9 +53,9 @@ std::string text_of(const Target& target) {
 std::string text_of(const CompileOptions& options) {
   const auto& [passes, reuse_memory, precision, fp32_scopes, decomposed, row_invariant, compile,
                recompute, memory_bytes, must_fit, keeps_snapshot, copies_frozen_weights,
-               plan_folder] = options;
+               plan_folder, on_fallbacks] = options;
   const auto& [disabled, dump] = passes;
-  (void)dump, (void)must_fit, (void)plan_folder;
+  (void)dump, (void)must_fit, (void)plan_folder, (void)on_fallbacks;
   (void)copies_frozen_weights, (void)row_invariant, (void)compile;  // the Target tells them
   return fmt::format(
       "without {} reuse {} precision {} fp32 {} decomposed {} recompute {} memory {} snapshot {}",

@@ -61,9 +61,17 @@ std::shared_ptr<Device> open(const std::string& name, int) {
   return std::make_shared<CudaDevice>(name);
 }
 
+int64_t free_bytes(const std::string& name) {
+  const Context context(load_driver(), card_number(name));
+  size_t free = 0, total = 0;
+  context.enter().memory_left(&free, &total);
+  return static_cast<int64_t>(free);
+}
+
 const RegisteredDevice registered({.name = "cuda",
                                    .summary = "an NVIDIA card (cuda:1 for the second)",
-                                   .open = open});
+                                   .open = open,
+                                   .own_memory_bytes = free_bytes});
 
 }  // namespace
 

@@ -1,19 +1,10 @@
 // c [m,n] = a [m,k] b [k,n] of bf16, sums in f32, by tensor cores: a block of four warps makes 32 x 32 of c, and brings the
 // next 32 of k while it works on these. m, n and k are multiples of 32.
-#include "tests/ptx/kernels/gpu.h"
+#include "fullbore/device/cuda/kernels/gpu.h"
 
 constexpr int kTile = 32;
 constexpr int kPad = 8;  // rows of shared memory begin in different banks
 constexpr int kRow = kTile + kPad;
-
-FB_DEVICE void copy_later(unsigned to, const unsigned short* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-FB_DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kLeft>
-FB_DEVICE void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
-}
 
 FB_KERNEL void matmul(const unsigned short* a, const unsigned short* b, float* c, int n, int k) {
   FB_SHARED static __attribute__((aligned(16))) unsigned short of_a[2][kTile * kRow];
@@ -28,7 +19,7 @@ FB_KERNEL void matmul(const unsigned short* a, const unsigned short* b, float* c
                a + (row0 + row) * static_cast<long>(k) + depth + part);
     copy_later(shared_address(&of_b[stage][row * kRow + part]),
                b + (depth + row) * n + column0 + part);
-    commit();
+    commit_copies();
   };
   const int rows = warp / 2 * 16, columns = warp % 2 * 16;  // of the tile that the warp makes
   float sums[2][4] = {};

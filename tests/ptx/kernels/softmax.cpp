@@ -1,5 +1,5 @@
 // y[row] = softmax(x[row]): one block a row.
-#include "tests/ptx/kernels/gpu.h"
+#include "fullbore/device/cuda/kernels/gpu.h"
 
 constexpr int kMostWarps = 32;
 

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "fullbore/device/cuda/kernels/attention_problem.h"
+#include "fullbore/device/cuda/makers/launching.h"
+#include "fullbore/device/cuda/makers/makers.h"
+#include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/packed_attention.h"
+
+namespace fullbore::cuda {
+namespace {
+
+constexpr int64_t kTile = 32, kColumns = 64;  // kernels/attention.cpp
+constexpr uint32_t kThreads = 128;
+
+AttentionStorage storage_of(DType dtype) {
+  switch (dtype) {
+    case DType::boolean: return kStoredBool;
+    case DType::f64: return kStoredF64;
+    case DType::bf16: return kStoredBf16;
+    case DType::f16: return kStoredF16;
+    default: return kStoredF32;
+  }
+}
+
+/// [B,H,T,width] as it lies; `is_packed`: [B,T,H,width].
+AttentionStrides strides_of(int64_t heads, int64_t tokens, int64_t width, bool is_packed) {
+  if (is_packed) return {tokens * heads * width, width, heads * width};
+  return {heads * tokens * width, tokens * width, width};
+}
+
+/// What the four ops have in common: a call by its types, and its operands as parameters.
+class Attention {
+ public:
+  Attention(const Request& request, bool is_gradient)
+      : request_(request),
+        is_packed_(is_packed_attention(request.node)),
+        is_gradient_(is_gradient),
+        shape_(shape_of()) {
+    set_strides();
+    set_options();
+  }
+
+  /// Are numbers of tokens and heads, and blocks of a launch, within what kernels count with?
+  bool fits() const {
+    constexpr int64_t kMost = int64_t{1} << 30;
+    return shape_.queries < kMost && shape_.keys < kMost &&
+           std::max(blocks(shape_.queries, shape_.heads), blocks(shape_.keys, shape_.groups)) <
+               kMost;
+  }
+  int64_t blocks(int64_t tokens, int64_t heads) const {
+    return divide_up(tokens, kTile) * divide_up(shape_.width, kColumns) * heads * shape_.batch;
+  }
+
+  Launch forward() const {
+    std::vector<Argument> arguments = {q(), k(), v()};
+    add_options(arguments);
+    const size_t outputs = request_.node.inputs.size();
+    arguments.insert(arguments.end(), {operand(outputs), operand(outputs + 1), value(problem_)});
+    return launched("attention", blocks(shape_.queries, shape_.heads), std::move(arguments));
+  }
+  Launch queries_gradient() const {
+    std::vector<Argument> arguments = gradient_operands();
+    arguments.insert(arguments.end(), {result(0), value(problem_)});
+    return launched("attention_queries", blocks(shape_.queries, shape_.heads),
+                    std::move(arguments));
+  }
+  Launch keys_gradient() const {
+    std::vector<Argument> arguments = gradient_operands();
+    arguments.insert(arguments.end(), {result(1), result(2), value(problem_)});
+    return launched("attention_keys", blocks(shape_.keys, shape_.groups), std::move(arguments));
+  }
+
+  const AttentionShape& shape() const { return shape_; }
+
+ private:
+  AttentionShape shape_of() const {
+    std::vector<TensorType> types;
+    for (size_t i = 0; i < request_.node.inputs.size(); ++i) types.push_back(request_.input(i));
+    const Attributes& attributes = request_.node.attributes;
+    if (is_packed_)
+      return packed_attention_shape(types, attributes,
+                                    is_gradient_ ? kPackedGradientOperands : kPackedOperands);
+    return {types, attributes, is_gradient_ ? kAttentionGradientOperands : kAttentionOperands};
+  }
+
+  void set_strides() {
+    const AttentionShape& s = shape_;
+    if (is_packed_) {
+      problem_.q = problem_.k = problem_.v =
+          strides_of(s.heads + 2 * s.groups, s.queries, s.width, true);
+    } else {
+      problem_.q = strides_of(s.heads, s.queries, s.width, false);
+      problem_.k = problem_.v = strides_of(s.groups, s.keys, s.width, false);
+    }
+    problem_.y = strides_of(s.heads, s.queries, s.width, is_packed_);
+    problem_.log_sum_exp_strides = strides_of(s.heads, s.queries, 1, false);
+    problem_.delta_strides = strides_of(s.heads, s.queries, 1, is_packed_);
+    if (is_gradient_) {
+      problem_.log_sum_exp = storage_of(request_.input(is_packed_ ? 2 : 4).dtype);
+      problem_.delta = storage_of(request_.input(is_packed_ ? 3 : 5).dtype);
+    }
+    if (!s.masked) return;
+    const TensorType& mask = request_.input(s.mask);
+    const std::vector<int64_t> lie = mask.shape.strides();
+    const auto stride = [&](int axis) {
+      return mask.shape[axis] == 1 ? 0 : lie[static_cast<size_t>(axis)];
+    };
+    problem_.mask = storage_of(mask.dtype);
+    problem_.mask_strides = {stride(0), stride(1), stride(2)};
+  }
+
+  void set_options() {
+    const AttentionShape& s = shape_;
+    const auto narrow = [](int64_t number) { return static_cast<int>(number); };
+    problem_.batch = narrow(s.batch);
+    problem_.heads = narrow(s.heads);
+    problem_.groups = narrow(s.groups);
+    problem_.queries = narrow(s.queries);
+    problem_.keys = narrow(s.keys);
+    problem_.width = narrow(s.width);
+    problem_.is_causal = s.causal ? 1 : 0;
+    problem_.scale = static_cast<float>(s.scale);
+    if (s.dropout == 0) return;
+    problem_.drops = 1;
+    problem_.threshold = narrow(dropout_threshold(s.dropout));
+    problem_.kept_factor = static_cast<float>(1 / (1 - s.dropout));
+    problem_.site = request_.node.attributes.get<int64_t>("site");
+  }
+
+  /// Heads [first, ...) of the packed operand or result.
+  Argument heads(size_t index, int64_t first) const {
+    Argument argument = operand(index);
+    argument.offset = first * shape_.width * dtype_bytes(request_.input(0).dtype);
+    return argument;
+  }
+  Argument q() const { return operand(0); }
+  Argument k() const { return is_packed_ ? heads(0, shape_.heads) : operand(1); }
+  Argument v() const { return is_packed_ ? heads(0, shape_.heads + shape_.groups) : operand(2); }
+  /// dq, dk or dv.
+  Argument result(size_t which) const {
+    const size_t outputs = request_.node.inputs.size();
+    if (!is_packed_) return operand(outputs + which);
+    const std::array<int64_t, 3> firsts = {0, shape_.heads, shape_.heads + shape_.groups};
+    return heads(outputs, firsts[which]);
+  }
+
+  void add_options(std::vector<Argument>& arguments) const {
+    const bool drops = shape_.dropout != 0;
+    const size_t source = shape_.source;
+    arguments.push_back(shape_.masked ? operand(shape_.mask) : null());
+    arguments.push_back(drops ? operand(source) : null());
+    arguments.push_back(drops ? operand(source + 1) : null());
+    arguments.push_back(drops && request_.node.inputs.size() > source + 2 ? operand(source + 2)
+                                                                          : null());
+  }
+  std::vector<Argument> gradient_operands() const {
+    const size_t dy = is_packed_ ? kPackedOperands : kAttentionOperands;
+    std::vector<Argument> arguments = {
+        q(), k(), v(), operand(dy), operand(dy + 1), operand(dy + 2)};
+    add_options(arguments);
+    return arguments;
+  }
+
+  Launch launched(std::string_view entry, int64_t blocks, std::vector<Argument> arguments) const {
+    return launch("attention", fmt::format("{}_{}", entry, dtype_name(request_.input(0).dtype)),
+                  {.x = static_cast<uint32_t>(blocks)}, {.x = kThreads}, std::move(arguments));
+  }
+
+  const Request& request_;
+  const bool is_packed_, is_gradient_;
+  const AttentionShape shape_;
+  AttentionProblem problem_;
+};
+
+std::unique_ptr<CudaKernel> made(const Request& request, const Attention& attention,
+                                 std::vector<Launch> launches, double flops_of_pair) {
+  constexpr double kShareOfPeak = 1.0 / 32;  // products of f32, one at a time
+  // A launch without blocks is none.
+  std::erase_if(launches, [](const Launch& each) { return each.grid.x == 0; });
+  const double flops = attention.shape().pairs() * flops_of_pair;
+  return std::make_unique<CudaKernel>(
+      std::move(launches),
+      CudaKernel::Description{
+          .text = description_of(request),
+          .nanoseconds = std::max(memory_nanoseconds(request.card, operand_bytes(request)),
+                                  flop_nanoseconds(request.card, flops / kShareOfPeak))});
+}
+
+bool is_taken(const Request& request, const Attention& attention, std::string* why_not) {
+  if (request.input(0).dtype == DType::f64)
+    *why_not = "needs f32, bf16 or f16, got f64";
+  else if (!attention.fits())
+    *why_not = fmt::format("{} is too large", description_of(request));
+  else
+    return true;
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<CudaKernel> make_attention(const Request& request, std::string* why_not) {
+  const Attention attention(request, false);
+  if (!is_taken(request, attention, why_not)) return nullptr;
+  return made(request, attention, {attention.forward()},
+              4 * static_cast<double>(attention.shape().width));
+}
+
+std::unique_ptr<CudaKernel> make_attention_gradient(const Request& request, std::string* why_not) {
+  const Attention attention(request, true);
+  if (!is_taken(request, attention, why_not)) return nullptr;
+  return made(request, attention, {attention.queries_gradient(), attention.keys_gradient()},
+              14 * static_cast<double>(attention.shape().width));
+}
+
+}  // namespace fullbore::cuda

@@ -1,0 +1,36 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "fullbore/device/cuda/cuda_kernel.h"
+
+/// Makers of hand-written kernels: the kernel, or null and why not.
+namespace fullbore::cuda {
+
+// moves.cpp
+std::unique_ptr<CudaKernel> make_gather(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_take_along_axis(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_update_rows(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_sort(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_dropout_mask(const Request& request, std::string* why_not);
+
+// scatter.cpp
+std::unique_ptr<CudaKernel> make_gather_sum(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_scatter_add(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_scatter_along_axis(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_scatter_max(const Request& request, std::string* why_not);
+
+// matmul.cpp, of matmul and matmul_add
+std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not);
+
+// attention.cpp, apart and packed
+std::unique_ptr<CudaKernel> make_attention(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_attention_gradient(const Request& request, std::string* why_not);
+
+// convolution.cpp
+std::unique_ptr<CudaKernel> make_convolution(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_convolution_weight_gradient(const Request& request,
+                                                             std::string* why_not);
+
+}  // namespace fullbore::cuda

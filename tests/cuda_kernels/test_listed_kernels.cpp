@@ -1,0 +1,123 @@
+// Each hand-written kernel for CUDA devices, on the machine that executes PTX, against the oracle: every sample of its op
+// and random ones, in every dtype, in any order of threads, and without races.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "fullbore/device/cuda/kernel_list.h"
+#include "fullbore/device/cuda/makers/launching.h"
+#include "fullbore/ir/op_def.h"
+#include "tests/cuda_kernels/machine_run.h"
+#include "tests/support/comparison.h"
+#include "tests/support/random_samples.h"
+#include "tests/support/samples.h"
+
+namespace fullbore {
+namespace {
+
+using namespace testing_support;  // NOLINT: a test
+
+constexpr int kRandomSamples = 8;
+
+std::vector<TensorType> output_types(const Graph& graph, const Node& node) {
+  std::vector<TensorType> types;
+  for (const Value output : node.outputs) types.push_back(graph.type(output));
+  return types;
+}
+
+/// "" or what is wrong with a kernel on these operands. `tamper`: changes what it made before that is looked at.
+using Tamper = void (*)(std::vector<char>& bytes);
+std::string check(const Graph& graph, const Node& node, const cuda::CudaKernel& kernel,
+                  const std::vector<const Literal*>& operands, Tamper tamper) {
+  const std::vector<TensorType> types = output_types(graph, node);
+  MachineResult run = run_in_all_ways(kernel, operands, types);
+  if (!run.problem.empty()) return run.problem;
+  if (tamper != nullptr) tamper(run.outputs.front());
+  const std::vector<Expected> expected = expect(graph, node, operands);
+  for (size_t o = 0; o < types.size(); ++o) {
+    const std::string problem =
+        compare(expected[o], Literal::from_bytes(types[o], run.outputs[o].data()), o);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string check(const OpDef& op, const Sample& sample, DType dtype,
+                  const cuda::CardFacts& card = {}, Tamper tamper = nullptr) {
+  const MaterialisedSample call = materialise(op, sample, dtype, 1);
+  const Node& node = call.graph.nodes().front();
+  std::string why_not;
+  const auto kernel = cuda::make_listed_kernel({call.graph, node, card}, &why_not);
+  if (!kernel) return "no kernel: " + why_not;
+  std::vector<const Literal*> operands;
+  for (const Value input : node.inputs) {
+    const auto at = std::ranges::find(call.graph.inputs(), input, &Graph::Input::value);
+    operands.push_back(&call.inputs[static_cast<size_t>(at - call.graph.inputs().begin())]);
+  }
+  return check(call.graph, node, *kernel, operands, tamper);
+}
+
+/// A composite of other dtypes is decomposed.
+bool is_native(const OpDef& op, const Sample& sample, DType dtype) {
+  const auto composites = cuda::listed_composites();
+  const auto found = composites.find(&op);
+  return found == composites.end() ||
+         found->second.contains(sample_dtype(sample.inputs.front().type.dtype, dtype));
+}
+
+std::vector<const OpDef*> ops() {
+  const auto listed = cuda::listed_ops();
+  std::vector<const OpDef*> all(listed.begin(), listed.end());
+  std::ranges::sort(all, {}, &OpDef::name);
+  return all;
+}
+
+class EachListedKernel : public ::testing::TestWithParam<const OpDef*> {};
+
+TEST_P(EachListedKernel, AgreeWithTheOracle) {
+  const OpDef& op = *GetParam();
+  std::vector<Sample> samples = op.samples();
+  for (Sample& sample : random_samples(op, 1, kRandomSamples)) samples.push_back(std::move(sample));
+  for (const DType dtype : sample_dtypes(op))
+    for (const Sample& sample : samples) {
+      if (!is_native(op, sample, dtype)) continue;
+      EXPECT_EQ(check(op, sample, dtype), "")
+          << op.name << ", " << sample.why << ", " << dtype_name(dtype);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EachListedKernel, ::testing::ValuesIn(ops()),
+                         [](const auto& op) { return std::string(op.param->name); });
+
+// Tiles are large where they leave no multiprocessor without work: so they are for a card that has one alone.
+TEST(ListedKernels, LargeTilesAgreeWithTheOracle) {
+  const OpDef& op = get_op("matmul");
+  std::vector<Sample> samples = op.samples();
+  for (Sample& sample : random_samples(op, 2, 4)) samples.push_back(std::move(sample));
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const Sample& sample : samples)
+      EXPECT_EQ(check(op, sample, dtype, {.multiprocessors = 1}), "")
+          << sample.why << ", " << dtype_name(dtype);
+}
+
+TEST(ListedKernels, OneWrongElementIsSeen) {
+  for (const char* const op : {"matmul", "gather", "scatter_add", "sort", "convolution"})
+    EXPECT_NE(check(get_op(op), get_op(op).samples()[1], DType::f32, {},
+                    [](std::vector<char>& bytes) { bytes[3] ^= 0x20; }),
+              "")
+        << op;
+}
+
+TEST(ListedKernels, AnOpWithoutOneSaysSo) {
+  const MaterialisedSample call =
+      materialise(get_op("exp"), get_op("exp").samples().front(), DType::f32, 1);
+  std::string why_not;
+  const cuda::CardFacts card;
+  EXPECT_EQ(cuda::make_listed_kernel({call.graph, call.graph.nodes().front(), card}, &why_not),
+            nullptr);
+  EXPECT_EQ(why_not, "no kernel is written for exp");
+}
+
+}  // namespace
+}  // namespace fullbore
