@@ -1,4 +1,4 @@
-// Fields of bits that LLVM's NVPTX target writes.
+// Fields of bits, and numbers of 16 bits as such.
 #include <algorithm>
 
 #include "tests/support/ptx/operands.h"
@@ -20,11 +20,25 @@ void insert_bits(Lane& lane, const Instruction& i) {
   give(lane, i, 0, result);
 }
 
+// abs and neg of f16 and bf16: the sign alone.
+template <bool kClears>
+void change_sign(Lane& lane, const Instruction& i) {
+  constexpr uint16_t kSign = 0x8000;
+  const auto x = value<uint16_t>(lane, i, 1);
+  give(lane, i, 0, static_cast<uint16_t>(kClears ? x & ~kSign : x ^ kSign));
+}
+
 }  // namespace
 
 bool decode_bits(Words words, Instruction& made) {
   made.results = 1;
-  if (words[0] != "bfi" || words.size() != 2) return false;
+  if (words.size() != 2) return false;
+  if (words[1] == "bf16" || words[1] == "f16") {
+    if (words[0] == "abs") made.execute = change_sign<true>;
+    if (words[0] == "neg") made.execute = change_sign<false>;
+    return made.execute != nullptr;
+  }
+  if (words[0] != "bfi") return false;
   if (words[1] == "b32") made.execute = insert_bits<uint32_t>;
   if (words[1] == "b64") made.execute = insert_bits<uint64_t>;
   return made.execute != nullptr;
