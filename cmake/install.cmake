@@ -1,6 +1,6 @@
 # `cmake --install build/release --prefix DIR`, and `cpack --config build/release/CPackConfig.cmake`: a package
 # `fullbore` with the command, the libraries, completions and the manual page, and `fullbore-dev` with headers and
-# what find_package(fullbore) and pkg-config read. examples/ builds against either.
+# what find_package(fullbore) and pkg-config read, and examples/, which build against either.
 include(CMakePackageConfigHelpers)
 set(fb_cmake_folder "${CMAKE_INSTALL_LIBDIR}/cmake/fullbore")
 
@@ -12,6 +12,8 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/fullbore" DESTINATION ${CMAKE_INSTALL_I
   REGEX "fullbore/device/[a-z_]+/.+\\.h$" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/fullbore/device/cpu/kernel.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/fullbore/device/cpu" COMPONENT dev)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/fullbore" COMPONENT dev)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/fullboreConfig.cmake.in"
   "${CMAKE_CURRENT_BINARY_DIR}/fullboreConfig.cmake"
   INSTALL_DESTINATION ${fb_cmake_folder} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)

@@ -15,6 +15,7 @@
 #include "fullbore/app/own_commands.h"
 #include "fullbore/app/version.h"
 #include "fullbore/base/mapped_faults.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/train/default_job.h"
 
 namespace fullbore {
@@ -65,7 +66,7 @@ int exit_with(const std::string& program, ExitCode code, const std::string& mess
 }
 
 /// A program with a job of its own goes by its own name.
-std::string program_name(int argc, const char* const* argv) {
+std::string name_of(int argc, const char* const* argv) {
   if (default_job() == nullptr || argc < 1) return "fullbore";
   return std::filesystem::path(argv[0]).filename().string();
 }
@@ -119,7 +120,8 @@ int app(int argc, const char* const* argv, std::span<const Workload> own) {
   prepare_standard_streams();
   report_mapped_faults();
   keep_command_line(argc, argv);
-  const std::string name = program_name(argc, argv);
+  const std::string name = name_of(argc, argv);
+  set_program_name(name);
   try {
     for (const Workload& workload : own) register_workload(workload);
     CommandParser parser(name, kAbout, version_text);

@@ -17,6 +17,7 @@
 #include "fullbore/app/version.h"
 #include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
+#include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/processor_facts.h"
@@ -51,6 +52,8 @@ struct Diagnosis {
   int online_processors = 0;
   int64_t memory_bytes = 0;
   std::vector<DeviceKind> devices;
+  std::string card;              ///< what it is; or why none can be used
+  int64_t card_free_bytes = -1;  ///< of its memory; less than 0: there is none
   std::vector<Library> libraries;
   std::string cache_folder;
   std::string cache_problem;  ///< why it is a temporary one; "" if it is not
@@ -150,6 +153,17 @@ void find_what_is_missing(Diagnosis& d) {
                                      bytes_text(static_cast<double>(d.run_free_bytes))));
 }
 
+// What is missing is no finding: most machines have no card.
+void find_card(Diagnosis& d) {
+  constexpr const char* kCard = "cuda";
+  try {
+    d.card = open_device(kCard)->facts().hardware;
+    d.card_free_bytes = own_memory_bytes(kCard).value_or(-1);
+  } catch (const Error& error) {
+    d.card = error.what();
+  }
+}
+
 Diagnosis diagnose() {
   const std::shared_ptr<Device> device = open_device("cpu");
   Diagnosis d;
@@ -158,6 +172,7 @@ Diagnosis diagnose() {
   d.online_processors = online_processors();
   d.memory_bytes = memory_limit_bytes();
   d.devices = device_kinds();
+  find_card(d);
   d.libraries = device_libraries();
   d.cache_problem = cache_directory_problem();
   d.cache_folder = cache_directory();
@@ -236,6 +251,9 @@ void print_text(const Diagnosis& d) {
   print_output("Devices\n");
   for (const DeviceKind& kind : d.devices)
     print_row(std::string(kind.name).c_str(), std::string(kind.summary));
+  print_row("card", d.card_free_bytes < 0
+                        ? d.card
+                        : fmt::format("{}, {}", d.card, free_text(d.card_free_bytes)));
   print_output("Libraries\n");
   print_row("fullbore", version());
   for (const Library& library : d.libraries)
@@ -274,6 +292,8 @@ void print_json(const Diagnosis& d) {
       {"bytes_per_second", d.machine.peaks.bytes_per_second},
       {"version", version()},
       {"devices", devices},
+      {"card", d.card},
+      {"card_free_bytes", d.card_free_bytes},
       {"libraries", libraries},
       {"kernels_work", d.kernel_test.empty()},
       {"cache", d.cache_folder},
@@ -300,7 +320,8 @@ void add_doctor_command(Command root) {
       "Sensors are those that `train` samples into sensors.csv. Where one is missing, the reason "
       "says which "
       "permission\n"
-      "or hardware it takes. FULLBORE_NVML names another library of NVIDIA's driver, "
+      "or hardware it takes. FULLBORE_NVML and FULLBORE_CUDA_DRIVER name other "
+      "libraries of NVIDIA's driver than libnvidia-ml.so.1 and libcuda.so.1, "
       "FULLBORE_SENSOR_ROOT a "
       "folder\n"
       "that stands for / when /proc and /sys are read.\n"

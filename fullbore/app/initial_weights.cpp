@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
 #include "fullbore/train/config_schema.h"
+#include "fullbore/train/foreign_weights.h"
 #include "fullbore/train/weight_source.h"
 
 namespace fullbore {
@@ -34,11 +36,48 @@ std::vector<std::string> differing_settings(const Config& here, const Config& th
   return found;
 }
 
+std::vector<StateEntry> evaluation_entries(const Config& config, const OpenedWorkload& workload) {
+  return state_entries(
+      trace_evaluation(workload.loss(config), workload.shapes(config).front()).graph);
+}
+
+/// Those of a training State that weights fill: what an evaluation does not read may be a scale or a counter.
+std::vector<StateEntry> filled_entries(const State& state,
+                                       const std::vector<StateEntry>& evaluation) {
+  std::vector<StateEntry> entries;
+  for (const StateEntry& entry : state.entries())
+    if (entry.role != Role::control ||
+        std::ranges::find(evaluation, entry.name, &StateEntry::name) != evaluation.end())
+      entries.push_back(entry);
+  return entries;
+}
+
+InitialWeights weights_of_others(const Config& config, const OpenedWorkload& workload) {
+  const std::string& path = config.model.initialize_from;
+  const auto source = std::make_shared<const ForeignWeights>(ForeignWeights::open(path));
+  const std::vector<StateEntry> entries = evaluation_entries(config, workload);
+  const WeightTransfer transfer = source->plan(entries);
+  if (transfer.taken.empty() || (!config.model.initialize_partial && !transfer.is_whole()))
+    throw UsageError(fmt::format(
+        "model.initialize_from: {} does not fill this model: {}. A mapping of names and layouts "
+        "(docs/guide/own-model.md) makes other files fit; model.initialize_partial=true would take "
+        "the {} of {} tensors that do",
+        source->path(), transfer_differences(transfer), transfer.taken.size(),
+        transfer.taken.size() + transfer.left.size()));
+  InitialWeights weights;
+  weights.lines = source->lines(transfer);
+  weights.fill = [source, entries](State& state) {
+    source->fill(source->plan(filled_entries(state, entries)), state);
+  };
+  return weights;
+}
+
 }  // namespace
 
 InitialWeights initial_weights(const Config& config, const OpenedWorkload& workload) {
   const std::string& path = config.model.initialize_from;
   if (path.empty()) return {};
+  if (ForeignWeights::is_path(path)) return weights_of_others(config, workload);
   std::error_code error;
   // What is no folder of ours may be one of others; who reads none gets our own error.
   if (workload.foreign_weights && (fs::is_directory(path, error) || path.ends_with(".gguf")) &&
@@ -46,8 +85,7 @@ InitialWeights initial_weights(const Config& config, const OpenedWorkload& workl
     return workload.foreign_weights(config);
   const auto source = std::make_shared<const WeightSource>(WeightSource::open(path));
   const std::vector<std::string> settings = differing_settings(config, source->config(), workload);
-  const std::vector<StateEntry> entries =
-      state_entries(trace_evaluation(workload.loss(config), workload.shapes(config).front()).graph);
+  const std::vector<StateEntry> entries = evaluation_entries(config, workload);
   const std::vector<TableOrigins> tables = workload.weight_tables
                                                ? workload.weight_tables(config, *source)
                                                : std::vector<TableOrigins>();
@@ -69,7 +107,7 @@ InitialWeights initial_weights(const Config& config, const OpenedWorkload& workl
   weights.lines = transfer_lines(*source, transfer);
   for (const std::string& setting : settings) weights.lines.push_back("differs  " + setting);
   weights.fill = [source, entries, tables](State& state) {
-    source->fill(source->plan(state.entries(), tables), state);
+    source->fill(source->plan(filled_entries(state, entries), tables), state);
   };
   return weights;
 }

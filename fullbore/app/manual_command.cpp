@@ -7,6 +7,7 @@
 #include "fullbore/app/commands.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/version.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/config_schema.h"
 
@@ -18,6 +19,12 @@ std::string roff(const std::string& text) {
   std::string result = replace_all(replace_all(text, "\\", "\\e"), "-", "\\-");
   if (!result.empty() && (result[0] == '.' || result[0] == '\'')) result = "\\&" + result;
   return result;
+}
+
+std::string in_capitals(std::string text) {
+  for (char& each : text)
+    if (each >= 'a' && each <= 'z') each = static_cast<char>(each - 'a' + 'A');
+  return text;
 }
 
 /// Text as it is written: an explanation of --help, whose lines are made for 80 columns.
@@ -44,8 +51,8 @@ std::string option_page(const OptionDescription& option) {
 
 std::string command_page(const CommandDescription& command, const std::string& above = "") {
   const std::string name = above + command.name;
-  std::string text =
-      fmt::format(".SS \"fullbore {}\"\n{}.\n", roff(name), roff(command.description));
+  std::string text = fmt::format(".SS \"{} {}\"\n{}.\n", roff(program_name()), roff(name),
+                                 roff(command.description));
   for (const OptionDescription& option : command.options)
     if (option.name() != "--help") text += option_page(option);
   text += ".PP\n" + as_written(command.footer);
@@ -68,10 +75,11 @@ std::string configuration_page() {
 
 ExitCode run_manual(const Command& root) {
   const CommandDescription about = root.describe();
-  std::string text =
-      fmt::format(".TH FULLBORE 1 \"\" \"fullbore {}\" \"User commands\"\n", version());
-  text += ".SH NAME\nfullbore \\- trains neural networks as one compiled program\n";
-  text += ".SH SYNOPSIS\n.B fullbore\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n";
+  const std::string name = roff(program_name());
+  std::string text = fmt::format(".TH \"{}\" 1 \"\" \"fullbore {}\" \"User commands\"\n",
+                                 in_capitals(name), version());
+  text += fmt::format(".SH NAME\n{} \\- trains neural networks as one compiled program\n", name);
+  text += fmt::format(".SH SYNOPSIS\n.B {}\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n", name);
   text += ".SH DESCRIPTION\n" + as_written(about.description);
   text += ".SH COMMANDS\n";
   for (const CommandDescription& command : about.subcommands) text += command_page(command);

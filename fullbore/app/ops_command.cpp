@@ -34,6 +34,8 @@ std::vector<std::string> tag_names(const OpDef& op) {
 std::string gradient_rule(const OpDef& op) {
   if (op.vjp != nullptr) return "its own rule";
   if (op.is(Tag::zero_gradient)) return "none: cotangents stop here";
+  // autodiff differentiates a body itself (autodiff/loop_gradient.h), or op by op.
+  if (op.name == "loop") return "another loop, whose body is the gradient of its body";
   if (op.decompose != nullptr) return "through its decomposition";
   return "none";
 }

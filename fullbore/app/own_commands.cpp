@@ -15,6 +15,7 @@
 #include "fullbore/ckpt/checkpoint.h"
 #include "fullbore/train/default_job.h"
 #include "fullbore/train/step_function.h"
+#include "fullbore/train/weight_source.h"
 
 namespace fullbore {
 namespace {
@@ -66,7 +67,7 @@ ExitCode run_export(const ExportArguments& arguments) {
   std::vector<std::vector<std::byte>> values;
   for (size_t i = 0; i < state.entries().size(); ++i) {
     const StateEntry& entry = state.entries()[i];
-    if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
+    if (!is_weight(entry)) continue;
     values.emplace_back(static_cast<size_t>(entry.type.bytes()));
     state.read(static_cast<int>(i), values.back());
     tensors.push_back({entry.name, entry.type, values.back().data()});
@@ -112,7 +113,8 @@ void add_own_export_command(Command root) {
   command.add_option("-o,--output", arguments->output, "File to write").required();
   command.footer(R"(
 Tensors have the names of the model's parameters and their layout: a linear layer's weight is [outputs, inputs], as in
-PyTorch. Where train.evaluate is ema they are the moving averages.
+PyTorch, and running statistics are among them. Where train.evaluate is ema they are the moving averages. The way back is
+model.initialize_from=FILE.
 
 Example:
   fullbore export runs/mine-1 -o mine.safetensors

@@ -209,7 +209,8 @@ A run is a folder: config.resolved.yaml, metrics.jsonl, log.txt, summary.json, c
 Without run.dir it is runs/NAME-1, runs/NAME-2, ... (NAME: run.name, or the model's). --resume
 without run.dir means the newest of them.
 
-model.initialize_from=RUN (or a checkpoint, or weights of others) starts from its weights; step,
+model.initialize_from=RUN (or a checkpoint, or weights of others: any safetensors file, by a mapping of
+names and layouts if need be, docs/guide/own-model.md) starts from its weights; step,
 moments, curriculum and data begin anew, and the log lists what was taken and what was not. All must
 fit, unless model.initialize_partial=true.
 

@@ -16,6 +16,7 @@
 #include "fullbore/passes/gemm/quantize_linears.h"
 #include "fullbore/train/frozen_weights.h"
 #include "fullbore/train/stored_weights.h"
+#include "fullbore/train/weight_source.h"
 
 namespace fullbore {
 namespace {
@@ -121,7 +122,7 @@ namespace {
 /// The types of the weights that a checkpoint holds, and of their averages.
 std::map<std::string, TensorType> stored_types(const CheckpointFolder& folder) {
   std::map<std::string, TensorType> types;
-  for (const char* group : {"weights", "averages"}) {
+  for (const char* group : {"weights", "averages", "optimizer"}) {
     if (!folder.has_group(group)) continue;
     const Checkpoint file = folder.group(group).take_or_throw();
     for (const StoredTensor& tensor : file.tensors()) types.emplace(tensor.name, tensor.type);
@@ -139,7 +140,7 @@ State restored_state(const OpenedCheckpoint& checkpoint, const Config& config,
   std::vector<int> filled;
   for (size_t i = 0; i < entries.size(); ++i) {
     const StateEntry& entry = entries[i];
-    if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
+    if (!is_weight(entry)) continue;
     if (checkpoint.record.frozen.contains(entry.name)) continue;
     const bool averaged = entry.role == Role::parameter && config.train.evaluate == "ema" &&
                           !is_frozen(config, entry.name);

@@ -24,8 +24,8 @@ void add_frozen_option(Command command, std::string& path);
 /// The same for what has frozen weights of several origins.
 void add_frozen_option(Command command, std::vector<std::string>& paths);
 
-/// State with these entries whose parameters are those of the checkpoint: the raw ones or their exponential moving
-/// averages, as train.evaluate of the run says. Frozen ones that the checkpoint knows by their hashes are read from train.frozen_from, which a stored
+/// State with these entries whose weights (is_weight()) are those of the checkpoint: parameters raw or as their exponential
+/// moving averages, as train.evaluate of the run says, and running statistics. Frozen ones that the checkpoint knows by their hashes are read from train.frozen_from, which a stored
 /// configuration never sets. DataError if it lacks any of them, or those files hold others.
 State trained_state(const OpenedCheckpoint& checkpoint, const Config& config,
                     const std::vector<StateEntry>& entries, std::shared_ptr<Device> device);

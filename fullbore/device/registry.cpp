@@ -8,6 +8,7 @@
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/automatic_device.h"
 
 namespace fullbore {
 namespace {
@@ -31,6 +32,7 @@ RegisteredDevice::RegisteredDevice(const DeviceKind& kind) {
 }
 
 std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+  if (name == kAutomatic) return open_device(automatic_device().name, threads);
   const DeviceKind* const kind = kind_of(name);
   if (kind == nullptr)
     throw UsageError(fmt::format("no device '{}'; there are {}.{}", name,
@@ -40,6 +42,7 @@ std::shared_ptr<Device> open_device(const std::string& name, int threads) {
 }
 
 std::optional<int64_t> own_memory_bytes(const std::string& name) {
+  if (name == kAutomatic) return own_memory_bytes(automatic_device().name);
   const DeviceKind* const kind = kind_of(name);
   if (kind == nullptr || kind->own_memory_bytes == nullptr) return std::nullopt;
   return kind->own_memory_bytes(name);

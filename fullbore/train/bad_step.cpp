@@ -10,6 +10,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/json.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/verify.h"
@@ -145,8 +146,8 @@ std::string keep_bad_step(const std::string& folder, int64_t number, const Compi
   bad.finding = first_non_finite(bad.graph, state, batch, options);
   state.write<int64_t>("step", {counter});
   const std::string path = save_bad_step(folder, bad, state, batch);
-  return fmt::format("{}{}See `fullbore replay-step {}`.", bad.finding,
-                     bad.finding.empty() ? "" : ". ", path);
+  return fmt::format("{}{}See `{} replay-step {}`.", bad.finding, bad.finding.empty() ? "" : ". ",
+                     program_name(), path);
 }
 
 std::string non_finite_parameter(const State& state) {

@@ -8,12 +8,19 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/automatic_device.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/optim/optimizer.h"
 #include "fullbore/train/config_keys.h"
 
 namespace fullbore {
 namespace {
+
+std::vector<std::string> names_of_devices() {
+  std::vector<std::string> names = device_names();
+  names.insert(names.begin(), kAutomatic);
+  return names;
+}
 
 // Products of two such factors are finite f32 numbers, and so is the inverse of what is divided by.
 constexpr ConfigRange kNotNegative{.low = 0, .high = 1e15};
@@ -60,8 +67,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(model, initialize_from),
        {},
        {},
-       "run or checkpoint to start from, or weights that export writes for others; empty: random "
-       "ones"},
+       "run or checkpoint to start from, a safetensors file, a mapping of one (YAML), or weights "
+       "that export writes for others; empty: random ones"},
       {FB_KEY(model, initialize_partial),
        {},
        {},
@@ -196,7 +203,10 @@ std::vector<ConfigField> common_fields() {
        {},
        "instead, so often, go back to the last checkpoint at half the learning rate"},
 
-      {FB_KEY(engine, device), {}, device_names(), "what runs the programs"},
+      {FB_KEY(engine, device),
+       {},
+       names_of_devices(),
+       "what runs the programs; auto: an NVIDIA card if one can be used, else the processor"},
       {FB_KEY(engine, precision),
        {},
        {"fp32", "bf16", "fp16"},

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "fullbore/base/processor.h"
+#include "fullbore/device/automatic_device.h"
 #include "fullbore/train/batch_rows.h"
 
 namespace fullbore {
@@ -16,6 +17,10 @@ std::string device_line(const TrainingJob& job, const DeviceFacts& device) {
   const CompileOptions& compile = job.options.compile;
   std::string line = fmt::format("device   {} ({}), {} worker{}, ", device.name, device.hardware,
                                  device.workers, device.workers == 1 ? "" : "s");
+  if (job.options.device == kAutomatic && device.name == "cpu")
+    line += fmt::format("as engine.device=auto finds no card ({}), ", automatic_device().why);
+  else if (job.options.device == kAutomatic)
+    line += "as engine.device=auto finds a card, ";
   if (device.name == "cpu")
     line += fmt::format("instructions {}, ", processor_level_name(this_processor().level));
   line += compile.precision == DType::f32    ? "fp32"

@@ -8,6 +8,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/base/seal.h"
 #include "fullbore/ckpt/checkpoint_folder.h"
 #include "fullbore/train/config_schema.h"
@@ -98,9 +99,9 @@ Config load_run_config(const std::string& run, std::span<const std::string> over
   if (!wrong.empty())
     throw DataError(fmt::format(
         "{}: {}, and it is not what {} says: {}. Settings are changed on the command line. To go "
-        "on as the checkpoint was made: fullbore train {}/{} run.dir={} --resume",
-        path, seal == Seal::kBroken ? "it is damaged" : "it has no checksum", kSaved, wrong, run,
-        kSaved, run));
+        "on as the checkpoint was made: {} train {}/{} run.dir={} --resume",
+        path, seal == Seal::kBroken ? "it is damaged" : "it has no checksum", kSaved, wrong,
+        program_name(), run, kSaved, run));
   notes.push_back(fmt::format("{} {}; its settings are those of {}", path,
                               seal == Seal::kBroken ? "is damaged" : "has no checksum", kSaved));
   return taken(parse_stored_config(yaml.value(), path, overrides));

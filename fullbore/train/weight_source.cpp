@@ -144,8 +144,13 @@ std::vector<std::string> left_texts(const std::vector<LeftTensor>& tensors) {
 
 }  // namespace
 
+bool is_weight(const StateEntry& entry) {
+  return entry.role == Role::parameter || entry.role == Role::frozen ||
+         (entry.role == Role::control && is_floating(entry.type.dtype));
+}
+
 WeightSource::WeightSource(OpenedCheckpoint checkpoint, Config config,
-                           std::vector<Checkpoint> files)
+                           std::vector<Checkpoint> files, size_t required_files)
     : checkpoint_(std::move(checkpoint)),
       config_(std::move(config)),
       ema_(config_.train.evaluate == "ema"),
@@ -157,7 +162,7 @@ WeightSource::WeightSource(OpenedCheckpoint checkpoint, Config config,
       std::string name = files_[file].tensors()[i].name;
       // The average of a parameter goes before the parameter; frozen ones have none.
       if (ema_ && name.ends_with(suffix)) name.resize(name.size() - suffix.size());
-      by_name[name] = {name, file, i};
+      by_name[name] = {name, file, i, file >= required_files};
     }
   for (auto& [name, each] : by_name) stored_.push_back(std::move(each));
 }
@@ -175,7 +180,11 @@ WeightSource WeightSource::open(const std::string& run_or_checkpoint) {
     files.push_back(checkpoint.folder.group(group).take_or_throw());
     refuse_8_bits(checkpoint.folder.path(), files.back());
   }
-  return WeightSource(std::move(checkpoint), std::move(config), std::move(files));
+  const size_t required = files.size();
+  // For running statistics, which lie among moments and counters.
+  if (checkpoint.folder.has_group("optimizer"))
+    files.push_back(checkpoint.folder.group("optimizer").take_or_throw());
+  return WeightSource(std::move(checkpoint), std::move(config), std::move(files), required);
 }
 
 const WeightSource::Stored* WeightSource::stored(const std::string& parameter) const {
@@ -195,7 +204,7 @@ WeightTransfer WeightSource::plan(const std::vector<StateEntry>& entries,
   WeightTransfer transfer;
   std::set<std::string> used;
   for (const StateEntry& entry : entries) {
-    if (entry.role != Role::parameter && entry.role != Role::frozen) continue;
+    if (!is_weight(entry)) continue;
     const auto origin = by_name.find(entry.name);
     const TableOrigins* const table = origin == by_name.end() ? nullptr : origin->second;
     const std::string& source = table != nullptr ? table->source : entry.name;
@@ -216,7 +225,7 @@ WeightTransfer WeightSource::plan(const std::vector<StateEntry>& entries,
     }
   }
   for (const Stored& each : stored_)
-    if (!used.contains(each.parameter))
+    if (!each.is_optional && !used.contains(each.parameter))
       transfer.unused.push_back({each.parameter, "the model has none"});
   return transfer;
 }

@@ -10,6 +10,10 @@
 
 namespace fullbore {
 
+/// Is an entry of an evaluation's State part of what a model has learned? Parameters, frozen ones, and floating State that
+/// evaluations read: running statistics.
+bool is_weight(const StateEntry& entry);
+
 /// A table whose rows or columns stand for other things in a checkpoint: each is taken from one of its own.
 struct TableOrigins {
   std::string parameter;  ///< here
@@ -43,7 +47,7 @@ struct WeightTransfer {
 };
 
 /// The weights of another run, to start from: its parameters, or their moving averages where its
-/// train.evaluate says so. Moments, counters and the position in the data are not taken.
+/// train.evaluate says so, and running statistics. Moments, counters and the position in the data are not taken.
 class WeightSource {
  public:
   /// `run_or_checkpoint` as checkpoint_of() has it. Made for files of strangers: a link, or a file that
@@ -58,8 +62,7 @@ class WeightSource {
   /// Its tensor of a parameter: shape and dtype; nullptr: it has none.
   const TensorType* find(const std::string& parameter) const;
 
-  /// What `entries` of role parameter or frozen take: the tensor of the same name and type, or what
-  /// `tables` say of it.
+  /// What weights (is_weight()) among `entries` take: the tensor of the same name and type, or what `tables` say of it.
   WeightTransfer plan(const std::vector<StateEntry>& entries,
                       const std::vector<TableOrigins>& tables) const;
   /// Fills what the transfer takes. DataError if a file cannot be read.
@@ -70,8 +73,11 @@ class WeightSource {
     std::string parameter;
     size_t file;
     size_t tensor;
+    bool is_optional = false;
   };
-  WeightSource(OpenedCheckpoint checkpoint, Config config, std::vector<Checkpoint> files);
+  /// Files behind the first `required_files` hold what nobody misses.
+  WeightSource(OpenedCheckpoint checkpoint, Config config, std::vector<Checkpoint> files,
+               size_t required_files);
   const Stored* stored(const std::string& parameter) const;
   void fill_table(const TakenTensor& taken, const TensorType& here, char* to) const;
   const StoredTensor& tensor(const Stored& stored) const {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -71,6 +72,57 @@ TEST_F(OwnProgram, TrainsResumesEvaluatesAndExports) {
   EXPECT_THAT(refused.err, HasSubstr("most often called 'springs' too"));
 }
 
+// By a mapping, from a file of other names and layouts, and what it lacks is named.
+TEST_F(OwnProgram, StartsFromWeightsOfOthers) {
+  output({"train", "run.dir=run", "train.steps=5"});
+  output({"export", "run", "-o", "ours.safetensors"});
+  const Checkpoint ours = read_checkpoint(folder_ / "ours.safetensors").take_or_throw();
+  const auto values = [&](const char* name) {
+    const StoredTensor& tensor = *ours.find(name);
+    std::vector<float> read(static_cast<size_t>(tensor.type.elements()));
+    ours.read(tensor, read.data()).take_or_throw();
+    return read;
+  };
+  const std::vector<float> first = values("first.weight"), bias = values("first.bias"),
+                           last = values("last.weight"), end = values("last.bias");
+  std::vector<float> kernel(first.size());
+  for (size_t output = 0; output < 8; ++output)
+    for (size_t input = 0; input < 2; ++input)
+      kernel[input * 8 + output] = first[output * 2 + input];
+  const std::vector<NamedTensor> theirs = {{"dense.kernel", {DType::f32, {2, 8}}, kernel.data()},
+                                           {"dense.bias", {DType::f32, {8}}, bias.data()},
+                                           {"out", {DType::f32, {8}}, last.data()},
+                                           {"out_bias", {DType::f32, {1}}, end.data()}};
+  write_checkpoint(folder_ / "theirs.safetensors", theirs, {}).take_or_throw();
+  folder_.put("map.yaml",
+              "file: {weights: theirs.safetensors}\n"
+              "tensors:\n"
+              "  first.weight: dense.kernel | transpose 1 0\n"
+              "  first.*: dense.*\n"
+              "  last.weight: out | reshape 1 8\n"
+              "  last.bias: out_bias\n");
+  const auto loss = [&](const std::string& checkpoint) {
+    return nlohmann::json::parse(output({"eval", checkpoint, "--json"}))["loss"].get<double>();
+  };
+  for (const char* const from : {"ours.safetensors", "map.yaml"}) {
+    const std::string second = std::string("from-") + from;
+    const CommandResult started =
+        run({"train", "run.dir=" + second, "train.steps=1", "train.eval_interval=0",
+             std::string("model.initialize_from=") + from});
+    ASSERT_EQ(started.exit_code, 0) << started.err;
+    EXPECT_THAT(started.err, HasSubstr("4 of 4 tensors taken"));
+    EXPECT_EQ(loss(second + "/checkpoints/step-00000000"), loss("run")) << from;
+  }
+  const CommandResult refused =
+      run({"train", "run.dir=none", "model.initialize_from=theirs.safetensors"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("first.weight: the file has no 'first.weight'"));
+  const CommandResult other =
+      run({"train", "run.dir=none", "model.channels=3", "model.initialize_from=ours.safetensors"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("first.weight: f32[3,2] here, f32[8,2] there"));
+}
+
 TEST_F(OwnProgram, HasItsKeysAndItsBatchSizeInEveryCommand) {
   folder_.put("small.yaml", "model: {channels: 2}\n");
   const auto plan = [&](std::vector<std::string> words) {
@@ -89,11 +141,22 @@ TEST_F(OwnProgram, HasItsKeysAndItsBatchSizeInEveryCommand) {
   EXPECT_THAT(output({"config", "model.channels"}), HasSubstr("default 8"));
   EXPECT_THAT(output({"train", "--help"}), HasSubstr("\n  fullbore_own train"));
   EXPECT_THAT(output({"completion", "bash"}), HasSubstr("_fullbore_own"));
+  const std::string manual = output({"manual"});
+  EXPECT_THAT(manual, HasSubstr(".TH \"FULLBORE_OWN\" 1"));
+  EXPECT_THAT(manual, HasSubstr(".SS \"fullbore_own train\""));
+  EXPECT_THAT(manual, Not(HasSubstr("\nfullbore ")));
   const CommandResult wrong = run({"train", "model.chanels=3"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("fullbore_own: config: command line: unknown key"));
   EXPECT_THAT(wrong.err, HasSubstr("Did you mean 'model.channels'?"));
   EXPECT_THAT(run({"train", "no.yaml"}).err, HasSubstr("no.yaml"));
+}
+
+TEST_F(OwnProgram, OpsTellHowALoopIsDifferentiated) {
+  const auto list = nlohmann::json::parse(output({"ops", "--json"}));
+  const auto loop = std::ranges::find(list, "loop", [](const auto& op) { return op["name"]; });
+  ASSERT_NE(loop, list.end());
+  EXPECT_THAT((*loop)["gradient"].get<std::string>(), HasSubstr("another loop"));
 }
 
 TEST(OwnCommands, TheProgramsOwnJobStandsInForAFile) {

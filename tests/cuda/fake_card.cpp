@@ -17,6 +17,8 @@ void* library() {
 
 }  // namespace
 
+std::string fake_driver() { return FB_FAKE_CUDA; }
+
 FakeCuda& FakeCard::fake() {
   static auto* const get = reinterpret_cast<FakeCuda* (*)()>(::dlsym(library(), "fake_cuda"));
   return *get();
@@ -38,6 +40,7 @@ void FakeCard::SetUp() {
 
 void FakeCard::TearDown() {
   const FakeCuda& now = fake();
+  if (HasFailure()) ADD_FAILURE() << "what the card met: " << now.fault;
   EXPECT_EQ(now.allocations, 0);
   EXPECT_EQ(now.allocated_bytes, 0);
   EXPECT_EQ(now.pinned, 0);

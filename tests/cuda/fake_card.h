@@ -9,6 +9,9 @@
 
 namespace fullbore::cuda {
 
+/// The path of its library.
+std::string fake_driver();
+
 /// Tests on the fake driver: each finds one card as new, and has to give back all that it takes.
 class FakeCard : public ::testing::Test {
  protected:

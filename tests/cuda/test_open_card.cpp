@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "fullbore/base/error.h"
+#include "fullbore/device/automatic_device.h"
 #include "fullbore/device/cuda/driver/result_code.h"
 #include "fullbore/device/device_error.h"
+#include "fullbore/device/registry.h"
 #include "tests/cuda/fake_card.h"
 
 namespace fullbore::cuda {
@@ -24,7 +26,7 @@ TEST_F(OpenCard, TellsWhatItIs) {
   fake().memory_bytes = int64_t{8} << 30;
   const DeviceFacts facts = open()->facts();
   EXPECT_EQ(facts.name, "cuda");
-  EXPECT_EQ(facts.hardware, "Fake 89, compute capability 8.9, 8.0 GiB, driver CUDA 12.4");
+  EXPECT_EQ(facts.hardware, "Fake 89, compute capability 8.9, 8.00 GiB, driver CUDA 12.4");
   EXPECT_EQ(open()->target().name, "cuda");
 }
 
@@ -82,9 +84,17 @@ TEST_F(OpenCard, NamesTheSizesWhereMemoryIsTaken) {
   const auto device = open();
   const auto held = device->allocate(4 << 20);
   EXPECT_THAT(message_of<MemoryError>([&] { (void)device->allocate(8 << 20); }),
-              AllOf(HasSubstr("8.0 MiB of memory of card 0 (Fake 90) are wanted, 6.0 MiB of "
+              AllOf(HasSubstr("8.00 MiB of memory of card 0 (Fake 90) are wanted, 6.00 MiB of "
                               "10.0 MiB are free"),
                     HasSubstr("CUDA_ERROR_OUT_OF_MEMORY (2)")));
+}
+
+TEST_F(OpenCard, IsWhatAutoTakesWhereItCanBeUsed) {
+  EXPECT_EQ(open("auto")->facts().name, "cuda");
+  EXPECT_EQ(own_memory_bytes("auto"), fake().memory_bytes);
+  fake().capability = 75;
+  EXPECT_EQ(automatic_device().name, "cpu");
+  EXPECT_THAT(automatic_device().why, HasSubstr("compute capability 7.5; 8.0 or later is needed"));
 }
 
 TEST_F(OpenCard, ExitsBySixWhereTheDeviceFails) {
@@ -100,7 +110,10 @@ TEST_F(OpenCard, GivesBackWhatItTookWhicheverCallFails) {
     std::string message;
     try {
       const auto device = open();
-      if (fake().fail_at > 0) break;
+      if (fake().fail_at > 0) {
+        fake().fail_at = 0;
+        break;
+      }
     } catch (const Error& error) {
       message = error.what();
     }
@@ -120,7 +133,6 @@ TEST_F(OpenCard, GivesBackWhatItTookWhicheverCallFails) {
     EXPECT_EQ(fake().contexts, 0) << call;
   }
   EXPECT_GT(failures, 8);
-  fake().fail_at = 0;
 }
 
 }  // namespace

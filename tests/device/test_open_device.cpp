@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+
 #include "../support/evaluate.h"
+#include "fullbore/device/automatic_device.h"
 #include "fullbore/device/cpu/kernel_list.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/ir/op_def.h"
@@ -15,14 +19,26 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
 TEST(OpenDevice, KnowsEachByItsName) {
+  // A card is there or not, and to plan for one takes its name.
+  EXPECT_THAT(device_names(), IsSupersetOf({"card", "cpu", "cuda", "null", "reference"}));
   for (const std::string& name : device_names()) {
+    if (name == "card" || name == "cuda") continue;
     EXPECT_EQ(open_device(name)->target().name, name);
     EXPECT_EQ(open_device(name)->facts().name, name);
   }
-  EXPECT_THAT(device_names(), IsSupersetOf({"cpu", "null", "reference"}));
   EXPECT_GE(open_device("cpu")->facts().workers, 1);
   EXPECT_EQ(open_device("cpu", 3)->facts().workers, 3);
   EXPECT_EQ(open_device("cpu", 3)->target().threads, 3);
+}
+
+TEST(OpenDevice, TakesTheProcessorWhereNoCardCanBeUsed) {
+  ::setenv("FULLBORE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+  EXPECT_EQ(automatic_device().name, "cpu");
+  EXPECT_THAT(automatic_device().why, HasSubstr("/nowhere/libcuda.so.1 cannot be loaded"));
+  EXPECT_EQ(open_device("auto", 2)->facts().name, "cpu");
+  EXPECT_EQ(open_device("auto", 2)->facts().workers, 2);
+  EXPECT_EQ(own_memory_bytes("auto"), std::nullopt);
+  ::unsetenv("FULLBORE_CUDA_DRIVER");
 }
 
 TEST(OpenDevice, NamesTheNearestForAnUnknownOne) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fullbore/nn/image_layers.h"
 #include "fullbore/ops/ops.h"
 
 namespace fullbore {
@@ -95,6 +96,15 @@ TEST(ParallelCount, IsOneWherePredictionsAreCounted) {
   };
   EXPECT_EQ(count(counted(false), fields_of(kRows), 1), 4);
   EXPECT_EQ(count(counted(true), fields_of(kRows), 1), 1);
+}
+
+// Its statistics are of the whole batch, and its State has no place in a microbatch.
+TEST(ParallelCount, IsOneForBatchNormalization) {
+  const LossFunction normalized = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
+    const Tensor x = nn::batch_norm(trace, "norm", batch[0]);
+    return squared_error(trace, std::vector{x, batch[1]});
+  };
+  EXPECT_EQ(parallel_counts(normalized, {fields_of(kRows)}, 1), std::vector<int64_t>{1});
 }
 
 }  // namespace

@@ -67,19 +67,21 @@ ReducedAngle reduce_huge(llvm::IRBuilder<>& builder, llvm::Value* x) {
   for (size_t i = 0; i < window.size(); ++i)
     window[i] = b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {words[i], words[i + 1], shift});
 
-  // Modulo 2^192, the lowest 64 bits first.
-  const auto product = [&](Value w) { return b.CreateMul(n.wide(m), n.wide(w)); };
-  const auto lower = [&](Value p) { return b.CreateTrunc(p, i64); };
-  const auto upper = [&](Value p) { return b.CreateLShr(p, 64); };
-  Value p0 = product(window[2]);
-  Value p1 = b.CreateAdd(product(window[1]), upper(p0));
-  Value p2 = b.CreateAdd(b.CreateMul(m, window[0]), lower(upper(p1)));
+  // Modulo 2^192, the lowest 64 bits first. The carry by comparison: PTX's own chain of additions is LLVM's to order.
+  const auto upper = [&](Value w) {
+    Value product = b.CreateMul(n.wide(m), n.wide(w));
+    return b.CreateTrunc(b.CreateLShr(product, 64), i64);
+  };
+  Value p0 = b.CreateMul(m, window[2]);
+  Value p1 = b.CreateAdd(b.CreateMul(m, window[1]), upper(window[2]));
+  Value carry = b.CreateZExt(b.CreateICmpULT(p1, upper(window[2])), i64);
+  Value p2 = b.CreateAdd(b.CreateAdd(b.CreateMul(m, window[0]), upper(window[1])), carry);
   Value quadrant = b.CreateLShr(p2, 62);
   // The fraction alone, as a number between -1/2 and 1/2 of a quadrant.
   const auto shifted = [&](Value high, Value low) {
     return b.CreateIntrinsic(llvm::Intrinsic::fshl, {i64}, {high, low, n.number(2)});
   };
-  Value high = shifted(p2, lower(p1)), middle = shifted(lower(p1), lower(p0));
+  Value high = shifted(p2, p1), middle = shifted(p1, p0);
   Value negative = b.CreateICmpSLT(high, n.number(0));
   quadrant = b.CreateAdd(quadrant, b.CreateZExt(negative, i64));
   // Its 128 bits: the complement is 2^-128 from the negative.

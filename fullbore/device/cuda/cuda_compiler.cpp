@@ -6,6 +6,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/device/cuda/codegen/generated_kernel.h"
+#include "fullbore/device/cuda/kernel_list.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 
@@ -35,13 +36,17 @@ std::unique_ptr<Kernel> CudaCompiler::compile(const Graph& graph, const Node& no
         "engine.device=cpu or reference with it");
   const Request request{graph, node, card_};
   std::string why_not;
-  if (std::unique_ptr<CudaKernel> kernel = make_generated_kernel(request, &why_not)) {
+  std::unique_ptr<CudaKernel> kernel = make_listed_kernel(request, &why_not);
+  std::string not_generated;
+  if (!kernel) kernel = make_generated_kernel(request, &not_generated);
+  if (kernel) {
     launches_.insert(launches_.end(), kernel->launches().begin(), kernel->launches().end());
     return std::make_unique<CompiledNode>(std::move(kernel), graph, node);
   }
   throw UsageError(fmt::format(
-      "{}: the cuda device has no kernel for {}; generated code: {}; engine.device=cpu has one{}",
-      node.op->name, operand_types(request), why_not,
+      "{}: the cuda device has no kernel for {}{}{}; generated code: {}; engine.device=cpu has "
+      "one{}",
+      node.op->name, operand_types(request), why_not.empty() ? "" : "; ", why_not, not_generated,
       node.location.empty() ? "" : fmt::format(" ({})", node.location)));
 }
 
@@ -56,8 +61,9 @@ Target cuda_target(const CardFacts&) {
   target.name = "cuda";
   target.threads = 1;
   target.native_bf16 = true;
+  target.native_ops = listed_composites();
   // Named for no dtype: with none named at all, every composite would count as supported.
-  target.native_ops[&static_cast<const OpDef&>(op::attention)] = {};
+  target.native_ops.try_emplace(&static_cast<const OpDef&>(op::attention));
   return target;
 }
 

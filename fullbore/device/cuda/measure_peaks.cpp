@@ -86,10 +86,9 @@ double bandwidth_of(const std::shared_ptr<Context>& context, const PeakMemory& m
                     bool* in_caches) {
   constexpr int64_t kWanted = int64_t{288} << 20;
   constexpr int64_t kLeast = 1 << 20;
-  const int64_t lent = memory.lent_bytes;
+  const bool is_lent = memory.lent_bytes >= std::min(kWanted, std::max(kLeast, memory.bytes));
   const int64_t bytes =
-      lent >= kWanted ? kWanted : std::min(kWanted, std::max(kLeast, memory.bytes));
-  const bool is_lent = lent >= bytes;
+      std::min(kWanted, is_lent ? memory.lent_bytes : std::max(kLeast, memory.bytes));
   std::unique_ptr<CardMemory> own;
   if (!is_lent) own = std::make_unique<CardMemory>(context, bytes);
   const DevicePointer begin = is_lent ? memory.lent.value : own->get();

@@ -11,6 +11,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/json.h"
 #include "fullbore/base/printable.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/monitor/sample_statistics.h"
 
 namespace fullbore {
@@ -54,7 +55,7 @@ std::string recommended_yaml(const AblationReport& report, const AblationPlan& p
   const auto say = [&](const std::string& text) {
     yaml += fmt::format("# {}\n", printable_name(text));
   };
-  say(fmt::format("Recommended by `fullbore lab ablate {}`, of {} arms.", request.config,
+  say(fmt::format("Recommended by `{} lab ablate {}`, of {} arms.", program_name(), request.config,
                   report.arms.size()));
   if (report.recommended == 0) {
     // What nobody has shown to be better stays as it is.
@@ -67,7 +68,7 @@ std::string recommended_yaml(const AblationReport& report, const AblationPlan& p
       arm.speed(), arm.speed_low(), arm.speed_high()));
   say(fmt::format("from {} runs of {} steps. Machine: {}.", arm.seeds, arm.steps, report.machine));
   say(fmt::format("Arm: {}; on: {}.", arm.name, fmt::join(arm.on, ", ")));
-  say("`fullbore lab ablate CONFIG --confirm` measures it again.");
+  say(fmt::format("`{} lab ablate CONFIG --confirm` measures it again.", program_name()));
   std::vector<std::string> settings = request.overrides;
   for (std::string& setting : arm_settings(plan.arms[index].arm, plan.switches, request.settings))
     settings.push_back(std::move(setting));

@@ -11,6 +11,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/base/threads.h"
 #include "fullbore/lab/diagnosis/idle_parameters.h"
 #include "fullbore/monitor/csv.h"
@@ -46,8 +47,8 @@ PhaseSeconds phases_of(const nlohmann::json& summary, const std::string& path) {
   if (phases == summary.end() || !phases->is_object())
     throw DataError(fmt::format(
         "{}: it has no phase_seconds: an older version wrote it. Diagnose the configuration of the "
-        "run instead, which is measured: fullbore diagnose CONFIG.",
-        path));
+        "run instead, which is measured: {} diagnose CONFIG.",
+        path, program_name()));
   PhaseSeconds seconds;
   for (size_t i = 0; i < kRunPhases; ++i) {
     const std::string name(run_phase_name(static_cast<RunPhase>(i)));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fullbore/base/error.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/monitor/json_line_reader.h"
 #include "fullbore/monitor/run_summary.h"
 #include "fullbore/train/config_schema.h"
@@ -159,10 +160,9 @@ std::vector<std::string> run_folders(const std::string& named) {
   if (found.empty() && is_ablation(named))
     throw UsageError(fmt::format(
         "{} is an ablation: of its runs it keeps what was measured, and its report has judged each "
-        "arm against the base by the same test; two other arms are trained for that by `fullbore "
-        "lab "
-        "gate CONFIG --with key=value`",
-        named));
+        "arm against the base by the same test; two other arms are trained for that by "
+        "`{} lab gate CONFIG --with key=value`",
+        named, program_name()));
   if (found.empty())
     throw UsageError(fmt::format(
         "there is no run at {}: a run's folder, a folder of them, or a pattern in quotes, such as "

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fullbore/base/printable.h"
+#include "fullbore/base/program_name.h"
 #include "fullbore/base/text.h"
 #include "fullbore/lab/report_table.h"
 #include "fullbore/lab/tuning/tuning_file.h"
@@ -181,13 +182,14 @@ std::string tuned_yaml(const Tuning& tuning, const TuningRequest& request) {
   const auto say = [&](const std::string& text) {
     yaml += fmt::format("# {}\n", printable_name(text));
   };
-  say(fmt::format("Tuned by `fullbore lab tune {}`, {}.", request.config, tuning.when));
+  say(fmt::format("Tuned by `{} lab tune {}`, {}.", program_name(), request.config, tuning.when));
   say(fmt::format("Machine: {}.", tuning.machine));
   const TuningTrial* winner = tuning.winner();
   if (winner) {
     say(fmt::format("In place of the configuration: {}.", names(tuning.taken)));
     say(fmt::format("Claim: {} as {};", speed_text(*winner), base_name(tuning)));
-    say(fmt::format("quality: {}. `fullbore lab gate` has the last word.", winner->quality));
+    say(fmt::format("quality: {}. `{} lab gate` has the last word.", winner->quality,
+                    program_name()));
   } else {
     // What nobody has shown to be faster stays as it is.
     say(tuning.start.empty()

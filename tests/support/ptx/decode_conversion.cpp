@@ -31,16 +31,24 @@ To saturated(From x) {
   if (x < low) return std::numeric_limits<To>::min();
   return static_cast<To>(x);
 }
+// A signed result fills the register, which may be wider than its type: cvt.s8.s32 writes 16 bits.
+template <class To>
+void give_extended(Lane& lane, const Instruction& i, To x) {
+  if constexpr (std::is_integral_v<To> && std::is_signed_v<To>)
+    give(lane, i, 0, static_cast<int64_t>(x));
+  else
+    give(lane, i, 0, x);
+}
 template <class To, class From>
 void convert(Lane& lane, const Instruction& i) {
   const From x = value<From>(lane, i, 1);
   const auto rounding = static_cast<Rounding>(i.variant);
   if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
-    give(lane, i, 0, saturated<To>(to_integer(x, rounding)));
+    give_extended<To>(lane, i, saturated<To>(to_integer(x, rounding)));
   else if constexpr (std::is_floating_point_v<From> && std::is_same_v<From, To>)
     give(lane, i, 0, rounding == Rounding::none ? x : to_integer(x, rounding));
   else
-    give(lane, i, 0, static_cast<To>(x));
+    give_extended<To>(lane, i, static_cast<To>(x));
 }
 template <class From>
 void convert_to_bf16(Lane& lane, const Instruction& i) {

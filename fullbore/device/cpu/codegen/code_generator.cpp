@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/base/processor.h"
+#include "fullbore/device/codegen/emit_file.h"
 #include "fullbore/device/cpu/codegen/kernel_emitter.h"
 
 #pragma GCC diagnostic push
@@ -13,18 +15,11 @@
 #pragma GCC diagnostic ignored "-Wextra"
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wconversion"
-#include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringMap.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Pass.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/Scalar.h>
-#include <llvm/Transforms/Utils.h>
 #if LLVM_VERSION_MAJOR >= 17
 #include <llvm/TargetParser/Host.h>
 #else
@@ -50,11 +45,9 @@ llvm::StringMap<bool> host_features() {
 #if LLVM_VERSION_MAJOR >= 18
 constexpr auto kOptimisation = llvm::CodeGenOptLevel::Less;
 constexpr auto kQuick = llvm::CodeGenOptLevel::None;
-constexpr auto kObjectFile = llvm::CodeGenFileType::ObjectFile;
 #else
 constexpr auto kOptimisation = llvm::CodeGenOpt::Less;
 constexpr auto kQuick = llvm::CodeGenOpt::None;
-constexpr auto kObjectFile = llvm::CGFT_ObjectFile;
 #endif
 
 }  // namespace
@@ -140,29 +133,10 @@ CodeGenerator::CodeGenerator(const CodegenTarget& target)
 
 CodeGenerator::~CodeGenerator() = default;
 
-// The emitter writes what a vectoriser and loop optimiser would make, so a few cheap passes are all
-// that is run before instruction selection.
 Result<std::string> CodeGenerator::compile(const KernelIr& kernel) {
-  llvm::LLVMContext context;
-  const std::unique_ptr<llvm::Module> module = implementation_->emit(context, kernel);
-  std::string problem;
-  llvm::raw_string_ostream problems(problem);
-  if (llvm::verifyModule(*module, &problems)) return Failure{"LLVM: " + problems.str()};
-  llvm::SmallVector<char, 0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager passes;
-  // First, for the first pass that asks settles what all passes know of the target: the default knows
-  // of no masked loads and stores, and takes them apart lane by lane.
-  passes.add(
-      llvm::createTargetTransformInfoWrapperPass(implementation_->machine->getTargetIRAnalysis()));
-  passes.add(llvm::createPromoteMemoryToRegisterPass());
-  passes.add(llvm::createEarlyCSEPass());
-  passes.add(llvm::createDeadCodeEliminationPass());
-  const bool unsupported =
-      implementation_->machine->addPassesToEmitFile(passes, stream, nullptr, kObjectFile);
-  if (unsupported) return Failure{"LLVM: no object code for " + implementation_->target.cpu};
-  passes.run(*module);
-  return std::string(object.begin(), object.end());
+  OwnedModule owned{std::make_unique<llvm::LLVMContext>(), nullptr};
+  owned.module = implementation_->emit(*owned.context, kernel);
+  return emit_file(std::move(owned), *implementation_->machine, FileKind::object);
 }
 
 std::string CodeGenerator::llvm_ir(const KernelIr& kernel) {

@@ -80,15 +80,44 @@ Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) 
   return piece;
 }
 
-std::vector<std::pair<int, int>> aliases_of(const Node& node, const jit::LoweredNode& lowered) {
+// Threads that share a row all read what is the same in the row, and one of them writes its results: another may not
+// have read yet.
+bool shares_reads(const jit::LoweredPiece& piece, int input) {
+  const jit::KernelIr& kernel = piece.kernel;
+  const jit::LoopPlacement placement = jit::place_in_loops(kernel, false);
+  const Schedule schedule = make_schedule(kernel, placement);
+  if (schedule.kind == Schedule::Kind::map || schedule.group == 1) return false;
+  for (size_t id = 0; id < kernel.instructions.size(); ++id) {
+    const jit::Instruction& each = kernel.instructions[id];
+    if (each.kind == jit::Instruction::Kind::load && placement.scope[id] <= jit::Scope::row &&
+        piece.buffers[static_cast<size_t>(each.access.buffer)] == input)
+      return true;
+  }
+  return false;
+}
+
+// An element that several points of the loops read, such as a scalar, belongs to no one thread either.
+std::vector<std::pair<int, int>> aliases_of(const Request& request,
+                                            const jit::LoweredNode& lowered) {
   std::vector<std::pair<int, int>> aliases;
   if (lowered.pieces.size() != 1) return aliases;
-  const auto inputs = static_cast<int>(node.inputs.size());
-  for (int output = 0; output < static_cast<int>(node.outputs.size()); ++output)
-    for (int input = 0; input < inputs; ++input)
-      if (jit::overlays(lowered.pieces[0], input, inputs + output))
+  const jit::LoweredPiece& piece = lowered.pieces[0];
+  const auto inputs = static_cast<int>(request.node.inputs.size());
+  for (int input = 0; input < inputs; ++input) {
+    if (shares_reads(piece, input)) continue;
+    for (int output = 0; output < static_cast<int>(request.node.outputs.size()); ++output) {
+      const int64_t elements = request.output(static_cast<size_t>(output)).elements();
+      if (elements == piece.kernel.points() && jit::overlays(piece, input, inputs + output))
         aliases.emplace_back(output, input);
+    }
+  }
   return aliases;
+}
+
+bool is_empty(const Request& request) {
+  for (size_t i = 0; i < request.node.outputs.size(); ++i)
+    if (request.output(i).elements() > 0) return false;
+  return request.node.body == nullptr;
 }
 
 // On one multiprocessor, whose rate without tensor cores is about an eighth of what the card promises with them.
@@ -104,6 +133,9 @@ double nanoseconds_of(const jit::KernelWork& work, size_t launches, const CardFa
 
 std::unique_ptr<CudaKernel> make_generated_kernel(const Request& request, std::string* why_not) {
   const Node& node = request.node;
+  if (is_empty(request))
+    return std::make_unique<CudaKernel>(std::vector<Launch>{},
+                                        CudaKernel::Description{.text = "nothing to do"});
   const std::optional<jit::LoweredNode> lowered = jit::lower(request.graph, node, why_not);
   if (!lowered) return nullptr;
   const auto scratch = static_cast<int>(node.inputs.size() + node.outputs.size());
@@ -126,7 +158,7 @@ std::unique_ptr<CudaKernel> make_generated_kernel(const Request& request, std::s
       "generated {} {}", node.body ? jit::ops_text(node.body->nodes()) : std::string(node.op->name),
       request.output(0).text());
   description.nanoseconds = nanoseconds_of(work, launches.size(), request.card);
-  description.aliases = aliases_of(node, *lowered);
+  description.aliases = aliases_of(request, *lowered);
   return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
 }
 

@@ -137,8 +137,6 @@ void PtxEmitter::emit_prologue() {
   });
   for (size_t s = 0; s < symbols.size(); ++s)
     row_ = moved(row_, static_cast<size_t>(kernel_.loops()) + s, symbols[s]);
-  points_ = {row_};
-  emit_uniform(Scope::kernel, 0);
 }
 
 PtxEmitter::Point PtxEmitter::moved(const Point& point, size_t loop, Value index) const {
@@ -211,7 +209,8 @@ void PtxEmitter::emit_loop(Value begin, Value end, Value step, const Body& body)
   b_.SetInsertPoint(after);
 }
 
-// The forms of the row, and what is evaluated once for it before any reduction.
+// The forms of the row. What a kernel evaluates once is evaluated behind the test that there is a row: what it reads may
+// be written in place by the last thread of all.
 void PtxEmitter::enter_row(Value row) {
   Value rest = row;
   for (size_t i = kernel_.outer.size(); i-- > 0;) {
@@ -221,6 +220,7 @@ void PtxEmitter::enter_row(Value row) {
     rest = quotient;
   }
   points_ = {row_};
+  emit_uniform(Scope::kernel, 0);
 }
 
 // Blocks go over lanes, then rows; block.y rows each.

@@ -1,5 +1,6 @@
 #include "fullbore/device/cuda/executor/graph_sink.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "fullbore/base/check.h"
@@ -61,18 +62,22 @@ void GraphSink::kernel(const LoadedKernel& kernel, std::span<const Address> oper
   has_nodes_ = true;
 }
 
+// A node copies a row, whose length the driver bounds by 2 GiB: longer ones in pieces, side by side.
 void GraphSink::copy(Address from, Address to, int64_t bytes) {
-  if (bytes == 0) return;
-  CopyNode node;
-  node.from.device = from.value;
-  node.to.device = to.value;
-  node.width_bytes = node.from.pitch = node.to.pitch = static_cast<size_t>(bytes);
-  node.from.height = node.to.height = 1;
-  NodeHandle made = nullptr;
-  context_->enter().add_copy(&made, graph_, before_.data(), before_.size(), &node,
-                             context_->handle());
-  ends_.push_back(made);
-  has_nodes_ = true;
+  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  for (int64_t offset = 0; offset < bytes; offset += kMostBytes) {
+    CopyNode node;
+    node.from.device = (from + offset).value;
+    node.to.device = (to + offset).value;
+    node.width_bytes = static_cast<size_t>(std::min(kMostBytes, bytes - offset));
+    node.from.pitch = node.to.pitch = node.width_bytes;
+    node.from.height = node.to.height = 1;
+    NodeHandle made = nullptr;
+    context_->enter().add_copy(&made, graph_, before_.data(), before_.size(), &node,
+                               context_->handle());
+    ends_.push_back(made);
+    has_nodes_ = true;
+  }
 }
 
 void GraphSink::fill(Address to, unsigned value, unsigned element_bytes, int64_t elements) {

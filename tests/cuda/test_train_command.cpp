@@ -1,0 +1,69 @@
+// The command on a card: whole training steps of a model of texts, evaluations and checkpoints included.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/cuda/fake_card.h"
+#include "tests/support/job.h"
+
+namespace fullbore::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+const bool kTiny = use_tiny_model();
+
+class TrainOnCard : public JobTest {
+ protected:
+  static std::vector<std::string> settings(std::vector<std::string> more) {
+    more.insert(more.end(), {"train.steps=6", "train.batch_size=2", "train.eval_interval=3",
+                             "train.checkpoint_interval=3", "log.interval=1"});
+    return more;
+  }
+
+ private:
+  Variable driver_{"FULLBORE_CUDA_DRIVER", fake_driver()};
+  Variable card_{"FULLBORE_FAKE_CUDA", "multiprocessors=1,seed=3"};
+};
+
+TEST_F(TrainOnCard, HasTheLossesOfTheProcessor) {
+  ASSERT_TRUE(kTiny);
+  const CommandResult on_cpu = train(settings({"engine.device=cpu", "run.name=cpu"}));
+  ASSERT_EQ(on_cpu.exit_code, 0) << on_cpu.err;
+  const CommandResult on_card = train(settings({"engine.device=cuda", "run.name=card"}));
+  ASSERT_EQ(on_card.exit_code, 0) << on_card.err;
+  EXPECT_THAT(on_card.out + on_card.err, HasSubstr("Fake 90, compute capability 9.0"));
+  const auto expected = metrics("runs/cpu-1"), found = metrics("runs/card-1");
+  ASSERT_EQ(found.size(), expected.size());
+  int losses = 0;
+  for (size_t i = 0; i < expected.size(); ++i)
+    for (const char* const key : {"loss", "val_loss", "grad_norm"}) {
+      if (!expected[i].contains(key)) continue;
+      ++losses;
+      const double value = expected[i][key].get<double>();
+      // Sums of fp32 in another order, over six steps.
+      EXPECT_NEAR(found[i][key].get<double>(), value, 1e-5 * std::abs(value)) << i << " " << key;
+    }
+  EXPECT_GE(losses, 8);
+}
+
+TEST_F(TrainOnCard, SaysThatThereIsNone) {
+  const Variable nowhere("FULLBORE_CUDA_DRIVER", "/nowhere/libcuda.so.1");
+  const CommandResult refused = train({"engine.device=cuda"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("/nowhere/libcuda.so.1 cannot be loaded"));
+  EXPECT_THAT(refused.err, HasSubstr("use engine.device=cpu"));
+}
+
+// A card that fails at a launch ends the run by 6, with the call in the error.
+TEST_F(TrainOnCard, ExitsBySixWhereTheCardFails) {
+  const Variable fails("FULLBORE_FAKE_CUDA",
+                       "multiprocessors=1,fail_call=cuGraphLaunch,fail_at=3,fail_code=719");
+  const CommandResult failed = train(settings({"engine.device=cuda"}));
+  EXPECT_EQ(failed.exit_code, 6) << failed.err;
+  EXPECT_THAT(failed.err, HasSubstr("cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED (719)"));
+}
+
+}  // namespace
+}  // namespace fullbore::cuda
