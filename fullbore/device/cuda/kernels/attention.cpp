@@ -18,7 +18,7 @@ constexpr int kResults = kColumns / kOfRow;  // of a thread
 constexpr int kPad = 1;
 
 using Square = float[kTile][kTile + kPad];
-using Panel = float[kTile][kColumns + kPad];
+using WideTile = float[kTile][kColumns + kPad];
 
 /// Rows of q, k, v or dy, from some token on.
 template <class T>
@@ -47,7 +47,7 @@ FB_DEVICE void load_square(Square& to, const Rows<T>& rows, int column0) {
   }
 }
 template <class T>
-FB_DEVICE void load_panel(Panel& to, const Rows<T>& rows, int column0) {
+FB_DEVICE void load_wide(WideTile& to, const Rows<T>& rows, int column0) {
 #pragma unroll 2
   for (int i = 0; i < kTile * kColumns / kThreads; ++i) {
     const int e = thread() + i * kThreads;
@@ -111,7 +111,7 @@ template <class T>
 FB_DEVICE void attend(const T* q, const T* k, const T* v, const Optional& optional, T* y,
                       float* log_sum_exp, const AttentionProblem& p) {
   FB_SHARED static Square left, right, weights;
-  FB_SHARED static Panel values;
+  FB_SHARED static WideTile values;
   const Block block(p.queries, p.heads, p.width);
   const int group = block.head / (p.heads / p.groups);
   const Place place;
@@ -149,7 +149,7 @@ FB_DEVICE void attend(const T* q, const T* k, const T* v, const Optional& option
 #pragma unroll 1
       for (int i = place.column; i < place.column + kScores; ++i)
         weights[place.row][i] *= rules.factor(query, key0 + i);
-    load_panel(values, Rows<T>(v, p.v, block.batch, group, key0, p.keys, p.width), block.column0);
+    load_wide(values, Rows<T>(v, p.v, block.batch, group, key0, p.keys, p.width), block.column0);
     barrier();
     sum = sum * rescale + row_sum(of_row);
 #pragma unroll
@@ -215,7 +215,7 @@ FB_DEVICE void pull_back_queries(const T* q, const T* k, const T* v, const T* dy
                                  const void* log_sum_exp, const void* delta,
                                  const Optional& optional, T* dq, const AttentionProblem& p) {
   FB_SHARED static Square left, right, dropped, slopes;
-  FB_SHARED static Panel factors;
+  FB_SHARED static WideTile factors;
   const Block block(p.queries, p.heads, p.width);
   const int group = block.head / (p.heads / p.groups);
   const Place place;
@@ -230,7 +230,7 @@ FB_DEVICE void pull_back_queries(const T* q, const T* k, const T* v, const T* dy
     const Rows<T> values(v, p.v, block.batch, group, key0, p.keys, p.width);
     make_slopes(p, rules, log_sum_exp, delta, queries, keys, values, cotangents, block.token0, key0,
                 left, right, dropped, slopes);
-    load_panel(factors, keys, block.column0);
+    load_wide(factors, keys, block.column0);
     barrier();
 #pragma unroll 4
     for (int i = 0; i < kTile; ++i)
@@ -253,7 +253,7 @@ FB_DEVICE void pull_back_keys(const T* q, const T* k, const T* v, const T* dy,
                               const void* log_sum_exp, const void* delta, const Optional& optional,
                               T* dk, T* dv, const AttentionProblem& p) {
   FB_SHARED static Square left, right, dropped, slopes;
-  FB_SHARED static Panel of_queries, of_cotangents;
+  FB_SHARED static WideTile of_queries, of_cotangents;
   const Block block(p.keys, p.groups, p.width);
   const int group = block.head, sharing = p.heads / p.groups, key0 = block.token0;
   const Place place;
@@ -269,8 +269,8 @@ FB_DEVICE void pull_back_keys(const T* q, const T* k, const T* v, const T* dy,
       const Rows<T> cotangents(dy, p.y, block.batch, head, query0, p.queries, p.width);
       make_slopes(p, rules, log_sum_exp, delta, queries, keys, values, cotangents, query0, key0,
                   left, right, dropped, slopes);
-      load_panel(of_queries, queries, block.column0);
-      load_panel(of_cotangents, cotangents, block.column0);
+      load_wide(of_queries, queries, block.column0);
+      load_wide(of_cotangents, cotangents, block.column0);
       barrier();
 #pragma unroll 4
       for (int i = 0; i < kTile; ++i)
