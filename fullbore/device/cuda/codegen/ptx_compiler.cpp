@@ -74,11 +74,11 @@ Store& store() {
 
 Result<GeneratedCode> compile_to_ptx(const jit::KernelIr& kernel,
                                      const jit::LoopPlacement& placement,
-                                     const Schedule& schedule) {
-  const std::string text = schedule.text() + jit::text(kernel);
+                                     const ThreadMapping& mapping) {
+  const std::string text = mapping.text() + jit::text(kernel);
   GeneratedCode code;
   code.entry = "generated_" + hash_hex(hash_text(text)) + hash_hex(hash_text(text, 1));
-  if (schedule.splits) code.combines = code.entry + "_combined";
+  if (mapping.splits) code.combines = code.entry + "_combined";
   {
     const std::lock_guard lock(store().mutex);
     const auto known = store().modules.find(text);
@@ -94,9 +94,9 @@ Result<GeneratedCode> compile_to_ptx(const jit::KernelIr& kernel,
   owned.module = std::make_unique<llvm::Module>(code.entry, *owned.context);
   owned.module->setDataLayout(machine->createDataLayout());
   owned.module->setTargetTriple(kTriple);
-  PtxEmitter(*owned.module, kernel, placement, schedule, code.entry, false).emit();
-  if (schedule.splits)
-    PtxEmitter(*owned.module, kernel, placement, schedule, code.combines, true).emit();
+  PtxEmitter(*owned.module, kernel, placement, mapping, code.entry, false).emit();
+  if (mapping.splits)
+    PtxEmitter(*owned.module, kernel, placement, mapping, code.combines, true).emit();
   Result<std::string> ptx = jit::emit_file(std::move(owned), *machine, jit::FileKind::assembly);
   if (!ptx.ok()) return Failure{ptx.error()};
   code.module =

@@ -14,8 +14,8 @@ namespace {
 
 constexpr unsigned kGlobal = 1;  // address space of NVPTX
 
-llvm::Type* index_type(llvm::LLVMContext& context, const Schedule& schedule) {
-  return llvm::IntegerType::get(context, schedule.narrow ? 32 : 64);
+llvm::Type* index_type(llvm::LLVMContext& context, const ThreadMapping& mapping) {
+  return llvm::IntegerType::get(context, mapping.narrow ? 32 : 64);
 }
 
 // bfloat has conversions in LLVM's NVPTX since 18; before, bits are rounded by integers.
@@ -24,15 +24,15 @@ constexpr jit::EmitterFeatures kFeatures = {.has_bf16 = LLVM_VERSION_MAJOR >= 18
 }  // namespace
 
 PtxEmitter::PtxEmitter(llvm::Module& module, const jit::KernelIr& kernel,
-                       const jit::LoopPlacement& placement, const Schedule& schedule,
+                       const jit::LoopPlacement& placement, const ThreadMapping& mapping,
                        std::string name, bool combines)
     : kernel_(kernel),
       placement_(placement),
-      schedule_(schedule),
+      mapping_(mapping),
       module_(module),
       b_(module.getContext()),
       scalars_(b_, 1, kFeatures),
-      index_type_(index_type(module.getContext(), schedule)),
+      index_type_(index_type(module.getContext(), mapping)),
       raw_(jit::moves_only(kernel)),
       combines_(combines),
       name_(std::move(name)) {}
@@ -54,7 +54,7 @@ void PtxEmitter::emit() {
   llvm::LLVMContext& context = module_.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, kGlobal);
   std::vector<llvm::Type*> types(kernel_.buffers.size(), pointer);
-  if (schedule_.splits) types.push_back(pointer);
+  if (mapping_.splits) types.push_back(pointer);
   const size_t numbers = jit::parameters(kernel_, {}).size();
   types.insert(types.end(), numbers, index_type_);
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
@@ -80,9 +80,9 @@ void PtxEmitter::emit() {
   emit_prologue();
   if (combines_)
     emit_combination();
-  else if (schedule_.kind == Schedule::Kind::map)
+  else if (mapping_.kind == ThreadMapping::Kind::map)
     emit_map();
-  else if (schedule_.kind == Schedule::Kind::rows)
+  else if (mapping_.kind == ThreadMapping::Kind::rows)
     emit_rows();
   else
     emit_columns();
@@ -91,8 +91,8 @@ void PtxEmitter::emit() {
 
 void PtxEmitter::emit_prologue() {
   const std::vector<const jit::Access*> all = accesses(kernel_);
-  for (size_t i = 0; i < all.size(); ++i) aligned_[all[i]] = schedule_.aligned[i];
-  if (schedule_.wide) {
+  for (size_t i = 0; i < all.size(); ++i) aligned_[all[i]] = mapping_.aligned[i];
+  if (mapping_.wide) {
     constexpr uint64_t kAlignment = 16;
     Value bits = b_.getInt64(0);
     for (Value buffer : buffers_)

@@ -7,7 +7,7 @@
 
 #include "fullbore/device/codegen/llvm_headers.h"
 #include "fullbore/device/codegen/scalar_emitter.h"
-#include "fullbore/device/cuda/codegen/schedule.h"
+#include "fullbore/device/cuda/codegen/thread_mapping.h"
 #include "fullbore/device/kernel_ir/kernel_ir.h"
 #include "fullbore/device/kernel_ir/loop_placement.h"
 
@@ -21,7 +21,7 @@ class PtxEmitter {
  public:
   /// The entry `combines` of a kernel that splits: a thread for each result.
   PtxEmitter(llvm::Module& module, const jit::KernelIr& kernel, const jit::LoopPlacement& placement,
-             const Schedule& schedule, std::string name, bool combines);
+             const ThreadMapping& mapping, std::string name, bool combines);
   void emit();
 
  private:
@@ -114,7 +114,7 @@ class PtxEmitter {
 
   const jit::KernelIr& kernel_;
   const jit::LoopPlacement& placement_;
-  const Schedule& schedule_;
+  const ThreadMapping& mapping_;
   llvm::Module& module_;
   mutable llvm::IRBuilder<> b_;
   jit::ScalarEmitter scalars_;

@@ -31,12 +31,12 @@ void PtxEmitter::emit_map() {
   enter_row(row);
   emit_uniform(Scope::row, 0);
 
-  const int copies = schedule_.copies;
+  const int copies = mapping_.copies;
   const auto lane_loop = static_cast<size_t>(kernel_.lane_loop());
   Value lanes = parameter(Layout::kLanes);
   Value first = b_.CreateMul(b_.CreateMul(lane_block, across), number(copies));
   Value step = across;
-  if (schedule_.wide) {
+  if (mapping_.wide) {
     first = b_.CreateAdd(first, b_.CreateMul(thread, number(copies)));
     step = number(1);
   } else {
@@ -60,12 +60,12 @@ void PtxEmitter::emit_map() {
   }
   Value whole =
       b_.CreateICmpSLT(b_.CreateAdd(first, b_.CreateMul(step, number(copies - 1))), lanes);
-  if (schedule_.wide) whole = b_.CreateAnd(whole, aligned_buffers_);
+  if (mapping_.wide) whole = b_.CreateAnd(whole, aligned_buffers_);
   auto* all = llvm::BasicBlock::Create(module_.getContext(), "all", function_);
   auto* some = llvm::BasicBlock::Create(module_.getContext(), "some", function_);
   b_.CreateCondBr(whole, all, some);
   b_.SetInsertPoint(all);
-  neighbours_ = schedule_.wide;
+  neighbours_ = mapping_.wide;
   evaluate(first, copies);
   neighbours_ = false;
   b_.CreateBr(done_);
@@ -83,7 +83,7 @@ void PtxEmitter::emit_walks(const std::function<void(int)>& points, Value writes
     points_ = {row_};
     copies_ = 1;
     finish_reductions(walk);
-    if (schedule_.splits) {
+    if (mapping_.splits) {
       emit_if(writes, [&] {
         for (size_t id : reductions(kernel_)) write_partial(id, value(static_cast<int>(id), 0));
       });
@@ -114,7 +114,7 @@ void PtxEmitter::emit_rows() {
     for (size_t i = 0; i < kernel_.serial.size(); ++i)
       end = b_.CreateMul(end, extents_[kernel_.outer.size() + i]);
   }
-  if (schedule_.splits) {
+  if (mapping_.splits) {
     Value chunks = parameter(Layout::kLanesPerItem);
     Value group = b_.CreateUDiv(block, chunks);
     chunk_ = b_.CreateSub(block, b_.CreateMul(group, chunks));
@@ -123,8 +123,8 @@ void PtxEmitter::emit_rows() {
     end = minimum(b_.CreateAdd(begin, parameter(Layout::kRowsPerItem)), end);
   }
   Value row = block, member = thread;
-  if (schedule_.group > 0) {
-    Value group = number(schedule_.group);
+  if (mapping_.group > 0) {
+    Value group = number(mapping_.group);
     row = b_.CreateAdd(b_.CreateMul(block, b_.CreateUDiv(threads, group)),
                        b_.CreateUDiv(thread, group));
     member = b_.CreateURem(thread, group);
@@ -139,7 +139,7 @@ void PtxEmitter::emit_rows() {
 
 // Whole groups of `copies` points, then single ones. The same thread has a point in every walk.
 void PtxEmitter::emit_row_points(int walk, Value begin, Value end, Value member, Value threads) {
-  if (schedule_.scans) {
+  if (mapping_.scans) {
     // All threads of the warp come to each step.
     emit_loop(begin, end, threads, [&](Value first) {
       Value index = b_.CreateAdd(first, member);
@@ -150,18 +150,18 @@ void PtxEmitter::emit_row_points(int walk, Value begin, Value end, Value member,
     });
     return;
   }
-  const int copies = schedule_.copies;
+  const int copies = mapping_.copies;
   Value tail = begin;
   if (copies > 1) {
     Value step = b_.CreateMul(threads, number(copies));
     Value left = b_.CreateSub(end, begin);
-    Value grain = schedule_.wide ? number(copies) : step;
+    Value grain = mapping_.wide ? number(copies) : step;
     Value whole = b_.CreateMul(b_.CreateUDiv(left, grain), grain);
-    if (schedule_.wide) whole = b_.CreateSelect(aligned_buffers_, whole, number(0));
+    if (mapping_.wide) whole = b_.CreateSelect(aligned_buffers_, whole, number(0));
     tail = b_.CreateAdd(begin, whole);
     Value first =
-        b_.CreateAdd(begin, schedule_.wide ? b_.CreateMul(member, number(copies)) : member);
-    neighbours_ = schedule_.wide;
+        b_.CreateAdd(begin, mapping_.wide ? b_.CreateMul(member, number(copies)) : member);
+    neighbours_ = mapping_.wide;
     emit_loop(first, tail, step, [&](Value index) {
       Point of_first;
       set_points(
@@ -191,7 +191,7 @@ void PtxEmitter::emit_columns() {
   Value begin = number(0), end = number(1);
   for (size_t i = 0; i < kernel_.serial.size(); ++i)
     end = b_.CreateMul(end, extents_[kernel_.outer.size() + i]);
-  if (schedule_.splits) {
+  if (mapping_.splits) {
     Value chunks = parameter(Layout::kLanesPerItem);
     Value group = b_.CreateUDiv(block, chunks);
     chunk_ = b_.CreateSub(block, b_.CreateMul(group, chunks));
@@ -205,7 +205,7 @@ void PtxEmitter::emit_columns() {
   Value lane = b_.CreateAdd(b_.CreateMul(lane_block, across), thread);
   Value is_lane = b_.CreateICmpSLT(lane, lanes);
   Value writes = b_.CreateAnd(is_lane, b_.CreateICmpEQ(member, number(0)));
-  if (schedule_.group == 1) {
+  if (mapping_.group == 1) {
     leave_unless(is_lane);
   } else {
     // They come to the barriers, with the last lane's values.
@@ -217,15 +217,15 @@ void PtxEmitter::emit_columns() {
   row_ = moved(row_, static_cast<size_t>(kernel_.lane_loop()), lane);
   points_ = {row_};
   emit_walks(
-      [&](int walk) { emit_column_points(walk, begin, end, member, number(schedule_.group)); },
+      [&](int walk) { emit_column_points(walk, begin, end, member, number(mapping_.group)); },
       writes);
 }
 
 void PtxEmitter::emit_column_points(int walk, Value begin, Value end, Value member, Value threads) {
-  const int copies = schedule_.copies;
+  const int copies = mapping_.copies;
   Value tail = begin;
   if (copies > 1) {
-    Value step = number(int64_t{schedule_.group} * copies);
+    Value step = number(int64_t{mapping_.group} * copies);
     Value whole = b_.CreateMul(b_.CreateUDiv(b_.CreateSub(end, begin), step), step);
     tail = b_.CreateAdd(begin, whole);
     emit_loop(b_.CreateAdd(begin, member), tail, step, [&](Value index) {
