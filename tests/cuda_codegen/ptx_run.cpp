@@ -1,6 +1,8 @@
 #include "ptx_run.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 
@@ -23,6 +25,9 @@ std::shared_ptr<const ptx::Module> parsed(const std::shared_ptr<const cuda::Modu
                 variable.contents.size());
     return address;
   }));
+  // For tools/check_ptx, where ptxas exists.
+  if (const char* folder = std::getenv("FB_PTX_FOLDER"); folder != nullptr)
+    std::ofstream(std::string(folder) + "/" + module->name + ".ptx") << text;
   FB_CHECK(made->target == "sm_80", "{} is for {}", module->name, made->target);
   if (made->variables.empty()) known.emplace(text, made);
   return made;

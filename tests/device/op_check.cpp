@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "../support/samples.h"
 #include "../support/comparison.h"
+#include "../support/samples.h"
 #include "fullbore/device/interpret.h"
 #include "fullbore/ir/print.h"
 #include "fullbore/ir/tensor.h"

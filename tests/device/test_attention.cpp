@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "../support/gradcheck.h"
 #include "../support/comparison.h"
+#include "../support/gradcheck.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/attention/attention.h"

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "../support/gradcheck.h"
 #include "../support/comparison.h"
+#include "../support/gradcheck.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/attention/attention.h"
 #include "fullbore/ops/packed_attention.h"

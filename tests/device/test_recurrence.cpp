@@ -5,10 +5,10 @@
 #include <cmath>
 #include <vector>
 
+#include "../support/comparison.h"
 #include "../support/evaluate.h"
 #include "../support/gradcheck.h"
 #include "../support/samples.h"
-#include "../support/comparison.h"
 #include "fullbore/autodiff/backward.h"
 #include "fullbore/base/philox.h"
 #include "fullbore/device/cpu/recurrence/recurrence.h"

@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fullbore/device/cpu/codegen/codegen_target.h"
 #include "fullbore/device/codegen/llvm_headers.h"
 #include "fullbore/device/codegen/scalar_emitter.h"
+#include "fullbore/device/cpu/codegen/codegen_target.h"
 #include "fullbore/device/kernel_ir/kernel_ir.h"
 #include "fullbore/device/kernel_ir/loop_placement.h"
 

@@ -39,23 +39,23 @@ Argument by_value(int64_t number, bool narrow) {
 Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) {
   const jit::KernelIr& kernel = lowered.kernel;
   const jit::LoopPlacement placement = jit::place_in_loops(kernel, false);
-  const Schedule schedule = make_schedule(kernel, placement);
+  const ThreadMapping mapping = map_threads(kernel, placement);
   Piece piece;
   piece.work = jit::kernel_work(kernel);
-  if (schedule.blocks == 0) return piece;
-  if (schedule.blocks > kMostBlocks) return Failure{"it has more elements than a grid"};
-  const Result<GeneratedCode> compiled = compile_to_ptx(kernel, placement, schedule);
+  if (mapping.blocks == 0) return piece;
+  if (mapping.blocks > kMostBlocks) return Failure{"it has more elements than a grid"};
+  const Result<GeneratedCode> compiled = compile_to_ptx(kernel, placement, mapping);
   if (!compiled.ok()) return Failure{compiled.error()};
   const GeneratedCode& code = compiled.value();
 
   std::vector<Argument> arguments;
   for (int buffer : lowered.buffers) arguments.push_back({.operand = buffer});
-  if (schedule.splits) arguments.push_back({.operand = scratch_operand});
+  if (mapping.splits) arguments.push_back({.operand = scratch_operand});
   const std::vector<int64_t> numbers =
-      jit::parameters(kernel, {.rows_per_item = schedule.chunk_points,
-                               .lanes_per_item = schedule.chunks,
-                               .lane_blocks = schedule.lane_blocks});
-  for (int64_t number : numbers) arguments.push_back(by_value(number, schedule.narrow));
+      jit::parameters(kernel, {.rows_per_item = mapping.chunk_points,
+                               .lanes_per_item = mapping.chunks,
+                               .lane_blocks = mapping.lane_blocks});
+  for (int64_t number : numbers) arguments.push_back(by_value(number, mapping.narrow));
   int64_t bytes = 0;
   for (const Argument& each : arguments)
     bytes += each.operand >= 0 ? 8 : static_cast<int64_t>(each.bytes.size());
@@ -63,13 +63,13 @@ Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) 
 
   piece.launches.push_back({.module = code.module,
                             .entry = code.entry,
-                            .grid = {static_cast<uint32_t>(schedule.blocks), 1, 1},
-                            .block = schedule.block,
+                            .grid = {static_cast<uint32_t>(mapping.blocks), 1, 1},
+                            .block = mapping.block,
                             .arguments = arguments});
-  if (schedule.splits) {
+  if (mapping.splits) {
     const int64_t results = result_count(kernel);
     const auto reduced = static_cast<int64_t>(reductions(kernel).size());
-    piece.scratch_bytes = results * schedule.chunks * reduced * kPartialBytes;
+    piece.scratch_bytes = results * mapping.chunks * reduced * kPartialBytes;
     piece.launches.push_back(
         {.module = code.module,
          .entry = code.combines,
@@ -85,8 +85,8 @@ Result<Piece> make_piece(const jit::LoweredPiece& lowered, int scratch_operand) 
 bool shares_reads(const jit::LoweredPiece& piece, int input) {
   const jit::KernelIr& kernel = piece.kernel;
   const jit::LoopPlacement placement = jit::place_in_loops(kernel, false);
-  const Schedule schedule = make_schedule(kernel, placement);
-  if (schedule.kind == Schedule::Kind::map || schedule.group == 1) return false;
+  const ThreadMapping mapping = map_threads(kernel, placement);
+  if (mapping.kind == ThreadMapping::Kind::map || mapping.group == 1) return false;
   for (size_t id = 0; id < kernel.instructions.size(); ++id) {
     const jit::Instruction& each = kernel.instructions[id];
     if (each.kind == jit::Instruction::Kind::load && placement.scope[id] <= jit::Scope::row &&

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "fullbore/base/hash.h"
+#include "fullbore/device/codegen/emit_file.h"
 #include "fullbore/device/cuda/codegen/ptx_emitter.h"
 
 #pragma GCC diagnostic push
@@ -11,16 +12,8 @@
 #pragma GCC diagnostic ignored "-Wextra"
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wconversion"
-#include <llvm/ADT/SmallVector.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Pass.h>
-#include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/Transforms/Scalar.h>
-#include <llvm/Transforms/Utils.h>
 #pragma GCC diagnostic pop
 
 // Where LLVM was built without the target these are null.
@@ -39,10 +32,8 @@ constexpr size_t kKeptModules = 4096;
 
 #if LLVM_VERSION_MAJOR >= 18
 constexpr auto kOptimisation = llvm::CodeGenOptLevel::Default;
-constexpr auto kAssembly = llvm::CodeGenFileType::AssemblyFile;
 #else
 constexpr auto kOptimisation = llvm::CodeGenOpt::Default;
-constexpr auto kAssembly = llvm::CGFT_AssemblyFile;
 #endif
 
 constexpr const char* kTriple = "nvptx64-nvidia-cuda";
@@ -62,28 +53,11 @@ const llvm::Target* target() {
   return found;
 }
 
-Result<std::string> ptx_of(llvm::Module& module) {
-  if (target() == nullptr) return Failure{"LLVM was built without its NVPTX target"};
-  // Multiplications and additions stay apart, as on the CPU: TargetOptions' own choice.
-  const std::unique_ptr<llvm::TargetMachine> machine(
+// Multiplications and additions stay apart, as on the CPU: TargetOptions' own choice.
+std::unique_ptr<llvm::TargetMachine> make_machine() {
+  return std::unique_ptr<llvm::TargetMachine>(
       target()->createTargetMachine(kTriple, "sm_80", "+ptx72", llvm::TargetOptions(),
                                     llvm::Reloc::PIC_, llvm::CodeModel::Small, kOptimisation));
-  module.setDataLayout(machine->createDataLayout());
-  module.setTargetTriple(kTriple);
-  std::string problem;
-  llvm::raw_string_ostream problems(problem);
-  if (llvm::verifyModule(module, &problems)) return Failure{"LLVM: " + problems.str()};
-  llvm::SmallVector<char, 0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager passes;
-  passes.add(llvm::createTargetTransformInfoWrapperPass(machine->getTargetIRAnalysis()));
-  passes.add(llvm::createPromoteMemoryToRegisterPass());
-  passes.add(llvm::createEarlyCSEPass());
-  passes.add(llvm::createDeadCodeEliminationPass());
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, kAssembly))
-    return Failure{"LLVM: no PTX"};
-  passes.run(module);
-  return std::string(text.begin(), text.end());
 }
 
 struct Store {
@@ -100,11 +74,11 @@ Store& store() {
 
 Result<GeneratedCode> compile_to_ptx(const jit::KernelIr& kernel,
                                      const jit::LoopPlacement& placement,
-                                     const Schedule& schedule) {
-  const std::string text = schedule.text() + jit::text(kernel);
+                                     const ThreadMapping& mapping) {
+  const std::string text = mapping.text() + jit::text(kernel);
   GeneratedCode code;
   code.entry = "generated_" + hash_hex(hash_text(text)) + hash_hex(hash_text(text, 1));
-  if (schedule.splits) code.combines = code.entry + "_combined";
+  if (mapping.splits) code.combines = code.entry + "_combined";
   {
     const std::lock_guard lock(store().mutex);
     const auto known = store().modules.find(text);
@@ -113,11 +87,17 @@ Result<GeneratedCode> compile_to_ptx(const jit::KernelIr& kernel,
       return code;
     }
   }
-  llvm::LLVMContext context;
-  llvm::Module module(code.entry, context);
-  PtxEmitter(module, kernel, placement, schedule, code.entry, false).emit();
-  if (schedule.splits) PtxEmitter(module, kernel, placement, schedule, code.combines, true).emit();
-  Result<std::string> ptx = ptx_of(module);
+  if (target() == nullptr) return Failure{"LLVM was built without its NVPTX target"};
+  const std::unique_ptr<llvm::TargetMachine> machine = make_machine();
+  jit::OwnedModule owned;
+  owned.context = std::make_unique<llvm::LLVMContext>();
+  owned.module = std::make_unique<llvm::Module>(code.entry, *owned.context);
+  owned.module->setDataLayout(machine->createDataLayout());
+  owned.module->setTargetTriple(kTriple);
+  PtxEmitter(*owned.module, kernel, placement, mapping, code.entry, false).emit();
+  if (mapping.splits)
+    PtxEmitter(*owned.module, kernel, placement, mapping, code.combines, true).emit();
+  Result<std::string> ptx = jit::emit_file(std::move(owned), *machine, jit::FileKind::assembly);
   if (!ptx.ok()) return Failure{ptx.error()};
   code.module =
       std::make_shared<const cuda::Module>(cuda::Module{code.entry, std::move(ptx).value()});

@@ -7,7 +7,7 @@
 
 #include "fullbore/device/codegen/llvm_headers.h"
 #include "fullbore/device/codegen/scalar_emitter.h"
-#include "fullbore/device/cuda/codegen/schedule.h"
+#include "fullbore/device/cuda/codegen/thread_mapping.h"
 #include "fullbore/device/kernel_ir/kernel_ir.h"
 #include "fullbore/device/kernel_ir/loop_placement.h"
 
@@ -21,7 +21,7 @@ class PtxEmitter {
  public:
   /// The entry `combines` of a kernel that splits: a thread for each result.
   PtxEmitter(llvm::Module& module, const jit::KernelIr& kernel, const jit::LoopPlacement& placement,
-             const Schedule& schedule, std::string name, bool combines);
+             const ThreadMapping& mapping, std::string name, bool combines);
   void emit();
 
  private:
@@ -39,22 +39,24 @@ class PtxEmitter {
 
   // --- structure (ptx_emitter.cpp)
   void emit_prologue();
-  void emit_map();
-  void emit_rows();
-  void emit_columns();
-  void emit_combination();
   void enter_row(Value row);
   void leave_unless(Value condition);
-  void emit_walks(const std::function<void(int)>& points, Value writes);
-  void emit_row_points(int walk, Value begin, Value end, Value member, Value threads);
-  void emit_column_points(int walk, Value begin, Value end, Value member, Value threads);
-  void emit_element(int walk);
-  void emit_row_stores(Value condition);
   void emit_loop(Value begin, Value end, Value step, const Body& body);
   void emit_if(Value condition, const std::function<void()>& body);
   Point moved(const Point& point, size_t loop, Value index) const;
   Point at_reduced(const Point& row, Value index) const;
   void set_points(const std::function<Point(int)>& of_copy, int copies);
+
+  // --- which thread walks over which points (ptx_emitter_loops.cpp)
+  void emit_map();
+  void emit_rows();
+  void emit_columns();
+  void emit_combination();
+  void emit_walks(const std::function<void(int)>& points, Value writes);
+  void emit_row_points(int walk, Value begin, Value end, Value member, Value threads);
+  void emit_column_points(int walk, Value begin, Value end, Value member, Value threads);
+  void emit_element(int walk);
+  void emit_row_stores(Value condition);
 
   // --- values (ptx_emitter_values.cpp)
   void emit_uniform(jit::Scope scope, int available);
@@ -112,7 +114,7 @@ class PtxEmitter {
 
   const jit::KernelIr& kernel_;
   const jit::LoopPlacement& placement_;
-  const Schedule& schedule_;
+  const ThreadMapping& mapping_;
   llvm::Module& module_;
   mutable llvm::IRBuilder<> b_;
   jit::ScalarEmitter scalars_;

@@ -39,8 +39,8 @@ void PtxEmitter::barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, 
 
 // Of the lanes that share a row with this one.
 llvm::Value* PtxEmitter::group_mask() const {
-  if (schedule_.group == 0 || schedule_.group == kWarp) return b_.getInt32(~0U);
-  const auto group = static_cast<uint32_t>(schedule_.group);
+  if (mapping_.group == 0 || mapping_.group == kWarp) return b_.getInt32(~0U);
+  const auto group = static_cast<uint32_t>(mapping_.group);
   Value thread = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
   Value first = b_.CreateAnd(thread, b_.getInt32(kLastLane & ~(group - 1)));
   return b_.CreateShl(b_.getInt32((1U << group) - 1), first);
@@ -68,8 +68,8 @@ void PtxEmitter::finish_reductions(int walk) {
   std::vector<Value> own;
   for (size_t id : ids) own.push_back(combine_threads(id, combine_copies(id)));
   // One barrier for all of them: each has shared memory of its own, written once.
-  const bool is_column = schedule_.kind == Schedule::Kind::columns;
-  const bool meets = is_column ? schedule_.group > 1 : schedule_.group == 0;
+  const bool is_column = mapping_.kind == ThreadMapping::Kind::columns;
+  const bool meets = is_column ? mapping_.group > 1 : mapping_.group == 0;
   if (meets && !ids.empty()) barrier();
   for (size_t i = 0; i < ids.size(); ++i) {
     if (meets) own[i] = is_column ? combine_column(ids[i], own[i]) : combine_warps(ids[i], own[i]);
@@ -80,7 +80,7 @@ void PtxEmitter::finish_reductions(int walk) {
 llvm::Value* PtxEmitter::combine_copies(size_t id) {
   const Instruction& instruction = kernel_.instructions[id];
   std::vector<Value> parts;
-  for (int copy = 0; copy < schedule_.copies; ++copy)
+  for (int copy = 0; copy < mapping_.copies; ++copy)
     parts.push_back(b_.CreateLoad(scalars_.vector_type(instruction.dtype), accumulator(id, copy)));
   for (size_t half = parts.size() / 2; half >= 1; half /= 2)
     for (size_t i = 0; i < half; ++i) parts[i] = combine(instruction, parts[i], parts[i + half]);
@@ -102,8 +102,8 @@ llvm::Value* PtxEmitter::shared_slots(size_t id, llvm::Type* type, uint64_t coun
 llvm::Value* PtxEmitter::combine_threads(size_t id, Value own) {
   const Instruction& instruction = kernel_.instructions[id];
   llvm::Type* i32 = b_.getInt32Ty();
-  if (schedule_.kind == Schedule::Kind::columns) {
-    if (schedule_.group == 1) return own;
+  if (mapping_.kind == ThreadMapping::Kind::columns) {
+    if (mapping_.group == 1) return own;
     Value word = to_word(own);
     Value slots = shared_slots(id, word->getType(), uint64_t{kColumnThreads} * kColumnLanes);
     Value x = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
@@ -112,12 +112,12 @@ llvm::Value* PtxEmitter::combine_threads(size_t id, Value own) {
     b_.CreateStore(word, b_.CreateGEP(word->getType(), slots, at));
     return own;
   }
-  const int group = schedule_.group == 0 ? kWarp : schedule_.group;
+  const int group = mapping_.group == 0 ? kWarp : mapping_.group;
   for (int distance = group / 2; distance >= 1; distance /= 2)
     own = combine(instruction, own,
                   shuffled(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, own,
                            b_.getInt32(static_cast<uint32_t>(distance)), b_.getInt32(kLastLane)));
-  if (schedule_.group > 0) return own;
+  if (mapping_.group > 0) return own;
   Value word = to_word(own);
   Value slots = shared_slots(id, word->getType(), kMostWarps);
   Value thread = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
@@ -170,12 +170,12 @@ llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
   };
   Value before = b_.CreateLoad(type, slot);
   Value x = value(instruction.operands[0], copy);
-  if (schedule_.kind == Schedule::Kind::columns) {
+  if (mapping_.kind == ThreadMapping::Kind::columns) {
     Value after = add(before, x);
     b_.CreateStore(after, slot);
     return instruction.exclusive ? before : after;
   }
-  FB_CHECK(schedule_.group == kWarp && mask_ != nullptr);
+  FB_CHECK(mapping_.group == kWarp && mask_ != nullptr);
   Value zero = llvm::Constant::getNullValue(type);
   Value lane = b_.CreateAnd(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}),
                             b_.getInt32(kLastLane));

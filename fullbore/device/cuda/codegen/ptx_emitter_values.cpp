@@ -50,7 +50,7 @@ llvm::Value* PtxEmitter::instruction_value(size_t id, int copy) {
                  : scalars_.constant(instruction.dtype, instruction.value);
     case Kind::index:
       return scalars_.cast(form_value(instruction.form, copy),
-                           schedule_.narrow ? DType::i32 : DType::i64, instruction.dtype);
+                           mapping_.narrow ? DType::i32 : DType::i64, instruction.dtype);
     case Kind::inside: {
       Value result = inside(instruction.access.predicates, copy);
       return result != nullptr ? result : b_.getTrue();
@@ -105,7 +105,7 @@ void PtxEmitter::reset_accumulators(int walk) {
     const Instruction& instruction = kernel_.instructions[id];
     if (!placement_.needed[static_cast<size_t>(walk)][id]) continue;
     if (instruction.kind == Kind::reduce)
-      for (int copy = 0; copy < schedule_.copies; ++copy)
+      for (int copy = 0; copy < mapping_.copies; ++copy)
         b_.CreateStore(identity(instruction), accumulator(id, copy));
     if (instruction.kind == Kind::scan)
       b_.CreateStore(scalars_.constant(instruction.dtype, 0), accumulator(id, 0));

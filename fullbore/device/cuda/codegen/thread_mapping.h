@@ -11,7 +11,7 @@ namespace fullbore::cuda {
 
 /// Which thread evaluates which points of a kernel. It follows from the kernel's extents alone, so that equal nodes have
 /// equal bits.
-struct Schedule {
+struct ThreadMapping {
   enum class Kind : uint8_t {
     map,     ///< nothing is reduced: a thread has `copies` lanes of one row
     rows,    ///< reductions along the row: `group` threads, or a block, share its points
@@ -21,8 +21,8 @@ struct Schedule {
   /// rows: threads that share a row, a power of two up to 32; 0: a block. columns: threads that share a lane.
   int group = 1;
   int copies = 1;  ///< points that a thread evaluates side by side
-  bool wide =
-      false;  ///< these are neighbours in memory, read and written at once; else they are a step apart
+  /// Are these neighbours in memory, read and written at once, rather than a step apart?
+  bool wide = false;
   bool narrow = false;  ///< 32 bits hold every index
   bool scans = false;
   /// Chunks of the reduced points that blocks reduce apart; a second entry combines them, in their order.
@@ -48,7 +48,7 @@ inline constexpr int kColumnLanes = 32;
 /// Threads of a block at most: so many may have 255 registers each.
 inline constexpr int kMostThreads = 256;
 
-Schedule make_schedule(const jit::KernelIr& kernel, const jit::LoopPlacement& placement);
+ThreadMapping map_threads(const jit::KernelIr& kernel, const jit::LoopPlacement& placement);
 
 /// Points that a row's reductions combine: serial loops and, if they are reduced, lanes.
 int64_t reduced_points(const jit::KernelIr& kernel);

@@ -1,4 +1,4 @@
-#include "fullbore/device/cuda/codegen/schedule.h"
+#include "fullbore/device/cuda/codegen/thread_mapping.h"
 
 #include <fmt/format.h>
 
@@ -79,12 +79,12 @@ int wide_copies(const KernelIr& kernel) {
 }
 
 // Neighbours pay where each of the threads writes in one piece; what only reads, where it does so at least once.
-void choose_copies(const KernelIr& kernel, const LoopPlacement& placement, Schedule& schedule) {
+void choose_copies(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping) {
   const double weight = weight_of(kernel);
-  schedule.copies = weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
-  schedule.aligned.assign(accesses(kernel).size(), false);
-  if (schedule.scans) schedule.copies = 1;
-  if (schedule.kind == Schedule::Kind::columns || schedule.scans) return;
+  mapping.copies = weight <= 8 ? 4 : weight <= 20 ? 2 : 1;
+  mapping.aligned.assign(accesses(kernel).size(), false);
+  if (mapping.scans) mapping.copies = 1;
+  if (mapping.kind == ThreadMapping::Kind::columns || mapping.scans) return;
   const int copies = weight > 60 ? 2 : wide_copies(kernel);
   // Neighbours have the same serial indices.
   if (kernel.lanes < copies || (!kernel.serial.empty() && kernel.lanes % copies != 0)) return;
@@ -99,75 +99,75 @@ void choose_copies(const KernelIr& kernel, const LoopPlacement& placement, Sched
     if (placement.in_walk[s])
       all_stores = all_stores && aligned[all.size() - kernel.stores.size() + s];
   if (!some || !all_stores) return;
-  schedule.wide = true;
-  schedule.copies = copies;
-  schedule.aligned = std::move(aligned);
+  mapping.wide = true;
+  mapping.copies = copies;
+  mapping.aligned = std::move(aligned);
 }
 
 constexpr int64_t kWantedBlocks = 512;  // a few for each multiprocessor
 constexpr int64_t kLeastSteps = 16;     // that a thread makes of a chunk
 
 // Few rows or lanes with much to reduce: chunks.
-void split(const KernelIr& kernel, const LoopPlacement& placement, Schedule& schedule,
+void split(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping,
            int64_t threads) {
   const int64_t points = reduced_points(kernel);
-  schedule.chunk_points = points;
+  mapping.chunk_points = points;
   const bool one_walk =
       placement.walks == 1 &&
       std::none_of(placement.in_walk.begin(), placement.in_walk.end(), [](bool in) { return in; });
-  if (!one_walk || schedule.scans || schedule.blocks == 0) return;
-  const int64_t step = threads * schedule.copies;
+  if (!one_walk || mapping.scans || mapping.blocks == 0) return;
+  const int64_t step = threads * mapping.copies;
   const int64_t wanted =
-      std::min(divide_up(kWantedBlocks, schedule.blocks), points / (step * kLeastSteps));
+      std::min(divide_up(kWantedBlocks, mapping.blocks), points / (step * kLeastSteps));
   if (wanted <= 1) return;
-  schedule.chunk_points = divide_up(divide_up(points, wanted), step) * step;
-  schedule.chunks = divide_up(points, schedule.chunk_points);
-  schedule.splits = schedule.chunks > 1;
-  schedule.blocks *= schedule.chunks;
+  mapping.chunk_points = divide_up(divide_up(points, wanted), step) * step;
+  mapping.chunks = divide_up(points, mapping.chunk_points);
+  mapping.splits = mapping.chunks > 1;
+  mapping.blocks *= mapping.chunks;
 }
 
-void schedule_map(const KernelIr& kernel, Schedule& schedule) {
-  const int64_t groups = divide_up(kernel.lanes, schedule.copies);
+void map_lanes(const KernelIr& kernel, ThreadMapping& mapping) {
+  const int64_t groups = divide_up(kernel.lanes, mapping.copies);
   const int64_t across = std::min<int64_t>(kMostThreads, power_of_two_from(groups));
-  schedule.block = {static_cast<uint32_t>(across), static_cast<uint32_t>(kMostThreads / across), 1};
-  schedule.lane_blocks = divide_up(groups, across);
-  schedule.blocks = schedule.lane_blocks * divide_up(kernel.rows(), kMostThreads / across);
-  if (kernel.lanes == 0) schedule.blocks = 0;
+  mapping.block = {static_cast<uint32_t>(across), static_cast<uint32_t>(kMostThreads / across), 1};
+  mapping.lane_blocks = divide_up(groups, across);
+  mapping.blocks = mapping.lane_blocks * divide_up(kernel.rows(), kMostThreads / across);
+  if (kernel.lanes == 0) mapping.blocks = 0;
 }
 
-void schedule_rows(const KernelIr& kernel, const LoopPlacement& placement, Schedule& schedule) {
+void map_rows(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping) {
   constexpr int64_t kWarp = 32;
   const int64_t points = reduced_points(kernel);
   const bool long_rows = points >= 2048 || (points >= 512 && kernel.rows() < kWantedBlocks);
   int64_t threads = kWarp;
-  if (schedule.scans) {
-    schedule.group = kWarp;
+  if (mapping.scans) {
+    mapping.group = kWarp;
   } else if (long_rows) {
-    schedule.group = 0;
+    mapping.group = 0;
     threads = std::clamp<int64_t>(power_of_two_from(divide_up(points, 8)), 64, kMostThreads);
   } else {
-    schedule.group =
+    mapping.group =
         static_cast<int>(std::clamp<int64_t>(power_of_two_from(divide_up(points, 4)), 1, kWarp));
-    threads = schedule.group;
+    threads = mapping.group;
   }
-  if (schedule.group == 0) {
-    schedule.block = {static_cast<uint32_t>(threads), 1, 1};
-    schedule.blocks = kernel.rows();
+  if (mapping.group == 0) {
+    mapping.block = {static_cast<uint32_t>(threads), 1, 1};
+    mapping.blocks = kernel.rows();
   } else {
-    schedule.block = {128, 1, 1};
-    schedule.blocks = divide_up(kernel.rows(), 128 / schedule.group);
+    mapping.block = {128, 1, 1};
+    mapping.blocks = divide_up(kernel.rows(), 128 / mapping.group);
   }
-  split(kernel, placement, schedule, threads);
+  split(kernel, placement, mapping, threads);
 }
 
-void schedule_columns(const KernelIr& kernel, const LoopPlacement& placement, Schedule& schedule) {
-  const bool shares = !schedule.scans && reduced_points(kernel) >= 2 * kColumnThreads;
-  schedule.group = shares ? kColumnThreads : 1;
+void map_columns(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping) {
+  const bool shares = !mapping.scans && reduced_points(kernel) >= 2 * kColumnThreads;
+  mapping.group = shares ? kColumnThreads : 1;
   const int64_t lanes = shares ? kColumnLanes : 128;
-  schedule.block = {static_cast<uint32_t>(lanes), static_cast<uint32_t>(schedule.group), 1};
-  schedule.lane_blocks = divide_up(kernel.lanes, lanes);
-  schedule.blocks = schedule.lane_blocks * kernel.rows();
-  split(kernel, placement, schedule, schedule.group);
+  mapping.block = {static_cast<uint32_t>(lanes), static_cast<uint32_t>(mapping.group), 1};
+  mapping.lane_blocks = divide_up(kernel.lanes, lanes);
+  mapping.blocks = mapping.lane_blocks * kernel.rows();
+  split(kernel, placement, mapping, mapping.group);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ std::vector<const Access*> accesses(const KernelIr& kernel) {
   return all;
 }
 
-std::string Schedule::text() const {
+std::string ThreadMapping::text() const {
   std::string bits;
   for (bool each : aligned) bits += each ? '1' : '0';
   return fmt::format("kind={} group={} copies={}{}{}{}{} aligned={}\n", static_cast<int>(kind),
@@ -205,25 +205,25 @@ std::string Schedule::text() const {
                      scans ? " scans" : "", splits ? " splits" : "", bits);
 }
 
-Schedule make_schedule(const KernelIr& kernel, const LoopPlacement& placement) {
-  Schedule schedule;
+ThreadMapping map_threads(const KernelIr& kernel, const LoopPlacement& placement) {
+  ThreadMapping mapping;
   bool reduces = false;
   for (const Instruction& instruction : kernel.instructions) {
-    schedule.scans = schedule.scans || instruction.kind == Kind::scan;
+    mapping.scans = mapping.scans || instruction.kind == Kind::scan;
     reduces = reduces || instruction.kind == Kind::reduce;
   }
-  schedule.narrow = is_narrow(kernel);
+  mapping.narrow = is_narrow(kernel);
   if (kernel.columns())
-    schedule.kind = Schedule::Kind::columns;
-  else if (reduces || schedule.scans || !kernel.serial.empty())
-    schedule.kind = Schedule::Kind::rows;
-  choose_copies(kernel, placement, schedule);
-  switch (schedule.kind) {
-    case Schedule::Kind::map: schedule_map(kernel, schedule); break;
-    case Schedule::Kind::rows: schedule_rows(kernel, placement, schedule); break;
-    case Schedule::Kind::columns: schedule_columns(kernel, placement, schedule); break;
+    mapping.kind = ThreadMapping::Kind::columns;
+  else if (reduces || mapping.scans || !kernel.serial.empty())
+    mapping.kind = ThreadMapping::Kind::rows;
+  choose_copies(kernel, placement, mapping);
+  switch (mapping.kind) {
+    case ThreadMapping::Kind::map: map_lanes(kernel, mapping); break;
+    case ThreadMapping::Kind::rows: map_rows(kernel, placement, mapping); break;
+    case ThreadMapping::Kind::columns: map_columns(kernel, placement, mapping); break;
   }
-  return schedule;
+  return mapping;
 }
 
 }  // namespace fullbore::cuda
