@@ -136,13 +136,26 @@ int64_t State::derived_bytes() const {
   return total;
 }
 
-int State::require(std::string_view name) const {
+int State::require(std::string_view name, bool (*suits)(DType), size_t width, int64_t count,
+                   SourceLoc loc) const {
   const int entry = find(name);
   if (entry < 0) {
     std::vector<std::string> names;
     for (const StateEntry& each : entries_) names.push_back(each.name);
-    throw UsageError(fmt::format("there is no State '{}'.{}", name, did_you_mean(name, names)));
+    throw UsageError(fmt::format("there is no State '{}'.{}", name, did_you_mean(name, names)),
+                     loc);
   }
+  const TensorType& found = type(entry);
+  if (!suits(found.dtype))
+    throw UsageError(fmt::format("State '{}' is {}, of elements of {} bytes, and was asked for as "
+                                 "another type, of {} bytes",
+                                 name, found.text(), dtype_bytes(found.dtype), width),
+                     loc);
+  const int64_t bytes = count * static_cast<int64_t>(width);
+  if (count >= 0 && bytes != found.bytes())
+    throw UsageError(fmt::format("State '{}' is {}, {} bytes, and {} are to be written", name,
+                                 found.text(), found.bytes(), bytes),
+                     loc);
   return entry;
 }
 

@@ -2,6 +2,7 @@
 
 #include "fullbore/runtime/program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "fullbore/autodiff/backward.h"
@@ -299,8 +300,23 @@ TEST(Program, RefusesWhatItHasNot) {
             "pairs");
   EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("pairs")); }),
             "result 'pairs' is f32[4], which is no single number: read_result() reads it");
-  EXPECT_EQ(refusal([&] { static_cast<void>(state.read<float>("weigth")); }),
-            "there is no State 'weigth'. Did you mean 'weight'?");
+  const SourceLoc loc{"models/mine.cpp", 12};
+  EXPECT_EQ(refusal([&] { static_cast<void>(state.read<float>("weigth", loc)); }),
+            "there is no State 'weigth'. Did you mean 'weight'? (models/mine.cpp:12)");
+  const std::string weight = "State 'weight' is " + state.entries()[0].type.text();
+  EXPECT_EQ(refusal([&] { static_cast<void>(state.read<int32_t>("weight", loc)); }),
+            weight +
+                ", of elements of 4 bytes, and was asked for as another type, of 4 bytes "
+                "(models/mine.cpp:12)");
+  EXPECT_EQ(refusal([&] { state.write("weight", std::vector<double>(1), loc); }),
+            weight +
+                ", of elements of 4 bytes, and was asked for as another type, of 8 bytes "
+                "(models/mine.cpp:12)");
+  const auto bytes = static_cast<size_t>(state.entries()[0].type.bytes());
+  EXPECT_EQ(refusal([&] { state.write("weight", std::vector<float>(bytes / 4 + 1), loc); }),
+            fmt::format("{}, {} bytes, and {} are to be written (models/mine.cpp:12)", weight,
+                        bytes, bytes + 4));
+  EXPECT_EQ(state.read<std::byte>("weight").size(), bytes);
 }
 
 TEST(Program, SharedPeakCountsStateAndTheLargestArenaOnce) {

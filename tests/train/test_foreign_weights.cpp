@@ -141,7 +141,7 @@ TEST_F(ForeignWeightsTest, FilesThatAreNoneAreRefused) {
   EXPECT_THAT(refused("a.safetensors", std::string(20, '\xff')), HasSubstr("a header of"));
   EXPECT_THAT(refused("a.yaml", "file: {weights: none.safetensors}"),
               HasSubstr("none.safetensors"));
-  EXPECT_THAT(refused("a.yaml", "file: [x"), HasSubstr("malformed YAML"));
+  EXPECT_THAT(refused("a.yaml", "file: {weights: \"x"), HasSubstr("malformed YAML"));
   EXPECT_THAT(refused("a.yaml", "file: {weights: [w.safetensors, w.safetensors]}"),
               HasSubstr("as well"));
 }
