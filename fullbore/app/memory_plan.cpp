@@ -137,13 +137,14 @@ FittedConfig fit_memory(const Config& config, const OpenedWorkload& workload) {
   // Tables of the data are not counted either: how much was allocated for them depends on threads.
   planning.least = [&](const Config& each) { return planned_run(each, workload, {}, 0); };
   planning.parallel_counts = [&](const Config& each) -> std::vector<int64_t> {
-    if (each.optim.noise_scale) return {1};
+    // Side by side they would only take memory of a card, which one launch fills.
+    if (each.optim.noise_scale || own_memory_bytes(each.engine.device)) return {1};
     return parallel_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
   };
   FittedConfig fitted = fit_memory(config, planning);
   const int64_t thread_groups =
       std::min<int64_t>(fitted.config.engine.parallel_microbatches, worker_count(fitted.config));
-  if (fitted.run.thread_groups < thread_groups)
+  if (fitted.run.thread_groups < thread_groups && !own_memory_bytes(config.engine.device))
     fitted.decisions.push_back(fmt::format(
         "{} of {} microbatches at a time, not {}, to keep to {}: to the same bits, but slower",
         fitted.run.thread_groups, fitted.config.engine.parallel_microbatches, thread_groups,
