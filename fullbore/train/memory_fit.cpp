@@ -118,6 +118,15 @@ class Fitting {
     return best;
   }
 
+  /// Of settings that nobody asked for: those that the model refuses are none.
+  std::optional<PlannedRun> try_plan(const Config& config) const {
+    try {
+      return plan(config);
+    } catch (const UsageError&) {
+      return std::nullopt;
+    }
+  }
+
   bool fits(const PlannedRun& run) const { return run.resident_bytes() <= budget_; }
   std::string within() const { return fmt::format("within {}", gigabytes(budget_)); }
 
@@ -210,8 +219,7 @@ class Fitting {
     for (int64_t parts = before.engine.accumulate + 1; parts <= rows; ++parts) {
       if (rows % (parts * parallel(config)) != 0) continue;
       config.engine.accumulate = parts;
-      const PlannedRun run = plan(config);
-      if (fits(run)) return run;
+      if (const std::optional<PlannedRun> run = try_plan(config); run && fits(*run)) return run;
     }
     config = before;
     return std::nullopt;
@@ -284,24 +292,21 @@ class Fitting {
     const int64_t given = config.train.batch_size;
     int64_t unit = batch_unit(config);
     if (has_open_count(config) && given >= 4 * unit * kGranularities[0]) unit *= kGranularities[0];
-    const auto planned = [&](int64_t units) {
+    const auto that_fits = [&](int64_t units) -> std::optional<PlannedRun> {
       config.train.batch_size = units * unit;
-      return plan(config);
+      std::optional<PlannedRun> run = try_plan(config);
+      return run && fits(*run) ? run : std::nullopt;
     };
     int64_t high = (given + unit - 1) / unit;  // does not fit
     int64_t low = high / 2;
     std::optional<PlannedRun> found;
-    for (; low > 0; high = low, low /= 2) {
-      const PlannedRun run = planned(low);
-      if (!fits(run)) continue;
-      found = run;
-      break;
-    }
+    for (; low > 0; high = low, low /= 2)
+      if ((found = that_fits(low))) break;
     for (int step = 0; step < kMostSteps && low > 0 && high - low > 1; ++step) {
       const int64_t middle = low + (high - low) / 2;
-      const PlannedRun run = planned(middle);
-      if (fits(run)) found = run;
-      (fits(run) ? low : high) = middle;
+      const std::optional<PlannedRun> run = that_fits(middle);
+      if (run) found = run;
+      (run ? low : high) = middle;
     }
     config.train.batch_size = low * unit;
     return found;
@@ -329,7 +334,7 @@ class Fitting {
     const bool keeps = config.engine.recompute == "off";
     if (keeps) {
       changed.engine.recompute = "auto";
-      offer("engine.recompute=auto", changed, plan(changed));
+      offer("engine.recompute=auto", changed, try_plan(changed));
     }
     changed = config;
     if (const auto run = fewest_parts(changed, rows))
@@ -338,23 +343,23 @@ class Fitting {
     for (const ConfigKeys& keys : registered_config_keys())
       if (keys.lighter)
         for (const LighterConfig& lighter : keys.lighter(config))
-          offer(lighter.setting, lighter.config, plan(lighter.config));
+          offer(lighter.setting, lighter.config, try_plan(lighter.config));
     changed = config;
     if (config.train.background_saves) {
       changed.train.background_saves = false;
-      offer("train.background_saves=false", changed, plan(changed));
+      offer("train.background_saves=false", changed, try_plan(changed));
     }
     changed = config;
     if (config.engine.precision == "fp32") {
       changed.engine.precision = "bf16";
-      offer(kLowPrecision, changed, plan(changed));
+      offer(kLowPrecision, changed, try_plan(changed));
     }
     if (planning_.parallel_counts)
       for (const int64_t count : planning_.parallel_counts(config)) {
         changed = config;
         changed.engine.parallel_microbatches = count;
         if (count != asked.parallel)
-          offer(fmt::format("engine.parallel_microbatches={}", count), changed, plan(changed));
+          offer(fmt::format("engine.parallel_microbatches={}", count), changed, try_plan(changed));
       }
     changed = config;
     if (std::ranges::none_of(registered_config_keys(), [&](const ConfigKeys& keys) {

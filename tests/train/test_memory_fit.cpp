@@ -420,6 +420,25 @@ TEST(FitMemory, OffersBf16AsFasterOnlyWhereItIs) {
   EXPECT_NE(offered().find(expected), std::string::npos) << offered();
 }
 
+// A lattice has no room for the flows of a batch in fewer parts, say.
+TEST(FitMemory, OffersNothingThatTheModelRefuses) {
+  MadeUpRuns runs;
+  const auto refusing = [&](const Config& each) {
+    if (each.engine.precision == "bf16" || each.engine.accumulate > 1 || each.train.batch_size < 18)
+      throw UsageError("not with this model");
+    return runs(each);
+  };
+  try {
+    fit_memory(config_of("300MiB", 18), {refusing});
+    FAIL();
+  } catch (const MemoryError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("train.background_saves=false"), std::string::npos) << text;
+    EXPECT_EQ(text.find("engine.precision"), std::string::npos) << text;
+    EXPECT_EQ(text.find("train.batch_size"), std::string::npos) << text;
+  }
+}
+
 TEST(FitMemory, RefusesWhatNothingMakesFit) {
   EXPECT_NE(refusal(config_of("50MiB", 4)).find("No setting of the engine makes it fit"),
             std::string::npos);
