@@ -97,6 +97,23 @@ TEST(PtxMachine, Integers) {
   EXPECT_EQ(of_two("popc.b32 %r3, %r1", 0xf0f0, 0), 8U);
   EXPECT_EQ(of_two("clz.b32 %r3, %r1", 0x00010000, 0), 15U);
   EXPECT_EQ(of_two("brev.b32 %r3, %r1", 1, 0), 0x80000000U);
+  EXPECT_EQ(of_two("bfi.b32 %r3, %r1, %r2, 8, 4", 0xab, 0x11111111), 0x11111b11U);
+  EXPECT_EQ(of_two("bfi.b32 %r3, %r1, %r2, 28, 8", 0xab, 0x11111111), 0xb1111111U);
+  EXPECT_EQ(of_two("bfi.b32 %r3, %r1, %r2, 4, 0", 0xab, 0x11111111), 0x11111111U);
+  // A signed byte fills the 16 bits of its register.
+  EXPECT_EQ(of_two("cvt.s8.s32 %h1, %r1;\ncvt.s32.s16 %r3, %h1", 0x1289, 0), 0xffffff89U);
+}
+
+TEST(PtxMachine, SignsOf16BitReals) {
+  const auto of_half = [](const std::string& instruction, uint32_t bits) {
+    return of_two("cvt.u16.u32 %h1, %r1;\n" + instruction + " %h2, %h1;\ncvt.u32.u16 %r3, %h2",
+                  bits, 0);
+  };
+  for (const std::string type : {"bf16", "f16"}) {
+    EXPECT_EQ(of_half("abs." + type, 0xbf80), 0x3f80U);
+    EXPECT_EQ(of_half("neg." + type, 0xbf80), 0x3f80U);
+    EXPECT_EQ(of_half("neg." + type, 0x3f80), 0xbf80U);
+  }
 }
 
 TEST(PtxMachine, Reals) {

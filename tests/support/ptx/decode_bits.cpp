@@ -15,7 +15,7 @@ void insert_bits(Lane& lane, const Instruction& i) {
   T result = value<T>(lane, i, 2);
   for (uint32_t bit = 0; bit < count && at + bit < kBits; ++bit) {
     const T mask = T{1} << (at + bit);
-    result = bit < kBits && (a >> bit & 1) != 0 ? result | mask : result & ~mask;
+    result = (a >> bit & 1) != 0 ? result | mask : result & ~mask;
   }
   give(lane, i, 0, result);
 }
