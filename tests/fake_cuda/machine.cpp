@@ -62,10 +62,12 @@ uint64_t Machine::random() {
   return x ^ x >> 31;
 }
 
-OperationPointer Machine::enqueue(Stream& stream, std::function<void()> make) {
+OperationPointer Machine::enqueue(Stream& stream, std::function<void()> make,
+                                  const OperationPointer& also) {
   auto operation = std::make_shared<Operation>();
   operation->make = std::move(make);
   if (stream.last && !stream.last->is_made) operation->before.push_back(stream.last);
+  if (also && !also->is_made) operation->before.push_back(also);
   stream.last = operation;
   waiting_.push_back(operation);
   if (told.seed != 0)

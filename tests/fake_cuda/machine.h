@@ -68,8 +68,9 @@ class Machine {
 
   Machine();
 
-  /// What comes behind all that the stream was told before.
-  OperationPointer enqueue(Stream& stream, std::function<void()> make);
+  /// What comes behind all that the stream was told before, and behind `also`.
+  OperationPointer enqueue(Stream& stream, std::function<void()> make,
+                           const OperationPointer& also = {});
   /// Has it happened, with all that it waits for.
   void complete(const OperationPointer& operation);
   void complete_all();

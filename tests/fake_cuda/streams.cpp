@@ -47,9 +47,7 @@ int cuStreamSynchronize(StreamHandle stream) {
 int cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
   const Entry entry("cuStreamWaitEvent");
   if (entry.code() != 0) return entry.code();
-  const OperationPointer recorded = event_of(event).recorded;
-  const OperationPointer waiting = machine().enqueue(stream_of(stream), {});
-  if (recorded && !recorded->is_made && !waiting->is_made) waiting->before.push_back(recorded);
+  machine().enqueue(stream_of(stream), {}, event_of(event).recorded);
   return 0;
 }
 

@@ -72,6 +72,24 @@ float of_reals(const std::string& instruction, float a, float b = 0) {
                                      std::bit_cast<uint32_t>(a), std::bit_cast<uint32_t>(b)));
 }
 
+// Of a word that overflows, of the next with that carry, and of a third.
+TEST(PtxMachine, CarriesFromWordToWord) {
+  const std::string sum =
+      "ld.global.v2.u32 {%r1,%r2}, [%l4];\nadd.cc.u32 %r4, %r1, %r2;\naddc.cc.u32 %r5, %r1, 0;\n"
+      "addc.u32 %r6, 0, 0;\nadd.s32 %r7, %r4, %r5;\nadd.s32 %r3, %r7, %r6;\n"
+      "st.global.u32 [%l3], %r3;\n";
+  const auto low = [](uint64_t word) { return static_cast<uint32_t>(word); };
+  // 0xffffffff + 2 = 1 and a carry; 0xffffffff + 0 + 1 = 0 and a carry; 0 + 0 + 1.
+  EXPECT_EQ(low(run_body(sum, {0xffffffff | uint64_t{2} << 32}, 1)[0]), 2U);
+  // 5 + 7 = 12; 5 + 0; 0.
+  EXPECT_EQ(low(run_body(sum, {5 | uint64_t{7} << 32}, 1)[0]), 17U);
+  const std::string difference =
+      "ld.global.v2.u32 {%r1,%r2}, [%l4];\nsub.cc.u32 %r4, %r1, %r2;\nsubc.u32 %r3, 9, 1;\n"
+      "st.global.u32 [%l3], %r3;\n";
+  EXPECT_EQ(low(run_body(difference, {3 | uint64_t{4} << 32}, 1)[0]), 7U);
+  EXPECT_EQ(low(run_body(difference, {4 | uint64_t{4} << 32}, 1)[0]), 8U);
+}
+
 TEST(PtxMachine, Integers) {
   EXPECT_EQ(of_two("add.s32 %r3, %r1, %r2", 0xffffffff, 2), 1U);
   EXPECT_EQ(of_two("mul.lo.s32 %r3, %r1, %r2", 0x10001, 0x10001), 0x20001U);

@@ -53,6 +53,7 @@ class Lane {
   Lane(Block& block, uint32_t number);
 
   uint64_t* slots() { return slots_.data(); }
+  bool& carry() { return carry_; }  ///< of sums in several words
   /// The bytes at an address of the space, checked and noted as an access of this thread.
   std::byte* reach(Space space, uint64_t address, int64_t bytes, int64_t alignment, bool write,
                    bool is_atomic = false);
@@ -87,6 +88,7 @@ class Lane {
   int position_ = 0;
   State state_ = State::runs;
   uint32_t block_phase_ = 0, warp_phase_ = 0;
+  bool carry_ = false;
   int64_t instructions_ = 0;
   std::vector<uint64_t> slots_;
   std::vector<std::byte> local_;

@@ -234,7 +234,8 @@ bool decode(Words words, Instruction& made) {
     return true;
   }
   const Instruction before = made;
-  for (const auto part : {decode_meeting, decode_memory, decode_conversion, decode_bits}) {
+  for (const auto part :
+       {decode_meeting, decode_carry, decode_memory, decode_conversion, decode_bits}) {
     made = before;
     if (part(words, made)) return true;
   }

@@ -125,5 +125,6 @@ bool decode_logic(Words words, const Type& type, Instruction& made);
 bool decode_comparison(Words words, const Type& type, Instruction& made);
 bool decode_conversion(Words words, Instruction& made);
 bool decode_bits(Words words, Instruction& made);
+bool decode_carry(Words words, Instruction& made);
 
 }  // namespace fullbore::ptx
