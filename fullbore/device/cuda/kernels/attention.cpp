@@ -60,7 +60,7 @@ struct Place {
   FB_DEVICE Place() : row(thread() / kOfRow), column(thread() % kOfRow * kScores) {}
 };
 
-// sums = rows of a times rows of b.
+// sums = rows of a times rows of b. Its barriers come behind all that a thread has done before.
 template <class T>
 FB_DEVICE void multiply_rows(float (&sums)[kScores], const Rows<T>& a, const Rows<T>& b,
                              Square& left, Square& right) {
@@ -138,7 +138,6 @@ FB_DEVICE void attend(const T* q, const T* k, const T* v, const Optional& option
     const float shift = largest == minus_infinity() ? 0 : largest;
     const float rescale = exponential(before - shift);
     float of_row = 0;
-    barrier();  // the tile before has been read
 #pragma unroll
     for (int i = 0; i < kScores; ++i) {
       const float weight = exponential(scores[i] - shift);
@@ -191,7 +190,6 @@ FB_DEVICE void make_slopes(const AttentionProblem& p, const ScoreRules& rules,
                      offset_of(p.log_sum_exp_strides, rules.batch, rules.head, query));
     of_row = read(delta, p.delta, offset_of(p.delta_strides, rules.batch, rules.head, query));
   }
-  barrier();  // the tile before has been read
 #pragma unroll
   for (int i = 0; i < kScores; ++i) {
     dropped[place.row][place.column + i] = scores[i];

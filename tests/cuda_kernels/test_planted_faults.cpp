@@ -1,0 +1,127 @@
+// Hand-written kernels with one barrier or one wait for copies removed, in turn: the machine that executes PTX meets each.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fullbore/device/cuda/kernel_list.h"
+#include "fullbore/ir/op_def.h"
+#include "tests/cuda_kernels/machine_run.h"
+#include "tests/support/samples.h"
+
+namespace fullbore {
+namespace {
+
+using namespace testing_support;  // NOLINT: a test
+
+/// The text without its n-th line that has `what` in it; none if there are fewer.
+std::optional<std::string> without(const std::string& text, const std::string& what, int n) {
+  size_t at = text.find(what);
+  for (; n > 0 && at != std::string::npos; --n) at = text.find(what, at + 1);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t begin = text.rfind('\n', at) + 1, end = text.find('\n', at);
+  return text.substr(0, begin) + text.substr(end + 1);
+}
+
+struct Counts {
+  int removed = 0, missed = 0;
+};
+
+/// Of all launches of an op's kernel: how many lines were removed, and how many of those were missed.
+Counts remove_each(const char* op, const Sample& sample, DType dtype, const std::string& what) {
+  const MaterialisedSample call = materialise(get_op(op), sample, dtype, 1);
+  const Node& node = call.graph.nodes().front();
+  const cuda::CardFacts card;
+  const auto kernel = cuda::make_listed_kernel({call.graph, node, card}, nullptr);
+  std::vector<const Literal*> operands;
+  for (const Literal& input : call.inputs) operands.push_back(&input);
+  std::vector<TensorType> outputs;
+  for (const Value output : node.outputs) outputs.push_back(call.graph.type(output));
+  const MachineResult intact = run_on_machine(*kernel, operands, outputs, {});
+  EXPECT_EQ(intact.problem, "");
+  Counts counts;
+  for (size_t i = 0; i < kernel->launches().size(); ++i)
+    for (int n = 0;; ++n) {
+      std::vector<cuda::Launch> launches = kernel->launches();
+      const auto text = without(launches[i].module->ptx, what, n);
+      if (!text) break;
+      launches[i].module =
+          std::make_shared<const cuda::Module>(cuda::Module{launches[i].entry, *text});
+      const cuda::CudaKernel changed(
+          launches, {.text = "changed", .scratch_bytes = kernel->scratch_bytes(1)});
+      const MachineResult run = run_on_machine(changed, operands, outputs, {});
+      ++counts.removed;
+      if (!run.problem.empty() || run.outputs != intact.outputs) ++counts.missed;
+    }
+  return counts;
+}
+
+Sample attention_of(int64_t queries, int64_t keys, int64_t width, bool is_gradient) {
+  const TensorType q{DType::f32, {1, 1, queries, width}}, k{DType::f32, {1, 1, keys, width}};
+  const TensorType rows{DType::f32, {1, 1, queries}};
+  Sample sample{.why = "several tiles",
+                .inputs = {SampleInput::normal(q), SampleInput::normal(k), SampleInput::normal(k)},
+                .attributes = {{"causal", false},
+                               {"masked", false},
+                               {"scale", 0.25},
+                               {"dropout", 0.0},
+                               {"site", int64_t{0}}}};
+  if (is_gradient)
+    sample.inputs.insert(
+        sample.inputs.end(),
+        {SampleInput::normal(q), SampleInput::uniform(rows, 4, 5), SampleInput::normal(rows)});
+  return sample;
+}
+
+Sample matmul_of(int64_t m, int64_t n, int64_t k) {
+  return {.why = "several steps",
+          .inputs = {SampleInput::normal({DType::f32, {m, k}}),
+                     SampleInput::normal({DType::f32, {k, n}})},
+          .attributes = {{"transpose_a", false}, {"transpose_b", false}, {"wide", false}}};
+}
+
+/// How many barriers and waits are needless on these operands.
+struct Needless {
+  int barriers = 0, waits = 0;
+};
+
+void expect_all_missed(const char* op, const Sample& sample, DType dtype, Needless needless = {}) {
+  const Counts barriers = remove_each(op, sample, dtype, "bar.sync");
+  EXPECT_EQ(barriers.missed + needless.barriers, barriers.removed)
+      << op << ", " << dtype_name(dtype) << ", barriers";
+  const Counts waits = remove_each(op, sample, dtype, "cp.async.wait_group");
+  EXPECT_EQ(waits.missed + needless.waits, waits.removed)
+      << op << ", " << dtype_name(dtype) << ", waits";
+}
+
+TEST(PlantedFaults, OfMatmulsAreMet) {
+  expect_all_missed("matmul", matmul_of(32, 40, 40), DType::f32);
+  // A barrier is for the batch behind another, and the last wait for copies of which none are left.
+  expect_all_missed("matmul", matmul_of(64, 64, 160), DType::bf16, {.barriers = 1, .waits = 1});
+}
+
+// The last wait of each kernel by tensor cores is for copies of which none are left if there was a tile.
+TEST(PlantedFaults, OfAttentionAreMet) {
+  expect_all_missed("attention", attention_of(33, 100, 40, false), DType::f32);
+  expect_all_missed("attention", attention_of(64, 200, 16, false), DType::bf16, {.waits = 1});
+  expect_all_missed("attention_gradient", attention_of(40, 70, 40, true), DType::f32);
+  expect_all_missed("attention_gradient", attention_of(130, 130, 16, true), DType::bf16,
+                    {.waits = 2});
+}
+
+TEST(PlantedFaults, OfScattersAndSortsAreMet) {
+  const Sample scatter{.why = "several tiles of indices",
+                       .inputs = {SampleInput::normal({DType::f32, {700, 3}}),
+                                  SampleInput::integers({DType::i32, {700}}, 0, 9)},
+                       .attributes = {{"rows", int64_t{9}}}};
+  expect_all_missed("scatter_add", scatter, DType::f32);
+  const Sample sort{.why = "more than a warp",
+                    .inputs = {SampleInput::normal({DType::f32, {300}})},
+                    .attributes = {{"descending", false}}};
+  expect_all_missed("sort", sort, DType::f32);
+}
+
+}  // namespace
+}  // namespace fullbore
