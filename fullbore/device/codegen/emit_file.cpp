@@ -87,6 +87,11 @@ Result<std::string> run(Work& work, llvm::TargetMachine& machine, FileKind kind)
 
 }  // namespace
 
+std::mutex& registration_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 Result<std::string> emit_file(OwnedModule owned, llvm::TargetMachine& machine, FileKind kind) {
   auto work = std::make_unique<Work>();
   work->owned = std::move(owned);

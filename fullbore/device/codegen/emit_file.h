@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "fullbore/base/result.h"
@@ -17,6 +18,9 @@ struct OwnedModule {
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
 };
+
+/// Held while targets are registered: LLVM's list of them is not made for several threads.
+std::mutex& registration_mutex();
 
 enum class FileKind : uint8_t { assembly, object };
 

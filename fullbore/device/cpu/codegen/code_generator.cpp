@@ -55,6 +55,7 @@ constexpr auto kQuick = llvm::CodeGenOpt::None;
 void initialise_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
+    const std::scoped_lock lock(registration_mutex());
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });

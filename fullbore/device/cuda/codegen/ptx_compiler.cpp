@@ -43,6 +43,7 @@ const llvm::Target* target() {
     if (LLVMInitializeNVPTXTargetInfo == nullptr || LLVMInitializeNVPTXTarget == nullptr ||
         LLVMInitializeNVPTXTargetMC == nullptr || LLVMInitializeNVPTXAsmPrinter == nullptr)
       return nullptr;
+    const std::scoped_lock lock(jit::registration_mutex());
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
