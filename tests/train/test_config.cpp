@@ -183,7 +183,9 @@ const Refused kRefused[] = {
      "optim.schedule is 'cosin'; one of cosine, constant, linear, warmup_stable_decay, one_cycle, "
      "plateau was "
      "expected. Did you mean 'cosine'?"},
-    {"engine: {device: gpu}", "engine.device is 'gpu'; one of card, card_of_200_mib, cpu, cuda, null, reference was expected."},
+    {"engine: {device: gpu}",
+     "engine.device is 'gpu'; one of card, card_of_200_mib, cpu, cuda, null, reference was "
+     "expected."},
     {"engine: {precision: bf8}",
      "engine.precision is 'bf8'; one of fp32, bf16, fp16 was expected. Did you mean 'bf16'?"},
     {"engine: {precision: tf32}", "engine.precision is tf32; it is how NVIDIA's matrix units"},
