@@ -16,6 +16,7 @@
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
 #include "fullbore/base/threads.h"
+#include "fullbore/device/automatic_device.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/console.h"
 #include "fullbore/passes/pass.h"
@@ -185,7 +186,8 @@ std::shared_ptr<Device> open_job_device(const Config& config) {
 }
 
 std::string_view precision_note(const Config& config) {
-  const bool concerned = config.engine.precision == "bf16" && config.engine.device == "cpu";
+  const bool concerned =
+      config.engine.precision == "bf16" && resolved_device(config.engine.device) == "cpu";
   return concerned ? bf16_note(this_processor()) : "";
 }
 

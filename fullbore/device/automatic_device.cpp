@@ -21,4 +21,8 @@ AutomaticDevice automatic_device() {
   }
 }
 
+std::string resolved_device(const std::string& name) {
+  return name == kAutomatic ? automatic_device().name : name;
+}
+
 }  // namespace fullbore

@@ -15,4 +15,7 @@ struct AutomaticDevice {
 /// A card of NVIDIA's if one can be used, else the processor. Looks anew each time.
 AutomaticDevice automatic_device();
 
+/// What "auto" stands for; another name as it is.
+std::string resolved_device(const std::string& name);
+
 }  // namespace fullbore

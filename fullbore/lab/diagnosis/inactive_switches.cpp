@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "fullbore/device/automatic_device.h"
+
 namespace fullbore {
 namespace {
 
@@ -17,7 +19,7 @@ bool changed_nothing(const std::vector<PassRecord>& records, std::string_view pa
 void add_precision(const Config& config, const SwitchFacts& facts,
                    std::vector<InactiveSwitch>& found) {
   const std::string& precision = config.engine.precision;
-  if (config.engine.device != "cpu") return;
+  if (resolved_device(config.engine.device) != "cpu") return;
   if (precision == "bf16" && !facts.native_bf16)
     found.push_back({"engine.precision=bf16",
                      "saves memory and no time: this processor has no bf16 dot products",
