@@ -67,8 +67,8 @@ std::vector<ConfigField> common_fields() {
       {FB_KEY(model, initialize_from),
        {},
        {},
-       "run or checkpoint to start from, a safetensors file, a mapping of one (YAML), or weights "
-       "that export writes for others; empty: random ones"},
+       "run, checkpoint, exported folder, safetensors file or mapping (YAML) to start from; empty: "
+       "none"},
       {FB_KEY(model, initialize_partial),
        {},
        {},
