@@ -60,7 +60,7 @@ extern "C" {
 int cuGraphCreate(GraphHandle* graph, unsigned) {
   const Entry entry("cuGraphCreate");
   if (entry.code() != 0) return entry.code();
-  *graph = reinterpret_cast<GraphHandle>(new Graph);
+  *graph = reinterpret_cast<GraphHandle>(machine().own<Graph>());
   ++machine().told.graphs;
   return 0;
 }
@@ -68,7 +68,7 @@ int cuGraphCreate(GraphHandle* graph, unsigned) {
 int cuGraphDestroy(GraphHandle graph) {
   const Entry entry("cuGraphDestroy");
   if (entry.code() != 0) return entry.code();
-  delete &graph_of(graph);
+  machine().owned.erase(&graph_of(graph));
   --machine().told.graphs;
   return 0;
 }
@@ -128,7 +128,7 @@ int cuGraphAddEmptyNode(NodeHandle* node, GraphHandle graph, const NodeHandle* b
 int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
   const Entry entry("cuGraphInstantiateWithFlags");
   if (entry.code() != 0) return entry.code();
-  *exec = reinterpret_cast<GraphExecHandle>(new Graph(graph_of(graph)));
+  *exec = reinterpret_cast<GraphExecHandle>(machine().own<Graph>(graph_of(graph)));
   ++machine().told.graphs;
   return 0;
 }
@@ -137,7 +137,7 @@ int cuGraphExecDestroy(GraphExecHandle exec) {
   const Entry entry("cuGraphExecDestroy");
   if (entry.code() != 0) return entry.code();
   machine().complete_all();  // what is launched keeps it
-  delete reinterpret_cast<Graph*>(exec);
+  machine().owned.erase(reinterpret_cast<Graph*>(exec));
   --machine().told.graphs;
   return 0;
 }

@@ -92,7 +92,7 @@ int cuModuleLoadDataEx(ModuleHandle* handle, const void* image, unsigned count, 
   const Entry entry("cuModuleLoadDataEx");
   if (entry.code() != 0) return entry.code();
   Card& card = entry.card();
-  auto module = std::make_unique<Module>();
+  auto module = std::make_shared<Module>();
   module->card = &card;
   try {
     module->code = ptx::parse(static_cast<const char*>(image), [&](ptx::GlobalVariable& variable) {
@@ -106,7 +106,8 @@ int cuModuleLoadDataEx(ModuleHandle* handle, const void* image, unsigned count, 
     return cuda::kInvalidPtx;
   }
   if (!runs_on(module->code.target, machine().told.capability)) return cuda::kNoBinaryForGpu;
-  *handle = reinterpret_cast<ModuleHandle>(module.release());
+  *handle = reinterpret_cast<ModuleHandle>(module.get());
+  machine().owned[module.get()] = std::move(module);
   ++machine().told.modules;
   return 0;
 }
@@ -118,7 +119,7 @@ int cuModuleUnload(ModuleHandle handle) {
   auto* const module = reinterpret_cast<Module*>(handle);
   for (const ptx::GlobalVariable& each : module->code.variables)
     module->card->memory.free(each.address);
-  delete module;
+  machine().owned.erase(module);
   --machine().told.modules;
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/fake_cuda/fake_cuda.h"
@@ -64,9 +65,18 @@ class Machine {
   std::recursive_mutex mutex;
   std::map<int, Card> cards;
   std::map<const void*, int64_t> pinned;  ///< by their first byte
-  int lost = 0;                           ///< what every call returns since a card has failed
+  /// What handles stand for, until it is destroyed: a call that is made to fail leaves it here.
+  std::map<const void*, std::shared_ptr<void>> owned;
+  int lost = 0;  ///< what every call returns since a card has failed
 
   Machine();
+
+  template <class T>
+  T* own(T value = {}) {
+    const auto made = std::make_shared<T>(std::move(value));
+    owned[made.get()] = made;
+    return made.get();
+  }
 
   /// What comes behind all that the stream was told before, and behind `also`.
   OperationPointer enqueue(Stream& stream, std::function<void()> make,

@@ -23,7 +23,7 @@ extern "C" {
 int cuStreamCreate(StreamHandle* stream, unsigned) {
   const Entry entry("cuStreamCreate");
   if (entry.code() != 0) return entry.code();
-  *stream = reinterpret_cast<StreamHandle>(new Stream);
+  *stream = reinterpret_cast<StreamHandle>(machine().own<Stream>());
   ++machine().told.streams;
   return 0;
 }
@@ -32,7 +32,7 @@ int cuStreamDestroy_v2(StreamHandle stream) {
   const Entry entry("cuStreamDestroy_v2");
   if (entry.code() != 0) return entry.code();
   machine().complete(stream_of(stream).last);
-  delete &stream_of(stream);
+  machine().owned.erase(&stream_of(stream));
   --machine().told.streams;
   return 0;
 }
@@ -54,7 +54,7 @@ int cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
 int cuEventCreate(EventHandle* event, unsigned) {
   const Entry entry("cuEventCreate");
   if (entry.code() != 0) return entry.code();
-  *event = reinterpret_cast<EventHandle>(new Event);
+  *event = reinterpret_cast<EventHandle>(machine().own<Event>());
   ++machine().told.events;
   return 0;
 }
@@ -62,7 +62,7 @@ int cuEventCreate(EventHandle* event, unsigned) {
 int cuEventDestroy_v2(EventHandle event) {
   const Entry entry("cuEventDestroy_v2");
   if (entry.code() != 0) return entry.code();
-  delete &event_of(event);
+  machine().owned.erase(&event_of(event));
   --machine().told.events;
   return 0;
 }
