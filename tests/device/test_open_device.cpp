@@ -44,7 +44,7 @@ TEST(OpenDevice, TakesTheProcessorWhereNoCardCanBeUsed) {
 TEST(OpenDevice, NamesTheNearestForAnUnknownOne) {
   EXPECT_THAT(usage_error([] { open_device("cpus"); }), HasSubstr("Did you mean 'cpu'?"));
   EXPECT_THAT(usage_error([] { open_device("tpu-pod:1"); }),
-              HasSubstr("no device 'tpu-pod:1'; there are cpu, "));
+              HasSubstr("no device 'tpu-pod:1'; there are card, cpu, cuda, "));
 }
 
 // A graph of one node: a gemm of [2,3] and [3,4].
