@@ -41,7 +41,7 @@ std::string check(const Graph& graph, const Node& node, const cuda::CudaKernel& 
   if (tamper != nullptr) tamper(run.outputs.front());
   const std::vector<Expected> expected = expect(graph, node, operands);
   for (size_t o = 0; o < types.size(); ++o) {
-    const std::string problem =
+    std::string problem =
         compare(expected[o], Literal::from_bytes(types[o], run.outputs[o].data()), o);
     if (!problem.empty()) return problem;
   }
