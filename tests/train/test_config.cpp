@@ -184,7 +184,7 @@ const Refused kRefused[] = {
      "plateau was "
      "expected. Did you mean 'cosine'?"},
     {"engine: {device: gpu}",
-     "engine.device is 'gpu'; one of card, card_of_200_mib, cpu, cuda, null, reference was "
+     "engine.device is 'gpu'; one of auto, card, card_of_200_mib, cpu, cuda, null, reference was "
      "expected."},
     {"engine: {precision: bf8}",
      "engine.precision is 'bf8'; one of fp32, bf16, fp16 was expected. Did you mean 'bf16'?"},

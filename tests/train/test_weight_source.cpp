@@ -40,15 +40,20 @@ class WeightSourceTest : public ::testing::Test {
     write_checkpoint_folder(folder_ / "checkpoint", {{weights}, to_texts(record)}).take_or_throw();
   }
   /// The one tensor of a model, 9 where nothing was taken.
-  std::vector<float> taken(const StateEntry& entry, const TableOrigins& origins) {
+  template <class T>
+  std::vector<float> taken_as(const StateEntry& entry, const TableOrigins& origins) {
     const WeightSource source = WeightSource::open(folder_ / "checkpoint");
     State state({entry}, cpu_device(1));
-    std::ranges::fill(Edited<float>(state, entry.name), 9.0F);
+    std::ranges::fill(Edited<T>(state, entry.name), T{9});
     const WeightTransfer transfer = source.plan(state.entries(), {origins});
     source.fill(transfer, state);
     lines_ = transfer_lines(source, transfer);
-    const auto values = state.read<float>(entry.name);
+    const auto values = state.read<T>(entry.name);
     return {values.begin(), values.end()};
+  }
+  std::vector<float> taken(const StateEntry& entry, const TableOrigins& origins) {
+    return entry.type.dtype == DType::i32 ? taken_as<int32_t>(entry, origins)
+                                          : taken_as<float>(entry, origins);
   }
 
   testing::ScratchFolder folder_;
