@@ -49,6 +49,8 @@ class PtxEmitter {
 
   // --- which thread walks over which points (ptx_emitter_loops.cpp)
   void emit_map();
+  /// Of a reduction that several blocks share: the block's own row or column, and where its chunk begins and ends.
+  void cut_to_chunk(Value& block, Value& begin, Value& end);
   void emit_rows();
   void emit_columns();
   void emit_combination();

@@ -103,6 +103,15 @@ void PtxEmitter::emit_row_stores(Value condition) {
   });
 }
 
+void PtxEmitter::cut_to_chunk(Value& block, Value& begin, Value& end) {
+  Value chunks = parameter(Layout::kLanesPerItem);
+  Value group = b_.CreateUDiv(block, chunks);
+  chunk_ = b_.CreateSub(block, b_.CreateMul(group, chunks));
+  block = group;
+  begin = b_.CreateMul(chunk_, parameter(Layout::kRowsPerItem));
+  end = minimum(b_.CreateAdd(begin, parameter(Layout::kRowsPerItem)), end);
+}
+
 void PtxEmitter::emit_rows() {
   Value block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
   Value thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
@@ -114,14 +123,7 @@ void PtxEmitter::emit_rows() {
     for (size_t i = 0; i < kernel_.serial.size(); ++i)
       end = b_.CreateMul(end, extents_[kernel_.outer.size() + i]);
   }
-  if (mapping_.splits) {
-    Value chunks = parameter(Layout::kLanesPerItem);
-    Value group = b_.CreateUDiv(block, chunks);
-    chunk_ = b_.CreateSub(block, b_.CreateMul(group, chunks));
-    block = group;
-    begin = b_.CreateMul(chunk_, parameter(Layout::kRowsPerItem));
-    end = minimum(b_.CreateAdd(begin, parameter(Layout::kRowsPerItem)), end);
-  }
+  if (mapping_.splits) cut_to_chunk(block, begin, end);
   Value row = block, member = thread;
   if (mapping_.group > 0) {
     Value group = number(mapping_.group);
@@ -191,14 +193,7 @@ void PtxEmitter::emit_columns() {
   Value begin = number(0), end = number(1);
   for (size_t i = 0; i < kernel_.serial.size(); ++i)
     end = b_.CreateMul(end, extents_[kernel_.outer.size() + i]);
-  if (mapping_.splits) {
-    Value chunks = parameter(Layout::kLanesPerItem);
-    Value group = b_.CreateUDiv(block, chunks);
-    chunk_ = b_.CreateSub(block, b_.CreateMul(group, chunks));
-    block = group;
-    begin = b_.CreateMul(chunk_, parameter(Layout::kRowsPerItem));
-    end = minimum(b_.CreateAdd(begin, parameter(Layout::kRowsPerItem)), end);
-  }
+  if (mapping_.splits) cut_to_chunk(block, begin, end);
   Value lane_blocks = parameter(Layout::kLaneBlocks), lanes = parameter(Layout::kLanes);
   Value row = b_.CreateUDiv(block, lane_blocks);
   Value lane_block = b_.CreateSub(block, b_.CreateMul(row, lane_blocks));
