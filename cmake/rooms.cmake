@@ -10,7 +10,7 @@ function(fb_sources out_sources out_headers folder)
 endfunction()
 
 # Declares headers of a target, so that the target all_verify_interface_header_sets compiles each alone.
-# That target is not part of `all`: .ci/run builds it.
+# That target is not part of `all`: `tools/check alone` takes from it how a header is compiled.
 function(fb_declare_headers target scope)
   if(ARGN)
     target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARGN})
@@ -18,8 +18,8 @@ function(fb_declare_headers target scope)
 endfunction()
 
 # The target fb_room_headers: what most sources of the rooms include, parsed once. (Not JSON: inline code of a header
-# costs every source that has it, parsed or not.) A source includes what it uses all the same: the preset `ci` builds
-# without any precompiled header.
+# costs every source that has it, parsed or not.) A source includes what it uses all the same: `tools/check alone`
+# compiles without any precompiled header.
 function(fb_room_headers)
   file(GENERATE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp" CONTENT "")
   add_library(fb_room_headers OBJECT "${CMAKE_CURRENT_BINARY_DIR}/headers.cpp")
@@ -54,6 +54,7 @@ function(fb_room name)
   endif()
   if(sources)
     add_library(${target} OBJECT ${sources})
+    fb_sanitize(${sources})
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
@@ -93,6 +94,7 @@ function(fb_workload)
   list(FILTER sources EXCLUDE REGEX "/${name}/(tests|bench)/")
   list(FILTER headers EXCLUDE REGEX "/${name}/(tests|bench)/")
   add_library(${target} OBJECT ${sources})
+  fb_sanitize(${sources})
   target_link_libraries(${target} PUBLIC fullbore PRIVATE ${workload_LIBRARIES})
   target_precompile_headers(${target} REUSE_FROM fb_room_headers)
   fb_declare_headers(${target} PUBLIC ${headers})
@@ -158,6 +160,7 @@ function(fb_tests room)
   endif()
   set(target test_${room})
   add_executable(${target} ${sources})
+  fb_sanitize_tests(${sources})
   target_link_libraries(${target} PRIVATE
     fullbore $<TARGET_NAME_IF_EXISTS:fb_test_support>
     ${tests_LIBRARIES} GTest::gmock GTest::gtest_main)
@@ -231,8 +234,7 @@ function(fb_fast_to_compile target)
   target_compile_options(${target} PRIVATE -O0 $<$<CONFIG:Release>:-g0>)
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE OFF
-    FB_TEST_CODE ON                     # cmake/toolchain.cmake: what sanitizers look at
-    DISABLE_PRECOMPILE_HEADERS OFF)     # not even by the preset `ci`, which is about the headers of our own code
+    FB_TEST_CODE ON)                    # cmake/sanitizers.cmake: what sanitizers look at
 endfunction()
 
 # The target fb_test_headers: what nearly every test includes, parsed once.

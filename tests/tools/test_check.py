@@ -148,7 +148,7 @@ class Check(unittest.TestCase):
 
     def test_flags(self):
         command = "/usr/bin/ccache /usr/bin/c++ -DA -I/x -O2 -Werror -Winvalid-pch -include /b/pch.hxx -MD -MT a.o -MF d -o a.o -c /a.cpp"
-        self.assertEqual(check.flags(command, "/a.cpp"), ["-DA", "-I/x", "-O2", "-Wno-unknown-warning-option"])
+        self.assertEqual(check.flags(command, "/a.cpp"), ("/usr/bin/c++", ["-DA", "-I/x", "-O2"]))
 
     @unittest.skipUnless(any(map(shutil.which, check.TIDY)), "clang-tidy is not installed")
     def test_tidy(self):
@@ -164,6 +164,33 @@ class Check(unittest.TestCase):
         outcome = check.check_tidy(build, 40)
         self.assertEqual((outcome.faults, outcome.note), ([], "1 of 1 changed files"))
         self.assertIn("NOT LOOKED AT within 0 s: fullbore/base/a.cpp", check.check_tidy(build, 0).note)
+
+    @unittest.skipUnless(shutil.which("c++"), "there is no compiler")
+    def test_alone(self):
+        build = self.root / "build"
+        header, source = self.root / "fullbore/base/b.h", self.root / "fullbore/base/a.cpp"
+        verified = build / "base_verify_interface_header_sets/fullbore/base/b.h.cxx"
+        self.write("build/compile_commands.json", json.dumps([
+            {"file": str(source), "command": f"/usr/bin/c++ -std=c++20 -include /b/pch.hxx -o a.o -c {source}"},
+            {"file": str(verified), "command": f"/usr/bin/c++ -std=c++20 -o b.o -c {verified}"}]))
+        self.write("fullbore/base/b.h", "#pragma once\nint b();\n")
+        outcome = check.check_alone(build, 40)
+        self.assertEqual((outcome.faults, outcome.note), ([], "2 of 2 files"))
+        self.write("fullbore/base/b.h", "#pragma once\nstd::string b();\n")
+        (fault,) = check.check_alone(build, 40).faults
+        self.assertIn("fullbore/base/b.h does not compile alone", fault)
+        self.write("fullbore/base/a.cpp", "std::string a();\n")
+        self.assertEqual(len(check.check_alone(build, 40).faults), 2)
+        self.assertIn("0 of 2 files", check.check_alone(build, 0).note)
+
+    def test_newest_sources(self):
+        self.write("fullbore/base/b.cpp", "")
+        self.write("fullbore/base/tests/c.cpp", "")
+        self.commit()
+        wanted = lambda name: name.endswith(".cpp") and check.history.is_ours(name)
+        self.assertEqual(check.history.newest_first(self.root, wanted), ["fullbore/base/b.cpp", "fullbore/base/a.cpp"])
+        self.write("fullbore/base/a.cpp", "int d();\n")
+        self.assertEqual(check.history.newest_first(self.root, wanted), ["fullbore/base/a.cpp", "fullbore/base/b.cpp"])
 
 
 if __name__ == "__main__":
