@@ -46,9 +46,9 @@ if(NOT TARGET fb_dnnl)
   message(FATAL_ERROR "oneDNN was not found (Debian: libdnnl-dev).")
 endif()
 
-# LLVM: 19 is what we test; others are accepted. Only the one shared library is linked (the component
+# LLVM: 19 is what we test always, 22 was tested too; others are accepted. Only the one shared library is linked (the component
 # archives would add minutes of linking), and only device/cpu sees the headers.
-foreach(version 19 20 18 17 16 15)
+foreach(version 19 22 21 20 18 17 16 15)
   if(NOT TARGET fb_llvm)
     fb_import(fb_llvm llvm/Config/llvm-config.h NAMES LLVM-${version} HINTS /usr/lib/llvm-${version})
   endif()
@@ -72,8 +72,8 @@ endif()
 if(TARGET fb_llvm)
   file(STRINGS "${fb_llvm_INCLUDE_DIR}/llvm/Config/llvm-config.h" version REGEX "define LLVM_VERSION_STRING")
 endif()
-if(NOT version MATCHES "\"(1[5-9]|20)\\.[^\"]*\"")
-  message(FATAL_ERROR "LLVM 15 to 20 with its shared library was not found (Debian: llvm-19-dev).")
+if(NOT version MATCHES "\"(1[5-9]|2[0-2])\\.[^\"]*\"")
+  message(FATAL_ERROR "LLVM 15 to 22 with its shared library was not found (Debian: llvm-19-dev).")
 endif()
 message(STATUS "LLVM ${CMAKE_MATCH_0}: ${fb_llvm_LIBRARY}")
 

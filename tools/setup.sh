@@ -58,7 +58,7 @@ need() {
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   echo "setup: no apt here. Install by hand what is missing of:" >&2
-  printf '%s\n' "$wanted" "$llvm_package          -             LLVM, 15 to 20: kernels compiled at run time" >&2
+  printf '%s\n' "$wanted" "$llvm_package          -             LLVM, 15 to 22: kernels compiled at run time" >&2
   exit 0 # it may all be there: CMake names what is not
 fi
 
@@ -74,7 +74,7 @@ $wanted
 END
 
 llvm=""
-for version in 19 20 18 17 16 15; do
+for version in 19 22 21 20 18 17 16 15; do
   if [ -z "$llvm" ] && installed "llvm-$version-dev"; then llvm=$version; fi
 done
 [ -n "$llvm" ] || need $llvm_package "LLVM: kernels compiled at run time"

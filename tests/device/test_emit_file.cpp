@@ -28,7 +28,7 @@ using testing::HasSubstr;
 std::unique_ptr<llvm::TargetMachine> old_machine() {
   initialise_llvm();
   std::string error;
-  const char* const triple = "x86_64-pc-linux-gnu";
+  const TargetTriple triple("x86_64-pc-linux-gnu");
   const llvm::Target* const target = llvm::TargetRegistry::lookupTarget(triple, error);
   return std::unique_ptr<llvm::TargetMachine>(
       target == nullptr ? nullptr
@@ -48,7 +48,7 @@ llvm::Function* declaration(llvm::Module* module, llvm::Intrinsic::ID intrinsic)
 OwnedModule function_of(const std::function<llvm::Value*(llvm::IRBuilder<>&)>& value) {
   OwnedModule owned{std::make_unique<llvm::LLVMContext>(), nullptr};
   owned.module = std::make_unique<llvm::Module>("test", *owned.context);
-  owned.module->setTargetTriple("x86_64-pc-linux-gnu");
+  owned.module->setTargetTriple(TargetTriple("x86_64-pc-linux-gnu"));
   llvm::IRBuilder<> builder(*owned.context);
   auto* const function =
       llvm::Function::Create(llvm::FunctionType::get(builder.getInt64Ty(), false),

@@ -107,6 +107,7 @@ TEST(PtxMachine, Integers) {
   EXPECT_EQ(of_two("min.s32 %r3, %r1, %r2", 0xffffffff, 1), 0xffffffffU);
   EXPECT_EQ(of_two("max.u32 %r3, %r1, %r2", 0xffffffff, 1), 0xffffffffU);
   EXPECT_EQ(of_two("prmt.b32 %r3, %r1, %r2, 0x6420", 0x44332211, 0x88776655), 0x77553311U);
+  EXPECT_EQ(of_two("prmt.b32 %r3, %r1, %r2, 0x6420U", 0x44332211, 0x88776655), 0x77553311U);
   EXPECT_EQ(of_two("prmt.b32 %r3, %r1, %r2, 0x9876", 0x443322f1, 0x88776655), 0x00ff8877U);
   EXPECT_EQ(of_two("lop3.b32 %r3, %r1, %r2, 255, 0x96", 0xf0f0, 0xff00), 0xf0f0U ^ 0xff00U ^ 0xffU);
   EXPECT_EQ(of_two("shf.l.wrap.b32 %r3, %r1, %r2, 8", 0x12345678, 0x9abcdef0), 0xbcdef012U);
@@ -141,6 +142,8 @@ TEST(PtxMachine, Reals) {
   EXPECT_EQ(of_reals("add.f32 %f3, %f1, %f2", 1e-40F, 0), 1e-40F);
   EXPECT_EQ(of_reals("max.f32 %f3, %f1, %f2", nan, 2), 2);
   EXPECT_TRUE(std::isnan(of_reals("max.NaN.f32 %f3, %f1, %f2", nan, 2)));
+  EXPECT_EQ(of_reals("copysign.f32 %f3, %f1, %f2", -3, 2), -2);
+  EXPECT_EQ(of_reals("copysign.f32 %f3, %f1, %f2", 3, -2), 2);
   EXPECT_EQ(of_reals("ex2.approx.f32 %f3, %f1", 3), 8);
   EXPECT_EQ(of_reals("rcp.rn.f32 %f3, %f1", 4), 0.25F);
   EXPECT_EQ(of_two("cvt.rzi.s32.f32 %r3, %f1", std::bit_cast<uint32_t>(-2.7F), 0),

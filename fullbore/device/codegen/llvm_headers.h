@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 // LLVM's headers do not pass our warnings; every file of the code generator includes this one.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"
@@ -18,4 +20,13 @@
 #include <llvm/IR/PatternMatch.h>
 #pragma GCC diagnostic pop
 
-static_assert(LLVM_VERSION_MAJOR >= 15 && LLVM_VERSION_MAJOR <= 20, "LLVM 15 to 20");
+static_assert(LLVM_VERSION_MAJOR >= 15 && LLVM_VERSION_MAJOR <= 22, "LLVM 15 to 22");
+
+namespace fullbore::jit {
+/// How LLVM is told what it compiles for: from 21 on no longer by a text.
+#if LLVM_VERSION_MAJOR >= 21
+using TargetTriple = llvm::Triple;
+#else
+using TargetTriple = std::string;
+#endif
+}  // namespace fullbore::jit

@@ -123,6 +123,8 @@ bool decode_function(Words words, const Type& type, Instruction& made) {
   constexpr auto kSin = [](auto x) { return std::sin(x); };
   constexpr auto kCos = [](auto x) { return std::cos(x); };
   constexpr auto kTanh = [](auto x) { return std::tanh(x); };
+  // copysign d, a, b: b with the sign of a. Source: PTX ISA 9.7.3.5.
+  constexpr auto kWithSign = [](auto a, auto b) { return std::copysign(b, a); };
   if (word == "rcp") return for_one_real<kReciprocal>(type, made);
   if (word == "sqrt") return for_one_real<kRoot>(type, made);
   if (word == "rsqrt") return for_one_real<kReciprocalRoot>(type, made);
@@ -131,6 +133,8 @@ bool decode_function(Words words, const Type& type, Instruction& made) {
   if (word == "sin") return for_one_real<kSin>(type, made);
   if (word == "cos") return for_one_real<kCos>(type, made);
   if (word == "tanh") return for_one_real<kTanh>(type, made);
+  if (word == "copysign")
+    return with_real(type, [&](auto zero) { made.execute = binary<kWithSign, decltype(zero)>; });
   return false;
 }
 

@@ -102,9 +102,9 @@ inline std::optional<uint64_t> number_of(std::string_view text) {
   if (text.starts_with("0f") || text.starts_with("0F") || text.starts_with("0d") ||
       text.starts_with("0D"))
     return hex(2);
+  while (text.ends_with('U')) text.remove_suffix(1);
   if (text.starts_with("0x") || text.starts_with("0X")) return hex(2);
   if (negative) text.remove_prefix(1);
-  while (text.ends_with('U')) text.remove_suffix(1);
   uint64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value, 10);

@@ -113,7 +113,7 @@ struct CodeGenerator::Implementation {
   std::unique_ptr<llvm::Module> emit(llvm::LLVMContext& context, const KernelIr& kernel) {
     auto module = std::make_unique<llvm::Module>("kernel", context);
     module->setDataLayout(machine->createDataLayout());
-    module->setTargetTriple(machine->getTargetTriple().str());
+    module->setTargetTriple(TargetTriple(machine->getTargetTriple().str()));
     KernelEmitter(*module, kernel, target, kernel_symbol(text(kernel))).emit();
     return module;
   }
@@ -123,7 +123,7 @@ CodeGenerator::CodeGenerator(const CodegenTarget& target)
     : implementation_(std::make_unique<Implementation>()) {
   initialise_llvm();
   implementation_->target = target;
-  const std::string triple = llvm::sys::getProcessTriple();
+  const TargetTriple triple(llvm::sys::getProcessTriple());
   std::string error;
   const llvm::Target* registered = llvm::TargetRegistry::lookupTarget(triple, error);
   FB_CHECK(registered != nullptr, "{}", error);

@@ -49,16 +49,16 @@ const llvm::Target* target() {
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
     std::string error;
-    return llvm::TargetRegistry::lookupTarget(kTriple, error);
+    return llvm::TargetRegistry::lookupTarget(jit::TargetTriple(kTriple), error);
   }();
   return found;
 }
 
 // Multiplications and additions stay apart, as on the CPU: TargetOptions' own choice.
 std::unique_ptr<llvm::TargetMachine> make_machine() {
-  return std::unique_ptr<llvm::TargetMachine>(
-      target()->createTargetMachine(kTriple, "sm_80", "+ptx72", llvm::TargetOptions(),
-                                    llvm::Reloc::PIC_, llvm::CodeModel::Small, kOptimisation));
+  return std::unique_ptr<llvm::TargetMachine>(target()->createTargetMachine(
+      jit::TargetTriple(kTriple), "sm_80", "+ptx72", llvm::TargetOptions(), llvm::Reloc::PIC_,
+      llvm::CodeModel::Small, kOptimisation));
 }
 
 struct Store {
@@ -94,7 +94,7 @@ Result<GeneratedCode> compile_to_ptx(const jit::KernelIr& kernel,
   owned.context = std::make_unique<llvm::LLVMContext>();
   owned.module = std::make_unique<llvm::Module>(code.entry, *owned.context);
   owned.module->setDataLayout(machine->createDataLayout());
-  owned.module->setTargetTriple(kTriple);
+  owned.module->setTargetTriple(jit::TargetTriple(kTriple));
   PtxEmitter(*owned.module, kernel, placement, mapping, code.entry, false).emit();
   if (mapping.splits)
     PtxEmitter(*owned.module, kernel, placement, mapping, code.combines, true).emit();

@@ -37,8 +37,12 @@ PtxEmitter::PtxEmitter(llvm::Module& module, const jit::KernelIr& kernel,
       combines_(combines),
       name_(std::move(name)) {}
 
+llvm::Value* PtxEmitter::read_register(llvm::Intrinsic::ID id) const {
+  return b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>(), {});
+}
+
 llvm::Value* PtxEmitter::special(llvm::Intrinsic::ID id) const {
-  return b_.CreateZExt(b_.CreateIntrinsic(id, {}, {}), index_type_);
+  return b_.CreateZExt(read_register(id), index_type_);
 }
 
 llvm::Value* PtxEmitter::minimum(Value a, Value b) const {

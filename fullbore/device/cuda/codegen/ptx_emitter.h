@@ -109,7 +109,8 @@ class PtxEmitter {
     return llvm::ConstantInt::get(index_type_, static_cast<uint64_t>(n), true);
   }
   Value parameter(int index) const { return numbers_[static_cast<size_t>(index)]; }
-  Value special(llvm::Intrinsic::ID id) const;
+  Value read_register(llvm::Intrinsic::ID id) const;  // 32 bits
+  Value special(llvm::Intrinsic::ID id) const;        // the same as an index
   Value minimum(Value a, Value b) const;
   Value entry_alloca(llvm::Type* type);
   Value shared_slots(size_t id, llvm::Type* type, uint64_t count);

@@ -21,6 +21,7 @@ constexpr int kWarp = 32;
 constexpr int kMostWarps = kMostThreads / kWarp;
 constexpr uint32_t kLastLane = kWarp - 1;
 constexpr unsigned kShared = 3;  // address space of NVPTX
+const llvm::ArrayRef<llvm::Type*> kNoTypes;
 
 }  // namespace
 
@@ -35,13 +36,20 @@ llvm::Value* PtxEmitter::from_word(Value word, llvm::Type* type) const {
   return type->isFloatingPointTy() ? b_.CreateBitCast(word, type) : b_.CreateTrunc(word, type);
 }
 
-void PtxEmitter::barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+void PtxEmitter::barrier() {
+#if LLVM_VERSION_MAJOR >= 21
+  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, kNoTypes,
+                     {b_.getInt32(0)});
+#else
+  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, kNoTypes, {});
+#endif
+}
 
 // Of the lanes that share a row with this one.
 llvm::Value* PtxEmitter::group_mask() const {
   if (mapping_.group == 0 || mapping_.group == kWarp) return b_.getInt32(~0U);
   const auto group = static_cast<uint32_t>(mapping_.group);
-  Value thread = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
+  Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   Value first = b_.CreateAnd(thread, b_.getInt32(kLastLane & ~(group - 1)));
   return b_.CreateShl(b_.getInt32((1U << group) - 1), first);
 }
@@ -49,7 +57,7 @@ llvm::Value* PtxEmitter::group_mask() const {
 llvm::Value* PtxEmitter::shuffled(llvm::Intrinsic::ID kind, Value x, Value by, Value clamp) {
   Value word = to_word(x);
   const auto one = [&](Value bits) {
-    return b_.CreateIntrinsic(kind, {}, {group_mask(), bits, by, clamp});
+    return b_.CreateIntrinsic(kind, kNoTypes, {group_mask(), bits, by, clamp});
   };
   if (word->getType()->isIntegerTy(32)) return from_word(one(word), x->getType());
   Value low = one(b_.CreateTrunc(word, b_.getInt32Ty()));
@@ -106,8 +114,8 @@ llvm::Value* PtxEmitter::combine_threads(size_t id, Value own) {
     if (mapping_.group == 1) return own;
     Value word = to_word(own);
     Value slots = shared_slots(id, word->getType(), uint64_t{kColumnThreads} * kColumnLanes);
-    Value x = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
-    Value y = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y, {}, {});
+    Value x = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+    Value y = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y);
     Value at = b_.CreateAdd(b_.CreateMul(y, b_.getInt32(kColumnLanes)), x);
     b_.CreateStore(word, b_.CreateGEP(word->getType(), slots, at));
     return own;
@@ -120,7 +128,7 @@ llvm::Value* PtxEmitter::combine_threads(size_t id, Value own) {
   if (mapping_.group > 0) return own;
   Value word = to_word(own);
   Value slots = shared_slots(id, word->getType(), kMostWarps);
-  Value thread = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
+  Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   emit_if(b_.CreateICmpEQ(b_.CreateAnd(thread, b_.getInt32(kLastLane)), b_.getInt32(0)), [&] {
     Value warp = b_.CreateLShr(thread, llvm::ConstantInt::get(i32, 5));
     b_.CreateStore(word, b_.CreateGEP(word->getType(), slots, warp));
@@ -132,8 +140,8 @@ llvm::Value* PtxEmitter::combine_threads(size_t id, Value own) {
 llvm::Value* PtxEmitter::combine_warps(size_t id, Value own) {
   const Instruction& instruction = kernel_.instructions[id];
   llvm::Type* word = to_word(own)->getType();
-  Value thread = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
-  Value threads = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x, {}, {});
+  Value thread = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+  Value threads = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
   Value slot = b_.CreateAnd(thread, b_.getInt32(kMostWarps - 1));
   Value is_warp = b_.CreateICmpULT(slot, b_.CreateLShr(threads, 5));
   Value at = b_.CreateSelect(is_warp, slot, b_.getInt32(0));
@@ -150,7 +158,7 @@ llvm::Value* PtxEmitter::combine_column(size_t id, Value own) {
   const Instruction& instruction = kernel_.instructions[id];
   llvm::Type* word = to_word(own)->getType();
   Value slots = shared_slots(id, word, uint64_t{kColumnThreads} * kColumnLanes);
-  Value x = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
+  Value x = read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
   Value sum = nullptr;
   for (int y = 0; y < kColumnThreads; ++y) {
     Value at = b_.CreateAdd(x, b_.getInt32(static_cast<uint32_t>(y * kColumnLanes)));
@@ -177,7 +185,7 @@ llvm::Value* PtxEmitter::scan_value(size_t id, int copy) {
   }
   FB_CHECK(mapping_.group == kWarp && mask_ != nullptr);
   Value zero = llvm::Constant::getNullValue(type);
-  Value lane = b_.CreateAnd(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}),
+  Value lane = b_.CreateAnd(read_register(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
                             b_.getInt32(kLastLane));
   const auto from_below = [&](Value v, uint32_t distance) {  // 0 where there is no such lane
     Value moved =
