@@ -12,12 +12,12 @@
 #include <utility>
 
 #include "fullbore/app/commands.h"
+#include "fullbore/app/doctor_card.h"
 #include "fullbore/app/json_text.h"
 #include "fullbore/app/output.h"
 #include "fullbore/app/version.h"
 #include "fullbore/base/bf16_note.h"
 #include "fullbore/base/cache_directory.h"
-#include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/processor_facts.h"
@@ -52,8 +52,7 @@ struct Diagnosis {
   int online_processors = 0;
   int64_t memory_bytes = 0;
   std::vector<DeviceKind> devices;
-  std::string card;              ///< what it is; or why none can be used
-  int64_t card_free_bytes = -1;  ///< of its memory; less than 0: there is none
+  CardDiagnosis card;
   std::vector<Library> libraries;
   std::string cache_folder;
   std::string cache_problem;  ///< why it is a temporary one; "" if it is not
@@ -153,17 +152,6 @@ void find_what_is_missing(Diagnosis& d) {
                                      bytes_text(static_cast<double>(d.run_free_bytes))));
 }
 
-// What is missing is no finding: most machines have no card.
-void find_card(Diagnosis& d) {
-  constexpr const char* kCard = "cuda";
-  try {
-    d.card = open_device(kCard)->facts().hardware;
-    d.card_free_bytes = own_memory_bytes(kCard).value_or(-1);
-  } catch (const Error& error) {
-    d.card = error.what();
-  }
-}
-
 Diagnosis diagnose() {
   const std::shared_ptr<Device> device = open_device("cpu");
   Diagnosis d;
@@ -172,7 +160,7 @@ Diagnosis diagnose() {
   d.online_processors = online_processors();
   d.memory_bytes = memory_limit_bytes();
   d.devices = device_kinds();
-  find_card(d);
+  d.card = diagnose_card();
   d.libraries = device_libraries();
   d.cache_problem = cache_directory_problem();
   d.cache_folder = cache_directory();
@@ -251,9 +239,10 @@ void print_text(const Diagnosis& d) {
   print_output("Devices\n");
   for (const DeviceKind& kind : d.devices)
     print_row(std::string(kind.name).c_str(), std::string(kind.summary));
-  print_row("card", d.card_free_bytes < 0
-                        ? d.card
-                        : fmt::format("{}, {}", d.card, free_text(d.card_free_bytes)));
+  const bool has_card = d.card.free_bytes >= 0;
+  print_row("card", has_card ? fmt::format("{}, {}", d.card.hardware, free_text(d.card.free_bytes))
+                             : d.card.hardware);
+  print_card(d.card);
   print_output("Libraries\n");
   print_row("fullbore", version());
   for (const Library& library : d.libraries)
@@ -276,7 +265,7 @@ void print_json(const Diagnosis& d) {
   for (const DeviceKind& kind : d.devices) devices[std::string(kind.name)] = kind.summary;
   nlohmann::ordered_json libraries = nlohmann::ordered_json::object();
   for (const Library& library : d.libraries) libraries[library.name] = library.version;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"processor", d.machine.processor},
       {"instructions", d.features},
       {"level", processor_level_name(this_processor().level)},
@@ -292,8 +281,6 @@ void print_json(const Diagnosis& d) {
       {"bytes_per_second", d.machine.peaks.bytes_per_second},
       {"version", version()},
       {"devices", devices},
-      {"card", d.card},
-      {"card_free_bytes", d.card_free_bytes},
       {"libraries", libraries},
       {"kernels_work", d.kernel_test.empty()},
       {"cache", d.cache_folder},
@@ -303,6 +290,7 @@ void print_json(const Diagnosis& d) {
       {"sensors", sensors_json(d.sensors)},
       {"findings", d.findings},
   };
+  add_card(json, d.card);
   write_output(json_text(json));
 }
 
@@ -325,6 +313,8 @@ void add_doctor_command(Command root) {
       "FULLBORE_SENSOR_ROOT a "
       "folder\n"
       "that stands for / when /proc and /sys are read.\n"
+      "Of NVIDIA's cards it says how they are set, and the commands that would change that; it "
+      "changes nothing.\n"
       "Exit code 1 if the cpu device does not compute what it should.\n"
       "\nExample:\n  fullbore doctor");
   command.runs([json] {

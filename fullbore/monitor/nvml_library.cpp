@@ -31,6 +31,11 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::open(const std::string& path) 
   library->find("nvmlDeviceGetPowerUsage", library->power);
   library->find("nvmlDeviceGetTotalEnergyConsumption", library->energy);
   library->find("nvmlDeviceGetClockInfo", library->clock);
+  library->find("nvmlDeviceGetMaxClockInfo", library->most_clock);
+  library->find("nvmlDeviceGetName", library->device_name);
+  library->find("nvmlDeviceGetPersistenceMode", library->persistence);
+  library->find("nvmlDeviceGetEnforcedPowerLimit", library->power_limit);
+  library->find("nvmlDeviceGetPowerManagementLimitConstraints", library->power_limits);
   // Renamed in release 535.
   library->find("nvmlDeviceGetCurrentClocksEventReasons", library->throttle_reasons);
   library->find("nvmlDeviceGetCurrentClocksThrottleReasons", library->throttle_reasons);

@@ -6,7 +6,7 @@
 
 namespace fullbore {
 
-/// The few calls of NVIDIA's management library (NVML) that read sensors, loaded from its driver where it is there. The
+/// The few calls of NVIDIA's management library (NVML) that read sensors and settings, loaded from its driver where it is there. The
 /// declarations follow its published interface; no header of it is needed, and nothing is linked.
 /// Source: NVIDIA, NVML API Reference Guide, "Device Queries".
 class NvmlLibrary {
@@ -39,6 +39,11 @@ class NvmlLibrary {
   int (*power)(Device, unsigned* milliwatts) = nullptr;
   int (*energy)(Device, unsigned long long* millijoules) = nullptr;
   int (*clock)(Device, int type, unsigned* mhz) = nullptr;
+  int (*most_clock)(Device, int type, unsigned* mhz) = nullptr;
+  int (*device_name)(Device, char* text, unsigned bytes) = nullptr;
+  int (*persistence)(Device, int* is_on) = nullptr;
+  int (*power_limit)(Device, unsigned* milliwatts) = nullptr;  ///< in force
+  int (*power_limits)(Device, unsigned* least, unsigned* most) = nullptr;
   int (*throttle_reasons)(Device, unsigned long long* bits) = nullptr;
   int (*processes)(Device, unsigned* count, void* list) = nullptr;
 

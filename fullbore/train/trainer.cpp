@@ -13,6 +13,7 @@
 #include "fullbore/base/files.h"
 #include "fullbore/base/processor.h"
 #include "fullbore/base/text.h"
+#include "fullbore/device/device_error.h"
 #include "fullbore/device/registry.h"
 #include "fullbore/monitor/machine.h"
 #include "fullbore/monitor/process.h"
@@ -272,6 +273,15 @@ class Trainer {
            (!job_.validation || position_.evaluated_step == position_.step);
   }
 
+  /// A device that fails ends the run; the error says in which step.
+  void run_on_device(CompiledStep& step, std::span<const void* const> batch) {
+    try {
+      step.run(batch);
+    } catch (const DeviceError& error) {
+      throw DeviceError(fmt::format("step {}: {}", position_.step + 1, error.what()));
+    }
+  }
+
   void run_step() {
     const Clock::time_point start = Clock::now();
     BatchMaker::Batch made;
@@ -283,7 +293,7 @@ class Trainer {
     if (recorder_) recorder_->begin(shape, logged && stepped_);
     const Clock::time_point ready = Clock::now();
     enter(RunPhase::step, ready);
-    step.run(batch);
+    run_on_device(step, batch);
     const Clock::time_point done = Clock::now();
     enter(RunPhase::host, done);
     if (recorder_) recorder_->end(seconds_between(ready, done));

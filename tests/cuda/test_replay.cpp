@@ -6,7 +6,7 @@
 #include <memory>
 #include <random>
 
-#include "fullbore/device/device_error.h"
+#include "fullbore/base/error.h"
 #include "fullbore/device/sequential_replay.h"
 #include "tests/cuda/fake_card.h"
 #include "tests/cuda/mixing_program.h"
@@ -14,7 +14,6 @@
 namespace fullbore::cuda {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kBytes = MixingKernel::kBytes;
@@ -303,35 +302,6 @@ TEST_F(Replay, StepsALoopThatIsTooLongForAGraph) {
   EXPECT_EQ(fake().graph_launches, 2);
   EXPECT_EQ(fake().launches, 5002);
   EXPECT_EQ(program->iterations_made(1), 5000);
-}
-
-// A kernel that reads where nothing lies: the error tells how to find it, and then names it.
-TEST_F(Replay, NamesTheLaunchThatFailed) {
-  const MixingKernel kernel;
-  const auto record = [&](Device& device, Address at) {
-    const auto recorder = device.record();
-    const LaunchOperand x{.base = at};
-    recorder->launch(0, *kernel.node, std::vector<LaunchOperand>{x, x, x}, true);
-    return recorder->finish();
-  };
-  {
-    const auto device = open();
-    const auto memory = device->allocate(kBytes);
-    const auto program = record(*device, memory->address() + 8);
-    program->run();
-    EXPECT_THAT(message_of<DeviceError>([&] { program->wait(); }),
-                AllOf(HasSubstr("cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (700)"),
-                      HasSubstr("--resume"), HasSubstr("FULLBORE_CUDA_BLOCKING=1")));
-    restart();  // so that what it holds can be given back
-  }
-  const Variable blocking("FULLBORE_CUDA_BLOCKING", "1");
-  const auto device = open();
-  const auto memory = device->allocate(kBytes);
-  const auto program = record(*device, memory->address() + 8);
-  EXPECT_THAT(message_of<DeviceError>([&] { program->run(); }),
-              AllOf(HasSubstr("the kernel 'mix' of add i64[64] (models/mixing.cpp:12) failed"),
-                    HasSubstr("grid 2x1x1, block 32x1x1"), HasSubstr("ILLEGAL_ADDRESS")));
-  restart();
 }
 
 // Whichever call fails once, the error names it, and nothing stays behind.

@@ -11,6 +11,7 @@
 namespace fullbore::cuda {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 const bool kTiny = use_tiny_model();
@@ -65,13 +66,15 @@ TEST_F(TrainOnCard, SaysThatThereIsNone) {
   EXPECT_THAT(refused.err, HasSubstr("use engine.device=cpu"));
 }
 
-// A card that fails at a launch ends the run by 6, with the call in the error.
+// A card that fails at a launch ends the run by 6, with the step and the call in the error.
 TEST_F(TrainOnCard, ExitsBySixWhereTheCardFails) {
   const Variable fails("FULLBORE_FAKE_CUDA",
-                       "multiprocessors=1,fail_call=cuGraphLaunch,fail_at=3,fail_code=719");
+                       "multiprocessors=1,fail_call=cuGraphLaunch,fail_at=6,fail_code=719");
   const CommandResult failed = train(settings({"engine.device=cuda"}));
   EXPECT_EQ(failed.exit_code, 6) << failed.err;
-  EXPECT_THAT(failed.err, HasSubstr("cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED (719)"));
+  EXPECT_THAT(
+      failed.err,
+      ContainsRegex("step [1-3]: cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED .719.: .*--resume"));
 }
 
 }  // namespace

@@ -28,9 +28,10 @@ extern "C" {
 
 FakeCuda* fake_cuda() { return &machine().told; }
 
-/// As a new process would find it: for the tests of a card that has failed.
+/// As a new process would find it: for the tests of a card that has failed. Orders are drawn anew from the seed.
 void fake_cuda_restart() {
   machine().lost = 0;
+  machine().drawn = 0;
   std::memset(machine().told.fault, 0, sizeof machine().told.fault);
 }
 

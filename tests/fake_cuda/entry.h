@@ -27,6 +27,14 @@ class Entry {
   }
   /// Not kSuccess: this is what the call returns.
   int code() const { return code_; }
+  /// Of a call that orders things: is it to do nothing?
+  bool is_forgotten(const char* name) const {
+    FakeCuda& told = machine().told;
+    ++told.orders;
+    if (told.lose_at == 0 || --told.lose_at > 0) return false;
+    std::strncpy(told.lost_order, name, sizeof told.lost_order - 1);
+    return true;
+  }
   Card& card() const { return machine().cards[current_card]; }
 
  private:

@@ -19,6 +19,11 @@ struct FakeCuda {
   int64_t fail_at = 0;
   int64_t fail_code = 999;
   char fail_call[64] = {};
+  // The call that orders things and does nothing, as if its caller had forgotten it: the lose_at-th from now on of those
+  // that wait in the host or in a stream, or record an event. 0: none.
+  int64_t lose_at = 0;
+  int64_t orders = 0;        ///< such calls so far
+  char lost_order[64] = {};  ///< the call that was lost
 
   int64_t calls = 0;     ///< so far
   char failed[64] = {};  ///< the call that was made to fail

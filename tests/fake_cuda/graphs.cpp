@@ -136,7 +136,6 @@ int cuGraphInstantiateWithFlags(GraphExecHandle* exec, GraphHandle graph, unsign
 int cuGraphExecDestroy(GraphExecHandle exec) {
   const Entry entry("cuGraphExecDestroy");
   if (entry.code() != 0) return entry.code();
-  machine().complete_all();  // what is launched keeps it
   machine().owned.erase(reinterpret_cast<Graph*>(exec));
   --machine().told.graphs;
   return 0;
@@ -146,9 +145,10 @@ int cuGraphLaunch(GraphExecHandle exec, StreamHandle stream) {
   const Entry entry("cuGraphLaunch");
   if (entry.code() != 0) return entry.code();
   ++machine().told.graph_launches;
-  machine().enqueue(*reinterpret_cast<Stream*>(stream), [graph = reinterpret_cast<Graph*>(exec)] {
-    machine().make_graph(graph->nodes);
-  });
+  // A launch keeps the graph: its destruction waits for nothing.
+  const auto graph = std::static_pointer_cast<Graph>(machine().owned.at(exec));
+  machine().enqueue(*reinterpret_cast<Stream*>(stream),
+                    [graph] { machine().make_graph(graph->nodes); });
   return 0;
 }
 

@@ -56,7 +56,7 @@ Machine::Machine() { read_environment(told); }
 
 // splitmix64.
 uint64_t Machine::random() {
-  uint64_t x = random_ += 0x9e3779b97f4a7c15 + told.seed;
+  uint64_t x = drawn += 0x9e3779b97f4a7c15 + told.seed;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
   return x ^ x >> 31;

@@ -67,7 +67,8 @@ class Machine {
   std::map<const void*, int64_t> pinned;  ///< by their first byte
   /// What handles stand for, until it is destroyed: a call that is made to fail leaves it here.
   std::map<const void*, std::shared_ptr<void>> owned;
-  int lost = 0;  ///< what every call returns since a card has failed
+  int lost = 0;        ///< what every call returns since a card has failed
+  uint64_t drawn = 0;  ///< state of random()
 
   Machine();
 
@@ -97,9 +98,13 @@ class Machine {
   void forget_made();
 
   std::vector<std::weak_ptr<Operation>> waiting_;
-  uint64_t random_ = 0;
 };
 
 Machine& machine();
+
+/// That a multiprocessor holds. Source: NVIDIA, "CUDA C++ Programming Guide", technical specifications by compute capability.
+inline int64_t most_threads(int64_t capability) {
+  return capability == 80 || capability == 90 || capability == 100 ? 2048 : 1536;
+}
 
 }  // namespace fullbore::fake_cuda

@@ -39,14 +39,14 @@ int cuStreamDestroy_v2(StreamHandle stream) {
 
 int cuStreamSynchronize(StreamHandle stream) {
   const Entry entry("cuStreamSynchronize");
-  if (entry.code() != 0) return entry.code();
+  if (entry.code() != 0 || entry.is_forgotten("cuStreamSynchronize")) return entry.code();
   machine().complete(stream_of(stream).last);
   return machine().lost;
 }
 
 int cuStreamWaitEvent(StreamHandle stream, EventHandle event, unsigned) {
   const Entry entry("cuStreamWaitEvent");
-  if (entry.code() != 0) return entry.code();
+  if (entry.code() != 0 || entry.is_forgotten("cuStreamWaitEvent")) return entry.code();
   machine().enqueue(stream_of(stream), {}, event_of(event).recorded);
   return 0;
 }
@@ -69,14 +69,14 @@ int cuEventDestroy_v2(EventHandle event) {
 
 int cuEventRecord(EventHandle event, StreamHandle stream) {
   const Entry entry("cuEventRecord");
-  if (entry.code() != 0) return entry.code();
+  if (entry.code() != 0 || entry.is_forgotten("cuEventRecord")) return entry.code();
   event_of(event).recorded = machine().enqueue(stream_of(stream), {});
   return 0;
 }
 
 int cuEventSynchronize(EventHandle event) {
   const Entry entry("cuEventSynchronize");
-  if (entry.code() != 0) return entry.code();
+  if (entry.code() != 0 || entry.is_forgotten("cuEventSynchronize")) return entry.code();
   machine().complete(event_of(event).recorded);
   return machine().lost;
 }

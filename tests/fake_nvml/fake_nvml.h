@@ -14,4 +14,8 @@ struct FakeNvml {
   unsigned long long reasons = 0;
   unsigned processes = 0;
   int shut_downs = 0;
+  // Settings. Less than 0, or 0 MHz: not supported.
+  unsigned clock_mhz = 0, most_clock_mhz = 0, memory_mhz = 0, most_memory_mhz = 0;
+  int persistence = -1;
+  unsigned limit_milliwatts = 0, most_milliwatts = 0;
 };

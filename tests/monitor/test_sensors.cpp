@@ -1,3 +1,4 @@
+#include "fullbore/monitor/card_settings.h"
 #include "fullbore/monitor/sensor.h"
 
 #include <dlfcn.h>
@@ -21,7 +22,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::IsNan;
 
 class SensorsTest : public ::testing::Test {
@@ -233,6 +236,8 @@ TEST_F(SensorsTest, NvidiasDevicesAreReadThroughTheirLibrary) {
   EXPECT_EQ(now["gpu0.clocks.sm"].missing, "Not Supported");
   nvml.reasons = 0x1;  // idle
   EXPECT_EQ(at(2, "gpu0.throttled").value, 0);
+  nvml.clock_mhz = 1410;
+  EXPECT_EQ(at(2, "gpu0.clocks.sm").value, 1410);
   nvml.lost = 15;
   EXPECT_EQ(at(3, "gpu0.power.draw").missing, "GPU is lost");
   nvml.lost = 0;
@@ -244,6 +249,43 @@ TEST_F(SensorsTest, NvidiasDevicesAreReadThroughTheirLibrary) {
   sensors_.reset();
   EXPECT_EQ(at(0, "gpu").missing, "NVIDIA's driver knows no device");
   sensors_.reset();
+  ::dlclose(library);
+}
+
+TEST_F(SensorsTest, SettingsOfNvidiasDevicesAreToldWithTheCommandsThatChangeThem) {
+  options_.nvml = FB_FAKE_NVML;
+  void* const library = ::dlopen(FB_FAKE_NVML, RTLD_NOW);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  FakeNvml& nvml = *reinterpret_cast<FakeNvml* (*)()>(::dlsym(library, "fake_nvml"))();
+  nvml = {.devices = 2};
+  const auto settings = [&](size_t index) {
+    return read_card_settings(options_).take_or_throw().at(index);
+  };
+  // A card that tells nothing but that nothing holds it down.
+  EXPECT_EQ(settings(0).name, "Fake card");
+  EXPECT_THAT(settings(0).texts(), ElementsAre("clocks held down by nothing"));
+  EXPECT_THAT(settings(0).commands(), IsEmpty());
+  nvml.reasons = 0x24;
+  nvml.clock_mhz = 1410;
+  nvml.most_clock_mhz = 1980;
+  nvml.memory_mhz = 3201;
+  nvml.persistence = 0;
+  nvml.limit_milliwatts = 600'000;
+  nvml.most_milliwatts = 700'000;
+  EXPECT_THAT(settings(1).texts(), ElementsAre("clocks 1410 of 1980 MHz", "memory clocks 3201 MHz",
+                                               "clocks held down by power limit, heat (driver)",
+                                               "persistence mode off", "power limit 600 of 700 W"));
+  EXPECT_THAT(settings(1).commands(), ElementsAre(HasSubstr("sudo nvidia-smi -i 1 -pm 1: "),
+                                                  HasSubstr("sudo nvidia-smi -i 1 -lgc 1980: "),
+                                                  HasSubstr("sudo nvidia-smi -i 1 -pl 700: ")));
+  nvml.persistence = 1;
+  nvml.limit_milliwatts = 700'000;
+  EXPECT_THAT(settings(0).commands(), ElementsAre(HasSubstr("-lgc 1980")));
+  nvml.lost = 15;
+  EXPECT_THAT(settings(0).texts(), IsEmpty());
+  nvml.initialize = 4;
+  EXPECT_THAT(read_card_settings(options_).error(), HasSubstr("Insufficient Permissions"));
+  nvml = {};
   ::dlclose(library);
 }
 

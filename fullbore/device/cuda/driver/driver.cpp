@@ -9,6 +9,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/excerpt.h"
+#include "fullbore/device/cuda/driver/in_flight.h"
 #include "fullbore/device/device_error.h"
 
 namespace fullbore::cuda {
@@ -48,8 +49,11 @@ void* Library::symbol(const char* name) const {
 }
 
 void throw_failure(const char* call, int code) {
-  const std::string text = fmt::format("{}: {}", call, result_text(code));
+  std::string text = fmt::format("{}: {}", call, result_text(code));
   if (code == kOutOfMemory) throw MemoryError(text);
+  if (is_lost(code))
+    text += fmt::format(". {}What was saved is whole: --resume continues from the last checkpoint",
+                        in_flight_text());
   throw DeviceError(text);
 }
 

@@ -24,7 +24,8 @@ class Library {
   void* handle_ = nullptr;
 };
 
-/// Throws what a call of the driver has met: MemoryError for memory that is taken, else DeviceError. Both name the call.
+/// Throws what a call of the driver has met: MemoryError for memory that is taken, else DeviceError. Both name the call, and
+/// the fault of a card the launches that it may be of (in_flight.h).
 [[noreturn]] void throw_failure(const char* call, int code);
 
 /// A function of the driver. Calling it throws (throw_failure) unless it succeeds.

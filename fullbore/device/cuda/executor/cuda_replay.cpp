@@ -1,14 +1,11 @@
 #include "fullbore/device/cuda/executor/cuda_replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "fullbore/base/check.h"
-#include "fullbore/device/device_error.h"
 
 namespace fullbore::cuda {
 namespace {
@@ -51,6 +48,28 @@ int64_t nodes_of(std::span<const RecordedLaunch> launches) {
   return nodes;
 }
 
+/// Launches of kernels, those of loops behind them.
+std::vector<InFlight::Kernel> kernels_of(std::span<const RecordedLaunch> launches) {
+  std::vector<InFlight::Kernel> kernels;
+  for (const RecordedLaunch& launch : launches)
+    if (launch.kind == RecordedLaunch::Kind::kernel) {
+      const auto& node = dynamic_cast<const CompiledNode&>(*launch.kernel);
+      if (!node.launches().empty()) kernels.push_back({launch.id, &node.node()});
+    } else if (launch.kind == RecordedLaunch::Kind::loop) {
+      const std::vector<InFlight::Kernel> inner = kernels_of(launch.loop->body);
+      kernels.insert(kernels.end(), inner.begin(), inner.end());
+    }
+  return kernels;
+}
+
+/// Ids of the first and the last of them; loops come before their bodies.
+std::pair<int, int> range_of(std::span<const RecordedLaunch> launches) {
+  const RecordedLaunch* last = &launches.back();
+  while (last->kind == RecordedLaunch::Kind::loop && !last->loop->body.empty())
+    last = &last->loop->body.back();
+  return {launches.front().id, last->id};
+}
+
 /// Launches of the launch list in a run at most.
 int64_t times_of(std::span<const RecordedLaunch> launches) {
   int64_t times = 0;
@@ -69,8 +88,9 @@ CudaReplay::CudaReplay(std::shared_ptr<Context> context, std::vector<RecordedLau
     : context_(std::move(context)),
       launches_(std::move(launches)),
       blocking_(is_blocking()),
+      in_flight_(context_->card().number, kernels_of(launches_)),
       batch_(context_, batch_field_bytes(launches_)),
-      stream_(context_, blocking_) {
+      stream_(context_, in_flight_, blocking_) {
   parts_.batch = batch_.fields();
   load(launches_);
   if (blocking_)
@@ -122,7 +142,8 @@ void CudaReplay::cut() {
     walk.launches(std::span(launches_).subspan(begin, end - begin));
     for (const auto& [loop, iterations] : walk.iterations_made())
       iterations_in_graphs_[loop] += iterations;
-    if (!sink.is_empty()) cut_.push_back({begin, end, sink.finish()});
+    const auto [first, last] = range_of(std::span(launches_).subspan(begin, end - begin));
+    if (!sink.is_empty()) cut_.push_back({begin, end, sink.finish(), first, last});
     begin = end;
   }
 }
@@ -135,6 +156,7 @@ void CudaReplay::bind_batch(std::span<const void* const> host) { batch_.bring(ho
 
 void CudaReplay::run() {
   const Driver& driver = context_->enter();
+  in_flight_.begin_run();
   batch_.wait_in_main();
   iterations_stepped_.clear();
   ProgramWalk walk(parts_, stream_);
@@ -147,9 +169,8 @@ void CudaReplay::run() {
         walk.launches(launches_of(part));
         continue;
       }
-      if (const int code = driver.launch_graph.attempt(part.graph->get(), context_->main());
-          code != kSuccess)
-        throw_run_failure(driver.launch_graph.name(), code);
+      driver.launch_graph(part.graph->get(), context_->main());
+      in_flight_.tell(part.first, part.last);
     }
   }
   iterations_stepped_ = std::move(walk.iterations_made());
@@ -159,18 +180,9 @@ void CudaReplay::run() {
 
 void CudaReplay::wait() {
   const Driver& driver = context_->enter();
-  if (const int code = driver.wait_for_stream.attempt(context_->main()); code != kSuccess)
-    throw_run_failure(driver.wait_for_stream.name(), code);
+  driver.wait_for_stream(context_->main());
+  InFlight::end(context_->card().number);
   if (is_profiling_ && runs_) stream_.end_run();
-}
-
-// The driver tells that something failed, not which of the launches it was.
-void CudaReplay::throw_run_failure(const char* call, int code) const {
-  throw DeviceError(fmt::format(
-      "the card {} failed in a program of {} launches: {}: {}. What was saved is whole: --resume "
-      "continues from the last checkpoint. With FULLBORE_CUDA_BLOCKING=1 in the environment each "
-      "launch is waited for, and the error names the one that failed",
-      context_->card().name, launches_.size(), call, result_text(code)));
 }
 
 int64_t CudaReplay::iterations_made(int loop) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "fullbore/device/cuda/driver/in_flight.h"
 #include "fullbore/device/cuda/executor/batch_staging.h"
 #include "fullbore/device/cuda/executor/graph_sink.h"
 #include "fullbore/device/cuda/executor/program_walk.h"
@@ -33,15 +34,16 @@ class CudaReplay final : public Replayable {
   struct Part {
     size_t begin = 0, end = 0;
     std::unique_ptr<LaunchableGraph> graph;
+    int first = 0, last = -1;  ///< ids of the launches in the graph
   };
   void load(const std::vector<RecordedLaunch>& launches);
   void cut();
   std::span<const RecordedLaunch> launches_of(const Part& part) const;
-  [[noreturn]] void throw_run_failure(const char* call, int code) const;
 
   std::shared_ptr<Context> context_;
   std::vector<RecordedLaunch> launches_;
   bool blocking_;
+  InFlight in_flight_;
   BatchStaging batch_;
   ProgramParts parts_;
   std::vector<Part> cut_;

@@ -19,8 +19,11 @@ int64_t now_ns() {
 
 }  // namespace
 
-StreamSink::StreamSink(std::shared_ptr<Context> context, bool blocking)
-    : context_(std::move(context)), blocking_(blocking), number_(context_, sizeof(int64_t)) {}
+StreamSink::StreamSink(std::shared_ptr<Context> context, InFlight& in_flight, bool blocking)
+    : context_(std::move(context)),
+      in_flight_(in_flight),
+      blocking_(blocking),
+      number_(context_, sizeof(int64_t)) {}
 
 void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Address> operands) {
   const Driver& driver = context_->enter();
@@ -30,10 +33,14 @@ void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Address> ope
                                      launch.block.x, launch.block.y, launch.block.z,
                                      static_cast<unsigned>(launch.dynamic_shared_bytes),
                                      context_->main(), arguments_.of(launch, operands), nullptr);
+    // A launch that is refused because the card has failed is not the one that failed, unless all before were waited for.
+    if (code != kSuccess && is_lost(code) && !blocking_) throw_failure(driver.launch.name(), code);
     if (code != kSuccess) throw_launch_failure(driver.launch.name(), code, kernel, launch);
+    in_flight_.tell(launch_, launch_);
     if (!blocking_) continue;
     code = driver.wait_for_stream.attempt(context_->main());
     if (code != kSuccess) throw_launch_failure(driver.wait_for_stream.name(), code, kernel, launch);
+    InFlight::end(context_->card().number);
   }
 }
 
@@ -58,6 +65,7 @@ int64_t StreamSink::number(Address at, int64_t bytes) {
   const Driver& driver = context_->enter();
   driver.copy_out(number_.get(), at.value, static_cast<size_t>(bytes), context_->main());
   driver.wait_for_stream(context_->main());
+  InFlight::end(context_->card().number);
   int64_t value = 0;
   std::memcpy(&value, number_.get(), static_cast<size_t>(bytes));
   return value;
@@ -87,6 +95,7 @@ void StreamSink::begin_run() {
 }
 
 void StreamSink::begin_launch(int id) {
+  launch_ = id;
   if (!first_) return;
   if (used_ == timed_.size()) {
     ++dropped_;

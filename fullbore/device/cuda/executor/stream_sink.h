@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fullbore/device/cuda/driver/in_flight.h"
 #include "fullbore/device/cuda/executor/launch_sink.h"
 #include "fullbore/device/recorder.h"
 
@@ -11,8 +12,8 @@ namespace fullbore::cuda {
 /// Makes launches one after another in the main stream.
 class StreamSink final : public LaunchSink {
  public:
-  /// `blocking`: waits for each kernel, so that a failure names it.
-  StreamSink(std::shared_ptr<Context> context, bool blocking);
+  /// `blocking`: waits for each kernel, so that a failure names it. `in_flight` outlives this.
+  StreamSink(std::shared_ptr<Context> context, InFlight& in_flight, bool blocking);
 
   void barrier() override {}  // a stream has one behind every launch
   void kernel(const LoadedKernel& kernel, std::span<const Address> operands) override;
@@ -38,7 +39,9 @@ class StreamSink final : public LaunchSink {
   };
 
   std::shared_ptr<Context> context_;
+  InFlight& in_flight_;
   bool blocking_;
+  int launch_ = 0;  ///< id of the one that is made
   ArgumentTable arguments_;
   PinnedMemory number_;
   // Of profiling.

@@ -1,0 +1,313 @@
+// Every wait and every event of the executor and the device is taken away in turn: the driver, which does everything as late
+// as it may or in an order drawn from a seed, then shows another result or a fault. Those that are not missed are listed
+// with the reason: something else orders the same.
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "fullbore/base/error.h"
+#include "tests/cuda/fake_card.h"
+#include "tests/cuda/mixing_program.h"
+
+namespace fullbore::cuda {
+namespace {
+
+constexpr int64_t kBytes = MixingKernel::kBytes;
+constexpr size_t kWords = MixingKernel::kElements;
+constexpr const char* kPageable =
+    "the driver returns from a copy to pageable memory when it is made";
+
+using Words = std::vector<uint64_t>;
+
+/// A card with memory and programs over it, what the host saw of it, and which of its calls are lost.
+class World {
+ public:
+  World(FakeCuda& fake, std::shared_ptr<Device> device, int64_t lose_at)
+      : fake_(fake), lose_at_(lose_at), device_(std::move(device)) {
+    memory_ = device_->allocate(4 * kBytes);
+    for (int64_t i = 0; i < 4; ++i) write(i, static_cast<uint64_t>(i + 1));
+  }
+  Device& device() { return *device_; }
+  Address value(int64_t index) const { return memory_->address() + index * kBytes; }
+  void write(int64_t index, uint64_t word) {
+    const Words words(kWords, word);
+    device_->write(value(index), std::as_bytes(std::span(words)));
+  }
+
+  /// value 0 = 3 batch + value 0 + 1.
+  std::unique_ptr<Replayable> batch_program() const {
+    const auto recorder = device_->record();
+    const LaunchOperand x{.base = value(0)};
+    recorder->launch(0, *kernel_.node, std::vector<LaunchOperand>{{.batch_input = 0}, x, x}, true);
+    return recorder->finish();
+  }
+  /// value 0 = 3 value 0 + value 0 + 1, once; or as often as the first word of value 1 says.
+  std::unique_ptr<Replayable> program(bool is_counted = false) const {
+    const auto recorder = device_->record();
+    const LaunchOperand x{.base = value(0)};
+    if (is_counted)
+      recorder->begin_loop(0, {.iterations = 4, .count = LaunchOperand{.base = value(1)}});
+    recorder->launch(1, *kernel_.node, std::vector<LaunchOperand>{x, x, x}, true);
+    if (is_counted) recorder->end_loop();
+    return recorder->finish();
+  }
+  static void bind(Replayable& program, uint64_t word) {
+    Words words(kWords, word);
+    const void* const batch[] = {words.data()};
+    program.bind_batch(batch);
+    words.assign(kWords, 77);
+  }
+  void snapshot(HostMemory& to) {
+    device_->snapshot(std::vector<SnapshotPart>{{value(0), 0, kBytes}}, to, false);
+  }
+
+  /// Calls are lost from here on, until end().
+  void begin() {
+    before_ = fake_.orders;
+    fake_.lose_at = lose_at_;
+  }
+  void end() {
+    fake_.lose_at = 0;
+    orders_ = fake_.orders - before_;
+  }
+  int64_t orders() const { return orders_; }
+
+  void see(std::span<const std::byte> bytes) {
+    Words words(bytes.size() / 8);
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    seen_.insert(seen_.end(), words.begin(), words.end());
+  }
+  void see_value(int64_t index) {
+    Words words(kWords);
+    device_->read(value(index), std::as_writable_bytes(std::span(words)));
+    see(std::as_bytes(std::span(words)));
+  }
+  const Words& seen() const { return seen_; }
+
+ private:
+  FakeCuda& fake_;
+  int64_t lose_at_;
+  int64_t before_ = 0, orders_ = 0;
+  MixingKernel kernel_;
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceMemory> memory_;
+  Words seen_;
+};
+
+/// By the number of the call in the scene, from 1 on.
+using Needless = std::map<int64_t, const char*>;
+
+class LostWaits : public FakeCard {
+ protected:
+  struct Outcome {
+    Words seen;
+    int64_t orders = 0;
+    std::string problem;  ///< an error, or a fault that nobody asked for
+    bool operator==(const Outcome&) const = default;
+  };
+  using Scene = std::function<void(World&)>;
+
+  static Outcome play(const Scene& scene, uint64_t seed, int64_t lose_at) {
+    fake().seed = seed;
+    Outcome outcome;
+    try {
+      World world(fake(), open(), lose_at);
+      scene(world);
+      outcome.seen = world.seen();
+      outcome.orders = world.orders();
+    } catch (const Error& error) {
+      outcome.problem = error.what();
+    }
+    fake().lose_at = 0;
+    if (outcome.problem.empty()) outcome.problem = fake().fault;
+    restart();
+    return outcome;
+  }
+
+  /// `seeds`: orders that each loss is tried in.
+  static void expect_missed(const Scene& scene, const Needless& needless, uint64_t seeds = 12) {
+    const Outcome intact = play(scene, 0, 0);
+    ASSERT_EQ(intact.problem, "");
+    for (uint64_t seed = 1; seed < seeds; ++seed) ASSERT_EQ(play(scene, seed, 0), intact) << seed;
+    for (int64_t lost = 1; lost <= intact.orders; ++lost) {
+      bool is_missed = false;
+      for (uint64_t seed = 0; seed < seeds && !is_missed; ++seed) {
+        const Outcome outcome = play(scene, seed, lost);
+        is_missed = outcome.seen != intact.seen || !outcome.problem.empty();
+      }
+      EXPECT_EQ(is_missed, !needless.contains(lost))
+          << "call " << lost << " of " << intact.orders << ", " << fake().lost_order << ": "
+          << (needless.contains(lost) ? needless.at(lost) : "its loss changes nothing");
+    }
+    // What a card that failed held cannot be given back: nothing more is asked of this test.
+    fake() = {};
+  }
+};
+
+// Two slots: the third batch takes the memory of the first.
+TEST_F(LostWaits, OfBatches) {
+  expect_missed(
+      [](World& world) {
+        const auto program = world.batch_program();
+        world.begin();
+        for (const uint64_t word : {2, 3, 5, 7}) {
+          World::bind(*program, word);
+          program->run();
+        }
+        program->wait();
+        world.see_value(0);
+        world.end();
+      },
+      {{1, "the first slot holds no batch yet"},
+       {2, "no batch has been released yet"},
+       {6, "the second slot holds no batch yet"},
+       {20, "no batch follows"},
+       {21, "what is read comes behind it in the main stream"},
+       {22, kPageable}},
+      100);
+}
+
+TEST_F(LostWaits, OfABatchThatNoRunWaitsFor) {
+  expect_missed(
+      [](World& world) {
+        auto program = world.batch_program();
+        world.begin();
+        World::bind(*program, 2);
+        program.reset();
+        world.end();
+      },
+      {{1, "the first slot holds no batch yet"},
+       {2, "no batch has been released yet"},
+       {3, "no run and no batch follows"},
+       {4, "there was no run"}});
+}
+
+TEST_F(LostWaits, OfSnapshots) {
+  expect_missed(
+      [](World& world) {
+        const auto program = world.program();
+        const auto host = world.device().allocate_host(kBytes);
+        program->run();
+        world.begin();
+        world.snapshot(*host);
+        host->wait();
+        world.see(host->bytes());
+        world.end();
+      },
+      {{4, "no run follows"}});
+}
+
+TEST_F(LostWaits, OfSnapshotsBeforeARun) {
+  expect_missed(
+      [](World& world) {
+        const auto program = world.program();
+        const auto host = world.device().allocate_host(kBytes);
+        program->run();
+        world.begin();
+        world.snapshot(*host);
+        program->run();
+        program->wait();
+        host->wait();
+        world.see(host->bytes());
+        world.end();
+      },
+      {{5, "a run without a batch has nothing to release"},
+       {6, "the run waits for the copies, and the host for the run"}});
+}
+
+TEST_F(LostWaits, OfASnapshotThatNobodyWaitsFor) {
+  expect_missed(
+      [](World& world) {
+        auto host = world.device().allocate_host(kBytes);
+        world.begin();
+        world.snapshot(*host);
+        host.reset();
+        world.end();
+      },
+      {{1, "the bytes are not looked at"},
+       {2, "the bytes are not looked at"},
+       {4, "no run follows"}});
+}
+
+TEST_F(LostWaits, OfReadsAndWrites) {
+  expect_missed(
+      [](World& world) {
+        const auto program = world.program();
+        const auto host = world.device().allocate_host(kBytes);
+        std::memset(host->bytes().data(), 5, kBytes);
+        world.begin();
+        world.device().write(world.value(0), host->bytes());
+        std::memset(host->bytes().data(), 6, kBytes);
+        program->run();
+        world.device().read(world.value(0), host->bytes());
+        world.see(host->bytes());
+        world.end();
+      },
+      {});
+}
+
+TEST_F(LostWaits, OfALoopWhoseCountTheHostReads) {
+  expect_missed(
+      [](World& world) {
+        world.write(1, 3);
+        const auto program = world.program(true);
+        world.begin();
+        program->run();
+        world.see_value(0);
+        world.end();
+      },
+      {{2, kPageable}});
+}
+
+TEST_F(LostWaits, OfAProfile) {
+  expect_missed(
+      [](World& world) {
+        const auto program = world.program();
+        program->set_profiling(true);
+        world.begin();
+        program->run();
+        program->wait();
+        world.end();
+        EXPECT_EQ(program->events().size(), 1U);
+      },
+      {{2, "it tells what both clocks show at one moment"}});
+}
+
+// Pieces of 4 MiB by two pinned blocks in turns.
+TEST_F(LostWaits, OfContentsPieceByPiece) {
+  constexpr int64_t kAll = (int64_t{12} << 20) + 64;
+  const Scene scene = [](World& world) {
+    const auto memory = world.device().allocate(kAll);
+    world.begin();
+    world.device().produce(
+        memory->address(), kAll, Pieces::in_order, [](int64_t offset, std::span<std::byte> piece) {
+          for (size_t i = 0; i < piece.size(); i += size_t{1} << 18)
+            piece[i] = static_cast<std::byte>(1 + (offset >> 18) + static_cast<int64_t>(i >> 18));
+        });
+    Words sums;
+    world.device().consume(memory->address(), kAll, Pieces::in_order,
+                           [&](int64_t, std::span<const std::byte> piece) {
+                             for (size_t i = 0; i < piece.size(); i += size_t{1} << 18)
+                               sums.push_back(std::to_integer<uint64_t>(piece[i]));
+                           });
+    world.see(std::as_bytes(std::span(sums)));
+    world.end();
+  };
+  expect_missed(scene,
+                {{1, "the first block is new"},
+                 {3, "the second block is new"},
+                 {6, "no piece follows in the first block, and the stream is waited for"},
+                 {8, "no piece follows in the second block, and the stream is waited for"},
+                 {9, "blocks wait for their last copies when they end"},
+                 {10, "the stream was waited for"},
+                 {11, "the stream was waited for"},
+                 {20, "every piece was waited for"},
+                 {21, "every piece was waited for"}},
+                3);
+}
+
+}  // namespace
+}  // namespace fullbore::cuda
