@@ -40,7 +40,7 @@ Attributes with_dtype(const Attributes& attributes, DType from, DType to) {
 }
 
 // Operand i in another dtype: alone, or with all that have its dtype, or with the attributes that have it as well.
-void try_dtypes(const OpDef& op, const Sample& sample, const Call& call, size_t i,
+void try_dtypes(const OpDef& op, const Sample& sample, const AcceptedCall& call, size_t i,
                 Findings& found) {
   const DType own = call.inputs[i].dtype;
   for (const DType dtype : kAllDTypes) {
@@ -61,7 +61,8 @@ void try_dtypes(const OpDef& op, const Sample& sample, const Call& call, size_t 
 }
 
 // For the names in its refusals: operand i with an axis more.
-void try_rank(const OpDef& op, const Sample& sample, const Call& call, size_t i, Findings& found) {
+void try_rank(const OpDef& op, const Sample& sample, const AcceptedCall& call, size_t i,
+              Findings& found) {
   std::vector<TensorType> changed = call.inputs;
   changed[i].shape = changed[i].shape.inserted(0, 3);
   try_infer(op, sample, changed, call.attributes, found.names);
@@ -76,7 +77,7 @@ Findings findings(const OpDef& op, const std::vector<Sample>& samples) {
     for (const SampleInput& input : sample.inputs) inputs.push_back(input.type);
     auto outputs = try_infer(op, sample, inputs, sample.attributes, found.names);
     FB_CHECK(outputs, "{} refuses its sample '{}'", op.name, sample.why);
-    const Call call{inputs, sample.attributes, std::move(*outputs)};
+    const AcceptedCall call{inputs, sample.attributes, std::move(*outputs)};
     found.samples.push_back(call);
     found.calls.push_back(call);
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -9,7 +9,7 @@
 namespace fullbore {
 
 /// One call that the op accepts.
-struct Call {
+struct AcceptedCall {
   std::vector<TensorType> inputs;
   Attributes attributes;
   std::vector<TensorType> outputs;
@@ -20,8 +20,8 @@ using Names = std::vector<std::vector<std::string>>;
 
 /// What a registered op says when it is called.
 struct Findings {
-  std::vector<Call> samples;
-  std::vector<Call> calls;  ///< the samples, and they again in other dtypes
+  std::vector<AcceptedCall> samples;
+  std::vector<AcceptedCall> calls;  ///< the samples, and they again in other dtypes
   Names names;
 };
 

@@ -67,7 +67,7 @@ std::vector<OpSignature::Operand> operands_of(const OpDef& op, const std::vector
   for (size_t i = 0; i < found.names.size(); ++i) {
     OpSignature::Operand operand{.name = called(found.names[i]), .dtypes = {}};
     for (const DType dtype : kAllDTypes)
-      if (std::ranges::any_of(found.calls, [&](const Call& call) {
+      if (std::ranges::any_of(found.calls, [&](const AcceptedCall& call) {
             return i < call.inputs.size() && call.inputs[i].dtype == dtype;
           }))
         operand.dtypes.push_back(dtype);
@@ -92,10 +92,10 @@ std::vector<OpSignature::Operand> operands_of(const OpDef& op, const std::vector
 
 // The first of the operands whose property is the result's in all calls that have the result.
 template <class Agrees>
-std::optional<std::string> as_operand(const Names& names, const std::vector<Call>& calls,
+std::optional<std::string> as_operand(const Names& names, const std::vector<AcceptedCall>& calls,
                                       size_t result, const Agrees& agrees) {
   for (size_t i = 0; i < names.size(); ++i)
-    if (std::ranges::all_of(calls, [&](const Call& call) {
+    if (std::ranges::all_of(calls, [&](const AcceptedCall& call) {
           return result >= call.outputs.size() ||
                  (i < call.inputs.size() && agrees(call.inputs[i], call.outputs[result]));
         }))
@@ -106,10 +106,10 @@ std::optional<std::string> as_operand(const Names& names, const std::vector<Call
 // The same of attributes.
 template <class T, class Agrees>
 std::optional<std::string> as_attribute(const std::vector<OpSignature::Attribute>& attributes,
-                                        const std::vector<Call>& calls, size_t result,
+                                        const std::vector<AcceptedCall>& calls, size_t result,
                                         const Agrees& agrees) {
   for (const OpSignature::Attribute& attribute : attributes)
-    if (std::ranges::all_of(calls, [&](const Call& call) {
+    if (std::ranges::all_of(calls, [&](const AcceptedCall& call) {
           if (result >= call.outputs.size()) return true;
           for (const Attributes::Entry& entry : call.attributes.entries())
             if (entry.name == attribute.name)
@@ -122,15 +122,15 @@ std::optional<std::string> as_attribute(const std::vector<OpSignature::Attribute
 }
 
 template <class Same>
-bool all_results(const std::vector<Call>& calls, size_t result, const Same& same) {
-  return std::ranges::all_of(calls, [&](const Call& call) {
+bool all_results(const std::vector<AcceptedCall>& calls, size_t result, const Same& same) {
+  return std::ranges::all_of(calls, [&](const AcceptedCall& call) {
     return result >= call.outputs.size() || same(call.outputs[result]);
   });
 }
 
 // Of calls that one rule may cover.
 std::optional<std::string> one_dtype_rule(const OpSignature& signature, const Names& names,
-                                          const std::vector<Call>& calls, size_t result) {
+                                          const std::vector<AcceptedCall>& calls, size_t result) {
   if (auto as =
           as_operand(names, calls, result, [](const TensorType& input, const TensorType& output) {
             return input.dtype == output.dtype;
@@ -155,8 +155,8 @@ std::string dtype_rule(const OpSignature& signature, const Findings& found, size
   if (const auto rule = one_dtype_rule(signature, found.names, found.calls, result)) return *rule;
   for (const OpSignature::Attribute& attribute : signature.attributes) {
     if (attribute.type != "bool" || !attribute.required) continue;
-    std::vector<Call> calls[2];
-    for (const Call& call : found.calls)
+    std::vector<AcceptedCall> calls[2];
+    for (const AcceptedCall& call : found.calls)
       calls[call.attributes.get<bool>(attribute.name) ? 1 : 0].push_back(call);
     const auto without = one_dtype_rule(signature, found.names, calls[0], result);
     const auto with = one_dtype_rule(signature, found.names, calls[1], result);
@@ -216,10 +216,10 @@ OpSignature op_signature(const OpDef& op) {
   signature.variadic = takes_more(op, samples);
   signature.has_body = samples.front().body != nullptr;
   size_t results = 0;
-  for (const Call& call : found.samples) results = std::max(results, call.outputs.size());
+  for (const AcceptedCall& call : found.samples) results = std::max(results, call.outputs.size());
   for (size_t i = 0; i < results; ++i)
     signature.results.push_back({dtype_rule(signature, found, i), shape_rule(signature, found, i),
-                                 std::ranges::all_of(found.samples, [&](const Call& call) {
+                                 std::ranges::all_of(found.samples, [&](const AcceptedCall& call) {
                                    return i < call.outputs.size();
                                  })});
   return signature;

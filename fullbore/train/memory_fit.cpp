@@ -74,7 +74,11 @@ class Fitting {
     config.engine.parallel_microbatches = fitted.run.parallel;
     if (needs_whole_batch(config))
       fitted.decisions.emplace_back(
-          "engine.parallel_microbatches=1: the model normalises by statistics of the whole batch");
+          config.engine.accumulate > 1
+              ? "engine.parallel_microbatches=1: the model normalises by statistics of each "
+                "microbatch, and hands running ones from one to the next"
+              : "engine.parallel_microbatches=1: the model normalises by statistics of the whole "
+                "batch");
     if (!budget_is_of_the_job(given_)) return fitted;
     const int64_t best = planning_.parallel_counts(config).front();
     if (fitted.run.parallel != best)

@@ -311,7 +311,10 @@ TEST(FitMemory, LeavesABatchWholeWhoseStatisticsAreNormalizedBy) {
 
   planning.needs_whole_batch = [](const Config&) { return true; };
   narrow.engine.accumulate = 2;
-  EXPECT_EQ(fit_memory(narrow, planning).config.engine.accumulate, 2) << "as was asked for";
+  const FittedConfig asked = fit_memory(narrow, planning);
+  EXPECT_EQ(asked.config.engine.accumulate, 2);
+  ASSERT_EQ(asked.decisions.size(), 1U);
+  EXPECT_NE(asked.decisions[0].find("statistics of each microbatch"), std::string::npos);
 }
 
 TEST(FitMemory, TakesTheBestCountThatFits) {
