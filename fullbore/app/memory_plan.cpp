@@ -16,6 +16,7 @@
 #include "fullbore/train/step_function.h"
 #include "fullbore/train/storage_keys.h"
 #include "fullbore/train/stored_weights.h"
+#include "fullbore/train/updated_state.h"
 
 namespace fullbore {
 namespace {
@@ -140,6 +141,9 @@ FittedConfig fit_memory(const Config& config, const OpenedWorkload& workload) {
     // Side by side they would only take memory of a card, which one launch fills.
     if (each.optim.noise_scale || own_memory_bytes(each.engine.device)) return {1};
     return parallel_counts(workload.loss(each), workload.shapes(each), each.engine.accumulate);
+  };
+  planning.needs_whole_batch = [&](const Config& each) {
+    return !updated_state(workload.loss(each), workload.shapes(each).front()).names.empty();
   };
   FittedConfig fitted = fit_memory(config, planning);
   const int64_t thread_groups =

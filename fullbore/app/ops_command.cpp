@@ -9,6 +9,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/base/text.h"
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/op_signature.h"
 
 namespace fullbore {
 namespace {
@@ -40,19 +41,51 @@ std::string gradient_rule(const OpDef& op) {
   return "none";
 }
 
-std::vector<std::string> dtype_names(const OpDef& op) {
+std::vector<std::string> dtype_names(const std::vector<DType>& dtypes) {
   std::vector<std::string> names;
-  for (const DType dtype : op.dtypes) names.emplace_back(dtype_name(dtype));
+  for (const DType dtype : dtypes) names.emplace_back(dtype_name(dtype));
   return names;
 }
 
+std::string call_text(const OpDef& op, const Sample& sample);
+
+nlohmann::ordered_json to_json(const OpSignature& signature) {
+  auto attributes = nlohmann::ordered_json::array();
+  for (const OpSignature::Attribute& each : signature.attributes)
+    attributes.push_back({{"name", each.name},
+                          {"type", each.type},
+                          {"required", each.required},
+                          {"examples", each.values}});
+  auto operands = nlohmann::ordered_json::array();
+  for (const OpSignature::Operand& each : signature.operands)
+    operands.push_back({{"name", each.name},
+                        {"required", each.required},
+                        {"dtypes", dtype_names(each.dtypes)},
+                        {"ranks", {each.least_rank, each.largest_rank}},
+                        {"gradient", each.has_gradient}});
+  auto results = nlohmann::ordered_json::array();
+  for (const OpSignature::Result& each : signature.results)
+    results.push_back({{"required", each.required}, {"dtype", each.dtype}, {"shape", each.shape}});
+  return {{"attributes", attributes},
+          {"operands", operands},
+          {"variadic", signature.variadic},
+          {"body", signature.has_body},
+          {"results", results}};
+}
+
 nlohmann::ordered_json to_json(const OpDef& op) {
-  return {{"name", op.name},
-          {"summary", op.summary},
-          {"tags", tag_names(op)},
-          {"dtypes", dtype_names(op)},
-          {"gradient", gradient_rule(op)},
-          {"decomposes", op.decompose != nullptr}};
+  nlohmann::ordered_json record = {{"name", op.name},
+                                   {"summary", op.summary},
+                                   {"tags", tag_names(op)},
+                                   {"dtypes", dtype_names(op.dtypes)},
+                                   {"differentiable", has_gradient(op)},
+                                   {"gradient", gradient_rule(op)},
+                                   {"decomposes", op.decompose != nullptr}};
+  record.update(to_json(op_signature(op)));
+  auto examples = nlohmann::ordered_json::array();
+  for (const Sample& sample : op.samples()) examples.push_back(call_text(op, sample));
+  record["examples"] = examples;
+  return record;
 }
 
 /// "softmax(f32[4,8]) {axis=-1} -> f32[4,8]" of one of the op's own samples.
@@ -72,14 +105,33 @@ std::string call_text(const OpDef& op, const Sample& sample) {
                      attributes.empty() ? "" : " ", attributes, fmt::join(outputs, ", "));
 }
 
+void print_signature(const OpSignature& signature) {
+  const auto optional = [](bool required) { return required ? "" : ", optional"; };
+  if (!signature.operands.empty()) print_output("\nOperands:\n");
+  for (const OpSignature::Operand& each : signature.operands)
+    print_output("  {:<20} {}{}{}\n", each.name, fmt::join(dtype_names(each.dtypes), " "),
+                 optional(each.required), each.has_gradient ? ", has a gradient" : "");
+  if (signature.variadic) print_output("  ...                  and more\n");
+  if (!signature.attributes.empty()) print_output("\nAttributes:\n");
+  for (const OpSignature::Attribute& each : signature.attributes)
+    print_output("  {:<20} {}{}\n", each.name, each.type, optional(each.required));
+  print_output("\nResults:\n");
+  for (size_t i = 0; i < signature.results.size(); ++i) {
+    const OpSignature::Result& each = signature.results[i];
+    print_output("  {:<20} dtype {}, shape {}{}\n", i, each.dtype, each.shape,
+                 optional(each.required));
+  }
+}
+
 void print_details(const OpDef& op) {
   print_output("{}: {}\n\n", op.name, op.summary);
   print_output("  tags       {}\n", fmt::join(tag_names(op), " "));
-  const std::vector<std::string> dtypes = dtype_names(op);
+  const std::vector<std::string> dtypes = dtype_names(op.dtypes);
   print_output("  tested in  {}\n", dtypes.empty() ? "integers and booleans"
                                                    : fmt::format("{}", fmt::join(dtypes, " ")));
   print_output("  gradient   {}\n", gradient_rule(op));
   if (op.decompose != nullptr) print_output("  defined by its decomposition into other ops\n");
+  print_signature(op_signature(op));
   if (op.samples != nullptr) {
     print_output("\nSamples, which every test of the op runs:\n");
     for (const Sample& sample : op.samples())

@@ -1,5 +1,6 @@
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 /// The cotangents of attention's q, k and v from its operands and its row statistics, so that no
@@ -13,6 +14,7 @@ void require_statistic(const OpCall& call, size_t input, std::string_view name,
                        const AttentionShape& shape) {
   const DType dtype = call.inputs[0].dtype;
   const TensorType& type = call.inputs[input];
+  OperandNames::note(name, type);
   const TensorType wanted{compute_dtype(dtype), {shape.batch, shape.heads, shape.queries}};
   if ((type.dtype != wanted.dtype && type.dtype != dtype) || type.shape != wanted.shape)
     call.fail(fmt::format("needs {} {}, got {}", name, wanted.text(), type.text()));
@@ -20,6 +22,7 @@ void require_statistic(const OpCall& call, size_t input, std::string_view name,
 
 std::vector<TensorType> infer(const OpCall& call) {
   const AttentionShape shape = require_attention(call, kAttentionGradientOperands);
+  OperandNames::note("dy", call.inputs[3]);
   if (call.inputs[3] != call.inputs[0])
     call.fail(
         fmt::format("needs dy {} as q, got {}", call.inputs[0].text(), call.inputs[3].text()));

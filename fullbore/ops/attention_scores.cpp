@@ -2,6 +2,7 @@
 
 #include "fullbore/ops/attention.h"
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/random.h"
 #include "fullbore/ops/rules.h"
 
@@ -31,6 +32,7 @@ void require_operand_shapes(const OpCall& call) {
 // [B or 1, H or 1, T or 1, S], truth values or numbers to add.
 void require_mask(const OpCall& call, const AttentionShape& shape) {
   const TensorType& mask = call.inputs[shape.mask];
+  OperandNames::note("mask", mask);
   const DType dtype = call.inputs[0].dtype;
   if (mask.dtype != DType::boolean && mask.dtype != dtype && mask.dtype != compute_dtype(dtype))
     call.fail(fmt::format("needs a mask of bool or {}, got {}", dtype_name(dtype), mask.text()));
@@ -101,10 +103,13 @@ AttentionShape require_attention(const OpCall& call, size_t operands) {
   const AttentionShape shape(call.inputs, call.attributes, operands);
   require_inputs(call, shape.source + (dropout > 0 ? 2 : 0), shape.source + (dropout > 0 ? 3 : 0));
   if (shape.masked) require_mask(call, shape);
-  for (size_t i = shape.source; i < call.inputs.size(); ++i)
+  for (size_t i = shape.source; i < call.inputs.size(); ++i) {
+    constexpr std::string_view kNames[] = {"seed", "step", "iteration"};
+    OperandNames::note(kNames[i - shape.source], call.inputs[i]);
     if (call.inputs[i] != kIndex)
       call.fail(
           fmt::format("needs i64 scalars as source of its dropout, got {}", call.inputs[i].text()));
+  }
   require_elements(call, shape.by_head());
   if (dropout > 0) require_drawable(call, shape.by_head());
   return shape;

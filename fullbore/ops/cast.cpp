@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -8,6 +9,7 @@ namespace {
 // Attribute dtype: the result's.
 std::vector<TensorType> infer(const OpCall& call) {
   require_inputs(call, 1);
+  OperandNames::note("x", call.inputs[0]);
   return {{require_attribute<DType>(call, "dtype"), call.inputs[0].shape}};
 }
 

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/recurrent.h"
 #include "fullbore/ops/rules.h"
 
@@ -14,6 +15,7 @@ void require(const OpCall& call, size_t index, std::string_view name, const Shap
              bool wide) {
   const DType dtype = call.inputs[0].dtype;
   const TensorType& type = call.inputs[index];
+  OperandNames::note(name, type);
   if (type.shape == shape && (type.dtype == dtype || (wide && type.dtype == compute_dtype(dtype))))
     return;
   call.fail(fmt::format("needs {} {}, got {}", name, TensorType{dtype, shape}.text(), type.text()));
@@ -33,7 +35,9 @@ std::vector<TensorType> infer(const OpCall& call) {
   const Shape history{x[0], width - 1, x[2]};
   require(call, kHistory, "history", history, false);
   const TensorType flags{DType::boolean, {x[0], x[1]}};
-  if (resets && call.inputs[kHistory + 1] != flags)
+  if (!resets) return {call.inputs[0], {call.inputs[0].dtype, history}};
+  OperandNames::note("resets", call.inputs[kHistory + 1]);
+  if (call.inputs[kHistory + 1] != flags)
     call.fail(
         fmt::format("needs resets {}, got {}", flags.text(), call.inputs[kHistory + 1].text()));
   return {call.inputs[0], {call.inputs[0].dtype, history}};

@@ -4,6 +4,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -24,6 +25,7 @@ std::vector<int64_t> axes_but_channels(const Tensor& x) {
 
 void require_vector(const OpCall& call, size_t input, std::string_view name) {
   const TensorType &x = call.inputs[0], &vector = call.inputs[input];
+  OperandNames::note(name, vector);
   if (vector.shape == Shape{x.shape[1]} &&
       (vector.dtype == x.dtype || vector.dtype == compute_dtype(x.dtype)))
     return;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -15,6 +16,7 @@ int64_t window_start(const Literal& start, int64_t extent, int64_t of) {
 }
 
 void require_start(const OpCall& call, size_t input) {
+  OperandNames::note("start", call.inputs[input]);
   if (call.inputs[input] != TensorType{DType::i64, {}})
     call.fail(fmt::format("needs start i64[], got {}", call.inputs[input].text()));
 }

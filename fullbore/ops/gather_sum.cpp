@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 #include "fullbore/ops/scatter.h"
 
@@ -30,10 +31,12 @@ std::vector<TensorType> infer(const OpCall& call) {
   if (indices.shape[1] != 1 && x.dtype == DType::boolean)
     call.fail(fmt::format("truth values have no sum: {} needs one index a row, not {}",
                           operand_text("x", x), operand_text("indices", indices)));
-  for (size_t i = 3; i < call.inputs.size(); ++i)
+  for (size_t i = 3; i < call.inputs.size(); ++i) {
+    const std::string_view name = i == 3 ? "count" : "inverse_count";
+    OperandNames::note(name, call.inputs[i]);
     if (call.inputs[i] != kCount)
-      call.fail(fmt::format("needs {} i64[], got {}", i == 3 ? "count" : "inverse_count",
-                            call.inputs[i].text()));
+      call.fail(fmt::format("needs {} i64[], got {}", name, call.inputs[i].text()));
+  }
   Shape shape = x.shape;
   shape[0] = indices.shape[0];
   require_elements(call, shape);

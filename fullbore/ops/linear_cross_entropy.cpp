@@ -5,6 +5,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -39,6 +40,7 @@ void require_linear_cross_entropy(const OpCall& call) {
     call.fail(fmt::format("{} has no classes", operand_text("weight", call.inputs[1])));
   if (!weighted) return;
   const TensorType& weights = call.inputs[3];
+  OperandNames::note("weights", weights);
   const bool fits = weights.dtype == hidden.dtype || weights.dtype == compute_dtype(hidden.dtype);
   if (!fits || weights.shape != call.inputs[2].shape)
     call.fail(fmt::format("needs weights {}, got {}",

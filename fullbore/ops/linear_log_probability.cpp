@@ -5,6 +5,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/ops/cross_entropy.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 #include "fullbore/ops/softmax.h"
 
@@ -25,6 +26,7 @@ void require_linear_log_probability(const OpCall& call, bool gradient) {
   if (!gradient) return;
   for (const size_t i : {3u, 4u}) {
     const TensorType& given = call.inputs[i];
+    OperandNames::note(i == 3 ? "dlog_probability" : "dentropy", given);
     const bool fits = given.dtype == hidden.dtype || given.dtype == compute_dtype(hidden.dtype);
     if (!fits || given.shape != rows)
       call.fail(fmt::format("needs cotangents {}, got {}",

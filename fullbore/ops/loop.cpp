@@ -5,6 +5,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/ops/loop_samples.h"
 #include "fullbore/ops/rules.h"
+#include "fullbore/ops/written_body.h"
 
 namespace fullbore {
 namespace {
@@ -183,7 +184,11 @@ LoopResult plain_loop(GraphBuilder& builder, std::vector<Tensor> carried,
                       const WriteIteration& body, SourceLoc loc) {
   const auto made = std::make_shared<Body>(&builder);
   GraphBuilder& inner = made->builder;
-  const IterationResults iteration = body(open_body(inner, carried, sliced));
+  const LoopBody opened = open_body(inner, carried, sliced);
+  const IterationResults iteration = [&] {
+    const WrittenBody written(inner);
+    return body(opened);
+  }();
   const size_t carried_count = carried.size();
   close_body(inner, iteration, carried_count, loc);
   made->graph = inner.take();
@@ -280,16 +285,17 @@ LoopResult loop(GraphBuilder& builder, std::vector<Tensor> carried, std::vector<
   if (options.segments < 0)
     throw UsageError(fmt::format("loop: segments cannot be {}", options.segments), loc);
   require_rows(sliced, options, loc);
+  GraphBuilder& graph = graph_of_loop(builder);
   if (options.segments < 2 || options.iterations < 2) {
     options.segments = 0;
-    return plain_loop(builder, std::move(carried), sliced, options, body, loc);
+    return plain_loop(graph, std::move(carried), sliced, options, body, loc);
   }
   if (options.parallel)
     throw UsageError(
         "loop: iterations side by side carry nothing that a segment could begin with: parallel or "
         "segments, not both",
         loc);
-  return segmented_loop(builder, std::move(carried), std::move(sliced), options, body, loc);
+  return segmented_loop(graph, std::move(carried), std::move(sliced), options, body, loc);
 }
 
 }  // namespace fullbore

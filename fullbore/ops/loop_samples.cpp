@@ -189,6 +189,20 @@ Sample parallel_sample() {
                 });
 }
 
+// Four iterations in two segments of two: the gradient computes the inside again.
+Sample segmented_sample() {
+  return traced(
+      "iterations in segments", {normal({3}), normal({3})},
+      [](GraphBuilder& builder, const std::vector<Tensor>& in) {
+        loop(
+            builder, {in[0]}, {}, {.iterations = 4, .segments = 2},
+            [&](const LoopBody& body) {
+              return IterationResults{.carried = {tanh(add(body.carried[0], in[1]), kNowhere)}};
+            },
+            kNowhere);
+      });
+}
+
 }  // namespace
 
 std::vector<Sample> loop_samples() {
@@ -213,6 +227,7 @@ std::vector<Sample> loop_samples() {
       nested_sample(),
       indexed_sample(),
       parallel_sample(),
+      segmented_sample(),
   };
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 /// A matmul that is added to what there is already. Made by passes (gemm_accumulation), not by
@@ -21,6 +22,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   const Attributes wide = product_attributes(call.attributes);
   const TensorType result =
       get_op("matmul").infer({call.op, call.inputs.first(2), wide, call.body, call.loc}).front();
+  OperandNames::note("c", call.inputs[2]);
   if (call.inputs[2] != result)
     call.fail(fmt::format("needs c {}, got {}", result.text(), call.inputs[2].text()));
   return {result};

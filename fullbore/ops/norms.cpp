@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 /// layer_norm and rms_norm: statistics over the last axis, in f32 or better whatever x is. Their
@@ -13,6 +14,7 @@ namespace {
 void require_vector(const OpCall& call, size_t input, std::string_view name) {
   const TensorType& x = call.inputs[0];
   const TensorType& vector = call.inputs[input];
+  OperandNames::note(name, vector);
   const int64_t width = x.shape[x.shape.rank() - 1];
   const bool fits =
       vector.dtype == x.dtype || (vector.dtype == DType::f32 && is_low_precision(x.dtype));

@@ -4,6 +4,7 @@
 
 #include "fullbore/ops/compose.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -75,7 +76,19 @@ std::vector<TensorType> require_packed(const OpCall& call, size_t operands) {
 std::vector<TensorType> infer_unpacked(const OpCall& call, size_t operands, const char* op) {
   const std::vector<TensorType> types = require_packed(call, operands);
   const Attributes attributes = unpacked_attributes(call.attributes);
-  return get_op(op).infer({call.op, types, attributes, call.body, call.loc});
+  const OpCall unpacked{call.op, types, attributes, call.body, call.loc};
+  if (operands == kPackedGradientOperands) OperandNames::note("log_sum_exp", call.inputs[2]);
+  // Mask, seed and step are the last ones of both calls, and have their names from attention.
+  std::vector<std::string> names;
+  std::vector<TensorType> results;
+  {
+    const OperandNames heard(types);
+    results = get_op(op).infer(unpacked);
+    names = heard.names();
+  }
+  for (size_t i = operands; i < call.inputs.size(); ++i)
+    OperandNames::note(names[types.size() - call.inputs.size() + i], call.inputs[i]);
+  return results;
 }
 
 std::vector<TensorType> infer(const OpCall& call) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -35,6 +36,7 @@ std::vector<TensorType> infer(const OpCall& call) {
                           operand_text("q", call.inputs[0]), call.inputs[1].text()));
   if (call.inputs[3].shape[0] != shape.rows)
     call.fail(fmt::format("needs pages of {} rows, got {}", shape.rows, call.inputs[3].text()));
+  OperandNames::note("seen", call.inputs[4]);
   const TensorType seen{DType::i64, {shape.rows}};
   if (call.inputs[4] != seen)
     call.fail(fmt::format("needs seen {}, got {}", seen.text(), call.inputs[4].text()));

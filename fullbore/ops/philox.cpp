@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/random.h"
 
 namespace fullbore {
@@ -11,6 +12,7 @@ std::vector<TensorType> infer_philox(const OpCall& call) {
   require_inputs(call, 3);
   constexpr std::string_view kNames[] = {"key", "counter_low", "counter_high"};
   for (size_t i = 0; i < 3; ++i) {
+    OperandNames::note(kNames[i], call.inputs[i]);
     if (call.inputs[i].dtype != DType::i64)
       call.fail(fmt::format("needs i64 {}, got {}", kNames[i], call.inputs[i].text()));
     require_same_shape(call, 0, "key", i, kNames[i]);
@@ -57,10 +59,12 @@ const OpRegistrar upper_half(philox_op("philox_upper", "the other 64 bits of phi
 // Inputs [..., seed, step, (iteration)] from `first` on; attribute site.
 void require_source(const OpCall& call, size_t first) {
   constexpr std::string_view kNames[] = {"seed", "step", "iteration"};
-  for (size_t i = first; i < call.inputs.size(); ++i)
+  for (size_t i = first; i < call.inputs.size(); ++i) {
+    OperandNames::note(kNames[i - first], call.inputs[i]);
     if (call.inputs[i] != kIndex)
       call.fail(fmt::format("needs an i64 scalar as {}, got {}", kNames[i - first],
                             call.inputs[i].text()));
+  }
   const auto site = require_attribute<int64_t>(call, "site");
   if (site < 0 || site >= kSites) call.fail(fmt::format("site {} is not in [0, {})", site, kSites));
 }

@@ -7,6 +7,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/quantize.h"
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -20,6 +21,7 @@ std::vector<TensorType> infer(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   const TensorType& weight = call.inputs[1];
   const TensorType& scale = call.inputs[2];
+  OperandNames::note("scale", scale);
   if (weight.dtype != DType::i8)
     call.fail(fmt::format("needs i8 weight, got {}", operand_text("weight", weight)));
   const int last = x.shape.rank() - 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -61,6 +62,7 @@ void require_operand(const OpCall& call, size_t index, std::string_view name, co
                      bool wide) {
   const DType dtype = call.inputs[0].dtype;
   const TensorType& type = call.inputs[index];
+  OperandNames::note(name, type);
   if (type.shape == shape && (type.dtype == dtype || (wide && type.dtype == compute_dtype(dtype))))
     return;
   call.fail(fmt::format("needs {} {}, got {}", name,
@@ -72,6 +74,7 @@ void require_resets(const OpCall& call, size_t index, const RecurrenceShape& sha
   require_inputs(call, index + (shape.resets ? 1 : 0));
   if (!shape.resets) return;
   const TensorType wanted{DType::boolean, {shape.batch, shape.tokens}};
+  OperandNames::note("resets", call.inputs[index]);
   if (call.inputs[index] != wanted)
     call.fail(fmt::format("needs resets {}, got {}", wanted.text(), call.inputs[index].text()));
 }

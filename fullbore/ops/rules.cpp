@@ -5,6 +5,7 @@
 
 #include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
+#include "fullbore/ops/operand_names.h"
 
 namespace fullbore {
 namespace {
@@ -62,6 +63,7 @@ bool contains(DTypeSet set, DType dtype) {
 }
 
 std::string operand_text(std::string_view name, const TensorType& type) {
+  OperandNames::note(name, type);
   return fmt::format("{} {}", name, type.text());
 }
 
@@ -77,24 +79,29 @@ void require_inputs(const OpCall& call, size_t least, size_t most) {
 
 void require_dtype(const OpCall& call, size_t input, std::string_view name, DTypeSet set) {
   const TensorType& type = call.inputs[input];
+  OperandNames::note(name, type);
   if (!contains(set, type.dtype))
     call.fail(fmt::format("needs {} {}, got {}", set_text(set), name, type.text()));
 }
 
 void require_rank(const OpCall& call, size_t input, std::string_view name, int rank) {
   const TensorType& type = call.inputs[input];
+  OperandNames::note(name, type);
   if (type.shape.rank() != rank)
     call.fail(fmt::format("needs {} of rank {}, got {}", name, rank, type.text()));
 }
 
 void require_rank_at_least(const OpCall& call, size_t input, std::string_view name, int rank) {
   const TensorType& type = call.inputs[input];
+  OperandNames::note(name, type);
   if (type.shape.rank() < rank)
     call.fail(fmt::format("needs {} of rank {} or more, got {}", name, rank, type.text()));
 }
 
 void require_same_dtype(const OpCall& call, size_t first, std::string_view first_name,
                         size_t second, std::string_view second_name) {
+  OperandNames::note(first_name, call.inputs[first]);
+  OperandNames::note(second_name, call.inputs[second]);
   if (call.inputs[first].dtype != call.inputs[second].dtype)
     call.fail(fmt::format("{} and {} differ in dtype", operand_text(first_name, call.inputs[first]),
                           operand_text(second_name, call.inputs[second])));
@@ -102,12 +109,15 @@ void require_same_dtype(const OpCall& call, size_t first, std::string_view first
 
 void require_same_shape(const OpCall& call, size_t first, std::string_view first_name,
                         size_t second, std::string_view second_name) {
+  OperandNames::note(first_name, call.inputs[first]);
+  OperandNames::note(second_name, call.inputs[second]);
   if (call.inputs[first].shape != call.inputs[second].shape)
     call.fail(fmt::format("{} and {} differ in shape", operand_text(first_name, call.inputs[first]),
                           operand_text(second_name, call.inputs[second])));
 }
 
 int require_axis(const OpCall& call, int64_t axis, std::string_view name, const TensorType& type) {
+  OperandNames::note(name, type);
   const int rank = type.shape.rank();
   if (rank == 0)
     call.fail(fmt::format("axis {} of {}, which has no axes", axis, operand_text(name, type)));

@@ -1,4 +1,5 @@
 #include "fullbore/ops/compose.h"
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/recurrence.h"
 #include "fullbore/ops/recurrent.h"
 #include "fullbore/ops/rules.h"
@@ -27,7 +28,11 @@ std::vector<TensorType> infer(const OpCall& call) {
   const TensorType decays{call.inputs[1].dtype, {shape[0], shape[1], shape[2], 1}};
   std::vector<TensorType> types = {call.inputs[4], call.inputs[3], x, decays,
                                    call.inputs[kInitial]};
-  if (call.inputs.size() > kInitial + 1) types.push_back(call.inputs[kInitial + 1]);
+  OperandNames::note("the initial state", call.inputs[kInitial]);
+  if (call.inputs.size() > kInitial + 1) {
+    OperandNames::note("resets", call.inputs[kInitial + 1]);
+    types.push_back(call.inputs[kInitial + 1]);
+  }
   const Attributes attributes =
       recurrence_attributes(call.attributes.get<int64_t>("chunk"), true, resets);
   require_inputs(call, kInitial + (resets ? 2 : 1));

@@ -1,3 +1,4 @@
+#include "fullbore/ops/operand_names.h"
 #include "fullbore/ops/rules.h"
 
 namespace fullbore {
@@ -5,6 +6,7 @@ namespace {
 
 std::vector<TensorType> infer(const OpCall& call) {
   require_inputs(call, 1);
+  OperandNames::note("x", call.inputs[0]);
   return {call.inputs[0]};
 }
 

@@ -72,6 +72,13 @@ class Fitting {
     Config& config = fitted.config;
     if (!has_open_count(config)) return fitted;
     config.engine.parallel_microbatches = fitted.run.parallel;
+    if (needs_whole_batch(config))
+      fitted.decisions.emplace_back(
+          config.engine.accumulate > 1
+              ? "engine.parallel_microbatches=1: the model normalises by statistics of each "
+                "microbatch, and hands running ones from one to the next"
+              : "engine.parallel_microbatches=1: the model normalises by statistics of the whole "
+                "batch");
     if (!budget_is_of_the_job(given_)) return fitted;
     const int64_t best = planning_.parallel_counts(config).front();
     if (fitted.run.parallel != best)
@@ -88,6 +95,10 @@ class Fitting {
     PlannedRun run = plan(given_);
     if (fits(run)) return {given_, run, {}};
     return degrade(run);
+  }
+
+  bool needs_whole_batch(const Config& config) const {
+    return planning_.needs_whole_batch && planning_.needs_whole_batch(config);
   }
 
   bool has_open_count(const Config& config) const {
@@ -214,7 +225,7 @@ class Fitting {
 
   // Sets engine.accumulate to the least divisor of the batch's rows that fits.
   std::optional<PlannedRun> fewest_parts(Config& config, int64_t rows) {
-    if (config.optim.noise_scale) return std::nullopt;
+    if (config.optim.noise_scale || needs_whole_batch(config)) return std::nullopt;
     const Config before = config;
     for (int64_t parts = before.engine.accumulate + 1; parts <= rows; ++parts) {
       if (rows % (parts * parallel(config)) != 0) continue;
@@ -354,7 +365,7 @@ class Fitting {
       changed.engine.precision = "bf16";
       offer(kLowPrecision, changed, try_plan(changed));
     }
-    if (planning_.parallel_counts)
+    if (planning_.parallel_counts && !needs_whole_batch(config))
       for (const int64_t count : planning_.parallel_counts(config)) {
         changed = config;
         changed.engine.parallel_microbatches = count;

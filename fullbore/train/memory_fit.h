@@ -36,6 +36,9 @@ struct RunPlanning {
   /// Numbers of microbatches that a job can be made in, the best one first. Where there are none, microbatches are no
   /// matter.
   std::function<std::vector<int64_t>(const Config&)> parallel_counts = {};
+  /// Would a batch in microbatches be another step than the whole batch (statistics of nn::batch_norm)? Then none are
+  /// made that nobody asked for, in whatever budget. Without it: no.
+  std::function<bool(const Config&)> needs_whole_batch = {};
 };
 
 /// Bytes of what a run works in: what is free of the memory of engine.device, or where that has none of its own what
@@ -64,6 +67,8 @@ struct FittedConfig {
 /// - engine.parallel_microbatches, the first of RunPlanning::parallel_counts, or where engine.memory_budget is a number
 ///   of bytes that those cannot keep to on any machine, the first that can. So the job and its budget decide, and
 ///   neither threads nor memory at hand;
+/// - engine.parallel_microbatches and engine.accumulate are 1 where RunPlanning::needs_whole_batch says so, and decisions
+///   tell it;
 /// - train.batch_size, the largest that divides as engine.accumulate, engine.parallel_microbatches and
 ///   optim.noise_scale ask, by bisection over plans; engine.accumulate, the fewest parts.
 ///

@@ -13,6 +13,7 @@
 #include "fullbore/train/batch_rows.h"
 #include "fullbore/train/frozen.h"
 #include "fullbore/train/made_at.h"
+#include "fullbore/train/rehearsal.h"
 #include "fullbore/train/retired_names.h"
 
 namespace fullbore {
@@ -37,40 +38,6 @@ std::vector<BatchField> microbatch_fields(const std::vector<BatchField>& fields,
   if (std::ranges::all_of(fields, [](const BatchField& field) { return cut_axis(field) < 0; }))
     throw UsageError(fmt::format(
         "a batch in {} microbatches: no field of it has an axis that is the batch", microbatches));
-  return result;
-}
-
-/// What the sums over microbatches begin with must be there before a loop's body asks for the parameters: the model
-/// is traced once for these alone.
-struct Rehearsal {
-  size_t terms = 0;        ///< of the loss, dead ones left out
-  std::vector<bool> dead;  ///< of all its terms
-  std::vector<std::string> dead_names;
-  bool counted = false;
-  std::vector<Metric> metrics;  ///< their names and kinds: the tensors are another trace's
-};
-
-Rehearsal declare_state(Trace& trace, const LossFunction& loss,
-                        const std::vector<BatchField>& fields) {
-  Trace rehearsal("rehearsal", trace.training());
-  std::vector<Tensor> batch;
-  for (const BatchField& field : fields) batch.push_back(rehearsal.batch(field.name, field.type));
-  Loss value = checked_loss(loss(rehearsal, batch));
-  std::vector<bool> dead = dead_terms(rehearsal, value);
-  value = without_terms(value, dead);
-  Rehearsal result{value.terms.size(), std::move(dead), value.dead, value.predictions.valid(), {}};
-  for (const Metric& metric : value.metrics)
-    result.metrics.push_back({.name = metric.name, .mean = {}, .largest = metric.largest});
-  if (rehearsal.has_outputs() || !value.carried.empty())
-    throw UsageError(
-        "a batch in microbatches: the model updates State or reports results of its own, which a "
-        "microbatch "
-        "has no place for");
-  const Graph& graph = rehearsal.builder().graph();
-  for (const Graph::Input& input : graph.inputs())
-    if (is_state(input.role))
-      trace.state(input.name, input.role, graph.type(input.value),
-                  rehearsal.initializers().at(input.name));
   return result;
 }
 
@@ -132,11 +99,13 @@ Tensor sum_of_rows(Tensor rows) {
 }
 
 /// What of_microbatch makes of each microbatch of a batch, summed. `first`: what the sums begin with, of the same types.
-/// is_largest: of which values the largest is wanted in place of the sum.
+/// is_largest: of which values the largest is wanted in place of the sum. updated: State that each microbatch updates
+/// where they go one after another, each on what the one before has left; what the last one leaves follows the sums.
 template <class OfMicrobatch, class IsLargest>
 std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
                                           const Microbatches& microbatches,
                                           const std::vector<Tensor>& first,
+                                          const std::vector<CarriedState::Entry>& updated,
                                           const IsLargest& is_largest,
                                           const OfMicrobatch& of_microbatch) {
   const auto over_parallel = [&](GraphBuilder& builder, const std::vector<Tensor>& slices) {
@@ -156,14 +125,21 @@ std::vector<Tensor> sum_over_microbatches(Trace& trace, const CutBatch& batch,
     return sums;
   };
   if (microbatches.accumulate == 1) return over_parallel(trace.builder(), batch.microbatches);
-  return loop(trace.builder(), first, batch.microbatches, {.iterations = microbatches.accumulate},
+  std::vector<Tensor> carried = first;
+  for (const CarriedState::Entry& entry : updated) carried.push_back(entry.value);
+  return loop(trace.builder(), carried, batch.microbatches, {.iterations = microbatches.accumulate},
               [&](const LoopBody& body) {
                 const IterationScope iteration(trace, body.index, microbatches.accumulate);
+                std::vector<CarriedState::Entry> found = updated;
+                for (size_t i = 0; i < found.size(); ++i)
+                  found[i].value = body.carried[first.size() + i];
+                const CarriedState states(trace, found);
                 const std::vector<Tensor> values = over_parallel(body.index.builder(), body.slices);
                 IterationResults next;
                 for (size_t i = 0; i < values.size(); ++i)
                   next.carried.push_back(is_largest(i) ? maximum(body.carried[i], values[i])
                                                        : body.carried[i] + values[i]);
+                for (const Tensor& state : states.next()) next.carried.push_back(state);
                 return next;
               })
       .carried;
@@ -187,7 +163,8 @@ std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const Cu
   const std::vector<Tensor> zeros(terms, f32_scalar(trace, 0));
   const auto none = [](size_t) { return false; };
   std::vector<Tensor> sums = sum_over_microbatches(
-      trace, batch, microbatches, zeros, none, [&](const std::vector<Tensor>& each) {
+      trace, batch, microbatches, zeros, rehearsal.updated, none,
+      [&](const std::vector<Tensor>& each) {
         const Loss microbatch = without_terms(checked_loss(loss(trace, each)), rehearsal.dead);
         FB_CHECK(microbatch.terms.size() == terms, "{} and {} terms", microbatch.terms.size(),
                  terms);
@@ -196,6 +173,7 @@ std::vector<Tensor> count_terms(Trace& trace, const LossFunction& loss, const Cu
           weights.push_back(cast(term.weight, DType::f32));
         return weights;
       });
+  sums.resize(terms);  // State is updated by what the gradients are of
   trace.begin_model();
   trace.repeat_draws(sites);  // what is counted is what the gradients are of
   return sums;
@@ -270,7 +248,7 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
                                       const Microbatches& microbatches,
                                       const OptimizerOptions& options, Loss& whole) {
   const std::vector<BatchField> each = microbatch_fields(fields, microbatches);
-  const Rehearsal rehearsal = declare_state(trace, loss, each);
+  const Rehearsal rehearsal = declare_state(trace, loss, each, microbatches);
   const CutBatch batch = cut(trace, fields, each, microbatches);
   const std::vector<Tensor> counts = count_terms(trace, loss, batch, microbatches, rehearsal);
   const auto differentiate = [&](Tensor scale) {
@@ -291,7 +269,8 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
     for (size_t i = count + 2; i < zeros.size(); ++i)
       if (is_largest(i)) zeros[i] = f32_scalar(trace, -std::numeric_limits<float>::infinity());
     const std::vector<Tensor> sums = sum_over_microbatches(
-        trace, batch, microbatches, zeros, is_largest, [&](const std::vector<Tensor>& rows) {
+        trace, batch, microbatches, zeros, rehearsal.updated, is_largest,
+        [&](const std::vector<Tensor>& rows) {
           const Loss microbatch = without_terms(checked_loss(loss(trace, rows)), rehearsal.dead);
           const Tensor weight = rehearsal.counted ? cast(microbatch.predictions, DType::f32) : one;
           const Tensor sum = contribution(microbatch, counts, weight);
@@ -305,6 +284,8 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
           }
           return values;
         });
+    for (size_t i = 0; i < rehearsal.updated.size(); ++i)
+      trace.update(rehearsal.updated[i].value, sums[zeros.size() + i]);
     const Tensor predictions = sums[count + 1];
     const auto of_batch = [&](Tensor sum) { return counts.empty() ? sum / predictions : sum; };
     whole.mean = of_batch(sums[count]);

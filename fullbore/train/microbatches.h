@@ -20,8 +20,10 @@ namespace fullbore {
 /// that is next to nothing; where it takes predictions (matched ions), it is another forward pass.
 ///
 /// Every field's batch axis must have as many rows, a multiple of all microbatches: UsageError; fields without one go to
-/// every microbatch whole. A UsageError it is, too, if the model
-/// updates State of its own (recurrent sequences), which goes from batch to batch, not from microbatch to microbatch.
+/// every microbatch whole. A UsageError it is, too, if the model updates State of its own that goes from batch to batch
+/// (recurrent sequences). State of role `control` that it updates, running statistics of nn::batch_norm, is handed from one
+/// of the `accumulate` microbatches to the next: each is normalised by statistics of its own, as where PyTorch accumulates
+/// gradients, and the step is then not that of the whole batch. With `parallel` ones, which hand on nothing: UsageError.
 /// Sets `whole` to the loss of the batch.
 OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
                                       const std::vector<BatchField>& fields,

@@ -157,6 +157,24 @@ TEST_F(OwnProgram, OpsTellHowALoopIsDifferentiated) {
   const auto loop = std::ranges::find(list, "loop", [](const auto& op) { return op["name"]; });
   ASSERT_NE(loop, list.end());
   EXPECT_THAT((*loop)["gradient"].get<std::string>(), HasSubstr("another loop"));
+  EXPECT_EQ((*loop)["differentiable"], true);
+}
+
+TEST_F(OwnProgram, OpsTellAttributesAndSignatures) {
+  const auto list = nlohmann::json::parse(output({"ops", "softmax", "--json"}));
+  ASSERT_EQ(list.size(), 1U);
+  const nlohmann::json& softmax = list[0];
+  EXPECT_EQ(softmax["attributes"][0]["name"], "axis");
+  EXPECT_EQ(softmax["attributes"][0]["type"], "integer");
+  const auto operands = nlohmann::json::parse(
+      R"([{"name": "x", "required": true, "dtypes": ["f64", "f32", "bf16", "f16"],
+           "ranks": [1, 3], "gradient": true}])");
+  EXPECT_EQ(softmax["operands"], operands);
+  EXPECT_EQ(softmax["results"][0]["shape"], "as x");
+  EXPECT_THAT(softmax["examples"][0].get<std::string>(), HasSubstr("softmax(f32[1]) {axis=0}"));
+  const std::string text = output({"ops", "select"});
+  EXPECT_THAT(text, HasSubstr("condition            bool\n"));
+  EXPECT_THAT(text, HasSubstr("dtype as a, shape as condition"));
 }
 
 TEST(OwnCommands, TheProgramsOwnJobStandsInForAFile) {

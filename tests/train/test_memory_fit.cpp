@@ -282,6 +282,41 @@ struct ParallelRuns {
   }
 };
 
+// Nor does it become one by a setting that nobody gave: parts would be another step.
+TEST(FitMemory, LeavesABatchWholeWhoseStatisticsAreNormalizedBy) {
+  ParallelRuns runs;
+  runs.counts = {1};
+  RunPlanning planning = runs.planning();
+  planning.needs_whole_batch = [](const Config&) { return true; };
+  const FittedConfig fitted = fit_memory(config_of("1GiB", 16), planning);
+  EXPECT_EQ(fitted.config.engine.parallel_microbatches, 1);
+  ASSERT_EQ(fitted.decisions.size(), 1U);
+  EXPECT_NE(fitted.decisions[0].find("statistics of the whole batch"), std::string::npos);
+
+  Config narrow = config_of("100MiB", 16);  // two parts of 8 sequences would fit
+  narrow.engine.degrade = {"accumulate"};
+  const auto refused = [&](const Config& config) {
+    try {
+      fit_memory(config, planning);
+    } catch (const MemoryError& error) {
+      return std::string(error.what()).find("engine.accumulate=") == std::string::npos;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused(narrow));
+  narrow.engine.accumulate = 0;
+  EXPECT_TRUE(refused(narrow));
+  planning.needs_whole_batch = {};
+  EXPECT_EQ(fit_memory(narrow, planning).config.engine.accumulate, 2);
+
+  planning.needs_whole_batch = [](const Config&) { return true; };
+  narrow.engine.accumulate = 2;
+  const FittedConfig asked = fit_memory(narrow, planning);
+  EXPECT_EQ(asked.config.engine.accumulate, 2);
+  ASSERT_EQ(asked.decisions.size(), 1U);
+  EXPECT_NE(asked.decisions[0].find("statistics of each microbatch"), std::string::npos);
+}
+
 TEST(FitMemory, TakesTheBestCountThatFits) {
   const auto microbatches = [](const char* budget) {
     const FittedConfig fitted = fit_memory(config_of(budget, 16), ParallelRuns().planning());

@@ -155,6 +155,38 @@ TEST(Microbatches, DrawsAnewForEach) {
   EXPECT_EQ(first_loss(six, {2, 3}), first_loss(six, {6, 1})) << "microbatches are counted alike";
 }
 
+// The loops of a model may begin with constants of trace.builder(), the graph around all microbatches: they belong to
+// the microbatch all the same, whose rows and weights their bodies read.
+TEST(Microbatches, HaveLoopsThatBeginInTheGraphAroundThem) {
+  const auto loss_of = [](bool nested, int64_t segments) -> LossFunction {
+    return [=](Trace& trace, std::span<const Tensor> batch) -> Loss {
+      const Tensor matrix = trace.parameter("matrix", {kWidth, kWidth}, Initializer::normal(0.5));
+      const Tensor start = full(trace.builder(), {DType::f32, {batch[0].dim(0), kWidth}}, 0.25);
+      const auto next = [&](Tensor hidden) { return tanh(matmul(hidden, matrix) + batch[0]); };
+      const auto write = [&](const LoopBody& body) {
+        const Tensor hidden = body.carried[0];
+        if (!nested) return IterationResults{.carried = {next(hidden)}};
+        const LoopResult inner =
+            loop(hidden.builder(), {hidden}, {}, {.iterations = 2}, [&](const LoopBody& within) {
+              return IterationResults{.carried = {next(within.carried[0])}};
+            });
+        return IterationResults{.carried = {inner.carried[0]}};
+      };
+      const LoopResult made =
+          loop(trace.builder(), {start}, {}, {.iterations = 3, .segments = segments}, write);
+      const Tensor error = reduce_sum(made.carried[0], {1}) - batch[1];
+      return reduce_mean(error * error, {0});
+    };
+  };
+  for (const bool nested : {false, true})
+    for (const int64_t segments : {0, 2}) {
+      const LossFunction loss = loss_of(nested, segments);
+      const Trained whole = train(loss, false, {});
+      for (const Microbatches& microbatches : kCuts)
+        expect_same(train(loss, false, microbatches), whole);
+    }
+}
+
 // Terms of unequal weights, one of which is told by draws: counted ahead, it must be of the same ones.
 TEST(Microbatches, WeighEachTermByItsOwnCount) {
   const LossFunction loss = [](Trace& trace, std::span<const Tensor> batch) -> Loss {
