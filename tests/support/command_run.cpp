@@ -24,7 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr auto kLimit = std::chrono::minutes(10);  // planning alone takes several times as long
+#else
 constexpr auto kLimit = std::chrono::minutes(2);
+#endif
 
 /// In the child: becomes the command, or ends with 127.
 [[noreturn]] void become_command(const std::string& folder, std::vector<std::string> arguments) {

@@ -23,7 +23,7 @@ int wait_at_most(pid_t child, std::chrono::seconds limit,
                  const std::function<void(pid_t)>& while_running = {});
 
 /// Runs the real binary with these arguments in `folder`. `while_running`, if set, is called every
-/// few milliseconds with its process id. Fails the test and kills the process after two minutes.
+/// few milliseconds with its process id. Fails the test and kills the process after two minutes, ten with sanitizers.
 CommandResult run_command(const std::string& folder, const std::vector<std::string>& arguments,
                           const std::function<void(pid_t)>& while_running = {});
 

@@ -25,6 +25,7 @@ class JobTest : public ::testing::Test {
   /// Writes JSON lines of documents of 1 to 30 letters to the folder; returns the file's name.
   std::string put_documents() const;
   nlohmann::json summary(const std::string& run) const;
+  /// Lines of metrics.jsonl, but for those that the clock writes (kind `phases`).
   std::vector<nlohmann::json> metrics(const std::string& run) const;
 
   testing::ScratchFolder folder_;
