@@ -24,6 +24,11 @@ FakeCuda& FakeCard::fake() {
   return *get();
 }
 
+void FakeCard::reset() {
+  static auto* const call = reinterpret_cast<void (*)()>(::dlsym(library(), "fake_cuda_reset"));
+  call();
+}
+
 void FakeCard::restart() {
   static auto* const call = reinterpret_cast<void (*)()>(::dlsym(library(), "fake_cuda_restart"));
   call();
@@ -34,8 +39,7 @@ std::shared_ptr<Device> FakeCard::open(const std::string& name) { return open_de
 void FakeCard::SetUp() {
   ::setenv("FULLBORE_CUDA_DRIVER", FB_FAKE_CUDA, 1);
   ::unsetenv("FULLBORE_CUDA_BLOCKING");
-  fake() = {};
-  restart();
+  reset();
 }
 
 void FakeCard::TearDown() {

@@ -21,6 +21,8 @@ class FakeCard : public ::testing::Test {
   static FakeCuda& fake();
   /// The card that failed works again, as for a new process.
   static void restart();
+  /// The same, of a card that holds nothing and has no settings.
+  static void reset();
   static std::shared_ptr<Device> open(const std::string& name = "cuda");
 };
 

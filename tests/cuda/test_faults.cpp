@@ -143,7 +143,7 @@ TEST_F(Faults, AreToldByWhicheverCallMeetsThem) {
       to.wait();
     });
   }
-  fake() = {};  // an event of a call that failed could not be given back
+  reset();  // an event of a call that failed could not be given back
 }
 
 // Of two programs the one that was waited for is not named.

@@ -143,7 +143,7 @@ class LostWaits : public FakeCard {
           << (needless.contains(lost) ? needless.at(lost) : "its loss changes nothing");
     }
     // What a card that failed held cannot be given back: nothing more is asked of this test.
-    fake() = {};
+    reset();
   }
 };
 

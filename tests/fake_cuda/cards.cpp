@@ -35,6 +35,17 @@ void fake_cuda_restart() {
   std::memset(machine().told.fault, 0, sizeof machine().told.fault);
 }
 
+/// As a new process with untouched settings would find it; what a card that failed still holds is given back.
+void fake_cuda_reset() {
+  machine().told = {};
+  for (auto& [number, card] : machine().cards) {
+    for (const auto& [pointer, bytes] : card.allocations) card.memory.free(pointer);
+    card.allocations.clear();
+    card.allocated_bytes = 0;
+  }
+  fake_cuda_restart();
+}
+
 int cuDriverGetVersion(int* version) {
   const Entry entry("cuDriverGetVersion", Entry::Needs::nothing);
   if (entry.code() == 0) *version = static_cast<int>(machine().told.version);
