@@ -37,8 +37,9 @@ class InFlight {
   int first_ = 0, last_ = -1;
 };
 
-/// "Run 3 of a program of 812 kernels was under way on card 0: one of 40 failed, between matmul f32[8, 8] (gpt.cpp:12) and
-/// ...", a sentence for each program in flight, and how to have the launch named; "" if there is none.
+/// "Run 3 of a program of 812 kernels was under way on card 0: one of 40 launches, from launch 7, matmul f32[8, 8]
+/// (model.cpp:12), to launch 46, ...", a sentence for each program in flight, and how to have the launch named; "" if there
+/// is none.
 std::string in_flight_text();
 
 }  // namespace fullbore::cuda
