@@ -56,6 +56,12 @@ class TimedTests(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("NOT RUN, for 0 s were over: good, other", output)
 
+    def test_a_test_that_ctest_does_not_find_is_a_failure(self):
+        self.put(("good", "exit 0", ""))
+        with contextlib.redirect_stdout(io.StringIO()):
+            results = timed_tests.run_tests(self.folder, ["other"], 60, 1)
+        self.assertEqual(results["other"][0], "FAILED")
+
     def test_no_tests_are_a_failure(self):
         self.put()
         self.assertEqual(self.run_main(60)[0], 1)

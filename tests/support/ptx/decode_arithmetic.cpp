@@ -123,7 +123,7 @@ bool decode_function(Words words, const Type& type, Instruction& made) {
   constexpr auto kSin = [](auto x) { return std::sin(x); };
   constexpr auto kCos = [](auto x) { return std::cos(x); };
   constexpr auto kTanh = [](auto x) { return std::tanh(x); };
-  // copysign d, a, b: b with the sign of a. Source: PTX ISA 9.7.3.5.
+  // copysign d, a, b: b with the sign of a. Source: PTX ISA, copysign.
   constexpr auto kWithSign = [](auto a, auto b) { return std::copysign(b, a); };
   if (word == "rcp") return for_one_real<kReciprocal>(type, made);
   if (word == "sqrt") return for_one_real<kRoot>(type, made);
