@@ -5,7 +5,9 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <vector>
 
+#include "../support/card_run.h"
 #include "../support/ptx/machine.h"
 #include "fullbore/base/check.h"
 
@@ -59,6 +61,11 @@ std::vector<std::byte> parameters_of(const cuda::Launch& launch, const ptx::Kern
 
 void run_on_ptx(const cuda::CudaKernel& kernel, std::span<const std::span<std::byte>> operands,
                 const PtxRunOptions& options) {
+  if (runs_on_card()) {
+    FB_CHECK(!options.edit, "planted faults are for the machine that sees them");
+    const std::vector<int64_t> misaligned(operands.size(), options.misaligned);
+    return run_on_card(kernel, operands, misaligned);
+  }
   ptx::DeviceMemory memory;
   std::vector<uint64_t> addresses;
   for (size_t i = 0; i < operands.size(); ++i) {

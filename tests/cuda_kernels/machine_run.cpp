@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <span>
+#include <utility>
 
+#include "fullbore/device/device_error.h"
+#include "tests/support/card_run.h"
 #include "tests/support/ptx/machine.h"
 
 namespace fullbore::testing_support {
@@ -79,6 +83,43 @@ class Operands {
   std::vector<std::pair<uint64_t, int64_t>> places_;
 };
 
+/// The same on the card that the environment names.
+MachineResult run_there(const cuda::CudaKernel& kernel, const std::vector<const Literal*>& inputs,
+                        const std::vector<TensorType>& outputs, const MachineOptions& options) {
+  std::vector<std::vector<char>> contents;
+  std::vector<int64_t> misaligned;
+  const auto add = [&](std::vector<char> bytes, DType dtype) {
+    contents.push_back(std::move(bytes));
+    misaligned.push_back(options.misaligned ? dtype_bytes(dtype) : 0);
+  };
+  for (const Literal* const input : inputs) add(input->bytes(), input->dtype());
+  for (const TensorType& output : outputs)
+    add(std::vector<char>(static_cast<size_t>(output.bytes()), static_cast<char>(0xcd)),
+        output.dtype);
+  std::vector<std::span<std::byte>> operands;
+  for (size_t i = 0; i < contents.size(); ++i) {
+    const bool aliased =
+        options.alias_input >= 0 && i == inputs.size() + static_cast<size_t>(options.alias_output);
+    operands.push_back(std::as_writable_bytes(
+        std::span(contents[aliased ? static_cast<size_t>(options.alias_input) : i])));
+  }
+  MachineResult result;
+  try {
+    run_on_card(kernel, operands, misaligned);
+  } catch (const DeviceError& error) {
+    result.problem = fmt::format("{}: {}", options.text(), error.what());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (static_cast<int>(i) != options.alias_input && contents[i] != inputs[i]->bytes())
+      result.problem = fmt::format("{}: wrote into input {}", options.text(), i);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::span<const std::byte> bytes = operands[inputs.size() + i];
+    result.outputs.emplace_back(reinterpret_cast<const char*>(bytes.data()),
+                                reinterpret_cast<const char*>(bytes.data()) + bytes.size());
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string MachineOptions::text() const {
@@ -92,6 +133,7 @@ MachineResult run_on_machine(const cuda::CudaKernel& kernel,
                              const std::vector<const Literal*>& inputs,
                              const std::vector<TensorType>& outputs,
                              const MachineOptions& options) {
+  if (runs_on_card()) return run_there(kernel, inputs, outputs, options);
   Operands operands;
   std::vector<uint64_t> addresses;
   std::vector<std::vector<char>> given;

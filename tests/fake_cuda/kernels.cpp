@@ -135,6 +135,7 @@ int cuModuleGetFunction(FunctionHandle* handle, ModuleHandle of, const char* nam
     function = std::make_unique<Function>();
     function->kernel = &kernel->second;
     function->card = module.card;
+    function->most_dynamic_shared_bytes -= kernel->second.shared_bytes;
   }
   *handle = reinterpret_cast<FunctionHandle>(function.get());
   return 0;

@@ -47,7 +47,7 @@ struct Module {
 struct Function {
   const ptx::Kernel* kernel = nullptr;
   Card* card = nullptr;
-  int64_t most_dynamic_shared_bytes = 48 << 10;
+  int64_t most_dynamic_shared_bytes = 48 << 10;  ///< with its own, unless it is told otherwise
 };
 
 struct GraphNode {

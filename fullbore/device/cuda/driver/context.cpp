@@ -13,7 +13,7 @@
 namespace fullbore::cuda {
 namespace {
 
-// What a kernel may have of shared memory unless it asks for more.
+// What a kernel may have of shared memory unless it asks for more: its own variables and what a launch adds.
 constexpr int64_t kUsualSharedBytes = 48 << 10;
 
 std::string text_of(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
@@ -85,7 +85,9 @@ FunctionHandle Context::function(const std::shared_ptr<const Module>& module,
         code != kSuccess)
       throw DeviceError(fmt::format("{} of '{}' in '{}': {}", driver.function.name(), entry,
                                     module->name, result_text(code)));
-  if (dynamic_shared_bytes > kUsualSharedBytes)
+  int own_shared_bytes = 0;
+  driver.function_attribute(&own_shared_bytes, kFunctionSharedBytes, function);
+  if (own_shared_bytes + dynamic_shared_bytes > kUsualSharedBytes)
     if (const int code = driver.set_function_attribute.attempt(
             function, kFunctionMostDynamicSharedBytes, static_cast<int>(dynamic_shared_bytes));
         code != kSuccess)
