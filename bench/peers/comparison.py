@@ -21,9 +21,9 @@ TOLERANCE = {"fp32": 1e-4, "bf16": 1e-2}
 DROPOUT_TOLERANCE = 0.03  # masks are other ones on every side
 # A side whose second step takes longer than so many seconds is warm, and is not asked for losses of further steps.
 SLOW_STEP = 8
-# On a card without a list of its own: as PyTorch compiles best, from the best on, for each job's own words before them. A
-# side that cannot run gives way to the next.
-BEST_ON_CARD = (["mode=compile", "capture=1"], ["mode=compile", "compile_mode=reduce-overhead"], ["mode=compile"])
+# How PyTorch is fastest on a card, the best first: each that cannot run gives way to the next.
+BEST_ON_CARD = (["mode=compile", "capture=1"], ["mode=compile", "compile_mode=reduce-overhead"], ["mode=compile"],
+                ["mode=eager", "capture=1"])
 # On a card a side is begun when so many steps more are made: what is captured is captured then.
 STEPS_OF_PROOF = 5
 # What keeps each engine to a level of instructions, as their documentation has it: PyTorch's own kernels and those that

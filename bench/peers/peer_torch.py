@@ -4,7 +4,6 @@ import platform
 
 import numpy
 import torch
-import torch._dynamo.utils
 
 import peer_job
 
@@ -162,7 +161,8 @@ class Steps:
         """What only the first step showed: how many parts of it mode=reduce-overhead could make no CUDA graph of."""
         if not self.on_card or self.o["compile_mode"] != "reduce-overhead":
             return {}
-        return {"parts_without_graphs": torch._dynamo.utils.counters["inductor"]["cudagraph_skips"]}
+        from torch._dynamo.utils import counters  # is loaded when anything is compiled, and costs eager sides seconds
+        return {"parts_without_graphs": counters["inductor"]["cudagraph_skips"]}
 
 
 def versions(o):
