@@ -139,6 +139,12 @@ class Comparison:
     def time_left(self):
         return self.end - time.monotonic() if self.end else float("inf")
 
+    def time_to_start(self):
+        """What is left when the rounds of the sides that are there, and of one more, have had theirs."""
+        options = self.options
+        each = options.warm_up_seconds + options.rounds * options.block_seconds if self.end else 0
+        return self.time_left() - each * (len(self.ours) + 1)
+
     def share(self):
         """Initial parameters, first batch and tokens, for all; and the machine's peaks."""
         done = subprocess.run([self.options.binary, "--share", str(self.shared), *self.options.job], text=True,
@@ -161,12 +167,13 @@ class Comparison:
 
     def start(self, name, command):
         """One of a side's commands. None where it cannot run."""
-        print(f"starting {name}", file=sys.stderr, flush=True)
-        if self.time_left() <= 0:
+        left = self.time_to_start()
+        if left <= 0:
             return self.give_up(name, f"not begun: the {self.options.time_limit:g} s were over")
+        print(f"starting {name}", file=sys.stderr, flush=True)
         side = Side(name, command, self.environment(name))
         try:
-            side.await_ready(min(self.options.start_limit, max(self.time_left(), 1)))
+            side.await_ready(min(self.options.start_limit, left))
             self.check(side)
             if self.options.on_card:
                 side.run(STEPS_OF_PROOF, self.patience())
@@ -233,7 +240,7 @@ class Comparison:
         for script, *settings in commands(self.job, self.options.on_card)[name]:
             side = self.start(f"{name}-{precision}", [python, self.job.folder / script, *settings,
                                                       *(f"{key}={value}" for key, value in values.items())])
-            if side:
+            if side or self.time_to_start() <= 0:
                 return side
         return None
 
