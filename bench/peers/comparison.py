@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import environment
 import record
@@ -20,6 +21,11 @@ TOLERANCE = {"fp32": 1e-4, "bf16": 1e-2}
 DROPOUT_TOLERANCE = 0.03  # masks are other ones on every side
 # A side whose second step takes longer than so many seconds is warm, and is not asked for losses of further steps.
 SLOW_STEP = 8
+# How PyTorch is fastest on a card, the best first: each that cannot run gives way to the next.
+BEST_ON_CARD = (["mode=compile", "capture=1"], ["mode=compile", "compile_mode=reduce-overhead"], ["mode=compile"],
+                ["mode=eager", "capture=1"])
+# On a card a side is begun when so many steps more are made: what is captured is captured then.
+STEPS_OF_PROOF = 5
 # What keeps each engine to a level of instructions, as their documentation has it: PyTorch's own kernels and those that
 # torch.compile makes, oneDNN, MKL, and XLA. The levels are those of engine.processor.
 PROCESSORS = {
@@ -47,44 +53,75 @@ class Job:
     default_peers: str = ""  # comma-separated; empty: all
     # Losses of so many first steps must agree: more than one where all sides train on the same batches.
     checked_steps: int = 1
+    # As `peers`, on a card: commands to try in turn. Empty: the job cannot be compared there.
+    card_peers: dict = dataclasses.field(default_factory=dict)
+
+
+def card_peers(*words):
+    """Those of a job in PyTorch whose scripts begin with `words`."""
+    return {"torch-best": [[*words, *flags] for flags in BEST_ON_CARD],
+            "torch-compile": [[*words, "mode=compile"]],
+            "torch-graph": [[*words, "mode=compile", "capture=1"]],
+            "torch-reduce-overhead": [[*words, "mode=compile", "compile_mode=reduce-overhead"]],
+            "torch-max": [[*words, "mode=compile", "compile_mode=max-autotune-no-cudagraphs", "capture=1"]],
+            "torch-eager": [[*words, "mode=eager"]]}
 
 
 def arguments(job, document):
     parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", nargs="*", metavar="CONFIG, key=value")
-    parser.add_argument("--peers", default=job.default_peers or ",".join(job.peers))
+    parser.add_argument("--peers")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--block-seconds", type=float, default=1)
     parser.add_argument("--warm-up-seconds", type=float, default=3)
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--start-limit", type=float, default=1800)
+    parser.add_argument("--time-limit", type=float)
     parser.add_argument("--passive", action="store_true")
     parser.add_argument("--processor", choices=["auto", *PROCESSORS], default="auto")
-    parser.add_argument("--binary", default=str(ROOT / "build/release/bin" / job.binary))
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--peer-device")
+    parser.add_argument("--binary")
+    parser.add_argument("--binaries", default=str(ROOT / "build/release/bin"))
     parser.add_argument("--python")
     parser.add_argument("--output")
     options = parser.parse_args()
+    options.binary = options.binary or str(pathlib.Path(options.binaries) / job.binary)
     if not pathlib.Path(options.binary).exists():
         parser.error(f"there is no {options.binary}; first: cmake --preset release && cmake --build --preset benches")
     if options.rounds < 1 or options.at_once < 0 or options.block_seconds <= 0 or options.warm_up_seconds < 0:
         parser.error("--rounds is at least 1, --at-once and seconds are not negative")
-    if options.start_limit <= 0:
-        parser.error("--start-limit is more than 0 seconds")
+    if options.start_limit <= 0 or (options.time_limit is not None and options.time_limit <= 0):
+        parser.error("--start-limit and --time-limit are more than 0 seconds")
+    options.peer_device = options.peer_device or options.device
+    options.on_card = options.device.partition(":")[0] == "cuda"
     if not options.job or "=" in options.job[0]:
         options.job.insert(0, str(ROOT / job.config))
     for key, value in job.settings:
+        if key == "engine.threads" and options.on_card:
+            continue
         if not any(word.startswith(key + "=") for word in options.job):
             options.job.append(f"{key}={value}")
     if options.processor != "auto":
         options.job.append(f"engine.processor={options.processor}")
+    if options.on_card:
+        options.job.append(f"engine.device={options.device}")
+    known_peers = commands(job, options.on_card)
+    if options.peers is None:
+        options.peers = "torch-best" if options.on_card else job.default_peers or ",".join(job.peers)
     options.peers = [] if options.peers == "none" else options.peers.split(",")
     options.precisions = options.precisions.split(",")
-    for given, known in ((options.peers, job.peers), (options.precisions, TOLERANCE)):
+    for given, known in ((options.peers, known_peers), (options.precisions, TOLERANCE)):
         for name in given:
             if name not in known:
                 parser.error(f"unknown '{name}'; known: {', '.join(known)}")
     return options
+
+
+def commands(job, on_card):
+    """By name of a peer: commands to try in turn."""
+    return job.card_peers if on_card else {name: [command] for name, command in job.peers.items()}
 
 
 class Comparison:
@@ -93,8 +130,20 @@ class Comparison:
         self.options = options
         self.scratch = scratch
         self.shared = scratch / "start.safetensors"
+        self.sharer = "share"  # whose folder has the machine's peaks
         self.ours, self.measured, self.unavailable = [], [], []
         self.round = 0
+        limit = getattr(options, "time_limit", None)
+        self.end = time.monotonic() + limit if limit else None
+
+    def time_left(self):
+        return self.end - time.monotonic() if self.end else float("inf")
+
+    def time_to_start(self):
+        """What is left when the rounds of the sides that are there, and of one more, have had theirs."""
+        options = self.options
+        each = options.warm_up_seconds + options.rounds * options.block_seconds if self.end else 0
+        return self.time_left() - each * (len(self.ours) + 1)
 
     def share(self):
         """Initial parameters, first batch and tokens, for all; and the machine's peaks."""
@@ -107,8 +156,8 @@ class Comparison:
         """Caches of its own: what is kept from earlier would hide the time to the first step."""
         folder = self.scratch / name
         folder.mkdir(exist_ok=True)
-        for peaks in (self.scratch / "share").glob("machine-*.json"):  # else each of ours would measure them
-            if folder.name != "share":
+        for peaks in (self.scratch / self.sharer).glob("machine-*.json"):  # else each of ours would measure them
+            if folder.name != self.sharer:
                 shutil.copy(peaks, folder)
         variables = {"FULLBORE_CACHE": str(folder), "TORCHINDUCTOR_CACHE_DIR": str(folder)}
         if self.options.passive:
@@ -117,15 +166,28 @@ class Comparison:
         return {**os.environ, **variables}
 
     def start(self, name, command):
+        """One of a side's commands. None where it cannot run."""
+        left = self.time_to_start()
+        if left <= 0:
+            return self.give_up(name, f"not begun: the {self.options.time_limit:g} s were over")
         print(f"starting {name}", file=sys.stderr, flush=True)
+        side = Side(name, command, self.environment(name))
         try:
-            side = Side(name, command, self.environment(name), self.options.start_limit)
+            side.await_ready(min(self.options.start_limit, left))
             self.check(side)
+            if self.options.on_card:
+                side.run(STEPS_OF_PROOF, self.patience())
         except Unavailable as reason:
-            print(f"{name} is not available: {reason}", file=sys.stderr)
-            self.unavailable.append((name, str(reason)))
-            return None
+            return self.give_up(name, str(reason), reason.log)
         return side
+
+    def patience(self):
+        """Seconds that a block may take; None: as long as it likes."""
+        return max(self.time_left(), 10) if self.end else None
+
+    def give_up(self, name, reason, log=()):
+        print("\n".join([f"{name} is not available: {reason}", *(f"  {line}" for line in log[:-1])]), file=sys.stderr)
+        self.unavailable.append((name, reason))
 
     def check(self, side):
         """Is it the same work?"""
@@ -156,7 +218,11 @@ class Comparison:
             sys.exit(f"{side.name}: the {which} is {losses[-1]}, that of {reference.name} {expected}: not the same work")
 
     def start_ours(self, precision):
-        return self.start(f"fullbore-{precision}", [self.options.binary, *self.options.job,
+        """On a card the first of them shares what all begin with: a start less."""
+        sharing = []
+        if self.options.on_card and not self.shared.exists():
+            self.sharer, sharing = f"fullbore-{precision}", ["--share", self.shared]
+        return self.start(f"fullbore-{precision}", [self.options.binary, *sharing, *self.options.job,
                                                     f"engine.precision={precision}"])
 
     def start_all_of_ours(self):
@@ -166,22 +232,31 @@ class Comparison:
         self.measured = list(self.ours)
 
     def start_peer(self, name, precision, python):
+        """The first of its commands that runs; the reasons of those before it are kept."""
         ready = self.ours[0].ready
-        script, *settings = self.job.peers[name]
         values = {**ready["job"], "threads": ready["threads"], "precision": precision, "share": self.shared}
-        return self.start(f"{name}-{precision}", [python, self.job.folder / script, *settings,
-                                                  *(f"{key}={value}" for key, value in values.items())])
+        if self.options.on_card:
+            values["device"] = self.options.peer_device
+        for script, *settings in commands(self.job, self.options.on_card)[name]:
+            side = self.start(f"{name}-{precision}", [python, self.job.folder / script, *settings,
+                                                      *(f"{key}={value}" for key, value in values.items())])
+            if side or self.time_to_start() <= 0:
+                return side
+        return None
 
     def measure(self, group):
         sides = self.ours + group
         steps = {side.name: 1 if side.slow else
                  max(1, round(self.options.block_seconds / side.warm_up(self.options.warm_up_seconds))) for side in sides}
-        for _ in range(self.options.rounds):
+        for count in range(self.options.rounds):
+            if count > 0 and self.time_left() <= 0:
+                print(f"the {self.options.time_limit:g} s are over after {count} rounds", file=sys.stderr)
+                break
             self.round += 1
             for side in sides:
                 if not await_silence(sides):
                     print("the machine is not silent: somebody's idle threads spin", file=sys.stderr)
-                side.blocks.append({**side.run(steps[side.name]), "round": self.round})
+                side.blocks.append({**side.run(steps[side.name], self.patience()), "round": self.round})
             print(f"round {self.round:2}  " + "  ".join(
                 f"{side.name} {1e3 * side.blocks[-1]['seconds_per_step']:.2f} ms" for side in sides),
                 file=sys.stderr, flush=True)
@@ -212,7 +287,8 @@ class Comparison:
 
     def run(self):
         python = self.options.python or (environment.python() if self.options.peers else sys.executable)
-        self.share()
+        if not self.options.on_card:
+            self.share()
         waiting = [(name, precision) for precision in self.options.precisions for name in self.options.peers]
         if self.options.at_once == 0:
             self.measure_one_by_one(waiting, python)

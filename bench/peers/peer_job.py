@@ -9,6 +9,13 @@ import time
 
 import numpy
 
+# Of jobs in PyTorch: where they run, and how it is told to be fast there.
+TORCH_DEFAULTS = {
+    "device": "cpu",  # or cuda
+    "mode": "eager",  # or compile: torch.compile
+    "compile_mode": "default",  # torch.compile's mode: default, reduce-overhead, max-autotune-no-cudagraphs, ...
+    "capture": 0,  # 1: on a card, whole steps with their update as one CUDA graph
+}
 NUMPY_TYPES = {"F32": numpy.float32, "I32": numpy.int32, "BOOL": numpy.bool_}
 
 
@@ -57,33 +64,41 @@ def say(record):
     print(json.dumps(record), flush=True)
 
 
-def run(count, train, counted):
-    """`counted`: tokens, or whatever the job counts, of a step."""
-    start, cpu_start = time.perf_counter(), time.process_time()
+def run_one_by_one(count, train):
+    """Losses of so many steps, and the seconds of the shortest."""
     losses, least = [], math.inf
     for _ in range(count):
-        step_start = time.perf_counter()
+        start = time.perf_counter()
         losses.append(train())
-        least = min(least, time.perf_counter() - step_start)
+        least = min(least, time.perf_counter() - start)
+    return losses, least
+
+
+def run(count, job, counted):
+    """`counted`: tokens, or whatever the job counts, of a step."""
+    start, cpu_start = time.perf_counter(), time.process_time()
+    losses, least = job.run(count) if hasattr(job, "run") else run_one_by_one(count, job.train)
     seconds = (time.perf_counter() - start) / count
     return {"steps": count, "seconds_per_step": seconds, "least_seconds_per_step": least,
             "cpu_seconds_per_step": (time.process_time() - cpu_start) / count,
             "tokens_per_second": counted / seconds, "loss": sum(losses) / count,
-            "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+            "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            **(job.memory() if hasattr(job, "memory") else {})}
 
 
 def serve(job, ready, counted):
     """Makes the first step, says that the side is ready, and does what standard input asks for.
-    `job` has o, step, train() -> loss and, where that is asked for, evaluate() -> loss; `counted`: see run()."""
+    `job` has o, step, train() -> loss and, where that is asked for, evaluate() -> loss. It may have run(N) -> (losses, least
+    seconds), memory() and notes(), each a dictionary, of every block and of the start. `counted`: see run()."""
     start = time.perf_counter()
-    first_loss = job.train()
+    first_loss = run(1, job, counted)["loss"]
     started = os.environ.get("BENCH_STARTED")  # of the process, by the clock of time.monotonic()
     say({"ready": True, **ready, "precision": job.o["precision"], "dropout": job.o["dropout"], "first_loss": first_loss,
          "first_step_seconds": time.perf_counter() - start,
-         "start_seconds": time.monotonic() - float(started) if started else None})
+         "start_seconds": time.monotonic() - float(started) if started else None,
+         **(job.notes() if hasattr(job, "notes") else {})})
     for line in sys.stdin:
         if line.strip() == "evaluate":
             say({"step": job.step, "validation_loss": job.evaluate()})
             continue
-        record = run(int(line), job.train, counted)
-        say({**record, "step": job.step})
+        say({**run(int(line), job, counted), "step": job.step})

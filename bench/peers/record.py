@@ -50,6 +50,7 @@ def summary(side, fullbore_sides):
             "losses": [block["loss"] for block in side.blocks],
             "last_step": side.blocks[-1]["step"],
             "peak_resident_bytes": side.blocks[-1]["peak_resident_bytes"],
+            **{key: side.blocks[-1][key] for key in ("peak_device_bytes",) if key in side.blocks[-1]},
             "blocks_seconds_per_step": seconds}
 
 
@@ -68,6 +69,18 @@ def microarchitecture(cpuinfo):
     if vendor == "AuthenticAMD" and family in (25, 26):
         return "Zen 5" if family == 26 else "Zen 4" if "avx512f" in fields["flags"].split() else "Zen 3"
     return f"{vendor} family {family} model {model}"
+
+
+def card():
+    """What the driver's own program tells of the first card that may be used; {} without it."""
+    which = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
+    try:
+        done = subprocess.run(["nvidia-smi", f"--id={which}", "--query-gpu=name,driver_version,memory.total,clocks.max.sm",
+                               "--format=csv,noheader"], capture_output=True, text=True, timeout=10, check=True)
+        name, driver, memory, clock = done.stdout.strip().split(", ")
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return {"card": name, "driver": driver, "card_memory": memory, "card_clock_at_most": clock}
 
 
 def machine(reported):
@@ -94,12 +107,14 @@ def result(measured, unavailable, options, job):
             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "commit": git("rev-parse", "HEAD"),
             "uncommitted_changes": bool(git("status", "--porcelain", "--untracked-files=no")),
-            "machine": machine(first.get("machine", {})),
+            "device": options.device,
+            "machine": {**machine(first.get("machine", {})), **(card() if options.on_card else {})},
             "job": first.get("job", {}), "parameters": first["parameters"], "passive_peers": options.passive,
             "processor": options.processor,
             "rounds": options.rounds, "seconds_per_block": options.block_seconds,
             "warm_up_seconds": options.warm_up_seconds,
             "sides": [summary(side, ours) for side in measured],
+            "time_limit": options.time_limit,
             "unavailable": [{"name": name, "reason": reason} for name, reason in unavailable]}
 
 
@@ -129,15 +144,17 @@ def start_cells(side):
 def table(record):
     """Markdown."""
     counted = record["job"].get("counted", "tokens")
+    on_card = record.get("device", "cpu") != "cpu"
     ours = [side["name"] for side in record["sides"] if side["name"].startswith("fullbore")]
     heads = ["side", "ms/step", f"{counted}/s", *(f"time, {name} = 1" for name in ours), "start, s", "less a step",
-             "peak RSS, MiB", "planned, MiB", "first loss", "last loss"]
+             "peak RSS, MiB", *(["on the card, MiB"] if on_card else []), "planned, MiB", "first loss", "last loss"]
     lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for side in record["sides"]:
         cells = [side["name"], f"{1e3 * side['seconds_per_step']['median']:.2f}", f"{side['tokens_per_second']:.0f}",
                  *(ratio_cell(side, name) for name in ours),
                  *start_cells(side),
-                 mebibytes(side["peak_resident_bytes"]), mebibytes(side.get("planned_peak_bytes")),
+                 mebibytes(side["peak_resident_bytes"]), *([mebibytes(side.get("peak_device_bytes"))] if on_card else []),
+                 mebibytes(side.get("planned_peak_bytes")),
                  f"{side['first_loss']:.4f}", f"{side['losses'][-1]:.4f}"]
         lines.append("| " + " | ".join(cells) + " |")
     for side in record["unavailable"]:
@@ -161,10 +178,11 @@ def markdown(record):
     details = "\n".join(f"- {side['name']}: {', '.join(f'{k} {v}' for k, v in side.get('versions', {}).items()) or commit}; "
                         f"{', '.join(side['flags'])}; {side['threads']} threads" for side in record["sides"])
     settings = " ".join(record["settings"])
+    card = f"{machine['card']}, driver {machine['driver']}; " if "card" in machine else ""
     return f"""# {record['config']}: a training step beside its peers, {record['date'][:10]}
 
 {record['parameters']} parameters, {record['work']}; settings: {settings}.
-{machine.get('processor', 'unknown processor')}, {machine['processors']} processors; measured peaks: {peaks}; load {machine['load_average_at_end'][0]:.1f}.
+{card}{machine.get('processor', 'unknown processor')}, {machine['processors']} processors; measured peaks: {peaks}; load {machine['load_average_at_end'][0]:.1f}.
 {record['rounds']} interleaved rounds, blocks of about {record['seconds_per_block']:g} s, after {record['warm_up_seconds']:g} s of warm-up; \
 {'peers told not to spin; ' if record['passive_peers'] else ''}\
 {f"every side kept to {record['processor']}; " if record['processor'] != 'auto' else ''}every side from the same parameters and first batch.

@@ -10,15 +10,21 @@ import tempfile
 import time
 
 
+LINES_OF_LOG = 20  # of what a side that ended had said
+
+
 class Unavailable(Exception):
-    """A side that cannot run here, with its reason."""
+    """A side that cannot run here, with its reason and the last lines that it wrote."""
+
+    def __init__(self, reason, log=()):
+        super().__init__(reason)
+        self.log = list(log)
 
 
 class Side:
-    """One contender. Between its blocks it sleeps on its input. Unavailable if it is not ready within `limit`
-    seconds, if there is one."""
+    """One contender, whose process runs from now on. Between its blocks it sleeps on its input."""
 
-    def __init__(self, name, command, environment, limit=None):
+    def __init__(self, name, command, environment):
         self.name = name
         self.command = [str(word) for word in command]
         self.errors = tempfile.TemporaryFile("w+")
@@ -28,25 +34,33 @@ class Side:
         atexit.register(self.end)
         self.blocks = []
         self.slow = False  # warm after two steps, and measured by single ones
+
+    def await_ready(self, limit=None):
+        """Itself, when its first step is made. Unavailable if that is not so within `limit` seconds, if there is one."""
+        self.ready = self.answer(limit, "compile" if "compile" in self.name else "make its first step")
+        return self
+
+    def answer(self, limit=None, deed="answer"):
         if not select.select([self.process.stdout], [], [], limit)[0]:
             self.end()
-            raise Unavailable(f"did not {'compile' if 'compile' in name else 'make its first step'} within {limit:g} s")
-        self.ready = self.answer()
-
-    def answer(self):
+            raise Unavailable(f"did not {deed} within {limit:.0f} s", self.last_lines())
         line = self.process.stdout.readline()
         if not line:
             status = self.process.wait()
-            self.errors.seek(0)
-            last = [text for text in self.errors.read().splitlines() if text.strip()][-1:]
+            last = self.last_lines()
             self.close()
-            raise Unavailable(last[0].strip() if last else f"ended with status {status}")
+            raise Unavailable(last[-1].strip() if last else f"ended with status {status}", last)
         return json.loads(line)
 
-    def run(self, steps):
+    def last_lines(self):
+        self.errors.seek(0)
+        return [text for text in self.errors.read().splitlines() if text.strip()][-LINES_OF_LOG:]
+
+    def run(self, steps, limit=None):
+        """Unavailable if the process ends, or if it takes longer than `limit` seconds."""
         self.process.stdin.write(f"{steps}\n")
         self.process.stdin.flush()
-        return self.answer()
+        return self.answer(limit)
 
     def warm_up(self, seconds, least=3):
         """At least so many steps. Returns the seconds that one takes in the end."""
@@ -73,7 +87,10 @@ class Side:
             self.process.wait()
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it ended by itself
         self.process.wait()
         self.process.stdout.close()
         self.errors.close()

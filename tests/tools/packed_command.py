@@ -91,7 +91,19 @@ def main():
         scratch = pathlib.Path(name)
         root = scratch / "root"
         root.mkdir()
-        run(sys.executable, ROOT / "tools/pack", "--build", build, "--output", "", "--folder", root / "fullbore")
+        # A program of the build beside its command: one that every build has.
+        also = shutil.copy2(build / "bin/fullbore", build / "bin/packed_also")
+        try:
+            run(sys.executable, ROOT / "tools/pack", "--build", build, "--output", "", "--folder", root / "fullbore", "--also",
+                "packed_also")
+        finally:
+            pathlib.Path(also).unlink()
+        said = run(root / "fullbore/packed_also", "--version")
+        check(said.startswith("fullbore "), said)
+        (root / "fullbore/packed_also").unlink()
+        said = run(sys.executable, ROOT / "tools/pack", "--build", build, "--output", "", "--folder", root / "other", "--also", "nothing",
+                   code=3)
+        check("nothing" in said, said)
         said = run(sys.executable, ROOT / "tools/pack", "--build", build, "--output", "", "--folder", root / "fullbore", code=2)
         check("exists" in said, said)
         elsewhere(root / "fullbore", scratch)

@@ -38,7 +38,7 @@ JOB = comparison.Job(what="mine-step", folder=pathlib.Path(), binary="", config=
 
 
 def pretender(name, seconds, side="torch"):
-    return sides.Side(name, [sys.executable, "-c", PRETENDER, side, seconds], {})
+    return sides.Side(name, [sys.executable, "-c", PRETENDER, side, seconds], {}).await_ready()
 
 
 class SidesTest(unittest.TestCase):
@@ -54,11 +54,11 @@ class SidesTest(unittest.TestCase):
 
     def test_what_cannot_run_says_why(self):
         with self.assertRaisesRegex(sides.Unavailable, "no such precision"):
-            sides.Side("b", [sys.executable, "-c", "import sys; sys.exit('warning\\nno such precision')"], {})
+            sides.Side("b", [sys.executable, "-c", "import sys; sys.exit('warning\\nno such precision')"], {}).await_ready()
 
     def test_a_spinning_side_is_noticed(self):
         spin = "print('{}', flush=True)\nwhile True: pass"
-        side = sides.Side("c", [sys.executable, "-c", spin], {})
+        side = sides.Side("c", [sys.executable, "-c", spin], {}).await_ready()
         try:
             before = side.processor_seconds()
             while side.processor_seconds() < before + 0.05:  # however late it gets its turn
@@ -79,7 +79,7 @@ class RecordTest(unittest.TestCase):
             side.close()
         job_words = ["configs/mine-x.yaml", "engine.threads=2", "data.path=/home/me/play.txt"]
         options = types.SimpleNamespace(job=job_words, passive=False, rounds=3, block_seconds=1, warm_up_seconds=3,
-                                        processor="avx2")
+                                        processor="avx2", device="cpu", on_card=False, time_limit=None)
         self.record = record.result([self.ours, self.peer], [("jax-fp32", "no module named jax")], options, JOB)
 
     def test_ratios_are_of_the_same_rounds(self):
@@ -138,10 +138,10 @@ for line in sys.stdin:
 
 class AgreementTest(unittest.TestCase):
     def checked(self, losses, seconds=0.1, ours=None, steps=3):
-        side = sides.Side("a", [sys.executable, "-c", STEPPING, str(losses), str(seconds)], {})
+        side = sides.Side("a", [sys.executable, "-c", STEPPING, str(losses), str(seconds)], {}).await_ready()
         self.addCleanup(side.close)
         job = dataclasses.replace(JOB, checked_steps=steps)
-        run = comparison.Comparison(job, types.SimpleNamespace(), pathlib.Path("/nowhere"))
+        run = comparison.Comparison(job, types.SimpleNamespace(on_card=False), pathlib.Path("/nowhere"))
         run.ours = [ours] if ours else []
         run.check(side)
         return side
@@ -165,7 +165,7 @@ class AgreementTest(unittest.TestCase):
 
     def test_a_side_that_ends_in_a_later_step_is_not_available(self):
         with tempfile.TemporaryDirectory() as scratch:
-            options = types.SimpleNamespace(passive=False, processor="auto", start_limit=60)
+            options = types.SimpleNamespace(passive=False, processor="auto", start_limit=60, on_card=False)
             run = comparison.Comparison(dataclasses.replace(JOB, checked_steps=3), options, pathlib.Path(scratch))
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertIsNone(run.start("a", [sys.executable, "-c", STEPPING, "[3.0, 2.0]", "0.1"]))

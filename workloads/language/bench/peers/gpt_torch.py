@@ -15,15 +15,13 @@ standard input N training steps and one JSON line about them; ends at the end of
 """
 import math
 import os
-import platform
 
 import gpt_job  # finds what all peers share
 import peer_job
 import text_job
 
 DEFAULTS = {
-    "mode": "eager",  # or compile: torch.compile of forward and loss (and so of their gradients)
-    "compile_mode": "default",  # torch.compile's mode: default, max-autotune, ...
+    **peer_job.TORCH_DEFAULTS,  # compiled are forward and loss, and so their gradients
     "cpp_wrapper": 0,  # 1: Inductor's C++ wrapper around its kernels, instead of Python's
 }
 TEXT, OPTIONS = gpt_job.options(__doc__, DEFAULTS, {"mode": ("eager", "compile")})
@@ -92,46 +90,35 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.reshape(-1))
 
 
-class Job:
+class Job(peer_torch.Steps):
     def __init__(self, text, o):
-        self.o = o
-        self.step = 0
         shared = peer_job.read_shared(o["share"])
         self.data = text_job.Data(text, shared, o)
         self.model = Gpt(self.data.vocabulary, o)
         if shared:
             self.model.fill(shared)
-        self.parameters = list(self.model.parameters())
-        self.optimiser = peer_torch.optimiser(self.parameters, o)
-        self.loss = self.model
-        if o["mode"] == "compile":
-            if o["cpp_wrapper"]:
-                inductor.cpp_wrapper = True
-            mode = None if o["compile_mode"] == "default" else o["compile_mode"]
-            self.loss = torch.compile(self.model, mode=mode, dynamic=False, fullgraph=True)
+        self.model.to(o["device"])
+        parameters = list(self.model.parameters())
+        inductor.cpp_wrapper = bool(o["cpp_wrapper"])
+        forward = peer_torch.compiled(self.model, o) if o["mode"] == "compile" else self.model
 
-    def train(self):
-        o = self.o
-        inputs, targets = (torch.from_numpy(part).contiguous() for part in self.data.next())
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
-            loss = self.loss(inputs, targets)
-        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
-        self.step += 1
-        return loss.item()
+        def loss(inputs, targets):
+            with peer_torch.autocast(o):
+                return forward(inputs, targets)
+
+        super().__init__(o, loss, parameters, peer_torch.optimiser(parameters, o), self.data.next)
 
     @torch.no_grad()
     def evaluate(self):
-        windows = torch.from_numpy(self.data.held_out_windows())
+        windows = torch.from_numpy(self.data.held_out_windows()).to(self.o["device"])
         total = sum(self.model(part[:, :-1], part[:, 1:]).item() * len(part) for part in windows.split(64))
         return total / len(windows)
 
 
 def main():
-    torch.set_num_threads(OPTIONS["threads"])
-    torch.set_flush_denormal(True)
-    torch.manual_seed(OPTIONS["seed"])
+    peer_torch.prepare(OPTIONS)
     job = Job(TEXT, OPTIONS)
-    flags = ["scaled_dot_product_attention", "fused AdamW", "foreach clipping", "flush_denormal"]
+    flags = ["scaled_dot_product_attention", "fused AdamW", "foreach clipping", *peer_torch.flags(OPTIONS)]
     if OPTIONS["precision"] == "bf16":
         flags.append("autocast(bfloat16)")
     if OPTIONS["mode"] == "compile":
@@ -139,8 +126,7 @@ def main():
         if OPTIONS["cpp_wrapper"]:
             flags.append("inductor cpp_wrapper")
     peer_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
-                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
-                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "versions": peer_torch.versions(OPTIONS),
                          "flags": flags, "threads": torch.get_num_threads(),
                          "parameters": sum(p.numel() for p in job.parameters)},
                    counted=OPTIONS["batch"] * OPTIONS["context"])
