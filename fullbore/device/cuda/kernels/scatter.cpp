@@ -6,18 +6,35 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kSums = 4096;  ///< elements of the result that a block makes
+constexpr int kSums = 4096;          ///< that a block keeps
+constexpr int kIndicesOfThread = 8;  ///< that are looked at together: a round
+constexpr int kRound = kThreads * kIndicesOfThread;
+constexpr int kAhead = 8;  ///< terms that are on their way while others are added
 
-/// Which of the indices that a tile holds are of the block's rows, in their order.
+/// Which of a round's indices are of the block's rows.
 struct Matches {
-  int count_of_warp[kWarps];
-  int update[kThreads];  ///< within the tile
-  int row[kThreads];     ///< within the block
+  int count_of_warp[2][kWarps];  ///< of this round and the one before
+  unsigned short
+      found[kRound];  ///< in their order: row within the block * kRound + place within the round
+};
+
+/// Sums over the warp's lanes before this one, and over all, of numbers below 16.
+struct WarpCount {
+  FB_DEVICE explicit WarpCount(int mine) {
+    const unsigned lower = (1U << (thread() % kWarp)) - 1;
+#pragma unroll
+    for (int bit = 0; bit < 4; ++bit) {
+      const unsigned votes = ballot((mine >> bit & 1) != 0);
+      before += __builtin_popcount(votes & lower) << bit;
+      all += __builtin_popcount(votes) << bit;
+    }
+  }
+  int before = 0, all = 0;
 };
 
 // y [rows, width]: sums of rows of updates [count, width] by indices [count]. A block makes a tile of `tile_rows` rows by
-// `tile_columns` columns: it reads all indices, lists those of its rows, and adds what they name. The element e of the
-// tile belongs to thread e mod 256.
+// `tile_columns` columns (a power of two): it reads all indices, lists those of its rows, and adds what they name. A column
+// belongs to 256 / tile_columns threads, which take terms in turns; each has sums of its own, added up at the end.
 template <class T>
 FB_DEVICE void scatter_add(const T* updates, const void* indices, T* y, long rows, long width,
                            long count, int kind, int tile_rows, int tile_columns) {
@@ -25,37 +42,61 @@ FB_DEVICE void scatter_add(const T* updates, const void* indices, T* y, long row
   FB_SHARED static Matches matches;
   const long row0 = static_cast<long>(block_x()) * tile_rows;
   const long column0 = static_cast<long>(block_y()) * tile_columns;
-  const int columns = static_cast<int>(least<long>(tile_columns, width - column0));
-  const int warp = thread() / kWarp, lane = thread() % kWarp;
-  for (int e = thread(); e < tile_rows * tile_columns; e += kThreads) sums[e] = 0;
-  for (long tile = 0; tile < count; tile += kThreads) {
-    const long mine = tile + thread();
-    const long row = mine < count ? index_at(indices, mine, kind) : -1;
-    const bool here = row >= row0 && row < least(row0 + tile_rows, rows);
-    const unsigned votes = ballot(here);
-    if (lane == 0) matches.count_of_warp[warp] = __builtin_popcount(votes);
-    barrier();
-    int before = __builtin_popcount(votes & ((1U << lane) - 1)), found = 0;
+  const long end_row = least(row0 + tile_rows, rows);
+  const int warp = thread() / kWarp;
+  const int groups = kThreads / tile_columns, group = thread() / tile_columns;
+  const int column = thread() % tile_columns;
+  const bool has_column = column0 + column < width;
+  Sum<T>* const mine = sums + group * tile_rows * tile_columns + column;
+  for (int row = 0; row < tile_rows; ++row) mine[row * tile_columns] = 0;
+  int turn = 0;
+  for (long round = 0; round < count; round += kRound, turn ^= 1) {
+    int row[kIndicesOfThread], here = 0;
+#pragma unroll
+    for (int i = 0; i < kIndicesOfThread; ++i) {
+      const long at = round + thread() * kIndicesOfThread + i;
+      const long index = at < count ? index_at(indices, at, kind) : -1;
+      row[i] = index >= row0 && index < end_row ? static_cast<int>(index - row0) : -1;
+      here += row[i] >= 0 ? 1 : 0;
+    }
+    const WarpCount counted(here);
+    if (thread() % kWarp == 0) matches.count_of_warp[turn][warp] = counted.all;
+    barrier();  // and what the round before listed is added
+    int next = counted.before, found = 0;
     for (int w = 0; w < kWarps; ++w) {
-      if (w < warp) before += matches.count_of_warp[w];
-      found += matches.count_of_warp[w];
+      if (w < warp) next += matches.count_of_warp[turn][w];
+      found += matches.count_of_warp[turn][w];
     }
-    if (here) {
-      matches.update[before] = thread();
-      matches.row[before] = static_cast<int>(row - row0);
-    }
+    if (found == 0) continue;
+#pragma unroll
+    for (int i = 0; i < kIndicesOfThread; ++i)
+      if (row[i] >= 0)
+        matches.found[next++] =
+            static_cast<unsigned short>(row[i] * kRound + thread() * kIndicesOfThread + i);
     barrier();
-    for (int i = 0; i < found; ++i) {
-      const int first = matches.row[i] * tile_columns;
-      const T* const update = updates + (tile + matches.update[i]) * width + column0;
-      for (int c = (thread() - first) & (kThreads - 1); c < columns; c += kThreads)
-        sums[first + c] += load(update[c]);
+    if (!has_column) continue;
+    for (int first = group; first < found; first += groups * kAhead) {
+      T term[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        const int match = first + i * groups;
+        if (match < found)
+          term[i] = updates[(round + matches.found[match] % kRound) * width + column0 + column];
+      }
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        const int match = first + i * groups;
+        if (match < found) mine[matches.found[match] / kRound * tile_columns] += load(term[i]);
+      }
     }
   }
+  barrier();
   for (int e = thread(); e < tile_rows * tile_columns; e += kThreads) {
-    const long row = row0 + e / tile_columns;
-    const int column = e % tile_columns;
-    if (row < rows && column < columns) store(&y[row * width + column0 + column], sums[e]);
+    const long at_row = row0 + e / tile_columns, at_column = column0 + e % tile_columns;
+    if (at_row >= rows || at_column >= width) continue;
+    Sum<T> sum = sums[e];
+    for (int g = 1; g < groups; ++g) sum += sums[g * tile_rows * tile_columns + e];
+    store(&y[at_row * width + at_column], sum);
   }
 }
 

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "fullbore/device/cuda/makers/launching.h"
 #include "fullbore/device/cuda/makers/makers.h"
 #include "fullbore/ir/op_def.h"
@@ -10,8 +8,21 @@ namespace fullbore::cuda {
 namespace {
 
 // kernels/scatter.cpp
-constexpr uint32_t kTileThreads = 256;
-constexpr int64_t kTileSums = 4096, kTileColumns = 256;
+constexpr int64_t kTileThreads = 256, kMostTileRows = 16, kLeastTileColumns = 32;
+
+/// What a block of scatter_add makes. Large tiles read the indices less often; but each multiprocessor has a block, and a
+/// column of few has several threads.
+struct ScatterTile {
+  ScatterTile(int64_t rows, int64_t width, int64_t wanted_blocks) {
+    while (columns > kLeastTileColumns && columns / 2 >= width) columns /= 2;
+    while (rows_of_tile > 1 && blocks(rows, width) < wanted_blocks) rows_of_tile /= 2;
+    while (columns > kLeastTileColumns && blocks(rows, width) < wanted_blocks) columns /= 2;
+  }
+  int64_t blocks(int64_t rows, int64_t width) const {
+    return divide_up(rows, rows_of_tile) * divide_up(width, columns);
+  }
+  int64_t rows_of_tile = kMostTileRows, columns = kTileThreads;
+};
 
 std::unique_ptr<CudaKernel> made(const Request& request, Launch launch, int64_t bytes) {
   std::vector<Launch> launches;
@@ -59,22 +70,22 @@ std::unique_ptr<CudaKernel> make_scatter_add(const Request& request, std::string
   const TensorType& y = request.output(0);
   const int64_t rows = y.shape[0], count = indices.elements();
   const int64_t width = y.elements() / rows;
-  const int64_t columns = std::min(width, kTileColumns);
-  const int64_t tile_rows = std::min(rows, kTileSums / columns);
-  const int64_t across = divide_up(width, columns);
+  const ScatterTile tile(rows, width, 2 * request.card.multiprocessors);
+  const int64_t across = divide_up(width, tile.columns);
   if (across > UINT16_MAX) {
     *why_not = fmt::format("rows of {} elements are too wide", width);
     return nullptr;
   }
-  return made(request,
-              launch("scatter", entry("scatter_add", updates.dtype),
-                     {.x = static_cast<uint32_t>(divide_up(rows, tile_rows)),
-                      .y = static_cast<uint32_t>(across)},
-                     {.x = kTileThreads},
-                     {operand(0), operand(1), operand(2), value(rows), value(width), value(count),
-                      value(index_kind(indices.dtype)), value(static_cast<int32_t>(tile_rows)),
-                      value(static_cast<int32_t>(columns))}),
-              operand_bytes(request) + divide_up(rows, tile_rows) * across * indices.bytes());
+  return made(
+      request,
+      launch("scatter", entry("scatter_add", updates.dtype),
+             {.x = static_cast<uint32_t>(divide_up(rows, tile.rows_of_tile)),
+              .y = static_cast<uint32_t>(across)},
+             {.x = static_cast<uint32_t>(kTileThreads)},
+             {operand(0), operand(1), operand(2), value(rows), value(width), value(count),
+              value(index_kind(indices.dtype)), value(static_cast<int32_t>(tile.rows_of_tile)),
+              value(static_cast<int32_t>(tile.columns))}),
+      operand_bytes(request) + tile.blocks(rows, width) * indices.bytes());
 }
 
 std::unique_ptr<CudaKernel> make_scatter_along_axis(const Request& request, std::string*) {
