@@ -67,7 +67,8 @@ def card_peers(*words):
             "torch-eager": [[*words, "mode=eager"]]}
 
 
-def arguments(job, document):
+def arguments(job, document, words=None):
+    """`words`: of the command line, unless others are given."""
     parser = argparse.ArgumentParser(description=document, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", nargs="*", metavar="CONFIG, key=value")
     parser.add_argument("--peers")
@@ -86,7 +87,7 @@ def arguments(job, document):
     parser.add_argument("--binaries", default=str(ROOT / "build/release/bin"))
     parser.add_argument("--python")
     parser.add_argument("--output")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     options.binary = options.binary or str(pathlib.Path(options.binaries) / job.binary)
     if not pathlib.Path(options.binary).exists():
         parser.error(f"there is no {options.binary}; first: cmake --preset release && cmake --build --preset benches")
@@ -125,7 +126,9 @@ def commands(job, on_card):
 
 
 class Comparison:
-    def __init__(self, job, options, scratch):
+    def __init__(self, job, options, scratch, prefix=""):
+        """`prefix`: of what is said on the standard error."""
+        self.prefix = prefix
         self.job = job
         self.options = options
         self.scratch = scratch
@@ -135,12 +138,15 @@ class Comparison:
         self.round = 0
         limit = getattr(options, "time_limit", None)
         self.end = time.monotonic() + limit if limit else None
+        self.start_end = None  # when sides must have begun, where somebody else says so
 
     def time_left(self):
         return self.end - time.monotonic() if self.end else float("inf")
 
     def time_to_start(self):
         """What is left when the rounds of the sides that are there, and of one more, have had theirs."""
+        if self.start_end:
+            return self.start_end - time.monotonic()
         options = self.options
         each = options.warm_up_seconds + options.rounds * options.block_seconds if self.end else 0
         return self.time_left() - each * (len(self.ours) + 1)
@@ -169,8 +175,8 @@ class Comparison:
         """One of a side's commands. None where it cannot run."""
         left = self.time_to_start()
         if left <= 0:
-            return self.give_up(name, f"not begun: the {self.options.time_limit:g} s were over")
-        print(f"starting {name}", file=sys.stderr, flush=True)
+            return self.give_up(name, "not begun: the time was over")
+        print(f"{self.prefix}starting {name}", file=sys.stderr, flush=True)
         side = Side(name, command, self.environment(name))
         try:
             side.await_ready(min(self.options.start_limit, left))
@@ -186,7 +192,7 @@ class Comparison:
         return max(self.time_left(), 10) if self.end else None
 
     def give_up(self, name, reason, log=()):
-        print("\n".join([f"{name} is not available: {reason}", *(f"  {line}" for line in log[:-1])]), file=sys.stderr)
+        print("\n".join([f"{self.prefix}{name} is not available: {reason}", *(f"  {line}" for line in log[:-1])]), file=sys.stderr)
         self.unavailable.append((name, reason))
 
     def check(self, side):
@@ -250,14 +256,14 @@ class Comparison:
                  max(1, round(self.options.block_seconds / side.warm_up(self.options.warm_up_seconds))) for side in sides}
         for count in range(self.options.rounds):
             if count > 0 and self.time_left() <= 0:
-                print(f"the {self.options.time_limit:g} s are over after {count} rounds", file=sys.stderr)
+                print(f"the time is over after {count} rounds", file=sys.stderr)
                 break
             self.round += 1
             for side in sides:
                 if not await_silence(sides):
                     print("the machine is not silent: somebody's idle threads spin", file=sys.stderr)
                 side.blocks.append({**side.run(steps[side.name], self.patience()), "round": self.round})
-            print(f"round {self.round:2}  " + "  ".join(
+            print(f"{self.prefix}round {self.round:2}  " + "  ".join(
                 f"{side.name} {1e3 * side.blocks[-1]['seconds_per_step']:.2f} ms" for side in sides),
                 file=sys.stderr, flush=True)
 
@@ -289,7 +295,7 @@ class Comparison:
         python = self.options.python or (environment.python() if self.options.peers else sys.executable)
         if not self.options.on_card:
             self.share()
-        waiting = [(name, precision) for precision in self.options.precisions for name in self.options.peers]
+        waiting = self.all_peers()
         if self.options.at_once == 0:
             self.measure_one_by_one(waiting, python)
             return record.result(self.measured, self.unavailable, self.options, self.job)
@@ -306,10 +312,15 @@ class Comparison:
             self.measured += group
             if not waiting:
                 break
+        return self.finish()
+
+    def all_peers(self):
+        return [(name, precision) for precision in self.options.precisions for name in self.options.peers]
+
+    def finish(self):
         for side in self.ours:
             side.close()
         return record.result(self.measured, self.unavailable, self.options, self.job)
-
 
 
 def main(job, document):
@@ -321,7 +332,11 @@ def main(job, document):
         return
     default = ROOT / "bench/results" / f"{found['date'][:10]}-{found['config']}"
     path = pathlib.Path(options.output or default)
+    write(found, path)
+    print(f"written to {path}.json and .md")
+
+
+def write(found, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_name(path.name + ".json").write_text(record.to_json(found))
     path.with_name(path.name + ".md").write_text(record.markdown(found))
-    print(f"written to {path}.json and .md")

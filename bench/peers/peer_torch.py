@@ -27,10 +27,10 @@ def autocast(o, on=True):
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=on and o["precision"] == "bf16", cache_enabled=not o["capture"])
 
 
-def compiled(function, o, dynamic=False):
-    """By torch.compile in the options' mode."""
+def compile_settings(o, dynamic=False):
+    """Of torch.compile, in the options' mode."""
     mode = None if o["compile_mode"] == "default" else o["compile_mode"]
-    return torch.compile(function, mode=mode, dynamic=dynamic, fullgraph=True)
+    return {"mode": mode, "dynamic": dynamic, "fullgraph": True}
 
 
 def adamw(groups, o):
@@ -81,7 +81,7 @@ class Steps:
 
     def placed(self):
         """The next batch as tensors of the device."""
-        parts = [torch.from_numpy(numpy.ascontiguousarray(part)) if isinstance(part, numpy.ndarray) else part
+        parts = [torch.from_numpy(numpy.array(part, order="C")) if isinstance(part, numpy.ndarray) else part
                  for part in self.next_batch()]
         if not self.on_card:
             return parts

@@ -11,17 +11,16 @@ positions, energies and readout.
 
 Obeys the protocol of bench/peers/README.md. What is counted is samples.
 """
+import itertools
 import os
-import platform
 
 import energy_options  # finds what all peers share
 import peer_job
 
 DEFAULTS = {
+    **peer_job.TORCH_DEFAULTS,  # compiled are a step of flows and the readout (compact), or the whole loss (masked)
     "way": "compact",  # or masked, loop
-    "mode": "eager",  # or compile: a step of flows and the readout (compact), or the whole loss (masked)
     "dynamic": 1,  # compact: compiled once for any number of rows; 0: anew for each number
-    "compile_mode": "default",  # torch.compile's mode
 }
 OPTIONS = energy_options.options(__doc__, DEFAULTS, {"way": ("compact", "masked", "loop"), "mode": ("eager", "compile")})
 if OPTIONS["way"] == "loop" and (OPTIONS["mode"], OPTIONS["precision"]) != ("eager", "fp32"):
@@ -34,11 +33,10 @@ import flow_torch  # noqa: E402
 import peer_torch  # noqa: E402
 
 
-class Job:
+class Job(peer_torch.Steps):
     def __init__(self, o):
-        self.o, self.step, self.counts = o, 0, {}
+        self.counts = {}
         shared = peer_job.read_shared(o["share"])
-        self.batches = energy_options.Batches(shared)
         given = {name: value for name, value in shared.items() if energy_options.is_parameter(name)}
         self.model = flow_torch.Flows(flow_torch.sizes_of({name: value.shape for name, value in given.items()}),
                                       flow_torch.lattice_of(o))
@@ -47,49 +45,40 @@ class Job:
                 parameter.copy_(torch.from_numpy(given.pop(name).copy()))
         if given:
             raise SystemExit(f"parameters that the model has not: {', '.join(given)}")
-        self.trained = self.model.trained()
-        self.optimiser = torch.optim.AdamW(self.trained, lr=o["rate"], betas=(o["beta1"], o["beta2"]),
-                                           eps=o["epsilon"], weight_decay=o["decay"], fused=True)
-        self.low = o["precision"] == "bf16"
-        self.surface = self.way()
+        self.model.to(o["device"])
+        surface_of, batches, places = self.way(o), energy_options.Batches(shared), itertools.count()
 
-    def compiled(self, function, dynamic=False):
-        mode = None if self.o["compile_mode"] == "default" else self.o["compile_mode"]
-        return torch.compile(function, mode=mode, dynamic=dynamic, fullgraph=True)
+        def loss(inputs, targets):
+            with peer_torch.autocast(o):
+                start, target = self.model.surfaces(inputs, targets)
+                surface = surface_of(start)
+            return (surface - target).square().mean()
 
-    def way(self):
+        trained = self.model.trained()
+        super().__init__(o, loss, trained, peer_torch.adamw(trained, o), lambda: batches[next(places)])
+
+    def way(self, o):
         """Energies [B, S] -> surface [B, S]."""
-        model, compiles = self.model, self.o["mode"] == "compile"
-        dtype = torch.bfloat16 if self.low else torch.float32
-        if self.o["way"] == "loop":
+        model, compiles = self.model, o["mode"] == "compile"
+        dtype = torch.bfloat16 if o["precision"] == "bf16" else torch.float32
+        if o["way"] == "loop":
             return lambda start: flow_torch.run_loop(model, start, dtype, self.counts)
-        if self.o["way"] == "masked":
+        if o["way"] == "masked":
             whole = lambda start: flow_torch.run_masked(model, start, dtype)  # noqa: E731
-            return self.compiled(whole) if compiles else whole
+            return torch.compile(whole, **peer_torch.compile_settings(o)) if compiles else whole
         parts = {}
         if compiles:
-            dynamic = bool(self.o["dynamic"])
-            parts = {"move": self.compiled(model.move, dynamic), "weigh": self.compiled(model.weigh, dynamic)}
+            settings = peer_torch.compile_settings(o, bool(o["dynamic"]))
+            parts = {"move": torch.compile(model.move, **settings), "weigh": torch.compile(model.weigh, **settings)}
         return lambda start: flow_torch.run_compact(model, start, dtype, self.counts, **parts)
-
-    def train(self):
-        inputs, targets = (torch.from_numpy(part.copy()) for part in self.batches[self.step])
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.low):
-            start, target = self.model.surfaces(inputs, targets)
-            surface = self.surface(start)
-        loss = (surface - target).square().mean()
-        peer_torch.update(self.optimiser, loss, self.trained, self.step, self.o)
-        self.step += 1
-        return loss.item()
 
 
 def main():
-    torch.set_num_threads(OPTIONS["threads"])
-    torch.set_flush_denormal(True)
+    peer_torch.prepare(OPTIONS)
     job = Job(OPTIONS)
     ways = {"compact": "active flows alone, stopped by the host", "loop": "one flow after another",
             "masked": f"all steps of {OPTIONS['capacity']} rows with masks"}
-    flags = [ways[OPTIONS["way"]], "fused AdamW", "foreach clipping", "flush_denormal"]
+    flags = [ways[OPTIONS["way"]], "fused AdamW", "foreach clipping", *peer_torch.flags(OPTIONS)]
     if OPTIONS["precision"] == "bf16":
         flags.append("autocast(bfloat16) of mapper and networks")
     if OPTIONS["mode"] == "compile":
@@ -97,8 +86,7 @@ def main():
         flags.append(f"torch.compile(mode={OPTIONS['compile_mode']}, dynamic={not whole and bool(OPTIONS['dynamic'])}, "
                      f"fullgraph=True) of {'all steps' if whole else 'a step of flows and the readout'}")
     peer_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
-                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
-                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "versions": peer_torch.versions(OPTIONS),
                          "flags": flags, "threads": torch.get_num_threads(),
                          "parameters": sum(p.numel() for p in job.model.parameters())},
                    counted=OPTIONS["batch"])

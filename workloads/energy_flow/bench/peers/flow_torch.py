@@ -151,7 +151,7 @@ class Flows(nn.Module):
     def weigh(self, position, energy, age, sample):
         """Of flows that end here: cell of all samples i64 [n], importance [n]."""
         lattice = self.lattice
-        extents = torch.tensor([lattice.width - 1, lattice.height - 1], dtype=position.dtype)
+        extents = torch.stack([torch.full_like(position[0, 0], size - 1) for size in (lattice.width, lattice.height)])
         place = ((position[:, :2].detach() + 1) / 2 * extents).round().clamp_min(0).minimum(extents).long()
         z = position[:, 2]
         distance = torch.minimum((z + 1).abs(), (1 - z).abs())
@@ -165,14 +165,15 @@ class Flows(nn.Module):
     def start(self, energies):
         """A flow on each cell: position, energy and sample of all."""
         lattice = self.lattice
-        x = torch.arange(lattice.width, dtype=energies.dtype) * 2 / (lattice.width - 1) - 1
-        y = torch.arange(lattice.height, dtype=energies.dtype) * 2 / (lattice.height - 1) - 1
+        like = {"dtype": energies.dtype, "device": energies.device}
+        x = torch.arange(lattice.width, **like) * 2 / (lattice.width - 1) - 1
+        y = torch.arange(lattice.height, **like) * 2 / (lattice.height - 1) - 1
         z = 2 * (lattice.depth // 2) / lattice.depth - 1
         places = torch.stack([x.repeat(lattice.height), y.repeat_interleave(lattice.width),
-                              torch.full((lattice.surface,), z, dtype=energies.dtype)], 1)
+                              torch.full((lattice.surface,), z, **like)], 1)
         samples = len(energies)
         return (places.repeat(samples, 1), energies.reshape(-1, 1),
-                torch.arange(samples).repeat_interleave(lattice.surface))
+                torch.arange(samples, device=energies.device).repeat_interleave(lattice.surface))
 
     def surfaces(self, inputs, targets):
         """Of a batch, without gradient."""
@@ -204,12 +205,12 @@ class StopRule:
 def run_compact(model, energies, hidden_dtype, counts, move=None, weigh=None):
     """Active flows alone, in tensors of as many rows; the host knows how many there are and stops when the rule says so.
     `move` and `weigh`: compiled ones. `counts` (a dict) is told executed, created, dropped and flow_steps."""
-    lattice = model.lattice
+    lattice, device = model.lattice, energies.device
     move, weigh = move or model.move, weigh or model.weigh
     position, energy, sample = model.start(energies)
-    hidden = [torch.zeros(len(position), model.sizes.carrier_hidden, dtype=hidden_dtype)
+    hidden = [torch.zeros(len(position), model.sizes.carrier_hidden, dtype=hidden_dtype, device=device)
               for _ in range(model.sizes.carrier_layers)]
-    age = torch.zeros(len(position), dtype=torch.int32)
+    age = torch.zeros(len(position), dtype=torch.int32, device=device)
     created, completed, dropped, flow_steps, step = len(position), 0, 0, 0, 0
     records = []
     rule = StopRule(lattice, created)
@@ -227,22 +228,22 @@ def run_compact(model, energies, hidden_dtype, counts, move=None, weigh=None):
             completed += len(ended)
             stay = (~ends).nonzero().squeeze(1)
             children = children.masked_fill(ends, 0)
-        parents = torch.arange(len(old)).repeat_interleave(children)
+        parents = torch.arange(len(old), device=device).repeat_interleave(children)
         room = lattice.capacity - (len(old) if stay is None else len(stay))
         dropped += max(0, len(parents) - room)
         parents = parents[:room]
         created += len(parents)
         if stay is None and len(parents) == 0:
             continue  # the same rows go on
-        stay = torch.arange(len(old)) if stay is None else stay
+        stay = torch.arange(len(old), device=device) if stay is None else stay
         rows = torch.cat([stay, parents])
         position = torch.cat([position[stay], old[parents]])
         energy, sample, hidden = energy[rows], sample[rows], [h[rows] for h in hidden]
-        age = torch.cat([age[stay], torch.zeros(len(parents), dtype=torch.int32)])
+        age = torch.cat([age[stay], torch.zeros(len(parents), dtype=torch.int32, device=device)])
     if lattice.project_on_stop and len(position):
         records.append((position, energy, age, sample))
     counts.update(executed=step, created=created, dropped=dropped, flow_steps=flow_steps)
-    sums = [torch.zeros(energies.numel(), dtype=energies.dtype) for _ in range(2)]
+    sums = [torch.zeros(energies.numel(), dtype=energies.dtype, device=device) for _ in range(2)]
     if records:
         position, energy, age, sample = records[0] if len(records) == 1 else map(torch.cat, zip(*records))
         cell, weight = weigh(position, energy, age, sample)
@@ -253,19 +254,19 @@ def run_compact(model, energies, hidden_dtype, counts, move=None, weigh=None):
 def run_masked(model, energies, hidden_dtype, move=None):
     """C rows and T steps whatever happens, with masks for what is not there: nothing depends on the host, so that one graph
     can be compiled of it. Survivors and then their children are packed into the first rows after every step."""
-    lattice = model.lattice
+    lattice, device = model.lattice, energies.device
     move = move or model.move
     capacity, all_cells = lattice.capacity, energies.numel()
     position, energy, sample = (F.pad(part, [0, 0] * (part.dim() - 1) + [0, capacity - all_cells])
                                 for part in model.start(energies))
-    hidden = [torch.zeros(capacity, model.sizes.carrier_hidden, dtype=hidden_dtype)
+    hidden = [torch.zeros(capacity, model.sizes.carrier_hidden, dtype=hidden_dtype, device=device)
               for _ in range(model.sizes.carrier_layers)]
-    row = torch.arange(capacity)
-    age = torch.zeros(capacity, dtype=torch.int32)
-    count = created = torch.tensor(all_cells)
-    completed = best = stall = torch.tensor(0)
-    stopped = torch.tensor(False)
-    weighted, weights = (torch.zeros(all_cells, dtype=energies.dtype) for _ in range(2))
+    row = torch.arange(capacity, device=device)
+    age = torch.zeros(capacity, dtype=torch.int32, device=device)
+    count = created = torch.full((), all_cells, device=device)
+    completed = best = stall = torch.zeros((), dtype=torch.int64, device=device)
+    stopped = torch.zeros((), dtype=torch.bool, device=device)
+    weighted, weights = (torch.zeros(all_cells, dtype=energies.dtype, device=device) for _ in range(2))
 
     def record(which, position, energy, age):
         cell, weight = model.weigh(position, energy, age, sample)
@@ -294,7 +295,7 @@ def run_masked(model, energies, hidden_dtype, move=None):
         first_child = children.cumsum(0) - children + staying
         for k in range(lattice.most_spawned):
             places.append(torch.where(children > k, first_child + k, capacity).clamp_max(capacity))
-        source = torch.zeros(capacity + 1, dtype=torch.int64)
+        source = torch.zeros(capacity + 1, dtype=torch.int64, device=device)
         for place in places:
             source = source.scatter(0, place, row)
         source = source[:capacity]

@@ -11,7 +11,6 @@ Obeys the protocol of bench/peers/README.md.
 """
 import os
 import pathlib
-import platform
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "bench/peers"))
@@ -24,8 +23,7 @@ DEFAULTS = {
     "decay_rank": 64, "inner": 256, "mamba_heads": 4, "states": 64, "convolution": 4, "hidden": 512, "vocabulary": 0,
     "steps": 5000, "warmup": 500, "rate": 3e-4, "minimum_rate": 3e-5,
     "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "decay": 0.1, "clip": 1.0,
-    # How PyTorch does it.
-    "mode": "eager",  # or compile: torch.compile of the loss (and so of its gradients)
+    **peer_job.TORCH_DEFAULTS,  # compiled is the loss, and so its gradients
     "scope": "step",  # of what is compiled: the whole loss, or each layer by itself, which compiles sooner
     "recurrent": 0,  # 1: token by token
 }
@@ -44,48 +42,40 @@ import peer_torch  # noqa: E402
 from hybrid_torch import Hybrid  # noqa: E402
 
 
-class Job:
+class Job(peer_torch.Steps):
     def __init__(self, o):
-        self.o = o
-        self.step = 0
         shared = peer_job.read_shared(o["share"])
         self.data = text_job.Data("-", shared, o)
         self.model = Hybrid(self.data.vocabulary, o)
         self.model.fill(shared)
-        self.parameters = list(self.model.parameters())
-        self.optimiser = peer_torch.optimiser(self.parameters, o)
-        self.loss = self.model
+        self.model.to(o["device"])
+        parameters = list(self.model.parameters())
+        forward = self.model
         if o["mode"] == "compile" and o["scope"] == "layers":
             for layer in self.model.layers:
-                layer.compile(dynamic=False, fullgraph=True)
+                layer.compile(**peer_torch.compile_settings(o))
         elif o["mode"] == "compile":
-            self.loss = torch.compile(self.model, dynamic=False, fullgraph=True)
+            forward = torch.compile(self.model, **peer_torch.compile_settings(o))
 
-    def train(self):
-        o = self.o
-        inputs, targets = (torch.from_numpy(part).contiguous() for part in self.data.next())
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
-            loss = self.loss(inputs, targets)
-        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
-        self.step += 1
-        return loss.item()
+        def loss(inputs, targets):
+            with peer_torch.autocast(o):
+                return forward(inputs, targets)
+
+        super().__init__(o, loss, parameters, peer_torch.optimiser(parameters, o), self.data.next)
 
 
 def main():
-    torch.set_num_threads(OPTIONS["threads"])
-    torch.set_flush_denormal(True)
-    torch.manual_seed(OPTIONS["seed"])
+    peer_torch.prepare(OPTIONS)
     job = Job(OPTIONS)
     flags = ["token by token" if OPTIONS["recurrent"] else "chunks of 64", "fused AdamW", "foreach clipping",
-             "flush_denormal"]
+             *peer_torch.flags(OPTIONS)]
     if OPTIONS["precision"] == "bf16":
         flags.append("autocast(bfloat16)")
     if OPTIONS["mode"] == "compile":
-        flags.append(f"torch.compile({OPTIONS['scope']}, dynamic=False, fullgraph=True)")
+        flags.append(f"torch.compile({OPTIONS['scope']}, mode={OPTIONS['compile_mode']}, dynamic=False, fullgraph=True)")
     side = "torch-" + ("recurrent-" if OPTIONS["recurrent"] else "") + OPTIONS["mode"]
     peer_job.serve(job, {"side": side,
-                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
-                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "versions": peer_torch.versions(OPTIONS),
                          "flags": flags, "threads": torch.get_num_threads(),
                          "parameters": sum(p.numel() for p in job.parameters)},
                    counted=OPTIONS["batch"] * OPTIONS["context"])

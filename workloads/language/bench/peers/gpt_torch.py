@@ -100,7 +100,7 @@ class Job(peer_torch.Steps):
         self.model.to(o["device"])
         parameters = list(self.model.parameters())
         inductor.cpp_wrapper = bool(o["cpp_wrapper"])
-        forward = peer_torch.compiled(self.model, o) if o["mode"] == "compile" else self.model
+        forward = torch.compile(self.model, **peer_torch.compile_settings(o)) if o["mode"] == "compile" else self.model
 
         def loss(inputs, targets):
             with peer_torch.autocast(o):

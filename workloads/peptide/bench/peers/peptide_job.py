@@ -14,7 +14,6 @@ N training steps and one JSON line about them; ends at the end of input. What is
 """
 import os
 import pathlib
-import platform
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "bench/peers"))
@@ -30,9 +29,8 @@ DEFAULTS = {
     "steps": 50000, "warmup": 0, "rate": 1e-4, "minimum_rate": 1e-6,
     "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "decay": 0.01, "clip": 1.0, "ema": 0.999,
     # How PyTorch does it.
-    "mode": "eager",  # or compile
+    **peer_job.TORCH_DEFAULTS,
     "scope": "step",  # of what is compiled: model and losses as one graph, or each layer (regional compilation)
-    "compile_mode": "default",  # torch.compile's mode
     "cpp_wrapper": 0,  # 1: Inductor's C++ wrapper around its kernels, instead of Python's
     "hoist": 0,  # 1: keys and values of the encoder's output once per layer, as the cost model's second row
 }
@@ -90,7 +88,7 @@ class Loss(nn.Module):
                                     mask_padding=bool(self.o["mask_padding"]), has_ends=ends)
 
     def forward(self, mz, intensity, peak_mask, precursor_mass, precursor_charge, targets, target_mask):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.o["precision"] == "bf16"):
+        with peer_torch.autocast(self.o):
             logits, _ = self.model(mz, intensity, peak_mask, precursor_mass, precursor_charge)
         logits = logits.float()
         terms = losses.cross_entropies(logits, targets, target_mask, self.o["label_smoothing"])
@@ -103,55 +101,45 @@ class Loss(nn.Module):
         return total
 
 
-class Job:
+class Job(peer_torch.Steps):
     def __init__(self, o):
-        self.o, self.step = o, 0
         shared = peer_job.read_shared(o["share"])
-        self.batch = [torch.from_numpy(shared[name].copy()) for name in BATCH]
-        self.batch = [part.long() if part.dtype == torch.int32 else part for part in self.batch]
+        rows = [torch.from_numpy(shared[name].copy()) for name in BATCH]
+        self.rows = [(part.long() if part.dtype == torch.int32 else part).to(o["device"]) for part in rows]
+        self.dealt = False
         model = Peptide(config_of(shared, o))
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 parameter.copy_(torch.from_numpy(shared[name].copy()))
-        self.parameters = list(model.parameters())
-        self.averages = [parameter.detach().clone() for parameter in self.parameters]
-        self.optimiser = torch.optim.AdamW(self.parameters, lr=o["rate"], betas=(o["beta1"], o["beta2"]),
-                                           eps=o["epsilon"], weight_decay=o["decay"], fused=True)
-        self.loss = Loss(model, o, *(float(shared.get(name, 0)) for name in ("spectrum_weight", "precursor_weight")))
+        weights = (float(shared.get(name, 0)) for name in ("spectrum_weight", "precursor_weight"))
+        loss = Loss(model, o, *weights).to(o["device"])
+        parameters = list(model.parameters())
+        self.averages = [parameter.detach().clone() for parameter in parameters]
+        inductor.cpp_wrapper = bool(o["cpp_wrapper"])
         if o["mode"] == "compile":
-            self.compile(model)
+            layers = (*model.encoder.layers, *model.decoder.layers)
+            for part in layers if o["scope"] == "layers" else [loss]:
+                part.compile(**peer_torch.compile_settings(o))
+        super().__init__(o, loss, parameters, peer_torch.adamw(parameters, o), self.deal, self.average)
 
-    def compile(self, model):
-        if self.o["cpp_wrapper"]:
-            inductor.cpp_wrapper = True
-        mode = None if self.o["compile_mode"] == "default" else self.o["compile_mode"]
-        settings = {"mode": mode, "dynamic": False, "fullgraph": True}
-        if self.o["scope"] == "layers":
-            for layer in (*model.encoder.layers, *model.decoder.layers):
-                layer.compile(**settings)
-        else:
-            self.loss.compile(**settings)
+    def deal(self):
+        """The shared batch, and from then on its rows in another order."""
+        if self.dealt:
+            order = torch.randperm(len(self.rows[0]), device=self.rows[0].device)
+            self.rows = [part[order] for part in self.rows]
+        self.dealt = True
+        return self.rows
 
-    def train(self):
-        o = self.o
-        if self.step > 0:
-            order = torch.randperm(len(self.batch[0]))
-            self.batch = [part[order] for part in self.batch]
-        loss = self.loss(*self.batch)
-        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
-        if o["ema"] > 0:
-            with torch.no_grad():
-                torch._foreach_lerp_(self.averages, self.parameters, 1 - o["ema"])
-        self.step += 1
-        return loss.item()
+    @torch.no_grad()
+    def average(self):
+        if self.o["ema"] > 0:
+            torch._foreach_lerp_(self.averages, self.parameters, 1 - self.o["ema"])
 
 
 def main():
-    torch.set_num_threads(OPTIONS["threads"])
-    torch.set_flush_denormal(True)
-    torch.manual_seed(OPTIONS["seed"])
+    peer_torch.prepare(OPTIONS)
     job = Job(OPTIONS)
-    flags = ["scaled_dot_product_attention", "fused AdamW", "foreach clipping", "foreach average", "flush_denormal",
+    flags = ["scaled_dot_product_attention", "fused AdamW", "foreach clipping", "foreach average", *peer_torch.flags(OPTIONS),
              "one batch, its rows dealt out anew in each step"]
     if OPTIONS["hoist"]:
         flags.append("keys and values of the encoder's output once per layer")
@@ -163,11 +151,10 @@ def main():
         if OPTIONS["cpp_wrapper"]:
             flags.append("inductor cpp_wrapper")
     peer_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
-                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
-                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "versions": peer_torch.versions(OPTIONS),
                          "flags": flags, "threads": torch.get_num_threads(),
                          "parameters": sum(p.numel() for p in job.parameters)},
-                   counted=len(job.batch[0]))
+                   counted=len(job.rows[0]))
 
 
 if __name__ == "__main__":

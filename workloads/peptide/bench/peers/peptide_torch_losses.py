@@ -6,6 +6,8 @@ What the specification leaves open is settled here:
   is real where the residue after it is. EOS's slot keeps its expected mass, which is near 0 once that slot is learned.
 - `cosine_loss`: every predicted ion has intensity 1; both spectra are sums of Gaussians, of one sigma.
 """
+import functools
+
 import torch
 import torch.nn.functional as F
 
@@ -32,10 +34,15 @@ def cross_entropies(logits, targets, target_mask, smoothing=0.0):
     return (terms * mask).sum((1, 2)) / mask.sum().clamp(min=1)
 
 
+@functools.lru_cache
+def masses_of_tokens(dtype, device):
+    """On the device once: a copy to it can be no part of a captured step."""
+    return torch.tensor(MASSES, dtype=dtype, device=device)
+
+
 def expected_masses(logits, target_mask=None):
     """[B,S,V] -> [B,S]; 0 where a mask is given and false."""
-    masses = torch.tensor(MASSES, dtype=logits.dtype, device=logits.device)
-    expected = logits.softmax(-1) @ masses
+    expected = logits.softmax(-1) @ masses_of_tokens(logits.dtype, logits.device)
     return expected if target_mask is None else expected * target_mask
 
 
