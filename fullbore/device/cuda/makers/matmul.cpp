@@ -82,11 +82,13 @@ struct WarpgroupWay {
     blocks = std::min(all, is_split ? tiles * steps : tiles);
     // 128 columns are bound by shared memory. Between tiles the tensor cores wait for what is written.
     const double unit = columns == 256 ? 1024 : 640, end = columns == 256 ? 2500 : 1500;
-    constexpr double kSecondLaunch = 5000, kBytesOfCycle = 2000;
-    cycles = is_split ? static_cast<double>(divide_up(tiles * steps, blocks)) * unit + end +
-                            kSecondLaunch + 2 * static_cast<double>(scratch_bytes()) / kBytesOfCycle
-                      : static_cast<double>(divide_up(tiles, all)) *
-                            (static_cast<double>(steps) * unit + end);
+    constexpr double kStart = 3000, kSecondLaunch = 5000, kBytesOfCycle = 2000;
+    const double busy = is_split ? static_cast<double>(divide_up(tiles * steps, blocks)) * unit +
+                                       end + kSecondLaunch +
+                                       2 * static_cast<double>(scratch_bytes()) / kBytesOfCycle
+                                 : static_cast<double>(divide_up(tiles, all)) *
+                                       (static_cast<double>(steps) * unit + end);
+    cycles = kStart + busy;
   }
   /// A tile of partial sums for each share of a tile.
   int64_t scratch_bytes() const { return is_split ? (blocks + tiles) * kRows * columns * 4 : 0; }
