@@ -1,6 +1,8 @@
 # fb_embed_ptx(<target>): the PTX of fullbore/device/cuda/kernels/*.cpp as one more source of the target, which
 # fullbore/device/cuda/embedded_ptx.h declares. Compiled here where clang 14 is, with which the ready PTX in
 # fullbore/device/cuda/ptx was made too; elsewhere that is taken. (tools/make_ptx refreshes it, and a test compares.)
+# Kernels NAME_sm90a.cpp have instructions of compute capability 9.0 alone, in inline assembly that clang 14 passes on as it
+# stands: it compiles them as it does all others, and cmake/retarget_ptx.cmake writes the target in.
 find_program(FB_PTX_COMPILER NAMES clang++-14 DOC "Compiles kernels of NVIDIA GPUs; the ready PTX is used without it")
 
 function(fb_embed_ptx target)
@@ -16,8 +18,9 @@ function(fb_embed_ptx target)
       add_custom_command(OUTPUT "${text}"
         COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/ptx"
         COMMAND "${FB_PTX_COMPILER}" "@${folder}/kernels/clang.flags" -o "${text}" "${kernel}"
+        COMMAND "${CMAKE_COMMAND}" "-DTEXT=${text}" -P "${PROJECT_SOURCE_DIR}/cmake/retarget_ptx.cmake"
         WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-        DEPENDS "${kernel}" ${headers} "${folder}/kernels/clang.flags"
+        DEPENDS "${kernel}" ${headers} "${folder}/kernels/clang.flags" "${PROJECT_SOURCE_DIR}/cmake/retarget_ptx.cmake"
         VERBATIM)
     endif()
     list(APPEND texts "${text}")

@@ -50,6 +50,8 @@ Block::Block(const Launch& launch, DeviceMemory& memory, uint64_t index, uint64_
               std::byte{0xff}),
       shared_history_(shared_.size()),
       pending_(shared_.size()),
+      unshown_(launch.kernel->has_products ? shared_.size() : 0),
+      read_by_products_(launch.kernel->has_products ? shared_.size() / 16 + 1 : 0),
       met_(launch.kernel->code.size()) {
   const auto threads = static_cast<uint32_t>(launch.block.count());
   lanes_.reserve(threads);
@@ -74,6 +76,7 @@ int64_t Block::run(int64_t most_instructions) {
     const bool met = release_warps();
     if (!release_block_barrier() && !met && !std::ranges::all_of(lanes_, is_done)) fail_deadlock();
   }
+  if (kernel().has_products) check_products();
   int64_t instructions = 0;
   for (const Lane& lane : lanes_) instructions += lane.instructions();
   return instructions;
@@ -136,6 +139,17 @@ bool Block::release_block_barrier() {
   for (Lane& lane : lanes_)
     if (lane.state() == Lane::State::waits) lane.go_on(true, false);
   return true;
+}
+
+// Products are of four warps, which make all of them alike.
+void Block::check_products() const {
+  constexpr uint32_t kWarpgroup = 4 * kWarp;
+  for (const Lane& lane : lanes_)
+    if (lane.products_made() != lanes_[lane.number() / kWarpgroup * kWarpgroup].products_made())
+      throw Fault(
+          fmt::format("{}, thread {} of block {}: it has not made the products of its "
+                      "warpgroup",
+                      kernel().name, lane.number(), index_));
 }
 
 void Block::fail_deadlock() const {

@@ -28,6 +28,10 @@ class Block {
   AccessHistory& shared_history() { return shared_history_; }
   /// Of each byte: the thread whose cp.async brings it, plus 1; 0: none.
   std::vector<uint32_t>& pending() { return pending_; }
+  // Of kernels that have products of warpgroups. Of each byte: the thread that wrote it and has made no fence since, plus
+  // 1. Of each 16 bytes: how many products on their way read it.
+  std::vector<uint32_t>& unshown() { return unshown_; }
+  std::vector<uint32_t>& read_by_products() { return read_by_products_; }
   /// The allocation that an instruction met last.
   DeviceMemory::Allocation*& met_by(int position) { return met_[static_cast<size_t>(position)]; }
 
@@ -37,6 +41,7 @@ class Block {
   bool release_warps();
   bool release_warp(std::span<Lane> warp);
   [[noreturn]] void fail_deadlock() const;
+  void check_products() const;
 
   const Launch& launch_;
   DeviceMemory& memory_;
@@ -46,6 +51,7 @@ class Block {
   std::vector<std::byte> shared_;
   AccessHistory shared_history_;
   std::vector<uint32_t> pending_;
+  std::vector<uint32_t> unshown_, read_by_products_;
   std::vector<DeviceMemory::Allocation*> met_;
   std::vector<Lane> lanes_;
 };

@@ -98,6 +98,7 @@ void wait_all(Lane& lane, const Instruction&) {
   lane.wait_for_copies(0);
 }
 void nothing(Lane&, const Instruction&) {}
+void show(Lane& lane, const Instruction&) { lane.show_to_products(); }
 
 Space space_of(Words words) {
   for (const std::string_view word : words) {
@@ -139,6 +140,10 @@ bool decode_memory(Words words, Instruction& made) {
   const std::string_view word = words[0];
   if (word == "cp") return decode_copy(words, made);
   made.space = space_of(words);
+  if (word == "fence" && has(words, "proxy")) {
+    made.execute = show;
+    return words.size() >= 3 && words[2] == "async";
+  }
   // All that a fence orders is ordered here by barriers alone: who relies on a fence has a race.
   if (word == "membar" || word == "fence" || word == "prefetch" || word == "prefetchu")
     return made.execute = nothing, true;

@@ -72,7 +72,7 @@ Access Lane::access(bool is_atomic) const {
 std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t alignment, bool write,
                        bool is_atomic) {
   const uint64_t told = address;
-  if (space == Space::generic && address >= kLocalWindow) {
+  if (space == Space::generic && address >= kLocalWindow && address < 2 * kLocalWindow) {
     space = Space::local;
     address -= kLocalWindow;
   } else if (space == Space::generic && address >= kSharedWindow && address < kLocalWindow) {
@@ -105,6 +105,14 @@ std::byte* Lane::reach(Space space, uint64_t address, int64_t bytes, int64_t ali
         if (const uint32_t owner = block_.pending()[static_cast<size_t>(i)]; owner != 0)
           fail(fmt::format("shared memory at {:#x} awaits what cp.async of thread {} brings", told,
                            owner - 1));
+      if (write && block_.kernel().has_products) {
+        for (int64_t chunk = offset / 16; chunk <= (offset + bytes - 1) / 16; ++chunk)
+          if (block_.read_by_products()[static_cast<size_t>(chunk)] != 0)
+            fail(fmt::format("shared memory at {:#x} is written while tensor cores read it", told));
+        for (int64_t i = offset; i < offset + bytes; ++i)
+          block_.unshown()[static_cast<size_t>(i)] = number_ + 1;
+        unshown_.emplace_back(offset, bytes);
+      }
       note(block_.shared_history(), offset);
       return block_.shared().data() + offset;
     }

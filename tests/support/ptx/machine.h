@@ -1,8 +1,10 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/ptx/memory.h"
@@ -33,7 +35,8 @@ struct LaunchCounts {
 /// Runs the launch to its end, blocks and threads in an order that follows from the seed. Registers hold noise at first.
 ///
 /// Fault: an access beyond an allocation, or that is not aligned; two accesses of one byte, one of which writes, that
-/// nothing orders; bytes that cp.async brings and that are touched before they were waited for; threads of a warp that do
+/// nothing orders; bytes that cp.async brings and that are touched before they were waited for;
+/// bytes that tensor cores read without a fence behind the write, or that are written before that was waited for; threads of a warp that do
 /// not meet where they have to, or wait for ever; more instructions than `most_instructions` of one thread; shared
 /// memory that no GPU has.
 LaunchCounts run(const Launch& launch, DeviceMemory& memory,
@@ -64,6 +67,18 @@ class Lane {
   void commit_copies() { copies_.emplace_back(); }
   void wait_for_copies(int64_t groups_left);
 
+  // wgmma: products that tensor cores make beside the threads (warpgroup.cpp). Their sums are noise until waited for.
+  void order_sums() { are_sums_ordered_ = true; }
+  void commit_products() { products_.emplace_back(); }
+  void wait_for_products(int64_t groups_left);
+  /// The sums as they will be; `chunks`: of 16 bytes of shared memory, that are read until then.
+  std::vector<float>& begin_product(const Instruction& i, std::array<uint64_t, 2> operands,
+                                    bool adds, std::vector<uint32_t> chunks);
+  const std::byte* read_for_products(uint64_t address, int64_t bytes);
+  /// fence.proxy.async: tensor cores may read what it has written.
+  void show_to_products();
+  uint64_t products_made() const { return products_made_; }  ///< a digest of all of them
+
   /// Until it waits for others, or ends.
   void run(int64_t most_instructions);
 
@@ -80,6 +95,15 @@ class Lane {
     int64_t offset = 0;
     std::vector<std::byte> bytes;
   };
+  struct PendingProduct {
+    int sums = 0;
+    std::vector<uint32_t> chunks;
+  };
+  struct PendingSums {
+    int products = 0;  ///< that are not complete
+    const Instruction* instruction = nullptr;
+    std::vector<float> values;
+  };
   Access access(bool is_atomic) const;
   [[noreturn]] void fail_race(const Access& earlier, uint64_t address, bool write) const;
 
@@ -94,6 +118,11 @@ class Lane {
   std::vector<std::byte> local_;
   std::vector<std::vector<PendingCopy>> copies_ = {
       {}};  ///< committed groups, and the one that is not
+  std::vector<std::vector<PendingProduct>> products_ = {{}};  ///< likewise
+  std::map<int, PendingSums> sums_;                           ///< by the first slot
+  bool are_sums_ordered_ = false;
+  uint64_t products_made_ = 0;
+  std::vector<std::pair<int64_t, int64_t>> unshown_;  ///< places and bytes, written since a fence
 };
 
 }  // namespace fullbore::ptx

@@ -178,8 +178,9 @@ bool decode_product(Words words, Instruction& made) {
 }  // namespace
 
 void meet(std::span<Lane* const> lanes, const Instruction& instruction) {
-  const bool needs_all =
-      instruction.meeting == Meeting::mma || instruction.meeting == Meeting::load_matrix;
+  const bool needs_all = instruction.meeting == Meeting::mma ||
+                         instruction.meeting == Meeting::load_matrix ||
+                         instruction.meeting == Meeting::warpgroup_product;
   if (needs_all && std::ranges::find(lanes, nullptr) != lanes.end())
     (*std::ranges::find_if(lanes, [](const Lane* lane) {
       return lane != nullptr;
@@ -189,6 +190,7 @@ void meet(std::span<Lane* const> lanes, const Instruction& instruction) {
     case Meeting::vote: return vote(lanes, instruction);
     case Meeting::mma: return product(lanes, instruction);
     case Meeting::load_matrix: return load_matrices(lanes, instruction);
+    case Meeting::warpgroup_product: return warpgroup_product(lanes, instruction);
     default: return;
   }
 }
@@ -234,8 +236,8 @@ bool decode(Words words, Instruction& made) {
     return true;
   }
   const Instruction before = made;
-  for (const auto part :
-       {decode_meeting, decode_carry, decode_memory, decode_conversion, decode_bits}) {
+  for (const auto part : {decode_meeting, decode_warpgroup, decode_carry, decode_memory,
+                          decode_conversion, decode_bits}) {
     made = before;
     if (part(words, made)) return true;
   }

@@ -29,7 +29,16 @@ struct Instruction;
 using Execute = void (*)(Lane& lane, const Instruction& instruction);
 
 /// Threads that meet make these together: each waits until the others have come to it.
-enum class Meeting : uint8_t { none, block_barrier, warp_barrier, shuffle, vote, mma, load_matrix };
+enum class Meeting : uint8_t {
+  none,
+  block_barrier,
+  warp_barrier,
+  shuffle,
+  vote,
+  mma,
+  load_matrix,
+  warpgroup_product
+};
 
 struct Instruction {
   Execute execute = nullptr;  ///< of one that no other thread takes part in
@@ -38,6 +47,7 @@ struct Instruction {
   bool guard_negated = false;
   /// Slots of operands: those that are written first. A slot is a register or a constant of the kernel.
   std::array<int, 20> slots{};
+  std::vector<int> sums = {};  ///< slots, of a product of a warpgroup
   int results = 0;
   int operands = 0;
   // Of what reads or writes memory.
@@ -97,6 +107,7 @@ struct Kernel {
   int64_t shared_bytes = 0;  ///< of variables of fixed size
   int64_t local_bytes = 0;
   std::vector<std::string> text;  ///< of the module, by line
+  bool has_products = false;      ///< of warpgroups
 };
 
 /// A variable in global memory.

@@ -315,6 +315,16 @@ class Parser {
       made.slots[static_cast<size_t>(made.operands++)] = slot_of(tokens_.take());
   }
 
+  // "{%f1, %f2}," of a product of a warpgroup: more than other instructions have.
+  void sums(Instruction& made) {
+    tokens_.expect("{");
+    while (!tokens_.take_if("}")) {
+      made.sums.push_back(slot_of(tokens_.take()));
+      tokens_.take_if(",");
+    }
+    tokens_.expect(",");
+  }
+
   void instruction() {
     Instruction made;
     addresses_met_ = 0;
@@ -329,6 +339,7 @@ class Parser {
       branches_.emplace_back(kernel_.code.size(), std::string(tokens_.take()), made.line);
       tokens_.expect(";");
     } else {
+      if (opcode.starts_with("wgmma.mma_async")) sums(made);
       while (!tokens_.take_if(";")) {
         operand(made);
         if (tokens_.peek() != ";") tokens_.expect(",");
@@ -338,6 +349,7 @@ class Parser {
     if (!decode(words, made))
       throw Fault(
           fmt::format("PTX, line {}: the instruction '{}' is not known", made.line, opcode));
+    kernel_.has_products |= made.meeting == Meeting::warpgroup_product;
     kernel_.code.push_back(made);
   }
 

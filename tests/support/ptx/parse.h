@@ -18,8 +18,9 @@ std::optional<Type> type_of(std::string_view word);
 
 /// Fills in what the words of an opcode mean: "add", "rn", "f32". The operands have been read. False: it is not known.
 bool decode(std::span<const std::string_view> words, Instruction& instruction);
-// Two of its parts: what reads and writes memory, and what threads do together.
+// Three of its parts: what reads and writes memory, what threads do together, and what tensor cores do beside them.
 bool decode_memory(std::span<const std::string_view> words, Instruction& instruction);
 bool decode_meeting(std::span<const std::string_view> words, Instruction& instruction);
+bool decode_warpgroup(std::span<const std::string_view> words, Instruction& instruction);
 
 }  // namespace fullbore::ptx

@@ -44,7 +44,8 @@ class Tokens {
         if (c == '"')
           end = std::min(text.find('"', end), text.size() - 1) + 1;
         else if (is_word(c) || (c == '-' && end < text.size() && is_word(text[end])))
-          while (end < text.size() && is_word(text[end])) ++end;
+          while (end < text.size() && (is_word(text[end]) || text.substr(end, 2) == "::"))
+            end += is_word(text[end]) ? 1 : 2;  // ".shared::cta"
         tokens_.push_back({text.substr(i, end - i), line});
         i = end;
       }

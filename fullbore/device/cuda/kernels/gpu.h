@@ -55,11 +55,11 @@ FB_DEVICE void wait_for_copies() {
 }
 
 template <class T>
-FB_DEVICE T least(T a, T b) {
+constexpr FB_DEVICE T least(T a, T b) {
   return a < b ? a : b;
 }
 template <class T>
-FB_DEVICE T most(T a, T b) {
+constexpr FB_DEVICE T most(T a, T b) {
   return a > b ? a : b;
 }
 

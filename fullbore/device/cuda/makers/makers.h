@@ -21,6 +21,10 @@ std::unique_ptr<CudaKernel> make_scatter_along_axis(const Request& request, std:
 std::unique_ptr<CudaKernel> make_scatter_max(const Request& request, std::string* why_not);
 
 // matmul.cpp, of matmul and matmul_add
+std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::string* why_not);
+/// What make_warpgroup_matmul makes, with tiles of 128 or 256 columns, of whole tiles for each block or of shares.
+std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
+                                             bool is_split);
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not);
 

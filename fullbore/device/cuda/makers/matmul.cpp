@@ -48,19 +48,125 @@ struct Matmul {
 Argument number(int64_t extent) { return value(static_cast<int32_t>(extent)); }
 
 // c and y may be the same bytes: an element is read by the thread that writes it.
-std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul, Launch launch,
-                                 double share_of_peak) {
-  std::vector<Launch> launches;
-  launches.push_back(std::move(launch));
+std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul,
+                                 std::vector<Launch> launches, double share_of_peak,
+                                 int64_t scratch_bytes = 0) {
   CudaKernel::Description description{
       .text = description_of(request),
       .nanoseconds = std::max(memory_nanoseconds(request.card, operand_bytes(request)),
-                              flop_nanoseconds(request.card, matmul.flops() / share_of_peak))};
+                              flop_nanoseconds(request.card, matmul.flops() / share_of_peak)),
+      .scratch_bytes = scratch_bytes};
   if (matmul.adds) description.aliases = {{0, 2}};
   return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
 }
 
+constexpr int64_t kWarpgroupShared = 192 << 10;
+constexpr uint32_t kWarpgroupThreads = 256;
+
+/// kernels/matmul_sm90a.cpp: how it goes about a product, and what that takes of a multiprocessor's time.
+struct WarpgroupWay {
+  static constexpr int64_t kRows = 128, kDepth = 64;
+  int64_t columns;  ///< of a tile
+  bool is_split;    ///< blocks have equal shares of all tiles' units, 64 of k each
+  int64_t blocks;   ///< one a multiprocessor at most
+  int64_t tiles;    ///< of all batches
+  int64_t steps;    ///< units of a tile
+  double cycles;    ///< estimated: tensor cores take 1024 for a unit of 256 columns
+
+  WarpgroupWay(const Matmul& of, const CardFacts& card, int64_t of_columns, bool splits)
+      : columns(of_columns),
+        is_split(splits),
+        tiles(divide_up(of.m, kRows) * divide_up(of.n, columns) * of.batches),
+        steps(std::max<int64_t>(1, divide_up(of.k, kDepth))) {
+    const int64_t all = card.multiprocessors;
+    blocks = std::min(all, is_split ? tiles * steps : tiles);
+    // 128 columns are bound by shared memory. Between tiles the tensor cores wait for what is written.
+    const double unit = columns == 256 ? 1024 : 640, end = columns == 256 ? 2500 : 1500;
+    constexpr double kStart = 3000, kSecondLaunch = 5000, kBytesOfCycle = 2000;
+    const double busy = is_split ? static_cast<double>(divide_up(tiles * steps, blocks)) * unit +
+                                       end + kSecondLaunch +
+                                       2 * static_cast<double>(scratch_bytes()) / kBytesOfCycle
+                                 : static_cast<double>(divide_up(tiles, all)) *
+                                       (static_cast<double>(steps) * unit + end);
+    cycles = kStart + busy;
+  }
+  /// A tile of partial sums for each share of a tile.
+  int64_t scratch_bytes() const { return is_split ? (blocks + tiles) * kRows * columns * 4 : 0; }
+};
+
+/// What kernels/matmul_tensor_core.cpp takes, by the same measure.
+double warp_wide_cycles(const Matmul& of, const CardFacts& card) {
+  const auto blocks = static_cast<double>(divide_up(of.blocks(64), card.multiprocessors));
+  const auto steps = static_cast<double>(divide_up(of.k, 64));
+  return std::max(blocks * 256, 600.0) * steps + 2000;
+}
+
+WarpgroupWay best_way(const Matmul& matmul, const CardFacts& card) {
+  WarpgroupWay best(matmul, card, 256, false);
+  for (const WarpgroupWay& other :
+       {WarpgroupWay(matmul, card, 128, false), WarpgroupWay(matmul, card, 256, true),
+        WarpgroupWay(matmul, card, 128, true)})
+    if (other.cycles < best.cycles) best = other;
+  return best;
+}
+
 }  // namespace
+
+std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
+                                             bool is_split) {
+  const Matmul matmul(request);
+  const WarpgroupWay way(matmul, request.card, columns, is_split);
+  const DType dtype = request.input(0).dtype;
+  const Argument is_wide = number(request.output(0).dtype == DType::f32);
+  const Argument scratch = way.is_split ? operand(matmul.adds ? 4 : 3) : null();
+  std::vector<Launch> launches;
+  launches.push_back(launch(
+      "matmul_sm90a",
+      fmt::format("matmul_{}_{}{}_{}", dtype_name(dtype), matmul.transpose_a ? 1 : 0,
+                  matmul.transpose_b ? 1 : 0, way.columns),
+      {.x = static_cast<uint32_t>(way.blocks)}, {.x = kWarpgroupThreads},
+      {operand(0), operand(1), matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n),
+       number(matmul.k), number(matmul.batches), is_wide, number(way.is_split)},
+      kWarpgroupShared));
+  if (way.is_split)
+    launches.push_back(launch(
+        "matmul_sm90a", fmt::format("matmul_parts_{}_{}", dtype_name(dtype), way.columns),
+        {.x = static_cast<uint32_t>(way.tiles), .y = static_cast<uint32_t>(way.columns / 32)},
+        {.x = kWarpgroupThreads},
+        {matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n), number(matmul.k),
+         number(matmul.batches), is_wide, number(way.blocks)}));
+  return made(request, matmul, std::move(launches), 0.75, way.scratch_bytes());
+}
+
+std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::string* why_not) {
+  const Matmul matmul(request);
+  const DType dtype = request.input(0).dtype;
+  if (!is_low_precision(dtype)) {
+    *why_not = fmt::format("needs bf16 or f16, got {}", dtype_name(dtype));
+    return nullptr;
+  }
+  if (request.card.capability / 10 != 9 || request.card.shared_bytes < kWarpgroupShared) {
+    *why_not = fmt::format("needs compute capability 9.0, the card has {:.1f}",
+                           request.card.capability / 10.0);
+    return nullptr;
+  }
+  for (const int64_t contiguous : {matmul.transpose_a ? matmul.m : matmul.k,
+                                   matmul.transpose_b ? matmul.k : matmul.n, matmul.n})
+    if (contiguous % 8 != 0) {
+      *why_not = fmt::format("needs rows of multiples of 8 elements, got {}", contiguous);
+      return nullptr;
+    }
+  const WarpgroupWay way = best_way(matmul, request.card);
+  if (!matmul.fits(64) || way.tiles * way.steps >= int64_t{1} << 30) {
+    *why_not = fmt::format("{} is too large", request.output(0).text());
+    return nullptr;
+  }
+  if (warp_wide_cycles(matmul, request.card) < way.cycles) {
+    *why_not = fmt::format("{} is too small: smaller tiles are faster", request.output(0).text());
+    return nullptr;
+  }
+  return warpgroup_matmul(request, way.columns, way.is_split);
+}
 
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not) {
   constexpr int64_t kTile = 64;
@@ -76,11 +182,11 @@ std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::strin
     return nullptr;
   }
   return made(request, matmul,
-              launch("matmul", fmt::format("matmul_{}", dtype_name(dtype)), matmul.grid(kTile),
-                     {.x = kThreads},
-                     {operand(0), operand(1), matmul.c(), matmul.y(), number(matmul.m),
-                      number(matmul.n), number(matmul.k), number(matmul.transpose_a),
-                      number(matmul.transpose_b), number(matmul.batches)}),
+              {launch("matmul", fmt::format("matmul_{}", dtype_name(dtype)), matmul.grid(kTile),
+                      {.x = kThreads},
+                      {operand(0), operand(1), matmul.c(), matmul.y(), number(matmul.m),
+                       number(matmul.n), number(matmul.k), number(matmul.transpose_a),
+                       number(matmul.transpose_b), number(matmul.batches)})},
               1.0 / 16);
 }
 
@@ -107,11 +213,11 @@ std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std:
                   matmul.transpose_b ? 1 : 0, tile);
   return made(
       request, matmul,
-      launch(
+      {launch(
           "matmul_tensor_core", entry, matmul.grid(tile), {.x = tile == 128 ? 256U : 128U},
           {operand(0), operand(1), matmul.c(), matmul.y(), number(matmul.m), number(matmul.n),
            number(matmul.k), number(matmul.batches), number(request.output(0).dtype == DType::f32)},
-          shared),
+          shared)},
       0.6);
 }
 
