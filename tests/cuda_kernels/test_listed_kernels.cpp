@@ -2,7 +2,10 @@
 // and random ones, in every dtype, in any order of threads, and without races.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "fullbore/device/cuda/kernel_list.h"
@@ -106,8 +109,42 @@ TEST(ListedKernels, LargeTilesAgreeWithTheOracle) {
           << sample.why << ", " << dtype_name(dtype);
 }
 
+/// Heads of more keys and values than a tile has: an op's sample with chunks and resets, widened.
+Sample widened(const OpDef& op, int64_t keys, int64_t values, bool inclusive, bool one_decay) {
+  const Shape k{1, 21, 1, keys}, v{1, 21, 2, values}, states{2, 1, 2, keys, values};
+  const auto normal = [](Shape shape) { return SampleInput::normal({DType::f32, shape}); };
+  const SampleInput g =
+      SampleInput::uniform({DType::f32, {1, 21, 2, one_decay ? 1 : keys}}, -2, -0.01);
+  const bool is_gradient = op.name == "recurrence_gradient";
+  Sample sample{.why = fmt::format("{} keys, {} values", keys, values),
+                .inputs = {normal(k), normal(k), normal(v)},
+                .attributes = {{"chunk", int64_t{17}}, {"inclusive", inclusive}, {"resets", true}}};
+  if (is_gradient) sample.inputs.push_back(normal(v));
+  sample.inputs.push_back(g);
+  if (!inclusive) sample.inputs.push_back(normal({2, keys}));
+  sample.inputs.push_back(normal(states));
+  if (is_gradient) sample.inputs.push_back(normal(states));
+  sample.inputs.push_back(SampleInput::integers({DType::boolean, {1, 21}}, 0, 1.2));
+  return sample;
+}
+
+TEST(ListedKernels, RecurrencesOfWideHeadsAgreeWithTheOracle) {
+  for (const char* const name : {"recurrence_outputs", "recurrence_gradient"})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const auto& [keys, values, inclusive, one_decay] : {std::tuple{130, 5, false, false},
+                                                               {5, 70, false, false},
+                                                               {70, 40, false, true},
+                                                               {40, 34, true, false},
+                                                               {66, 70, true, true}}) {
+        const Sample sample = widened(get_op(name), keys, values, inclusive, one_decay);
+        EXPECT_EQ(check(get_op(name), sample, dtype), "")
+            << name << ", " << sample.why << ", " << dtype_name(dtype);
+      }
+}
+
 TEST(ListedKernels, OneWrongElementIsSeen) {
-  for (const char* const op : {"matmul", "gather", "scatter_add", "sort", "convolution"})
+  for (const char* const op : {"matmul", "gather", "scatter_add", "sort", "convolution",
+                               "recurrence_states", "recurrence_outputs", "recurrence_gradient"})
     EXPECT_NE(check(get_op(op), get_op(op).samples()[1], DType::f32, {},
                     [](std::vector<char>& bytes) { bytes[3] ^= 0x20; }),
               "")

@@ -111,6 +111,43 @@ TEST(PlantedFaults, OfAttentionAreMet) {
                     {.waits = 2});
 }
 
+/// Several stages of tokens in a chunk; `is_gradient`: with dy, and cotangents behind the states. If inclusive, all keys
+/// have one decay.
+Sample recurrence_of(int64_t tokens, bool inclusive, bool is_gradient) {
+  const auto normal = [](Shape shape) {
+    return SampleInput::normal({DType::f32, std::move(shape)});
+  };
+  const SampleInput of_token = normal({1, tokens, 1, 8}), of_state = normal({1, 1, 1, 8, 8});
+  Sample sample{
+      .why = "several stages",
+      .inputs = {of_token, of_token, of_token},
+      .attributes = {{"chunk", int64_t{200}}, {"inclusive", inclusive}, {"resets", false}}};
+  if (is_gradient) sample.inputs.push_back(of_token);
+  sample.inputs.push_back(
+      SampleInput::uniform({DType::f32, {1, tokens, 1, inclusive ? 1 : 8}}, -1, -0.01));
+  if (!inclusive) sample.inputs.push_back(normal({1, 8}));
+  sample.inputs.push_back(of_state);
+  if (is_gradient) sample.inputs.push_back(of_state);
+  return sample;
+}
+
+TEST(PlantedFaults, OfRecurrencesAreMet) {
+  const TensorType k{DType::f32, {1, 80, 1, 8}};
+  const Sample states{
+      .why = "several stages",
+      .inputs = {SampleInput::normal(k), SampleInput::normal(k), SampleInput::uniform(k, -1, -0.01),
+                 SampleInput::normal({DType::f32, {1, 1, 8, 8}})},
+      .attributes = {
+          {"chunk", int64_t{64}}, {"inclusive", false}, {"resets", false}, {"reverse", false}}};
+  expect_all_missed("recurrence_states", states, DType::f32);
+  for (const bool inclusive : {false, true})
+    expect_all_missed("recurrence_outputs", recurrence_of(40, inclusive, false), DType::f32);
+  // Where each key has its decay nothing is summed over keys: two barriers are for that.
+  expect_all_missed("recurrence_gradient", recurrence_of(40, false, true), DType::f32,
+                    {.barriers = 2});
+  expect_all_missed("recurrence_gradient", recurrence_of(150, true, true), DType::f32);
+}
+
 TEST(PlantedFaults, OfScattersAndSortsAreMet) {
   const Sample scatter{.why = "several tiles of indices",
                        .inputs = {SampleInput::normal({DType::f32, {700, 3}}),

@@ -42,6 +42,9 @@ const std::vector<ListedKernel>& kernel_list() {
       {op::matmul_add, "plain", make_plain_matmul},
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},
+      {op::recurrence_gradient, "walks", make_recurrence_gradient},
+      {op::recurrence_outputs, "walk", make_recurrence_outputs},
+      {op::recurrence_states, "walk", make_recurrence_states},
       {op::scatter_add, "tiles", make_scatter_add},
       {op::scatter_along_axis, "walk", make_scatter_along_axis},
       {op::scatter_max, "walk", make_scatter_max},
@@ -89,7 +92,8 @@ std::map<const OpDef*, std::set<DType>> listed_composites() {
   composites[&op::matmul_add.get()] = {DType::f64, DType::f32, DType::bf16, DType::f16};
   composites[&op::dropout_mask.get()] = {DType::i64};
   for (const OpHandle* const each : {&op::attention, &op::attention_gradient, &op::packed_attention,
-                                     &op::packed_attention_gradient})
+                                     &op::packed_attention_gradient, &op::recurrence_gradient,
+                                     &op::recurrence_outputs, &op::recurrence_states})
     composites[&each->get()] = {DType::f32, DType::bf16, DType::f16};
   return composites;
 }

@@ -24,7 +24,7 @@ std::string text_of(const Graph& graph, const Node& node) {
 }  // namespace
 
 CompiledNode::CompiledNode(std::unique_ptr<CudaKernel> kernel, const Graph& graph, const Node& node)
-    : kernel_(std::move(kernel)), node_(text_of(graph, node)) {
+    : kernel_(std::move(kernel)), inputs_(node.inputs.size()), node_(text_of(graph, node)) {
   for (const Value value : node.inputs) operand_bytes_.push_back(graph.type(value).bytes());
   for (const Value value : node.outputs) operand_bytes_.push_back(graph.type(value).bytes());
 }

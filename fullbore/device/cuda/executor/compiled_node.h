@@ -1,4 +1,6 @@
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +18,8 @@ class CompiledNode final : public Kernel {
   CompiledNode(std::unique_ptr<CudaKernel> kernel, const Graph& graph, const Node& node);
 
   const std::vector<Launch>& launches() const;
+  /// How many operands are inputs; behind them are outputs, then scratch.
+  size_t inputs() const { return inputs_; }
   /// Of inputs and outputs, in their order.
   const std::vector<int64_t>& operand_bytes() const { return operand_bytes_; }
   /// "tanh,mul f32[768, 512] in layer0.mlp (models/example.cpp:88)".
@@ -32,6 +36,7 @@ class CompiledNode final : public Kernel {
 
  private:
   std::unique_ptr<CudaKernel> kernel_;
+  size_t inputs_ = 0;
   std::vector<int64_t> operand_bytes_;
   std::string node_;
 };

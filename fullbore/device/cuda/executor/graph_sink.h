@@ -1,8 +1,10 @@
 #pragma once
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "fullbore/device/cuda/executor/launch_sink.h"
+#include "fullbore/device/cuda/executor/memory_hazards.h"
 
 namespace fullbore::cuda {
 
@@ -20,7 +22,8 @@ class LaunchableGraph {
   GraphExecHandle handle_ = nullptr;
 };
 
-/// Makes nodes of a graph. Between two barriers they are side by side; the launches of one kernel follow one another.
+/// Makes nodes of a graph. Each follows those alone whose bytes it reads or overwrites, and those that read what it
+/// overwrites: barriers say less, and are left out. The launches of one kernel follow one another.
 class GraphSink final : public LaunchSink {
  public:
   explicit GraphSink(std::shared_ptr<Context> context);
@@ -28,25 +31,38 @@ class GraphSink final : public LaunchSink {
   GraphSink(const GraphSink&) = delete;
   GraphSink& operator=(const GraphSink&) = delete;
 
-  void barrier() override;
+  void barrier() override {}
   void kernel(const LoadedKernel& kernel, std::span<const Address> operands) override;
   void copy(Address from, Address to, int64_t bytes) override;
   void clear(Address to, int64_t bytes) override;
   void set_number(Address to, int64_t value) override;
   int64_t number(Address at, int64_t bytes) override;
 
-  bool is_empty() const { return !has_nodes_; }
+  bool is_empty() const { return nodes_.empty(); }
   std::unique_ptr<LaunchableGraph> finish();
 
  private:
+  struct KernelCall {
+    const LoadedKernel* kernel = nullptr;
+    std::vector<Address> operands;
+  };
+  /// What the graph will have, one node or, of a kernel of several launches, several.
+  struct Node {
+    std::variant<KernelCall, CopyNode, FillNode> what;
+    std::vector<int> follows;
+  };
+
   void fill(Address to, unsigned value, unsigned element_bytes, int64_t elements);
+  /// What comes behind a node follows the handle that these return.
+  NodeHandle make(const KernelCall& call, const std::vector<NodeHandle>& before);
+  NodeHandle make(const CopyNode& copy, const std::vector<NodeHandle>& before);
+  NodeHandle make(const FillNode& fill, const std::vector<NodeHandle>& before);
 
   std::shared_ptr<Context> context_;
   GraphHandle graph_ = nullptr;
   ArgumentTable arguments_;
-  std::vector<NodeHandle> before_;  ///< what comes next waits for these
-  std::vector<NodeHandle> ends_;    ///< since the barrier
-  bool has_nodes_ = false;
+  MemoryHazards hazards_;
+  std::vector<Node> nodes_;
 };
 
 }  // namespace fullbore::cuda

@@ -5,6 +5,8 @@
 #define FB_SHARED __attribute__((shared))
 // Always inlined, early: what is passed by reference stays in registers.
 #define FB_DEVICE __attribute__((device, always_inline)) inline
+/// Behind a lambda's parameters: the same of it.
+#define FB_INLINED __attribute__((always_inline))
 
 // Where a thread is, and how many there are.
 FB_DEVICE int thread() { return __nvvm_read_ptx_sreg_tid_x(); }
@@ -31,6 +33,10 @@ FB_DEVICE double from_lane_xor(double x, int mask) {
   const int high = __nvvm_shfl_sync_bfly_i32(kAllLanes, static_cast<int>(bits >> 32), mask, 31);
   return __builtin_bit_cast(
       double, static_cast<long>(high) << 32 | static_cast<long>(static_cast<unsigned>(low)));
+}
+/// Of the lane so many behind this one; of the last lanes their own.
+FB_DEVICE float from_lane_behind(float x, int distance) {
+  return __nvvm_shfl_sync_down_f32(kAllLanes, x, distance, 31);
 }
 /// Bit l: does lane l say yes?
 FB_DEVICE unsigned ballot(bool yes) { return __nvvm_vote_ballot_sync(kAllLanes, yes); }

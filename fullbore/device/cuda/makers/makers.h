@@ -37,4 +37,9 @@ std::unique_ptr<CudaKernel> make_convolution(const Request& request, std::string
 std::unique_ptr<CudaKernel> make_convolution_weight_gradient(const Request& request,
                                                              std::string* why_not);
 
+// recurrence.cpp
+std::unique_ptr<CudaKernel> make_recurrence_states(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_recurrence_outputs(const Request& request, std::string* why_not);
+std::unique_ptr<CudaKernel> make_recurrence_gradient(const Request& request, std::string* why_not);
+
 }  // namespace fullbore::cuda

@@ -1,0 +1,89 @@
+#include "fullbore/device/cuda/executor/memory_hazards.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <set>
+
+namespace fullbore::cuda {
+namespace {
+
+constexpr size_t kBits = 64;
+
+void set(std::vector<uint64_t>& bits, int at) {
+  const auto index = static_cast<size_t>(at);
+  bits[index / kBits] |= uint64_t{1} << index % kBits;
+}
+bool is_set(const std::vector<uint64_t>& bits, int at) {
+  const auto index = static_cast<size_t>(at);
+  return (bits[index / kBits] >> index % kBits & 1) != 0;
+}
+
+}  // namespace
+
+void MemoryHazards::cut(uint64_t at) {
+  auto next = stretches_.upper_bound(at);
+  if (next == stretches_.begin()) return;
+  Stretch& before = std::prev(next)->second;
+  if (std::prev(next)->first == at || before.end <= at) return;
+  stretches_.emplace_hint(next, at, before);
+  before.end = at;
+}
+
+// What nobody touched so far becomes stretches of its own.
+void MemoryHazards::read(const MemoryAccess& access, int node) {
+  uint64_t at = access.begin;
+  for (auto each = stretches_.lower_bound(access.begin);
+       each != stretches_.end() && each->first < access.end; ++each) {
+    if (at < each->first)
+      stretches_.emplace_hint(each, at,
+                              Stretch{.end = each->first, .writer = -1, .readers = {node}});
+    if (each->second.readers.empty() || each->second.readers.back() != node)
+      each->second.readers.push_back(node);
+    at = each->second.end;
+  }
+  if (at < access.end) stretches_[at] = {.end = access.end, .writer = -1, .readers = {node}};
+}
+
+void MemoryHazards::write(const MemoryAccess& access, int node) {
+  stretches_.erase(stretches_.lower_bound(access.begin), stretches_.lower_bound(access.end));
+  stretches_[access.begin] = {.end = access.end, .writer = node, .readers = {}};
+}
+
+std::vector<int> MemoryHazards::add(std::span<const MemoryAccess> accesses) {
+  const auto node = static_cast<int>(followed_.size());
+  std::set<int, std::greater<>> candidates;
+  for (const MemoryAccess& access : accesses) {
+    if (access.begin >= access.end) continue;
+    cut(access.begin);
+    cut(access.end);
+    for (auto each = stretches_.lower_bound(access.begin);
+         each != stretches_.end() && each->first < access.end; ++each) {
+      if (each->second.writer >= 0) candidates.insert(each->second.writer);
+      if (access.is_written)
+        candidates.insert(each->second.readers.begin(), each->second.readers.end());
+    }
+  }
+  for (const bool is_written : {false, true})
+    for (const MemoryAccess& access : accesses) {
+      if (access.begin >= access.end || access.is_written != is_written) continue;
+      cut(access.begin);  // of what the node's other accesses made
+      cut(access.end);
+      is_written ? write(access, node) : read(access, node);
+    }
+
+  // Latest first: what one of them follows comes behind it.
+  std::vector<uint64_t> followed(static_cast<size_t>(node) / kBits + 1);
+  std::vector<int> direct;
+  for (const int candidate : candidates) {
+    if (is_set(followed, candidate)) continue;
+    direct.push_back(candidate);
+    set(followed, candidate);
+    const std::vector<uint64_t>& further = followed_[static_cast<size_t>(candidate)];
+    std::ranges::transform(further, followed, followed.begin(), std::bit_or<>{});
+  }
+  followed_.push_back(std::move(followed));
+  return direct;
+}
+
+}  // namespace fullbore::cuda
