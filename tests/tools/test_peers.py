@@ -225,6 +225,18 @@ class CardTest(unittest.TestCase):
             self.assertEqual(len(run.ours[0].blocks), 1)  # never none
             self.assertIn("the time is over after 1 rounds", said.getvalue())
 
+    def test_a_peer_that_ends_in_a_round_leaves_the_others_theirs(self):
+        # Its start is step 1, its warm-up makes steps 2 to 4; a block is of one step.
+        dying = PRETENDER.replace("    made += int(line)", "    made += int(line)\n    if made > 5: sys.exit('lost the card')")
+        with tempfile.TemporaryDirectory() as scratch:
+            run = self.comparison(scratch, [], rounds=3, warm_up_seconds=0)
+            group = [sides.Side("torch-best-fp32", [sys.executable, "-c", dying, "torch", "0.5"], {}).await_ready()]
+            with contextlib.redirect_stderr(io.StringIO()):
+                run.measure(group)
+            self.assertEqual([block["round"] for block in run.ours[0].blocks], [1, 2, 3])
+            self.assertEqual([block["round"] for block in group[0].blocks], [1])
+            self.assertEqual(run.unavailable, [("torch-best-fp32", "round 2: lost the card")])
+
     def test_a_side_that_hangs_is_ended(self):
         silent = "import sys, time\nprint('{}', flush=True)\nsys.stdin.readline()\ntime.sleep(60)"
         side = sides.Side("a", [sys.executable, "-c", silent], {}).await_ready()
