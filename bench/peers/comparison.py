@@ -26,6 +26,8 @@ BEST_ON_CARD = (["mode=compile", "capture=1"], ["mode=compile", "compile_mode=re
                 ["mode=eager", "capture=1"])
 # On a card a side is begun when so many steps more are made: what is captured is captured then.
 STEPS_OF_PROOF = 5
+# Where time is limited, seconds of it that are left to the last of a peer's commands.
+SECONDS_OF_THE_LAST = 20
 # What keeps each engine to a level of instructions, as their documentation has it: PyTorch's own kernels and those that
 # torch.compile makes, oneDNN, MKL, and XLA. The levels are those of engine.processor.
 PROCESSORS = {
@@ -171,9 +173,9 @@ class Comparison:
         variables.update(PROCESSORS.get(self.options.processor, {}))
         return {**os.environ, **variables}
 
-    def start(self, name, command):
-        """One of a side's commands. None where it cannot run."""
-        left = self.time_to_start()
+    def start(self, name, command, kept_back=0):
+        """One of a side's commands. None where it cannot run. `kept_back`: seconds that are for another."""
+        left = self.time_to_start() - kept_back
         if left <= 0:
             return self.give_up(name, "not begun: the time was over")
         print(f"{self.prefix}starting {name}", file=sys.stderr, flush=True)
@@ -243,9 +245,11 @@ class Comparison:
         values = {**ready["job"], "threads": ready["threads"], "precision": precision, "share": self.shared}
         if self.options.on_card:
             values["device"] = self.options.peer_device
-        for script, *settings in commands(self.job, self.options.on_card)[name]:
+        known = commands(self.job, self.options.on_card)[name]
+        for script, *settings in known:
+            kept_back = SECONDS_OF_THE_LAST if [script, *settings] != known[-1] else 0
             side = self.start(f"{name}-{precision}", [python, self.job.folder / script, *settings,
-                                                      *(f"{key}={value}" for key, value in values.items())])
+                                                      *(f"{key}={value}" for key, value in values.items())], kept_back)
             if side or self.time_to_start() <= 0:
                 return side
         return None
@@ -259,13 +263,22 @@ class Comparison:
                 print(f"the time is over after {count} rounds", file=sys.stderr)
                 break
             self.round += 1
-            for side in sides:
+            for side in list(sides):
                 if not await_silence(sides):
                     print("the machine is not silent: somebody's idle threads spin", file=sys.stderr)
-                side.blocks.append({**side.run(steps[side.name], self.patience()), "round": self.round})
+                try:
+                    block = side.run(steps[side.name], self.patience())
+                except Unavailable as reason:
+                    if side not in group:
+                        raise
+                    sides.remove(side)
+                    self.give_up(side.name, f"round {self.round}: {reason}", reason.log)
+                    continue
+                side.blocks.append({**block, "round": self.round})
             print(f"{self.prefix}round {self.round:2}  " + "  ".join(
                 f"{side.name} {1e3 * side.blocks[-1]['seconds_per_step']:.2f} ms" for side in sides),
                 file=sys.stderr, flush=True)
+        group[:] = [side for side in group if side.blocks]
 
     def measure_one_by_one(self, waiting, python):
         """Sides that do not fit in memory together: each round starts every one anew. The first start is that of record."""

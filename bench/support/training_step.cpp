@@ -204,7 +204,9 @@ void serve(const PeerJob& peer, const std::string& shared, const Config& config)
   const double started = clock_seconds(CLOCK_MONOTONIC);
   Console console;
   MeasuredJob job = measured_job(config, 0, console);
-  job.job.options.loader = {.workers = 0, .prefetch = 1};
+  // On a card the processor is free to prepare batches, as it does in training.
+  if (!config.engine.device.starts_with("cuda"))
+    job.job.options.loader = {.workers = 0, .prefetch = 1};
   StepRunner runner(job.job);
   const double built = clock_seconds(CLOCK_MONOTONIC);
   if (!shared.empty()) share(shared, peer, job, runner);

@@ -8,7 +8,8 @@
 /// from standard input N steps on fresh batches and one JSON line about them. --share writes what the
 /// other sides start from before the first step: initial parameters, the first batch or batches, and the tokens
 /// to draw further ones from. Batches are made by the calling thread inside the measured time, so
-/// that no thread beside the workers works. For people there are `fullbore bench` and `profile`.
+/// that no thread beside the workers works; on a card they are prepared ahead, as in training. For
+/// people there are `fullbore bench` and `profile`.
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -75,6 +75,19 @@ class MakeResults(unittest.TestCase):
         (self.folder / "old.json").unlink()
         self.assertEqual(self.run_tool("--check"), (0, ""))
 
+    def test_a_card_is_a_kind_of_its_own_and_its_memory_counts(self):
+        self.put("a")
+        on_card = record(ratio=1.25)
+        on_card.update(device="cuda", sides=on_card["sides"][:1] + on_card["sides"][2:3])
+        on_card["machine"]["card"] = "Card 1"
+        on_card["sides"][0]["planned_peak_bytes"] = 50 << 20
+        on_card["sides"][1]["peak_device_bytes"] = 200 << 20
+        (self.folder / "b.json").write_text(json.dumps(on_card))
+        self.assertEqual(self.run_tool(), (0, ""))
+        readme = self.readme.read_text()
+        self.assertIn("| tiny, 4 x 8, on a card | Card 1 | 1.25 times | 50 | 4.0 times |", readme)
+        self.assertIn("| tiny, 4 x 8 | K1 | 3.50 times | 100 | 4.2 times |", readme)
+
     def test_check_notices_what_is_stale_and_leaves_it_alone(self):
         self.put("a")
         self.run_tool()

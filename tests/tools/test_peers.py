@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 import comparison  # noqa: E402
 import record  # noqa: E402
 import sides  # noqa: E402
+import tool  # noqa: E402
 
 PRETENDER = """
 import json, sys
@@ -170,6 +171,92 @@ class AgreementTest(unittest.TestCase):
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertIsNone(run.start("a", [sys.executable, "-c", STEPPING, "[3.0, 2.0]", "0.1"]))
             self.assertEqual(run.unavailable, [("a", "IndexError: pop from empty list")])
+
+
+class CardTest(unittest.TestCase):
+    """How sides are begun on a card, and what a limit of time does."""
+
+    def comparison(self, scratch, commands, **options):
+        job = dataclasses.replace(JOB, folder=pathlib.Path(scratch), card_peers={"torch-best": commands})
+        given = {"passive": False, "processor": "auto", "start_limit": 60, "on_card": True, "peer_device": "cuda", "rounds": 2,
+                 "block_seconds": 0.5, "warm_up_seconds": 1, "precisions": ["fp32"], "time_limit": None, **options}
+        run = comparison.Comparison(job, types.SimpleNamespace(**given), pathlib.Path(scratch))
+        run.ours = [pretender("fullbore-fp32", 0.25, "fullbore")]
+        self.addCleanup(run.ours[0].close)
+        return run
+
+    def started(self, commands, **options):
+        """The peer's side and what could not run."""
+        with tempfile.TemporaryDirectory() as scratch:
+            pathlib.Path(scratch, "good.py").write_text(PRETENDER.replace("sys.argv[1]", "'torch'").replace("float(sys.argv[2])", "0.5"))
+            pathlib.Path(scratch, "bad.py").write_text("import sys; sys.exit('one line\\nno capture')")
+            # Ends in one of the steps that prove it.
+            pathlib.Path(scratch, "late.py").write_text(pathlib.Path(scratch, "good.py").read_text().replace(
+                "    made += int(line)", "    sys.exit('captured badly')"))
+            run = self.comparison(scratch, commands, **options)
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                side = run.start_peer("torch-best", "fp32", sys.executable)
+            if side:
+                self.addCleanup(side.close)
+            return side, run.unavailable, said.getvalue()
+
+    def test_what_cannot_run_gives_way_to_the_next(self):
+        side, unavailable, said = self.started([["bad.py", "capture=1"], ["late.py"], ["good.py", "mode=compile"], ["bad.py"]])
+        self.assertEqual(unavailable, [("torch-best-fp32", "no capture"), ("torch-best-fp32", "captured badly")])
+        self.assertIn("good.py", side.command[1])
+        self.assertIn("mode=compile", side.command)
+        self.assertIn("device=cuda", side.command)
+        self.assertIn("  one line", said)
+        self.assertEqual(side.run(1)["step"], 1 + comparison.STEPS_OF_PROOF + 1)
+
+    def test_a_limit_of_time_keeps_some_for_the_rounds(self):
+        # Of two sides with two rounds of half a second after one of warm-up.
+        side, unavailable, _ = self.started([["good.py"], ["good.py"]], time_limit=3.9)
+        self.assertIsNone(side)
+        self.assertEqual(unavailable, [("torch-best-fp32", "not begun: the time was over")])
+        self.assertIsNotNone(self.started([["good.py"]], time_limit=64)[0])
+
+    def test_rounds_end_with_the_time(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            run = self.comparison(scratch, [], rounds=9, time_limit=60)
+            run.end = time.monotonic() - 1
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                run.measure([])
+            self.assertEqual(len(run.ours[0].blocks), 1)  # never none
+            self.assertIn("the time is over after 1 rounds", said.getvalue())
+
+    def test_a_peer_that_ends_in_a_round_leaves_the_others_theirs(self):
+        # Its start is step 1, its warm-up makes steps 2 to 4; a block is of one step.
+        dying = PRETENDER.replace("    made += int(line)", "    made += int(line)\n    if made > 5: sys.exit('lost the card')")
+        with tempfile.TemporaryDirectory() as scratch:
+            run = self.comparison(scratch, [], rounds=3, warm_up_seconds=0)
+            group = [sides.Side("torch-best-fp32", [sys.executable, "-c", dying, "torch", "0.5"], {}).await_ready()]
+            with contextlib.redirect_stderr(io.StringIO()):
+                run.measure(group)
+            self.assertEqual([block["round"] for block in run.ours[0].blocks], [1, 2, 3])
+            self.assertEqual([block["round"] for block in group[0].blocks], [1])
+            self.assertEqual(run.unavailable, [("torch-best-fp32", "round 2: lost the card")])
+
+    def test_a_side_that_hangs_is_ended(self):
+        silent = "import sys, time\nprint('{}', flush=True)\nsys.stdin.readline()\ntime.sleep(60)"
+        side = sides.Side("a", [sys.executable, "-c", silent], {}).await_ready()
+        with self.assertRaisesRegex(sides.Unavailable, "did not answer within 0 s"):
+            side.run(1, limit=0.2)
+        side.close()
+
+    def test_steps_of_all_workloads_name_their_comparison(self):
+        script = tool.load("../bench/peers/card_beside_torch")
+        steps = script.steps([])
+        self.assertEqual([step["worth"] for step in steps], sorted({step["worth"] for step in steps}), "no two are as worthy")
+        for step in steps:
+            job, _ = script.job_of(step)
+            self.assertIn("torch-best", job.card_peers, step["name"])
+            self.assertGreater(step["asked_ratio"], 1)
+            for commands in job.card_peers.values():
+                for command in commands:
+                    self.assertTrue((job.folder / command[0]).exists(), command)
+        with self.assertRaisesRegex(SystemExit, "no step is called nonsense; known: "):
+            script.steps(["nonsense"])
 
 
 class EnvironmentTest(unittest.TestCase):

@@ -170,7 +170,8 @@ class Receiver(nn.Module):
 
     def __init__(self, o):
         super().__init__()
-        self.llama, self.anchor = o["style"] == "llama", o["anchor"]
+        self.llama = o["style"] == "llama"
+        self.register_buffer("anchor", torch.tensor(o["anchor"], dtype=torch.int64), False)
         self.head_width, self.theta = o["width"] // o["heads"], o["theta"]
         self.token_embedding = nn.Embedding(o["vocabulary"], o["width"])
         if self.llama:
@@ -188,16 +189,15 @@ class Receiver(nn.Module):
 
     def forward(self, prefix, answer):  # [B,M,C], i64 [B,T] -> logits [B,T,V]
         batch, slots = prefix.shape[:2]
-        anchor = torch.tensor(self.anchor)
         parts = [prefix]
         if len(self.anchor):
-            parts.append(self.token_embedding(anchor)[None].expand(batch, -1, -1).to(prefix.dtype))
+            parts.append(self.token_embedding(self.anchor)[None].expand(batch, -1, -1).to(prefix.dtype))
         parts.append(self.token_embedding(answer[:, :-1].clamp_min(0)).to(prefix.dtype))
         x = torch.cat(parts, 1)
         rotary = None
         if self.llama:
-            exponents = torch.arange(0, self.head_width, 2) / self.head_width
-            angles = torch.arange(x.shape[1])[:, None] / self.theta ** exponents
+            exponents = torch.arange(0, self.head_width, 2, device=x.device) / self.head_width
+            angles = torch.arange(x.shape[1], device=x.device)[:, None] / self.theta ** exponents
             angles = torch.cat([angles, angles], 1)
             rotary = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         else:
@@ -226,7 +226,7 @@ class Latents(nn.Module):
         return y * (rms / y.float().square().mean((1, 2), keepdim=True).sqrt()).to(y.dtype)
 
     def forward(self, tokens, lengths, answers):  # i64 [B,N], i64 [B], {name: i64 [B,T], -1 behind the end} -> mean loss
-        mask = (torch.arange(tokens.shape[1]) < lengths[:, None])[:, None, None]
+        mask = (torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None])[:, None, None]
         wire = self.pooler(self.encoder(tokens, mask), mask)
         total = 0
         for name, answer in answers.items():

@@ -10,10 +10,10 @@ then kept in bf16.
 
 Obeys the protocol of bench/peers/README.md.
 """
+import itertools
 import json
 import os
 import pathlib
-import platform
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[4] / "bench/peers"))
@@ -25,7 +25,7 @@ DEFAULTS = {
     "receivers": "",  # JSON list: name, style, sizes and anchor of each, as bench_latentwire_step tells
     "steps": 800, "warmup": 50, "rate": 2e-3, "minimum_rate": 4e-5,
     "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-8, "decay": 0.01, "clip": 1.0,
-    "mode": "eager",  # or compile: torch.compile of the loss (and so of its gradients)
+    **peer_job.TORCH_DEFAULTS,  # compiled is the loss, and so its gradients
 }
 if len(sys.argv) < 2:
     sys.exit(__doc__)
@@ -40,15 +40,12 @@ import peer_torch  # noqa: E402
 from latent_torch import Latents  # noqa: E402
 
 
-class Job:
+class Job(peer_torch.Steps):
     def __init__(self, o):
-        self.o = o
-        self.step = 0
         shared = peer_job.read_shared(o["share"])
         receivers = {each["name"]: each for each in json.loads(o["receivers"])}
-        self.bytes, self.lengths = shared["units"], shared["lengths"]
-        self.answers = {name: shared[f"answer_{name}"] for name in receivers}
-        self.model = Latents({**o, "bytes": self.bytes.shape[2], "receivers": receivers})
+        fields = [shared["units"], shared["lengths"], *(shared[f"answer_{name}"] for name in receivers)]
+        self.model = Latents({**o, "bytes": fields[0].shape[2], "receivers": receivers})
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(torch.from_numpy(shared[name].copy()))
@@ -57,34 +54,34 @@ class Job:
                 for part in receiver.modules():
                     if isinstance(part, torch.nn.Linear):
                         part.to(torch.bfloat16)
-        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.optimiser = peer_torch.optimiser(self.parameters, o)
-        self.loss = torch.compile(self.model, dynamic=False, fullgraph=True) if o["mode"] == "compile" else self.model
+        self.model.to(o["device"])
+        forward = torch.compile(self.model, **peer_torch.compile_settings(o)) if o["mode"] == "compile" else self.model
 
-    def train(self):
-        o, place = self.o, self.step % len(self.bytes)
-        tokens = torch.from_numpy(self.bytes[place].astype("int64"))
-        answers = {name: torch.from_numpy(each[place].astype("int64")) for name, each in self.answers.items()}
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=o["precision"] == "bf16"):
-            loss = self.loss(tokens, torch.from_numpy(self.lengths[place].copy()), answers)
-        peer_torch.update(self.optimiser, loss, self.parameters, self.step, o)
-        self.step += 1
-        return loss.item()
+        def loss(tokens, lengths, *answers):
+            with peer_torch.autocast(o):
+                return forward(tokens, lengths, dict(zip(receivers, answers)))
+
+        places = itertools.cycle(range(len(fields[0])))
+
+        def next_batch():
+            place = next(places)
+            return [each[place].astype("int64") for each in fields]
+
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        super().__init__(o, loss, trained, peer_torch.optimiser(trained, o), next_batch)
 
 
 def main():
-    torch.set_num_threads(OPTIONS["threads"])
-    torch.set_flush_denormal(True)
-    torch.manual_seed(OPTIONS["seed"])
+    peer_torch.prepare(OPTIONS)
     job = Job(OPTIONS)
-    flags = ["one pass for all tokens", "scaled_dot_product_attention", "fused AdamW", "foreach clipping", "flush_denormal"]
+    flags = ["one pass for all tokens", "scaled_dot_product_attention", "fused AdamW", "foreach clipping",
+             *peer_torch.flags(OPTIONS)]
     if OPTIONS["precision"] == "bf16":
         flags += ["autocast(bfloat16)", "frozen matrices in bfloat16"]
     if OPTIONS["mode"] == "compile":
-        flags.append("torch.compile(dynamic=False, fullgraph=True)")
+        flags.append(f"torch.compile(mode={OPTIONS['compile_mode']}, dynamic=False, fullgraph=True)")
     peer_job.serve(job, {"side": "torch-" + OPTIONS["mode"],
-                         "versions": {"torch": torch.__version__, "python": platform.python_version(),
-                                      "cpu_capability": torch.backends.cpu.get_cpu_capability()},
+                         "versions": peer_torch.versions(OPTIONS),
                          "flags": flags, "threads": torch.get_num_threads(),
                          "parameters": sum(p.numel() for p in job.model.parameters())},
                    counted=OPTIONS["batch"])
