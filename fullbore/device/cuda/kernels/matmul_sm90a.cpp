@@ -159,7 +159,7 @@ FB_DEVICE void sum_parts(const float* c, void* y, float* scratch, const Problem&
   const int begin = share_of(problem, unit, shares);
   const int end = share_of(problem, unit + problem.steps - 1, shares) + 1;
   float sums[kSums] = {};
-#pragma unroll 2
+#pragma unroll 4
   for (int share = begin; share < end; ++share) {
     const Floats* const part = part_of<kColumns>(scratch, share, tile) + first * kThreads;
 #pragma unroll
