@@ -14,50 +14,96 @@ namespace {
 
 extern FB_SHARED __attribute__((aligned(1024))) unsigned char dynamic_shared[];
 
+/// At the head of a loop: ptxas is not to unroll it. It would, and most of a kernel's code would be of what is rare.
+FB_DEVICE void stay_rolled() { asm volatile(".pragma \"nounroll\";"); }
+
 /// kLines lines of one operand (rows of a, columns of b) on their way to shared memory. A thread brings chunk thread % 8 of
 /// each 32nd row of 128 bytes.
 template <int kLines, bool kDepthLast>
 struct Operand {
   static constexpr int kChunks = kLines * kStepDepth / kChunk / kThreads;
 
-  const unsigned short* from;  ///< of the batch
-  int lines, depths, line0;
+  const unsigned short* base;  ///< of all batches
+  int lines, depths;
   bool are_chunks;  ///< may 16 bytes be read at once?
 
-  FB_DEVICE void bring(unsigned tile, int step) const {
-    const int row = thread() / 8, part = thread() % 8 * kChunk;
+  const unsigned short* from = nullptr;  ///< of the batch
+  int line0 = 0;
+  bool is_inside = false;                ///< all lines of the tile, and in chunks
+  const unsigned short* next = nullptr;  ///< what the thread brings first of the next unit
+
+  FB_DEVICE Operand(const unsigned short* operand, int of_lines, int of_depths)
+      : base(operand),
+        lines(of_lines),
+        depths(of_depths),
+        are_chunks(is_aligned(operand, kDepthLast ? of_depths : of_lines)) {}
+
+  FB_DEVICE int inners() const { return kDepthLast ? depths : lines; }
+
+  FB_DEVICE void begin(int batch, int first_line, int step) {
+    from = base + static_cast<long>(batch) * lines * depths;
+    line0 = first_line;
+    is_inside = are_chunks && line0 + kLines <= lines;
+    const int outer = thread() / 8 + (kDepthLast ? line0 : step * kStepDepth);
+    const int inner = thread() % 8 * kChunk + (kDepthLast ? step * kStepDepth : line0);
+    next = from + static_cast<long>(outer) * inners() + inner;
+  }
+
+  /// Units come in their order.
+  FB_DEVICE void bring(unsigned tile, int step) {
+    const int row = thread() / 8;
     const unsigned to = tile + static_cast<unsigned>(row * 128 + ((thread() % 8 ^ row % 8) << 4));
-    const int outer = row + (kDepthLast ? line0 : step * kStepDepth);
-    const int inner = part + (kDepthLast ? step * kStepDepth : line0);
-    const int outers = kDepthLast ? lines : depths, inners = kDepthLast ? depths : lines;
-    const unsigned short* const first = from + static_cast<long>(outer) * inners + inner;
-    // Of chunk i: rows of memory behind the first, and elements.
-    const auto down = [](int i) __attribute__((device)) {
-      return kRowsAtOnce * (kDepthLast ? i : i % 2);
-    };
-    const auto across = [](int i) __attribute__((device)) { return kDepthLast ? 0 : i / 2 * 64; };
-    if (are_chunks) {
+    if (is_inside && (step + 1) * kStepDepth <= depths)
+      bring_inside(to);
+    else
+      bring_edge(to, step);
+    next += kDepthLast ? kStepDepth : static_cast<long>(kStepDepth) * inners();
+  }
+
+ private:
+  // Few instructions, for they are between products and their successors.
+  FB_DEVICE void bring_inside(unsigned to) const {
+    const long down = static_cast<long>(kRowsAtOnce) * inners();
+    const unsigned short* at = next;
+    const unsigned short* const below = next + down;
 #pragma unroll
-      for (int i = 0; i < kChunks; ++i) {
-        const bool there = outer + down(i) < outers && inner + across(i) < inners;
-        copy_later(to + static_cast<unsigned>(i * kRowsAtOnce * 128),
-                   there ? first + static_cast<long>(down(i)) * inners + across(i) : from,
-                   there ? 16 : 0);
+    for (int i = 0; i < kChunks; ++i) {
+      const unsigned place = to + static_cast<unsigned>(i * kRowsAtOnce * 128);
+      if (kDepthLast) {
+        copy_later(place, at);
+        at += down;
+      } else {
+        copy_later(place, (i % 2 == 0 ? next : below) + i / 2 * 64);
       }
-      return;
     }
+  }
+
+  FB_DEVICE void bring_edge(unsigned to, int step) const {
+    const int outer = thread() / 8 + (kDepthLast ? line0 : step * kStepDepth);
+    const int inner = thread() % 8 * kChunk + (kDepthLast ? step * kStepDepth : line0);
+    const int outers = kDepthLast ? lines : depths;
 #pragma unroll 1
-    for (int i = 0; i < kChunks; ++i)
+    for (int i = 0; i < kChunks; ++i) {
+      stay_rolled();
+      // Of chunk i: rows of memory behind the first, and elements.
+      const int down = kRowsAtOnce * (kDepthLast ? i : i % 2), across = kDepthLast ? 0 : i / 2 * 64;
+      const int there =
+          outer + down < outers ? most(0, least(kChunk, inners() - inner - across)) : 0;
+      const unsigned short* const first = next + static_cast<long>(down) * inners() + across;
+      const unsigned place = to + static_cast<unsigned>(i * kRowsAtOnce * 128);
+      if (are_chunks) {
+        copy_later(place, there > 0 ? first : from, 2 * there);
+        continue;
+      }
 #pragma unroll 1
       for (int e = 0; e < kChunk; ++e) {
-        const bool there = outer + down(i) < outers && inner + across(i) + e < inners;
-        const unsigned short element =
-            there ? first[static_cast<long>(down(i)) * inners + across(i) + e] : 0;
-        asm volatile("st.shared.b16 [%0], %1;" ::"r"(
-                         to + static_cast<unsigned>(i * kRowsAtOnce * 128 + 2 * e)),
+        stay_rolled();
+        const unsigned short element = e < there ? first[e] : 0;
+        asm volatile("st.shared.b16 [%0], %1;" ::"r"(place + static_cast<unsigned>(2 * e)),
                      "h"(element)
                      : "memory");
       }
+    }
   }
 };
 
@@ -85,8 +131,8 @@ struct Matmul {
     const unsigned long operand_b = operand_at<kTransposeB>(shared + kBytesOfA);
     const Result<T> result(c, y, problem);
     Walk walk(problem), ahead(problem);
-    OperandA of_a{a, problem.m, problem.k, 0, is_aligned(a, kTransposeA ? problem.m : problem.k)};
-    OperandB of_b{b, problem.n, problem.k, 0, is_aligned(b, kTransposeB ? problem.k : problem.n)};
+    OperandA of_a(a, problem.m, problem.k);
+    OperandB of_b(b, problem.n, problem.k);
     int to = 0;
     int known = -1;
     const auto bring = [&]() __attribute__((device)) {
@@ -94,10 +140,8 @@ struct Matmul {
         if (ahead.tile != known) {
           known = ahead.tile;
           const Place place(problem, known);
-          of_a.from = a + static_cast<long>(place.batch) * problem.m * problem.k;
-          of_b.from = b + static_cast<long>(place.batch) * problem.n * problem.k;
-          of_a.line0 = place.row * kRows;
-          of_b.line0 = place.column * kColumns;
+          of_a.begin(place.batch, place.row * kRows, ahead.step);
+          of_b.begin(place.batch, place.column * kColumns, ahead.step);
         }
         const unsigned stage = shared + static_cast<unsigned>(to * kStageBytes);
         of_a.bring(stage, ahead.step);
