@@ -117,7 +117,7 @@ TEST(WarpgroupMatmul, BatchesWideResultsAndSumsAgreeWithTheOracle) {
     EXPECT_EQ(check(of), "") << of.text();
 }
 
-// The maker leaves these to other kernels, for they are slow: the kernel itself reads and writes element by element.
+// The kernel reads and writes element by element.
 TEST(WarpgroupMatmul, OddExtentsAgreeWithTheOracle) {
   for (const Case& of :
        {Case{.m = 3, .n = 5, .k = 7},

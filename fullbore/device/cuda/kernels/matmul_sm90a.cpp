@@ -95,14 +95,17 @@ struct Operand {
         copy_later(place, there > 0 ? first : from, 2 * there);
         continue;
       }
-#pragma unroll 1
-      for (int e = 0; e < kChunk; ++e) {
-        stay_rolled();
-        const unsigned short element = e < there ? first[e] : 0;
-        asm volatile("st.shared.b16 [%0], %1;" ::"r"(place + static_cast<unsigned>(2 * e)),
-                     "h"(element)
-                     : "memory");
-      }
+      // All reads before the first use.
+      unsigned short elements[kChunk];
+#pragma unroll
+      for (int e = 0; e < kChunk; ++e) elements[e] = e < there ? first[e] : 0;
+      unsigned words[kChunk / 2];
+#pragma unroll
+      for (int w = 0; w < kChunk / 2; ++w)
+        words[w] = static_cast<unsigned>(elements[2 * w + 1]) << 16 | elements[2 * w];
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place), "r"(words[0]),
+                   "r"(words[1]), "r"(words[2]), "r"(words[3])
+                   : "memory");
     }
   }
 };

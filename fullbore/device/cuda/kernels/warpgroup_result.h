@@ -120,9 +120,9 @@ struct Result {
       float* const to = here(static_cast<float*>(y) + at_row + column);
       const float* const from = here(c + at_row + column);
       // Several reads before the first write, which c may share its bytes with.
-      constexpr int kPairs = kSums / 8, kAtOnce = least(kPairs, 8);
+      constexpr int kVectors = kSums / 8, kAtOnce = least(kVectors, 8);
 #pragma unroll
-      for (int j0 = 0; j0 < kPairs; j0 += kAtOnce) {
+      for (int j0 = 0; j0 < kVectors; j0 += kAtOnce) {
         Floats values[kAtOnce];
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j) {

@@ -63,15 +63,19 @@ std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul,
 constexpr int64_t kWarpgroupShared = 192 << 10;
 constexpr uint32_t kWarpgroupThreads = 256;
 
+/// May rows of so many elements be moved in 16 bytes?
+bool is_aligned(int64_t contiguous) { return contiguous % 8 == 0; }
+
 /// kernels/matmul_sm90a.cpp: how it goes about a product, and what that takes of a multiprocessor's time.
 struct WarpgroupWay {
   static constexpr int64_t kRows = 128, kDepth = 64;
   int64_t columns;  ///< of a tile
-  int64_t
-      shares;  ///< blocks that have equal shares of all tiles' units, 64 of k each; 0: blocks have whole tiles
-  int64_t tiles;   ///< of all batches
-  int64_t steps;   ///< units of a tile
-  int64_t blocks;  ///< one a multiprocessor at most
+  /// Blocks that have equal shares of all tiles' units, 64 of k each; 0: blocks have whole tiles.
+  int64_t shares;
+  int64_t tiles;               ///< of all batches
+  int64_t steps;               ///< units of a tile
+  int64_t blocks;              ///< one a multiprocessor at most
+  double slow_unit, slow_end;  ///< what rows that are not aligned to 16 bytes cost
 
   WarpgroupWay(const Matmul& of, const CardFacts& card, int64_t of_columns, int64_t of_shares)
       : columns(of_columns),
@@ -79,7 +83,11 @@ struct WarpgroupWay {
         tiles(divide_up(of.m, kRows) * divide_up(of.n, columns) * of.batches),
         steps(std::max<int64_t>(1, divide_up(of.k, kDepth))),
         blocks(shares > 0 ? std::min(shares, tiles * steps)
-                          : std::min<int64_t>(tiles, card.multiprocessors)) {}
+                          : std::min<int64_t>(tiles, card.multiprocessors)),
+        slow_unit(
+            (is_aligned(of.transpose_a ? of.m : of.k) ? 0 : 3000) +
+            (is_aligned(of.transpose_b ? of.k : of.n) ? 0 : 24.0 * static_cast<double>(columns))),
+        slow_end(is_aligned(of.n) ? 0 : 10000) {}
 
   /// A tile of partial sums for each share of a tile.
   int64_t scratch_bytes() const { return shares > 0 ? (blocks + tiles) * kRows * columns * 4 : 0; }
@@ -87,7 +95,8 @@ struct WarpgroupWay {
   /// Estimated. Tensor cores take 1024 for a unit of 256 columns; 128 columns are bound by shared memory. At the ends of tiles
   /// tensor cores wait until all is written.
   double cycles() const {
-    const double unit = columns == 256 ? 1024 : 640, end = columns == 256 ? 2500 : 1500;
+    const double unit = slow_unit + (columns == 256 ? 1024 : 640);
+    const double end = slow_end + (columns == 256 ? 2500 : 1500);
     constexpr double kStart = 3000, kSecondLaunch = 4000, kPart = 300, kBytesOfCycle = 2000;
     if (shares == 0)
       return kStart + static_cast<double>(divide_up(tiles, blocks)) *
@@ -102,7 +111,9 @@ struct WarpgroupWay {
 double warp_wide_cycles(const Matmul& of, const CardFacts& card) {
   const auto blocks = static_cast<double>(divide_up(of.blocks(64), card.multiprocessors));
   const auto steps = static_cast<double>(divide_up(of.k, 64));
-  return std::max(blocks * 450, 1300.0) * steps + 2000;
+  const bool are_chunks =
+      is_aligned(of.transpose_a ? of.m : of.k) && is_aligned(of.transpose_b ? of.k : of.n);
+  return (std::max(blocks * 450, 1300.0) + (are_chunks ? 0 : 1300)) * steps + 2000;
 }
 
 /// Whole tiles; or as many shares as there are multiprocessors; or some for each tile, so that few parts are left to be
@@ -163,12 +174,6 @@ std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::s
                            request.card.capability / 10.0);
     return nullptr;
   }
-  for (const int64_t contiguous : {matmul.transpose_a ? matmul.m : matmul.k,
-                                   matmul.transpose_b ? matmul.k : matmul.n, matmul.n})
-    if (contiguous % 8 != 0) {
-      *why_not = fmt::format("needs rows of multiples of 8 elements, got {}", contiguous);
-      return nullptr;
-    }
   const WarpgroupWay way = best_way(matmul, request.card);
   if (!matmul.fits(64) || way.tiles * way.steps >= int64_t{1} << 30) {
     *why_not = fmt::format("{} is too large", request.output(0).text());
