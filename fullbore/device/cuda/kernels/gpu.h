@@ -49,7 +49,10 @@ FB_DEVICE unsigned shared_address(const void* pointer) {
 
 // 16 bytes from global to shared memory, which are there after a wait and a barrier. Of less than 16 that are to be
 // read the rest are zeros.
-FB_DEVICE void copy_later(unsigned to, const void* from, int read = 16) {
+FB_DEVICE void copy_later(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+FB_DEVICE void copy_later(unsigned to, const void* from, int read) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(read)
                : "memory");
 }

@@ -8,86 +8,14 @@
 //
 // Bound: a tile of 128 x 256 takes 1024 cycles of tensor cores for 48 KiB from L2. Writes go from registers, whole sectors at a
 // time, to no shared memory.
-#include "fullbore/device/cuda/kernels/warpgroup.h"
+#include "fullbore/device/cuda/kernels/warpgroup_result.h"
 
 namespace {
 
-constexpr int kRows = 128;
-constexpr int kThreads = 256;
-constexpr int kChunk = 8;        // elements of 16 bytes
-constexpr int kRowsAtOnce = 32;  // of 128 bytes, that the block brings
-constexpr int kGroup = 16;       // rows of tiles that share columns of b in L2
-
 extern FB_SHARED __attribute__((aligned(1024))) unsigned char dynamic_shared[];
 
-struct Problem {
-  int m, n, k, batches;
-  bool is_wide;              ///< y is f32
-  bool is_split;             ///< units are shared out, partial sums go to scratch
-  int rows, columns, steps;  ///< tiles of a batch, units of a tile
-  FB_DEVICE Problem(int m, int n, int k, int batches, bool is_wide, bool is_split, int tile)
-      : m(m),
-        n(n),
-        k(k),
-        batches(batches),
-        is_wide(is_wide),
-        is_split(is_split),
-        rows((m + kRows - 1) / kRows),
-        columns((n + tile - 1) / tile),
-        steps(most(1, (k + kStepDepth - 1) / kStepDepth)) {}
-  FB_DEVICE int tiles() const { return rows * columns * batches; }
-  FB_DEVICE long units() const { return static_cast<long>(tiles()) * steps; }
-};
-
-/// Where a tile lies: groups of rows, by columns in a group.
-struct Place {
-  int batch, row, column;
-  FB_DEVICE Place(const Problem& of, int tile) {
-    const int of_batch = of.rows * of.columns, in_batch = tile % of_batch;
-    const int of_group = kGroup * of.columns, in_group = in_batch % of_group;
-    const int first = in_batch / of_group * kGroup, height = least(kGroup, of.rows - first);
-    batch = tile / of_batch;
-    row = first + in_group % height;
-    column = in_group / height;
-  }
-};
-
-/// Of units that are shared out: the first of a share, and the share that a unit belongs to.
-FB_DEVICE long first_unit(const Problem& of, int share, int shares) {
-  return of.units() * share / shares;
-}
-FB_DEVICE int share_of(const Problem& of, long unit, int shares) {
-  return static_cast<int>(((unit + 1) * shares - 1) / of.units());
-}
-
-/// A block's units, one after another.
-struct Walk {
-  int tile, step, stride;
-  int left;
-  FB_DEVICE explicit Walk(const Problem& of) {
-    if (of.is_split) {
-      const long first = first_unit(of, block_x(), blocks_x());
-      tile = static_cast<int>(first / of.steps);
-      step = static_cast<int>(first % of.steps);
-      stride = 1;
-      left = static_cast<int>(first_unit(of, block_x() + 1, blocks_x()) - first);
-    } else {
-      tile = block_x();
-      step = 0;
-      stride = blocks_x();
-      left = (of.tiles() - tile + stride - 1) / stride * of.steps;
-    }
-  }
-  /// Units that are left of the tile.
-  FB_DEVICE int of_tile(const Problem& of) const { return least(of.steps - step, left); }
-  FB_DEVICE void advance(const Problem& of, int units) {
-    left -= units;
-    step += units;
-    if (step < of.steps) return;
-    step = 0;
-    tile += stride;
-  }
-};
+/// At the head of a loop: ptxas is not to unroll it. It would, and most of a kernel's code would be of what is rare.
+FB_DEVICE void stay_rolled() { asm volatile(".pragma \"nounroll\";"); }
 
 /// kLines lines of one operand (rows of a, columns of b) on their way to shared memory. A thread brings chunk thread % 8 of
 /// each 32nd row of 128 bytes.
@@ -95,178 +23,89 @@ template <int kLines, bool kDepthLast>
 struct Operand {
   static constexpr int kChunks = kLines * kStepDepth / kChunk / kThreads;
 
-  const unsigned short* from;  ///< of the batch
-  int lines, depths, line0;
+  const unsigned short* base;  ///< of all batches
+  int lines, depths;
   bool are_chunks;  ///< may 16 bytes be read at once?
 
-  FB_DEVICE void bring(unsigned tile, int step) const {
-    const int row = thread() / 8, part = thread() % 8 * kChunk;
-    const unsigned to = tile + static_cast<unsigned>(row * 128 + ((thread() % 8 ^ row % 8) << 4));
-    const int outer = row + (kDepthLast ? line0 : step * kStepDepth);
-    const int inner = part + (kDepthLast ? step * kStepDepth : line0);
-    const int outers = kDepthLast ? lines : depths, inners = kDepthLast ? depths : lines;
-    const unsigned short* const first = from + static_cast<long>(outer) * inners + inner;
-    // Of chunk i: rows of memory behind the first, and elements.
-    const auto down = [](int i) __attribute__((device)) {
-      return kRowsAtOnce * (kDepthLast ? i : i % 2);
-    };
-    const auto across = [](int i) __attribute__((device)) { return kDepthLast ? 0 : i / 2 * 64; };
-    if (are_chunks) {
-#pragma unroll
-      for (int i = 0; i < kChunks; ++i) {
-        const bool there = outer + down(i) < outers && inner + across(i) < inners;
-        copy_later(to + static_cast<unsigned>(i * kRowsAtOnce * 128),
-                   there ? first + static_cast<long>(down(i)) * inners + across(i) : from,
-                   there ? 16 : 0);
-      }
-      return;
-    }
-#pragma unroll 1
-    for (int i = 0; i < kChunks; ++i)
-#pragma unroll 1
-      for (int e = 0; e < kChunk; ++e) {
-        const bool there = outer + down(i) < outers && inner + across(i) + e < inners;
-        const unsigned short element =
-            there ? first[static_cast<long>(down(i)) * inners + across(i) + e] : 0;
-        asm volatile("st.shared.b16 [%0], %1;" ::"r"(
-                         to + static_cast<unsigned>(i * kRowsAtOnce * 128 + 2 * e)),
-                     "h"(element)
-                     : "memory");
-      }
+  const unsigned short* from = nullptr;  ///< of the batch
+  int line0 = 0;
+  bool is_inside = false;                ///< all lines of the tile, and in chunks
+  const unsigned short* next = nullptr;  ///< what the thread brings first of the next unit
+
+  FB_DEVICE Operand(const unsigned short* operand, int of_lines, int of_depths)
+      : base(operand),
+        lines(of_lines),
+        depths(of_depths),
+        are_chunks(is_aligned(operand, kDepthLast ? of_depths : of_lines)) {}
+
+  FB_DEVICE int inners() const { return kDepthLast ? depths : lines; }
+
+  FB_DEVICE void begin(int batch, int first_line, int step) {
+    from = base + static_cast<long>(batch) * lines * depths;
+    line0 = first_line;
+    is_inside = are_chunks && line0 + kLines <= lines;
+    const int outer = thread() / 8 + (kDepthLast ? line0 : step * kStepDepth);
+    const int inner = thread() % 8 * kChunk + (kDepthLast ? step * kStepDepth : line0);
+    next = from + static_cast<long>(outer) * inners() + inner;
   }
-};
 
-FB_DEVICE bool is_aligned(const void* base, int contiguous) {
-  return reinterpret_cast<unsigned long>(base) % 16 == 0 && contiguous % kChunk == 0;
-}
-
-FB_DEVICE unsigned pair_of(float low, float high, Bf16) {
-  unsigned pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-FB_DEVICE unsigned pair_of(float low, float high, F16) {
-  unsigned pair;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-}
-FB_DEVICE unsigned from_lane_xor(unsigned x, int mask) {
-  return static_cast<unsigned>(__nvvm_shfl_sync_bfly_i32(kAllLanes, static_cast<int>(x), mask, 31));
-}
-
-/// Lanes l and l ^ mask exchange the second word of the lower for the first of the upper.
-FB_DEVICE void exchange(unsigned& first, unsigned& second, int mask) {
-  const bool is_upper = (thread() & mask) != 0;
-  const unsigned got = from_lane_xor(is_upper ? first : second, mask);
-  first = is_upper ? got : first;
-  second = is_upper ? second : got;
-}
-
-/// Lane 4 g + t has word i of row t of a matrix of four lanes; it gets word t of row i.
-FB_DEVICE void transpose(unsigned (&words)[4]) {
-  exchange(words[0], words[1], 1);
-  exchange(words[2], words[3], 1);
-  exchange(words[0], words[2], 2);
-  exchange(words[1], words[3], 2);
-}
-
-typedef float Vector2 __attribute__((ext_vector_type(2)));
-typedef float Floats __attribute__((ext_vector_type(4)));
-
-/// The same address, made here: sums of it and of constants are not kept in registers from the kernel's start.
-template <class P>
-FB_DEVICE P* here(P* address) {
-  auto global = (__attribute__((address_space(1))) P*)address;
-  asm volatile("" : "+l"(global));
-  return (P*)global;
-}
-
-/// What is written of a tile: y = c + sums.
-template <class T>
-struct Result {
-  const float* c;
-  void* y;
-  int m, n;
-  bool is_wide;
-  bool by_vectors;  ///< are rows of y and c aligned to what is written at once?
-
-  FB_DEVICE Result(const float* c, void* y, const Problem& of)
-      : c(c),
-        y(y),
-        m(of.m),
-        n(of.n),
-        is_wide(of.is_wide),
-        by_vectors(is_aligned(y, n) && (c == nullptr || is_aligned(c, n))) {}
-
-  /// Sums of a thread, of 8 columns each four. Those of a wide y are 32 bytes of four lanes; others exchange theirs, for 64.
-  template <int kSums>
-  FB_DEVICE void write(const float (&sums)[kSums], const Place& place, int column0) const {
-    const int row = place.row * kRows + thread() / kWarp * 16 + thread() % kWarp / 4;
-    const long batch = static_cast<long>(place.batch) * m;
-    if (by_vectors) {
-      write_rows<0>(sums, batch, row, column0);
-      write_rows<1>(sums, batch, row + 8, column0);
-      return;
-    }
-    float kept[kSums];  // in local memory: registers have no index, and code for each would be long
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) kept[i] = sums[i];
-#pragma unroll 1
-    for (int i = 0; i < kSums; ++i)
-      write_one(batch, row + i % 4 / 2 * 8, column0 + i / 4 * 8 + thread() % 4 * 2 + i % 2,
-                kept[i]);
+  /// Units come in their order.
+  FB_DEVICE void bring(unsigned tile, int step) {
+    const int row = thread() / 8;
+    const unsigned to = tile + static_cast<unsigned>(row * 128 + ((thread() % 8 ^ row % 8) << 4));
+    if (is_inside && (step + 1) * kStepDepth <= depths)
+      bring_inside(to);
+    else
+      bring_edge(to, step);
+    next += kDepthLast ? kStepDepth : static_cast<long>(kStepDepth) * inners();
   }
 
  private:
-  FB_DEVICE void write_one(long batch, int row, int column, float sum) const {
-    if (row >= m || column >= n) return;
-    const long at = (batch + row) * n + column;
-    if (is_wide)
-      static_cast<float*>(y)[at] = c != nullptr ? c[at] + sum : sum;
-    else
-      store(static_cast<T*>(y) + at, sum);
+  // Few instructions, for they are between products and their successors.
+  FB_DEVICE void bring_inside(unsigned to) const {
+    const long down = static_cast<long>(kRowsAtOnce) * inners();
+    const unsigned short* at = next;
+    const unsigned short* const below = next + down;
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      const unsigned place = to + static_cast<unsigned>(i * kRowsAtOnce * 128);
+      if (kDepthLast) {
+        copy_later(place, at);
+        at += down;
+      } else {
+        copy_later(place, (i % 2 == 0 ? next : below) + i / 2 * 64);
+      }
+    }
   }
 
-  template <int kHalf, int kSums>
-  FB_DEVICE void write_rows(const float (&sums)[kSums], long batch, int row, int column0) const {
-    const int t = thread() % 4;
-    const long at_row = (batch + row) * n;
-    if (is_wide) {
-      const int there = row < m ? n - column0 - 2 * t : 0;
-      float* const to = here(static_cast<float*>(y) + at_row + column0 + 2 * t);
-      const float* const from = here(c + at_row + column0 + 2 * t);
-      // Several reads before the first write, which c may share its bytes with.
-      constexpr int kAtOnce = least(kSums / 4, 8);
-#pragma unroll
-      for (int j0 = 0; j0 < kSums / 4; j0 += kAtOnce) {
-        Vector2 values[kAtOnce];
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) {
-          values[j] = 0;
-          if (c != nullptr && 8 * (j0 + j) < there)
-            values[j] = *reinterpret_cast<const Vector2*>(from + 8 * (j0 + j));
-        }
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) {
-          const int at = 4 * (j0 + j) + 2 * kHalf;
-          if (8 * (j0 + j) < there)
-            *reinterpret_cast<Vector2*>(to + 8 * (j0 + j)) =
-                values[j] + Vector2{sums[at], sums[at + 1]};
-        }
+  FB_DEVICE void bring_edge(unsigned to, int step) const {
+    const int outer = thread() / 8 + (kDepthLast ? line0 : step * kStepDepth);
+    const int inner = thread() % 8 * kChunk + (kDepthLast ? step * kStepDepth : line0);
+    const int outers = kDepthLast ? lines : depths;
+#pragma unroll 1
+    for (int i = 0; i < kChunks; ++i) {
+      stay_rolled();
+      // Of chunk i: rows of memory behind the first, and elements.
+      const int down = kRowsAtOnce * (kDepthLast ? i : i % 2), across = kDepthLast ? 0 : i / 2 * 64;
+      const int there =
+          outer + down < outers ? most(0, least(kChunk, inners() - inner - across)) : 0;
+      const unsigned short* const first = next + static_cast<long>(down) * inners() + across;
+      const unsigned place = to + static_cast<unsigned>(i * kRowsAtOnce * 128);
+      if (are_chunks) {
+        copy_later(place, there > 0 ? first : from, 2 * there);
+        continue;
       }
-      return;
-    }
-    const int there = row < m ? n - column0 - 8 * t : 0;
-    T* const to = here(static_cast<T*>(y) + at_row + column0 + 8 * t);
+      // All reads before the first use.
+      unsigned short elements[kChunk];
 #pragma unroll
-    for (int j = 0; j < kSums / 4; j += 4) {
-      unsigned words[4];
+      for (int e = 0; e < kChunk; ++e) elements[e] = e < there ? first[e] : 0;
+      unsigned words[kChunk / 2];
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        words[i] = pair_of(sums[4 * (j + i) + 2 * kHalf], sums[4 * (j + i) + 2 * kHalf + 1], T{});
-      transpose(words);
-      if (8 * j < there)
-        *reinterpret_cast<Vector4*>(to + 8 * j) = Vector4{words[0], words[1], words[2], words[3]};
+      for (int w = 0; w < kChunk / 2; ++w)
+        words[w] = static_cast<unsigned>(elements[2 * w + 1]) << 16 | elements[2 * w];
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(place), "r"(words[0]),
+                   "r"(words[1]), "r"(words[2]), "r"(words[3])
+                   : "memory");
     }
   }
 };
@@ -295,8 +134,8 @@ struct Matmul {
     const unsigned long operand_b = operand_at<kTransposeB>(shared + kBytesOfA);
     const Result<T> result(c, y, problem);
     Walk walk(problem), ahead(problem);
-    OperandA of_a{a, problem.m, problem.k, 0, is_aligned(a, kTransposeA ? problem.m : problem.k)};
-    OperandB of_b{b, problem.n, problem.k, 0, is_aligned(b, kTransposeB ? problem.k : problem.n)};
+    OperandA of_a(a, problem.m, problem.k);
+    OperandB of_b(b, problem.n, problem.k);
     int to = 0;
     int known = -1;
     const auto bring = [&]() __attribute__((device)) {
@@ -304,10 +143,8 @@ struct Matmul {
         if (ahead.tile != known) {
           known = ahead.tile;
           const Place place(problem, known);
-          of_a.from = a + static_cast<long>(place.batch) * problem.m * problem.k;
-          of_b.from = b + static_cast<long>(place.batch) * problem.n * problem.k;
-          of_a.line0 = place.row * kRows;
-          of_b.line0 = place.column * kColumns;
+          of_a.begin(place.batch, place.row * kRows, ahead.step);
+          of_b.begin(place.batch, place.column * kColumns, ahead.step);
         }
         const unsigned stage = shared + static_cast<unsigned>(to * kStageBytes);
         of_a.bring(stage, ahead.step);
@@ -324,6 +161,8 @@ struct Matmul {
 #pragma unroll 1
     while (walk.left > 0) {
       const int units = walk.of_tile(problem);
+      const Place place(problem, walk.tile);
+      if (!problem.is_split) result.template fetch<kColumns>(place);
 #pragma unroll 1
       for (int unit = 0; unit < units; ++unit) {
         wait_for_copies<kStages - 3>();
@@ -349,7 +188,6 @@ struct Matmul {
           part[j * kThreads] =
               Floats{sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]};
       } else {
-        const Place place(problem, walk.tile);
         result.write(sums, place, place.column * kColumns);
       }
       walk.advance(problem, units);
@@ -368,7 +206,7 @@ FB_DEVICE void sum_parts(const float* c, void* y, float* scratch, const Problem&
   const int begin = share_of(problem, unit, shares);
   const int end = share_of(problem, unit + problem.steps - 1, shares) + 1;
   float sums[kSums] = {};
-#pragma unroll 2
+#pragma unroll 4
   for (int share = begin; share < end; ++share) {
     const Floats* const part = part_of<kColumns>(scratch, share, tile) + first * kThreads;
 #pragma unroll

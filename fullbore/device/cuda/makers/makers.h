@@ -22,9 +22,9 @@ std::unique_ptr<CudaKernel> make_scatter_max(const Request& request, std::string
 
 // matmul.cpp, of matmul and matmul_add
 std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::string* why_not);
-/// What make_warpgroup_matmul makes, with tiles of 128 or 256 columns, of whole tiles for each block or of shares.
+/// What make_warpgroup_matmul makes, with tiles of 128 or 256 columns: blocks that have whole tiles, or `shares` of them.
 std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
-                                             bool is_split);
+                                             int64_t shares);
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std::string* why_not);
 

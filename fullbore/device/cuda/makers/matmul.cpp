@@ -63,62 +63,86 @@ std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul,
 constexpr int64_t kWarpgroupShared = 192 << 10;
 constexpr uint32_t kWarpgroupThreads = 256;
 
+/// May rows of so many elements be moved in 16 bytes?
+bool is_aligned(int64_t contiguous) { return contiguous % 8 == 0; }
+
 /// kernels/matmul_sm90a.cpp: how it goes about a product, and what that takes of a multiprocessor's time.
 struct WarpgroupWay {
   static constexpr int64_t kRows = 128, kDepth = 64;
   int64_t columns;  ///< of a tile
-  bool is_split;    ///< blocks have equal shares of all tiles' units, 64 of k each
-  int64_t blocks;   ///< one a multiprocessor at most
-  int64_t tiles;    ///< of all batches
-  int64_t steps;    ///< units of a tile
-  double cycles;    ///< estimated: tensor cores take 1024 for a unit of 256 columns
+  /// Blocks that have equal shares of all tiles' units, 64 of k each; 0: blocks have whole tiles.
+  int64_t shares;
+  int64_t tiles;               ///< of all batches
+  int64_t steps;               ///< units of a tile
+  int64_t blocks;              ///< one a multiprocessor at most
+  double slow_unit, slow_end;  ///< what rows that are not aligned to 16 bytes cost
 
-  WarpgroupWay(const Matmul& of, const CardFacts& card, int64_t of_columns, bool splits)
+  WarpgroupWay(const Matmul& of, const CardFacts& card, int64_t of_columns, int64_t of_shares)
       : columns(of_columns),
-        is_split(splits),
+        shares(of_shares),
         tiles(divide_up(of.m, kRows) * divide_up(of.n, columns) * of.batches),
-        steps(std::max<int64_t>(1, divide_up(of.k, kDepth))) {
-    const int64_t all = card.multiprocessors;
-    blocks = std::min(all, is_split ? tiles * steps : tiles);
-    // 128 columns are bound by shared memory. Between tiles the tensor cores wait for what is written.
-    const double unit = columns == 256 ? 1024 : 640, end = columns == 256 ? 2500 : 1500;
-    constexpr double kStart = 3000, kSecondLaunch = 5000, kBytesOfCycle = 2000;
-    const double busy = is_split ? static_cast<double>(divide_up(tiles * steps, blocks)) * unit +
-                                       end + kSecondLaunch +
-                                       2 * static_cast<double>(scratch_bytes()) / kBytesOfCycle
-                                 : static_cast<double>(divide_up(tiles, all)) *
-                                       (static_cast<double>(steps) * unit + end);
-    cycles = kStart + busy;
-  }
+        steps(std::max<int64_t>(1, divide_up(of.k, kDepth))),
+        blocks(shares > 0 ? std::min(shares, tiles * steps)
+                          : std::min<int64_t>(tiles, card.multiprocessors)),
+        slow_unit(
+            (is_aligned(of.transpose_a ? of.m : of.k) ? 0 : 3000) +
+            (is_aligned(of.transpose_b ? of.k : of.n) ? 0 : 24.0 * static_cast<double>(columns))),
+        slow_end(is_aligned(of.n) ? 0 : 10000) {}
+
   /// A tile of partial sums for each share of a tile.
-  int64_t scratch_bytes() const { return is_split ? (blocks + tiles) * kRows * columns * 4 : 0; }
+  int64_t scratch_bytes() const { return shares > 0 ? (blocks + tiles) * kRows * columns * 4 : 0; }
+
+  /// Estimated. Tensor cores take 1024 for a unit of 256 columns; 128 columns are bound by shared memory. At the ends of tiles
+  /// tensor cores wait until all is written.
+  double cycles() const {
+    const double unit = slow_unit + (columns == 256 ? 1024 : 640);
+    const double end = slow_end + (columns == 256 ? 2500 : 1500);
+    constexpr double kStart = 3000, kSecondLaunch = 4000, kPart = 300, kBytesOfCycle = 2000;
+    if (shares == 0)
+      return kStart + static_cast<double>(divide_up(tiles, blocks)) *
+                          (static_cast<double>(steps) * unit + end);
+    return kStart + static_cast<double>(divide_up(tiles * steps, blocks)) * unit + end +
+           kSecondLaunch + kPart * static_cast<double>(divide_up(blocks, tiles)) +
+           2 * static_cast<double>(scratch_bytes()) / kBytesOfCycle;
+  }
 };
 
-/// What kernels/matmul_tensor_core.cpp takes, by the same measure.
+/// What kernels/matmul_tensor_core.cpp takes, by the same measure: fitted to an H200.
 double warp_wide_cycles(const Matmul& of, const CardFacts& card) {
   const auto blocks = static_cast<double>(divide_up(of.blocks(64), card.multiprocessors));
   const auto steps = static_cast<double>(divide_up(of.k, 64));
-  return std::max(blocks * 256, 600.0) * steps + 2000;
+  const bool are_chunks =
+      is_aligned(of.transpose_a ? of.m : of.k) && is_aligned(of.transpose_b ? of.k : of.n);
+  return (std::max(blocks * 450, 1300.0) + (are_chunks ? 0 : 1300)) * steps + 2000;
 }
 
+/// Whole tiles; or as many shares as there are multiprocessors; or some for each tile, so that few parts are left to be
+/// summed.
 WarpgroupWay best_way(const Matmul& matmul, const CardFacts& card) {
-  WarpgroupWay best(matmul, card, 256, false);
-  for (const WarpgroupWay& other :
-       {WarpgroupWay(matmul, card, 128, false), WarpgroupWay(matmul, card, 256, true),
-        WarpgroupWay(matmul, card, 128, true)})
-    if (other.cycles < best.cycles) best = other;
+  WarpgroupWay best(matmul, card, 256, 0);
+  const auto consider = [&](const WarpgroupWay& other) {
+    if (other.cycles() < best.cycles()) best = other;
+  };
+  for (const int64_t columns : {256, 128}) {
+    const WarpgroupWay whole(matmul, card, columns, 0);
+    consider(whole);
+    consider(WarpgroupWay(matmul, card, columns, card.multiprocessors));
+    for (int64_t each = 2; each <= whole.steps && each * whole.tiles < card.multiprocessors; ++each)
+      consider(WarpgroupWay(matmul, card, columns, each * whole.tiles));
+  }
   return best;
 }
 
 }  // namespace
 
 std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
-                                             bool is_split) {
+                                             int64_t shares) {
   const Matmul matmul(request);
-  const WarpgroupWay way(matmul, request.card, columns, is_split);
+  const WarpgroupWay way(matmul, request.card, columns, shares);
+  const bool is_split = shares > 0;
   const DType dtype = request.input(0).dtype;
   const Argument is_wide = number(request.output(0).dtype == DType::f32);
-  const Argument scratch = way.is_split ? operand(matmul.adds ? 4 : 3) : null();
+  const Argument scratch = is_split ? operand(matmul.adds ? 4 : 3) : null();
   std::vector<Launch> launches;
   launches.push_back(launch(
       "matmul_sm90a",
@@ -126,9 +150,9 @@ std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t col
                   matmul.transpose_b ? 1 : 0, way.columns),
       {.x = static_cast<uint32_t>(way.blocks)}, {.x = kWarpgroupThreads},
       {operand(0), operand(1), matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n),
-       number(matmul.k), number(matmul.batches), is_wide, number(way.is_split)},
+       number(matmul.k), number(matmul.batches), is_wide, number(is_split)},
       kWarpgroupShared));
-  if (way.is_split)
+  if (is_split)
     launches.push_back(launch(
         "matmul_sm90a", fmt::format("matmul_parts_{}_{}", dtype_name(dtype), way.columns),
         {.x = static_cast<uint32_t>(way.tiles), .y = static_cast<uint32_t>(way.columns / 32)},
@@ -150,22 +174,16 @@ std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::s
                            request.card.capability / 10.0);
     return nullptr;
   }
-  for (const int64_t contiguous : {matmul.transpose_a ? matmul.m : matmul.k,
-                                   matmul.transpose_b ? matmul.k : matmul.n, matmul.n})
-    if (contiguous % 8 != 0) {
-      *why_not = fmt::format("needs rows of multiples of 8 elements, got {}", contiguous);
-      return nullptr;
-    }
   const WarpgroupWay way = best_way(matmul, request.card);
   if (!matmul.fits(64) || way.tiles * way.steps >= int64_t{1} << 30) {
     *why_not = fmt::format("{} is too large", request.output(0).text());
     return nullptr;
   }
-  if (warp_wide_cycles(matmul, request.card) < way.cycles) {
+  if (warp_wide_cycles(matmul, request.card) < way.cycles()) {
     *why_not = fmt::format("{} is too small: smaller tiles are faster", request.output(0).text());
     return nullptr;
   }
-  return warpgroup_matmul(request, way.columns, way.is_split);
+  return warpgroup_matmul(request, way.columns, way.shares);
 }
 
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not) {
