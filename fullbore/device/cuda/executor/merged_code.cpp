@@ -14,6 +14,8 @@ namespace {
 
 constexpr int64_t kTableBytes = 4000;  // of 4096 that all cards have for parameters
 constexpr std::string_view kEntry = ".visible .entry ";
+// What depends on where parameters lie, or on the blocks beside a block.
+constexpr std::string_view kRefused[] = {"cvta.param", "tensormap", ".tensor.", "cluster"};
 
 int64_t bytes_of(const Argument& argument) {
   return argument.operand >= 0 ? int64_t{8} : static_cast<int64_t>(argument.bytes.size());
@@ -125,6 +127,10 @@ std::optional<MergedCode> merged_code(const Launch& launch) {
   if (launch.grid.z != 1 || most < 2) return std::nullopt;
   const std::optional<EntryText> text = find_entry(launch.module->ptx, launch.entry);
   if (!text) return std::nullopt;
+  for (const std::string_view each : kRefused)
+    if (text->body.find(each) != std::string_view::npos ||
+        text->directives.find(each) != std::string_view::npos)
+      return std::nullopt;
   std::string body(text->body);
   if (!replace_parameters(body, launch.entry, record)) return std::nullopt;
   replace_all(body, "%nctaid.x", "%merged_blocks_x");
