@@ -35,6 +35,21 @@ Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment) 
   return placement;
 }
 
+Placement place_with_late_reuse(const std::vector<Lifetime>& blocks, int64_t alignment,
+                                int64_t small_bytes) {
+  constexpr int64_t kAllowedBytes = int64_t{128} << 20;
+  Placement tight = place_by_size(blocks, alignment);
+  const int64_t allowed = tight.total_bytes + std::max(tight.total_bytes / 4, kAllowedBytes);
+  for (const int launches : {1024, 256, 64, 16}) {
+    std::vector<Lifetime> longer = blocks;
+    for (Lifetime& each : longer)
+      if (each.bytes <= small_bytes) each.last += launches;
+    Placement late = place_by_size(longer, alignment);
+    if (late.total_bytes <= allowed) return late;
+  }
+  return tight;
+}
+
 Placement place_apart(const std::vector<Lifetime>& blocks, int64_t alignment) {
   Placement placement;
   for (const Lifetime& block : blocks) {

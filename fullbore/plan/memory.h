@@ -26,6 +26,11 @@ struct Placement {
 /// and Lee 2020, arXiv:2001.03288, section 5.2. Deterministic: equal sizes are placed in order.
 Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment);
 
+/// The same, but that the bytes of blocks of at most `small_bytes` are reused some launches after their last, as many as
+/// cost no more than a quarter of the memory, or 128 MiB if that is more.
+Placement place_with_late_reuse(const std::vector<Lifetime>& blocks, int64_t alignment,
+                                int64_t small_bytes);
+
 /// One after the other without reuse.
 Placement place_apart(const std::vector<Lifetime>& blocks, int64_t alignment);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/device/overlapping_launches.h"
 #include "fullbore/ir/number_everywhere.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
@@ -151,6 +152,20 @@ void Planner::plan_constant(Level& level, const Node& node) {
   level.bind(node.outputs[0], buffer, true);
 }
 
+// Would a node that writes over a small value have to wait for others that read it?
+bool Planner::delays_others(const Level& level, Value root, int index, int64_t bytes) const {
+  const auto* const overlapping = dynamic_cast<const OverlappingLaunches*>(&compiler_);
+  if (overlapping == nullptr || bytes > overlapping->small_value_bytes()) return false;
+  const std::vector<Node>& nodes = level.graph.nodes();
+  const auto reads = [&](const Node& node) {
+    return !node.op->is(Tag::identity) && std::ranges::any_of(node.inputs, [&](Value input) {
+      return level.root_of(input) == root;
+    });
+  };
+  const int first = std::max(0, level.graph.producer(root));
+  return std::any_of(nodes.begin() + first, nodes.begin() + index, reads);
+}
+
 // The input whose buffer this output may overwrite, or -1: it dies here, is as large, and the
 // kernel reads each element before writing it.
 int Planner::reusable_input(const Level& level, int index, size_t output) const {
@@ -164,7 +179,7 @@ int Planner::reusable_input(const Level& level, int index, size_t output) const 
         plan_.buffers[static_cast<size_t>(buffer)].space != working_space() ||
         plan_.buffers[static_cast<size_t>(buffer)].bytes != bytes || bytes == 0)
       continue;
-    bool allowed = true;
+    bool allowed = !delays_others(level, root, index, bytes);
     for (size_t i = 0; i < node.inputs.size(); ++i)
       if (level.buffer_of(node.inputs[i]) == buffer)
         allowed = allowed && level.kernels[static_cast<size_t>(index)]->may_alias(
@@ -302,8 +317,12 @@ int64_t Planner::place(Space space, int base) {
     blocks.push_back(lifetimes_[i]);
     which.push_back(i);
   }
-  const Placement placement = options_.reuse_memory ? place_by_size(blocks, options_.alignment)
-                                                    : place_apart(blocks, options_.alignment);
+  const auto* const overlapping = dynamic_cast<const OverlappingLaunches*>(&compiler_);
+  const Placement placement =
+      !options_.reuse_memory ? place_apart(blocks, options_.alignment)
+      : overlapping != nullptr && space == Space::arena
+          ? place_with_late_reuse(blocks, options_.alignment, overlapping->small_value_bytes())
+          : place_by_size(blocks, options_.alignment);
   for (size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = placement.offsets[i];
   return placement.total_bytes;
 }

@@ -67,6 +67,7 @@ class Planner {
   /// a fixed buffer), because nobody reads it afterwards?
   bool may_replace(const Level& level, Value previous, Value value) const;
   int reusable_input(const Level& level, int index, size_t output) const;
+  bool delays_others(const Level& level, Value root, int index, int64_t bytes) const;
   bool made_by_kernel(const Level& level, Value value) const;
   bool stacked_by_loop(const Level& level, Value value) const;
 

@@ -7,16 +7,22 @@
 namespace fullbore::cuda {
 namespace {
 
+// As compilers write it, so that launches of it can become one.
 constexpr const char* kPtx = R"(.version 7.0
 .target sm_80
 .address_size 64
-.visible .entry mix(.param .u64 x, .param .u64 y, .param .u64 z, .param .u64 factor)
+.visible .entry mix(
+	.param .u64 mix_param_0,
+	.param .u64 mix_param_1,
+	.param .u64 mix_param_2,
+	.param .u64 mix_param_3
+)
 {
 .reg .b32 %r<4>; .reg .b64 %l<16>;
-ld.param.u64 %l0, [x];
-ld.param.u64 %l1, [y];
-ld.param.u64 %l2, [z];
-ld.param.u64 %l3, [factor];
+ld.param.u64 %l0, [mix_param_0];
+ld.param.u64 %l1, [mix_param_1];
+ld.param.u64 %l2, [mix_param_2];
+ld.param.u64 %l3, [mix_param_3];
 mov.u32 %r0, %tid.x;
 mov.u32 %r1, %ctaid.x;
 mov.u32 %r2, %ntid.x;

@@ -57,6 +57,25 @@ TEST(Placement, NoTwoLiveBlocksOverlap) {
   }
 }
 
+TEST(Placement, LateReuseLeavesSmallBlocksAloneForSomeLaunches) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const std::vector<Lifetime> blocks = random_blocks(seed, 60);
+    constexpr int64_t kSmall = 1 << 20;
+    const Placement placement = place_with_late_reuse(blocks, kAlignment, kSmall);
+    std::vector<Lifetime> longer = blocks;
+    for (Lifetime& each : longer) each.last += 16;
+    EXPECT_EQ(overlapping(longer, placement), 0) << "seed " << seed;
+  }
+}
+
+TEST(Placement, LateReuseIsGivenUpWhereItTakesTooMuch) {
+  std::vector<Lifetime> blocks;
+  for (int i = 0; i < 40; ++i) blocks.push_back({int64_t{32} << 20, i, i + 1});
+  const int64_t tight = place_by_size(blocks, kAlignment).total_bytes;
+  EXPECT_EQ(place_with_late_reuse(blocks, kAlignment, int64_t{64} << 20).total_bytes, tight);
+  EXPECT_EQ(place_with_late_reuse(blocks, kAlignment, 1).total_bytes, tight);
+}
+
 TEST(Placement, TheCheckFindsAnOverlap) {
   std::vector<Lifetime> blocks = {{100, 0, 3}, {100, 2, 5}};
   EXPECT_EQ(overlapping(blocks, place_by_size(blocks, kAlignment)), 0);

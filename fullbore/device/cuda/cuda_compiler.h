@@ -6,13 +6,14 @@
 #include "fullbore/device/cuda/driver/context.h"
 #include "fullbore/device/cuda/executor/compiled_node.h"
 #include "fullbore/device/kernel.h"
+#include "fullbore/device/overlapping_launches.h"
 #include "fullbore/ir/target.h"
 
 namespace fullbore::cuda {
 
 /// Kernels for a card: hand-written ones first, then code that is generated for the node. There is no reference to
 /// fall back on: an op or dtype without a kernel is a UsageError that says why.
-class CudaCompiler final : public Compiler {
+class CudaCompiler final : public Compiler, public OverlappingLaunches {
  public:
   explicit CudaCompiler(std::shared_ptr<Context> context)
       : card_(context->card().facts), context_(std::move(context)) {}
@@ -23,6 +24,7 @@ class CudaCompiler final : public Compiler {
   std::unique_ptr<Kernel> compile(const Graph& graph, const Node& node, int workers) override;
   /// Has the driver compile the PTX, so that no step waits for it.
   void finish() override;
+  int64_t small_value_bytes() const override { return int64_t{4} << 20; }
 
  private:
   CardFacts card_;

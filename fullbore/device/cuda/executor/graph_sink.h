@@ -1,10 +1,15 @@
 #pragma once
+#include <map>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "fullbore/device/cuda/executor/launch_sink.h"
 #include "fullbore/device/cuda/executor/memory_hazards.h"
+#include "fullbore/device/cuda/executor/merged_code.h"
 
 namespace fullbore::cuda {
 
@@ -23,7 +28,8 @@ class LaunchableGraph {
 };
 
 /// Makes nodes of a graph. Each follows those alone whose bytes it reads or overwrites, and those that read what it
-/// overwrites: barriers say less, and are left out. The launches of one kernel follow one another.
+/// overwrites: barriers say less, and are left out. The launches of one kernel follow one another. Small launches of one
+/// code that need not follow one another become one (merged_code.h).
 class GraphSink final : public LaunchSink {
  public:
   explicit GraphSink(std::shared_ptr<Context> context);
@@ -52,8 +58,19 @@ class GraphSink final : public LaunchSink {
     std::vector<int> follows;
   };
 
+  /// Kernels of the same launches but for numbers of blocks and arguments.
+  struct Kind {
+    int number = -1;
+    std::vector<MergedCode> codes;  ///< of each launch
+    int most = 1;                   ///< kernels that may become one
+  };
+
   void fill(Address to, unsigned value, unsigned element_bytes, int64_t elements);
+  const Kind* kind_of(const Node& node);
   /// What comes behind a node follows the handle that these return.
+  NodeHandle make_merged(const std::vector<int>& merged, const std::vector<NodeHandle>& before);
+  NodeHandle add(const KernelNode& node, const std::vector<NodeHandle>& before,
+                 const LoadedKernel& kernel, const Launch& launch);
   NodeHandle make(const KernelCall& call, const std::vector<NodeHandle>& before);
   NodeHandle make(const CopyNode& copy, const std::vector<NodeHandle>& before);
   NodeHandle make(const FillNode& fill, const std::vector<NodeHandle>& before);
@@ -63,6 +80,7 @@ class GraphSink final : public LaunchSink {
   ArgumentTable arguments_;
   MemoryHazards hazards_;
   std::vector<Node> nodes_;
+  std::map<std::string, Kind> kinds_;
 };
 
 }  // namespace fullbore::cuda

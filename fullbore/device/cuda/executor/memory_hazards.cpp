@@ -1,26 +1,8 @@
 #include "fullbore/device/cuda/executor/memory_hazards.h"
 
-#include <algorithm>
-#include <functional>
 #include <iterator>
-#include <set>
 
 namespace fullbore::cuda {
-namespace {
-
-constexpr size_t kBits = 64;
-
-void set(std::vector<uint64_t>& bits, int at) {
-  const auto index = static_cast<size_t>(at);
-  bits[index / kBits] |= uint64_t{1} << index % kBits;
-}
-bool is_set(const std::vector<uint64_t>& bits, int at) {
-  const auto index = static_cast<size_t>(at);
-  return (bits[index / kBits] >> index % kBits & 1) != 0;
-}
-
-}  // namespace
-
 void MemoryHazards::cut(uint64_t at) {
   auto next = stretches_.upper_bound(at);
   if (next == stretches_.begin()) return;
@@ -51,8 +33,8 @@ void MemoryHazards::write(const MemoryAccess& access, int node) {
 }
 
 std::vector<int> MemoryHazards::add(std::span<const MemoryAccess> accesses) {
-  const auto node = static_cast<int>(followed_.size());
-  std::set<int, std::greater<>> candidates;
+  const int node = edges_.nodes();
+  DirectEdges::Candidates candidates;
   for (const MemoryAccess& access : accesses) {
     if (access.begin >= access.end) continue;
     cut(access.begin);
@@ -71,19 +53,7 @@ std::vector<int> MemoryHazards::add(std::span<const MemoryAccess> accesses) {
       cut(access.end);
       is_written ? write(access, node) : read(access, node);
     }
-
-  // Latest first: what one of them follows comes behind it.
-  std::vector<uint64_t> followed(static_cast<size_t>(node) / kBits + 1);
-  std::vector<int> direct;
-  for (const int candidate : candidates) {
-    if (is_set(followed, candidate)) continue;
-    direct.push_back(candidate);
-    set(followed, candidate);
-    const std::vector<uint64_t>& further = followed_[static_cast<size_t>(candidate)];
-    std::ranges::transform(further, followed, followed.begin(), std::bit_or<>{});
-  }
-  followed_.push_back(std::move(followed));
-  return direct;
+  return edges_.add(candidates);
 }
 
 }  // namespace fullbore::cuda

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "fullbore/device/cuda/executor/direct_edges.h"
+
 namespace fullbore::cuda {
 
 /// Bytes [begin, end) of the card's memory that a node of a graph reads or writes.
@@ -33,8 +35,7 @@ class MemoryHazards {
   void write(const MemoryAccess& access, int node);
 
   std::map<uint64_t, Stretch> stretches_;  ///< by their first byte
-  std::vector<std::vector<uint64_t>>
-      followed_;  ///< of each node: a bit for each that it follows, by whichever way
+  DirectEdges edges_;
 };
 
 }  // namespace fullbore::cuda
