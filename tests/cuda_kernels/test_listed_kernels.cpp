@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "fullbore/device/cuda/kernel_list.h"
@@ -140,6 +143,55 @@ TEST(ListedKernels, RecurrencesOfWideHeadsAgreeWithTheOracle) {
         EXPECT_EQ(check(get_op(name), sample, dtype), "")
             << name << ", " << sample.why << ", " << dtype_name(dtype);
       }
+}
+
+/// Attention by several blocks of several warps, each over several tiles.
+struct AttentionCall {
+  std::string why;
+  int64_t heads, groups, queries, keys, width;
+  bool causal;
+  double dropout = 0;
+  std::optional<Shape> mask = std::nullopt;  ///< of truth values
+};
+Sample sample_of(const AttentionCall& call, bool is_gradient) {
+  const TensorType q{DType::f32, {1, call.heads, call.queries, call.width}};
+  const TensorType k{DType::f32, {1, call.groups, call.keys, call.width}};
+  const TensorType rows{DType::f32, q.shape.without(3)};
+  Sample sample{.why = call.why,
+                .inputs = {SampleInput::normal(q), SampleInput::normal(k), SampleInput::normal(k)},
+                .attributes = {{"causal", call.causal},
+                               {"masked", call.mask.has_value()},
+                               {"scale", 0.125},
+                               {"dropout", call.dropout},
+                               {"site", int64_t{3}}}};
+  if (is_gradient)
+    for (SampleInput& input : std::vector{SampleInput::normal(q), SampleInput::uniform(rows, 3, 5),
+                                          SampleInput::normal(rows)})
+      sample.inputs.push_back(std::move(input));
+  if (call.mask) sample.inputs.push_back(SampleInput::integers({DType::boolean, *call.mask}, 0, 2));
+  if (call.dropout > 0)
+    for (const double value : {77.0, 1000.0})
+      sample.inputs.push_back(SampleInput::given({DType::i64, {}}, {value}).constant());
+  return sample;
+}
+
+TEST(ListedKernels, AttentionOfSeveralBlocksAgreesWithTheOracle) {
+  const std::vector<AttentionCall> calls = {
+      {"causal, fewer queries than keys", 2, 1, 150, 213, 24, true},
+      {"every query sees every key", 1, 1, 130, 140, 64, false},
+      {"causal, more queries than keys", 1, 1, 170, 70, 16, true},
+      {"dropped, causal", 1, 1, 140, 140, 40, true, 0.25},
+      {"masked by query, dropped", 2, 1, 140, 75, 16, false, 0.5, Shape{1, 2, 140, 75}},
+      {"masked as padding does", 1, 1, 35, 200, 64, false, 0, Shape{1, 1, 1, 200}},
+      {"wide heads, causal", 1, 1, 70, 140, 72, true},
+      {"wide heads, masked and dropped", 1, 1, 70, 40, 128, false, 0.25, Shape{1, 1, 70, 40}},
+  };
+  for (const AttentionCall& call : calls) {
+    EXPECT_EQ(check(get_op("attention"), sample_of(call, false), DType::bf16), "") << call.why;
+    EXPECT_EQ(check(get_op("attention_gradient"), sample_of(call, true), DType::bf16), "")
+        << call.why;
+  }
+  EXPECT_EQ(check(get_op("attention"), sample_of(calls[0], false), DType::f16), "");
 }
 
 TEST(ListedKernels, OneWrongElementIsSeen) {

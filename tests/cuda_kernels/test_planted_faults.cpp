@@ -74,6 +74,12 @@ Sample attention_of(int64_t queries, int64_t keys, int64_t width, bool is_gradie
         {SampleInput::normal(q), SampleInput::uniform(rows, 4, 5), SampleInput::normal(rows)});
   return sample;
 }
+Sample with_bias(Sample sample) {
+  const int64_t queries = sample.inputs[0].type.shape[2], keys = sample.inputs[1].type.shape[2];
+  sample.inputs.push_back(SampleInput::normal({DType::f32, {1, 1, queries, keys}}));
+  sample.attributes.set("masked", true);
+  return sample;
+}
 
 Sample matmul_of(int64_t m, int64_t n, int64_t k) {
   return {.why = "several steps",
@@ -105,9 +111,14 @@ TEST(PlantedFaults, OfMatmulsAreMet) {
 // The last wait of each kernel by tensor cores is for copies of which none are left if there was a tile.
 TEST(PlantedFaults, OfAttentionAreMet) {
   expect_all_missed("attention", attention_of(33, 100, 40, false), DType::f32);
-  expect_all_missed("attention", attention_of(64, 200, 16, false), DType::bf16, {.waits = 1});
+  expect_all_missed("attention", attention_of(140, 200, 16, false), DType::bf16, {.waits = 1});
+  expect_all_missed("attention", attention_of(30, 70, 16, false), DType::bf16, {.waits = 1});
   expect_all_missed("attention_gradient", attention_of(40, 70, 40, true), DType::f32);
   expect_all_missed("attention_gradient", attention_of(130, 130, 16, true), DType::bf16,
+                    {.waits = 2});
+  expect_all_missed("attention", with_bias(attention_of(64, 200, 16, false)), DType::bf16,
+                    {.waits = 1});
+  expect_all_missed("attention_gradient", with_bias(attention_of(130, 130, 16, true)), DType::bf16,
                     {.waits = 2});
 }
 

@@ -56,6 +56,11 @@ FB_DEVICE void copy_later(unsigned to, const void* from, int read) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(read)
                : "memory");
 }
+/// 4 bytes, of which 4 or 0 are read.
+FB_DEVICE void copy_word(unsigned to, const void* from, int read) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(read)
+               : "memory");
+}
 FB_DEVICE void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Until no more than so many groups are on their way.
 template <int kLeft>

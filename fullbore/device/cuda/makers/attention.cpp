@@ -16,6 +16,17 @@ constexpr int64_t kColumns = 64;
 constexpr uint32_t kThreads = 128;
 constexpr int64_t kWidestOfTensorCores = 128;
 
+/// How blocks of kernels/attention_unbiased*.cpp are made up: rows of a block, rows of a tile that it walks over, columns.
+struct Form {
+  int64_t rows, tile, width;
+  bool is_ruled;
+  std::string suffix() const {
+    return fmt::format("{}_{}{}", width, rows, is_ruled ? "_ruled" : "");
+  }
+  /// A block's own rows of `own` operands, and four tiles.
+  int64_t shared_bytes(int64_t own) const { return (own * rows + 4 * tile) * width * 2; }
+};
+
 AttentionStorage storage_of(DType dtype) {
   switch (dtype) {
     case DType::boolean: return kStoredBool;
@@ -45,6 +56,11 @@ class Attention {
                          shape_.width <= kWidestOfTensorCores) {
     set_strides();
     set_options();
+    // A bias, or statistics of another dtype, are what the other kernels are for; a largest score is one of a largest product
+    // where the scale is above 0.
+    is_unbiased_ = by_tensor_cores_ && problem_.scale > 0 &&
+                   (problem_.mask == kStoredNone || problem_.mask == kStoredBool) &&
+                   problem_.log_sum_exp == kStoredF32 && problem_.delta == kStoredF32;
   }
 
   /// Are numbers of tokens and heads, and blocks of a launch, within what kernels count with?
@@ -57,14 +73,34 @@ class Attention {
   }
   bool by_tensor_cores() const { return by_tensor_cores_; }
 
-  Launch forward() const {
+  std::vector<Launch> forward() const {
     std::vector<Argument> arguments = {q(), k(), v()};
     add_options(arguments);
     const size_t outputs = request_.node.inputs.size();
     arguments.insert(arguments.end(), {operand(outputs), operand(outputs + 1), value(problem_)});
-    return launched("attention", shape_.queries, shape_.heads, chunks_of_queries(), 3,
-                    std::move(arguments));
+    if (!is_unbiased_)
+      return {launched("attention", shape_.queries, shape_.heads, chunks_of_queries(), 3,
+                       std::move(arguments))};
+    const Form form = form_of(shape_.queries, 64);
+    return {launched_unbiased("attention_unbiased", "attention", form,
+                              blocks_of(form, shape_.queries, shape_.heads), form.shared_bytes(1),
+                              std::move(arguments))};
   }
+  std::vector<Launch> gradient() const {
+    if (!is_unbiased_) return {queries_gradient(), keys_gradient()};
+    std::vector<Argument> arguments = gradient_operands();
+    arguments.insert(arguments.end(), {result(0), result(1), result(2), value(problem_)});
+    const Form form = form_of(std::max(shape_.queries, shape_.keys), 32);
+    const int64_t statistics = 16 * form.tile;
+    return {launched_unbiased(
+        "attention_unbiased_gradient", "attention_gradient", form,
+        blocks_of(form, shape_.keys, shape_.groups) + blocks_of(form, shape_.queries, shape_.heads),
+        form.shared_bytes(2) + statistics, std::move(arguments))};
+  }
+
+  const AttentionShape& shape() const { return shape_; }
+
+ private:
   Launch queries_gradient() const {
     std::vector<Argument> arguments = gradient_operands();
     arguments.insert(arguments.end(), {result(0), value(problem_)});
@@ -78,9 +114,6 @@ class Attention {
                     std::move(arguments));
   }
 
-  const AttentionShape& shape() const { return shape_; }
-
- private:
   AttentionShape shape_of() const {
     std::vector<TensorType> types;
     for (size_t i = 0; i < request_.node.inputs.size(); ++i) types.push_back(request_.input(i));
@@ -189,10 +222,33 @@ class Attention {
                   tiles * 64 * (width + 8) * 2);
   }
 
+  /// For so many rows of a head; `wide_tile`: rows of a tile of heads wider than 64.
+  Form form_of(int64_t rows, int64_t wide_tile) const {
+    const bool is_ruled = problem_.mask != kStoredNone || problem_.drops != 0;
+    if (shape_.width > 64)
+      return {.rows = 64, .tile = wide_tile, .width = kWidestOfTensorCores, .is_ruled = is_ruled};
+    if (rows <= 32) return {.rows = 32, .tile = 32, .width = 64, .is_ruled = true};
+    return {.rows = 128, .tile = 64, .width = 64, .is_ruled = is_ruled};
+  }
+  int64_t blocks_of(const Form& form, int64_t tokens, int64_t heads) const {
+    return divide_up(tokens, form.rows) * heads * shape_.batch;
+  }
+  Launch launched_unbiased(std::string_view file, std::string_view entry, const Form& form,
+                           int64_t blocks, int64_t shared_bytes,
+                           std::vector<Argument> arguments) const {
+    // A warp has 32 rows, of wide heads 16.
+    const int64_t threads = form.rows / (form.width > 64 ? 16 : 32) * 32;
+    return launch(
+        file, fmt::format("{}_{}_{}", entry, dtype_name(request_.input(0).dtype), form.suffix()),
+        {.x = static_cast<uint32_t>(blocks)}, {.x = static_cast<uint32_t>(threads)},
+        std::move(arguments), shared_bytes);
+  }
+
   const Request& request_;
   const bool is_packed_, is_gradient_;
   const AttentionShape shape_;
   const bool by_tensor_cores_;
+  bool is_unbiased_ = false;
   AttentionProblem problem_;
 };
 
@@ -226,14 +282,14 @@ bool is_taken(const Request& request, const Attention& attention, std::string* w
 std::unique_ptr<CudaKernel> make_attention(const Request& request, std::string* why_not) {
   const Attention attention(request, false);
   if (!is_taken(request, attention, why_not)) return nullptr;
-  return made(request, attention, {attention.forward()},
+  return made(request, attention, attention.forward(),
               4 * static_cast<double>(attention.shape().width));
 }
 
 std::unique_ptr<CudaKernel> make_attention_gradient(const Request& request, std::string* why_not) {
   const Attention attention(request, true);
   if (!is_taken(request, attention, why_not)) return nullptr;
-  return made(request, attention, {attention.queries_gradient(), attention.keys_gradient()},
+  return made(request, attention, attention.gradient(),
               14 * static_cast<double>(attention.shape().width));
 }
 

@@ -1,0 +1,378 @@
+// The gradient of attention without a bias on scores, for bf16 by tensor cores: masks of truth values, dropout, causal or
+// not, heads up to 64 or 128 wide, a scale above 0. One launch: blocks for the cotangents of keys and values, then
+// blocks for those of queries. A warp has 32 keys (queries), 16 where heads are wider than 64, and goes over tiles of
+// queries (keys), of which the next is copied while one is worked on, 32 of them at a time. Scores are made by both kinds
+// of blocks, in the order in which they are left operands of the products behind: no block waits for another, and none
+// adds to what another has written.
+//
+// Bound: of each score 14 W flops of tensor cores (W: columns) and two exponentials.
+#include "fullbore/device/cuda/kernels/attention_tiles.h"
+
+namespace {
+
+constexpr int kStep = 32;  // queries or keys whose draws are made at once
+
+/// Of a row or column of scores: log-sum-exp, as a power of two, and delta.
+struct Statistics {
+  float log_sum_exp, delta;
+};
+
+/// The cotangents of a warp's queries.
+template <class T, int kWidth, class Form, bool kRuled>
+struct OfQueries {
+  static constexpr int kBands = Form::kBands, kPart = Form::kPart;
+  static constexpr int kToValues = Form::kTile * Tile<kWidth>::kRowBytes;
+
+  const AttentionProblem& p;
+  const int query0;    ///< of the warp
+  const float factor;  ///< of a product, to powers of two
+  Left<kBands, kWidth> q, dy;
+  Statistics rows[kBands][2];
+  Sums<kBands, kWidth> dq;
+
+  FB_DEVICE OfQueries(const Operands& of, const AttentionProblem& problem, int batch, int head,
+                      int query)
+      : p(problem), query0(query), factor(problem.scale * kLog2E) {
+    clear<kBands, kWidth>(dq);
+#pragma unroll
+    for (int band = 0; band < kBands; ++band)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = least(query0 + 16 * band + 8 * half + lane() / 4, p.queries - 1);
+        rows[band][half] = {
+            of.log_sum_exp[offset_of(p.log_sum_exp_strides, batch, head, row)] * kLog2E,
+            of.delta[offset_of(p.delta_strides, batch, head, row)]};
+      }
+  }
+
+  /// Keys [key0, key0 + 32), which lie at `keys` in their tile, behind which is that of values.
+  FB_DEVICE void add(const ScoreRules& rules, int key0, unsigned keys) {
+    KeyBits bits;
+    if constexpr (kRuled) bits.make(rules, query0, key0);
+#pragma unroll 1
+    for (int part = 0; part < kStep; part += kPart) {
+      add(bits, key0 + part, keys + part * Tile<kWidth>::kRowBytes);
+      bits.seen >>= kPart % kStep;
+      bits.kept >>= kPart % kStep;
+    }
+  }
+
+ private:
+  FB_DEVICE void add(const KeyBits& bits, int key0, unsigned keys) {
+    Sums<kBands, kPart> weights, slopes;
+    const unsigned columns = keys + along_columns<kWidth>();
+    multiply_rows<T, kWidth, kBands, kPart, 0>(weights, q, columns);
+    multiply_rows<T, kWidth, kBands, kPart, kToValues>(slopes, dy, columns);
+    const bool is_cut = key0 + kPart > visible_keys(p, query0);
+#pragma unroll
+    for (int band = 0; band < kBands; ++band)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int line = 16 * band + 8 * half + lane() / 4;
+#pragma unroll
+        for (int column = 0; column < kPart / 8; ++column)
+#pragma unroll
+          for (int part = 2 * half; part < 2 * half + 2; ++part) {
+            float& weight = weights[band][column][part];
+            weight = exponential2(weight * factor - rows[band][half].log_sum_exp);
+          }
+        if (is_cut) {
+          const int seen = visible_keys(p, query0 + line) - key0 - lane() % 4 * 2;
+          keep(
+              weights[band],
+              half, [&](int key) __attribute__((device, always_inline)) { return key < seen; });
+        }
+        unsigned kept = ~0U;
+        if constexpr (kRuled) {
+          if (p.mask != fullbore::cuda::kStoredNone) {
+            const unsigned seen = from_lane(bits.seen, line) >> lane() % 4 * 2;
+            keep(
+                weights[band], half, [&](int key) __attribute__((device, always_inline)) {
+                  return has_bit(seen, key);
+                });
+          }
+          if (p.drops != 0) kept = from_lane(bits.kept, line) >> lane() % 4 * 2;
+        }
+#pragma unroll
+        for (int column = 0; column < kPart / 8; ++column)
+#pragma unroll
+          for (int part = 0; part < 2; ++part) {
+            float& slope = slopes[band][column][2 * half + part];
+            if constexpr (kRuled)
+              if (p.drops != 0)
+                slope = has_bit(kept, 8 * column + part) ? slope * p.kept_factor : 0;
+            slope = weights[band][column][2 * half + part] * (slope - rows[band][half].delta);
+          }
+      }
+    Left<kBands, kPart> left;
+    round_left<T, kBands, kPart>(left, slopes);
+    add_product<T, kWidth, kBands, kPart, 0>(dq, left, keys + along_rows<kWidth>());
+  }
+
+  template <class Keeps>
+  FB_DEVICE static void keep(float (&weights)[kPart / 8][4], int half, const Keeps& keeps) {
+#pragma unroll
+    for (int column = 0; column < kPart / 8; ++column)
+#pragma unroll
+      for (int part = 0; part < 2; ++part)
+        if (!keeps(8 * column + part)) weights[column][2 * half + part] = 0;
+  }
+};
+
+template <class T, int kWidth, class Form, bool kRuled>
+FB_DEVICE void pull_back_queries(const Operands& of, T* dq, const AttentionProblem& p, int index) {
+  using Of = Tile<kWidth>;
+  constexpr int kTileBytes = Form::kTile * Of::kRowBytes, kBands = Form::kBands;
+  constexpr int kRowsBytes = Form::kRows * Of::kRowBytes;
+  const int tiles = (p.queries + Form::kRows - 1) / Form::kRows;
+  const Place place(index, tiles, p.heads, p.batch);
+  const int group = place.head / (p.heads / p.groups);
+  const int block0 = (tiles - 1 - place.tile) * Form::kRows;
+  const int last = visible_keys(p, least(p.queries, block0 + Form::kRows) - 1);
+  const unsigned q_tile = shared_address(dynamic_shared), dy_tile = q_tile + kRowsBytes,
+                 stages = dy_tile + kRowsBytes;
+  const Rows keys(of.k, p.k, place.batch, group, p.keys, p.width);
+  const Rows values(of.v, p.v, place.batch, group, p.keys, p.width);
+  const auto bring = [&](unsigned stage, int key0) __attribute__((device, always_inline)) {
+    if (key0 < last) {
+      Of::template bring<Form::kTile, Form::kThreads>(stage, keys, key0);
+      Of::template bring<Form::kTile, Form::kThreads>(stage + kTileBytes, values, key0);
+    }
+    commit_copies();
+  };
+  Of::template bring<Form::kRows, Form::kThreads>(
+      q_tile, Rows(of.q, p.q, place.batch, place.head, p.queries, p.width), block0);
+  Of::template bring<Form::kRows, Form::kThreads>(
+      dy_tile, Rows(of.dy, p.y, place.batch, place.head, p.queries, p.width), block0);
+  commit_copies();
+  bring(stages, 0);
+  const ScoreRules rules = of.rules(p, place.batch, place.head);
+  const int of_warp = warp() * kBands * 16, query0 = block0 + of_warp;
+  // Of a warp beyond the last query: none.
+  const int last_of_warp =
+      query0 < p.queries ? visible_keys(p, least(p.queries, query0 + 16 * kBands) - 1) : 0;
+  OfQueries<T, kWidth, Form, kRuled> sums(of, p, place.batch, place.head, query0);
+  wait_for_copies<1>();
+  barrier();
+  const unsigned rows = along_rows<kWidth>() + of_warp * Of::kRowBytes;
+  load_left<kWidth, kBands>(sums.q, q_tile + rows);
+  load_left<kWidth, kBands>(sums.dy, dy_tile + rows);
+  unsigned stage = stages, other = stages + 2 * kTileBytes;
+#pragma unroll 1
+  for (int key0 = 0; key0 < last; key0 += Form::kTile) {
+    wait_for_copies<0>();
+    barrier();
+    bring(other, key0 + Form::kTile);
+#pragma unroll 1
+    for (int row = 0; row < Form::kTile && key0 + row < last_of_warp; row += kStep)
+      sums.add(rules, key0 + row, stage + row * Of::kRowBytes);
+    const unsigned next = other;
+    other = stage;
+    stage = next;
+  }
+  wait_for_copies<0>();
+  float factors[kBands][2];
+#pragma unroll
+  for (auto& band : factors) band[0] = band[1] = p.scale;
+  write<T, kWidth, kBands>(dq, p.q, place.batch, place.head, query0, p.queries, p.width, sums.dq,
+                           factors);
+}
+
+/// The cotangents of a warp's keys and values. Scores are made transposed. Queries and keys beyond the last are zeros, and
+/// so is what they add to others.
+template <class T, int kWidth, class Form, bool kRuled>
+struct OfKeys {
+  static constexpr int kBands = Form::kBands, kPart = Form::kPart;
+  static constexpr int kRowBytes = Tile<kWidth>::kRowBytes;
+  static constexpr int kToValues = Form::kRows * kRowBytes, kToSlopes = Form::kTile * kRowBytes;
+  static constexpr int kToDelta = 4 * Form::kTile;
+
+  const AttentionProblem& p;
+  const int key0;      ///< of the warp
+  const float factor;  ///< of a product, to powers of two
+  Sums<kBands, kWidth> dk, dv;
+
+  FB_DEVICE OfKeys(const AttentionProblem& problem, int key)
+      : p(problem), key0(key), factor(problem.scale * kLog2E) {
+    clear<kBands, kWidth>(dk);
+    clear<kBands, kWidth>(dv);
+  }
+
+  /// Queries [query, query + 32). `keys`: where the warp's keys lie, in their tile, behind which is that of values; `queries`
+  /// and `statistics` likewise: of the queries, and of their log-sum-exp and delta.
+  FB_DEVICE void add(const ScoreRules& rules, int query, unsigned keys, unsigned queries,
+                     unsigned statistics) {
+    KeyBits bits;
+    if constexpr (kRuled) bits.make(rules, query, key0 / 32 * 32);
+#pragma unroll 1
+    for (int part = 0; part < kStep; part += kPart)
+      add(bits, part, query + part, keys, queries + part * kRowBytes, statistics + 4 * part);
+  }
+
+ private:
+  /// `part`: the first query's place among those of the bits.
+  FB_DEVICE void add(const KeyBits& bits, int part, int query, unsigned keys, unsigned queries,
+                     unsigned statistics) {
+    Sums<kBands, kPart> weights, slopes;
+    const unsigned columns = queries + along_columns<kWidth>(),
+                   rows = queries + along_rows<kWidth>(), left_rows = keys + along_rows<kWidth>();
+    multiply_tiles<T, kWidth, kBands, kPart, 0, 0>(weights, left_rows, columns);
+    multiply_tiles<T, kWidth, kBands, kPart, kToValues, kToSlopes>(slopes, left_rows, columns);
+    // Key at which a query sees none any more, less the first of the thread's keys, for the first of its queries.
+    const int unseen = query + p.keys - p.queries + 1 - key0 + lane() % 4 * 2 - lane() / 4;
+    const bool is_cut = p.is_causal != 0 && key0 + 16 * kBands > query + 1 + p.keys - p.queries;
+#pragma unroll
+    for (int column = 0; column < kPart / 8; ++column) {
+      const unsigned at = statistics + 4 * (8 * column + lane() % 4 * 2);
+      float log_sum_exp[2], delta[2];
+      read_pair(log_sum_exp, at);
+      read_pair(delta, at + kToDelta);
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        const float shift = log_sum_exp[side] * kLog2E;
+        unsigned seen = ~0U, kept = ~0U;
+        if constexpr (kRuled) {
+          const int from = part + 8 * column + lane() % 4 * 2 + side, by = key0 % 32 + lane() / 4;
+          if (p.mask != fullbore::cuda::kStoredNone) seen = from_lane(bits.seen, from) >> by;
+          if (p.drops != 0) kept = from_lane(bits.kept, from) >> by;
+        }
+#pragma unroll
+        for (int band = 0; band < kBands; ++band)
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int key = 16 * band + 8 * half;
+            float& weight = weights[band][column][2 * half + side];
+            float& slope = slopes[band][column][2 * half + side];
+            weight = exponential2(weight * factor - shift);
+            if (is_cut && key - 8 * column - side >= unseen) weight = 0;
+            if constexpr (kRuled) {
+              if (p.mask != fullbore::cuda::kStoredNone && !has_bit(seen, key)) weight = 0;
+              const float of_draw = p.drops == 0 ? 1 : has_bit(kept, key) ? p.kept_factor : 0;
+              slope = weight * (slope * of_draw - delta[side]);
+              weight *= of_draw;
+            } else {
+              slope = weight * (slope - delta[side]);
+            }
+          }
+      }
+    }
+    Left<kBands, kPart> left;
+    round_left<T, kBands, kPart>(left, weights);
+    add_product<T, kWidth, kBands, kPart, kToSlopes>(dv, left, rows);
+    round_left<T, kBands, kPart>(left, slopes);
+    add_product<T, kWidth, kBands, kPart, 0>(dk, left, rows);
+  }
+
+  FB_DEVICE static void read_pair(float (&to)[2], unsigned address) {
+    asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];"
+                 : "=f"(to[0]), "=f"(to[1])
+                 : "r"(address)
+                 : "memory");
+  }
+};
+
+template <class T, int kWidth, class Form, bool kRuled>
+FB_DEVICE void pull_back_keys(const Operands& of, T* dk, T* dv, const AttentionProblem& p,
+                              int index) {
+  using Of = Tile<kWidth>;
+  constexpr int kBands = Form::kBands, kTile = Form::kTile, kThreads = Form::kThreads;
+  constexpr int kTileBytes = kTile * Of::kRowBytes, kRowsBytes = Form::kRows * Of::kRowBytes;
+  constexpr int kStatistics = 4 * kTile, kStageBytes = 2 * (kTileBytes + kStatistics);
+  const int tiles = (p.keys + Form::kRows - 1) / Form::kRows;
+  const Place place(index, tiles, p.groups, p.batch);
+  const int group = place.head, sharing = p.heads / p.groups, block0 = place.tile * Form::kRows;
+  const unsigned k_tile = shared_address(dynamic_shared), v_tile = k_tile + kRowsBytes,
+                 stages = v_tile + kRowsBytes;
+  Of::template bring<Form::kRows, kThreads>(
+      k_tile, Rows(of.k, p.k, place.batch, group, p.keys, p.width), block0);
+  Of::template bring<Form::kRows, kThreads>(
+      v_tile, Rows(of.v, p.v, place.batch, group, p.keys, p.width), block0);
+  // Steps: tiles of queries of which one sees a key of the block, for each head of the group.
+  const int first =
+      p.is_causal != 0 ? least(most(0, block0 - (p.keys - p.queries)), p.queries) / kTile : 0;
+  const int of_head = (p.queries + kTile - 1) / kTile - first;
+  const auto bring = [&](int which, int head, int query0) __attribute__((device, always_inline)) {
+    const unsigned stage = stages + which * kStageBytes;
+    Of::template bring<kTile, kThreads>(
+        stage, Rows(of.q, p.q, place.batch, head, p.queries, p.width), query0);
+    Of::template bring<kTile, kThreads>(
+        stage + kTileBytes, Rows(of.dy, p.y, place.batch, head, p.queries, p.width), query0);
+#pragma unroll 1
+    for (int row = thread(); row < kTile; row += kThreads) {
+      const int query = least(query0 + row, p.queries - 1),
+                bytes = query0 + row < p.queries ? 4 : 0;
+      const unsigned to = stage + 2 * kTileBytes + 4 * row;
+      copy_word(to, of.log_sum_exp + offset_of(p.log_sum_exp_strides, place.batch, head, query),
+                bytes);
+      copy_word(to + kStatistics, of.delta + offset_of(p.delta_strides, place.batch, head, query),
+                bytes);
+    }
+  };
+  const int of_warp = warp() * kBands * 16, key0 = block0 + of_warp;
+  OfKeys<T, kWidth, Form, kRuled> sums(p, key0);
+  ScoreRules rules = of.rules(p, place.batch, group * sharing);
+  int next_head = group * sharing, next_tile = first;
+  if (of_head > 0) bring(0, next_head, next_tile * kTile);
+  commit_copies();
+  int which = 0;
+#pragma unroll 1
+  for (int step = 0; step < sharing * of_head; ++step) {
+    const int head = next_head, query0 = next_tile * kTile;
+    next_tile = next_tile + 1 < first + of_head ? next_tile + 1 : first;
+    if (next_tile == first) ++next_head;
+    wait_for_copies<0>();
+    barrier();
+    if (step + 1 < sharing * of_head) bring(which ^ 1, next_head, next_tile * kTile);
+    commit_copies();
+    rules.head = head;
+    const unsigned stage = stages + which * kStageBytes;
+#pragma unroll 1
+    for (int row = 0; row < kTile; row += kStep) {
+      const int query = query0 + row;
+      if (key0 >= p.keys || query >= p.queries ||
+          visible_keys(p, least(p.queries, query + kStep) - 1) <= key0)
+        continue;
+      sums.add(rules, query, k_tile + of_warp * Of::kRowBytes, stage + row * Of::kRowBytes,
+               stage + 2 * kTileBytes + 4 * row);
+    }
+    which ^= 1;
+  }
+  wait_for_copies<0>();
+  float of_value[kBands][2], of_key[kBands][2];
+#pragma unroll
+  for (int band = 0; band < kBands; ++band)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) of_value[band][half] = 1, of_key[band][half] = p.scale;
+  write<T, kWidth, kBands>(dk, p.k, place.batch, group, key0, p.keys, p.width, sums.dk, of_key);
+  write<T, kWidth, kBands>(dv, p.v, place.batch, group, key0, p.keys, p.width, sums.dv, of_value);
+}
+
+template <class T, int kWidth, class Form, bool kRuled>
+FB_DEVICE void pull_back(const Operands& of, T* dq, T* dk, T* dv, const AttentionProblem& p) {
+  const int of_keys = (p.keys + Form::kRows - 1) / Form::kRows * p.groups * p.batch;
+  if (block_x() < of_keys)
+    pull_back_keys<T, kWidth, Form, kRuled>(of, dk, dv, p, block_x());
+  else
+    pull_back_queries<T, kWidth, Form, kRuled>(of, dq, p, block_x() - of_keys);
+}
+
+}  // namespace
+
+// Names as in attention_unbiased.cpp. Shared memory is dynamic: two tiles of a block's rows, four tiles that it walks over,
+// and 16 bytes for each row of one of the latter.
+#define FB_GRADIENT(T, NAME, WIDTH, RULED, ...)                                                   \
+  FB_KERNEL                                                                                       \
+      __attribute__((launch_bounds(Form<__VA_ARGS__>::kThreads))) void attention_gradient_##NAME( \
+          const unsigned short* q, const unsigned short* k, const unsigned short* v,              \
+          const unsigned short* dy, const float* log_sum_exp, const float* delta,                 \
+          const void* mask, const unsigned long* seed, const unsigned long* step,                 \
+          const unsigned long* iteration, T* dq, T* dk, T* dv, AttentionProblem problem) {        \
+    pull_back<T, WIDTH, Form<__VA_ARGS__>, RULED>(                                                \
+        {q, k, v, dy, log_sum_exp, delta, mask, seed, step, iteration}, dq, dk, dv, problem);     \
+  }
+// Not of f16: cotangents of scores are often too small for it.
+FB_GRADIENT(Bf16, bf16_64_128, 64, false, 4, 2, 64, 32)
+FB_GRADIENT(Bf16, bf16_64_128_ruled, 64, true, 4, 2, 64, 16)
+FB_GRADIENT(Bf16, bf16_64_32_ruled, 64, true, 1, 2, 32, 16)
+FB_GRADIENT(Bf16, bf16_128_64, 128, false, 4, 1, 32, 32)
+FB_GRADIENT(Bf16, bf16_128_64_ruled, 128, true, 4, 1, 32, 32)
