@@ -88,6 +88,10 @@ struct Target {
   /// Modules, by patterns of their scopes, that stay f32 even then.
   std::vector<std::string> fp32_scopes = {};
 
+  /// Composites that make logits a block of rows at a time make no fewer at once than take so many bytes in f32. What suits a
+  /// processor's cache is too little work for a card, each block of which reads and writes the gradient of all classes.
+  int64_t logits_bytes = 0;
+
   /// Does the device have kernels that compute each row alike, whatever stands beside it?
   bool offers_row_invariance = false;
   /// They are asked for: the bits of a row must not depend on how many rows there are, nor on what other kernels work on it.

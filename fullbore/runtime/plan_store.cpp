@@ -20,8 +20,8 @@ constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 /// the binding names each, so that forgetting one does not compile.
 std::string text_of(const Target& target) {
   const auto& [name, native_ops, native_bf16, threads, epilogues, packing, keeps_derived_weights,
-               copies_frozen_weights, precision, narrow_from, fp32_scopes, offers_row_invariance,
-               row_invariant, compile, recompute, arena_bytes] = target;
+               copies_frozen_weights, precision, narrow_from, fp32_scopes, logits_bytes,
+               offers_row_invariance, row_invariant, compile, recompute, arena_bytes] = target;
   (void)offers_row_invariance;  // of the device, which has a name
   const auto& [operand_dtypes, fewest_rows, near_bytes] = epilogues;
   const auto& [layouts, most_rows, fewest_uses] = packing;
@@ -42,11 +42,11 @@ std::string text_of(const Target& target) {
   }
   natives += fmt::format(" of {} rows {} uses", most_rows, fewest_uses);
   return fmt::format(
-      "{} native {} bf16 {} threads {} copies {} {} precision {} from {} fp32 {} rows {} "
+      "{} native {} bf16 {} threads {} copies {} {} precision {} from {} fp32 {} logits {} rows {} "
       "compile {} recompute {} arena {}",
       name, natives, native_bf16, threads, keeps_derived_weights, copies_frozen_weights,
-      dtype_name(precision), narrow_from, fp32_scopes, row_invariant, static_cast<int>(compile),
-      static_cast<int>(recompute), arena_bytes);
+      dtype_name(precision), narrow_from, fp32_scopes, logits_bytes, row_invariant,
+      static_cast<int>(compile), static_cast<int>(recompute), arena_bytes);
 }
 
 /// Likewise.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "fullbore/base/error.h"
@@ -56,11 +57,14 @@ void CudaCompiler::finish() {
   launches_.clear();
 }
 
-Target cuda_target(const CardFacts&) {
+Target cuda_target(const CardFacts& card) {
+  // Four blocks of GPT-2's classes for 16 x 1024 tokens; on cards of little memory a small part of it.
+  constexpr int64_t kMostLogits = int64_t{1} << 30, kShare = 64;
   Target target;
   target.name = "cuda";
   target.threads = 1;
   target.native_bf16 = true;
+  target.logits_bytes = std::min(kMostLogits, card.memory_bytes / kShare);
   target.native_ops = listed_composites();
   // Named for no dtype: with none named at all, every composite would count as supported.
   target.native_ops.try_emplace(&static_cast<const OpDef&>(op::attention));

@@ -71,6 +71,7 @@ struct CardFacts {
   int capability = 90;  ///< 80: compute capability 8.0
   int multiprocessors = 132;
   int64_t shared_bytes = 227 << 10;        ///< of a block at most, opted in
+  int64_t memory_bytes = 141'000'000'000;  ///< all of it
   double bytes_per_second = 4.8e12;        ///< of memory, as published
   double flops_per_second = 0.9 * 989e12;  ///< of bf16 products, dense
 };

@@ -112,6 +112,7 @@ CardFacts KnownCard::facts() const {
           .shared_bytes = !is_for_data_centers ? kSharedOther
                           : capability == 80   ? kShared80
                                                : kShared90,
+          .memory_bytes = static_cast<int64_t>(memory_bytes),
           .bytes_per_second = bytes_per_second,
           .flops_per_second = bf16_flops};
 }

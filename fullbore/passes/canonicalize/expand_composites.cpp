@@ -5,6 +5,7 @@
 
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ir/op_handle.h"
+#include "fullbore/ops/op_handles.h"
 #include "fullbore/passes/support/rewriter.h"
 
 namespace fullbore {
@@ -50,6 +51,19 @@ Graph make_included_once(const Graph& graph) {
   return rewriter.finish();
 }
 
+// Of a composite that makes `rows` rows of logits at a time, all classes of weight [V,C]: those that the target wants.
+Attributes attributes_for(const Target& target, const Graph& graph, const Node& node) {
+  Attributes attributes = node.attributes;
+  const bool makes_logits =
+      node.op == op::linear_cross_entropy || node.op == op::linear_cross_entropy_gradient ||
+      node.op == op::linear_log_probability || node.op == op::linear_log_probability_gradient;
+  if (!makes_logits) return attributes;
+  const int64_t row_bytes = dtype_bytes(DType::f32) * graph.type(node.inputs[1]).shape[0];
+  attributes.set("rows",
+                 std::max(attributes.get<int64_t>("rows"), target.logits_bytes / row_bytes));
+  return attributes;
+}
+
 Graph expand_once(const Graph& graph, const Target& target) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
@@ -60,7 +74,8 @@ Graph expand_once(const Graph& graph, const Target& target) {
     }
     const Origin origin(rewriter.builder(), node);
     const std::vector<Tensor> operands = rewriter.tensors(node.inputs);
-    rewriter.map(node, node.op->decompose({operands, node.attributes, origin.loc()}));
+    rewriter.map(node,
+                 node.op->decompose({operands, attributes_for(target, graph, node), origin.loc()}));
   }
   return rewriter.finish();
 }

@@ -105,6 +105,7 @@ Card find_card(const Driver& driver, int number) {
   size_t bytes = 0;
   driver.card_bytes(&bytes, card.handle);
   card.bytes = static_cast<int64_t>(bytes);
+  facts.memory_bytes = card.bytes;
   facts.multiprocessors = ask(kMultiprocessorCount);
   facts.shared_bytes = ask(kMostSharedBytesOptedIn);
   // Both edges of the memory's clock carry data.
