@@ -105,7 +105,10 @@ void choose_copies(const KernelIr& kernel, const LoopPlacement& placement, Threa
 }
 
 constexpr int64_t kWantedBlocks = 512;  // a few for each multiprocessor
-constexpr int64_t kLeastSteps = 16;     // that a thread makes of a chunk
+// A column's thread reads few bytes at a time: as much is on its way at once where there are more of them. Sums of 16384 rows
+// by 768 columns took 41 us on an H200, for bytes that it moves in 12.
+constexpr int64_t kWantedColumnBlocks = 2048;
+constexpr int64_t kLeastSteps = 8;  // that a thread makes of a chunk
 
 // Few rows or lanes with much to reduce: chunks.
 void split(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping& mapping,
@@ -117,8 +120,9 @@ void split(const KernelIr& kernel, const LoopPlacement& placement, ThreadMapping
       std::none_of(placement.in_walk.begin(), placement.in_walk.end(), [](bool in) { return in; });
   if (!one_walk || mapping.scans || mapping.blocks == 0) return;
   const int64_t step = threads * mapping.copies;
-  const int64_t wanted =
-      std::min(divide_up(kWantedBlocks, mapping.blocks), points / (step * kLeastSteps));
+  const int64_t blocks =
+      mapping.kind == ThreadMapping::Kind::columns ? kWantedColumnBlocks : kWantedBlocks;
+  const int64_t wanted = std::min(divide_up(blocks, mapping.blocks), points / (step * kLeastSteps));
   if (wanted <= 1) return;
   mapping.chunk_points = divide_up(divide_up(points, wanted), step) * step;
   mapping.chunks = divide_up(points, mapping.chunk_points);
