@@ -2,12 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/excerpt.h"
+#include "fullbore/base/start_thread.h"
 #include "fullbore/base/text.h"
+#include "fullbore/base/threads.h"
 #include "fullbore/device/device_error.h"
 
 namespace fullbore::cuda {
@@ -55,7 +62,7 @@ const Driver* Context::enter_to_destroy() const noexcept {
   return driver_->set_context.attempt(handle_) == kSuccess ? driver_.get() : nullptr;
 }
 
-ModuleHandle Context::load(const Module& module) const {
+ModuleHandle Context::loaded(const Module& module) const {
   char log[4096] = {};
   int options[] = {kErrorLog, kErrorLogBytes};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
@@ -72,16 +79,21 @@ ModuleHandle Context::load(const Module& module) const {
 
 FunctionHandle Context::function(const std::shared_ptr<const Module>& module,
                                  const std::string& entry, int64_t dynamic_shared_bytes) {
-  const std::scoped_lock lock(mutex_);
-  LoadedModule& loaded = modules_[module->ptx];
-  if (loaded.handle == nullptr) {
-    loaded.handle = load(*module);
-    loaded.module = module;
+  LoadedModule* found = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    found = &modules_[module->ptx];
+  }
+  // Others may be loaded meanwhile.
+  const std::scoped_lock lock(found->mutex);
+  if (found->handle == nullptr) {
+    found->handle = loaded(*module);
+    found->module = module;
   }
   const Driver& driver = enter();
-  FunctionHandle& function = loaded.functions[entry];
+  FunctionHandle& function = found->functions[entry];
   if (function == nullptr)
-    if (const int code = driver.function.attempt(&function, loaded.handle, entry.c_str());
+    if (const int code = driver.function.attempt(&function, found->handle, entry.c_str());
         code != kSuccess)
       throw DeviceError(fmt::format("{} of '{}' in '{}': {}", driver.function.name(), entry,
                                     module->name, result_text(code)));
@@ -95,6 +107,34 @@ FunctionHandle Context::function(const std::shared_ptr<const Module>& module,
                                     driver.set_function_attribute.name(), entry,
                                     text_of(dynamic_shared_bytes), result_text(code)));
   return function;
+}
+
+void Context::load(std::span<const LoadRequest> entries) {
+  std::map<const Module*, const LoadRequest*> modules;
+  for (const LoadRequest& each : entries) modules.try_emplace(each.module.get(), &each);
+  std::vector<const LoadRequest*> work;
+  for (const auto& [module, entry] : modules) work.push_back(entry);
+  // The longest first, so that no thread is left alone with one in the end.
+  std::ranges::sort(work, std::greater<>{},
+                    [](const LoadRequest* each) { return each->module->ptx.size(); });
+  std::vector<std::exception_ptr> problems(work.size());
+  std::atomic<size_t> next = 0;
+  const auto load_next = [&] {
+    for (size_t i = next++; i < work.size(); i = next++) try {
+        function(work[i]->module, work[i]->name, work[i]->dynamic_shared_bytes);
+      } catch (...) {
+        problems[i] = std::current_exception();
+        next = work.size();
+      }
+  };
+  const size_t threads = std::min(static_cast<size_t>(available_processors()), work.size());
+  {
+    const std::vector<std::jthread> helpers =
+        start_helpers(std::max<size_t>(threads, 1) - 1, load_next);
+    load_next();
+  }
+  for (const std::exception_ptr& problem : problems)
+    if (problem) std::rethrow_exception(problem);
 }
 
 Event::Event(std::shared_ptr<const Context> context, unsigned flags)

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "fullbore/device/cuda/cuda_kernel.h"
@@ -10,6 +11,13 @@
 #include "fullbore/device/cuda/driver/driver.h"
 
 namespace fullbore::cuda {
+
+/// An entry of a module, as a launch wants it.
+struct LoadRequest {
+  std::shared_ptr<const Module> module;
+  std::string name;
+  int64_t dynamic_shared_bytes = 0;
+};
 
 /// A card in use: its context, its streams, and the code that was loaded. All that is made on the card keeps it.
 /// Everything here may be called by several threads at once.
@@ -37,14 +45,18 @@ class Context {
   /// driver's compiler says.
   FunctionHandle function(const std::shared_ptr<const Module>& module, const std::string& entry,
                           int64_t dynamic_shared_bytes);
+  /// Loads what is not yet loaded of these, by as many threads as there are processors: the driver's compiler takes some
+  /// ten milliseconds for each module, and is the longest part of a start.
+  void load(std::span<const LoadRequest> entries);
 
  private:
   struct LoadedModule {
+    std::mutex mutex;
     std::shared_ptr<const Module> module;
     ModuleHandle handle = nullptr;
     std::map<std::string, FunctionHandle> functions;
   };
-  ModuleHandle load(const Module& module) const;
+  ModuleHandle loaded(const Module& module) const;
   void close() noexcept;
 
   std::shared_ptr<const Driver> driver_;

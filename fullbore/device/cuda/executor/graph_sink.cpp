@@ -201,6 +201,20 @@ NodeHandle GraphSink::make(const FillNode& fill, const std::vector<NodeHandle>& 
   return made;
 }
 
+void GraphSink::load_merged(std::span<const std::vector<int>> groups) {
+  std::vector<LoadRequest> entries;
+  for (const std::vector<int>& merged : groups) {
+    if (merged.size() < 2) continue;
+    const Node& first = nodes_[static_cast<size_t>(merged.front())];
+    const LoadedKernel& kernel = *std::get<KernelCall>(first.what).kernel;
+    const Kind& kind = *kind_of(first);
+    for (size_t i = 0; i < kernel.launches.size(); ++i)
+      entries.push_back({kind.codes[i].module, kind.codes[i].entry,
+                         kernel.launches[i].launch->dynamic_shared_bytes});
+  }
+  context_->load(entries);
+}
+
 std::unique_ptr<LaunchableGraph> GraphSink::finish() {
   std::vector<MergeableNode> mergeable;
   for (const Node& node : nodes_) {
@@ -209,10 +223,12 @@ std::unique_ptr<LaunchableGraph> GraphSink::finish() {
                          .most = kind == nullptr ? 1 : kind->most,
                          .follows = node.follows});
   }
+  const std::vector<std::vector<int>> groups = merge_nodes(mergeable);
+  load_merged(groups);
   std::vector<int> became(nodes_.size());
   std::vector<NodeHandle> made;
   DirectEdges edges;
-  for (const std::vector<int>& merged : merge_nodes(mergeable)) {
+  for (const std::vector<int>& merged : groups) {
     DirectEdges::Candidates candidates;
     for (const int node : merged) {
       for (const int each : nodes_[static_cast<size_t>(node)].follows)

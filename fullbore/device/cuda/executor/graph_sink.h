@@ -67,6 +67,7 @@ class GraphSink final : public LaunchSink {
 
   void fill(Address to, unsigned value, unsigned element_bytes, int64_t elements);
   const Kind* kind_of(const Node& node);
+  void load_merged(std::span<const std::vector<int>> groups);
   /// What comes behind a node follows the handle that these return.
   NodeHandle make_merged(const std::vector<int>& merged, const std::vector<NodeHandle>& before);
   NodeHandle add(const KernelNode& node, const std::vector<NodeHandle>& before,
