@@ -122,6 +122,8 @@ struct PlanOptions {
   int64_t group_alignment = 4096;
   /// Give every value bytes of its own: the reference that reuse is tested against.
   bool reuse_memory = true;
+  /// Where launches overlap (device/overlapping_launches.h): bytes of small values are reused late, which takes more of them.
+  bool late_reuse = true;
   /// Thread groups of a parallel loop, at most; 0: as many as there are workers. Fewer take less memory and longer, to the
   /// same bits.
   int thread_groups = 0;

@@ -155,7 +155,7 @@ void Planner::plan_constant(Level& level, const Node& node) {
 // Would a node that writes over a small value have to wait for others that read it?
 bool Planner::delays_others(const Level& level, Value root, int index, int64_t bytes) const {
   const auto* const overlapping = dynamic_cast<const OverlappingLaunches*>(&compiler_);
-  if (overlapping == nullptr || bytes > overlapping->small_value_bytes()) return false;
+  if (overlapping == nullptr || !options_.late_reuse || bytes > overlapping->small_value_bytes()) return false;
   const std::vector<Node>& nodes = level.graph.nodes();
   const auto reads = [&](const Node& node) {
     return !node.op->is(Tag::identity) && std::ranges::any_of(node.inputs, [&](Value input) {
@@ -320,7 +320,7 @@ int64_t Planner::place(Space space, int base) {
   const auto* const overlapping = dynamic_cast<const OverlappingLaunches*>(&compiler_);
   const Placement placement =
       !options_.reuse_memory ? place_apart(blocks, options_.alignment)
-      : overlapping != nullptr && space == Space::arena
+      : overlapping != nullptr && options_.late_reuse && space == Space::arena
           ? place_with_late_reuse(blocks, options_.alignment, overlapping->small_value_bytes())
           : place_by_size(blocks, options_.alignment);
   for (size_t i = 0; i < which.size(); ++i) plan_.buffers[which[i]].offset = placement.offsets[i];

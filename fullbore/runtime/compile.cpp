@@ -44,6 +44,13 @@ class Compilation {
 
   Plan plan(Graph graph) const { return make_plan(std::move(graph), compiler_, planning_); }
 
+  // The first to be given up: it makes nothing but launches that need not wait for one another.
+  void reuse_memory_at_once(Plan& plan) {
+    if (!exceeds(plan, options_)) return;
+    planning_.late_reuse = false;
+    plan = this->plan(plan.graph);
+  }
+
   // Every thread group of a parallel loop has memory of its own: fewer make its iterations side by side, to the same bits.
   void use_fewer_thread_groups(Plan& plan) {
     for (int thread_groups = most_thread_groups(plan);
@@ -154,6 +161,7 @@ Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
     record.passes_seconds = seconds_since(start);
     start = Clock::now();
     Plan plan = compilation.plan(std::move(*kept));
+    compilation.reuse_memory_at_once(plan);
     compilation.use_fewer_thread_groups(plan);
     record.plan_seconds = seconds_since(start);
     return plan;
@@ -162,6 +170,7 @@ Plan compile_plan(const Graph& graph, const Device& device, Compiler& compiler,
   record.passes_seconds = seconds_since(start);
   start = Clock::now();
   Plan plan = compilation.plan(std::move(optimised));
+  compilation.reuse_memory_at_once(plan);
   if (exceeds(plan, options)) compilation.stop_gathering(graph, plan, record.passes);
   compilation.use_fewer_thread_groups(plan);
   const bool may_recompute = options.recompute == Recompute::automatic &&
