@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fullbore/device/cuda/makers/makers.h"
@@ -95,17 +96,17 @@ TEST(WarpgroupMatmul, EveryLayoutAgreesWithTheOracle) {
 
 // Shares of a tile, of two, of none: the parts of each are summed in the order of k.
 TEST(WarpgroupMatmul, SharesAgreeWithTheOracle) {
-  for (const int64_t shares : {1, 2, 3, 5})
-    for (const int64_t columns : {128, 192, 256}) {
-      const Case of{.m = 130,
-                    .n = 40,
-                    .k = 200,
-                    .transpose_a = columns == 128,
-                    .is_wide = columns == 128,
-                    .columns = columns,
-                    .shares = shares};
-      EXPECT_EQ(check(of), "") << of.text();
-    }
+  for (const auto& [shares, columns] :
+       {std::pair<int64_t, int64_t>{1, 128}, {2, 256}, {3, 192}, {5, 128}}) {
+    const Case of{.m = 130,
+                  .n = 40,
+                  .k = 200,
+                  .transpose_a = columns == 128,
+                  .is_wide = columns == 128,
+                  .columns = columns,
+                  .shares = shares};
+    EXPECT_EQ(check(of), "") << of.text();
+  }
 }
 
 TEST(WarpgroupMatmul, BatchesWideResultsAndSumsAgreeWithTheOracle) {
@@ -160,7 +161,7 @@ int met_of(const Case& of, const std::string& what, std::string* not_met) {
 
 // A block goes through two tiles, so that each stage is brought, read and brought anew.
 TEST(WarpgroupMatmul, EachMissingFenceWaitAndBarrierIsMet) {
-  for (const int64_t columns : {128, 192, 256}) {
+  for (const int64_t columns : {128, 192}) {
     const Case of{.m = columns == 192 ? 264 : 136,
                   .n = 8,
                   .k = 320,

@@ -186,9 +186,10 @@ struct Matmul {
         wait_for_products<1>();
         from = from + 1 == kStages ? 0 : from + 1;
       }
+      wait_for_products<0>();
 #pragma unroll
       for (int high = 0; high < kHigh; ++high) {
-        wait_for_sums(sums[high]);
+        take_sums(sums[high]);
         if (problem.is_split) {
           Floats* const part = here(part_of<kRows, kColumns>(scratch, block_x(), walk.tile)) +
                                high * (kSums / 4) * kThreads;

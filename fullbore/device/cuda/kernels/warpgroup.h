@@ -55,17 +55,13 @@ FB_DEVICE void show_tensor_cores() { asm volatile("fence.proxy.async.shared::cta
   ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86," \
   "%87,%88,%89,%90,%91,%92,%93,%94,%95"
 
-/// Until all products are complete: from here on the sums may be read.
-FB_DEVICE void wait_for_sums(float (&sums)[64]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;" : FB_SUMS_64(sums, 0)::"memory");
+/// Behind a wait for all products: from here on the sums may be read.
+FB_DEVICE void take_sums(float (&sums)[64]) { asm volatile("" : FB_SUMS_64(sums, 0)::"memory"); }
+FB_DEVICE void take_sums(float (&sums)[96]) {
+  asm volatile("" : FB_SUMS_64(sums, 0), FB_SUMS_16(sums, 64), FB_SUMS_16(sums, 80)::"memory");
 }
-FB_DEVICE void wait_for_sums(float (&sums)[96]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;"
-               : FB_SUMS_64(sums, 0), FB_SUMS_16(sums, 64), FB_SUMS_16(sums, 80)::"memory");
-}
-FB_DEVICE void wait_for_sums(float (&sums)[128]) {
-  asm volatile("wgmma.wait_group.sync.aligned 0;"
-               : FB_SUMS_64(sums, 0), FB_SUMS_64(sums, 64)::"memory");
+FB_DEVICE void take_sums(float (&sums)[128]) {
+  asm volatile("" : FB_SUMS_64(sums, 0), FB_SUMS_64(sums, 64)::"memory");
 }
 
 // sums = a b, or sums += a b: 16 of k. kAcross: do lines lie contiguous, in place of k?
