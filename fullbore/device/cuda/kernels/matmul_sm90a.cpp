@@ -1,13 +1,13 @@
 // y [batch, m, n] = c + a b of bf16 or f16, sums in f32, by warpgroups of compute capability 9.0 (warpgroup.h). a [batch, m, k],
 // or [k, m] transposed; b [batch, k, n], or [n, k]. c and a wide y are f32.
 //
-// A block has two warpgroups, which make the upper and the lower 64 rows of a tile of 128 rows, and goes through units of work,
-// 64 of k of a tile each: it brings what two units on are made of by cp.async while tensor cores work, over the ends of
-// tiles too. Whole tiles, every `blocks`-th; or, where that would leave multiprocessors idle, an equal share of all units in
-// their order, whose partial sums go to scratch and are added in the order of k by a second launch (sum_parts).
+// A block has two warpgroups, each with half of a tile's rows, and goes through units of work, 64 of k of a tile each: it
+// brings what two units on are made of by cp.async while tensor cores work, over the ends of tiles too. Whole tiles, every
+// `blocks`-th; or, where that would leave multiprocessors idle, an equal share of all units in their order, whose partial sums
+// go to scratch and are added in the order of k by a second launch (sum_parts).
 //
-// Bound: a tile of 128 x 256 takes 1024 cycles of tensor cores for 48 KiB from L2. Writes go from registers, whole sectors at a
-// time, to no shared memory.
+// Bound: bytes of L2. A unit of 256 x 192 takes 1536 cycles of tensor cores for 56 KiB, one of 128 x 256 takes 1024 for 48 KiB;
+// an H200 was measured to bring 26 to 32 bytes a cycle. Writes go from registers, 64 bytes of a row at a time.
 #include "fullbore/device/cuda/kernels/warpgroup_result.h"
 
 namespace {
@@ -251,13 +251,13 @@ struct Matmul {
   FB_WARPGROUP(T, SUFFIX, 1, 0, ROWS, COLUMNS)         \
   FB_WARPGROUP(T, SUFFIX, 1, 1, ROWS, COLUMNS)
 // Grid: tiles, and for each 64 rows of a warpgroup each 32 columns.
-#define FB_PARTS(T, SUFFIX, ROWS, COLUMNS)                                                        \
-  FB_KERNEL                                                                                       \
-      __attribute__((launch_bounds(kThreads))) void matmul_parts_##SUFFIX##_##ROWS##x##COLUMNS(   \
-          const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide, \
-          int shares) {                                                                           \
-    Matmul<T, ROWS, COLUMNS, false, false>::sum_parts(                                            \
-        c, y, scratch, Problem(m, n, k, batches, is_wide != 0, true, ROWS, COLUMNS), shares);     \
+#define FB_PARTS(T, SUFFIX, ROWS, COLUMNS)                                                    \
+  FB_KERNEL                                                                                   \
+  __attribute__((launch_bounds(kThreads))) void matmul_parts_##SUFFIX##_##ROWS##x##COLUMNS(   \
+      const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide, \
+      int shares) {                                                                           \
+    Matmul<T, ROWS, COLUMNS, false, false>::sum_parts(                                        \
+        c, y, scratch, Problem(m, n, k, batches, is_wide != 0, true, ROWS, COLUMNS), shares); \
   }
 #define FB_WARPGROUP_TILE(ROWS, COLUMNS)          \
   FB_WARPGROUP_LAYOUTS(Bf16, bf16, ROWS, COLUMNS) \
