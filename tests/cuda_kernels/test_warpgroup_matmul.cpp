@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fullbore/device/cuda/makers/makers.h"
@@ -79,10 +80,10 @@ std::string check(const Case& of) {
 // More than one tile in each direction, and k beyond a multiple of 64.
 TEST(WarpgroupMatmul, EveryLayoutAgreesWithTheOracle) {
   int number = 0;
-  for (const int64_t columns : {128, 256})
+  for (const int64_t columns : {128, 192, 256})
     for (const bool transpose_a : {false, true})
       for (const bool transpose_b : {false, true}) {
-        const Case of{.m = 136,
+        const Case of{.m = columns == 192 ? 264 : 136,
                       .n = columns + 8,
                       .k = 88,
                       .transpose_a = transpose_a,
@@ -95,17 +96,17 @@ TEST(WarpgroupMatmul, EveryLayoutAgreesWithTheOracle) {
 
 // Shares of a tile, of two, of none: the parts of each are summed in the order of k.
 TEST(WarpgroupMatmul, SharesAgreeWithTheOracle) {
-  for (const int64_t shares : {1, 2, 3, 5})
-    for (const int64_t columns : {128, 256}) {
-      const Case of{.m = 130,
-                    .n = 40,
-                    .k = 200,
-                    .transpose_a = columns == 128,
-                    .is_wide = columns == 128,
-                    .columns = columns,
-                    .shares = shares};
-      EXPECT_EQ(check(of), "") << of.text();
-    }
+  for (const auto& [shares, columns] :
+       {std::pair<int64_t, int64_t>{1, 128}, {2, 256}, {3, 192}, {5, 128}}) {
+    const Case of{.m = 130,
+                  .n = 40,
+                  .k = 200,
+                  .transpose_a = columns == 128,
+                  .is_wide = columns == 128,
+                  .columns = columns,
+                  .shares = shares};
+    EXPECT_EQ(check(of), "") << of.text();
+  }
 }
 
 TEST(WarpgroupMatmul, BatchesWideResultsAndSumsAgreeWithTheOracle) {
@@ -113,7 +114,9 @@ TEST(WarpgroupMatmul, BatchesWideResultsAndSumsAgreeWithTheOracle) {
        {Case{.batches = 3, .m = 72, .n = 24, .k = 16},
         Case{.m = 64, .n = 136, .k = 64, .is_wide = true},
         Case{.batches = 2, .m = 130, .n = 16, .k = 72, .transpose_b = true, .adds = true},
-        Case{.m = 130, .n = 16, .k = 136, .adds = true, .shares = 2}})
+        Case{.m = 130, .n = 16, .k = 136, .adds = true, .shares = 2},
+        Case{.m = 264, .n = 40, .k = 136, .adds = true, .columns = 192, .shares = 3},
+        Case{.m = 264, .n = 40, .k = 8, .adds = true, .columns = 192}})
     EXPECT_EQ(check(of), "") << of.text();
 }
 
@@ -158,8 +161,12 @@ int met_of(const Case& of, const std::string& what, std::string* not_met) {
 
 // A block goes through two tiles, so that each stage is brought, read and brought anew.
 TEST(WarpgroupMatmul, EachMissingFenceWaitAndBarrierIsMet) {
-  for (const int64_t columns : {128, 256}) {
-    const Case of{.m = 136, .n = 8, .k = 320, .columns = columns, .multiprocessors = 1};
+  for (const int64_t columns : {128, 192}) {
+    const Case of{.m = columns == 192 ? 264 : 136,
+                  .n = 8,
+                  .k = 320,
+                  .columns = columns,
+                  .multiprocessors = 1};
     std::string not_met;
     EXPECT_EQ(met_of(of, "bar.sync", &not_met), 1);
     EXPECT_EQ(met_of(of, "fence.proxy.async", &not_met), 1);

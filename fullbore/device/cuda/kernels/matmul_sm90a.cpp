@@ -1,13 +1,13 @@
 // y [batch, m, n] = c + a b of bf16 or f16, sums in f32, by warpgroups of compute capability 9.0 (warpgroup.h). a [batch, m, k],
 // or [k, m] transposed; b [batch, k, n], or [n, k]. c and a wide y are f32.
 //
-// A block has two warpgroups, which make the upper and the lower 64 rows of a tile of 128 rows, and goes through units of work,
-// 64 of k of a tile each: it brings what two units on are made of by cp.async while tensor cores work, over the ends of
-// tiles too. Whole tiles, every `blocks`-th; or, where that would leave multiprocessors idle, an equal share of all units in
-// their order, whose partial sums go to scratch and are added in the order of k by a second launch (sum_parts).
+// A block has two warpgroups, each with half of a tile's rows, and goes through units of work, 64 of k of a tile each: it
+// brings what two units on are made of by cp.async while tensor cores work, over the ends of tiles too. Whole tiles, every
+// `blocks`-th; or, where that would leave multiprocessors idle, an equal share of all units in their order, whose partial sums
+// go to scratch and are added in the order of k by a second launch (sum_parts).
 //
-// Bound: a tile of 128 x 256 takes 1024 cycles of tensor cores for 48 KiB from L2. Writes go from registers, whole sectors at a
-// time, to no shared memory.
+// Bound: bytes of L2. A unit of 256 x 192 takes 1536 cycles of tensor cores for 56 KiB, one of 128 x 256 takes 1024 for 48 KiB;
+// an H200 was measured to bring 26 to 32 bytes a cycle. Writes go from registers, 64 bytes of a row at a time.
 #include "fullbore/device/cuda/kernels/warpgroup_result.h"
 
 namespace {
@@ -27,7 +27,6 @@ struct Operand {
   int lines, depths;
   bool are_chunks;  ///< may 16 bytes be read at once?
 
-  const unsigned short* from = nullptr;  ///< of the batch
   int line0 = 0;
   bool is_inside = false;                ///< all lines of the tile, and in chunks
   const unsigned short* next = nullptr;  ///< what the thread brings first of the next unit
@@ -41,12 +40,12 @@ struct Operand {
   FB_DEVICE int inners() const { return kDepthLast ? depths : lines; }
 
   FB_DEVICE void begin(int batch, int first_line, int step) {
-    from = base + static_cast<long>(batch) * lines * depths;
     line0 = first_line;
     is_inside = are_chunks && line0 + kLines <= lines;
     const int outer = thread() / 8 + (kDepthLast ? line0 : step * kStepDepth);
     const int inner = thread() % 8 * kChunk + (kDepthLast ? step * kStepDepth : line0);
-    next = from + static_cast<long>(outer) * inners() + inner;
+    next = base + static_cast<long>(batch) * lines * depths + static_cast<long>(outer) * inners() +
+           inner;
   }
 
   /// Units come in their order.
@@ -92,7 +91,7 @@ struct Operand {
       const unsigned short* const first = next + static_cast<long>(down) * inners() + across;
       const unsigned place = to + static_cast<unsigned>(i * kRowsAtOnce * 128);
       if (are_chunks) {
-        copy_later(place, there > 0 ? first : from, 2 * there);
+        copy_later(place, there > 0 ? first : base, 2 * there);
         continue;
       }
       // All reads before the first use.
@@ -110,59 +109,63 @@ struct Operand {
   }
 };
 
-/// Partial sums in scratch, of a block's share of a tile: what each thread has of 8 columns.
-template <int kColumns>
+/// Partial sums in scratch, of a block's share of a tile: what each thread has of 8 columns of 64 rows.
+template <int kRows, int kColumns>
 FB_DEVICE Floats* part_of(float* scratch, int block, int tile) {
   return reinterpret_cast<Floats*>(scratch) +
          static_cast<long>(block + tile) * (kRows * kColumns / 4) + thread();
 }
 
-template <class T, int kColumns, bool kTransposeA, bool kTransposeB>
+/// kRows: 128 or 256, of which a warpgroup has half, 64 at a time.
+template <class T, int kRows, int kColumns, bool kTransposeA, bool kTransposeB>
 struct Matmul {
   using OperandA = Operand<kRows, !kTransposeA>;
   using OperandB = Operand<kColumns, kTransposeB>;
   static constexpr int kBytesOfA = kRows / 64 * kLinesBytes;
   static constexpr int kStageBytes = kBytesOfA + kColumns / 64 * kLinesBytes;
-  static constexpr int kStages = 192 * 1024 / kStageBytes;
-  static constexpr int kSums = kColumns / 2;  // of a thread
+  static constexpr int kStages = 227 * 1024 / kStageBytes;
+  static constexpr int kHigh = kRows / 128;   // 64 rows of a warpgroup
+  static constexpr int kSums = kColumns / 2;  // of a thread, of each 64 rows
+
+  FB_DEVICE static int row_of(const Place& place, int high) {
+    return place.row * kRows + (thread() / 128 * kHigh + high) * 64;
+  }
 
   FB_DEVICE static void run(const unsigned short* a, const unsigned short* b, const float* c,
                             void* y, float* scratch, const Problem& problem) {
     const unsigned shared = shared_address(dynamic_shared);
-    const unsigned long operand_a =
-        operand_at<!kTransposeA>(shared + static_cast<unsigned>(thread() / 128 * kLinesBytes));
+    const unsigned long operand_a = operand_at<!kTransposeA>(
+        shared + static_cast<unsigned>(thread() / 128 * kHigh * kLinesBytes));
     const unsigned long operand_b = operand_at<kTransposeB>(shared + kBytesOfA);
     const Result<T> result(c, y, problem);
     Walk walk(problem), ahead(problem);
     OperandA of_a(a, problem.m, problem.k);
     OperandB of_b(b, problem.n, problem.k);
-    int to = 0;
-    int known = -1;
-    const auto bring = [&]() __attribute__((device)) {
+    const auto begin_tile = [&]() __attribute__((device)) {
+      const Place place(problem, ahead.tile);
+      of_a.begin(place.batch, place.row * kRows, ahead.step);
+      of_b.begin(place.batch, place.column * kColumns, ahead.step);
+    };
+    const auto bring = [&](int to) __attribute__((device)) {
       if (ahead.left > 0) {
-        if (ahead.tile != known) {
-          known = ahead.tile;
-          const Place place(problem, known);
-          of_a.begin(place.batch, place.row * kRows, ahead.step);
-          of_b.begin(place.batch, place.column * kColumns, ahead.step);
-        }
         const unsigned stage = shared + static_cast<unsigned>(to * kStageBytes);
         of_a.bring(stage, ahead.step);
         of_b.bring(stage + kBytesOfA, ahead.step);
         ahead.advance(problem, 1);
+        if (ahead.step == 0) begin_tile();
       }
-      to = to + 1 == kStages ? 0 : to + 1;
       commit_copies();
     };
+    begin_tile();
 #pragma unroll 1
-    for (int i = 0; i < kStages - 2; ++i) bring();
-    float sums[kSums] = {};
+    for (int i = 0; i < kStages - 2; ++i) bring(i);
+    float sums[kHigh][kSums] = {};
     int from = 0;
 #pragma unroll 1
     while (walk.left > 0) {
       const int units = walk.of_tile(problem);
       const Place place(problem, walk.tile);
-      if (!problem.is_split) result.template fetch<kColumns>(place);
+      if (!problem.is_split) result.template fetch<kRows, kColumns>(place);
 #pragma unroll 1
       for (int unit = 0; unit < units; ++unit) {
         wait_for_copies<kStages - 3>();
@@ -172,84 +175,95 @@ struct Matmul {
         begin_products();
 #pragma unroll
         for (int i = 0; i < kStepDepth / 16; ++i)
-          add_product<kTransposeA, !kTransposeB>(
-              sums, operand_a + stage + i * kNextDepth<!kTransposeA>,
-              operand_b + stage + i * kNextDepth<kTransposeB>, unit > 0 || i > 0, T{});
+#pragma unroll
+          for (int high = 0; high < kHigh; ++high)
+            add_product<kTransposeA, !kTransposeB>(
+                sums[high],
+                operand_a + stage + i * kNextDepth<!kTransposeA> + high * (kLinesBytes >> 4),
+                operand_b + stage + i * kNextDepth<kTransposeB>, unit > 0 || i > 0, T{});
         commit_products();
-        bring();
+        bring(from < 2 ? from + kStages - 2 : from - 2);
         wait_for_products<1>();
         from = from + 1 == kStages ? 0 : from + 1;
       }
-      wait_for_sums(sums);
-      if (problem.is_split) {
-        Floats* const part = part_of<kColumns>(scratch, block_x(), walk.tile);
+      wait_for_products<0>();
 #pragma unroll
-        for (int j = 0; j < kSums / 4; ++j)
-          part[j * kThreads] =
-              Floats{sums[4 * j], sums[4 * j + 1], sums[4 * j + 2], sums[4 * j + 3]};
-      } else {
-        result.write(sums, place, place.column * kColumns);
+      for (int high = 0; high < kHigh; ++high) {
+        take_sums(sums[high]);
+        if (problem.is_split) {
+          Floats* const part = here(part_of<kRows, kColumns>(scratch, block_x(), walk.tile)) +
+                               high * (kSums / 4) * kThreads;
+#pragma unroll
+          for (int j = 0; j < kSums / 4; ++j)
+            part[j * kThreads] = Floats{sums[high][4 * j], sums[high][4 * j + 1],
+                                        sums[high][4 * j + 2], sums[high][4 * j + 3]};
+        } else {
+          result.write(sums[high], place.batch, row_of(place, high), place.column * kColumns);
+        }
       }
       walk.advance(problem, units);
     }
     wait_for_copies<0>();
   }
-};
 
-/// Sums the shares of a tile that blocks of `shares` have left, 32 columns of it, in the order of k.
-template <class T, int kColumns>
-FB_DEVICE void sum_parts(const float* c, void* y, float* scratch, const Problem& problem,
-                         int shares) {
-  constexpr int kSums = 16;
-  const int tile = block_x(), first = block_y() * kSums / 4;
-  const long unit = static_cast<long>(tile) * problem.steps;
-  const int begin = share_of(problem, unit, shares);
-  const int end = share_of(problem, unit + problem.steps - 1, shares) + 1;
-  float sums[kSums] = {};
+  /// Sums the shares of a tile that blocks of `shares` have left, 32 columns of its threads' 64 rows, in the order of k.
+  FB_DEVICE static void sum_parts(const float* c, void* y, float* scratch, const Problem& problem,
+                                  int shares) {
+    constexpr int kAtOnce = 16, kSlices = kColumns / 32;
+    const int tile = block_x(), high = block_y() / kSlices, slice = block_y() % kSlices;
+    const long unit = static_cast<long>(tile) * problem.steps;
+    const int begin = share_of(problem, unit, shares);
+    const int end = share_of(problem, unit + problem.steps - 1, shares) + 1;
+    float slice_sums[kAtOnce] = {};
 #pragma unroll 4
-  for (int share = begin; share < end; ++share) {
-    const Floats* const part = part_of<kColumns>(scratch, share, tile) + first * kThreads;
+    for (int share = begin; share < end; ++share) {
+      const Floats* const part = part_of<kRows, kColumns>(scratch, share, tile) +
+                                 (high * (kSums / 4) + slice * (kAtOnce / 4)) * kThreads;
 #pragma unroll
-    for (int j = 0; j < kSums / 4; ++j) {
-      const Floats of_share = part[j * kThreads];
+      for (int j = 0; j < kAtOnce / 4; ++j) {
+        const Floats of_share = part[j * kThreads];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums[4 * j + i] += of_share[i];
+        for (int i = 0; i < 4; ++i) slice_sums[4 * j + i] += of_share[i];
+      }
     }
+    const Place place(problem, tile);
+    Result<T>(c, y, problem)
+        .write(slice_sums, place.batch, row_of(place, high), place.column * kColumns + 32 * slice);
   }
-  const Place place(problem, tile);
-  Result<T>(c, y, problem).write(sums, place, place.column * kColumns + 8 * first);
-}
+};
 
 }  // namespace
 
-// Names: dtype, whether a and b are transposed, columns of a tile. 256 threads, 192 KiB of dynamic shared memory.
-#define FB_WARPGROUP(T, SUFFIX, TA, TB, TILE)                                                     \
-  FB_KERNEL __attribute__((launch_bounds(kThreads, 1))) void matmul_##SUFFIX##_##TA##TB##_##TILE( \
-      const unsigned short* a, const unsigned short* b, const float* c, void* y, float* scratch,  \
-      int m, int n, int k, int batches, int is_wide, int is_split) {                              \
-    Matmul<T, TILE, TA, TB>::run(a, b, c, y, scratch,                                             \
-                                 Problem(m, n, k, batches, is_wide != 0, is_split != 0, TILE));   \
+// Names: dtype, whether a and b are transposed, rows and columns of a tile. 256 threads; dynamic shared memory of
+// kStages * kStageBytes.
+#define FB_WARPGROUP(T, SUFFIX, TA, TB, ROWS, COLUMNS)                                   \
+  FB_KERNEL __attribute__((launch_bounds(kThreads, 1))) void                             \
+      matmul_##SUFFIX##_##TA##TB##_##ROWS##x##COLUMNS(                                   \
+          const unsigned short* a, const unsigned short* b, const float* c, void* y,     \
+          float* scratch, int m, int n, int k, int batches, int is_wide, int is_split) { \
+    Matmul<T, ROWS, COLUMNS, TA, TB>::run(                                               \
+        a, b, c, y, scratch,                                                             \
+        Problem(m, n, k, batches, is_wide != 0, is_split != 0, ROWS, COLUMNS));          \
   }
-#define FB_WARPGROUP_TILES(T, SUFFIX, TA, TB) \
-  FB_WARPGROUP(T, SUFFIX, TA, TB, 256)        \
-  FB_WARPGROUP(T, SUFFIX, TA, TB, 128)
-#define FB_WARPGROUP_LAYOUTS(T, SUFFIX) \
-  FB_WARPGROUP_TILES(T, SUFFIX, 0, 0)   \
-  FB_WARPGROUP_TILES(T, SUFFIX, 0, 1)   \
-  FB_WARPGROUP_TILES(T, SUFFIX, 1, 0)   \
-  FB_WARPGROUP_TILES(T, SUFFIX, 1, 1)
-FB_WARPGROUP_LAYOUTS(Bf16, bf16)
-FB_WARPGROUP_LAYOUTS(F16, f16)
-
-// A block for each tile and each 32 columns of it.
-#define FB_PARTS(T, SUFFIX, TILE)                                                             \
-  FB_KERNEL __attribute__((launch_bounds(kThreads))) void matmul_parts_##SUFFIX##_##TILE(     \
+#define FB_WARPGROUP_LAYOUTS(T, SUFFIX, ROWS, COLUMNS) \
+  FB_WARPGROUP(T, SUFFIX, 0, 0, ROWS, COLUMNS)         \
+  FB_WARPGROUP(T, SUFFIX, 0, 1, ROWS, COLUMNS)         \
+  FB_WARPGROUP(T, SUFFIX, 1, 0, ROWS, COLUMNS)         \
+  FB_WARPGROUP(T, SUFFIX, 1, 1, ROWS, COLUMNS)
+// Grid: tiles, and for each 64 rows of a warpgroup each 32 columns.
+#define FB_PARTS(T, SUFFIX, ROWS, COLUMNS)                                                    \
+  FB_KERNEL                                                                                   \
+  __attribute__((launch_bounds(kThreads))) void matmul_parts_##SUFFIX##_##ROWS##x##COLUMNS(   \
       const float* c, void* y, float* scratch, int m, int n, int k, int batches, int is_wide, \
       int shares) {                                                                           \
-    sum_parts<T, TILE>(c, y, scratch, Problem(m, n, k, batches, is_wide != 0, true, TILE),    \
-                       shares);                                                               \
+    Matmul<T, ROWS, COLUMNS, false, false>::sum_parts(                                        \
+        c, y, scratch, Problem(m, n, k, batches, is_wide != 0, true, ROWS, COLUMNS), shares); \
   }
-FB_PARTS(Bf16, bf16, 256)
-FB_PARTS(Bf16, bf16, 128)
-FB_PARTS(F16, f16, 256)
-FB_PARTS(F16, f16, 128)
+#define FB_WARPGROUP_TILE(ROWS, COLUMNS)          \
+  FB_WARPGROUP_LAYOUTS(Bf16, bf16, ROWS, COLUMNS) \
+  FB_PARTS(Bf16, bf16, ROWS, COLUMNS)             \
+  FB_WARPGROUP_LAYOUTS(F16, f16, ROWS, COLUMNS)   \
+  FB_PARTS(F16, f16, ROWS, COLUMNS)
+FB_WARPGROUP_TILE(256, 192)
+FB_WARPGROUP_TILE(128, 256)
+FB_WARPGROUP_TILE(128, 128)

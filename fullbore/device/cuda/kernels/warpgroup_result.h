@@ -64,7 +64,7 @@ struct Result {
         by_vectors(is_aligned(y, n) && (c == nullptr || is_aligned(c, n))) {}
 
   /// What is read of c, on its way to L2 while there is time.
-  template <int kColumns>
+  template <int kRows, int kColumns>
   FB_DEVICE void fetch(const Place& place) const {
     constexpr int kLine = 32, kLines = kColumns / kLine;
     if (c == nullptr) return;
@@ -79,11 +79,11 @@ struct Result {
     }
   }
 
-  /// Sums of a thread, of 8 columns each four. Four lanes exchange theirs, for 64 bytes of a row that are written at once.
+  /// Sums of a thread of the 64 rows of its warpgroup from row0 on, of 8 columns each four. Four lanes exchange theirs, for 64 bytes of a row that are written at once.
   template <int kSums>
-  FB_DEVICE void write(const float (&sums)[kSums], const Place& place, int column0) const {
-    const int row = place.row * kRows + thread() / kWarp * 16 + thread() % kWarp / 4;
-    const long batch = static_cast<long>(place.batch) * m;
+  FB_DEVICE void write(const float (&sums)[kSums], int of_batch, int row0, int column0) const {
+    const int row = row0 + thread() % 128 / kWarp * 16 + thread() % kWarp / 4;
+    const long batch = static_cast<long>(of_batch) * m;
     if (by_vectors) {
       write_rows<0>(sums, batch, row, column0);
       write_rows<1>(sums, batch, row + 8, column0);
@@ -120,7 +120,7 @@ struct Result {
       float* const to = here(static_cast<float*>(y) + at_row + column);
       const float* const from = here(c + at_row + column);
       // Several reads before the first write, which c may share its bytes with.
-      constexpr int kVectors = kSums / 8, kAtOnce = least(kVectors, 8);
+      constexpr int kVectors = kSums / 8, kAtOnce = least(kVectors, kSums == 96 ? 2 : 8);
 #pragma unroll
       for (int j0 = 0; j0 < kVectors; j0 += kAtOnce) {
         Floats values[kAtOnce];

@@ -2,7 +2,6 @@
 // Tiles of a product by warpgroups, y [batch, m, n] = c + a b, and how blocks share them out.
 #include "fullbore/device/cuda/kernels/warpgroup.h"
 
-constexpr int kRows = 128;
 constexpr int kThreads = 256;
 constexpr int kChunk = 8;        // elements of 16 bytes
 constexpr int kRowsAtOnce = 32;  // of 128 bytes, that the block brings
@@ -13,15 +12,16 @@ struct Problem {
   bool is_wide;              ///< y is f32
   bool is_split;             ///< units are shared out, partial sums go to scratch
   int rows, columns, steps;  ///< tiles of a batch, units of a tile
-  FB_DEVICE Problem(int m, int n, int k, int batches, bool is_wide, bool is_split, int tile)
+  FB_DEVICE Problem(int m, int n, int k, int batches, bool is_wide, bool is_split, int tile_rows,
+                    int tile_columns)
       : m(m),
         n(n),
         k(k),
         batches(batches),
         is_wide(is_wide),
         is_split(is_split),
-        rows((m + kRows - 1) / kRows),
-        columns((n + tile - 1) / tile),
+        rows((m + tile_rows - 1) / tile_rows),
+        columns((n + tile_columns - 1) / tile_columns),
         steps(most(1, (k + kStepDepth - 1) / kStepDepth)) {}
   FB_DEVICE int tiles() const { return rows * columns * batches; }
   FB_DEVICE long units() const { return static_cast<long>(tiles()) * steps; }

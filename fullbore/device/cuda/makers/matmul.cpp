@@ -60,16 +60,24 @@ std::unique_ptr<CudaKernel> made(const Request& request, const Matmul& matmul,
   return std::make_unique<CudaKernel>(std::move(launches), std::move(description));
 }
 
-constexpr int64_t kWarpgroupShared = 192 << 10;
 constexpr uint32_t kWarpgroupThreads = 256;
 
 /// May rows of so many elements be moved in 16 bytes?
 bool is_aligned(int64_t contiguous) { return contiguous % 8 == 0; }
 
+/// Tiles that it has, and what tensor cores take for 64 of k of one and wait at its end, as measured on an H200.
+struct WarpgroupTile {
+  int64_t rows, columns;
+  double unit, end;
+  int64_t stage_bytes() const { return (rows + columns) * 64 * 2; }
+  int64_t shared_bytes() const { return (227 << 10) / stage_bytes() * stage_bytes(); }
+};
+constexpr WarpgroupTile kWarpgroupTiles[] = {
+    {256, 192, 1900, 4000}, {128, 256, 1600, 2500}, {128, 128, 1100, 1500}};
+
 /// kernels/matmul_sm90a.cpp: how it goes about a product, and what that takes of a multiprocessor's time.
 struct WarpgroupWay {
-  static constexpr int64_t kRows = 128, kDepth = 64;
-  int64_t columns;  ///< of a tile
+  const WarpgroupTile* tile;
   /// Blocks that have equal shares of all tiles' units, 64 of k each; 0: blocks have whole tiles.
   int64_t shares;
   int64_t tiles;               ///< of all batches
@@ -77,26 +85,26 @@ struct WarpgroupWay {
   int64_t blocks;              ///< one a multiprocessor at most
   double slow_unit, slow_end;  ///< what rows that are not aligned to 16 bytes cost
 
-  WarpgroupWay(const Matmul& of, const CardFacts& card, int64_t of_columns, int64_t of_shares)
-      : columns(of_columns),
+  WarpgroupWay(const Matmul& of, const CardFacts& card, const WarpgroupTile& of_tile,
+               int64_t of_shares)
+      : tile(&of_tile),
         shares(of_shares),
-        tiles(divide_up(of.m, kRows) * divide_up(of.n, columns) * of.batches),
-        steps(std::max<int64_t>(1, divide_up(of.k, kDepth))),
+        tiles(divide_up(of.m, tile->rows) * divide_up(of.n, tile->columns) * of.batches),
+        steps(std::max<int64_t>(1, divide_up(of.k, 64))),
         blocks(shares > 0 ? std::min(shares, tiles * steps)
                           : std::min<int64_t>(tiles, card.multiprocessors)),
-        slow_unit(
-            (is_aligned(of.transpose_a ? of.m : of.k) ? 0 : 3000) +
-            (is_aligned(of.transpose_b ? of.k : of.n) ? 0 : 24.0 * static_cast<double>(columns))),
-        slow_end(is_aligned(of.n) ? 0 : 10000) {}
+        slow_unit(slow_rows(of.transpose_a ? of.m : of.k, tile->rows) +
+                  slow_rows(of.transpose_b ? of.k : of.n, tile->columns)),
+        slow_end(is_aligned(of.n) ? 0 : 40 * static_cast<double>(tile->columns)) {}
 
   /// A tile of partial sums for each share of a tile.
-  int64_t scratch_bytes() const { return shares > 0 ? (blocks + tiles) * kRows * columns * 4 : 0; }
+  int64_t scratch_bytes() const {
+    return shares > 0 ? (blocks + tiles) * tile->rows * tile->columns * 4 : 0;
+  }
 
-  /// Estimated. Tensor cores take 1024 for a unit of 256 columns; 128 columns are bound by shared memory. At the ends of tiles
-  /// tensor cores wait until all is written.
+  /// Estimated.
   double cycles() const {
-    const double unit = slow_unit + (columns == 256 ? 1024 : 640);
-    const double end = slow_end + (columns == 256 ? 2500 : 1500);
+    const double unit = tile->unit + slow_unit, end = tile->end + slow_end;
     constexpr double kStart = 3000, kSecondLaunch = 4000, kPart = 300, kBytesOfCycle = 2000;
     if (shares == 0)
       return kStart + static_cast<double>(divide_up(tiles, blocks)) *
@@ -104,6 +112,11 @@ struct WarpgroupWay {
     return kStart + static_cast<double>(divide_up(tiles * steps, blocks)) * unit + end +
            kSecondLaunch + kPart * static_cast<double>(divide_up(blocks, tiles)) +
            2 * static_cast<double>(scratch_bytes()) / kBytesOfCycle;
+  }
+
+ private:
+  static double slow_rows(int64_t contiguous, int64_t lines) {
+    return is_aligned(contiguous) ? 0 : 24 * static_cast<double>(lines);
   }
 };
 
@@ -119,16 +132,16 @@ double warp_wide_cycles(const Matmul& of, const CardFacts& card) {
 /// Whole tiles; or as many shares as there are multiprocessors; or some for each tile, so that few parts are left to be
 /// summed.
 WarpgroupWay best_way(const Matmul& matmul, const CardFacts& card) {
-  WarpgroupWay best(matmul, card, 256, 0);
+  WarpgroupWay best(matmul, card, kWarpgroupTiles[0], 0);
   const auto consider = [&](const WarpgroupWay& other) {
     if (other.cycles() < best.cycles()) best = other;
   };
-  for (const int64_t columns : {256, 128}) {
-    const WarpgroupWay whole(matmul, card, columns, 0);
+  for (const WarpgroupTile& tile : kWarpgroupTiles) {
+    const WarpgroupWay whole(matmul, card, tile, 0);
     consider(whole);
-    consider(WarpgroupWay(matmul, card, columns, card.multiprocessors));
+    consider(WarpgroupWay(matmul, card, tile, card.multiprocessors));
     for (int64_t each = 2; each <= whole.steps && each * whole.tiles < card.multiprocessors; ++each)
-      consider(WarpgroupWay(matmul, card, columns, each * whole.tiles));
+      consider(WarpgroupWay(matmul, card, tile, each * whole.tiles));
   }
   return best;
 }
@@ -138,27 +151,30 @@ WarpgroupWay best_way(const Matmul& matmul, const CardFacts& card) {
 std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
                                              int64_t shares) {
   const Matmul matmul(request);
-  const WarpgroupWay way(matmul, request.card, columns, shares);
-  const bool is_split = shares > 0;
+  const auto* const tile = std::ranges::find(kWarpgroupTiles, columns, &WarpgroupTile::columns);
+  const WarpgroupWay way(matmul, request.card, *tile, shares);
   const DType dtype = request.input(0).dtype;
+  const std::string tile_text = fmt::format("{}x{}", tile->rows, tile->columns);
+  const bool is_split = shares > 0;
   const Argument is_wide = number(request.output(0).dtype == DType::f32);
   const Argument scratch = is_split ? operand(matmul.adds ? 4 : 3) : null();
   std::vector<Launch> launches;
   launches.push_back(launch(
       "matmul_sm90a",
       fmt::format("matmul_{}_{}{}_{}", dtype_name(dtype), matmul.transpose_a ? 1 : 0,
-                  matmul.transpose_b ? 1 : 0, way.columns),
+                  matmul.transpose_b ? 1 : 0, tile_text),
       {.x = static_cast<uint32_t>(way.blocks)}, {.x = kWarpgroupThreads},
       {operand(0), operand(1), matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n),
        number(matmul.k), number(matmul.batches), is_wide, number(is_split)},
-      kWarpgroupShared));
+      tile->shared_bytes()));
   if (is_split)
-    launches.push_back(launch(
-        "matmul_sm90a", fmt::format("matmul_parts_{}_{}", dtype_name(dtype), way.columns),
-        {.x = static_cast<uint32_t>(way.tiles), .y = static_cast<uint32_t>(way.columns / 32)},
-        {.x = kWarpgroupThreads},
-        {matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n), number(matmul.k),
-         number(matmul.batches), is_wide, number(way.blocks)}));
+    launches.push_back(
+        launch("matmul_sm90a", fmt::format("matmul_parts_{}_{}", dtype_name(dtype), tile_text),
+               {.x = static_cast<uint32_t>(way.tiles),
+                .y = static_cast<uint32_t>(tile->rows / 128 * tile->columns / 32)},
+               {.x = kWarpgroupThreads},
+               {matmul.c(), matmul.y(), scratch, number(matmul.m), number(matmul.n),
+                number(matmul.k), number(matmul.batches), is_wide, number(way.blocks)}));
   return made(request, matmul, std::move(launches), 0.75, way.scratch_bytes());
 }
 
@@ -169,7 +185,8 @@ std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::s
     *why_not = fmt::format("needs bf16 or f16, got {}", dtype_name(dtype));
     return nullptr;
   }
-  if (request.card.capability / 10 != 9 || request.card.shared_bytes < kWarpgroupShared) {
+  if (request.card.capability / 10 != 9 ||
+      request.card.shared_bytes < kWarpgroupTiles[0].shared_bytes()) {
     *why_not = fmt::format("needs compute capability 9.0, the card has {:.1f}",
                            request.card.capability / 10.0);
     return nullptr;
@@ -183,7 +200,7 @@ std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::s
     *why_not = fmt::format("{} is too small: smaller tiles are faster", request.output(0).text());
     return nullptr;
   }
-  return warpgroup_matmul(request, way.columns, way.shares);
+  return warpgroup_matmul(request, way.tile->columns, way.shares);
 }
 
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not) {
