@@ -279,11 +279,11 @@ struct KeyBits {
     if (p.mask != fullbore::cuda::kStoredNone) make_seen(rules, query, key);
     if (p.drops == 0) return;
     kept = 0;
-#pragma unroll 1
-    for (int eighth = 0; eighth < 4 && key + 8 * eighth < p.keys; ++eighth)
-      kept |=
-          static_cast<unsigned>(rules.kept(least(query + lane(), p.queries - 1), key / 8 + eighth))
-          << 8 * eighth;
+    // Each draw is a long chain: four at a time.
+    const int of_lane = least(query + lane(), p.queries - 1);
+#pragma unroll
+    for (int eighth = 0; eighth < 4; ++eighth)
+      kept |= static_cast<unsigned>(rules.kept(of_lane, key / 8 + eighth)) << 8 * eighth;
   }
 
  private:

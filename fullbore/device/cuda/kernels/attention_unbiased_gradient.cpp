@@ -371,8 +371,8 @@ FB_DEVICE void pull_back(const Operands& of, T* dq, T* dk, T* dv, const Attentio
         {q, k, v, dy, log_sum_exp, delta, mask, seed, step, iteration}, dq, dk, dv, problem);     \
   }
 // Not of f16: cotangents of scores are often too small for it.
-FB_GRADIENT(Bf16, bf16_64_128, 64, false, 4, 2, 64, 32)
+FB_GRADIENT(Bf16, bf16_64_128, 64, false, 4, 2, 64, 16)
 FB_GRADIENT(Bf16, bf16_64_128_ruled, 64, true, 4, 2, 64, 16)
 FB_GRADIENT(Bf16, bf16_64_32_ruled, 64, true, 1, 2, 32, 16)
 FB_GRADIENT(Bf16, bf16_128_64, 128, false, 4, 1, 32, 32)
-FB_GRADIENT(Bf16, bf16_128_64_ruled, 128, true, 4, 1, 32, 32)
+FB_GRADIENT(Bf16, bf16_128_64_ruled, 128, true, 4, 1, 32, 16)
