@@ -1,8 +1,9 @@
 // Attention for bf16 and f16 by tensor cores, without a bias on scores: masks of truth values, dropout, causal or not, heads
-// up to 64 or 128 wide, a scale above 0. A warp has 32 queries (16 where heads are wider than 64) in registers, and a
-// block of four warps walks over tiles of 64 keys, of which the next is copied while one is worked on. Weights go from
-// one product to the next in registers, rounded to the operands' dtype: a warp's sums lie as its left operand does. No
-// matrix of queries by keys is stored (Dao 2023, arXiv:2307.08691).
+// up to 64 or 128 wide, a scale above 0. A warp has 32 queries (16 of wide heads, or with a mask or dropout) in
+// registers, and a block of four warps walks over tiles of 64 keys, of which the next is copied while one is worked on;
+// a block of two warps has a call of few queries. Weights go from one product to the next in registers, rounded to the
+// operands' dtype: a warp's sums lie as its left operand does. No matrix of queries by keys is stored (Dao 2023,
+// arXiv:2307.08691).
 //
 // Bound: of each score 4 W flops of tensor cores (W: columns) and one exponential, of which a multiprocessor makes 16 a clock.
 #include "fullbore/device/cuda/kernels/attention_tiles.h"

@@ -1,9 +1,8 @@
 // The gradient of attention without a bias on scores, for bf16 by tensor cores: masks of truth values, dropout, causal or
 // not, heads up to 64 or 128 wide, a scale above 0. One launch: blocks for the cotangents of keys and values, then
-// blocks for those of queries. A warp has 32 keys (queries), 16 where heads are wider than 64, and goes over tiles of
-// queries (keys), of which the next is copied while one is worked on, 32 of them at a time. Scores are made by both kinds
-// of blocks, in the order in which they are left operands of the products behind: no block waits for another, and none
-// adds to what another has written.
+// blocks for those of queries. A warp has 16 keys (queries), and goes over tiles of queries (keys), of which the next is
+// copied while one is worked on, 16 or 32 of them at a time. Scores are made by both kinds of blocks, in the order in which
+// they are left operands of the products behind: no block waits for another, and none adds to what another has written.
 //
 // Bound: of each score 14 W flops of tensor cores (W: columns) and two exponentials.
 #include "fullbore/device/cuda/kernels/attention_tiles.h"
