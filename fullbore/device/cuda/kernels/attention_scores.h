@@ -72,9 +72,14 @@ struct ScoreRules {
   /// A bit for each of eight keys: is its weight kept?
   FB_DEVICE unsigned char kept(int query, int of_eight) const {
     const Draw bits = draw(query, of_eight);
+    // An eighth is compared where it lies, or is moved to: in the upper half of a word.
+    const unsigned least_kept = static_cast<unsigned>(problem.threshold) << 16;
     unsigned result = 0;
-    for (int e = 0; e < 8; ++e)
-      if (static_cast<int>(bits.eighth(e)) >= problem.threshold) result |= 1U << e;
+    for (int word = 0; word < 4; ++word) {
+      const auto two = static_cast<unsigned>(bits.half[word / 2] >> 32 * (word % 2));
+      if (two << 16 >= least_kept) result |= 1U << 2 * word;
+      if (two >= least_kept) result |= 2U << 2 * word;
+    }
     return static_cast<unsigned char>(result);
   }
 };

@@ -1,7 +1,8 @@
-// Attention for bf16 and f16, and its gradient for bf16, by tensor cores, heads up to 64 or 128 wide: a block of four warps has 64
-// queries (for the cotangents of keys and values: 64 keys), a warp 16 of them, and walks over tiles of 64 keys (queries).
-// Weights go from one product to the next in registers, rounded to the operands' dtype: a warp's sums lie as its left
-// operand does. No matrix of queries by keys is stored (Dao 2023, arXiv:2307.08691).
+// Attention for bf16 and f16, and its gradient for bf16, by tensor cores, heads up to 64 or 128 wide, with whatever stands
+// between products and scores: what attention_unbiased.cpp does not take. A block of four warps has 64 queries (for the
+// cotangents of keys and values: 64 keys), a warp 16 of them, and walks over tiles of 64 keys (queries). Weights go from
+// one product to the next in registers, rounded to the operands' dtype: a warp's sums lie as its left operand does. No
+// matrix of queries by keys is stored (Dao 2023, arXiv:2307.08691).
 //
 // Bound: of a tile of W columns 64 x 64 x W products for each of its two (gradient: five) products, by 256 W bytes from L2.
 #include "fullbore/device/cuda/kernels/attention_scores.h"

@@ -10,7 +10,9 @@ extern FB_SHARED __attribute__((aligned(1024))) unsigned char dynamic_shared[];
 
 FB_DEVICE int lane() { return thread() % kWarp; }
 FB_DEVICE int warp() { return thread() / kWarp; }
-FB_DEVICE float exponential2(float x) { return __nvvm_ex2_approx_f(x); }
+// One instruction each: a power below the normal numbers is 0.
+FB_DEVICE float exponential2(float x) { return __nvvm_ex2_approx_ftz_f(x); }
+FB_DEVICE float larger(float a, float b) { return __nvvm_fmax_f(a, b); }
 FB_DEVICE unsigned from_lane(unsigned x, int from) {
   return static_cast<unsigned>(
       __nvvm_shfl_sync_idx_i32(kAllLanes, static_cast<int>(x), from, kWarp - 1));
@@ -48,7 +50,8 @@ struct Tile {
   FB_DEVICE static void bring(unsigned tile, const Rows& rows, int token) {
     constexpr int kStep = kThreads / kChunksOfRow;  // rows from a thread's chunk to its next
     static_assert(kThreads % kChunksOfRow == 0 && kRows % kStep == 0);
-    const int first = thread() / kChunksOfRow, chunk = thread() % kChunksOfRow;
+    // Places are made anew for each tile: over all of a block's work they would hold registers.
+    const int self = unknown(thread()), first = self / kChunksOfRow, chunk = self % kChunksOfRow;
     const unsigned short* from = rows.first + (token + first) * rows.stride + chunk * kChunk;
     if (rows.are_chunks) {
       const int limit = chunk * kChunk < rows.width ? rows.count - token : 0;
@@ -243,12 +246,12 @@ struct Form {
   static constexpr int kThreads = kWarps * kWarp, kRows = kWarps * kBands * 16;
 };
 
-/// Which tile of which head a block has. Tiles go from the longest on over 32 heads at a time, whose operands the L2 cache
-/// holds, so that the last blocks are short.
+/// Which tile of which head a block has. Tiles go from the longest on over 64 heads at a time, whose operands the L2 cache
+/// holds: the last blocks are short, and there are enough of them to fill up what longer ones leave.
 struct Place {
   int batch, head, tile;
   FB_DEVICE Place(int index, int tiles, int heads, int batches) {
-    constexpr int kTogether = 32;
+    constexpr int kTogether = 64;
     const int together = kTogether * tiles, first = index / together * kTogether;
     const int pairs = least(kTogether, heads * batches - first);
     tile = index % together / pairs;
@@ -279,11 +282,11 @@ struct KeyBits {
     if (p.mask != fullbore::cuda::kStoredNone) make_seen(rules, query, key);
     if (p.drops == 0) return;
     kept = 0;
-#pragma unroll 1
-    for (int eighth = 0; eighth < 4 && key + 8 * eighth < p.keys; ++eighth)
-      kept |=
-          static_cast<unsigned>(rules.kept(least(query + lane(), p.queries - 1), key / 8 + eighth))
-          << 8 * eighth;
+    // Each draw is a long chain: four at a time.
+    const int of_lane = least(query + lane(), p.queries - 1);
+#pragma unroll
+    for (int eighth = 0; eighth < 4; ++eighth)
+      kept |= static_cast<unsigned>(rules.kept(of_lane, key / 8 + eighth)) << 8 * eighth;
   }
 
  private:

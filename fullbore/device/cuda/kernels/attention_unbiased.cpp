@@ -1,8 +1,9 @@
 // Attention for bf16 and f16 by tensor cores, without a bias on scores: masks of truth values, dropout, causal or not, heads
-// up to 64 or 128 wide, a scale above 0. A warp has 32 queries (16 where heads are wider than 64) in registers, and a
-// block of four warps walks over tiles of 64 keys, of which the next is copied while one is worked on. Weights go from
-// one product to the next in registers, rounded to the operands' dtype: a warp's sums lie as its left operand does. No
-// matrix of queries by keys is stored (Dao 2023, arXiv:2307.08691).
+// up to 64 or 128 wide, a scale above 0. A warp has 32 queries (16 of wide heads, or with a mask or dropout) in
+// registers, and a block of four warps walks over tiles of 64 keys, of which the next is copied while one is worked on;
+// a block of two warps has a call of few queries. Weights go from one product to the next in registers, rounded to the
+// operands' dtype: a warp's sums lie as its left operand does. No matrix of queries by keys is stored (Dao 2023,
+// arXiv:2307.08691).
 //
 // Bound: of each score 4 W flops of tensor cores (W: columns) and one exponential, of which a multiprocessor makes 16 a clock.
 #include "fullbore/device/cuda/kernels/attention_tiles.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr float kSlack = 8;
 
 FB_DEVICE float quad_most(float x) {
-  for (int mask = 1; mask < 4; mask *= 2) x = most(x, from_lane_xor(x, mask));
+  for (int mask = 1; mask < 4; mask *= 2) x = larger(x, from_lane_xor(x, mask));
   return x;
 }
 FB_DEVICE float quad_sum(float x) {
@@ -143,7 +144,8 @@ struct Attending {
         float top = minus_infinity();
 #pragma unroll
         for (int column = 0; column < kKeys / 8; ++column)
-          top = most(top, most(scores[band][column][2 * half], scores[band][column][2 * half + 1]));
+          top = larger(top,
+                       larger(scores[band][column][2 * half], scores[band][column][2 * half + 1]));
         of_tile[band][half] = quad_most(top);
         grows |= (of_tile[band][half] - largest[band][half]) * factor > kSlack;
       }
@@ -152,7 +154,7 @@ struct Attending {
     for (int band = 0; band < kBands; ++band)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float before = largest[band][half], now = most(before, of_tile[band][half]);
+        const float before = largest[band][half], now = larger(before, of_tile[band][half]);
         // Without a key so far there is nothing to scale.
         const float by = now == before ? 1 : exponential2((before - now) * factor);
         largest[band][half] = now;
@@ -234,8 +236,9 @@ FB_DEVICE void attend(const Operands& of, T* y, float* log_sum_exp, const Attent
 
 // Names: dtype, the most columns of a head, and the queries of a block; `ruled`: with a mask or dropout, or without.
 // Shared memory is dynamic: the queries of a block and four tiles of keys, rows of so many columns of 2 bytes.
-#define FB_FORWARD(T, NAME, WIDTH, RULED, ...)                                                     \
-  FB_KERNEL __attribute__((launch_bounds(Form<__VA_ARGS__>::kThreads))) void attention_##NAME(     \
+#define FB_FORWARD(T, NAME, WIDTH, RULED, BLOCKS, ...)                                             \
+  FB_KERNEL                                                                                        \
+  __attribute__((launch_bounds(Form<__VA_ARGS__>::kThreads, BLOCKS))) void attention_##NAME(       \
       const unsigned short* q, const unsigned short* k, const unsigned short* v, const void* mask, \
       const unsigned long* seed, const unsigned long* step, const unsigned long* iteration, T* y,  \
       float* log_sum_exp, AttentionProblem problem) {                                              \
@@ -243,11 +246,11 @@ FB_DEVICE void attend(const Operands& of, T* y, float* log_sum_exp, const Attent
         {q, k, v, nullptr, nullptr, nullptr, mask, seed, step, iteration}, y, log_sum_exp,         \
         problem);                                                                                  \
   }
-#define FB_FORWARDS(T, SUFFIX)                                 \
-  FB_FORWARD(T, SUFFIX##_64_128, 64, false, 4, 2, 64, 64)      \
-  FB_FORWARD(T, SUFFIX##_64_128_ruled, 64, true, 4, 2, 64, 32) \
-  FB_FORWARD(T, SUFFIX##_64_32_ruled, 64, true, 1, 2, 32, 32)  \
-  FB_FORWARD(T, SUFFIX##_128_64, 128, false, 4, 1, 64, 64)     \
-  FB_FORWARD(T, SUFFIX##_128_64_ruled, 128, true, 4, 1, 64, 64)
+#define FB_FORWARDS(T, SUFFIX)                                   \
+  FB_FORWARD(T, SUFFIX##_64_128, 64, false, 2, 4, 2, 64, 64)     \
+  FB_FORWARD(T, SUFFIX##_64_64_ruled, 64, true, 3, 4, 1, 64, 32) \
+  FB_FORWARD(T, SUFFIX##_64_32_ruled, 64, true, 2, 2, 1, 32, 32) \
+  FB_FORWARD(T, SUFFIX##_128_64, 128, false, 2, 4, 1, 64, 64)    \
+  FB_FORWARD(T, SUFFIX##_128_64_ruled, 128, true, 2, 4, 1, 64, 32)
 FB_FORWARDS(Bf16, bf16)
 FB_FORWARDS(F16, f16)

@@ -1,9 +1,8 @@
 // The gradient of attention without a bias on scores, for bf16 by tensor cores: masks of truth values, dropout, causal or
 // not, heads up to 64 or 128 wide, a scale above 0. One launch: blocks for the cotangents of keys and values, then
-// blocks for those of queries. A warp has 32 keys (queries), 16 where heads are wider than 64, and goes over tiles of
-// queries (keys), of which the next is copied while one is worked on, 32 of them at a time. Scores are made by both kinds
-// of blocks, in the order in which they are left operands of the products behind: no block waits for another, and none
-// adds to what another has written.
+// blocks for those of queries. A warp has 16 keys (queries), and goes over tiles of queries (keys), of which the next is
+// copied while one is worked on, 16 or 32 of them at a time. Scores are made by both kinds of blocks, in the order in which
+// they are left operands of the products behind: no block waits for another, and none adds to what another has written.
 //
 // Bound: of each score 14 W flops of tensor cores (W: columns) and two exponentials.
 #include "fullbore/device/cuda/kernels/attention_tiles.h"
@@ -292,37 +291,38 @@ FB_DEVICE void pull_back_keys(const Operands& of, T* dk, T* dv, const AttentionP
       p.is_causal != 0 ? least(most(0, block0 - (p.keys - p.queries)), p.queries) / kTile : 0;
   const int of_head = (p.queries + kTile - 1) / kTile - first;
   const auto bring = [&](int which, int head, int query0) __attribute__((device, always_inline)) {
+    // Addresses of the batch are made anew each time, for they would hold registers in between.
+    const int batch = unknown(place.batch);
     const unsigned stage = stages + which * kStageBytes;
-    Of::template bring<kTile, kThreads>(
-        stage, Rows(of.q, p.q, place.batch, head, p.queries, p.width), query0);
-    Of::template bring<kTile, kThreads>(
-        stage + kTileBytes, Rows(of.dy, p.y, place.batch, head, p.queries, p.width), query0);
+    Of::template bring<kTile, kThreads>(stage, Rows(of.q, p.q, batch, head, p.queries, p.width),
+                                        query0);
+    Of::template bring<kTile, kThreads>(stage + kTileBytes,
+                                        Rows(of.dy, p.y, batch, head, p.queries, p.width), query0);
 #pragma unroll 1
     for (int row = thread(); row < kTile; row += kThreads) {
       const int query = least(query0 + row, p.queries - 1),
                 bytes = query0 + row < p.queries ? 4 : 0;
       const unsigned to = stage + 2 * kTileBytes + 4 * row;
-      copy_word(to, of.log_sum_exp + offset_of(p.log_sum_exp_strides, place.batch, head, query),
-                bytes);
-      copy_word(to + kStatistics, of.delta + offset_of(p.delta_strides, place.batch, head, query),
-                bytes);
+      copy_word(to, of.log_sum_exp + offset_of(p.log_sum_exp_strides, batch, head, query), bytes);
+      copy_word(to + kStatistics, of.delta + offset_of(p.delta_strides, batch, head, query), bytes);
     }
   };
   const int of_warp = warp() * kBands * 16, key0 = block0 + of_warp;
   OfKeys<T, kWidth, Form, kRuled> sums(p, key0);
   ScoreRules rules = of.rules(p, place.batch, group * sharing);
-  int next_head = group * sharing, next_tile = first;
-  if (of_head > 0) bring(0, next_head, next_tile * kTile);
+  // The step that is copied, of which there is none if its head is beyond the group.
+  const int end = (group + 1) * sharing;
+  int next_head = of_head > 0 ? group * sharing : end, next_tile = first;
+  if (next_head < end) bring(0, next_head, next_tile * kTile);
   commit_copies();
   int which = 0;
 #pragma unroll 1
-  for (int step = 0; step < sharing * of_head; ++step) {
+  while (next_head < end) {
     const int head = next_head, query0 = next_tile * kTile;
-    next_tile = next_tile + 1 < first + of_head ? next_tile + 1 : first;
-    if (next_tile == first) ++next_head;
+    if (++next_tile == first + of_head) next_tile = first, ++next_head;
     wait_for_copies<0>();
     barrier();
-    if (step + 1 < sharing * of_head) bring(which ^ 1, next_head, next_tile * kTile);
+    if (next_head < end) bring(which ^ 1, next_head, next_tile * kTile);
     commit_copies();
     rules.head = head;
     const unsigned stage = stages + which * kStageBytes;
@@ -360,19 +360,20 @@ FB_DEVICE void pull_back(const Operands& of, T* dq, T* dk, T* dv, const Attentio
 
 // Names as in attention_unbiased.cpp. Shared memory is dynamic: two tiles of a block's rows, four tiles that it walks over,
 // and 16 bytes for each row of one of the latter.
-#define FB_GRADIENT(T, NAME, WIDTH, RULED, ...)                                                   \
-  FB_KERNEL                                                                                       \
-      __attribute__((launch_bounds(Form<__VA_ARGS__>::kThreads))) void attention_gradient_##NAME( \
-          const unsigned short* q, const unsigned short* k, const unsigned short* v,              \
-          const unsigned short* dy, const float* log_sum_exp, const float* delta,                 \
-          const void* mask, const unsigned long* seed, const unsigned long* step,                 \
-          const unsigned long* iteration, T* dq, T* dk, T* dv, AttentionProblem problem) {        \
-    pull_back<T, WIDTH, Form<__VA_ARGS__>, RULED>(                                                \
-        {q, k, v, dy, log_sum_exp, delta, mask, seed, step, iteration}, dq, dk, dv, problem);     \
+#define FB_GRADIENT(T, NAME, WIDTH, RULED, BLOCKS, ...)                                       \
+  FB_KERNEL                                                                                   \
+  __attribute__((launch_bounds(Form<__VA_ARGS__>::kThreads, BLOCKS))) void                    \
+      attention_gradient_##NAME(                                                              \
+          const unsigned short* q, const unsigned short* k, const unsigned short* v,          \
+          const unsigned short* dy, const float* log_sum_exp, const float* delta,             \
+          const void* mask, const unsigned long* seed, const unsigned long* step,             \
+          const unsigned long* iteration, T* dq, T* dk, T* dv, AttentionProblem problem) {    \
+    pull_back<T, WIDTH, Form<__VA_ARGS__>, RULED>(                                            \
+        {q, k, v, dy, log_sum_exp, delta, mask, seed, step, iteration}, dq, dk, dv, problem); \
   }
 // Not of f16: cotangents of scores are often too small for it.
-FB_GRADIENT(Bf16, bf16_64_128, 64, false, 4, 2, 64, 32)
-FB_GRADIENT(Bf16, bf16_64_128_ruled, 64, true, 4, 2, 64, 16)
-FB_GRADIENT(Bf16, bf16_64_32_ruled, 64, true, 1, 2, 32, 16)
-FB_GRADIENT(Bf16, bf16_128_64, 128, false, 4, 1, 32, 32)
-FB_GRADIENT(Bf16, bf16_128_64_ruled, 128, true, 4, 1, 32, 32)
+FB_GRADIENT(Bf16, bf16_64_64, 64, false, 3, 4, 1, 64, 32)
+FB_GRADIENT(Bf16, bf16_64_64_ruled, 64, true, 3, 4, 1, 64, 16)
+FB_GRADIENT(Bf16, bf16_64_32_ruled, 64, true, 2, 2, 1, 32, 32)
+FB_GRADIENT(Bf16, bf16_128_64, 128, false, 2, 4, 1, 32, 32)
+FB_GRADIENT(Bf16, bf16_128_64_ruled, 128, true, 2, 4, 1, 32, 16)

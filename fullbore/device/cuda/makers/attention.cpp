@@ -81,7 +81,7 @@ class Attention {
     if (!is_unbiased_)
       return {launched("attention", shape_.queries, shape_.heads, chunks_of_queries(), 3,
                        std::move(arguments))};
-    const Form form = form_of(shape_.queries, 64);
+    const Form form = form_of(shape_.queries, 128, 64);
     return {launched_unbiased("attention_unbiased", "attention", form,
                               blocks_of(form, shape_.queries, shape_.heads), form.shared_bytes(1),
                               std::move(arguments))};
@@ -90,7 +90,7 @@ class Attention {
     if (!is_unbiased_) return {queries_gradient(), keys_gradient()};
     std::vector<Argument> arguments = gradient_operands();
     arguments.insert(arguments.end(), {result(0), result(1), result(2), value(problem_)});
-    const Form form = form_of(std::max(shape_.queries, shape_.keys), 32);
+    const Form form = form_of(std::max(shape_.queries, shape_.keys), 64, 32);
     const int64_t statistics = 16 * form.tile;
     return {launched_unbiased(
         "attention_unbiased_gradient", "attention_gradient", form,
@@ -222,13 +222,13 @@ class Attention {
                   tiles * 64 * (width + 8) * 2);
   }
 
-  /// For so many rows of a head; `wide_tile`: rows of a tile of heads wider than 64.
-  Form form_of(int64_t rows, int64_t wide_tile) const {
+  /// For so many rows of a head; `most_rows`: of a block without rules, `wide_tile`: rows of a tile of heads wider than 64.
+  Form form_of(int64_t rows, int64_t most_rows, int64_t wide_tile) const {
     const bool is_ruled = problem_.mask != kStoredNone || problem_.drops != 0;
     if (shape_.width > 64)
       return {.rows = 64, .tile = wide_tile, .width = kWidestOfTensorCores, .is_ruled = is_ruled};
     if (rows <= 32) return {.rows = 32, .tile = 32, .width = 64, .is_ruled = true};
-    return {.rows = 128, .tile = 64, .width = 64, .is_ruled = is_ruled};
+    return {.rows = is_ruled ? 64 : most_rows, .tile = 64, .width = 64, .is_ruled = is_ruled};
   }
   int64_t blocks_of(const Form& form, int64_t tokens, int64_t heads) const {
     return divide_up(tokens, form.rows) * heads * shape_.batch;
@@ -236,8 +236,8 @@ class Attention {
   Launch launched_unbiased(std::string_view file, std::string_view entry, const Form& form,
                            int64_t blocks, int64_t shared_bytes,
                            std::vector<Argument> arguments) const {
-    // A warp has 32 rows, of wide heads 16.
-    const int64_t threads = form.rows / (form.width > 64 ? 16 : 32) * 32;
+    // A warp has 16 rows, of large blocks 32.
+    const int64_t threads = form.rows / (form.rows > 64 ? 32 : 16) * 32;
     return launch(
         file, fmt::format("{}_{}_{}", entry, dtype_name(request_.input(0).dtype), form.suffix()),
         {.x = static_cast<uint32_t>(blocks)}, {.x = static_cast<uint32_t>(threads)},
