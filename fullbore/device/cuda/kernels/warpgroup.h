@@ -50,16 +50,9 @@ FB_DEVICE void show_tensor_cores() { asm volatile("fence.proxy.async.shared::cta
   "%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,"  \
   "%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,"    \
   "%126,%127"
-#define FB_NAMES_96                                                                               \
-  FB_NAMES_64                                                                                     \
-  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84,%85,%86," \
-  "%87,%88,%89,%90,%91,%92,%93,%94,%95"
 
 /// Behind a wait for all products: from here on the sums may be read.
 FB_DEVICE void take_sums(float (&sums)[64]) { asm volatile("" : FB_SUMS_64(sums, 0)::"memory"); }
-FB_DEVICE void take_sums(float (&sums)[96]) {
-  asm volatile("" : FB_SUMS_64(sums, 0), FB_SUMS_16(sums, 64), FB_SUMS_16(sums, 80)::"memory");
-}
 FB_DEVICE void take_sums(float (&sums)[128]) {
   asm volatile("" : FB_SUMS_64(sums, 0), FB_SUMS_64(sums, 64)::"memory");
 }
@@ -84,12 +77,6 @@ FB_DEVICE void take_sums(float (&sums)[128]) {
 #define FB_64_2 "66"
 #define FB_64_3 "67"
 #define FB_64_4 "68"
-#define FB_BEHIND_96(i) "%" FB_96_##i
-#define FB_96_0 "96"
-#define FB_96_1 "97"
-#define FB_96_2 "98"
-#define FB_96_3 "99"
-#define FB_96_4 "100"
 #define FB_128_0 "128"
 #define FB_128_1 "129"
 #define FB_128_2 "130"
@@ -97,10 +84,6 @@ FB_DEVICE void take_sums(float (&sums)[128]) {
 #define FB_128_4 "132"
 FB_WARPGROUP_PRODUCT(Bf16, "bf16", "128", FB_NAMES_64, FB_BEHIND_64, 64, FB_SUMS_64(sums, 0))
 FB_WARPGROUP_PRODUCT(F16, "f16", "128", FB_NAMES_64, FB_BEHIND_64, 64, FB_SUMS_64(sums, 0))
-FB_WARPGROUP_PRODUCT(Bf16, "bf16", "192", FB_NAMES_96, FB_BEHIND_96, 96, FB_SUMS_64(sums, 0),
-                     FB_SUMS_16(sums, 64), FB_SUMS_16(sums, 80))
-FB_WARPGROUP_PRODUCT(F16, "f16", "192", FB_NAMES_96, FB_BEHIND_96, 96, FB_SUMS_64(sums, 0),
-                     FB_SUMS_16(sums, 64), FB_SUMS_16(sums, 80))
 FB_WARPGROUP_PRODUCT(Bf16, "bf16", "256", FB_NAMES_128, FB_BEHIND_128, 128, FB_SUMS_64(sums, 0),
                      FB_SUMS_64(sums, 64))
 FB_WARPGROUP_PRODUCT(F16, "f16", "256", FB_NAMES_128, FB_BEHIND_128, 128, FB_SUMS_64(sums, 0),

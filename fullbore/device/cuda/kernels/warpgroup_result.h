@@ -120,7 +120,7 @@ struct Result {
       float* const to = here(static_cast<float*>(y) + at_row + column);
       const float* const from = here(c + at_row + column);
       // Several reads before the first write, which c may share its bytes with.
-      constexpr int kVectors = kSums / 8, kAtOnce = least(kVectors, kSums == 96 ? 2 : 8);
+      constexpr int kVectors = kSums / 8, kAtOnce = least(kVectors, 8);
 #pragma unroll
       for (int j0 = 0; j0 < kVectors; j0 += kAtOnce) {
         Floats values[kAtOnce];

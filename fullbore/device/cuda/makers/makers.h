@@ -22,7 +22,7 @@ std::unique_ptr<CudaKernel> make_scatter_max(const Request& request, std::string
 
 // matmul.cpp, of matmul and matmul_add
 std::unique_ptr<CudaKernel> make_warpgroup_matmul(const Request& request, std::string* why_not);
-/// What make_warpgroup_matmul makes, with tiles of 128, 192 or 256 columns: blocks that have whole tiles, or `shares` of them.
+/// What make_warpgroup_matmul makes, with tiles of 128 or 256 columns: blocks that have whole tiles, or `shares` of them.
 std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t columns,
                                              int64_t shares);
 std::unique_ptr<CudaKernel> make_plain_matmul(const Request& request, std::string* why_not);

@@ -72,8 +72,7 @@ struct WarpgroupTile {
   int64_t stage_bytes() const { return (rows + columns) * 64 * 2; }
   int64_t shared_bytes() const { return (227 << 10) / stage_bytes() * stage_bytes(); }
 };
-constexpr WarpgroupTile kWarpgroupTiles[] = {
-    {256, 192, 1900, 4000}, {128, 256, 1600, 2500}, {128, 128, 1100, 1500}};
+constexpr WarpgroupTile kWarpgroupTiles[] = {{128, 256, 1600, 2500}, {128, 128, 1100, 1500}};
 
 /// kernels/matmul_sm90a.cpp: how it goes about a product, and what that takes of a multiprocessor's time.
 struct WarpgroupWay {
