@@ -155,7 +155,8 @@ void Planner::plan_constant(Level& level, const Node& node) {
 // Would a node that writes over a small value have to wait for others that read it?
 bool Planner::delays_others(const Level& level, Value root, int index, int64_t bytes) const {
   const auto* const overlapping = dynamic_cast<const OverlappingLaunches*>(&compiler_);
-  if (overlapping == nullptr || !options_.late_reuse || bytes > overlapping->small_value_bytes()) return false;
+  if (overlapping == nullptr || !options_.late_reuse || bytes > overlapping->small_value_bytes())
+    return false;
   const std::vector<Node>& nodes = level.graph.nodes();
   const auto reads = [&](const Node& node) {
     return !node.op->is(Tag::identity) && std::ranges::any_of(node.inputs, [&](Value input) {

@@ -38,7 +38,7 @@ struct Rows {
 /// Rows of kWidth elements in shared memory, each at a multiple of its bytes; elements beyond the operand are zeros. Chunks
 /// of a row are in an order of its own, so that the same chunk of eight rows in a row lies in all banks.
 template <int kWidth>
-struct Tile {
+struct HeadTile {
   static constexpr int kRowBytes = 2 * kWidth, kChunksOfRow = kWidth / kChunk;
 
   FB_DEVICE static unsigned at(int row, int chunk) {
@@ -85,26 +85,26 @@ struct Tile {
 // multiple of 16: its exclusive or with 2 C.
 template <int kWidth>
 FB_DEVICE unsigned along_rows() {
-  return Tile<kWidth>::at(lane() / 8 % 2 * 8 + lane() % 8, lane() / 16);
+  return HeadTile<kWidth>::at(lane() / 8 % 2 * 8 + lane() % 8, lane() / 16);
 }
 template <int kWidth>
 FB_DEVICE unsigned along_columns() {
-  return Tile<kWidth>::at(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2);
+  return HeadTile<kWidth>::at(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2);
 }
 
-/// Sums of a warp: kBands times 16 rows. A thread has of eight columns two, of two rows.
-template <int kBands, int kColumns>
-using Sums = float[kBands][kColumns / 8][4];
+/// Sums of a warp: kFragments times 16 rows. A thread has of eight columns two, of two rows.
+template <int kFragments, int kColumns>
+using Sums = float[kFragments][kColumns / 8][4];
 /// A left operand of a warp.
-template <int kBands, int kDepth>
-using Left = unsigned[kBands][kDepth / 16][4];
+template <int kFragments, int kDepth>
+using Left = unsigned[kFragments][kDepth / 16][4];
 
-template <int kBands, int kColumns>
-FB_DEVICE void clear(Sums<kBands, kColumns>& sums) {
+template <int kFragments, int kColumns>
+FB_DEVICE void clear(Sums<kFragments, kColumns>& sums) {
 #pragma unroll
-  for (auto& band : sums)
+  for (auto& fragment : sums)
 #pragma unroll
-    for (auto& of_column : band)
+    for (auto& of_column : fragment)
 #pragma unroll
       for (float& sum : of_column) sum = 0;
 }
@@ -112,72 +112,73 @@ FB_DEVICE void clear(Sums<kBands, kColumns>& sums) {
 // Below, `rows` and `columns` are addresses of shared memory with along_rows() and along_columns() added; kFrom: bytes from
 // there to the tile, so that tiles at known distances share registers with addresses.
 
-/// Rows [0, 16 kBands) of a tile as a left operand.
-template <int kWidth, int kBands>
-FB_DEVICE void load_left(Left<kBands, kWidth>& left, unsigned rows) {
+/// Rows [0, 16 kFragments) of a tile as a left operand.
+template <int kWidth, int kFragments>
+FB_DEVICE void load_left(Left<kFragments, kWidth>& left, unsigned rows) {
 #pragma unroll
-  for (int band = 0; band < kBands; ++band)
+  for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
     for (int depth = 0; depth < kWidth; depth += 16)
-      load_matrices(left[band][depth / 16],
-                    (rows ^ 2 * depth) + 16 * band * Tile<kWidth>::kRowBytes);
+      load_matrices(left[fragment][depth / 16],
+                    (rows ^ 2 * depth) + 16 * fragment * HeadTile<kWidth>::kRowBytes);
 }
 
 /// sums = left times rows [0, kColumns) of a tile, transposed.
-template <class T, int kWidth, int kBands, int kColumns, int kFrom>
-FB_DEVICE void multiply_rows(Sums<kBands, kColumns>& sums, const Left<kBands, kWidth>& left,
+template <class T, int kWidth, int kFragments, int kColumns, int kFrom>
+FB_DEVICE void multiply_rows(Sums<kFragments, kColumns>& sums, const Left<kFragments, kWidth>& left,
                              unsigned columns) {
-  clear<kBands, kColumns>(sums);
+  clear<kFragments, kColumns>(sums);
 #pragma unroll
   for (int depth = 0; depth < kWidth; depth += 16)
 #pragma unroll
     for (int column = 0; column < kColumns; column += 16) {
       unsigned b[4];
-      load_matrices(b, (columns ^ 2 * depth) + (kFrom + column * Tile<kWidth>::kRowBytes));
+      load_matrices(b, (columns ^ 2 * depth) + (kFrom + column * HeadTile<kWidth>::kRowBytes));
 #pragma unroll
-      for (int band = 0; band < kBands; ++band) {
-        multiply(sums[band][column / 8], left[band][depth / 16], b[0], b[1], T{});
-        multiply(sums[band][column / 8 + 1], left[band][depth / 16], b[2], b[3], T{});
+      for (int fragment = 0; fragment < kFragments; ++fragment) {
+        multiply(sums[fragment][column / 8], left[fragment][depth / 16], b[0], b[1], T{});
+        multiply(sums[fragment][column / 8 + 1], left[fragment][depth / 16], b[2], b[3], T{});
       }
     }
 }
 /// The same with a left operand that stays in shared memory.
-template <class T, int kWidth, int kBands, int kColumns, int kLeftFrom, int kFrom>
-FB_DEVICE void multiply_tiles(Sums<kBands, kColumns>& sums, unsigned left_rows, unsigned columns) {
-  clear<kBands, kColumns>(sums);
+template <class T, int kWidth, int kFragments, int kColumns, int kLeftFrom, int kFrom>
+FB_DEVICE void multiply_tiles(Sums<kFragments, kColumns>& sums, unsigned left_rows,
+                              unsigned columns) {
+  clear<kFragments, kColumns>(sums);
 #pragma unroll
   for (int depth = 0; depth < kWidth; depth += 16) {
-    unsigned a[kBands][4];
+    unsigned a[kFragments][4];
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
-      load_matrices(a[band],
-                    (left_rows ^ 2 * depth) + (kLeftFrom + 16 * band * Tile<kWidth>::kRowBytes));
+    for (int fragment = 0; fragment < kFragments; ++fragment)
+      load_matrices(a[fragment], (left_rows ^ 2 * depth) +
+                                     (kLeftFrom + 16 * fragment * HeadTile<kWidth>::kRowBytes));
 #pragma unroll
     for (int column = 0; column < kColumns; column += 16) {
       unsigned b[4];
-      load_matrices(b, (columns ^ 2 * depth) + (kFrom + column * Tile<kWidth>::kRowBytes));
+      load_matrices(b, (columns ^ 2 * depth) + (kFrom + column * HeadTile<kWidth>::kRowBytes));
 #pragma unroll
-      for (int band = 0; band < kBands; ++band) {
-        multiply(sums[band][column / 8], a[band], b[0], b[1], T{});
-        multiply(sums[band][column / 8 + 1], a[band], b[2], b[3], T{});
+      for (int fragment = 0; fragment < kFragments; ++fragment) {
+        multiply(sums[fragment][column / 8], a[fragment], b[0], b[1], T{});
+        multiply(sums[fragment][column / 8 + 1], a[fragment], b[2], b[3], T{});
       }
     }
   }
 }
 /// sums += left times rows [0, kDepth) of a tile.
-template <class T, int kWidth, int kBands, int kDepth, int kFrom>
-FB_DEVICE void add_product(Sums<kBands, kWidth>& sums, const Left<kBands, kDepth>& left,
+template <class T, int kWidth, int kFragments, int kDepth, int kFrom>
+FB_DEVICE void add_product(Sums<kFragments, kWidth>& sums, const Left<kFragments, kDepth>& left,
                            unsigned rows) {
 #pragma unroll
   for (int depth = 0; depth < kDepth; depth += 16)
 #pragma unroll
     for (int column = 0; column < kWidth; column += 16) {
       unsigned b[4];
-      load_transposed(b, (rows ^ 2 * column) + (kFrom + depth * Tile<kWidth>::kRowBytes));
+      load_transposed(b, (rows ^ 2 * column) + (kFrom + depth * HeadTile<kWidth>::kRowBytes));
 #pragma unroll
-      for (int band = 0; band < kBands; ++band) {
-        multiply(sums[band][column / 8], left[band][depth / 16], b[0], b[1], T{});
-        multiply(sums[band][column / 8 + 1], left[band][depth / 16], b[2], b[3], T{});
+      for (int fragment = 0; fragment < kFragments; ++fragment) {
+        multiply(sums[fragment][column / 8], left[fragment][depth / 16], b[0], b[1], T{});
+        multiply(sums[fragment][column / 8 + 1], left[fragment][depth / 16], b[2], b[3], T{});
       }
     }
 }
@@ -193,39 +194,39 @@ FB_DEVICE unsigned rounded_pair(float low, float high, F16) {
   return pair;
 }
 /// Sums as the left operand of a next product.
-template <class T, int kBands, int kColumns>
-FB_DEVICE void round_left(Left<kBands, kColumns>& to, const Sums<kBands, kColumns>& from) {
+template <class T, int kFragments, int kColumns>
+FB_DEVICE void round_left(Left<kFragments, kColumns>& to, const Sums<kFragments, kColumns>& from) {
 #pragma unroll
-  for (int band = 0; band < kBands; ++band)
+  for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
     for (int step = 0; step < kColumns / 16; ++step)
 #pragma unroll
       for (int part = 0; part < 4; ++part) {
-        const float* const pair = &from[band][2 * step + part / 2][part % 2 * 2];
-        to[band][step][part] = rounded_pair(pair[0], pair[1], T{});
+        const float* const pair = &from[fragment][2 * step + part / 2][part % 2 * 2];
+        to[fragment][step][part] = rounded_pair(pair[0], pair[1], T{});
       }
 }
 
-/// Rows of a result from the sums of a warp, whose first row is `token`; `factors`: of the two rows of each band.
-template <class T, int kWidth, int kBands>
+/// Rows of a result from the sums of a warp, whose first row is `token`; `factors`: of the two rows of each fragment.
+template <class T, int kWidth, int kFragments>
 FB_DEVICE void write(T* to, const AttentionStrides& strides, int batch, int head, int token,
-                     int tokens, int width, const Sums<kBands, kWidth>& sums,
-                     const float (&factors)[kBands][2]) {
+                     int tokens, int width, const Sums<kFragments, kWidth>& sums,
+                     const float (&factors)[kFragments][2]) {
   T* const head_rows = to + offset_of(strides, batch, head, 0);
   const bool are_pairs = reinterpret_cast<unsigned long>(head_rows) % 4 == 0 &&
                          strides.token % 2 == 0 && width % 2 == 0;
 #pragma unroll
-  for (int band = 0; band < kBands; ++band)
+  for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = token + 16 * band + 8 * half + lane() / 4, first = lane() % 4 * 2;
+      const int row = token + 16 * fragment + 8 * half + lane() / 4, first = lane() % 4 * 2;
       if (row >= tokens) continue;
       T* const at = head_rows + row * strides.token + first;
-      const float factor = factors[band][half];
+      const float factor = factors[fragment][half];
 #pragma unroll
       for (int column = 0; column < kWidth / 8; ++column) {
-        const float low = sums[band][column][2 * half] * factor,
-                    high = sums[band][column][2 * half + 1] * factor;
+        const float low = sums[fragment][column][2 * half] * factor,
+                    high = sums[fragment][column][2 * half + 1] * factor;
         const int left = width - first - 8 * column;
         if (left <= 0) continue;
         if (are_pairs) {
@@ -238,19 +239,20 @@ FB_DEVICE void write(T* to, const AttentionStrides& strides, int batch, int head
     }
 }
 
-/// How a block is made up: its warps, the 16-row bands of a warp, the rows of a tile that it walks over, and how many of those
+/// How a block is made up: its warps, the 16-row fragments of a warp, the rows of a tile that it walks over, and how many of those
 /// are worked on at once.
-template <int kOfWarps, int kOfBands, int kOfTile, int kOfPart>
+template <int kOfWarps, int kOfFragments, int kOfTile, int kOfPart>
 struct Form {
-  static constexpr int kWarps = kOfWarps, kBands = kOfBands, kTile = kOfTile, kPart = kOfPart;
-  static constexpr int kThreads = kWarps * kWarp, kRows = kWarps * kBands * 16;
+  static constexpr int kWarps = kOfWarps, kFragments = kOfFragments, kTile = kOfTile,
+                       kPart = kOfPart;
+  static constexpr int kThreads = kWarps * kWarp, kRows = kWarps * kFragments * 16;
 };
 
 /// Which tile of which head a block has. Tiles go from the longest on over 64 heads at a time, whose operands the L2 cache
 /// holds: the last blocks are short, and there are enough of them to fill up what longer ones leave.
-struct Place {
+struct TilePlace {
   int batch, head, tile;
-  FB_DEVICE Place(int index, int tiles, int heads, int batches) {
+  FB_DEVICE TilePlace(int index, int tiles, int heads, int batches) {
     constexpr int kTogether = 64;
     const int together = kTogether * tiles, first = index / together * kTogether;
     const int pairs = least(kTogether, heads * batches - first);

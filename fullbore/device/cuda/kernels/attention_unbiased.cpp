@@ -26,25 +26,26 @@ FB_DEVICE float quad_sum(float x) {
 /// Queries of one warp.
 template <class T, int kWidth, class Form, bool kRuled>
 struct Attending {
-  static constexpr int kBands = Form::kBands, kKeys = Form::kPart;
-  static constexpr int kToValues = Form::kTile * Tile<kWidth>::kRowBytes;
+  static constexpr int kFragments = Form::kFragments, kKeys = Form::kPart;
+  static constexpr int kToValues = Form::kTile * HeadTile<kWidth>::kRowBytes;
 
   const AttentionProblem& p;
   const int query0;    ///< of the warp
   const float factor;  ///< of a product, to powers of two
-  Left<kBands, kWidth> q;
-  Sums<kBands, kWidth> result;
-  float largest[kBands][2], sum[kBands][2];  ///< products; of the latter this thread's columns
+  Left<kFragments, kWidth> q;
+  Sums<kFragments, kWidth> result;
+  float largest[kFragments][2],
+      sum[kFragments][2];  ///< products; of the latter this thread's columns
 
   FB_DEVICE Attending(const AttentionProblem& problem, int query)
       : p(problem), query0(query), factor(problem.scale * kLog2E) {
-    clear<kBands, kWidth>(result);
+    clear<kFragments, kWidth>(result);
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        largest[band][half] = minus_infinity();
-        sum[band][half] = 0;
+        largest[fragment][half] = minus_infinity();
+        sum[fragment][half] = 0;
       }
   }
 
@@ -55,114 +56,116 @@ struct Attending {
 #pragma unroll
       for (int word = 0; word < kKeys / 32; ++word)
         bits[word].make(rules, query0, key0 + 32 * word);
-    Sums<kBands, kKeys> scores;
-    multiply_rows<T, kWidth, kBands, kKeys, 0>(scores, q, keys + along_columns<kWidth>());
+    Sums<kFragments, kKeys> scores;
+    multiply_rows<T, kWidth, kFragments, kKeys, 0>(scores, q, keys + along_columns<kWidth>());
     if (key0 + kKeys > visible_keys(p, query0)) hide_unseen(scores, key0);
     if constexpr (kRuled)
       if (p.mask != fullbore::cuda::kStoredNone) hide_masked(scores, bits);
     rescale(scores);
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         // -inf less -inf would be no number.
-        const float top = largest[band][half];
+        const float top = largest[fragment][half];
         const float shift = top == minus_infinity() ? 0 : top * factor;
 #pragma unroll
         for (int column = 0; column < kKeys / 8; ++column)
 #pragma unroll
           for (int part = 2 * half; part < 2 * half + 2; ++part) {
-            float& weight = scores[band][column][part];
+            float& weight = scores[fragment][column][part];
             weight = exponential2(weight * factor - shift);
-            sum[band][half] += weight;
+            sum[fragment][half] += weight;
           }
       }
     if constexpr (kRuled)
       if (p.drops != 0) drop(scores, bits);
-    Left<kBands, kKeys> weights;
-    round_left<T, kBands, kKeys>(weights, scores);
-    add_product<T, kWidth, kBands, kKeys, kToValues>(result, weights, keys + along_rows<kWidth>());
+    Left<kFragments, kKeys> weights;
+    round_left<T, kFragments, kKeys>(weights, scores);
+    add_product<T, kWidth, kFragments, kKeys, kToValues>(result, weights,
+                                                         keys + along_rows<kWidth>());
   }
 
  private:
   /// Keys that come too late, or that there are not.
-  FB_DEVICE void hide_unseen(Sums<kBands, kKeys>& scores, int key0) {
+  FB_DEVICE void hide_unseen(Sums<kFragments, kKeys>& scores, int key0) {
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int query = query0 + 16 * band + 8 * half + lane() / 4;
+        const int query = query0 + 16 * fragment + 8 * half + lane() / 4;
         const int seen = visible_keys(p, query) - key0 - lane() % 4 * 2;
 #pragma unroll
         for (int column = 0; column < kKeys / 8; ++column)
 #pragma unroll
           for (int part = 0; part < 2; ++part)
-            if (8 * column + part >= seen) scores[band][column][2 * half + part] = minus_infinity();
+            if (8 * column + part >= seen)
+              scores[fragment][column][2 * half + part] = minus_infinity();
       }
   }
-  FB_DEVICE void hide_masked(Sums<kBands, kKeys>& scores, const KeyBits (&bits)[kKeys / 32]) {
+  FB_DEVICE void hide_masked(Sums<kFragments, kKeys>& scores, const KeyBits (&bits)[kKeys / 32]) {
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int word = 0; word < kKeys / 32; ++word) {
           const unsigned seen =
-              from_lane(bits[word].seen, 16 * band + 8 * half + lane() / 4) >> lane() % 4 * 2;
+              from_lane(bits[word].seen, 16 * fragment + 8 * half + lane() / 4) >> lane() % 4 * 2;
 #pragma unroll
           for (int column = 0; column < 4; ++column)
 #pragma unroll
             for (int part = 0; part < 2; ++part)
               if (!has_bit(seen, 8 * column + part))
-                scores[band][4 * word + column][2 * half + part] = minus_infinity();
+                scores[fragment][4 * word + column][2 * half + part] = minus_infinity();
         }
   }
-  FB_DEVICE void drop(Sums<kBands, kKeys>& weights, const KeyBits (&bits)[kKeys / 32]) {
+  FB_DEVICE void drop(Sums<kFragments, kKeys>& weights, const KeyBits (&bits)[kKeys / 32]) {
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
         for (int word = 0; word < kKeys / 32; ++word) {
           const unsigned kept =
-              from_lane(bits[word].kept, 16 * band + 8 * half + lane() / 4) >> lane() % 4 * 2;
+              from_lane(bits[word].kept, 16 * fragment + 8 * half + lane() / 4) >> lane() % 4 * 2;
 #pragma unroll
           for (int column = 0; column < 4; ++column)
 #pragma unroll
             for (int part = 0; part < 2; ++part)
               if (!has_bit(kept, 8 * column + part))
-                weights[band][4 * word + column][2 * half + part] = 0;
+                weights[fragment][4 * word + column][2 * half + part] = 0;
         }
   }
-  FB_DEVICE void rescale(const Sums<kBands, kKeys>& scores) {
-    float of_tile[kBands][2];
+  FB_DEVICE void rescale(const Sums<kFragments, kKeys>& scores) {
+    float of_tile[kFragments][2];
     bool grows = false;
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float top = minus_infinity();
 #pragma unroll
         for (int column = 0; column < kKeys / 8; ++column)
-          top = larger(top,
-                       larger(scores[band][column][2 * half], scores[band][column][2 * half + 1]));
-        of_tile[band][half] = quad_most(top);
-        grows |= (of_tile[band][half] - largest[band][half]) * factor > kSlack;
+          top = larger(top, larger(scores[fragment][column][2 * half],
+                                   scores[fragment][column][2 * half + 1]));
+        of_tile[fragment][half] = quad_most(top);
+        grows |= (of_tile[fragment][half] - largest[fragment][half]) * factor > kSlack;
       }
     if (ballot(grows) == 0) return;
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const float before = largest[band][half], now = larger(before, of_tile[band][half]);
+        const float before = largest[fragment][half], now = larger(before, of_tile[fragment][half]);
         // Without a key so far there is nothing to scale.
         const float by = now == before ? 1 : exponential2((before - now) * factor);
-        largest[band][half] = now;
-        sum[band][half] *= by;
+        largest[fragment][half] = now;
+        sum[fragment][half] *= by;
 #pragma unroll
         for (int column = 0; column < kWidth / 8; ++column) {
-          result[band][column][2 * half] *= by;
-          result[band][column][2 * half + 1] *= by;
+          result[fragment][column][2 * half] *= by;
+          result[fragment][column][2 * half + 1] *= by;
         }
       }
   }
@@ -170,10 +173,10 @@ struct Attending {
 
 template <class T, int kWidth, class Form, bool kRuled>
 FB_DEVICE void attend(const Operands& of, T* y, float* log_sum_exp, const AttentionProblem& p) {
-  using Of = Tile<kWidth>;
-  constexpr int kTileBytes = Form::kTile * Of::kRowBytes, kBands = Form::kBands;
+  using Of = HeadTile<kWidth>;
+  constexpr int kTileBytes = Form::kTile * Of::kRowBytes, kFragments = Form::kFragments;
   const int tiles = (p.queries + Form::kRows - 1) / Form::kRows;
-  const Place place(block_x(), tiles, p.heads, p.batch);
+  const TilePlace place(block_x(), tiles, p.heads, p.batch);
   const int group = place.head / (p.heads / p.groups);
   const int block0 = (tiles - 1 - place.tile) * Form::kRows;
   const int last = visible_keys(p, least(p.queries, block0 + Form::kRows) - 1);
@@ -193,14 +196,15 @@ FB_DEVICE void attend(const Operands& of, T* y, float* log_sum_exp, const Attent
   commit_copies();
   bring(stages, 0);
   const ScoreRules rules = of.rules(p, place.batch, place.head);
-  const int of_warp = warp() * kBands * 16, query0 = block0 + of_warp;
+  const int of_warp = warp() * kFragments * 16, query0 = block0 + of_warp;
   // Of a warp beyond the last query: none.
   const int last_of_warp =
-      query0 < p.queries ? visible_keys(p, least(p.queries, query0 + 16 * kBands) - 1) : 0;
+      query0 < p.queries ? visible_keys(p, least(p.queries, query0 + 16 * kFragments) - 1) : 0;
   Attending<T, kWidth, Form, kRuled> warp_sums(p, query0);
   wait_for_copies<1>();
   barrier();
-  load_left<kWidth, kBands>(warp_sums.q, q_tile + along_rows<kWidth>() + of_warp * Of::kRowBytes);
+  load_left<kWidth, kFragments>(warp_sums.q,
+                                q_tile + along_rows<kWidth>() + of_warp * Of::kRowBytes);
   unsigned stage = stages, other = stages + 2 * kTileBytes;
 #pragma unroll 1
   for (int key0 = 0; key0 < last; key0 += Form::kTile) {
@@ -215,21 +219,22 @@ FB_DEVICE void attend(const Operands& of, T* y, float* log_sum_exp, const Attent
     stage = next;
   }
   wait_for_copies<0>();
-  float factors[kBands][2];
+  float factors[kFragments][2];
 #pragma unroll
-  for (int band = 0; band < kBands; ++band)
+  for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float top = warp_sums.largest[band][half], sum = quad_sum(warp_sums.sum[band][half]);
+      const float top = warp_sums.largest[fragment][half],
+                  sum = quad_sum(warp_sums.sum[fragment][half]);
       const bool sees_none = top == minus_infinity();
-      factors[band][half] = sees_none ? 0 : (p.drops != 0 ? p.kept_factor : 1) / sum;
-      const int query = query0 + 16 * band + 8 * half + lane() / 4;
+      factors[fragment][half] = sees_none ? 0 : (p.drops != 0 ? p.kept_factor : 1) / sum;
+      const int query = query0 + 16 * fragment + 8 * half + lane() / 4;
       if (lane() % 4 == 0 && query < p.queries)
         log_sum_exp[offset_of(p.log_sum_exp_strides, place.batch, place.head, query)] =
             sees_none ? 0 : top * p.scale + logarithm(sum);
     }
-  write<T, kWidth, kBands>(y, p.y, place.batch, place.head, query0, p.queries, p.width,
-                           warp_sums.result, factors);
+  write<T, kWidth, kFragments>(y, p.y, place.batch, place.head, query0, p.queries, p.width,
+                               warp_sums.result, factors);
 }
 
 }  // namespace

@@ -19,26 +19,26 @@ struct Statistics {
 /// The cotangents of a warp's queries.
 template <class T, int kWidth, class Form, bool kRuled>
 struct OfQueries {
-  static constexpr int kBands = Form::kBands, kPart = Form::kPart;
-  static constexpr int kToValues = Form::kTile * Tile<kWidth>::kRowBytes;
+  static constexpr int kFragments = Form::kFragments, kPart = Form::kPart;
+  static constexpr int kToValues = Form::kTile * HeadTile<kWidth>::kRowBytes;
 
   const AttentionProblem& p;
   const int query0;    ///< of the warp
   const float factor;  ///< of a product, to powers of two
-  Left<kBands, kWidth> q, dy;
-  Statistics rows[kBands][2];
-  Sums<kBands, kWidth> dq;
+  Left<kFragments, kWidth> q, dy;
+  Statistics rows[kFragments][2];
+  Sums<kFragments, kWidth> dq;
 
   FB_DEVICE OfQueries(const Operands& of, const AttentionProblem& problem, int batch, int head,
                       int query)
       : p(problem), query0(query), factor(problem.scale * kLog2E) {
-    clear<kBands, kWidth>(dq);
+    clear<kFragments, kWidth>(dq);
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = least(query0 + 16 * band + 8 * half + lane() / 4, p.queries - 1);
-        rows[band][half] = {
+        const int row = least(query0 + 16 * fragment + 8 * half + lane() / 4, p.queries - 1);
+        rows[fragment][half] = {
             of.log_sum_exp[offset_of(p.log_sum_exp_strides, batch, head, row)] * kLog2E,
             of.delta[offset_of(p.delta_strides, batch, head, row)]};
       }
@@ -50,7 +50,7 @@ struct OfQueries {
     if constexpr (kRuled) bits.make(rules, query0, key0);
 #pragma unroll 1
     for (int part = 0; part < kStep; part += kPart) {
-      add(bits, key0 + part, keys + part * Tile<kWidth>::kRowBytes);
+      add(bits, key0 + part, keys + part * HeadTile<kWidth>::kRowBytes);
       bits.seen >>= kPart % kStep;
       bits.kept >>= kPart % kStep;
     }
@@ -58,27 +58,27 @@ struct OfQueries {
 
  private:
   FB_DEVICE void add(const KeyBits& bits, int key0, unsigned keys) {
-    Sums<kBands, kPart> weights, slopes;
+    Sums<kFragments, kPart> weights, slopes;
     const unsigned columns = keys + along_columns<kWidth>();
-    multiply_rows<T, kWidth, kBands, kPart, 0>(weights, q, columns);
-    multiply_rows<T, kWidth, kBands, kPart, kToValues>(slopes, dy, columns);
+    multiply_rows<T, kWidth, kFragments, kPart, 0>(weights, q, columns);
+    multiply_rows<T, kWidth, kFragments, kPart, kToValues>(slopes, dy, columns);
     const bool is_cut = key0 + kPart > visible_keys(p, query0);
 #pragma unroll
-    for (int band = 0; band < kBands; ++band)
+    for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int line = 16 * band + 8 * half + lane() / 4;
+        const int line = 16 * fragment + 8 * half + lane() / 4;
 #pragma unroll
         for (int column = 0; column < kPart / 8; ++column)
 #pragma unroll
           for (int part = 2 * half; part < 2 * half + 2; ++part) {
-            float& weight = weights[band][column][part];
-            weight = exponential2(weight * factor - rows[band][half].log_sum_exp);
+            float& weight = weights[fragment][column][part];
+            weight = exponential2(weight * factor - rows[fragment][half].log_sum_exp);
           }
         if (is_cut) {
           const int seen = visible_keys(p, query0 + line) - key0 - lane() % 4 * 2;
           keep(
-              weights[band],
+              weights[fragment],
               half, [&](int key) __attribute__((device, always_inline)) { return key < seen; });
         }
         unsigned kept = ~0U;
@@ -86,7 +86,7 @@ struct OfQueries {
           if (p.mask != fullbore::cuda::kStoredNone) {
             const unsigned seen = from_lane(bits.seen, line) >> lane() % 4 * 2;
             keep(
-                weights[band], half, [&](int key) __attribute__((device, always_inline)) {
+                weights[fragment], half, [&](int key) __attribute__((device, always_inline)) {
                   return has_bit(seen, key);
                 });
           }
@@ -96,16 +96,17 @@ struct OfQueries {
         for (int column = 0; column < kPart / 8; ++column)
 #pragma unroll
           for (int part = 0; part < 2; ++part) {
-            float& slope = slopes[band][column][2 * half + part];
+            float& slope = slopes[fragment][column][2 * half + part];
             if constexpr (kRuled)
               if (p.drops != 0)
                 slope = has_bit(kept, 8 * column + part) ? slope * p.kept_factor : 0;
-            slope = weights[band][column][2 * half + part] * (slope - rows[band][half].delta);
+            slope =
+                weights[fragment][column][2 * half + part] * (slope - rows[fragment][half].delta);
           }
       }
-    Left<kBands, kPart> left;
-    round_left<T, kBands, kPart>(left, slopes);
-    add_product<T, kWidth, kBands, kPart, 0>(dq, left, keys + along_rows<kWidth>());
+    Left<kFragments, kPart> left;
+    round_left<T, kFragments, kPart>(left, slopes);
+    add_product<T, kWidth, kFragments, kPart, 0>(dq, left, keys + along_rows<kWidth>());
   }
 
   template <class Keeps>
@@ -120,11 +121,11 @@ struct OfQueries {
 
 template <class T, int kWidth, class Form, bool kRuled>
 FB_DEVICE void pull_back_queries(const Operands& of, T* dq, const AttentionProblem& p, int index) {
-  using Of = Tile<kWidth>;
-  constexpr int kTileBytes = Form::kTile * Of::kRowBytes, kBands = Form::kBands;
+  using Of = HeadTile<kWidth>;
+  constexpr int kTileBytes = Form::kTile * Of::kRowBytes, kFragments = Form::kFragments;
   constexpr int kRowsBytes = Form::kRows * Of::kRowBytes;
   const int tiles = (p.queries + Form::kRows - 1) / Form::kRows;
-  const Place place(index, tiles, p.heads, p.batch);
+  const TilePlace place(index, tiles, p.heads, p.batch);
   const int group = place.head / (p.heads / p.groups);
   const int block0 = (tiles - 1 - place.tile) * Form::kRows;
   const int last = visible_keys(p, least(p.queries, block0 + Form::kRows) - 1);
@@ -146,16 +147,16 @@ FB_DEVICE void pull_back_queries(const Operands& of, T* dq, const AttentionProbl
   commit_copies();
   bring(stages, 0);
   const ScoreRules rules = of.rules(p, place.batch, place.head);
-  const int of_warp = warp() * kBands * 16, query0 = block0 + of_warp;
+  const int of_warp = warp() * kFragments * 16, query0 = block0 + of_warp;
   // Of a warp beyond the last query: none.
   const int last_of_warp =
-      query0 < p.queries ? visible_keys(p, least(p.queries, query0 + 16 * kBands) - 1) : 0;
+      query0 < p.queries ? visible_keys(p, least(p.queries, query0 + 16 * kFragments) - 1) : 0;
   OfQueries<T, kWidth, Form, kRuled> sums(of, p, place.batch, place.head, query0);
   wait_for_copies<1>();
   barrier();
   const unsigned rows = along_rows<kWidth>() + of_warp * Of::kRowBytes;
-  load_left<kWidth, kBands>(sums.q, q_tile + rows);
-  load_left<kWidth, kBands>(sums.dy, dy_tile + rows);
+  load_left<kWidth, kFragments>(sums.q, q_tile + rows);
+  load_left<kWidth, kFragments>(sums.dy, dy_tile + rows);
   unsigned stage = stages, other = stages + 2 * kTileBytes;
 #pragma unroll 1
   for (int key0 = 0; key0 < last; key0 += Form::kTile) {
@@ -170,31 +171,31 @@ FB_DEVICE void pull_back_queries(const Operands& of, T* dq, const AttentionProbl
     stage = next;
   }
   wait_for_copies<0>();
-  float factors[kBands][2];
+  float factors[kFragments][2];
 #pragma unroll
-  for (auto& band : factors) band[0] = band[1] = p.scale;
-  write<T, kWidth, kBands>(dq, p.q, place.batch, place.head, query0, p.queries, p.width, sums.dq,
-                           factors);
+  for (auto& fragment : factors) fragment[0] = fragment[1] = p.scale;
+  write<T, kWidth, kFragments>(dq, p.q, place.batch, place.head, query0, p.queries, p.width,
+                               sums.dq, factors);
 }
 
 /// The cotangents of a warp's keys and values. Scores are made transposed. Queries and keys beyond the last are zeros, and
 /// so is what they add to others.
 template <class T, int kWidth, class Form, bool kRuled>
 struct OfKeys {
-  static constexpr int kBands = Form::kBands, kPart = Form::kPart;
-  static constexpr int kRowBytes = Tile<kWidth>::kRowBytes;
+  static constexpr int kFragments = Form::kFragments, kPart = Form::kPart;
+  static constexpr int kRowBytes = HeadTile<kWidth>::kRowBytes;
   static constexpr int kToValues = Form::kRows * kRowBytes, kToSlopes = Form::kTile * kRowBytes;
   static constexpr int kToDelta = 4 * Form::kTile;
 
   const AttentionProblem& p;
   const int key0;      ///< of the warp
   const float factor;  ///< of a product, to powers of two
-  Sums<kBands, kWidth> dk, dv;
+  Sums<kFragments, kWidth> dk, dv;
 
   FB_DEVICE OfKeys(const AttentionProblem& problem, int key)
       : p(problem), key0(key), factor(problem.scale * kLog2E) {
-    clear<kBands, kWidth>(dk);
-    clear<kBands, kWidth>(dv);
+    clear<kFragments, kWidth>(dk);
+    clear<kFragments, kWidth>(dv);
   }
 
   /// Queries [query, query + 32). `keys`: where the warp's keys lie, in their tile, behind which is that of values; `queries`
@@ -212,14 +213,14 @@ struct OfKeys {
   /// `part`: the first query's place among those of the bits.
   FB_DEVICE void add(const KeyBits& bits, int part, int query, unsigned keys, unsigned queries,
                      unsigned statistics) {
-    Sums<kBands, kPart> weights, slopes;
+    Sums<kFragments, kPart> weights, slopes;
     const unsigned columns = queries + along_columns<kWidth>(),
                    rows = queries + along_rows<kWidth>(), left_rows = keys + along_rows<kWidth>();
-    multiply_tiles<T, kWidth, kBands, kPart, 0, 0>(weights, left_rows, columns);
-    multiply_tiles<T, kWidth, kBands, kPart, kToValues, kToSlopes>(slopes, left_rows, columns);
+    multiply_tiles<T, kWidth, kFragments, kPart, 0, 0>(weights, left_rows, columns);
+    multiply_tiles<T, kWidth, kFragments, kPart, kToValues, kToSlopes>(slopes, left_rows, columns);
     // Key at which a query sees none any more, less the first of the thread's keys, for the first of its queries.
     const int unseen = query + p.keys - p.queries + 1 - key0 + lane() % 4 * 2 - lane() / 4;
-    const bool is_cut = p.is_causal != 0 && key0 + 16 * kBands > query + 1 + p.keys - p.queries;
+    const bool is_cut = p.is_causal != 0 && key0 + 16 * kFragments > query + 1 + p.keys - p.queries;
 #pragma unroll
     for (int column = 0; column < kPart / 8; ++column) {
       const unsigned at = statistics + 4 * (8 * column + lane() % 4 * 2);
@@ -236,12 +237,12 @@ struct OfKeys {
           if (p.drops != 0) kept = from_lane(bits.kept, from) >> by;
         }
 #pragma unroll
-        for (int band = 0; band < kBands; ++band)
+        for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int key = 16 * band + 8 * half;
-            float& weight = weights[band][column][2 * half + side];
-            float& slope = slopes[band][column][2 * half + side];
+            const int key = 16 * fragment + 8 * half;
+            float& weight = weights[fragment][column][2 * half + side];
+            float& slope = slopes[fragment][column][2 * half + side];
             weight = exponential2(weight * factor - shift);
             if (is_cut && key - 8 * column - side >= unseen) weight = 0;
             if constexpr (kRuled) {
@@ -255,11 +256,11 @@ struct OfKeys {
           }
       }
     }
-    Left<kBands, kPart> left;
-    round_left<T, kBands, kPart>(left, weights);
-    add_product<T, kWidth, kBands, kPart, kToSlopes>(dv, left, rows);
-    round_left<T, kBands, kPart>(left, slopes);
-    add_product<T, kWidth, kBands, kPart, 0>(dk, left, rows);
+    Left<kFragments, kPart> left;
+    round_left<T, kFragments, kPart>(left, weights);
+    add_product<T, kWidth, kFragments, kPart, kToSlopes>(dv, left, rows);
+    round_left<T, kFragments, kPart>(left, slopes);
+    add_product<T, kWidth, kFragments, kPart, 0>(dk, left, rows);
   }
 
   FB_DEVICE static void read_pair(float (&to)[2], unsigned address) {
@@ -273,12 +274,12 @@ struct OfKeys {
 template <class T, int kWidth, class Form, bool kRuled>
 FB_DEVICE void pull_back_keys(const Operands& of, T* dk, T* dv, const AttentionProblem& p,
                               int index) {
-  using Of = Tile<kWidth>;
-  constexpr int kBands = Form::kBands, kTile = Form::kTile, kThreads = Form::kThreads;
+  using Of = HeadTile<kWidth>;
+  constexpr int kFragments = Form::kFragments, kTile = Form::kTile, kThreads = Form::kThreads;
   constexpr int kTileBytes = kTile * Of::kRowBytes, kRowsBytes = Form::kRows * Of::kRowBytes;
   constexpr int kStatistics = 4 * kTile, kStageBytes = 2 * (kTileBytes + kStatistics);
   const int tiles = (p.keys + Form::kRows - 1) / Form::kRows;
-  const Place place(index, tiles, p.groups, p.batch);
+  const TilePlace place(index, tiles, p.groups, p.batch);
   const int group = place.head, sharing = p.heads / p.groups, block0 = place.tile * Form::kRows;
   const unsigned k_tile = shared_address(dynamic_shared), v_tile = k_tile + kRowsBytes,
                  stages = v_tile + kRowsBytes;
@@ -307,7 +308,7 @@ FB_DEVICE void pull_back_keys(const Operands& of, T* dk, T* dv, const AttentionP
       copy_word(to + kStatistics, of.delta + offset_of(p.delta_strides, batch, head, query), bytes);
     }
   };
-  const int of_warp = warp() * kBands * 16, key0 = block0 + of_warp;
+  const int of_warp = warp() * kFragments * 16, key0 = block0 + of_warp;
   OfKeys<T, kWidth, Form, kRuled> sums(p, key0);
   ScoreRules rules = of.rules(p, place.batch, group * sharing);
   // The step that is copied, of which there is none if its head is beyond the group.
@@ -338,13 +339,15 @@ FB_DEVICE void pull_back_keys(const Operands& of, T* dk, T* dv, const AttentionP
     which ^= 1;
   }
   wait_for_copies<0>();
-  float of_value[kBands][2], of_key[kBands][2];
+  float of_value[kFragments][2], of_key[kFragments][2];
 #pragma unroll
-  for (int band = 0; band < kBands; ++band)
+  for (int fragment = 0; fragment < kFragments; ++fragment)
 #pragma unroll
-    for (int half = 0; half < 2; ++half) of_value[band][half] = 1, of_key[band][half] = p.scale;
-  write<T, kWidth, kBands>(dk, p.k, place.batch, group, key0, p.keys, p.width, sums.dk, of_key);
-  write<T, kWidth, kBands>(dv, p.v, place.batch, group, key0, p.keys, p.width, sums.dv, of_value);
+    for (int half = 0; half < 2; ++half)
+      of_value[fragment][half] = 1, of_key[fragment][half] = p.scale;
+  write<T, kWidth, kFragments>(dk, p.k, place.batch, group, key0, p.keys, p.width, sums.dk, of_key);
+  write<T, kWidth, kFragments>(dv, p.v, place.batch, group, key0, p.keys, p.width, sums.dv,
+                               of_value);
 }
 
 template <class T, int kWidth, class Form, bool kRuled>

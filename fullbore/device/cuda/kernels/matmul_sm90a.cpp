@@ -128,7 +128,7 @@ struct Matmul {
   static constexpr int kHigh = kRows / 128;   // 64 rows of a warpgroup
   static constexpr int kSums = kColumns / 2;  // of a thread, of each 64 rows
 
-  FB_DEVICE static int row_of(const Place& place, int high) {
+  FB_DEVICE static int row_of(const ProductPlace& place, int high) {
     return place.row * kRows + (thread() / 128 * kHigh + high) * 64;
   }
 
@@ -139,11 +139,11 @@ struct Matmul {
         shared + static_cast<unsigned>(thread() / 128 * kHigh * kLinesBytes));
     const unsigned long operand_b = operand_at<kTransposeB>(shared + kBytesOfA);
     const Result<T> result(c, y, problem);
-    Walk walk(problem), ahead(problem);
+    UnitWalk walk(problem), ahead(problem);
     OperandA of_a(a, problem.m, problem.k);
     OperandB of_b(b, problem.n, problem.k);
     const auto begin_tile = [&]() __attribute__((device)) {
-      const Place place(problem, ahead.tile);
+      const ProductPlace place(problem, ahead.tile);
       of_a.begin(place.batch, place.row * kRows, ahead.step);
       of_b.begin(place.batch, place.column * kColumns, ahead.step);
     };
@@ -165,7 +165,7 @@ struct Matmul {
 #pragma unroll 1
     while (walk.left > 0) {
       const int units = walk.of_tile(problem);
-      const Place place(problem, walk.tile);
+      const ProductPlace place(problem, walk.tile);
       if (!problem.is_split) result.template fetch<kRows, kColumns>(place);
 #pragma unroll 1
       for (int unit = 0; unit < units; ++unit) {
@@ -227,7 +227,7 @@ struct Matmul {
         for (int i = 0; i < 4; ++i) slice_sums[4 * j + i] += of_share[i];
       }
     }
-    const Place place(problem, tile);
+    const ProductPlace place(problem, tile);
     Result<T>(c, y, problem)
         .write(slice_sums, place.batch, row_of(place, high), place.column * kColumns + 32 * slice);
   }

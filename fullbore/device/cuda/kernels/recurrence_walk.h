@@ -7,7 +7,7 @@ constexpr int kStage = 16;  // tokens that lie in shared memory at a time
 constexpr int kSlice = 8;   // rows of a thread
 
 template <int kExtent>
-struct Tile {
+struct StateTile {
   static constexpr int kLanes = kExtent / kSlice;  // that share columns
   static constexpr int kColumns = kExtent == 32 ? 2 : 4;
   static constexpr int kThreads = kExtent / kColumns * kLanes;
@@ -32,14 +32,14 @@ struct alignas(16) Stage {
 };
 template <class T, int kExtent>
 struct Brought {
-  static constexpr int kCount = Tile<kExtent>::kBrought;
+  static constexpr int kCount = StateTile<kExtent>::kBrought;
   T reader[kCount], left[kCount], right[kCount];
   unsigned g[kCount];
   bool reset;
 };
 
 template <class T>
-struct Walk {
+struct RecurrenceWalk {
   HeadRows<T> reader, left, right;
   Decays<T> decays;
   Resets resets;
@@ -53,7 +53,7 @@ struct Walk {
   /// Reads a stage for a tile of M.
   template <int kExtent, Kind kKind, bool kKeysAreRows>
   FB_DEVICE void bring(Brought<T, kExtent>& to, int position0, int row0, int column0) const {
-    using Of = Tile<kExtent>;
+    using Of = StateTile<kExtent>;
     const bool decays_late = in_reverse && kKind != Kind::kExclusive;
     const int across = thread() % kExtent;
 #pragma unroll
@@ -77,7 +77,7 @@ struct Walk {
   }
   template <int kExtent, Kind kKind>
   FB_DEVICE void put(Stage<kExtent, kKind>& to, const Brought<T, kExtent>& from) const {
-    using Of = Tile<kExtent>;
+    using Of = StateTile<kExtent>;
 #pragma unroll
     for (int i = 0; i < Of::kBrought; ++i) {
       const int row = i * Of::kRows + thread() / kExtent, across = thread() % kExtent;
@@ -108,7 +108,7 @@ FB_DEVICE void read_columns(float (&to)[kCount], const float* from) {
 /// A thread's part of a tile of M.
 template <int kExtent>
 struct Part {
-  using Of = Tile<kExtent>;
+  using Of = StateTile<kExtent>;
   float m[kSlice][Of::kColumns];
 
   FB_DEVICE static int lane() { return thread() % Of::kLanes; }
@@ -170,10 +170,10 @@ struct Part {
 
 /// Of each column, which of the first lanes have one each, the sum over the lanes that share it.
 template <int kExtent>
-FB_DEVICE float sum_of_lanes(float (&sums)[Tile<kExtent>::kColumns]) {
+FB_DEVICE float sum_of_lanes(float (&sums)[StateTile<kExtent>::kColumns]) {
   int mask = 1;
 #pragma unroll
-  for (int half = Tile<kExtent>::kColumns / 2; half > 0; half /= 2) {
+  for (int half = StateTile<kExtent>::kColumns / 2; half > 0; half /= 2) {
     const bool upper = (thread() & mask) != 0;
 #pragma unroll
     for (int j = 0; j < half; ++j) {
@@ -183,13 +183,13 @@ FB_DEVICE float sum_of_lanes(float (&sums)[Tile<kExtent>::kColumns]) {
     mask *= 2;
   }
 #pragma unroll
-  for (; mask < Tile<kExtent>::kLanes; mask *= 2) sums[0] += from_lane_xor(sums[0], mask);
+  for (; mask < StateTile<kExtent>::kLanes; mask *= 2) sums[0] += from_lane_xor(sums[0], mask);
   return sums[0];
 }
 /// Within the tile; -1: none.
 template <int kExtent>
 FB_DEVICE int owned_column() {
-  using Of = Tile<kExtent>;
+  using Of = StateTile<kExtent>;
   const int lane = Part<kExtent>::lane();
   if (lane >= Of::kColumns) return -1;
   return Part<kExtent>::column() + (Of::kColumns == 2 ? lane : (lane & 1) * 2 + lane / 2);

@@ -61,7 +61,7 @@ struct Beside {
 /// A token's factor of the bonus, of the rows of this tile.
 template <int kExtent>
 struct OwnFactor {
-  using Of = Tile<kExtent>;
+  using Of = StateTile<kExtent>;
   static constexpr int kTerms = kExtent / Of::kOfToken;
   float u[kTerms];
 
@@ -91,10 +91,10 @@ struct OwnFactor {
 };
 
 template <class T, int kExtent, Kind kKind, bool kKeysAreRows>
-FB_DEVICE void go(Stage<kExtent, kKind>* stages, const Walk<T>& walk, const StateOf<T>& from,
-                  const Either<T>& u, long first_of_u, const Results<T>& results, int column0,
-                  const Beside<T>& beside) {
-  using Of = Tile<kExtent>;
+FB_DEVICE void go(Stage<kExtent, kKind>* stages, const RecurrenceWalk<T>& walk,
+                  const StateOf<T>& from, const Either<T>& u, long first_of_u,
+                  const Results<T>& results, int column0, const Beside<T>& beside) {
+  using Of = StateTile<kExtent>;
   using MyPart = Part<kExtent>;
   const int depth = walk.left.width;
   const int owned = owned_column<kExtent>();
@@ -197,9 +197,9 @@ struct Block {
         tokens(least(p.chunk, p.tokens - token0)) {}
 
   template <class T>
-  FB_DEVICE Walk<T> walk(const RecurrenceProblem& p, const HeadRows<T>& reader,
-                         const HeadRows<T>& left, const HeadRows<T>& right, const void* g,
-                         const unsigned char* resets, bool in_reverse) const {
+  FB_DEVICE RecurrenceWalk<T> walk(const RecurrenceProblem& p, const HeadRows<T>& reader,
+                                   const HeadRows<T>& left, const HeadRows<T>& right, const void* g,
+                                   const unsigned char* resets, bool in_reverse) const {
     return {reader,
             left,
             right,

@@ -65,7 +65,7 @@ struct Result {
 
   /// What is read of c, on its way to L2 while there is time.
   template <int kRows, int kColumns>
-  FB_DEVICE void fetch(const Place& place) const {
+  FB_DEVICE void fetch(const ProductPlace& place) const {
     constexpr int kLine = 32, kLines = kColumns / kLine;
     if (c == nullptr) return;
 #pragma unroll

@@ -28,9 +28,9 @@ struct Problem {
 };
 
 /// Where a tile lies: groups of rows, by columns in a group.
-struct Place {
+struct ProductPlace {
   int batch, row, column;
-  FB_DEVICE Place(const Problem& of, int tile) {
+  FB_DEVICE ProductPlace(const Problem& of, int tile) {
     const int of_batch = of.rows * of.columns, in_batch = tile % of_batch;
     const int of_group = kGroup * of.columns, in_group = in_batch % of_group;
     const int first = in_batch / of_group * kGroup, height = least(kGroup, of.rows - first);
@@ -49,10 +49,10 @@ FB_DEVICE int share_of(const Problem& of, long unit, int shares) {
 }
 
 /// A block's units, one after another.
-struct Walk {
+struct UnitWalk {
   int tile, step, stride;
   int left;
-  FB_DEVICE explicit Walk(const Problem& of) {
+  FB_DEVICE explicit UnitWalk(const Problem& of) {
     if (of.is_split) {
       const long first = first_unit(of, block_x(), blocks_x());
       tile = static_cast<int>(first / of.steps);
