@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "fullbore/base/error.h"
 #include "fullbore/device/cuda/codegen/generated_kernel.h"
@@ -52,8 +53,10 @@ std::unique_ptr<Kernel> CudaCompiler::compile(const Graph& graph, const Node& no
 }
 
 void CudaCompiler::finish() {
+  std::vector<LoadRequest> entries;
   for (const Launch& launch : launches_)
-    if (context_) context_->function(launch.module, launch.entry, launch.dynamic_shared_bytes);
+    entries.push_back({launch.module, launch.entry, launch.dynamic_shared_bytes});
+  if (context_) context_->load(entries);
   launches_.clear();
 }
 

@@ -92,7 +92,6 @@ CudaReplay::CudaReplay(std::shared_ptr<Context> context, std::vector<RecordedLau
       batch_(context_, batch_field_bytes(launches_)),
       stream_(context_, in_flight_, blocking_) {
   parts_.batch = batch_.fields();
-  load_code();
   load(launches_);
   if (blocking_)
     cut_.push_back({.begin = 0, .end = launches_.size(), .graph = nullptr});
@@ -103,20 +102,6 @@ CudaReplay::CudaReplay(std::shared_ptr<Context> context, std::vector<RecordedLau
 CudaReplay::~CudaReplay() {
   if (const Driver* const driver = context_->enter_to_destroy())
     driver->wait_for_stream.attempt(context_->main());
-}
-
-void CudaReplay::load_code() {
-  std::vector<LoadRequest> entries;
-  const auto add = [&](const auto& self, std::span<const RecordedLaunch> launches) -> void {
-    for (const RecordedLaunch& launch : launches) {
-      if (launch.kind == RecordedLaunch::Kind::loop) self(self, launch.loop->body);
-      if (launch.kind != RecordedLaunch::Kind::kernel) continue;
-      for (const Launch& each : dynamic_cast<const CompiledNode&>(*launch.kernel).launches())
-        entries.push_back({each.module, each.entry, each.dynamic_shared_bytes});
-    }
-  };
-  add(add, launches_);
-  context_->load(entries);
 }
 
 void CudaReplay::load(const std::vector<RecordedLaunch>& launches) {

@@ -36,7 +36,6 @@ class CudaReplay final : public Replayable {
     std::unique_ptr<LaunchableGraph> graph;
     int first = 0, last = -1;  ///< ids of the launches in the graph
   };
-  void load_code();
   void load(const std::vector<RecordedLaunch>& launches);
   void cut();
   std::span<const RecordedLaunch> launches_of(const Part& part) const;

@@ -3,6 +3,7 @@
 #include <iterator>
 
 namespace fullbore::cuda {
+
 void MemoryHazards::cut(uint64_t at) {
   auto next = stretches_.upper_bound(at);
   if (next == stretches_.begin()) return;
