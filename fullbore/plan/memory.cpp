@@ -39,7 +39,7 @@ Placement place_with_late_reuse(const std::vector<Lifetime>& blocks, int64_t ali
                                 int64_t small_bytes) {
   constexpr int64_t kAllowedBytes = int64_t{128} << 20;
   Placement tight = place_by_size(blocks, alignment);
-  const int64_t allowed = tight.total_bytes + std::max(tight.total_bytes / 4, kAllowedBytes);
+  const int64_t allowed = tight.total_bytes + kAllowedBytes;
   for (const int launches : {1024, 256, 64, 16}) {
     std::vector<Lifetime> longer = blocks;
     for (Lifetime& each : longer)

@@ -27,7 +27,7 @@ struct Placement {
 Placement place_by_size(const std::vector<Lifetime>& blocks, int64_t alignment);
 
 /// The same, but that the bytes of blocks of at most `small_bytes` are reused some launches after their last, as many as
-/// cost no more than a quarter of the memory, or 128 MiB if that is more.
+/// cost no more than 128 MiB.
 Placement place_with_late_reuse(const std::vector<Lifetime>& blocks, int64_t alignment,
                                 int64_t small_bytes);
 
