@@ -61,8 +61,8 @@ void CudaCompiler::finish() {
 }
 
 Target cuda_target(const CardFacts& card) {
-  // Four blocks of GPT-2's classes for 16 x 1024 tokens; on cards of little memory a small part of it.
-  constexpr int64_t kMostLogits = int64_t{1} << 30, kShare = 64;
+  // A block of logits has temporaries of many times its bytes: a small part of the memory, 2048 rows of GPT-2 on an H200.
+  constexpr int64_t kMostLogits = int64_t{1} << 30, kShare = 256;
   Target target;
   target.name = "cuda";
   target.threads = 1;
