@@ -16,6 +16,8 @@ namespace {
 
 // Bytes of sums that an item keeps: they stay in the second cache beside lines of both operands.
 constexpr int64_t kSumsBytes = 256 << 10;
+// Bytes of transposed gradients that are multiplied at a time: they stay in the first cache for all of the kernel.
+constexpr int64_t kGradientBytes = 16 << 10;
 
 /// x [N,C,*S], dy [N,O,*P] -> dweight [parts,O,*K,C/G]. P is what is multiplied and summed, T what operands lie as.
 template <class P, class T>
@@ -36,6 +38,7 @@ class ConvolutionWeightGradient final : public CpuKernel {
             geometry.group_outputs(),
             std::min<int64_t>(loops.block_columns, std::max<int64_t>(1, geometry.group_outputs()))},
         inputs_{geometry.group_inputs(), inputs_at_a_time()},
+        lines_(lines_at_a_time()),
         text_(std::move(text)) {}
 
   int64_t items() const override { return parts_ * g_.groups * outputs_.parts() * inputs_.parts(); }
@@ -68,15 +71,17 @@ class ConvolutionWeightGradient final : public CpuKernel {
     int64_t part, input, inputs, output, outputs;
   };
   struct Parts {
-    P* sums;  ///< [K, inputs, outputs]
-    P* dy;    ///< [line, outputs]
-    P* x;     ///< [inputs, line], widened
+    P* sums;           ///< [K, inputs, outputs]
+    P* dy;             ///< [lines, line, outputs]
+    P* x;              ///< [inputs, lines, line], widened
+    DepthPart* depth;  ///< [lines]
   };
   Parts parts_of(char* base, int64_t* bytes = nullptr) const {
     Scratch scratch(base);
     Parts parts{scratch.take<P>(kernel_ * inputs_.size * row()),
-                scratch.take<P>(g_.axes[2].output * row()),
-                scratch.take<P>(kNative ? 0 : inputs_.size * g_.axes[2].input)};
+                scratch.take<P>(lines_ * g_.axes[2].output * row()),
+                scratch.take<P>(kNative ? 0 : inputs_.size * lines_ * g_.axes[2].input),
+                scratch.take<DepthPart>(lines_)};
     if (bytes) *bytes = scratch.bytes();
     return parts;
   }
@@ -92,56 +97,80 @@ class ConvolutionWeightGradient final : public CpuKernel {
                                std::max<int64_t>(1, g_.group_inputs()));
   }
 
+  // Lines of outputs, along the second axis.
+  int64_t lines_at_a_time() const {
+    const int64_t bytes =
+        std::max<int64_t>(1, g_.axes[2].output) * row() * static_cast<int64_t>(sizeof(P));
+    return std::clamp<int64_t>(kGradientBytes / bytes, 1, std::max<int64_t>(1, g_.axes[1].output));
+  }
+
   void run_block(void* const* buffers, const Block& block, const Parts& own) const {
     std::fill_n(own.sums, kernel_ * block.inputs * row(), P{0});
     const T* x = static_cast<const T*>(buffers[0]) + block.input * input_;
     const T* dy = static_cast<const T*>(buffers[1]) + block.output * output_;
+    if (block.outputs < row()) std::fill_n(own.dy, lines_ * g_.axes[2].output * row(), P{0});
     const int64_t end = std::min(g_.batch, (block.part + 1) * images_);
     for (int64_t image = block.part * images_; image < end; ++image)
       for (int64_t a = 0; a < g_.axes[0].output; ++a)
-        for (int64_t b = 0; b < g_.axes[1].output; ++b) {
+        for (int64_t b = 0; b < g_.axes[1].output; b += lines_) {
+          const int64_t lines = std::min(lines_, g_.axes[1].output - b);
           const int64_t line = (a * g_.axes[1].output + b) * g_.axes[2].output;
           loops_.copy_transposed({dy + image * g_.outputs * output_ + line, in_, output_,
-                                  block.outputs, g_.axes[2].output},
+                                  block.outputs, lines * g_.axes[2].output},
                                  own.dy, row());
-          add_line(x + image * g_.inputs * input_, a, b, block, own);
+          add_lines(x + image * g_.inputs * input_, {a, b, lines}, block, own);
         }
     store(buffers[2], block, own.sums);
   }
 
-  // What one line of outputs meets.
-  void add_line(const T* x, int64_t a, int64_t b, const Block& block, const Parts& own) const {
+  /// Lines [first, first + count) of outputs, at one place along the first axis.
+  struct Lines {
+    int64_t slice, first, count;
+  };
+
+  // What some lines of outputs meet: for each line of the kernel, as many lines of inputs at most.
+  void add_lines(const T* x, const Lines& lines, const Block& block, const Parts& own) const {
     const ConvAxis& last = g_.axes[2];
     for (int64_t ka = 0; ka < g_.axes[0].kernel; ++ka)
       for (int64_t kb = 0; kb < g_.axes[1].kernel; ++kb) {
-        const int64_t ia = g_.axes[0].read(a, ka), ib = g_.axes[1].read(b, kb);
-        if (ia < 0 || ib < 0) continue;
-        const T* line = x + (ia * g_.axes[1].input + ib) * last.input;
-        const P* rows = nullptr;
-        int64_t apart = input_;
-        if constexpr (kNative) {
-          rows = line;
-        } else {
-          apart = last.input;
-          loops_.copy_rows({line, in_, input_, block.inputs, last.input}, own.x, apart);
-          rows = own.x;
+        const int64_t slice = g_.axes[0].read(lines.slice, ka);
+        if (slice < 0) continue;
+        const T* plane = x + slice * g_.axes[1].input * last.input;
+        int64_t count = 0;
+        for (int64_t line = 0; line < lines.count; ++line) {
+          const int64_t input = g_.axes[1].read(lines.first + line, kb);
+          if (input < 0) continue;
+          if constexpr (!kNative)
+            loops_.copy_rows({plane + input * last.input, in_, input_, block.inputs, last.input},
+                             own.x + count * last.input, lines_ * last.input);
+          own.depth[count] = {(kNative ? input : count) * last.input, line * last.output * row()};
+          ++count;
         }
+        const P* rows = nullptr;
+        if constexpr (kNative)
+          rows = plane;
+        else
+          rows = own.x;
         for (int64_t kc = 0; kc < last.kernel; ++kc) {
           const int64_t shift = kc * last.dilation - last.before;
           const ReadRange range = reads_within(0, last.output, last.stride, shift, last.input);
-          if (range.begin == range.end) continue;
+          if (range.begin == range.end || count == 0) continue;
           const int64_t k = (ka * g_.axes[1].kernel + kb) * last.kernel + kc;
-          loops_.multiply({.rows = block.inputs,
-                           .columns = block.outputs,
-                           .depth = range.end - range.begin,
-                           .a = rows + range.begin * last.stride + shift,
-                           .a_row = apart,
-                           .a_depth = last.stride,
-                           .b = own.dy + range.begin * row(),
-                           .b_depth = row(),
-                           .c = own.sums + k * block.inputs * row(),
-                           .c_row = row(),
-                           .goes_on = true});
+          PartedTile<P> tile{.rows = block.inputs,
+                             .vectors = static_cast<int>(row() / loops_.lanes),
+                             .parts = {own.depth, static_cast<size_t>(count)},
+                             .depth = range.end - range.begin,
+                             .a = rows + range.begin * last.stride + shift,
+                             .a_row = kNative ? input_ : lines_ * last.input,
+                             .a_depth = last.stride,
+                             .b = own.dy + range.begin * row(),
+                             .b_depth = row(),
+                             .c = own.sums + k * block.inputs * row(),
+                             .c_row = row(),
+                             .goes_on = true};
+          for (size_t v = 1; v < tile.columns.size(); ++v)
+            tile.columns[v] = static_cast<int64_t>(v) * loops_.lanes;
+          loops_.multiply_parts(tile);
         }
       }
   }
@@ -167,6 +196,7 @@ class ConvolutionWeightGradient final : public CpuKernel {
   int64_t kernel_, input_, output_;
   int64_t parts_, images_;
   Blocks outputs_, inputs_;  ///< channels of a group
+  int64_t lines_;
   std::string text_;
 };
 

@@ -237,6 +237,7 @@ const GemmUnit<VnniPair> kGemmAvx512Bf16 = {
     .block_columns = Avx512Bf16::kLanes * Avx512Bf16::kBlockVectors,
     .flops_per_nanosecond = Avx512Bf16::kFlopsPerNanosecond,
     .multiply = multiply<Avx512Bf16>,
+    .multiply_parts = multiply_parts<Avx512Bf16>,
     .copy_rows = by_dtype<copy_vnni_rows<uint16_t>, copy_vnni_rows<float>>,
     .copy = by_dtype<copy_vnni_depths<uint16_t>, copy_vnni_depths<float>>,
     .copy_transposed = by_dtype<copy_vnni_transposed<uint16_t>, copy_vnni_transposed<float>>,

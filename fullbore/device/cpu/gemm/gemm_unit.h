@@ -1,5 +1,7 @@
 #pragma once
+#include <array>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "fullbore/base/dtype.h"
@@ -44,6 +46,33 @@ struct GemmTile {
   int64_t rounded_row = 0;
 };
 
+/// Where a stretch of depth lies, in elements of type P from those that a PartedTile names.
+struct DepthPart {
+  int64_t a = 0;
+  int64_t b = 0;
+};
+
+/// As a GemmTile, with a depth of `parts` stretches and columns of whole vectors that lie apart: element [r, v * lanes + l]
+/// of c is the sum over parts and d < depth of a[r * a_row + part.a + d * a_depth] *
+/// b[part.b + d * b_depth + columns[v] + l], one chain of multiply-adds.
+template <class P>
+struct PartedTile {
+  static constexpr int kMostVectors = 4;
+  int64_t rows = 0;
+  int vectors = 0;  ///< at most the unit's block_columns / lanes
+  std::span<const DepthPart> parts;
+  int64_t depth = 0;  ///< of each part
+  const P* a = nullptr;
+  int64_t a_row = 0;
+  int64_t a_depth = 1;
+  const P* b = nullptr;
+  int64_t b_depth = 0;
+  std::array<int64_t, kMostVectors> columns{};
+  SumOf<P>* c = nullptr;
+  int64_t c_row = 0;
+  bool goes_on = false;
+};
+
 /// c[rows, columns] = sums of a[rows, depth] * b[columns, depth]: both contiguous in depth.
 template <class T>
 struct DotTile {
@@ -78,6 +107,7 @@ struct GemmUnit {
   int block_columns = 1;            ///< columns of the widest tile: a few vectors
   double flops_per_nanosecond = 1;  ///< roughly, of one core
   void (*multiply)(const GemmTile<P>& tile) = nullptr;
+  void (*multiply_parts)(const PartedTile<P>& tile) = nullptr;
   void (*dot)(const DotTile<SumOf<P>>& tile) = nullptr;  ///< null for VNNI pairs
   /// to[r * stride + d] = from[r, d], widened to P or as VNNI pairs along d (bf16 or, rounded, f32).
   void (*copy_rows)(const SourceMatrix& from, P* to, int64_t stride) = nullptr;
