@@ -21,6 +21,9 @@ constexpr int64_t kMostColumns = 64;
 // Fewer channels make sums too short for a call: they are packed together with their kernel positions. Not one, whose
 // columns need no packing at all.
 constexpr int64_t kFewestChannels = 16;
+// Channels that tiles of columns are multiplied by at a time: what a tile reads of their planes stays in the first cache for
+// all outputs.
+constexpr int64_t kTileChannels = 32;
 
 /// x [N,C,H,W], weight [O,*K,C/G] -> y [N,O,*P]. P is what operands are multiplied as, T what they lie as.
 template <class P, class T>
@@ -40,7 +43,14 @@ class PlaneConvolution final : public CpuKernel {
         columns_(std::min<int64_t>(kMostColumns, loops.block_columns)),
         in_place_(std::is_same_v<P, T> && kernel_ == 1 && geometry.axes[1].output == 1 &&
                   planes_.width() == geometry.axes[2].input && geometry.axes[2].before == 0),
+        whole_vectors_(geometry.group_inputs() > 1 && geometry.axes[2].output % loops.lanes == 0 &&
+                       !tiles),
         text_(std::move(text)) {
+    if (whole_vectors_)
+      for (int64_t c = 0; c < g_.group_inputs(); c += kTileChannels)
+        for (int64_t k = 0; k < kernel_; ++k)
+          parts_.push_back({(k * g_.group_inputs() + c) / kDepth,
+                            planes_.offsets()[static_cast<size_t>(k)] + c / kDepth * plane()});
     if (tiles)
       for (int64_t k = 0; k < kernel_; ++k)
         for (int64_t c = 0; c < g_.group_inputs(); c += 32)
@@ -133,6 +143,8 @@ class PlaneConvolution final : public CpuKernel {
                                                                  group * outputs * row());
     const int64_t first =
         (image * g_.outputs + group * outputs) * output_ + plane_block.first * g_.axes[2].output;
+    if (whole_vectors_)
+      return multiply_vectors(planes, weight, plane_block, buffers[2], first, own.sums);
     const bool direct = planes_.width() == g_.axes[2].output && std::is_same_v<Sum, T>;
     const int64_t positions = planes_.positions(plane_block);
     for (int64_t column = 0; column < positions; column += columns_) {
@@ -152,6 +164,40 @@ class PlaneConvolution final : public CpuKernel {
       else
         multiply(planes, weight, column, width, c, c_row);
       if (!direct) store(buffers[2], first, column, width, own.sums);
+    }
+  }
+
+  // By vectors of outputs, each within a row, so that none is in vain: the whole kernel is one depth of parts.
+  void multiply_vectors(const P* planes, const P* weight, const PlaneBlock& plane_block, void* y,
+                        int64_t first, Sum* sums) const {
+    constexpr bool kDirect = std::is_same_v<Sum, T>;
+    const int64_t width = g_.axes[2].output, positions = plane_block.count * width;
+    for (int64_t at = 0; at < positions; at += columns_) {
+      const int64_t columns = std::min(columns_, positions - at);
+      PartedTile<P> tile{.rows = g_.group_outputs(),
+                         .vectors = static_cast<int>(columns / loops_.lanes),
+                         .parts = {},
+                         .depth = 0,
+                         .a = weight,
+                         .a_row = row() / kDepth,
+                         .b = planes,
+                         .b_depth = plane(),
+                         .c = kDirect ? static_cast<Sum*>(y) + first + at : sums,
+                         .c_row = kDirect ? output_ : columns_};
+      for (int v = 0; v < tile.vectors; ++v) {
+        const int64_t place = at + v * loops_.lanes;
+        tile.columns[static_cast<size_t>(v)] = place / width * planes_.width() + place % width;
+      }
+      const auto kernel = static_cast<size_t>(kernel_);
+      for (int64_t c = 0; c < g_.group_inputs(); c += kTileChannels) {
+        tile.parts =
+            std::span(parts_).subspan(static_cast<size_t>(c / kTileChannels) * kernel, kernel);
+        tile.depth = std::min(kTileChannels, g_.group_inputs() - c) / kDepth;
+        tile.goes_on = c > 0;
+        loops_.multiply_parts(tile);
+      }
+      if (!kDirect)
+        store_run(static_cast<char*>(y) + (first + at) * dtype_bytes(out_), columns, sums);
     }
   }
 
@@ -200,7 +246,9 @@ class PlaneConvolution final : public CpuKernel {
   Planes planes_;
   int64_t kernel_, input_, output_;
   int64_t columns_;
-  bool in_place_;  ///< x is its own planes: no padding, no kernel
+  bool in_place_;                 ///< x is its own planes: no padding, no kernel
+  bool whole_vectors_;            ///< rows of outputs are whole vectors, and multiplied by parts_
+  std::vector<DepthPart> parts_;  ///< [blocks of channels, K]
   std::vector<AmxStep> steps_;
   std::string text_;
 };
