@@ -30,6 +30,10 @@ struct Destination {
       cells = y;
     else
       cells = scratch;
+    if (stride == columns) {  // one call: rows may be single elements
+      columns *= rows;
+      rows = 1;
+    }
     for (int64_t row = 0; row < rows; ++row)
       std::memset(cells + row * stride, 0, static_cast<size_t>(columns) * sizeof(Cell));
   }
