@@ -51,11 +51,15 @@ std::string call_text(const OpDef& op, const Sample& sample);
 
 nlohmann::ordered_json to_json(const OpSignature& signature) {
   auto attributes = nlohmann::ordered_json::array();
-  for (const OpSignature::Attribute& each : signature.attributes)
+  for (const OpSignature::Attribute& each : signature.attributes) {
     attributes.push_back({{"name", each.name},
                           {"type", each.type},
                           {"required", each.required},
                           {"examples", each.values}});
+    if (!each.default_value) continue;
+    auto& value = attributes.back()["default"];  // null where the node is without the attribute
+    if (each.default_value->value) value = *each.default_value->value;
+  }
   auto operands = nlohmann::ordered_json::array();
   for (const OpSignature::Operand& each : signature.operands)
     operands.push_back({{"name", each.name},
@@ -114,7 +118,10 @@ void print_signature(const OpSignature& signature) {
   if (signature.variadic) print_output("  ...                  and more\n");
   if (!signature.attributes.empty()) print_output("\nAttributes:\n");
   for (const OpSignature::Attribute& each : signature.attributes)
-    print_output("  {:<20} {}{}\n", each.name, each.type, optional(each.required));
+    print_output("  {:<20} {}{}{}\n", each.name, each.type, optional(each.required),
+                 each.default_value && each.default_value->value
+                     ? ", default " + *each.default_value->value
+                     : "");
   print_output("\nResults:\n");
   for (size_t i = 0; i < signature.results.size(); ++i) {
     const OpSignature::Result& each = signature.results[i];

@@ -1,11 +1,22 @@
 #include "fullbore/ir/graph.h"
 
+#include <fmt/format.h>
+
+#include <iterator>
 #include <utility>
 
 #include "fullbore/base/check.h"
+#include "fullbore/base/error.h"
 #include "fullbore/ir/op_def.h"
 
 namespace fullbore {
+namespace {
+
+// A model of a thousand layers has a third of it with its gradient. Each node takes a kilobyte or so, and what passes and
+// planner remember of it: beyond, a model that is unrolled would take gigabytes before anybody told it.
+constexpr std::ptrdiff_t kMostNodes = 1 << 18;
+
+}  // namespace
 
 std::string_view role_name(Role role) {
   switch (role) {
@@ -47,6 +58,11 @@ Value Graph::add_input_like(const Input& like, TensorType type) {
 }
 
 const Node& Graph::append(Node node, SourceLoc loc) {
+  if (std::ssize(nodes_) >= kMostNodes)
+    throw UsageError(fmt::format(
+        "graph '{}' has more than {} nodes: parts that repeat are for a loop to repeat, scan() or "
+        "while_loop() (fullbore/trace/control.h){}",
+        name_, kMostNodes, node.location.empty() ? "" : fmt::format(" ({})", node.location)));
   std::vector<TensorType> input_types;
   input_types.reserve(node.inputs.size());
   for (Value input : node.inputs) {

@@ -54,8 +54,9 @@ struct BatchNormOptions {
 };
 /// Parameters `<name>.weight` (ones) and `<name>.bias` (zeros) [C]; State `<name>.running_mean` (zeros) and
 /// `<name>.running_var` (ones). A training trace normalises by the batch and updates the State, with the unbiased
-/// variance; an evaluation normalises by the State. Once per trace and name: it updates State, and cannot be in a step
-/// whose batch is cut into microbatches.
+/// variance; an evaluation normalises by the State. A training step that is skipped, for its loss or gradients are not
+/// finite, leaves the State as it was. Once per trace and name: of the microbatches of a step, those one after another
+/// have statistics of their own and update the State in turn, and none go side by side.
 /// Errors: UsageError for one element per channel while training, which has no variance.
 Tensor batch_norm(Trace& trace, const std::string& name, Tensor x, BatchNormOptions options = {},
                   SourceLoc loc = SourceLoc::here());

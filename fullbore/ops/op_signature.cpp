@@ -24,13 +24,6 @@ std::string_view type_text(const Attributes::Value& value) {
   return kTypes[value.index()];
 }
 
-std::string value_text(const Attributes::Entry& entry) {
-  std::string text = Attributes{entry}.text();  // "{axis=-1}"
-  text.erase(0, entry.name.size() + 2);
-  text.pop_back();
-  return text;
-}
-
 Attributes without(const Attributes& attributes, std::string_view name) {
   Attributes rest;
   for (const Attributes::Entry& entry : attributes.entries())
@@ -48,8 +41,8 @@ std::vector<OpSignature::Attribute> attributes_of(const OpDef& op,
     for (const Attributes::Entry& entry : sample.attributes.entries()) {
       auto known = std::ranges::find(attributes, entry.name, &OpSignature::Attribute::name);
       if (known == attributes.end())
-        known = attributes.insert(known, {entry.name, type_text(entry.value), true, {}});
-      if (const std::string value = value_text(entry);
+        known = attributes.insert(known, {.name = entry.name, .type = type_text(entry.value)});
+      if (const std::string value = attribute_value_text(entry);
           std::ranges::find(known->values, value) == known->values.end())
         known->values.push_back(value);
       if (known->required &&
@@ -58,6 +51,10 @@ std::vector<OpSignature::Attribute> attributes_of(const OpDef& op,
     }
   }
   std::ranges::sort(attributes, {}, &OpSignature::Attribute::name);
+  for (const DefaultAttribute& found : default_attributes(op))
+    if (const auto own = std::ranges::find(attributes, found.name, &OpSignature::Attribute::name);
+        own != attributes.end())
+      own->default_value = found;
   return attributes;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "fullbore/ir/op_def.h"
+#include "fullbore/ops/default_attributes.h"
 
 namespace fullbore {
 
@@ -16,8 +17,10 @@ struct OpSignature {
     std::string name;
     std::string_view
         type;  ///< "bool", "integer", "number", "text", "dtype", "integers" or "numbers"
-    bool required = true;             ///< does the op refuse a call without it?
-    std::vector<std::string> values;  ///< of the samples, each once, as graphs print them
+    bool required = true;                  ///< does the op refuse a call without it?
+    std::vector<std::string> values = {};  ///< of the samples, each once, as graphs print them
+    /// Of the op's function; none where the caller must say it, or where it follows from the operands.
+    std::optional<DefaultAttribute> default_value = {};
   };
   struct Operand {
     std::string name;  ///< the one of the op's messages; "x1" where these have none for operand 1

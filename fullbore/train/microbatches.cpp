@@ -251,6 +251,7 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
   const Rehearsal rehearsal = declare_state(trace, loss, each, microbatches);
   const CutBatch batch = cut(trace, fields, each, microbatches);
   const std::vector<Tensor> counts = count_terms(trace, loss, batch, microbatches, rehearsal);
+  std::vector<Tensor> left;  // of rehearsal.updated, by the last microbatch
   const auto differentiate = [&](Tensor scale) {
     std::vector<Tensor> parameters;
     std::vector<Tensor> zeros;
@@ -284,8 +285,7 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
           }
           return values;
         });
-    for (size_t i = 0; i < rehearsal.updated.size(); ++i)
-      trace.update(rehearsal.updated[i].value, sums[zeros.size() + i]);
+    for (size_t i = 0; i < rehearsal.updated.size(); ++i) left.push_back(sums[zeros.size() + i]);
     const Tensor predictions = sums[count + 1];
     const auto of_batch = [&](Tensor sum) { return counts.empty() ? sum / predictions : sum; };
     whole.mean = of_batch(sums[count]);
@@ -302,7 +302,13 @@ OptimizerResult optimize_microbatches(Trace& trace, const LossFunction& loss,
     for (size_t i = 0; i < count; ++i) result.gradients.push_back(of_batch(sums[i]));
     return result;
   };
-  return optimize_gradients(trace, differentiate, options);
+  OptimizerResult result = optimize_gradients(trace, differentiate, options);
+  // One microbatch that is not finite has every one's statistics dropped.
+  for (size_t i = 0; i < left.size(); ++i) {
+    const Tensor before = rehearsal.updated[i].value;
+    trace.update(before, select(greater(result.skipped, 0.0), before, left[i]));
+  }
+  return result;
 }
 
 }  // namespace fullbore

@@ -11,6 +11,7 @@
 #include "fullbore/train/initial_values.h"
 #include "fullbore/train/microbatches.h"
 #include "fullbore/train/stored_weights.h"
+#include "fullbore/train/updated_state.h"
 
 namespace fullbore {
 namespace {
@@ -115,6 +116,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
   Trace trace("train", true);
   Loss value{Tensor()};
   OptimizerResult update;
+  std::vector<std::string> updated;  // what the model may leave behind by itself
   const bool is_cut = parts.accumulate > 1 || parts.parallel > 1;
   if (optimizer.noise_scale) {
     if (is_cut)
@@ -125,6 +127,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
     update = optimize_microbatches(trace, loss, fields, parts, optimizer, value);
   } else {
     value = trace_loss(trace, loss, fields);
+    updated = possibly_updated(trace);
     update = optimize(trace, value.mean, optimizer);
   }
   for (const Carried& each : value.carried)
@@ -139,6 +142,7 @@ TracedStep trace_training_step(const LossFunction& loss, const std::vector<Batch
   for (const Metric& metric : value.metrics) step.metrics.push_back(metric.name);
   for (const auto& [name, metric] : update.metrics) step.metrics.push_back(name);
   step.dead_losses = value.dead;
+  if (!updated.empty()) step.graph = with_state_kept_when_skipped(step.graph, updated);
   if (!optimizer.storage.master_weights) step.graph = with_bf16_weights(step.graph);
   return step;
 }

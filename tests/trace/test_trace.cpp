@@ -48,6 +48,22 @@ TEST(Trace, RefusesAnotherTypeOfTheSameState) {
   EXPECT_EQ(ask(Role::parameter, kVector), "");
 }
 
+// Unrolled, a recursion of a million steps would take gigabytes before it is planned.
+TEST(Trace, RefusesAMillionStepsThatAreUnrolled) {
+  Trace trace("step", true);
+  Tensor x = trace.state("w", Role::parameter, kVector, Initializer::ones());
+  int64_t steps = 0;
+  const int line = __LINE__ + 2;
+  const std::string message = usage_error([&] {
+    for (; steps < 1'000'000; ++steps) x = exp(x);
+  });
+  EXPECT_EQ(message,
+            "graph 'step' has more than 262144 nodes: parts that repeat are for a loop to repeat, "
+            "scan() or while_loop() (fullbore/trace/control.h) (" +
+                location(__FILE__, line) + ")");
+  EXPECT_EQ(steps, 262'144);
+}
+
 TEST(Trace, ParametersAreOfRoleParameterAlone) {
   Trace trace("step", true);
   trace.state("frozen", Role::frozen, kVector, Initializer::zeros());

@@ -61,6 +61,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::convolution, "packed", make_convolution},
       {op::convolution_weight_gradient, "depthwise", make_depthwise_weight_gradient},
       {op::convolution_weight_gradient, "planes", make_plane_weight_gradient},
+      {op::convolution_weight_gradient, "few channels", make_few_channel_weight_gradient},
       {op::convolution_weight_gradient, "lines", make_convolution_weight_gradient},
       {op::dropout_mask, "draws", make_dropout_mask},
       {op::gather, "copy", make_gather},

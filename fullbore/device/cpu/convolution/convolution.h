@@ -13,10 +13,11 @@ namespace fullbore::cpu {
 /// them.
 std::unique_ptr<Kernel> make_convolution(KernelRequest& request);
 
-/// The same without strides, over one or two axes, of 16 channels or more: a block of padded inputs [C, rows, width] is
-/// copied once, and each element of the kernel reads the columns that it multiplies there, at its own offset. Columns at the
-/// end of a row, (K - 1) / width of them, are computed in vain. bf16 goes through the processor's tiles (AMX) where channels
-/// fill them. An item is one block of one image and group.
+/// The same without zeros between inputs: a block of padded inputs [C, rows, width] is copied once, inputs that are a stride
+/// apart side by side, and each element of the kernel reads the columns that it multiplies there, at its own offset; of fewer
+/// than 16 channels they are packed from there, those of many elements for one multiplication. Columns at the end of a row,
+/// (K - 1) / stride of them, are computed in vain. bf16 goes through the processor's tiles (AMX) where channels fill them. An
+/// item is one block of one image and group, at one place along the first of three axes.
 std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request);
 
 /// The op `convolution_weight_gradient`: for each line of outputs, the lines of inputs that meet it are multiplied by its
@@ -27,6 +28,9 @@ std::unique_ptr<Kernel> make_convolution_weight_gradient(KernelRequest& request)
 /// The same of bf16 by the processor's tiles (AMX), without strides, over one or two axes, where channels fill tiles: sums
 /// over all positions of a block of padded inputs at once, for each element of the kernel.
 std::unique_ptr<Kernel> make_plane_weight_gradient(KernelRequest& request);
+/// The same of fewer than 16 channels, over one or two axes: an image is copied once with its channels side by side, so that
+/// a line of the kernel in all channels is the rows of one multiplication. An item is one part of the batch and one group.
+std::unique_ptr<Kernel> make_few_channel_weight_gradient(KernelRequest& request);
 /// The same of groups of one input channel, without strides, over one or two axes: a line of the kernel is a few sums along
 /// a plane of inputs, each one element on. Bound: one load for each multiply-add.
 std::unique_ptr<Kernel> make_depthwise_weight_gradient(KernelRequest& request);

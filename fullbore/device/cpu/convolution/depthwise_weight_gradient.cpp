@@ -126,7 +126,7 @@ std::unique_ptr<Kernel> make_depthwise_weight_gradient(KernelRequest& request) {
       ConvGeometry::of_weight_gradient(request.input(0).shape, request.input(1).shape, attributes),
       false);
   if (g.group_inputs() != 1) return request.decline("groups of several channels");
-  if (!Planes::serve(g)) return request.decline("strides or three axes");
+  if (!Planes::serve_by_one(g)) return request.decline("strides or three axes");
   const DType in = request.input(0).dtype, out = request.output().dtype;
   const VectorUnit unit = this_processor().vector_unit;
   const auto make = [&]<class P, class T>(const GemmUnit<P>& loops, T) -> std::unique_ptr<Kernel> {

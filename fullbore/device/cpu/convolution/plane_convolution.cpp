@@ -9,6 +9,7 @@
 #include "fullbore/device/cpu/convolution/convolution.h"
 #include "fullbore/device/cpu/convolution/operand_types.h"
 #include "fullbore/device/cpu/convolution/phases.h"
+#include "fullbore/device/cpu/convolution/plane_fill.h"
 #include "fullbore/device/cpu/convolution/planes.h"
 #include "fullbore/device/cpu/gemm/gemm_unit.h"
 #include "fullbore/device/cpu/kernels/elements.h"
@@ -17,15 +18,23 @@
 namespace fullbore::cpu {
 namespace {
 
-constexpr int64_t kMostColumns = 64;
-// Fewer channels make sums too short for a call: they are packed together with their kernel positions. Not one, whose
-// columns need no packing at all.
+// Fewer channels make sums too short for a call: columns are packed together with those of other kernel positions.
 constexpr int64_t kFewestChannels = 16;
 // Channels that tiles of columns are multiplied by at a time: what a tile reads of their planes stays in the first cache for
 // all outputs.
 constexpr int64_t kTileChannels = 32;
+// Of a block's planes. Lines are never cut here: longer ones are left to the packed kernel, but for many channels without
+// strides, which it is slower with.
+constexpr int64_t kMostElements = 4 << 20;
+// Bytes of packed columns that are multiplied at a time: they stay in the first cache.
+constexpr int64_t kPackedBytes = 32 << 10;
 
-/// x [N,C,H,W], weight [O,*K,C/G] -> y [N,O,*P]. P is what operands are multiplied as, T what they lie as.
+// Of one channel without strides a line of the kernel reads overlapping columns, which need no packing.
+bool packs_columns(const ConvGeometry& g) {
+  return g.group_inputs() < kFewestChannels && (g.group_inputs() > 1 || g.axes[2].stride > 1);
+}
+
+/// x [N,C,*S], weight [O,*K,C/G] -> y [N,O,*P]. P is what operands are multiplied as, T what they lie as.
 template <class P, class T>
 class PlaneConvolution final : public CpuKernel {
  public:
@@ -40,11 +49,15 @@ class PlaneConvolution final : public CpuKernel {
         kernel_(geometry.kernel_elements()),
         input_(geometry.input_elements()),
         output_(geometry.output_elements()),
-        columns_(std::min<int64_t>(kMostColumns, loops.block_columns)),
-        in_place_(std::is_same_v<P, T> && kernel_ == 1 && geometry.axes[1].output == 1 &&
-                  planes_.width() == geometry.axes[2].input && geometry.axes[2].before == 0),
-        whole_vectors_(geometry.group_inputs() > 1 && geometry.axes[2].output % loops.lanes == 0 &&
-                       !tiles),
+        columns_(std::min<int64_t>(kBeyondPlanes / 2, loops.block_columns)),
+        in_place_(std::is_same_v<P, T> && kernel_ == 1 && input_ == output_ &&
+                  planes_.width() == input_ && geometry.axes[2].before == 0),
+        packs_(packs_columns(geometry)),
+        depth_(packs_
+                   ? std::max<int64_t>(1, kPackedBytes / columns_ / static_cast<int64_t>(sizeof(P)))
+                   : 0),
+        whole_vectors_(!packs_ && geometry.group_inputs() > 1 &&
+                       geometry.axes[2].output % loops.lanes == 0 && !tiles),
         text_(std::move(text)) {
     if (whole_vectors_)
       for (int64_t c = 0; c < g_.group_inputs(); c += kTileChannels)
@@ -58,7 +71,9 @@ class PlaneConvolution final : public CpuKernel {
                             (planes_.offsets()[static_cast<size_t>(k)] + c / 2 * plane()) * 4});
   }
 
-  int64_t items() const override { return g_.batch * g_.groups * planes_.blocks(); }
+  int64_t items() const override {
+    return g_.batch * g_.groups * g_.axes[0].output * planes_.blocks();
+  }
   double nanoseconds() const override {
     const double rate = tiles_ ? 600 : 0.8 * loops_.flops_per_nanosecond;
     return g_.flops() / rate + 500 * static_cast<double>(items());
@@ -72,12 +87,13 @@ class PlaneConvolution final : public CpuKernel {
     if (tiles_) tiles.emplace();
     int64_t copied = -1;
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t plane_block = item % planes_.blocks(), rest = item / planes_.blocks();
-      const int64_t group = rest / g_.batch,
-                    image = rest % g_.batch;  // weights stay for all images
+      const int64_t slices = g_.axes[0].output, slice = item / planes_.blocks() % slices;
+      const int64_t rest = item / planes_.blocks() / slices;
+      const int64_t group = rest / g_.batch;  // weights stay for all images
       if (kCopiesWeight && group != copied) copy_weight(buffers[1], group, own.weight);
       copied = group;
-      run_rows(buffers, image, group, planes_.block(plane_block), own, tiles ? &*tiles : nullptr);
+      run_rows(buffers, {rest % g_.batch, group, slice, planes_.block(item % planes_.blocks())},
+               own, tiles ? &*tiles : nullptr);
     }
   }
 
@@ -87,17 +103,24 @@ class PlaneConvolution final : public CpuKernel {
   static constexpr int64_t kDepth = kDepthOf<P>;
   static constexpr bool kCopiesWeight = !kVnni && !std::is_same_v<P, T>;
 
+  /// Outputs of one image and group, of one place along the first axis.
+  struct Rows {
+    int64_t image, group, slice;
+    PlaneBlock block;
+  };
   struct Parts {
-    P* planes;  ///< [C/G, rows, width]
+    P* planes;  ///< [C/G, planes, rows, width]
     Sum* sums;  ///< [O/G, columns]
     P* weight;  ///< [O/G, K C/G], widened
+    P* packed;  ///< [depth, columns]
   };
   Parts parts_of(char* base, int64_t* bytes = nullptr) const {
     Scratch scratch(base);
     // Blocks of columns read beyond the last plane's end.
-    const int64_t planes = in_place_ ? 0 : g_.group_inputs() / kDepth * plane() + 2 * kMostColumns;
+    const int64_t planes = in_place_ ? 0 : g_.group_inputs() / kDepth * plane() + kBeyondPlanes;
     Parts parts{scratch.take<P>(planes), scratch.take<Sum>(g_.group_outputs() * columns_),
-                scratch.take<P>(kCopiesWeight ? g_.group_outputs() * row() : 0)};
+                scratch.take<P>(kCopiesWeight ? g_.group_outputs() * row() : 0),
+                scratch.take<P>(depth_ * columns_)};
     if (bytes) *bytes = scratch.bytes();
     return parts;
   }
@@ -116,33 +139,23 @@ class PlaneConvolution final : public CpuKernel {
     }
   }
 
-  void fill(const T* x, const PlaneBlock& plane_block, P* to) const {
-    const int64_t channels = g_.group_inputs();
-    const Planes::Rows rows = planes_.rows_of(plane_block), columns = planes_.columns();
-    if (rows.count * columns.count < plane())
-      std::fill_n(to, channels / kDepth * plane() + 2 * kMostColumns, P{});
-    if (columns.count == 0) return;
-    for (int64_t r = 0; r < rows.count; ++r)
-      loops_.copy({x + (rows.input + r) * g_.axes[2].input + columns.input, in_, input_, channels,
-                   columns.count},
-                  to + (rows.row + r) * planes_.width() + columns.row, plane());
-  }
-
-  void run_rows(void* const* buffers, int64_t image, int64_t group, const PlaneBlock& plane_block,
-                const Parts& own, const AmxTiles* tiles) const {
+  void run_rows(void* const* buffers, const Rows& rows, const Parts& own,
+                const AmxTiles* tiles) const {
     const int64_t channels = g_.group_inputs(), outputs = g_.group_outputs();
-    const T* x =
-        static_cast<const T*>(buffers[0]) + (image * g_.inputs + group * channels) * input_;
+    const PlaneBlock& plane_block = rows.block;
+    const T* x = static_cast<const T*>(buffers[0]) +
+                 (rows.image * g_.inputs + rows.group * channels) * input_;
     const P* planes = own.planes;
     if constexpr (std::is_same_v<P, T>) {
       if (in_place_) planes = x;
     }
-    if (!in_place_) fill(x, plane_block, own.planes);
+    if (!in_place_)
+      fill_planes<P, T>({g_, planes_, loops_, in_}, x, rows.slice, plane_block, own.planes);
     const P* weight = kCopiesWeight ? own.weight
                                     : reinterpret_cast<const P*>(static_cast<const T*>(buffers[1]) +
-                                                                 group * outputs * row());
-    const int64_t first =
-        (image * g_.outputs + group * outputs) * output_ + plane_block.first * g_.axes[2].output;
+                                                                 rows.group * outputs * row());
+    const int64_t first = (rows.image * g_.outputs + rows.group * outputs) * output_ +
+                          (rows.slice * g_.axes[1].output + plane_block.first) * g_.axes[2].output;
     if (whole_vectors_)
       return multiply_vectors(planes, weight, plane_block, buffers[2], first, own.sums);
     const bool direct = planes_.width() == g_.axes[2].output && std::is_same_v<Sum, T>;
@@ -161,6 +174,8 @@ class PlaneConvolution final : public CpuKernel {
                          .b_row = plane() * 4,
                          .c = reinterpret_cast<float*>(c),
                          .c_row = c_row});
+      else if (packs_)
+        multiply_packed(planes + column, weight, width, c, c_row, own.packed);
       else
         multiply(planes, weight, column, width, c, c_row);
       if (!direct) store(buffers[2], first, column, width, own.sums);
@@ -220,6 +235,36 @@ class PlaneConvolution final : public CpuKernel {
                        .goes_on = k > 0});
   }
 
+  // The same of few channels: a line of depth, which is one channel at one element of the kernel, is packed beside the next.
+  void multiply_packed(const P* planes, const P* weight, int64_t width, Sum* c, int64_t c_row,
+                       P* packed) const {
+    const int64_t channels = g_.group_inputs() / kDepth, depth = kernel_ * channels;
+    for (int64_t from = 0; from < depth; from += depth_) {
+      const int64_t to = std::min(depth, from + depth_);
+      for (int64_t d = from; d < to; ++d)
+        copy_columns(
+            planes + planes_.offsets()[static_cast<size_t>(d / channels)] + d % channels * plane(),
+            packed + (d - from) * columns_);
+      loops_.multiply({.rows = g_.group_outputs(),
+                       .columns = width,
+                       .depth = to - from,
+                       .a = weight + from,
+                       .a_row = depth,
+                       .b = packed,
+                       .b_depth = columns_,
+                       .c = c,
+                       .c_row = c_row,
+                       .goes_on = from > 0});
+    }
+  }
+  // All columns of a block, in steps of a constant size; behind the last plane there are as many.
+  void copy_columns(const P* from, P* to) const {
+    constexpr int64_t kStep = 8;
+    int64_t i = 0;
+    for (; i + kStep <= columns_; i += kStep) std::copy_n(from + i, kStep, to + i);
+    for (; i < columns_; ++i) to[i] = from[i];
+  }
+
   // Columns [column, column + width) of a block: those of a row's end are no outputs.
   void store(void* y, int64_t first, int64_t column, int64_t width, const Sum* sums) const {
     const int64_t outputs = g_.axes[2].output;
@@ -247,6 +292,8 @@ class PlaneConvolution final : public CpuKernel {
   int64_t kernel_, input_, output_;
   int64_t columns_;
   bool in_place_;                 ///< x is its own planes: no padding, no kernel
+  bool packs_;                    ///< columns of several elements of the kernel are packed
+  int64_t depth_;                 ///< of packed columns, in operands
   bool whole_vectors_;            ///< rows of outputs are whole vectors, and multiplied by parts_
   std::vector<DepthPart> parts_;  ///< [blocks of channels, K]
   std::vector<AmxStep> steps_;
@@ -262,9 +309,11 @@ std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request) {
       in_three_axes(ConvGeometry::of_convolution(request.input(0).shape, request.input(1).shape,
                                                  request.node().attributes),
                     joined);
-  if (!Planes::serve(g)) return request.decline("strides, zeros between inputs or three axes");
-  if (g.group_inputs() < kFewestChannels && g.group_inputs() != 1)
-    return request.decline("few channels");
+  if (!Planes::serve(g)) return request.decline("zeros between inputs");
+  if (g.group_inputs() == 0) return request.decline("no channels");
+  const bool is_usual = Planes::serve_by_one(g) && !packs_columns(g);
+  if (!is_usual && Planes(g, 1).elements() * g.group_inputs() > kMostElements)
+    return request.decline("lines that are long");
   const DType in = request.input(0).dtype, out = request.output().dtype;
   const VectorUnit unit = this_processor().vector_unit;
   const GemmUnit<VnniPair>* vnni = gemm_unit<VnniPair>(VectorUnit::avx512);

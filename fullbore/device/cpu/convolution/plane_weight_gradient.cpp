@@ -186,7 +186,7 @@ std::unique_ptr<Kernel> make_plane_weight_gradient(KernelRequest& request) {
   const ConvGeometry g = in_three_axes(
       ConvGeometry::of_weight_gradient(request.input(0).shape, request.input(1).shape, attributes),
       false);
-  if (!Planes::serve(g)) return request.decline("strides or three axes");
+  if (!Planes::serve_by_one(g)) return request.decline("strides or three axes");
   if (g.group_inputs() % kTile != 0 || g.group_outputs() % kTile != 0)
     return request.decline("channels do not fill tiles");
   return std::make_unique<PlaneWeightGradient>(

@@ -1,0 +1,80 @@
+#pragma once
+#include <algorithm>
+#include <type_traits>
+
+#include "fullbore/device/cpu/convolution/planes.h"
+#include "fullbore/device/cpu/gemm/gemm_unit.h"
+#include "fullbore/device/cpu/kernels/elements.h"
+
+namespace fullbore::cpu {
+
+/// Operands behind the last plane, which blocks of columns may read.
+inline constexpr int64_t kBeyondPlanes = 128;
+
+/// What fill_planes() goes by.
+template <class P>
+struct PlaneFill {
+  const ConvGeometry& geometry;  ///< of three axes
+  const Planes& planes;
+  const GemmUnit<P>& loops;
+  DType dtype;  ///< of x
+};
+
+/// Elements that lie `apart` in a channel's row, side by side; of VNNI pairs those of the next channel too, which lies
+/// `channel` on. kApart: `apart`, where the compiler knows it, or 0.
+template <int64_t kApart, class P, class T>
+void copy_apart(const T* from, int64_t apart, int64_t channel, int64_t count, P* to) {
+  const int64_t step = kApart > 0 ? kApart : apart;
+  for (int64_t i = 0; i < count; ++i)
+    if constexpr (std::is_same_v<P, VnniPair>)
+      to[i] = {from[i * step].bits, from[channel + i * step].bits};
+    else
+      to[i] = load(from[i * step]);
+}
+
+/// A row of every channel's planes: `count` inputs from `from` on.
+template <class P, class T>
+void fill_plane_row(const PlaneFill<P>& fill, const T* from, int64_t count, P* to) {
+  const ConvGeometry& g = fill.geometry;
+  const int64_t channel = g.input_elements(), stride = g.axes[2].stride;
+  if (stride == 1)
+    return fill.loops.copy({from, fill.dtype, channel, g.group_inputs(), count}, to,
+                           fill.planes.elements());
+  for (int64_t c = 0; c < g.group_inputs(); c += kDepthOf<P>) {
+    if (stride == 2)
+      copy_apart<2>(from, 2, channel, count, to);
+    else
+      copy_apart<0>(from, stride, channel, count, to);
+    from += kDepthOf<P> * channel;
+    to += fill.planes.elements();
+  }
+}
+
+/// The planes of a block of outputs at place `slice` of the first axis: x [C/G,*S] of one image and group, to [C/G, planes,
+/// rows, width] and kBeyondPlanes more.
+template <class P, class T>
+void fill_planes(const PlaneFill<P>& fill, const T* x, int64_t slice, const PlaneBlock& block,
+                 P* to) {
+  const ConvGeometry& g = fill.geometry;
+  const Planes& planes = fill.planes;
+  const Planes::Rows first_rows = planes.rows_of(block), first_columns = planes.columns();
+  // Most planes lack something: an edge of padding, or what another remainder has one more of.
+  if (first_rows.count * first_columns.count < planes.elements())
+    std::fill_n(to, g.group_inputs() / kDepthOf<P> * planes.elements() + kBeyondPlanes, P{});
+  for (int64_t k = 0; k < g.axes[0].kernel; ++k) {
+    const int64_t read = g.axes[0].read(slice, k);
+    for (const int64_t down : planes.row_remainders())
+      for (const int64_t across : planes.column_remainders()) {
+        const Planes::Rows rows = planes.rows_of(block, down), columns = planes.columns(across);
+        if (read >= 0 && columns.count > 0)
+          for (int64_t r = 0; r < rows.count; ++r) {
+            const int64_t row = read * g.axes[1].input + rows.input + r * g.axes[1].stride;
+            fill_plane_row(fill, x + row * g.axes[2].input + columns.input, columns.count,
+                           to + (rows.row + r) * planes.width() + columns.row);
+          }
+        to += planes.plane_elements();
+      }
+  }
+}
+
+}  // namespace fullbore::cpu
