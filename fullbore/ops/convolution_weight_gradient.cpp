@@ -204,6 +204,9 @@ std::vector<Sample> samples() {
                                                  .stride = {2, 3},
                                                  .before = {1, 0},
                                                  .dilation = {1, 2}}),
+      sample(
+          "more lines than are multiplied at a time, a column beyond a block",
+          {.batch = 1, .x = {16, 20, 16}, .dy = {17, 20, 16}, .kernel = {3, 3}, .before = {1, 1}}),
       sample("no images: zeros", {.batch = 0, .x = {2, 4}, .dy = {3, 4}, .kernel = {1}}),
   };
 }
