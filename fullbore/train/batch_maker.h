@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fullbore/data/batch_source.h"
@@ -38,6 +39,10 @@ class BatchMaker : public BatchSource {
   virtual bool resumes_at(uint64_t position) const = 0;
   /// Figures of the last batch, for the lines and files of metrics.
   virtual StepResults figures() const = 0;
+  /// What people are to be told since the last call, a warning each.
+  virtual std::vector<std::string> take_notices() { return {}; }
+  /// What is to be said of all batches as the run ends, a line each.
+  virtual std::vector<std::string> last_words() const { return {}; }
   /// Of all its programs, for the plan.
   virtual std::vector<const Plan*> plans() const = 0;
 

@@ -46,6 +46,10 @@ struct RolloutOptions {
   /// A row whose places are all taken takes the newest half of the context anew and goes on, and of a prompt that is
   /// longer than the context its last tokens count. Else the context ends a row.
   bool slides = false;
+  /// Called with a completion before each token of it is drawn, with a place for each token of the vocabulary, all true:
+  /// what it makes false is not drawn, as if its logit were -infinity; `sampled` is by what is left. It must leave one.
+  /// Draws are the host's then, one token a launch. Rows are called in no order, on the calling thread.
+  std::function<void(const RolloutRow& row, std::vector<bool>& allowed)> allow = {};
   /// Called with a completion as each token is appended, which may end it: the row holds the token already. Rows are
   /// called in no order, on the calling thread.
   std::function<bool(const RolloutRow& row)> goes_on = {};

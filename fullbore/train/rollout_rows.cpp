@@ -21,8 +21,8 @@ SamplingKind kind_of(const SamplingOptions& options) {
 RolloutSteps::RolloutSteps(const RolloutSizes& sizes, int64_t row_pages, PagedPrograms& programs,
                            const RolloutOptions& options)
     : sizes_(sizes), row_pages_(row_pages), programs_(programs), options_(options) {
-  // What a text has said before is known to the host.
-  shape_.draws = options.sampling.repetition_penalty == 1;
+  // What a text has said before, and what it may say next, is known to the host.
+  shape_.draws = options.sampling.repetition_penalty == 1 && !options.allow;
   shape_.kind = shape_.draws ? kind_of(options.sampling) : SamplingKind::full;
   shape_.tokens = shape_.draws ? sizes.tokens_per_launch : 1;
   shape_.stops = shape_.tokens > 1 ? static_cast<int64_t>(options.stop_tokens.size()) : 0;
@@ -183,12 +183,17 @@ int64_t RolloutSteps::append_by_logits(const BoundProgram& program,
                                        std::span<GrowingRow> rows) const {
   const auto logits = program.result<float>("logits");
   const auto vocabulary = static_cast<size_t>(sizes_.vocabulary);
+  std::vector<bool> allowed;
   for (size_t i = 0; i < rows.size(); ++i) {
     GrowingRow& row = rows[i];
     const float uniform = draw_uniform(options_.key, options_.step, row.index, row.row.sample,
                                        static_cast<uint32_t>(row.row.tokens.size()));
+    if (options_.allow) {
+      allowed.assign(vocabulary, true);
+      options_.allow(row.row, allowed);
+    }
     append(row, sample_token(std::span(logits).subspan(i * vocabulary, vocabulary),
-                             options_.sampling, uniform, row.seen));
+                             options_.sampling, uniform, row.seen, allowed));
   }
   return static_cast<int64_t>(rows.size());
 }

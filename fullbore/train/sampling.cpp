@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "fullbore/base/error.h"
@@ -61,14 +62,19 @@ double log_sum(std::span<const float> logits, double largest) {
 }  // namespace
 
 SampledToken sample_token(std::span<const float> logits, const SamplingOptions& options,
-                          double uniform, const std::vector<bool>& seen) {
+                          double uniform, const std::vector<bool>& seen,
+                          const std::vector<bool>& allowed) {
   // Comparisons with NaN are no order: refuse it before anything is compared.
   for (const float value : logits)
     if (std::isnan(value)) throw NumericalError("the model's logits are not a number");
   const double likeliest = *std::ranges::max_element(logits);
   if (!std::isfinite(likeliest)) throw NumericalError("the model's logits are not finite");
-  const std::vector<double> values = penalized(logits, options.repetition_penalty, seen);
+  std::vector<double> values = penalized(logits, options.repetition_penalty, seen);
+  for (size_t id = 0; id < std::min(allowed.size(), values.size()); ++id)
+    if (!allowed[id]) values[id] = -std::numeric_limits<double>::infinity();
   const auto first = static_cast<int32_t>(std::ranges::max_element(values) - values.begin());
+  if (!std::isfinite(values[static_cast<size_t>(first)]))
+    throw NumericalError("no token that has a probability is allowed");
   const auto drawn = [&](int32_t token, double log_probability) {
     const double raw = logits[static_cast<size_t>(token)] - log_sum(logits, likeliest);
     return SampledToken{token, static_cast<float>(raw), static_cast<float>(log_probability)};

@@ -91,6 +91,8 @@ class Trainer {
  private:
   void finish(const std::string& status, const std::string& error = "") {
     if (saver_) reporter_.saved(saver_->saves(), saver_->stall_seconds());
+    if (job_.maker)
+      for (const std::string& line : job_.maker->last_words()) reporter_.log().info("{}", line);
     reporter_.finish(status, error);
   }
 
@@ -287,6 +289,9 @@ class Trainer {
     BatchMaker::Batch made;
     enter(job_.maker ? RunPhase::rollouts : RunPhase::data, start);
     reading_data([&] { made = batches_->next(); });
+    if (job_.maker)
+      for (const std::string& notice : job_.maker->take_notices())
+        reporter_.log().warn("step {}: {}", position_.step + 1, notice);
     const auto [shape, batch] = made;
     CompiledStep& step = programs_->step(shape);
     const bool logged = options_.detail != Detail::off && log_due(position_.step + 1);

@@ -292,6 +292,30 @@ TEST_F(RolloutTest, APromptIsReadOnceForAllOfItsSamples) {
   EXPECT_EQ(run(sizes(4), asked, {}).at({21, 2}).tokens, alike.at({21, 2}).tokens);
 }
 
+TEST_F(RolloutTest, WhatIsNotAllowedIsNotDrawn) {
+  const std::vector<RolloutPrompt> asked = prompts();
+  // Of row after row, tokens of one parity by turns.
+  const auto may = [](const RolloutRow& row, size_t place, int32_t token) {
+    return (static_cast<size_t>(token) + place + row.sample) % 2 == 0;
+  };
+  const RolloutOptions options{
+      .key = 4, .allow = [&](const RolloutRow& row, std::vector<bool>& allowed) {
+        ASSERT_EQ(allowed.size(), static_cast<size_t>(kTokens));
+        for (size_t id = 0; id < allowed.size(); ++id) {
+          ASSERT_TRUE(allowed[id]);
+          allowed[id] = may(row, row.tokens.size(), static_cast<int32_t>(id));
+        }
+      }};
+  const Rows rows = run(sizes(3), asked, options);
+  for (const auto& [key, row] : rows)
+    for (size_t place = 0; place < row.tokens.size(); ++place) {
+      EXPECT_TRUE(may(row, place, row.tokens[place])) << place;
+      EXPECT_GT(row.sampled[place], row.raw[place]) << "of fewer tokens each is likelier";
+    }
+  EXPECT_EQ(tokens_of(run(sizes(6, 4), asked, options)), tokens_of(rows));
+  EXPECT_NE(tokens_of(run(sizes(3), asked, {.key = 4})), tokens_of(rows));
+}
+
 TEST_F(RolloutTest, WhatSlidesGoesOnBeyondTheContext) {
   std::vector<RolloutPrompt> asked = prompts();
   for (RolloutPrompt& prompt : asked) prompt.samples = 1, prompt.max_new_tokens = 70;

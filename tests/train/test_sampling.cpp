@@ -87,6 +87,19 @@ TEST(Sampling, TemperatureZeroTakesTheLargest) {
   EXPECT_EQ(count_draws({0, 3, 2, 3}, {.temperature = 0}, 10)[1], 10);
 }
 
+TEST(Sampling, WhatIsNotAllowedIsNotDrawnAndTheOthersKeepTheirProportions) {
+  const std::vector<float> logits = {5, 1, 1, 4};
+  const std::vector<bool> allowed = {false, true, true, false};
+  EXPECT_EQ(sample_token(logits, {.temperature = 0}, 0, {}, allowed).token, 1);
+  EXPECT_EQ(sample_token(logits, {}, 0.49, {}, allowed).token, 1);
+  const SampledToken drawn = sample_token(logits, {.top_k = 3}, 0.51, {}, allowed);
+  EXPECT_EQ(drawn.token, 2);
+  EXPECT_NEAR(drawn.sampled, std::log(0.5), 1e-6);
+  const double all = std::exp(5.0) + 2 * std::exp(1.0) + std::exp(4.0);
+  EXPECT_NEAR(drawn.raw, 1 - std::log(all), 1e-6) << "by the model, of all tokens";
+  EXPECT_THROW(sample_token(logits, {}, 0.5, {}, std::vector<bool>(4, false)), NumericalError);
+}
+
 TEST(Sampling, HugeAndMinusInfiniteLogitsAreFine) {
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(count_draws({1000, -1000, -infinity}, {}, 100)[0], 100);

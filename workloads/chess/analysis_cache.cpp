@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "fullbore/base/file_lines.h"
@@ -14,6 +17,8 @@ namespace {
 constexpr size_t kMostEntries = size_t{1} << 20;  // in memory; about 400 bytes each
 constexpr uint64_t kMostFileBytes = uint64_t{512} << 20;
 constexpr size_t kHexDigits = 16;
+/// Entries between two waits for the disk: what a power cut costs is analysed anew.
+constexpr int64_t kMostUnsynced = 1024;
 
 /// Up to the next tab, which goes too.
 std::string_view take_field(std::string_view& line) {
@@ -30,18 +35,32 @@ AnalysisCache::AnalysisCache(std::string path, std::string_view settings, FileSy
   if (!path_.empty()) read();
 }
 
+AnalysisCache::~AnalysisCache() {
+  if (unsynced_ > 0) sync();
+}
+
 void AnalysisCache::read() {
-  Result<FileLines> lines = FileLines::open(path_, *files_);
-  if (!lines.ok()) return;  // there is none yet, or none that can be read: everything is analysed
   FileStatus status;
-  if (files_->status(path_, status) == 0) file_bytes_ = status.bytes;
+  is_new_ = files_->status(path_, status) != 0 && errno == ENOENT;
+  if (is_new_) return;
+  file_bytes_ = status.bytes;
+  Result<FileLines> lines = FileLines::open(path_, *files_);
+  if (!lines.ok()) {
+    notices_.push_back(fmt::format("{}; every position is analysed anew", lines.error()));
+    return;
+  }
   for (;;) {
     const Result<bool> more = lines.value().next();
     if (!more.ok()) ++damaged_;
-    if (!more.ok() || !more.value()) return;
+    if (!more.ok() || !more.value()) break;
     const std::string_view line = lines.value().line();
     if (!line.empty() && (!lines.value().is_ended() || !read_entry(line))) ++damaged_;
   }
+  if (damaged_ > 0)
+    notices_.push_back(
+        fmt::format("{}: {} lines are damaged, or no analyses; they are passed over, and their "
+                    "positions are analysed anew",
+                    path_, damaged_));
 }
 
 bool AnalysisCache::read_entry(std::string_view line) {
@@ -82,18 +101,49 @@ void AnalysisCache::put(const std::string& fen, const std::vector<RankedMove>& m
   const std::string line = fmt::format("\n{}\t{}\n", hash_hex(hash_text(entry)), entry);
   const std::lock_guard lock(mutex_);
   remember(fen, moves);
-  if (!path_.empty() && !append(line)) ++unwritten_;
+  if (path_.empty()) return;
+  std::string problem = append(line);
+  if (!problem.empty())
+    ++unwritten_;
+  else if (++unsynced_ >= kMostUnsynced)
+    problem = sync();
+  // Once: a disk that is full is full for each of them.
+  if (!problem.empty() && std::exchange(tells_writes_, false))
+    notices_.push_back(
+        fmt::format("{}: what engines say is not kept for later runs: {}", path_, problem));
 }
 
-bool AnalysisCache::append(const std::string& line) {
-  if (file_bytes_ + line.size() > kMostFileBytes) return false;
+/// Returns what is wrong.
+std::string AnalysisCache::append(std::string_view bytes) {
+  if (file_bytes_ + bytes.size() > kMostFileBytes)
+    return fmt::format("it has {} MiB", kMostFileBytes >> 20);
   const int file = files_->append(path_);
-  if (file < 0) return false;
+  if (file < 0) return std::strerror(errno);
   // One call, so that lines of several processes do not mix. A part of a line is what the checksum is for.
-  const ssize_t written = files_->write(file, line.data(), line.size());
-  const bool closed = files_->close(file) == 0;
+  const ssize_t written = files_->write(file, bytes.data(), bytes.size());
+  int reason = written < 0 ? errno : written == std::ssize(bytes) ? 0 : ENOSPC;
+  if (files_->close(file) != 0 && reason == 0) reason = errno;
   if (written > 0) file_bytes_ += static_cast<uint64_t>(written);
-  return closed && written == static_cast<ssize_t>(line.size());
+  return reason == 0 ? "" : std::strerror(reason);
+}
+
+/// Likewise.
+std::string AnalysisCache::sync() {
+  unsynced_ = 0;
+  const int file = files_->append(path_);
+  if (file < 0) return std::strerror(errno);
+  int reason = files_->sync(file) == 0 ? 0 : errno;
+  if (files_->close(file) != 0 && reason == 0) reason = errno;
+  const std::string folder = std::filesystem::path(path_).parent_path();
+  if (reason == 0 && std::exchange(is_new_, false) &&
+      files_->sync_folder(folder.empty() ? "." : folder) != 0)
+    reason = errno;
+  return reason == 0 ? "" : std::strerror(reason);
+}
+
+std::vector<std::string> AnalysisCache::take_notices() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(notices_, {});
 }
 
 size_t AnalysisCache::size() const {

@@ -38,6 +38,7 @@ void add_chess_command(Command root) {
   add_score_command(chess);
   add_chess_eval_command(chess);
   add_chess_play_command(chess);
+  add_chess_report_command(chess);
   chess.footer(R"(
 Example:
   fullbore chess moves start e2e4 e7e5

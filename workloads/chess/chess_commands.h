@@ -17,6 +17,7 @@ void add_prepare_command(Command chess);
 void add_score_command(Command chess);
 void add_chess_eval_command(Command chess);
 void add_chess_play_command(Command chess);
+void add_chess_report_command(Command chess);
 
 /// A position of the command line: a FEN, or "start". UsageError that names the field; `command` begins it.
 Position position_argument(std::string_view command, const std::string& text);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fullbore/app/job_options.h"
+#include "fullbore/app/output.h"
 #include "fullbore/base/hash.h"
 #include "fullbore/text/text_keys.h"
 #include "workloads/chess/chess_keys.h"
@@ -25,6 +26,7 @@ RecipeOptions recipe_options(const Config& config) {
 std::vector<ChessRecord> made_records(const Config& config) {
   EngineOptions engine;
   engine.path = chess_keys(config).chess.engine;
+  engine.answer_seconds = chess_keys(config).chess.engine_seconds;
   if (chess_keys(config).chess.truth.starts_with("stockfish"))
     engine.cache_path = analysis_cache_file(config);
   const std::unique_ptr<MoveRanker> ranker =
@@ -34,6 +36,7 @@ std::vector<ChessRecord> made_records(const Config& config) {
     records.push_back(std::move(record));
     return success();
   }).take_or_throw();
+  for (const std::string& notice : ranker->take_notices()) print_message("chess: {}\n", notice);
   return records;
 }
 
@@ -56,7 +59,7 @@ void add(ChessExamples& examples, ChessRecord record, const ChessTokens& tokens,
 }  // namespace
 
 std::string analysis_cache_file(const Config& config) {
-  return data_cache_folder(config, "chess") + "/analyses.jsonl";
+  return data_cache_folder(config, "chess") + "/analyses.tsv";
 }
 
 std::vector<int64_t> chess_lengths(const Config& config) {

@@ -13,6 +13,7 @@ struct ChessKeys {
     int64_t records = 60000;
     std::string truth = "search";
     std::string engine = "";
+    double engine_seconds = 10;
     double arbiter_share = 1.0 / 3;
     bool prompt_loss = false;
     bool operator==(const Chess&) const = default;

@@ -9,10 +9,50 @@
 #include "fullbore/text/text_keys.h"
 #include "workloads/chess/chess_keys.h"
 #include "workloads/chess/fen.h"
+#include "workloads/chess/legal_move_text.h"
 #include "workloads/chess/policy_reward.h"
 #include "workloads/chess/record_recipes.h"
 
 namespace fullbore::chess {
+namespace {
+
+/// Which tokens leave the moves of answers legal. Prompts must outlive it.
+class LegalMoveTokens {
+ public:
+  LegalMoveTokens(const ChessTokens& tokens, std::span<const ChessRecord> prompts, size_t samples)
+      : end_(tokens.end()), prompts_(prompts), samples_(samples), rows_(prompts.size() * samples) {
+    for (int32_t token = 0; token < tokens.vocabulary(); ++token)
+      texts_.push_back(tokens.text({&token, 1}));
+  }
+
+  void allow(const RolloutRow& row, std::vector<bool>& allowed) {
+    const ChessRecord& prompt = prompts_[row.prompt];
+    Position position;
+    if (prompt.task != ChessTask::policy || parse_fen(prompt.fen, position) != FenError::kNone)
+      return;
+    Row& known = rows_[row.prompt * samples_ + row.sample];
+    if (!known.text) known.text.emplace(position, prompt.prompt.ends_with("M:"));
+    for (; known.tokens < row.tokens.size(); ++known.tokens)
+      known.text->take(texts_[static_cast<size_t>(row.tokens[known.tokens])]);
+    for (size_t token = 0; token < texts_.size(); ++token)
+      allowed[token] = static_cast<int32_t>(token) == end_
+                           ? known.text->may_end()
+                           : LegalMoveText(*known.text).take(texts_[token]);
+  }
+
+ private:
+  struct Row {
+    std::optional<LegalMoveText> text;
+    size_t tokens = 0;  ///< taken
+  };
+  int32_t end_;
+  std::span<const ChessRecord> prompts_;
+  size_t samples_;
+  std::vector<std::string> texts_;  ///< by token
+  std::vector<Row> rows_;
+};
+
+}  // namespace
 
 ChessModel::ChessModel(const std::string& run, int64_t rows)
     : rows_(rows),
@@ -53,18 +93,23 @@ std::vector<ModelAnswer> ChessModel::answer(std::span<const ChessRecord> prompts
   }
   const auto samples = static_cast<size_t>(options.samples);
   std::vector<ModelAnswer> answers(prompts.size() * samples);
-  rollout_->run(asked,
-                {.sampling = {.temperature = options.temperature,
-                              .top_k = options.top_k,
-                              .top_p = options.top_p},
-                 .stop_tokens = {tokens_.end()},
-                 .key = options.seed,
-                 .step = options.round},
-                [&](RolloutRow&& row) {
-                  answers[row.prompt * samples + row.sample] = {
-                      row.prompt, row.sample, tokens_.text(row.tokens),
-                      row.reason == FinishReason::stopped};
-                });
+  RolloutOptions draws{.sampling = {.temperature = options.temperature,
+                                    .top_k = options.top_k,
+                                    .top_p = options.top_p},
+                       .stop_tokens = {tokens_.end()},
+                       .key = options.seed,
+                       .step = options.round};
+  std::optional<LegalMoveTokens> legal;
+  if (options.legal_moves) {
+    legal.emplace(tokens_, prompts, samples);
+    draws.allow = [&](const RolloutRow& row, std::vector<bool>& allowed) {
+      legal->allow(row, allowed);
+    };
+  }
+  rollout_->run(asked, draws, [&](RolloutRow&& row) {
+    answers[row.prompt * samples + row.sample] = {row.prompt, row.sample, tokens_.text(row.tokens),
+                                                  row.reason == FinishReason::stopped};
+  });
   return answers;
 }
 

@@ -19,6 +19,8 @@ struct CompletionOptions {
   int64_t samples = 1;  ///< of each prompt
   uint64_t seed = 1;
   uint32_t round = 0;  ///< draws differ from round to round
+  /// Of P answers, tokens that would make a move illegal are not drawn (LegalMoveText): legality says nothing of the model.
+  bool legal_moves = false;
 };
 
 /// One answer to a prompt.

@@ -292,4 +292,6 @@ EngineCounts EnginePool::counts() const {
 
 const std::string& EnginePool::engine_name() const { return shared_->name; }
 
+std::vector<std::string> EnginePool::take_notices() { return shared_->cache->take_notices(); }
+
 }  // namespace fullbore::chess

@@ -67,6 +67,8 @@ class EnginePool {
 
   EngineCounts counts() const;
   const std::string& engine_name() const;  ///< as `id name` has it, such as "Stockfish 15.1"
+  /// What is wrong with the file of the cache, a sentence each, once.
+  std::vector<std::string> take_notices();
 
  private:
   struct Shared;

@@ -22,7 +22,7 @@ struct EvalArguments {
   int64_t records = 200, rows = 64, games = 0, samples = 1;
   double temperature = 1;
   int64_t seed = 1;
-  bool json = false;
+  bool json = false, legal_moves = false;
 };
 
 /// The first of what the run held out, or of the file.
@@ -46,7 +46,8 @@ AnswerReport report_at(const EvalArguments& arguments, ChessModel& model,
   for (const ModelAnswer& answer :
        model.answer(records, {.temperature = temperature,
                              .samples = temperature > 0 ? arguments.samples : 1,
-                             .seed = static_cast<uint64_t>(arguments.seed)})) {
+                             .seed = static_cast<uint64_t>(arguments.seed),
+                             .legal_moves = arguments.legal_moves})) {
     const RecordTruth truth = RecordTruth::create(records[answer.prompt], options).take_or_throw();
     answers.push_back({truth.score(answer.text), answer.text});
   }
@@ -81,7 +82,8 @@ MoveProposer proposer(const EvalArguments& arguments, ChessModel& model) {
     return model.best_moves(positions, format,
                             {.temperature = arguments.temperature,
                              .seed = static_cast<uint64_t>(arguments.seed),
-                             .round = (*round)++});
+                             .round = (*round)++,
+                             .legal_moves = arguments.legal_moves});
   };
 }
 
@@ -128,6 +130,11 @@ void evaluate_puzzles(const EvalArguments& arguments, ChessModel& model,
 ExitCode run_eval(const EvalArguments& arguments) {
   ChessModel model(arguments.run, arguments.rows);
   nlohmann::ordered_json json = {{"model", model.path()}};
+  if (arguments.legal_moves) {
+    json["legal_moves"] = true;
+    if (!arguments.json)
+      print_output("moves are drawn from legal ones: their legality says nothing of the model\n");
+  }
   if (arguments.records > 0) evaluate_records(arguments, model, json);
   if (arguments.games > 0) evaluate_games(arguments, model, json);
   if (!arguments.puzzles.empty()) evaluate_puzzles(arguments, model, json);
@@ -169,6 +176,8 @@ void add_chess_eval_command(Command chess) {
   command.add_option("--seed", arguments->seed, "Of the draws")
       .between(int64_t{0}, int64_t{1} << 62)
       .shows_default();
+  command.add_flag("--legal-moves", arguments->legal_moves,
+                   "Draw moves from legal ones alone: what is told of legality says nothing then");
   command.add_flag("--json", arguments->json, "Print JSON");
   command.footer(R"(
 Beside each mean stands what a model without any knowledge of the position would reach: the position of the prompt as

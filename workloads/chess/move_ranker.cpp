@@ -56,6 +56,7 @@ class EngineRanker : public MoveRanker {
   }
   std::string name() const override { return fmt::format("{} {}", pool_.engine_name(), limit_); }
   EngineCounts counts() const override { return pool_.counts(); }
+  std::vector<std::string> take_notices() override { return pool_.take_notices(); }
 
  private:
   std::string limit_;

@@ -19,6 +19,8 @@ class MoveRanker {
   /// "search to depth 3", "Stockfish 15.1 to depth 4".
   virtual std::string name() const = 0;
   virtual EngineCounts counts() const { return {}; }
+  /// As EnginePool::take_notices().
+  virtual std::vector<std::string> take_notices() { return {}; }
 };
 
 /// search_moves() on `threads` threads, at least 1.

@@ -14,6 +14,7 @@ struct PlayArguments {
   std::string run, format;
   double temperature = 0;
   int64_t seed = 1;
+  bool legal_moves = false;
 };
 
 /// A setting of a window: hundredths of a temperature.
@@ -31,7 +32,8 @@ ExitCode run_play(const PlayArguments& arguments) {
   ChessModel model(arguments.run, 1);
   const RecordFormat format = model.format(arguments.format);
   CompletionOptions options{.temperature = arguments.temperature,
-                            .seed = static_cast<uint64_t>(arguments.seed)};
+                            .seed = static_cast<uint64_t>(arguments.seed),
+                            .legal_moves = arguments.legal_moves};
   UciPlayer player;
   player.name = "Fullbore " + model.path();
   player.options = {{"Temperature", "spin default 0 min 0 max 1000", [&](std::string_view value) {
@@ -72,6 +74,7 @@ void add_chess_play_command(Command chess) {
   command.add_option("--seed", arguments->seed, "Of the draws")
       .between(int64_t{0}, int64_t{1} << 62)
       .shows_default();
+  command.add_flag("--legal-moves", arguments->legal_moves, "Draw moves from legal ones alone");
   command.footer(R"(
 Reads commands of the Universal Chess Interface from standard input until `quit`. In a chess window, add an engine with
 this command line. Where the model answers with no legal move, the first legal one is played, and an `info string` says so.

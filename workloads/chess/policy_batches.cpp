@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <numeric>
 #include <utility>
 
 #include "fullbore/app/job_options.h"
@@ -18,10 +16,6 @@ namespace {
 constexpr const char* kControllerEntry = "policy.penalty";
 // Rounds of other prompts in place of groups of equal rewards, the first one included.
 constexpr uint64_t kMostRounds = 5;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// The number behind the colon; none: `otherwise`. The name was checked.
 int64_t depth_of(const std::string& truth, int64_t otherwise) {
@@ -43,6 +37,7 @@ std::unique_ptr<EnginePool> open_engines(const Config& config) {
   if (!is_by(keys.reward.truth, "stockfish")) return nullptr;
   EngineOptions engine;
   engine.path = keys.chess.engine;
+  engine.answer_seconds = keys.chess.engine_seconds;
   engine.depth = depth_of(keys.reward.truth, engine.depth);
   engine.cache_path = analysis_cache_file(config);
   return std::make_unique<EnginePool>(engine);
@@ -150,6 +145,7 @@ std::vector<PendingTruth> PolicyBatches::begin_truths(const std::vector<uint32_t
 }
 
 PolicyBatches::Groups PolicyBatches::complete(uint64_t round, uint64_t first, size_t prompts) {
+  clock_.enter("prompts");
   const auto samples = static_cast<size_t>(keys_.rollout.samples);
   Groups groups;
   std::vector<RolloutPrompt> asked;
@@ -171,26 +167,24 @@ PolicyBatches::Groups PolicyBatches::complete(uint64_t round, uint64_t first, si
                                .stop_tokens = {data_->tokens.end()},
                                .key = seed_,
                                .step = static_cast<uint32_t>(round)};
+  clock_.enter("decode");
   const RolloutCounts counts = rollout_->run(asked, options, [&](RolloutRow&& row) {
     const size_t place = row.prompt * samples + row.sample;
     rewards_.add(place, row.prompt, data_->tokens.text(row.tokens));
     groups.completions[place].row = std::move(row);
   });
-  counts_.generated_tokens += counts.generated_tokens;
-  counts_.prefilled_tokens += counts.prefilled_tokens;
-  clock("prefill", counts.prefill_seconds);
-  clock("decode", counts.decode_seconds);
-  const auto start = std::chrono::steady_clock::now();
+  generated_tokens_ += counts.generated_tokens;
+  clock_.give("prefill", counts.prefill_seconds);
+  clock_.enter("rewards");
   const std::vector<RecordScore> scores = rewards_.take();
   for (size_t i = 0; i < scores.size(); ++i) groups.completions[i].score = scores[i];
   reward(groups, round);
-  clock("rewards", seconds_since(start));
   return groups;
 }
 
 void PolicyBatches::reward(Groups& groups, uint64_t round) const {
   const auto samples = static_cast<size_t>(keys_.rollout.samples);
-  for (Completion& each : groups.completions) {
+  for (StepCompletion& each : groups.completions) {
     const bool is_cut = each.row.reason == FinishReason::length;
     each.counts = !(options_.masks_overlong && is_cut);
     each.reward = keys_.reward.control == "length" ? static_cast<double>(each.row.tokens.size()) /
@@ -208,17 +202,6 @@ void PolicyBatches::reward(Groups& groups, uint64_t round) const {
   }
 }
 
-namespace {
-
-template <class Completions>
-bool is_equal(const Completions& completions, size_t group, size_t samples) {
-  std::vector<double> rewards;
-  for (size_t i = 0; i < samples; ++i) rewards.push_back(completions[group * samples + i].reward);
-  return is_constant(rewards);
-}
-
-}  // namespace
-
 // In place of groups that say nothing, those of other prompts, as long as rounds last.
 void PolicyBatches::add_varied(Groups& groups, uint64_t round) {
   const auto samples = static_cast<size_t>(keys_.rollout.samples);
@@ -226,11 +209,11 @@ void PolicyBatches::add_varied(Groups& groups, uint64_t round) {
   for (uint64_t again = 1; again < kMostRounds; ++again) {
     std::vector<size_t> equal;
     for (size_t group = 0; group < prompts; ++group)
-      if (is_equal(groups.completions, group, samples)) equal.push_back(group);
+      if (is_equal_group(groups.completions, group, samples)) equal.push_back(group);
     if (equal.empty()) return;
     const Groups others = complete(round, (round * kMostRounds + again) * prompts, equal.size());
     for (size_t i = 0; i < equal.size(); ++i) {
-      if (is_equal(others.completions, i, samples)) continue;
+      if (is_equal_group(others.completions, i, samples)) continue;
       groups.records[equal[i]] = others.records[i];
       std::copy_n(others.completions.begin() + static_cast<std::ptrdiff_t>(i * samples), samples,
                   groups.completions.begin() + static_cast<std::ptrdiff_t>(equal[i] * samples));
@@ -243,24 +226,23 @@ BatchMaker::Batch PolicyBatches::make(uint64_t position) {
   if (position % inner != 0) {
     *buffers_[static_cast<size_t>(PolicyField::penalty)].as<float>() =
         static_cast<float>(penalty());
+    clock_.clear();
     return {shape_, pointers_};
   }
+  clock_.start("prompts");
   const uint64_t round = position / inner;
   const auto prompts = static_cast<uint64_t>(keys_.rollout.prompts);
   const uint64_t rounds = options_.resamples ? kMostRounds : 1;
-  seconds_.clear();
-  counts_ = {};
+  generated_tokens_ = 0;
   Groups groups = complete(round, round * rounds * prompts, prompts);
   if (options_.resamples) add_varied(groups, round);
-  auto start = std::chrono::steady_clock::now();
+  clock_.enter("batch");
   write_fields(groups);
   measure(groups);
-  clock("batch", seconds_since(start));
-  start = std::chrono::steady_clock::now();
+  clock_.enter("reference");
   if (keys_.grpo.recompute_old) score(false, PolicyField::old);
   if (options_.has_reference) score(true, PolicyField::reference);
-  clock("reference", seconds_since(start));
-  for (const auto& [phase, seconds] : seconds_) figures_.emplace_back(phase, seconds);
+  clock_.stop();
   return {shape_, pointers_};
 }
 
@@ -288,7 +270,7 @@ void PolicyBatches::write_fields(const Groups& groups) {
   std::fill_n(old, rows * most, 0.0F);
   std::vector<double> rewards;
   for (size_t i = 0; i < rows; ++i) {
-    const Completion& each = groups.completions[i];
+    const StepCompletion& each = groups.completions[i];
     const std::vector<int32_t>& prompt = data_->training.tokens[groups.records[i / samples]].prompt;
     std::ranges::copy(prompt, tokens + i * width);
     // The last token is a target alone.
@@ -338,63 +320,47 @@ void PolicyBatches::step_made(uint64_t /*position*/, const StepResults& results)
   state_->write(kControllerEntry, controller.numbers());
 }
 
-void PolicyBatches::clock(const char* phase, double seconds) {
-  const std::string name = fmt::format("seconds/{}", phase);
-  const auto known = std::ranges::find(seconds_, name, [](const auto& each) { return each.first; });
-  if (known == seconds_.end())
-    seconds_.emplace_back(name, seconds);
-  else
-    known->second += seconds;
-}
-
 void PolicyBatches::measure(const Groups& groups) {
   const auto samples = static_cast<size_t>(keys_.rollout.samples);
-  std::vector<ScoredAnswer> policy, arbiter;
-  double reward = 0, tokens = 0, cut = 0;
-  size_t equal = 0;
-  for (const Completion& each : groups.completions) {
-    reward += each.reward;
-    tokens += static_cast<double>(each.row.tokens.size());
-    cut += each.row.reason == FinishReason::length ? 1 : 0;
-    (each.score.task == ChessTask::policy ? policy : arbiter)
-        .push_back({each.score, data_->tokens.text(each.row.tokens)});
-  }
-  for (size_t group = 0; group < groups.records.size(); ++group)
-    equal += is_equal(groups.completions, group, samples) ? 1U : 0U;
-  const auto count = static_cast<double>(groups.completions.size());
-  figures_ = {
-      {"reward", reward / count},
-      {"completion_tokens", tokens / count},
-      {"truncated", cut / count},
-      {"equal_groups", static_cast<double>(equal) / static_cast<double>(groups.records.size())},
-      {"penalty", penalty()}};
-  if (!policy.empty()) {
-    const PolicyMeasures own = measure_policy(policy);
-    figures_.insert(figures_.end(), {{"policy/reward", own.reward},
-                                     {"policy/format", own.format},
-                                     {"policy/legal_best", own.legal_best},
-                                     {"policy/legal_moves", own.legal_moves},
-                                     {"policy/best_move", own.best_move},
-                                     {"policy/top_moves", own.top_moves},
-                                     {"policy/distinct_best", own.distinct_best},
-                                     {"policy/unique_completions", own.unique_completions}});
-  }
-  if (!arbiter.empty()) {
-    const ArbiterMeasures own = measure_arbiter(arbiter);
-    figures_.insert(figures_.end(), {{"arbiter/reward", own.reward},
-                                     {"arbiter/format", own.format},
-                                     {"arbiter/exact", own.exact},
-                                     {"arbiter/core", own.core},
-                                     {"arbiter/similarity", own.similarity}});
-  }
-  if (engines_) {
-    // Since the start or resume: what an engine's faults have cost.
-    const EngineCounts counts = engines_->counts();
-    figures_.emplace_back("engine/cached", static_cast<double>(counts.cached));
-    figures_.emplace_back("engine/retries", static_cast<double>(counts.retries));
-    figures_.emplace_back("engine/unranked", static_cast<double>(truths_.unranked()));
-  }
-  figures_.emplace_back("generated_tokens", static_cast<double>(counts_.generated_tokens));
+  figures_ = completion_figures(groups.completions, samples, data_->tokens);
+  figures_.emplace_back("penalty", penalty());
+  figures_.emplace_back("generated_tokens", static_cast<double>(generated_tokens_));
+  if (!engines_) return;
+  // Since the start or resume: what an engine's faults have cost.
+  const EngineCounts counts = engines_->counts();
+  const std::pair<const char*, int64_t> all[] = {
+      {"cached", counts.cached},       {"retries", counts.retries}, {"starts", counts.starts},
+      {"died", counts.died},           {"silent", counts.silent},   {"refused", counts.refused},
+      {"unranked", truths_.unranked()}};
+  for (const auto& [name, count] : all)
+    figures_.emplace_back(fmt::format("engine/{}", name), static_cast<double>(count));
+}
+
+StepResults PolicyBatches::figures() const {
+  StepResults all = figures_;
+  for (auto& figure : clock_.figures()) all.push_back(std::move(figure));
+  return all;
+}
+
+std::vector<std::string> PolicyBatches::take_notices() {
+  if (!engines_) return {};
+  std::vector<std::string> notices = engines_->take_notices();
+  if (truths_.unranked() > 0 && !std::exchange(told_unranked_, true))
+    notices.push_back(fmt::format(
+        "prompts are judged by the rules alone, for no engine ranked their moves (engine/unranked "
+        "counts them): {}",
+        truths_.problem()));
+  return notices;
+}
+
+std::vector<std::string> PolicyBatches::last_words() const {
+  if (!engines_) return {};
+  const EngineCounts counts = engines_->counts();
+  return {fmt::format(
+      "engine   {}: {} positions, {} of them known; asked {} times again: {} deaths, {} silences, "
+      "{} answers refused; {} processes started; {} prompts judged by the rules alone",
+      engines_->engine_name(), counts.positions, counts.cached, counts.retries, counts.died,
+      counts.silent, counts.refused, counts.starts, truths_.unranked())};
 }
 
 }  // namespace fullbore::chess

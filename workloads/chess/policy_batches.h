@@ -6,11 +6,12 @@
 
 #include "fullbore/train/batch_maker.h"
 #include "fullbore/train/rollout.h"
-#include "workloads/chess/answer_measures.h"
+#include "workloads/chess/batch_clock.h"
 #include "workloads/chess/chess_data.h"
 #include "workloads/chess/completion_rewards.h"
 #include "workloads/chess/move_ranker.h"
 #include "workloads/chess/policy_step.h"
+#include "workloads/chess/step_completions.h"
 
 namespace fullbore::chess {
 
@@ -34,20 +35,16 @@ class PolicyBatches : public BatchMaker {
   Batch make(uint64_t position) override;
   void step_made(uint64_t position, const StepResults& results) override;
   bool resumes_at(uint64_t position) const override;
-  StepResults figures() const override { return figures_; }
+  StepResults figures() const override;
+  std::vector<std::string> take_notices() override;
+  std::vector<std::string> last_words() const override;
   std::vector<const Plan*> plans() const override;
 
  private:
-  struct Completion {
-    RolloutRow row;
-    RecordScore score;
-    double reward = 0;
-    bool counts = true;
-  };
   /// Prompts of a step, and their completions, group after group.
   struct Groups {
     std::vector<uint32_t> records;
-    std::vector<Completion> completions;
+    std::vector<StepCompletion> completions;
   };
   /// Memory of one field.
   struct Field {
@@ -71,7 +68,6 @@ class PolicyBatches : public BatchMaker {
   void score(bool reference, PolicyField into);
   double penalty() const;
   void measure(const Groups& groups);
-  void clock(const char* phase, double seconds);
 
   ChessKeys keys_;
   RolloutSizes sizes_;
@@ -95,8 +91,9 @@ class PolicyBatches : public BatchMaker {
   std::vector<Field> buffers_;
   std::vector<const void*> pointers_;
   StepResults figures_;
-  StepResults seconds_;
-  RolloutCounts counts_;
+  BatchClock clock_;
+  int64_t generated_tokens_ = 0;
+  bool told_unranked_ = false;
 };
 
 }  // namespace fullbore::chess

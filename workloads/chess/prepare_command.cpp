@@ -146,6 +146,7 @@ ExitCode run_prepare(const PrepareArguments& arguments) {
           })
           .take_or_throw();
   console.clear();
+  for (const std::string& notice : ranker->take_notices()) print_message("chess: {}\n", notice);
   writer.commit();
   report(arguments, writer, counts, *ranker, passed());
   return ExitCode::kOk;

@@ -2,7 +2,9 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/record_score.h"
@@ -39,6 +41,8 @@ class TruthSource {
   PendingTruth begin(const ChessRecord& record);
   /// P records whose truth was the rules alone, for no engine ranked their moves.
   int64_t unranked() const { return unranked_; }
+  /// Why the first of them was not ranked; "" where its record had no moves of its own. Any thread.
+  std::string problem() const;
 
  private:
   friend class PendingTruth;
@@ -46,6 +50,8 @@ class TruthSource {
   EnginePool* engines_;
   double eval_limit_;
   std::atomic<int64_t> unranked_ = 0;
+  mutable std::mutex mutex_;
+  std::string problem_;
 };
 
 }  // namespace fullbore::chess

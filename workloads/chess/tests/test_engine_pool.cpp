@@ -10,9 +10,7 @@
 
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
-#include "tests/support/faulty_files.h"
 #include "tests/support/scratch_folder.h"
-#include "workloads/chess/analysis_cache.h"
 #include "workloads/chess/engine_pool.h"
 #include "workloads/chess/fen.h"
 #include "workloads/chess/piped_program.h"
@@ -293,65 +291,6 @@ TEST(PipedProgram, EndsWithTheProcessThatStartedIt) {
   for (int i = 0; i < 2000 && !has_ended(child); ++i) ::usleep(5000);
   EXPECT_TRUE(has_ended(child));
   for (const int end : ends) ::close(end);
-}
-
-class AnalysisCacheTest : public ::testing::Test {
- protected:
-  std::string path() const { return folder_ / "cache"; }
-  std::string filled() const {
-    AnalysisCache cache(path(), "engine");
-    cache.put(kStart, kTop);
-    cache.put("other", {{"a2a3", 0.1}});
-    return read_file(path()).take_or_throw();
-  }
-  testing::ScratchFolder folder_;
-};
-
-TEST_F(AnalysisCacheTest, KeepsWhatItWasGiven) {
-  filled();
-  AnalysisCache again(path(), "engine");
-  EXPECT_EQ(again.size(), 2U);
-  EXPECT_EQ(again.find(kStart), kTop);
-  EXPECT_EQ(again.damaged(), 0);
-  EXPECT_FALSE(again.find("nothing"));
-  const AnalysisCache other(path(), "another engine");
-  EXPECT_EQ(other.size(), 0U);
-  EXPECT_EQ(other.damaged(), 0);
-}
-
-// Wherever it is cut and whichever bit is wrong: fewer entries, never others.
-TEST_F(AnalysisCacheTest, DamageLosesEntriesAndNeverLies) {
-  const std::string bytes = filled();
-  for (size_t i = 0; i < 2 * bytes.size(); ++i) {
-    std::string damaged = bytes;
-    if (i < bytes.size())
-      damaged.resize(i);
-    else
-      damaged[i - bytes.size()] = static_cast<char>(damaged[i - bytes.size()] ^ (1 << (i % 8)));
-    folder_.put("cache", damaged);
-    AnalysisCache cache(path(), "engine");
-    EXPECT_LE(cache.size(), 2U);
-    EXPECT_EQ(cache.find(kStart).value_or(kTop), kTop);
-    if (i % 16 != 0) continue;
-    cache.put("new", kTop);
-    EXPECT_EQ(AnalysisCache(path(), "engine").find("new"), kTop);
-  }
-}
-
-TEST_F(AnalysisCacheTest, AFullDiskLosesEntriesOfTheFileAlone) {
-  for (int operation = 0; operation < 12; ++operation) {
-    folder_.clear();
-    testing::FaultyFiles files;
-    files.fail_at(operation, ENOSPC);
-    AnalysisCache cache(path(), "engine", files);
-    cache.put(kStart, kTop);
-    cache.put("other", {{"a2a3", 0.1}});
-    EXPECT_EQ(cache.find(kStart), kTop);
-    EXPECT_EQ(cache.size(), 2U);
-    AnalysisCache again(path(), "engine");
-    EXPECT_GE(again.size() + static_cast<size_t>(cache.unwritten()), 2U) << operation;
-    EXPECT_EQ(again.find(kStart).value_or(kTop), kTop);
-  }
 }
 
 }  // namespace

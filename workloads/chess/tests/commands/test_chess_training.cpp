@@ -1,64 +1,19 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/attribution_test.h"
 #include "tests/support/detail_test.h"
-#include "tests/support/job.h"
-#include "workloads/chess/engine_pool.h"
+#include "workloads/chess/tests/commands/chess_training.h"
 
 /// Both tasks of training, by the command.
 namespace fullbore::chess {
 namespace {
 
 using ::testing::HasSubstr;
-
-const char* const kTiny = R"(model:
-  layers: 1
-  heads: 2
-  width: 32
-  context: 256
-  vocabulary: 257
-data:
-  tokenizer: byte
-  validation_fraction: 0.1
-chess:
-  records: 120
-  truth: search:1
-rollout:
-  prompts: 2
-  samples: 3
-  policy_tokens: 12
-optim:
-  learning_rate: 1e-2
-train:
-  sample_characters: 0
-  eval_interval: 0
-log:
-  interval: 1
-)";
-
-class ChessTraining : public JobTest {
- protected:
-  void warm_up() {
-    folder_.put("tiny.yaml", kTiny);
-    const CommandResult result =
-        command({"train", "tiny.yaml", "run.dir=warm", "data.batching=chess", "train.steps=4",
-                 "train.batch_size=4"});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-  }
-  CommandResult reward(const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"train", "tiny.yaml", "data.batching=chess_grpo",
-                                      "model.initialize_from=warm"};
-    words.insert(words.end(), more.begin(), more.end());
-    return command(words);
-  }
-  std::string weights(const std::string& run) {
-    return read(run + "/checkpoints/last/weights.safetensors");
-  }
-};
 
 // Steps on one batch of completions each two: a run that stops between batches and goes on has the same bits.
 TEST_F(ChessTraining, StoppedAndResumedHasTheSameBits) {
@@ -112,6 +67,59 @@ TEST_F(ChessTraining, TellsWhereAStepsTimeGoes) {
     EXPECT_THAT(lines, HasSubstr(name));
 }
 
+// All that the loop waits for a batch has a name, and so has nearly all of a step. By construction the phases sum to the
+// making of a batch (BatchClock); what is beside them are a few statements.
+TEST_F(ChessTraining, PhasesSumToTheStep) {
+  warm_up();
+  const CommandResult result = reward({"run.dir=grpo", "train.steps=12", "rollout.prompts=8",
+                                       "log.detail=debug-training", "grpo.inner_epochs=2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  double named = 0, waited = 0, updates = 0, between = 0, before = 0;
+  for (const nlohmann::json& line : metrics("grpo")) {
+    if (line["kind"] != "train") continue;
+    const bool is_first = before == 0;
+    const double now = line["seconds"];
+    if (!is_first) between += now - before;
+    before = now;
+    if (is_first) continue;  // the start is measured of its own
+    waited += line["wait_seconds"].get<double>();
+    updates += line["step_seconds"].get<double>();
+    double of_batch = 0;
+    for (const auto& [name, value] : line.items())
+      if (name.starts_with("seconds/")) of_batch += value.get<double>();
+    // The second step on a batch makes none.
+    EXPECT_EQ(of_batch > 0, line["step"].get<int>() % 2 == 1) << line.dump();
+    named += of_batch;
+  }
+  EXPECT_GT(named, 0.01);
+  EXPECT_LE(named, waited);
+  EXPECT_GT(named, 0.95 * waited);
+  EXPECT_GT(named + updates, 0.8 * between);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // their heaps keep what is freed
+// Whole steps, with their rollouts, rewards, metrics and saves. FB_TEST_STEPS: another number of them, such as 1000.
+TEST_F(ChessTraining, StepsTakeNoMoreMemoryThanTheTwentieth) {
+  constexpr int kEarly = 20;
+  const char* const given = std::getenv("FB_TEST_STEPS");
+  const int steps = given != nullptr ? std::stoi(given) : 80;
+  ASSERT_GT(steps, kEarly);
+  warm_up();
+  const CommandResult result =
+      reward({"run.dir=grpo", fmt::format("train.steps={}", steps), "train.checkpoint_interval=20",
+              "log.detail=debug-performance", "engine.threads=1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::vector<double> resident = told("grpo", "resident_bytes");
+  ASSERT_EQ(std::ssize(resident), steps);
+  RecordProperty("resident_bytes_early", std::to_string(resident[kEarly - 1]));
+  RecordProperty("resident_bytes_late", std::to_string(resident.back()));
+  EXPECT_LE(resident.back() - resident[kEarly - 1], 1 << 20)
+      << resident[kEarly - 1] << " at step " << kEarly << ", " << resident.back() << " at "
+      << steps;
+}
+#endif
+
 // The trainer's log-probabilities are the generator's, bit for bit.
 TEST_F(ChessTraining, RatiosBeginAtExactlyOneWithRowInvariantKernels) {
   warm_up();
@@ -138,47 +146,6 @@ TEST_F(ChessTraining, RefusesWhatTeachesNothing) {
   EXPECT_THAT(reward({"data.buckets=[40]"}).err, HasSubstr("batches have 40"));
   EXPECT_THAT(reward({"reward.truth=stockfish", "chess.engine=/nowhere"}).err,
               HasSubstr("/nowhere"));
-}
-
-// An engine that greets and dies of each question costs retries and a count, never the run.
-TEST_F(ChessTraining, GoesOnWithAnEngineThatDies) {
-  warm_up();
-  const std::string engine = folder_.put("engine",
-                                         "#!/bin/sh\n"
-                                         "while read -r word rest; do case $word in\n"
-                                         "uci) echo id name Mortal; echo uciok;;\n"
-                                         "isready) echo readyok;;\n"
-                                         "go|quit) exit 0;;\n"
-                                         "esac; done\n");
-  std::filesystem::permissions(engine, std::filesystem::perms::owner_all);
-  const CommandResult result =
-      reward({"run.dir=grpo", "train.steps=1", "reward.truth=stockfish:1", "chess.engine=" + engine,
-              "data.cache_dir=" + (folder_ / "cache")});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  int told = 0;
-  for (const nlohmann::json& line : metrics("grpo"))
-    if (line.contains("engine/retries")) {
-      ++told;
-      EXPECT_GT(line["engine/retries"], 0) << line.dump();
-      EXPECT_EQ(line["engine/unranked"], 2) << line.dump();
-    }
-  EXPECT_EQ(told, 1);
-}
-
-// What it said in one run is known to the next.
-TEST_F(ChessTraining, AsksAnEngineOncePerPosition) {
-  if (find_stockfish().empty()) GTEST_SKIP() << stockfish_missing_text();
-  warm_up();
-  const auto cached = [&](const std::string& run) {
-    const CommandResult result = reward(
-        {"run.dir=" + run, "train.steps=1", "reward.truth=stockfish:1", "data.cache_dir=cache"});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    double found = -1;
-    for (const nlohmann::json& line : metrics(run)) found = line.value("engine/cached", found);
-    return found;
-  };
-  EXPECT_EQ(cached("first"), 0);
-  EXPECT_EQ(cached("second"), 2);
 }
 
 TEST_F(ChessTraining, IsMeasuredAndPlays) {

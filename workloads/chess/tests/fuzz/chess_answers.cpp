@@ -1,11 +1,12 @@
-// Any bytes as what a model wrote: no scheme throws, and every reward is in its range. The same as what an engine says: moves
-// are legal, or there are none.
+// Any bytes as what a model wrote: no scheme throws, and every reward is in its range. What masks moves knows the same answers
+// as legal as what scores them. The same as what an engine says: moves are legal, or there are none.
 #include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "tests/fuzz/memory_file.h"
 #include "workloads/chess/arbiter_reward.h"
+#include "workloads/chess/legal_move_text.h"
 #include "workloads/chess/legal_moves.h"
 #include "workloads/chess/policy_reward.h"
 #include "workloads/chess/uci_analysis.h"
@@ -39,6 +40,16 @@ void read_as_engine(std::string_view text) {
   }
 }
 
+void compare_legality(std::string_view text, const PolicyTruth& truth) {
+  const PolicyScore score = score_policy("P: M:", text, truth);
+  if (!score.format_valid) return;
+  LegalMoveText read(start_position(), true);
+  const bool is_legal = read.take(text) && read.may_end();
+  // Beyond the moves that are looked at, shares are less than 1.
+  if (is_legal) require(score.best_legal && score.legal_share > 0);
+  if (score.best_legal && score.legal_share == 1) require(is_legal);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -65,6 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(is_within(score.reward, scheme == RewardScheme::cliff ? -0.9 : kMalformedReward, 1.5));
     require(is_within(score.similarity, 0, 1) && (!score.exact || score.core));
   }
+  compare_legality(text, without);
   read_as_engine(text);
   return 0;
 }
