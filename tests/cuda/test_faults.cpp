@@ -115,6 +115,18 @@ TEST_F(Faults, LeaveOutWhatWasWaitedFor) {
   EXPECT_THAT(run_and_wait(), HasSubstr("card 0: launch 2, "));
 }
 
+// A body that is a graph: its launches, behind what the last look has shown to have ended.
+TEST_F(Faults, NameTheLaunchesOfABodysGraph) {
+  open_card();
+  launch(0, good());
+  recorder_->begin_loop(1, {.iterations = 3, .count = LaunchOperand{.base = good()}});
+  for (int id = 2; id < 6; ++id) launch(id, id == 4 ? bad() : good());
+  recorder_->end_loop();
+  finish();
+  EXPECT_THAT(run_and_wait(), AllOf(HasSubstr("card 0: one of 4 launches, from launch 2, "),
+                                    HasSubstr("to launch 5, "), HasSubstr("--resume")));
+}
+
 // Whichever call meets it first: by then the launches may have failed at any time.
 TEST_F(Faults, AreToldByWhicheverCallMeetsThem) {
   for (const uint64_t seed : {0, 1, 2, 3}) {

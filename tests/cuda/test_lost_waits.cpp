@@ -54,6 +54,21 @@ class World {
     if (is_counted) recorder->end_loop();
     return recorder->finish();
   }
+  /// As often as the first word of value 1 says, or until the first byte of value 2 is not 0: rows of the memory mixed
+  /// with value 3, by a graph an iteration.
+  std::unique_ptr<Replayable> program_of_graphs() const {
+    const auto recorder = device_->record();
+    const LaunchOperand row{.base = value(0), .strides = {kBytes}}, last{.base = value(3)};
+    recorder->begin_loop(0, {.iterations = 4,
+                             .count = LaunchOperand{.base = value(1)},
+                             .stop = LaunchOperand{.base = value(2)}});
+    for (int i = 1; i < 6; i += 2) {
+      recorder->launch(i, *kernel_.node, std::vector<LaunchOperand>{row, last, row}, true);
+      recorder->launch(i + 1, *kernel_.node, std::vector<LaunchOperand>{last, row, last}, true);
+    }
+    recorder->end_loop();
+    return recorder->finish();
+  }
   static void bind(Replayable& program, uint64_t word) {
     Words words(kWords, word);
     const void* const batch[] = {words.data()};
@@ -260,6 +275,23 @@ TEST_F(LostWaits, OfALoopWhoseCountTheHostReads) {
         world.end();
       },
       {{2, kPageable}});
+}
+
+// Value 2 is row 2: the third iteration mixes it, and is the last one.
+TEST_F(LostWaits, OfALoopWhoseBodyIsAGraph) {
+  expect_missed(
+      [](World& world) {
+        world.write(1, 4);
+        world.write(2, 0);
+        world.write(3, 5);
+        const auto program = world.program_of_graphs();
+        world.begin();
+        program->run();
+        world.see_value(0);
+        world.see_value(3);
+        world.end();
+      },
+      {{3, "the flag is as it was before"}, {5, kPageable}, {6, kPageable}});
 }
 
 TEST_F(LostWaits, OfAProfile) {

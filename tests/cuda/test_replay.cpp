@@ -292,7 +292,7 @@ TEST_F(Replay, StepsALoopThatIsTooLongForAGraph) {
   const auto recorder = device->record();
   LaunchOperand x{.base = memory->address()}, y{.base = memory->address() + kBytes};
   recorder->launch(0, *kernel.node, std::vector<LaunchOperand>{x, y, y}, true);
-  recorder->begin_loop(1, {.iterations = 5000});
+  recorder->begin_loop(1, {.iterations = 7000});
   recorder->launch(2, *kernel.node, std::vector<LaunchOperand>{x, y, x}, true);
   recorder->end_loop();
   recorder->launch(3, *kernel.node, std::vector<LaunchOperand>{x, y, y}, true);
@@ -300,8 +300,8 @@ TEST_F(Replay, StepsALoopThatIsTooLongForAGraph) {
   program->run();
   program->wait();
   EXPECT_EQ(fake().graph_launches, 2);
-  EXPECT_EQ(fake().launches, 5002);
-  EXPECT_EQ(program->iterations_made(1), 5000);
+  EXPECT_EQ(fake().launches, 7002);
+  EXPECT_EQ(program->iterations_made(1), 7000);
 }
 
 // Whichever call fails once, the error names it, and nothing stays behind.

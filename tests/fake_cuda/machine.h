@@ -57,6 +57,10 @@ struct GraphNode {
 struct Graph {
   std::vector<GraphNode> nodes;
 };
+struct GraphExec {
+  std::shared_ptr<Graph> nodes;  ///< as the next launch has them
+  const Graph* from = nullptr;   ///< whose handles its nodes are told by
+};
 
 /// All of it. Its calls are made with the mutex held.
 class Machine {

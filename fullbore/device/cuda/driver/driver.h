@@ -118,6 +118,13 @@ class Driver : public DriverStart {
                                                                      "cuGraphAddEmptyNode"};
   Call<GraphExecHandle*, GraphHandle, unsigned long long> instantiate_graph{
       library_, "cuGraphInstantiateWithFlags"};
+  // Of launches from then on.
+  Call<GraphExecHandle, NodeHandle, const KernelNode*> set_kernel{
+      library_, "cuGraphExecKernelNodeSetParams_v2"};
+  Call<GraphExecHandle, NodeHandle, const CopyNode*, ContextHandle> set_copy{
+      library_, "cuGraphExecMemcpyNodeSetParams"};
+  Call<GraphExecHandle, NodeHandle, const FillNode*, ContextHandle> set_fill{
+      library_, "cuGraphExecMemsetNodeSetParams"};
   Call<GraphExecHandle> destroy_graph_exec{library_, "cuGraphExecDestroy"};
   Call<GraphExecHandle, StreamHandle> launch_graph{library_, "cuGraphLaunch"};
 };

@@ -6,7 +6,7 @@
 
 #include "fullbore/device/cuda/driver/in_flight.h"
 #include "fullbore/device/cuda/executor/batch_staging.h"
-#include "fullbore/device/cuda/executor/graph_sink.h"
+#include "fullbore/device/cuda/executor/launch_kinds.h"
 #include "fullbore/device/cuda/executor/program_walk.h"
 #include "fullbore/device/cuda/executor/stream_sink.h"
 #include "fullbore/device/recording.h"
@@ -15,7 +15,8 @@ namespace fullbore::cuda {
 
 /// Replays a program on a card. What lies between loops that depend on data is a graph, which one call of the driver
 /// launches: loops of known counts are in it iteration by iteration, as long as there are no more than 20 000 nodes. All
-/// other loops are stepped by the host, which reads their counts and stop flags. While profiling, and with
+/// other loops are stepped by the host, which reads their counts and stop flags; what their bodies have between inner loops
+/// that are stepped too is a graph likewise, told in each iteration of what lies elsewhere then. While profiling, and with
 /// FULLBORE_CUDA_BLOCKING=1, there are no graphs: every launch is made by the host, one after another.
 class CudaReplay final : public Replayable {
  public:
@@ -30,15 +31,7 @@ class CudaReplay final : public Replayable {
   std::vector<LaneEvents> events() const override;
 
  private:
-  /// Launches [begin, end) of the program: a graph, or null for a loop that the host steps.
-  struct Part {
-    size_t begin = 0, end = 0;
-    std::unique_ptr<LaunchableGraph> graph;
-    int first = 0, last = -1;  ///< ids of the launches in the graph
-  };
   void load(const std::vector<RecordedLaunch>& launches);
-  void cut();
-  std::span<const RecordedLaunch> launches_of(const Part& part) const;
 
   std::shared_ptr<Context> context_;
   std::vector<RecordedLaunch> launches_;
@@ -46,10 +39,10 @@ class CudaReplay final : public Replayable {
   InFlight in_flight_;
   BatchStaging batch_;
   ProgramParts parts_;
-  std::vector<Part> cut_;
-  std::map<int, int64_t> iterations_in_graphs_;
+  LaunchKinds kinds_;
+  ProgramPieces pieces_;
   StreamSink stream_;
-  std::map<int, int64_t> iterations_stepped_;
+  std::map<int, int64_t> iterations_;  ///< of the last run
   bool is_profiling_ = false;
   bool runs_ = false;
 };

@@ -8,7 +8,13 @@
 
 namespace fullbore::cuda {
 
-void** ArgumentTable::of(const Launch& launch, std::span<const Address> operands) {
+Place behind(Place place, int64_t bytes) {
+  place.address = place.address + bytes;
+  for (Address& other : place.others) other = other + bytes;
+  return place;
+}
+
+void** ArgumentTable::of(const Launch& launch, std::span<const Place> operands) {
   addresses_.resize(launch.arguments.size());
   pointers_.resize(launch.arguments.size());
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
@@ -20,7 +26,7 @@ void** ArgumentTable::of(const Launch& launch, std::span<const Address> operands
     const auto operand = static_cast<size_t>(argument.operand);
     FB_CHECK(operand < operands.size(), "'{}' wants operand {} of {}", launch.entry, operand,
              operands.size());
-    addresses_[i] = (operands[operand] + argument.offset).value;
+    addresses_[i] = (operands[operand].address + argument.offset).value;
     pointers_[i] = &addresses_[i];
   }
   return pointers_.data();

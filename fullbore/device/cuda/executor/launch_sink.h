@@ -11,6 +11,8 @@
 
 namespace fullbore::cuda {
 
+class LaunchableGraph;
+
 /// A launch whose code is loaded.
 struct LoadedLaunch {
   const Launch* launch = nullptr;
@@ -21,11 +23,23 @@ struct LoadedKernel {
   std::vector<LoadedLaunch> launches;
 };
 
+/// Where something is in this iteration of the loops around, and where it may be in others: behind addresses from `least`
+/// to `most` bytes away, and as far from each of `others`, which a loop exchanges it with.
+struct Place {
+  Address address;
+  int64_t least = 0, most = 0;
+  std::vector<Address> others = {};
+
+  bool moves() const { return least != 0 || most != 0 || !others.empty(); }
+};
+/// What lies behind it.
+Place behind(Place place, int64_t bytes);
+
 /// The arguments of a launch as the driver takes them: pointers to their values.
 class ArgumentTable {
  public:
   /// Valid until the next call.
-  void** of(const Launch& launch, std::span<const Address> operands);
+  void** of(const Launch& launch, std::span<const Place> operands);
 
  private:
   std::vector<uint64_t> addresses_;
@@ -38,12 +52,14 @@ class LaunchSink {
   virtual ~LaunchSink() = default;
   /// What follows comes behind all before; without, it may happen beside what came since the last barrier.
   virtual void barrier() = 0;
-  virtual void kernel(const LoadedKernel& kernel, std::span<const Address> operands) = 0;
-  virtual void copy(Address from, Address to, int64_t bytes) = 0;
-  virtual void clear(Address to, int64_t bytes) = 0;
-  virtual void set_number(Address to, int64_t value) = 0;
+  virtual void kernel(const LoadedKernel& kernel, std::span<const Place> operands) = 0;
+  virtual void copy(const Place& from, const Place& to, int64_t bytes) = 0;
+  virtual void clear(const Place& to, int64_t bytes) = 0;
+  virtual void set_number(const Place& to, int64_t value) = 0;
   /// The i64 or, with `bytes` 1, the bool there, behind all before.
-  virtual int64_t number(Address at, int64_t bytes) = 0;
+  virtual int64_t number(const Place& at, int64_t bytes) = 0;
+  /// A graph whose nodes are those of launches [first, last] of the launch list.
+  virtual void graph(LaunchableGraph& graph, int first, int last) = 0;
   /// Around a launch of the launch list.
   virtual void begin_launch(int id) { (void)id; }
   virtual void end_launch() {}

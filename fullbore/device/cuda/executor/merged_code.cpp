@@ -168,7 +168,7 @@ std::vector<std::byte> merged_table(const MergedCode& code,
         continue;
       }
       const uint64_t address =
-          (each.operands[static_cast<size_t>(argument.operand)] + argument.offset).value;
+          (each.operands[static_cast<size_t>(argument.operand)].address + argument.offset).value;
       std::memcpy(place, &address, sizeof(address));
     }
     to += code.record_bytes;

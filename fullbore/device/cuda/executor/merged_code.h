@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/device/address.h"
-#include "fullbore/device/cuda/cuda_kernel.h"
+#include "fullbore/device/cuda/executor/launch_sink.h"
 
 /// Small launches of one entry that may happen side by side as one launch: layers of blocks (blockIdx.z), each with the
 /// arguments of one of them. It is the same code: bits do not change.
@@ -28,7 +27,7 @@ std::optional<MergedCode> merged_code(const Launch& launch);
 /// The table of launches of that code, each with its operands' addresses.
 struct LaunchWithOperands {
   const Launch* launch = nullptr;
-  std::span<const Address> operands;
+  std::span<const Place> operands;
 };
 std::vector<std::byte> merged_table(const MergedCode& code,
                                     std::span<const LaunchWithOperands> launches);

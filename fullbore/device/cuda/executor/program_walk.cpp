@@ -1,30 +1,92 @@
 #include "fullbore/device/cuda/executor/program_walk.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "fullbore/device/cuda/executor/launchable_graph.h"
 
 namespace fullbore::cuda {
 
-Address ProgramWalk::place(const LaunchOperand& operand) const {
-  Address base = operand.base;
+Place ProgramWalk::place(const LaunchOperand& operand) const {
+  Place found{.address = operand.base};
   if (operand.batch_input >= 0) {
-    base = parts_.batch[static_cast<size_t>(operand.batch_input)];
+    found.address = parts_.batch[static_cast<size_t>(operand.batch_input)];
   } else if (!operand.exchanged_by.empty()) {
-    size_t which = 0;
-    for (size_t i = 0; i < operand.exchanged_by.size(); ++i)
-      which |= static_cast<size_t>(made_[operand.exchanged_by[i]] % 2) << i;
-    base = operand.exchanged_bases[which];
+    size_t which = 0, varying = 0;
+    for (size_t i = 0; i < operand.exchanged_by.size(); ++i) {
+      const size_t loop = operand.exchanged_by[i];
+      which |= static_cast<size_t>(made_[loop] % 2) << i;
+      varying |= static_cast<size_t>(loop < around_.size()) << i;
+    }
+    found.address = operand.exchanged_bases[which];
+    for (size_t other = 0; varying != 0 && other < operand.exchanged_bases.size(); ++other)
+      if (other != which && ((other ^ which) & ~varying) == 0)
+        found.others.push_back(operand.exchanged_bases[other]);
   }
   int64_t moved = 0;
-  for (size_t i = 0; i < operand.strides.size(); ++i) moved += operand.strides[i] * indices_[i];
-  return base + moved;
+  for (size_t i = 0; i < operand.strides.size(); ++i) {
+    moved += operand.strides[i] * indices_[i];
+    if (i >= around_.size()) continue;
+    const int64_t furthest =
+        operand.strides[i] * std::max<int64_t>(0, around_[i]->range.iterations - 1);
+    (furthest < 0 ? found.least : found.most) += furthest;
+  }
+  found.address = found.address + moved;
+  for (Address& other : found.others) other = other + moved;
+  return found;
+}
+
+// Pieces that a graph has are told to it, and then it is launched.
+void ProgramWalk::run(const ProgramPiece& piece, const RecordedLoop* loop,
+                      std::span<const RecordedLaunch> launches) {
+  if (!piece.graph) return make(piece, loop, launches);
+  if (piece.moves) {
+    LaunchSink* const sink = std::exchange(sink_, &piece.graph->begin());
+    make(piece, loop, launches);
+    sink_ = sink;
+  } else {
+    for (const auto& [id, iterations] : piece.iterations) iterations_made_[id] += iterations;
+  }
+  sink_->graph(*piece.graph, piece.first, piece.last);
+}
+
+void ProgramWalk::make(const ProgramPiece& piece, const RecordedLoop* loop,
+                       std::span<const RecordedLaunch> launches) {
+  sink_->barrier();
+  if (piece.sets_index && loop->range.index)
+    sink_->set_number(place(*loop->range.index), indices_.back());
+  sink_->barrier();
+  this->launches(launches.subspan(piece.begin, piece.end - piece.begin));
+  sink_->barrier();
+  if (!piece.carries) return;
+  for (const RecordedCarry& carry : loop->carries)
+    sink_->copy(place(carry.from), place(carry.to), carry.bytes);
+}
+
+void ProgramWalk::iteration(const RecordedLoop* loop, std::span<const RecordedLaunch> launches) {
+  if (pieces_ != nullptr)
+    if (const auto found = pieces_->find(loop); found != pieces_->end()) {
+      for (const ProgramPiece& piece : found->second) run(piece, loop, launches);
+      return;
+    }
+  const bool is_body = loop != nullptr;
+  make({.end = launches.size(), .sets_index = is_body, .carries = is_body}, loop, launches);
+}
+
+void ProgramWalk::piece(const ProgramPiece& piece, std::span<const RecordedLoop* const> around,
+                        std::span<const RecordedLaunch> launches) {
+  around_ = around;
+  indices_.assign(around.size(), 0);
+  made_.assign(around.size(), 0);
+  make(piece, around.empty() ? nullptr : around.back(), launches);
 }
 
 void ProgramWalk::launches(std::span<const RecordedLaunch> launches) {
   for (const RecordedLaunch& each : launches) {
-    if (each.waits) sink_.barrier();
-    sink_.begin_launch(each.id);
+    if (each.waits) sink_->barrier();
+    sink_->begin_launch(each.id);
     launch(each);
-    sink_.end_launch();
+    sink_->end_launch();
   }
 }
 
@@ -33,9 +95,9 @@ void ProgramWalk::launch(const RecordedLaunch& launch) {
     case RecordedLaunch::Kind::kernel:
       operands_.clear();
       for (const LaunchOperand& operand : launch.operands) operands_.push_back(place(operand));
-      return sink_.kernel(parts_.kernels.at(launch.kernel), operands_);
+      return sink_->kernel(parts_.kernels.at(launch.kernel), operands_);
     case RecordedLaunch::Kind::copy:
-      return sink_.copy(place(launch.operands[0]), place(launch.operands[1]), launch.bytes);
+      return sink_->copy(place(launch.operands[0]), place(launch.operands[1]), launch.bytes);
     case RecordedLaunch::Kind::loop: return loop(launch.id, *launch.loop);
   }
 }
@@ -45,42 +107,36 @@ void ProgramWalk::loop(int id, const RecordedLoop& loop) {
   int64_t iterations = range.iterations;
   if (range.count)
     iterations =
-        std::clamp<int64_t>(sink_.number(place(*range.count), sizeof(int64_t)), 0, iterations);
+        std::clamp<int64_t>(sink_->number(place(*range.count), sizeof(int64_t)), 0, iterations);
   int64_t executed = 0;
   indices_.push_back(0);
   made_.push_back(0);
   while (executed < iterations) {
     indices_.back() = range.reverse ? iterations - 1 - executed : executed;
-    sink_.barrier();
-    if (range.index) sink_.set_number(place(*range.index), indices_.back());
-    sink_.barrier();
-    launches(loop.body);
+    iteration(&loop, loop.body);
     ++executed;
-    sink_.barrier();
-    for (const RecordedCarry& carry : loop.carries)
-      sink_.copy(place(carry.from), place(carry.to), carry.bytes);
-    const bool stops = range.stop && sink_.number(place(*range.stop), 1) != 0;
+    const bool stops = range.stop && sink_->number(place(*range.stop), 1) != 0;
     ++made_.back();
     if (stops) break;
   }
   indices_.pop_back();
   made_.pop_back();
   iterations_made_[id] += executed;
-  sink_.barrier();
+  sink_->barrier();
   finish_loop(loop, iterations, executed);
-  if (range.executed) sink_.set_number(place(*range.executed), executed);
+  if (range.executed) sink_->set_number(place(*range.executed), executed);
 }
 
 // Exchanged values, rows and the count lie apart: side by side.
 void ProgramWalk::finish_loop(const RecordedLoop& loop, int64_t most, int64_t executed) {
   if (executed % 2 != 0)
     for (const RecordedCarry& exchange : loop.exchanges)
-      sink_.copy(place(exchange.from), place(exchange.to), exchange.bytes);
+      sink_->copy(place(exchange.from), place(exchange.to), exchange.bytes);
   for (const RecordedRows& rows : loop.cleared)
     for (const RowRange& range : rows_not_made(loop.range, most, executed))
       if (range.begin < range.end)
-        sink_.clear(place(rows.rows) + range.begin * rows.row_bytes,
-                    (range.end - range.begin) * rows.row_bytes);
+        sink_->clear(behind(place(rows.rows), range.begin * rows.row_bytes),
+                     (range.end - range.begin) * rows.row_bytes);
 }
 
 }  // namespace fullbore::cuda

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,28 +16,56 @@ struct ProgramParts {
   std::vector<Address> batch;  ///< where the card has the fields
 };
 
+/// Launches [begin, end) of a program, or of an iteration of a loop's body.
+struct ProgramPiece {
+  size_t begin = 0, end = 0;
+  /// Of an iteration: does it set the index before, does it carry values behind?
+  bool sets_index = false, carries = false;
+  std::shared_ptr<LaunchableGraph> graph = {};  ///< null: launch by launch
+  // Of a graph:
+  bool moves = false;                      ///< does it have to be told each time where things are?
+  int first = 0, last = -1;                ///< ids of its launches
+  std::map<int, int64_t> iterations = {};  ///< that its loops make, by their ids
+};
+/// By loops that the host steps; null: of the program.
+using ProgramPieces = std::map<const RecordedLoop*, std::vector<ProgramPiece>>;
+
 /// Goes through a recorded program as it runs, loops included, and tells a sink what happens. Iterations of a parallel loop are
 /// made one after another: each fills the card, and the first group's memory serves them all.
 class ProgramWalk {
  public:
-  ProgramWalk(const ProgramParts& parts, LaunchSink& sink) : parts_(parts), sink_(sink) {}
+  /// `pieces`: where there are graphs; null: nowhere.
+  ProgramWalk(const ProgramParts& parts, LaunchSink& sink, const ProgramPieces* pieces = nullptr)
+      : parts_(parts), sink_(&sink), pieces_(pieces) {}
 
-  void launches(std::span<const RecordedLaunch> launches);
+  void program(std::span<const RecordedLaunch> launches) { iteration(nullptr, launches); }
+  /// A piece in the first iteration of loops around it, outermost first, with places in all of their iterations. `loop`: the
+  /// innermost of them, or null.
+  void piece(const ProgramPiece& piece, std::span<const RecordedLoop* const> around,
+             std::span<const RecordedLaunch> launches);
   /// Iterations made by loops, in all, by their ids.
   std::map<int, int64_t>& iterations_made() { return iterations_made_; }
 
  private:
-  Address place(const LaunchOperand& operand) const;
+  Place place(const LaunchOperand& operand) const;
+  void launches(std::span<const RecordedLaunch> launches);
   void launch(const RecordedLaunch& launch);
   void loop(int id, const RecordedLoop& loop);
+  void iteration(const RecordedLoop* loop, std::span<const RecordedLaunch> launches);
+  void make(const ProgramPiece& piece, const RecordedLoop* loop,
+            std::span<const RecordedLaunch> launches);
+  void run(const ProgramPiece& piece, const RecordedLoop* loop,
+           std::span<const RecordedLaunch> launches);
   void finish_loop(const RecordedLoop& loop, int64_t most, int64_t executed);
 
   const ProgramParts& parts_;
-  LaunchSink& sink_;
-  std::vector<int64_t> indices_;  ///< of the loops around, outermost first
-  std::vector<int64_t> made_;     ///< iterations that they have made, likewise
+  LaunchSink* sink_;
+  const ProgramPieces* pieces_;
+  std::span<const RecordedLoop* const> around_;  ///< of which all iterations are meant
+  std::vector<int64_t> indices_;                 ///< of the loops around, outermost first
+  std::vector<int64_t> made_;                    ///< iterations that they have made, likewise
   std::map<int, int64_t> iterations_made_;
-  std::vector<Address> operands_;
+  std::vector<Place> operands_;
 };
 
 }  // namespace fullbore::cuda

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "fullbore/device/cuda/executor/launchable_graph.h"
+
 namespace fullbore::cuda {
 namespace {
 
@@ -25,7 +27,7 @@ StreamSink::StreamSink(std::shared_ptr<Context> context, InFlight& in_flight, bo
       blocking_(blocking),
       number_(context_, sizeof(int64_t)) {}
 
-void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Address> operands) {
+void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Place> operands) {
   const Driver& driver = context_->enter();
   for (const LoadedLaunch& loaded : kernel.launches) {
     const Launch& launch = *loaded.launch;
@@ -44,31 +46,37 @@ void StreamSink::kernel(const LoadedKernel& kernel, std::span<const Address> ope
   }
 }
 
-void StreamSink::copy(Address from, Address to, int64_t bytes) {
+void StreamSink::copy(const Place& from, const Place& to, int64_t bytes) {
   if (bytes > 0)
-    context_->enter().copy(to.value, from.value, static_cast<size_t>(bytes), context_->main());
+    context_->enter().copy(to.address.value, from.address.value, static_cast<size_t>(bytes),
+                           context_->main());
 }
 
-void StreamSink::clear(Address to, int64_t bytes) {
+void StreamSink::clear(const Place& to, int64_t bytes) {
   if (bytes > 0)
-    context_->enter().fill_bytes(to.value, 0, static_cast<size_t>(bytes), context_->main());
+    context_->enter().fill_bytes(to.address.value, 0, static_cast<size_t>(bytes), context_->main());
 }
 
-void StreamSink::set_number(Address to, int64_t value) {
+void StreamSink::set_number(const Place& to, int64_t value) {
   const auto bits = static_cast<uint64_t>(value);
   const Driver& driver = context_->enter();
-  driver.fill_words(to.value, static_cast<unsigned>(bits), 1, context_->main());
-  driver.fill_words(to.value + 4, static_cast<unsigned>(bits >> 32), 1, context_->main());
+  driver.fill_words(to.address.value, static_cast<unsigned>(bits), 1, context_->main());
+  driver.fill_words(to.address.value + 4, static_cast<unsigned>(bits >> 32), 1, context_->main());
 }
 
-int64_t StreamSink::number(Address at, int64_t bytes) {
+int64_t StreamSink::number(const Place& at, int64_t bytes) {
   const Driver& driver = context_->enter();
-  driver.copy_out(number_.get(), at.value, static_cast<size_t>(bytes), context_->main());
+  driver.copy_out(number_.get(), at.address.value, static_cast<size_t>(bytes), context_->main());
   driver.wait_for_stream(context_->main());
   InFlight::end(context_->card().number);
   int64_t value = 0;
   std::memcpy(&value, number_.get(), static_cast<size_t>(bytes));
   return value;
+}
+
+void StreamSink::graph(LaunchableGraph& graph, int first, int last) {
+  graph.launch();
+  if (first <= last) in_flight_.tell(first, last);
 }
 
 void StreamSink::set_profiling(int64_t most) {

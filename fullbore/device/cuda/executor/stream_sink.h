@@ -16,11 +16,12 @@ class StreamSink final : public LaunchSink {
   StreamSink(std::shared_ptr<Context> context, InFlight& in_flight, bool blocking);
 
   void barrier() override {}  // a stream has one behind every launch
-  void kernel(const LoadedKernel& kernel, std::span<const Address> operands) override;
-  void copy(Address from, Address to, int64_t bytes) override;
-  void clear(Address to, int64_t bytes) override;
-  void set_number(Address to, int64_t value) override;
-  int64_t number(Address at, int64_t bytes) override;
+  void kernel(const LoadedKernel& kernel, std::span<const Place> operands) override;
+  void copy(const Place& from, const Place& to, int64_t bytes) override;
+  void clear(const Place& to, int64_t bytes) override;
+  void set_number(const Place& to, int64_t value) override;
+  int64_t number(const Place& at, int64_t bytes) override;
+  void graph(LaunchableGraph& graph, int first, int last) override;
   void begin_launch(int id) override;
   void end_launch() override;
 

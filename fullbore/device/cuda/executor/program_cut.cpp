@@ -1,0 +1,123 @@
+#include "fullbore/device/cuda/executor/program_cut.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "fullbore/device/cuda/executor/graph_sink.h"
+
+namespace fullbore::cuda {
+namespace {
+
+// A node takes some hundred bytes of the driver's memory and microseconds to build.
+constexpr int64_t kMostNodes = 20'000;
+// In a body: the launch of a graph takes as long as that of two or three kernels.
+constexpr int64_t kFewestNodes = 4;
+
+int64_t nodes_of(std::span<const RecordedLaunch> launches);
+
+/// Nodes of a graph that makes it; more than kMostNodes: too many, or nobody knows how many.
+int64_t nodes_of(const RecordedLaunch& launch) {
+  constexpr int64_t kTooMany = kMostNodes + 1;
+  switch (launch.kind) {
+    case RecordedLaunch::Kind::kernel:
+      return static_cast<int64_t>(
+          dynamic_cast<const CompiledNode&>(*launch.kernel).launches().size());
+    case RecordedLaunch::Kind::copy: return 1;
+    case RecordedLaunch::Kind::loop: break;
+  }
+  const RecordedLoop& loop = *launch.loop;
+  const LoopRange& range = loop.range;
+  if (range.count || range.stop) return kTooMany;
+  // With the halves of the index.
+  const int64_t each = nodes_of(loop.body) + static_cast<int64_t>(loop.carries.size()) + 2;
+  if (each > kMostNodes || range.iterations > kMostNodes) return kTooMany;
+  return std::min(each * range.iterations + static_cast<int64_t>(loop.exchanges.size()) + 3,
+                  kTooMany);
+}
+
+int64_t nodes_of(std::span<const RecordedLaunch> launches) {
+  int64_t nodes = 0;
+  for (const RecordedLaunch& launch : launches)
+    nodes = std::min(nodes + nodes_of(launch), kMostNodes + 1);
+  return nodes;
+}
+
+/// Ids of the first and the last of them; loops come before their bodies.
+std::pair<int, int> range_of(std::span<const RecordedLaunch> launches) {
+  if (launches.empty()) return {0, -1};
+  const RecordedLaunch* last = &launches.back();
+  while (last->kind == RecordedLaunch::Kind::loop && !last->loop->body.empty())
+    last = &last->loop->body.back();
+  return {launches.front().id, last->id};
+}
+
+class Cutter {
+ public:
+  Cutter(const std::shared_ptr<Context>& context, const ProgramParts& parts, LaunchKinds& kinds)
+      : context_(context), parts_(parts), kinds_(kinds) {}
+
+  // From the front: as much as a graph may hold, then a loop that does not fit, and so on.
+  void cut(std::span<const RecordedLaunch> launches) {
+    const RecordedLoop* const loop = around_.empty() ? nullptr : around_.back();
+    for (size_t begin = 0;; ++begin) {
+      ProgramPiece piece{.begin = begin, .end = begin, .sets_index = loop != nullptr && begin == 0};
+      int64_t nodes = piece.sets_index && loop->range.index ? 2 : 0;
+      for (; piece.end < launches.size(); ++piece.end) {
+        const RecordedLaunch& next = launches[piece.end];
+        const int64_t more = nodes_of(next);
+        // Only loops can be stepped: what is none is in a graph in any case.
+        if (next.kind == RecordedLaunch::Kind::loop && nodes + more > left_) break;
+        nodes += more;
+      }
+      begin = piece.end;
+      const bool is_last = begin == launches.size();
+      piece.carries = loop != nullptr && is_last;
+      if (piece.carries) nodes += static_cast<int64_t>(loop->carries.size());
+      left_ = std::max<int64_t>(0, left_ - nodes);
+      if (nodes >= (loop == nullptr ? 1 : kFewestNodes)) make_graph(piece, launches);
+      if (nodes > 0) pieces_[loop].push_back(std::move(piece));
+      if (is_last) return;
+      step(launches[begin]);
+      pieces_[loop].push_back({.begin = begin, .end = begin + 1});
+    }
+  }
+  ProgramPieces take() { return std::move(pieces_); }
+
+ private:
+  void make_graph(ProgramPiece& piece, std::span<const RecordedLaunch> launches) {
+    GraphSink sink(context_, kinds_);
+    ProgramWalk walk(parts_, sink);
+    walk.piece(piece, around_, launches);
+    if (sink.is_empty()) return;
+    piece.moves = sink.moves() || (piece.sets_index && around_.back()->range.index);
+    piece.iterations = std::move(walk.iterations_made());
+    std::tie(piece.first, piece.last) =
+        range_of(launches.subspan(piece.begin, piece.end - piece.begin));
+    piece.graph = sink.finish(piece.moves);
+  }
+
+  void step(const RecordedLaunch& launch) {
+    around_.push_back(launch.loop.get());
+    cut(launch.loop->body);
+    around_.pop_back();
+  }
+
+  const std::shared_ptr<Context>& context_;
+  const ProgramParts& parts_;
+  LaunchKinds& kinds_;
+  int64_t left_ = kMostNodes;
+  std::vector<const RecordedLoop*> around_;  ///< that the host steps, outermost first
+  ProgramPieces pieces_;
+};
+
+}  // namespace
+
+ProgramPieces cut_program(const std::shared_ptr<Context>& context, const ProgramParts& parts,
+                          LaunchKinds& kinds, std::span<const RecordedLaunch> launches) {
+  Cutter cutter(context, parts, kinds);
+  cutter.cut(launches);
+  return cutter.take();
+}
+
+}  // namespace fullbore::cuda
