@@ -85,14 +85,19 @@ class PlaneConvolution final : public CpuKernel {
     const Parts own = parts_of(static_cast<char*>(buffers[3]) + own_bytes() * worker);
     std::optional<AmxTiles> tiles;
     if (tiles_) tiles.emplace();
+    const int64_t places = planes_.blocks() * g_.axes[0].output;
     int64_t copied = -1;
     for (int64_t item = begin; item < end; ++item) {
-      const int64_t slices = g_.axes[0].output, slice = item / planes_.blocks() % slices;
-      const int64_t rest = item / planes_.blocks() / slices;
+      const int64_t slice = item / planes_.blocks() % g_.axes[0].output, rest = item / places;
       const int64_t group = rest / g_.batch;  // weights stay for all images
       if (kCopiesWeight && group != copied) copy_weight(buffers[1], group, own.weight);
       copied = group;
-      run_rows(buffers, {rest % g_.batch, group, slice, planes_.block(item % planes_.blocks())},
+      run_rows(buffers,
+               {.image = rest % g_.batch,
+                .group = group,
+                .slice = slice,
+                .block = planes_.block(item % planes_.blocks()),
+                .has_zeros = places == 1 && item > begin},
                own, tiles ? &*tiles : nullptr);
     }
   }
@@ -107,6 +112,7 @@ class PlaneConvolution final : public CpuKernel {
   struct Rows {
     int64_t image, group, slice;
     PlaneBlock block;
+    bool has_zeros;  ///< the planes' zeros are those of the item before
   };
   struct Parts {
     P* planes;  ///< [C/G, planes, rows, width]
@@ -150,7 +156,8 @@ class PlaneConvolution final : public CpuKernel {
       if (in_place_) planes = x;
     }
     if (!in_place_)
-      fill_planes<P, T>({g_, planes_, loops_, in_}, x, rows.slice, plane_block, own.planes);
+      fill_planes<P, T>({g_, planes_, loops_, in_}, x, rows.slice, plane_block, rows.has_zeros,
+                        own.planes);
     const P* weight = kCopiesWeight ? own.weight
                                     : reinterpret_cast<const P*>(static_cast<const T*>(buffers[1]) +
                                                                  rows.group * outputs * row());

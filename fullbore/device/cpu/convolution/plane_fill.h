@@ -50,28 +50,43 @@ void fill_plane_row(const PlaneFill<P>& fill, const T* from, int64_t count, P* t
   }
 }
 
+/// Rows of a plane of every channel: `rows` of `count` inputs from `from` on. Channel by channel, for each lies in pages of
+/// its own; of VNNI pairs, which two channels make, row by row.
+template <class P, class T>
+void fill_plane(const PlaneFill<P>& fill, const T* from, int64_t rows, int64_t count, P* to) {
+  const ConvGeometry& g = fill.geometry;
+  const int64_t apart = g.axes[1].stride * g.axes[2].input;
+  if (std::is_same_v<P, VnniPair> || g.axes[2].stride > 1) {
+    for (int64_t r = 0; r < rows; ++r)
+      fill_plane_row(fill, from + r * apart, count, to + r * fill.planes.width());
+    return;
+  }
+  for (int64_t c = 0; c < g.group_inputs(); ++c)
+    fill.loops.copy({from + c * g.input_elements(), fill.dtype, apart, rows, count},
+                    to + c * fill.planes.elements(), fill.planes.width());
+}
+
 /// The planes of a block of outputs at place `slice` of the first axis: x [C/G,*S] of one image and group, to [C/G, planes,
-/// rows, width] and kBeyondPlanes more.
+/// rows, width] and kBeyondPlanes more. `has_zeros`: it is filled with another image of the same block and place, whose zeros
+/// are this one's.
 template <class P, class T>
 void fill_planes(const PlaneFill<P>& fill, const T* x, int64_t slice, const PlaneBlock& block,
-                 P* to) {
+                 bool has_zeros, P* to) {
   const ConvGeometry& g = fill.geometry;
   const Planes& planes = fill.planes;
   const Planes::Rows first_rows = planes.rows_of(block), first_columns = planes.columns();
   // Most planes lack something: an edge of padding, or what another remainder has one more of.
-  if (first_rows.count * first_columns.count < planes.elements())
+  if (!has_zeros && first_rows.count * first_columns.count < planes.elements())
     std::fill_n(to, g.group_inputs() / kDepthOf<P> * planes.elements() + kBeyondPlanes, P{});
   for (int64_t k = 0; k < g.axes[0].kernel; ++k) {
     const int64_t read = g.axes[0].read(slice, k);
     for (const int64_t down : planes.row_remainders())
       for (const int64_t across : planes.column_remainders()) {
         const Planes::Rows rows = planes.rows_of(block, down), columns = planes.columns(across);
-        if (read >= 0 && columns.count > 0)
-          for (int64_t r = 0; r < rows.count; ++r) {
-            const int64_t row = read * g.axes[1].input + rows.input + r * g.axes[1].stride;
-            fill_plane_row(fill, x + row * g.axes[2].input + columns.input, columns.count,
-                           to + (rows.row + r) * planes.width() + columns.row);
-          }
+        if (read >= 0 && columns.count > 0 && rows.count > 0)
+          fill_plane<P, T>(
+              fill, x + (read * g.axes[1].input + rows.input) * g.axes[2].input + columns.input,
+              rows.count, columns.count, to + rows.row * planes.width() + columns.row);
         to += planes.plane_elements();
       }
   }
