@@ -18,6 +18,7 @@
 #include "fullbore/passes/fusion/rematerialize_cheap_values.h"
 #include "fullbore/passes/gemm/batch_weight_gradients.h"
 #include "fullbore/passes/gemm/gemm_accumulation.h"
+#include "fullbore/passes/gemm/gemm_bias.h"
 #include "fullbore/passes/gemm/low_precision_weight_copies.h"
 #include "fullbore/passes/gemm/prepack_operands.h"
 #include "fullbore/passes/loops/loop_invariant_code_motion.h"
@@ -116,6 +117,11 @@ const std::vector<Pass>& pipeline() {
        "after elimination, which leaves only what is read; before fuse, which takes the casts of "
        "new values into the optimizer's kernel",
        true, low_precision_weight_copies},
+      {"gemm_bias", "a matmul adds the bias of its columns before it rounds",
+       "after low_precision_weight_copies, which looks for matmuls; before fuse, which would make "
+       "a "
+       "kernel of the addition",
+       true, gemm_bias},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
       {"rematerialize_cheap_values",

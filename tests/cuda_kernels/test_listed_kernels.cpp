@@ -112,6 +112,27 @@ TEST(ListedKernels, LargeTilesAgreeWithTheOracle) {
           << sample.why << ", " << dtype_name(dtype);
 }
 
+// Of cards without warpgroup products, with small tiles and with large ones.
+TEST(ListedKernels, BiasesOfTensorCoresAgreeWithTheOracle) {
+  const auto sample_of = [](DType dtype, Shape a, Shape b, int64_t columns, bool transpose_b) {
+    return Sample{.why = a.text() + " by " + b.text(),
+                  .inputs = {SampleInput::normal({dtype, a}), SampleInput::normal({dtype, b}),
+                             SampleInput::normal({DType::f32, {columns}})},
+                  .attributes = {{"transpose_a", false}, {"transpose_b", transpose_b}}};
+  };
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const int multiprocessors : {1, 132})
+      for (const Sample& sample :
+           {sample_of(dtype, {17, 33}, {130, 33}, 130, true),
+            sample_of(dtype, {136, 40}, {40, 72}, 72, false),
+            sample_of(dtype, {2, 5, 8}, {2, 8, 16}, 16, false),
+            sample_of(dtype, {3, 0}, {0, 4}, 4, false), sample_of(dtype, {1, 9}, {9, 1}, 1, false)})
+        EXPECT_EQ(check(get_op("matmul_bias"), sample, DType::f32,
+                        {.capability = 80, .multiprocessors = multiprocessors}),
+                  "")
+            << sample.why << ", " << dtype_name(dtype) << ", " << multiprocessors;
+}
+
 /// Heads of more keys and values than a tile has: an op's sample with chunks and resets, widened.
 Sample widened(const OpDef& op, int64_t keys, int64_t values, bool inclusive, bool one_decay) {
   const Shape k{1, 21, 1, keys}, v{1, 21, 2, values}, states{2, 1, 2, keys, values};

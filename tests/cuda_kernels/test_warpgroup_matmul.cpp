@@ -24,17 +24,18 @@ using namespace testing_support;  // NOLINT: a test
 struct Case {
   int64_t batches = 1;
   int64_t m, n, k;
-  bool transpose_a = false, transpose_b = false, is_wide = false, adds = false;
+  bool transpose_a = false, transpose_b = false, is_wide = false, adds = false, has_bias = false;
   DType dtype = DType::bf16;
   int64_t columns = 128;  ///< of a tile
   int64_t shares = 0;
   int multiprocessors = 2;
 
   std::string text() const {
-    return fmt::format("{} x [{},{},{}], {}{}{}{}, {}, {} columns{}, {} multiprocessors", batches,
+    return fmt::format("{} x [{},{},{}], {}{}{}{}{}, {}, {} columns{}, {} multiprocessors", batches,
                        m, n, k, transpose_a ? "T" : "N", transpose_b ? "T" : "N",
-                       is_wide ? ", wide" : "", adds ? ", added" : "", dtype_name(dtype), columns,
-                       fmt::format(", {} shares", shares), multiprocessors);
+                       is_wide ? ", wide" : "", adds ? ", added" : "", has_bias ? ", biased" : "",
+                       dtype_name(dtype), columns, fmt::format(", {} shares", shares),
+                       multiprocessors);
   }
 };
 
@@ -48,6 +49,8 @@ Sample sample_of(const Case& of) {
                 .attributes = {{"transpose_a", of.transpose_a}, {"transpose_b", of.transpose_b}}};
   if (of.adds)
     sample.inputs.push_back(SampleInput::normal({DType::f32, {of.batches, of.m, of.n}}));
+  else if (of.has_bias)
+    sample.inputs.push_back(SampleInput::normal({DType::f32, {of.n}}));
   else
     sample.attributes.set("wide", of.is_wide);
   return sample;
@@ -60,7 +63,10 @@ struct Run {
   std::unique_ptr<cuda::CudaKernel> kernel;
 
   explicit Run(const Case& of)
-      : call(materialise(get_op(of.adds ? "matmul_add" : "matmul"), sample_of(of), DType::f32, 1)) {
+      : call(materialise(get_op(of.adds       ? "matmul_add"
+                                : of.has_bias ? "matmul_bias"
+                                              : "matmul"),
+                         sample_of(of), DType::f32, 1)) {
     const Node& node = call.graph.nodes().front();
     const cuda::CardFacts card{.multiprocessors = of.multiprocessors};
     kernel = cuda::warpgroup_matmul({call.graph, node, card}, of.columns, of.shares);
@@ -118,6 +124,20 @@ TEST(WarpgroupMatmul, BatchesWideResultsAndSumsAgreeWithTheOracle) {
         Case{.m = 130, .n = 16, .k = 136, .adds = true, .shares = 2},
         Case{.m = 264, .n = 40, .k = 136, .adds = true, .columns = 256, .shares = 3},
         Case{.m = 264, .n = 40, .k = 8, .adds = true, .columns = 256}})
+    EXPECT_EQ(check(of), "") << of.text();
+}
+
+// Of every column of a tile, by vectors and one by one, in the launch that makes the sums and in the one that adds shares.
+TEST(WarpgroupMatmul, BiasesAgreeWithTheOracle) {
+  for (const Case& of :
+       {Case{.m = 136, .n = 264, .k = 88, .has_bias = true, .columns = 256},
+        Case{
+            .m = 72, .n = 136, .k = 24, .transpose_b = true, .has_bias = true, .dtype = DType::f16},
+        Case{.batches = 2, .m = 40, .n = 24, .k = 16, .transpose_a = true, .has_bias = true},
+        Case{.m = 130, .n = 40, .k = 200, .has_bias = true, .columns = 256, .shares = 3},
+        Case{.m = 130, .n = 136, .k = 136, .has_bias = true, .dtype = DType::f16, .shares = 4},
+        Case{.m = 65, .n = 131, .k = 9, .has_bias = true},
+        Case{.m = 9, .n = 33, .k = 130, .transpose_b = true, .has_bias = true, .shares = 2}})
     EXPECT_EQ(check(of), "") << of.text();
 }
 

@@ -7,6 +7,7 @@
 #include "fullbore/device/cuda/makers/makers.h"
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/convolution.h"
+#include "fullbore/ops/matmul_bias.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/selection.h"
 #include "fullbore/ops/update_rows.h"
@@ -40,6 +41,8 @@ const std::vector<ListedKernel>& kernel_list() {
       {op::matmul_add, "warpgroups", make_warpgroup_matmul},
       {op::matmul_add, "tensor cores", make_tensor_core_matmul},
       {op::matmul_add, "plain", make_plain_matmul},
+      {op::matmul_bias, "warpgroups", make_warpgroup_matmul},
+      {op::matmul_bias, "tensor cores", make_tensor_core_matmul},
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},
       {op::recurrence_gradient, "walks", make_recurrence_gradient},
@@ -90,6 +93,7 @@ std::set<const OpDef*> listed_ops() {
 std::map<const OpDef*, std::set<DType>> listed_composites() {
   std::map<const OpDef*, std::set<DType>> composites;
   composites[&op::matmul_add.get()] = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  composites[&op::matmul_bias.get()] = {DType::bf16, DType::f16};
   composites[&op::dropout_mask.get()] = {DType::i64};
   for (const OpHandle* const each : {&op::attention, &op::attention_gradient, &op::packed_attention,
                                      &op::packed_attention_gradient, &op::recurrence_gradient,

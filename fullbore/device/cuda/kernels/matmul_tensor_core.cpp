@@ -1,5 +1,5 @@
 // y [batch, m, n] = c + a b of bf16 or f16, sums in f32, by tensor cores. a [batch, m, k], or [k, m] transposed; b
-// [batch, k, n], or [n, k]. c and a wide y are f32.
+// [batch, k, n], or [n, k]. c and a wide y are f32; of a narrow y c is a bias [n], added before it is rounded.
 //
 // A block makes a tile of y, each of its warps a part of 16-row and 8-column fragments. 32 of k at a time come to shared
 // memory by cp.async, three tiles in flight, in the layout that the operand has in memory: ldmatrix transposes on the way
@@ -149,7 +149,7 @@ struct Matmul {
           if (problem.is_wide)
             static_cast<float*>(y)[at] = c != nullptr ? c[at] + sum : sum;
           else
-            store(static_cast<T*>(y) + at, sum);
+            store(static_cast<T*>(y) + at, c != nullptr ? c[at_column] + sum : sum);
         }
       warp_barrier();
     }

@@ -37,6 +37,7 @@ FB_DEVICE void transpose(unsigned (&words)[4]) {
 }
 
 typedef float Floats __attribute__((ext_vector_type(4)));
+typedef float TwoFloats __attribute__((ext_vector_type(2)));
 
 /// The same address, made here: sums of it and of constants are not kept in registers from the kernel's start.
 template <class P>
@@ -46,7 +47,7 @@ FB_DEVICE P* here(P* address) {
   return (P*)global;
 }
 
-/// What is written of a tile: y = c + sums.
+/// What is written of a tile: y = c + sums; c [batch, m, n] where y is f32, a bias [n] where it is not, or null.
 template <class T>
 struct Result {
   const float* c;
@@ -67,7 +68,7 @@ struct Result {
   template <int kRows, int kColumns>
   FB_DEVICE void fetch(const ProductPlace& place) const {
     constexpr int kLine = 32, kLines = kColumns / kLine;
-    if (c == nullptr) return;
+    if (c == nullptr || !is_wide) return;
 #pragma unroll
     for (int i = 0; i < kRows * kLines / kThreads; ++i) {
       const int line = thread() + i * kThreads;
@@ -81,10 +82,11 @@ struct Result {
 
   /// Sums of a thread of the 64 rows of its warpgroup from row0 on, of 8 columns each four. Four lanes exchange theirs, for 64 bytes of a row that are written at once.
   template <int kSums>
-  FB_DEVICE void write(const float (&sums)[kSums], int of_batch, int row0, int column0) const {
+  FB_DEVICE void write(float (&sums)[kSums], int of_batch, int row0, int column0) const {
     const int row = row0 + thread() % 128 / kWarp * 16 + thread() % kWarp / 4;
     const long batch = static_cast<long>(of_batch) * m;
     if (by_vectors) {
+      if (c != nullptr && !is_wide) add_bias(sums, column0);
       write_rows<0>(sums, batch, row, column0);
       write_rows<1>(sums, batch, row + 8, column0);
       return;
@@ -99,13 +101,26 @@ struct Result {
   }
 
  private:
+  /// In place, and behind one branch: where there is none, nothing is done for it.
+  template <int kSums>
+  FB_DEVICE void add_bias(float (&sums)[kSums], int column0) const {
+    const float* const bias = here(c + column0 + thread() % 4 * 2);
+#pragma unroll
+    for (int j = 0; j < kSums / 4; ++j) {
+      TwoFloats of_columns = 0;
+      if (column0 + 8 * j < n) of_columns = *reinterpret_cast<const TwoFloats*>(bias + 8 * j);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[4 * j + i] += of_columns[i % 2];
+    }
+  }
+
   FB_DEVICE void write_one(long batch, int row, int column, float sum) const {
     if (row >= m || column >= n) return;
     const long at = (batch + row) * n + column;
     if (is_wide)
       static_cast<float*>(y)[at] = c != nullptr ? c[at] + sum : sum;
     else
-      store(static_cast<T*>(y) + at, sum);
+      store(static_cast<T*>(y) + at, c != nullptr ? c[column] + sum : sum);
   }
 
   template <int kHalf, int kSums>

@@ -10,15 +10,17 @@
 namespace fullbore::cuda {
 namespace {
 
-/// What both kernels read of a node: y [batches, m, n] = c + a b.
+/// What both kernels read of a node: y [batches, m, n] = c + a b, where c is of y's extents and f32 as y is, or a bias [n].
 struct Matmul {
   bool transpose_a, transpose_b, adds;
+  int inputs;
   int64_t m, n, k, batches;
 
   explicit Matmul(const Request& request)
       : transpose_a(request.node.attributes.get<bool>("transpose_a")),
         transpose_b(request.node.attributes.get<bool>("transpose_b")),
-        adds(request.node.op == op::matmul_add) {
+        adds(request.node.op == op::matmul_add),
+        inputs(static_cast<int>(request.node.inputs.size())) {
     const Shape &a = request.input(0).shape, &y = request.output(0).shape;
     const int rank = y.rank();
     m = y[rank - 2];
@@ -41,8 +43,9 @@ struct Matmul {
     return 2 * static_cast<double>(batches) * static_cast<double>(m) * static_cast<double>(n) *
            static_cast<double>(k);
   }
-  Argument c() const { return adds ? operand(2) : null(); }
-  Argument y() const { return operand(adds ? 3 : 2); }
+  Argument c() const { return inputs > 2 ? operand(2) : null(); }
+  Argument y() const { return operand(inputs); }
+  Argument scratch() const { return operand(inputs + 1); }
 };
 
 Argument number(int64_t extent) { return value(static_cast<int32_t>(extent)); }
@@ -156,7 +159,7 @@ std::unique_ptr<CudaKernel> warpgroup_matmul(const Request& request, int64_t col
   const std::string tile_text = fmt::format("{}x{}", tile->rows, tile->columns);
   const bool is_split = shares > 0;
   const Argument is_wide = number(request.output(0).dtype == DType::f32);
-  const Argument scratch = is_split ? operand(matmul.adds ? 4 : 3) : null();
+  const Argument scratch = is_split ? matmul.scratch() : null();
   std::vector<Launch> launches;
   launches.push_back(launch(
       "matmul_sm90a",
