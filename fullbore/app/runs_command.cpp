@@ -77,11 +77,12 @@ ExitCode run_list(const ListArguments& arguments) {
     return ExitCode::kOk;
   }
   if (runs.empty()) {
-    print_output("No runs in {}.\n", arguments.folder);
+    print_output("No runs in {}.\n", printable_name(arguments.folder));
     return ExitCode::kOk;
   }
   size_t width = 4;
-  for (const RunFolder& run : runs) width = std::max(width, std::min<size_t>(run.name.size(), 60));
+  for (const RunFolder& run : runs)
+    width = std::max(width, std::min<size_t>(printable_name(run.name).size(), 60));
   print_output("{:{}}  {:11}  {:>15}  {:>9}  {:>9}  {}\n", "run", width, "status", "steps",
                "best loss", "size", "last word");
   for (const RunFolder& run : runs) {
@@ -159,7 +160,7 @@ ExitCode run_show(const ShowArguments& arguments) {
     write_output(json_text(json));
     return ExitCode::kOk;
   }
-  print_output("{}\n\n{}", run.path, rows_text(run_facts_text(run)));
+  print_output("{}\n\n{}", printable_name(run.path), rows_text(run_facts_text(run)));
   print_output("\nSettings other than the defaults\n\n{}", rows_text(chosen_settings(run)));
   show_losses(curves);
   for (const std::string& problem : run.problems) print_message("runs: {}\n", problem);

@@ -104,13 +104,13 @@ void print_differences(const char* title, const std::vector<Difference>& list) {
   }
   size_t what = 0, first = 0;
   for (const Difference& each : list) {
-    what = std::max(what, each.what.size());
-    first = std::max(first, std::min<size_t>(each.a.size(), 40));
+    what = std::max(what, printable_name(each.what).size());
+    first = std::max(first, std::min<size_t>(printable_name(each.a).size(), 40));
   }
   print_output("{}\n", title);
   for (const Difference& each : list)
-    print_output("  {:{}}  {:{}}  {}\n", each.what, what, printable_name(each.a), first,
-                 printable_name(each.b));
+    print_output("  {:{}}  {:{}}  {}\n", printable_name(each.what), what, printable_name(each.a),
+                 first, printable_name(each.b));
 }
 
 void print_figures(const Comparison& all) {
@@ -144,7 +144,7 @@ void print_weights(std::vector<TensorDifference> weights, int64_t most) {
   const size_t shown = std::min(weights.size(), static_cast<size_t>(most));
   size_t width = 6;
   for (size_t i = 0; i < shown; ++i)
-    width = std::max(width, std::min<size_t>(weights[i].name.size(), 50));
+    width = std::max(width, std::min<size_t>(printable_name(weights[i].name).size(), 50));
   if (shown > 0)
     print_output("  {:{}}  {:>10}  {:>10}  {}\n", "tensor", width, "relative", "largest", "type");
   for (size_t i = 0; i < shown; ++i) {
@@ -153,7 +153,8 @@ void print_weights(std::vector<TensorDifference> weights, int64_t most) {
       print_output("  {:{}}  {:>10.3g}  {:>10.3g}  {}\n", printable_name(tensor.name), width,
                    tensor.relative, tensor.largest, tensor.type);
     else
-      print_output("  {:{}}  {}\n", printable_name(tensor.name), width, tensor.problem);
+      print_output("  {:{}}  {}\n", printable_name(tensor.name), width,
+                   printable_name(tensor.problem));
   }
   if (shown < weights.size()) print_output("  and {} more (--tensors)\n", weights.size() - shown);
 }
@@ -164,7 +165,7 @@ ExitCode run_compare(const CompareArguments& arguments) {
     write_output(json_text(json_of(all)));
     return ExitCode::kOk;
   }
-  print_output("{} and {}\n\n", all.a.path, all.b.path);
+  print_output("{} and {}\n\n", printable_name(all.a.path), printable_name(all.b.path));
   print_differences("settings", all.settings);
   print_differences("made by", all.makers);
   print_differences("data and model", all.identities);

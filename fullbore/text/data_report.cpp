@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "fullbore/app/json_text.h"
+#include "fullbore/base/printable.h"
 #include "fullbore/base/text.h"
 #include "fullbore/data/utf8.h"
 
@@ -72,7 +73,7 @@ std::string shards_report(const TokenCorpus& corpus, const Tokenizer& tokenizer)
   std::string text;
   for (const TokenShard& shard : corpus.shards()) {
     const int32_t end = shard.end_of_document();
-    text += fmt::format("{}\n", shard.path());
+    text += fmt::format("{}\n", printable_name(shard.path()));
     text += fmt::format("  tokens      {}, {} bytes each\n", shard.size(), shard.token_bytes());
     text += fmt::format("  content     {} in {}; end of document: {}\n",
                         counted(static_cast<int64_t>(shard.document_ends().size()), "document"),
@@ -135,7 +136,7 @@ std::string statistics_report(const TextData& text, const TokenStatistics& stati
   const TokenCorpus& corpus = *text.tokens;
   const std::vector<int64_t>& lengths = statistics.document_lengths;
   std::string report =
-      fmt::format("text        {}: {} of text in {}, {}\n", text.path,
+      fmt::format("text        {}: {} of text in {}, {}\n", printable_name(text.path),
                   bytes_text(static_cast<double>(corpus.text_bytes())),
                   counted(corpus.documents(), "document"), counted(corpus.files(), "file"));
   report += fmt::format("tokenizer   {}, {} tokens, of which {} never occur\n",

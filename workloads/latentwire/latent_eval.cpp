@@ -211,7 +211,10 @@ ExitCode evaluate(const EvalRequest& request, const Arguments& arguments) {
   console.clear();
   if (arguments.cache == "check") tell_cache(model, report);
   const std::string json = json_text(report_json(report));
-  write_output(request.json ? json : report_text(report));
+  if (request.json)
+    write_output(json);
+  else
+    print_output("{}", report_text(report));
   if (!arguments.output.empty()) write_output_file(arguments.output, json);
   if (!arguments.picture.empty()) write_output_file(arguments.picture, report_svg(report));
   return ExitCode::kOk;

@@ -13,7 +13,8 @@ constexpr ConfigRange kNotNegative{.low = 0, .high = 1e15};
 constexpr ConfigRange kMassWidth{.low = 1e-6, .high = 1e6};
 constexpr ConfigRange kShare{.low = 0, .high = 1};
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_open = true};
-constexpr ConfigRange kDepth{.low = 1, .high = 1000};
+// Each layer is traced by itself, those of the core twice, with their gradients: hundreds take gigabytes to compile.
+constexpr ConfigRange kDepth{.low = 1, .high = 64};
 
 #define FB_KEY(section, member) \
 #section "." #member,         \

@@ -28,7 +28,7 @@ std::unique_ptr<Kernel> make_convolution_weight_gradient(KernelRequest& request)
 /// The same of bf16 by the processor's tiles (AMX), without strides, over one or two axes, where channels fill tiles: sums
 /// over all positions of a block of padded inputs at once, for each element of the kernel.
 std::unique_ptr<Kernel> make_plane_weight_gradient(KernelRequest& request);
-/// The same of fewer than 16 channels, over one or two axes: an image is copied once with its channels side by side, so that
+/// The same of fewer than 16 channels in bf16 or f16, over one or two axes: an image is copied once with its channels side by side, so that
 /// a line of the kernel in all channels is the rows of one multiplication. An item is one part of the batch and one group.
 std::unique_ptr<Kernel> make_few_channel_weight_gradient(KernelRequest& request);
 /// The same of groups of one input channel, without strides, over one or two axes: a line of the kernel is a few sums along

@@ -163,6 +163,8 @@ std::unique_ptr<Kernel> make_few_channel_weight_gradient(KernelRequest& request)
   if (columns.input_dilation != 1 || g.axes[1].input_dilation != 1 || columns.output == 0)
     return request.decline("zeros between inputs, or no outputs");
   const DType in = request.input(0).dtype, out = request.output().dtype;
+  // Lines are multiplied where they lie, without a copy of the image: it is what lines would widen again and again that pays.
+  if (dtype_bytes(in) > 2) return request.decline("operands that are multiplied as they lie");
   if (g.axes[1].input * line_positions(columns) * g.group_inputs() * 8 > kMostImageBytes)
     return request.decline("images that are large");
   const VectorUnit unit = this_processor().vector_unit;

@@ -29,9 +29,11 @@ constexpr int64_t kMostElements = 4 << 20;
 // Bytes of packed columns that are multiplied at a time: they stay in the first cache.
 constexpr int64_t kPackedBytes = 32 << 10;
 
-// Of one channel without strides a line of the kernel reads overlapping columns, which need no packing.
+// Of one channel without strides a line of the kernel reads overlapping columns, which few outputs do not pay to pack.
 bool packs_columns(const ConvGeometry& g) {
-  return g.group_inputs() < kFewestChannels && (g.group_inputs() > 1 || g.axes[2].stride > 1);
+  constexpr int64_t kFewOutputs = 8;
+  return g.group_inputs() < kFewestChannels &&
+         (g.group_inputs() > 1 || g.axes[2].stride > 1 || g.group_outputs() >= kFewOutputs);
 }
 
 /// x [N,C,*S], weight [O,*K,C/G] -> y [N,O,*P]. P is what operands are multiplied as, T what they lie as.
@@ -53,6 +55,8 @@ class PlaneConvolution final : public CpuKernel {
         in_place_(std::is_same_v<P, T> && kernel_ == 1 && input_ == output_ &&
                   planes_.width() == input_ && geometry.axes[2].before == 0),
         packs_(packs_columns(geometry)),
+        is_seamless_(planes_.width() == geometry.axes[2].output),
+        by_lines_(!is_seamless_ && !tiles && geometry.axes[2].output % loops.lanes == 0),
         depth_(packs_
                    ? std::max<int64_t>(1, kPackedBytes / columns_ / static_cast<int64_t>(sizeof(P)))
                    : 0),
@@ -165,11 +169,20 @@ class PlaneConvolution final : public CpuKernel {
                           (rows.slice * g_.axes[1].output + plane_block.first) * g_.axes[2].output;
     if (whole_vectors_)
       return multiply_vectors(planes, weight, plane_block, buffers[2], first, own.sums);
-    const bool direct = planes_.width() == g_.axes[2].output && std::is_same_v<Sum, T>;
     const int64_t positions = planes_.positions(plane_block);
-    for (int64_t column = 0; column < positions; column += columns_) {
-      const int64_t width = std::min(columns_, positions - column);
-      Sum* c = direct ? static_cast<Sum*>(buffers[2]) + first + column : own.sums;
+    for (int64_t column = 0; column < positions;) {
+      const int64_t place = column % planes_.width();
+      if (by_lines_ && place >= g_.axes[2].output) {  // behind a line's end
+        column += planes_.width() - place;
+        continue;
+      }
+      const int64_t end = by_lines_ ? column + g_.axes[2].output - place : positions;
+      const int64_t width = std::min(columns_, end - column);
+      // Sums that several multiplications add to lie side by side: rows of y may be whole pages apart.
+      const bool direct = std::is_same_v<Sum, T> && (is_seamless_ || (by_lines_ && packs_));
+      Sum* c = direct ? static_cast<Sum*>(buffers[2]) + first +
+                            column / planes_.width() * g_.axes[2].output + place
+                      : own.sums;
       const int64_t c_row = direct ? output_ : columns_;
       if (tiles)
         tiles->multiply({.rows = outputs,
@@ -186,6 +199,7 @@ class PlaneConvolution final : public CpuKernel {
       else
         multiply(planes, weight, column, width, c, c_row);
       if (!direct) store(buffers[2], first, column, width, own.sums);
+      column += width;
     }
   }
 
@@ -249,9 +263,9 @@ class PlaneConvolution final : public CpuKernel {
     for (int64_t from = 0; from < depth; from += depth_) {
       const int64_t to = std::min(depth, from + depth_);
       for (int64_t d = from; d < to; ++d)
-        copy_columns(
+        copy_in_steps<8>(
             planes + planes_.offsets()[static_cast<size_t>(d / channels)] + d % channels * plane(),
-            packed + (d - from) * columns_);
+            columns_, packed + (d - from) * columns_);
       loops_.multiply({.rows = g_.group_outputs(),
                        .columns = width,
                        .depth = to - from,
@@ -264,14 +278,6 @@ class PlaneConvolution final : public CpuKernel {
                        .goes_on = from > 0});
     }
   }
-  // All columns of a block, in steps of a constant size; behind the last plane there are as many.
-  void copy_columns(const P* from, P* to) const {
-    constexpr int64_t kStep = 8;
-    int64_t i = 0;
-    for (; i + kStep <= columns_; i += kStep) std::copy_n(from + i, kStep, to + i);
-    for (; i < columns_; ++i) to[i] = from[i];
-  }
-
   // Columns [column, column + width) of a block: those of a row's end are no outputs.
   void store(void* y, int64_t first, int64_t column, int64_t width, const Sum* sums) const {
     const int64_t outputs = g_.axes[2].output;
@@ -288,7 +294,7 @@ class PlaneConvolution final : public CpuKernel {
     if (dtype_bytes(out_) != sizeof(Sum))
       return loops_.round(sums, columns_, y, output_, out_, g_.group_outputs(), count);
     for (int64_t o = 0; o < g_.group_outputs(); ++o)
-      std::copy_n(sums + o * columns_, count, reinterpret_cast<Sum*>(y) + o * output_);
+      copy_in_steps<4>(sums + o * columns_, count, reinterpret_cast<Sum*>(y) + o * output_);
   }
 
   ConvGeometry g_;
@@ -300,6 +306,8 @@ class PlaneConvolution final : public CpuKernel {
   int64_t columns_;
   bool in_place_;                 ///< x is its own planes: no padding, no kernel
   bool packs_;                    ///< columns of several elements of the kernel are packed
+  bool is_seamless_;              ///< no columns in vain
+  bool by_lines_;                 ///< blocks of columns end with lines
   int64_t depth_;                 ///< of packed columns, in operands
   bool whole_vectors_;            ///< rows of outputs are whole vectors, and multiplied by parts_
   std::vector<DepthPart> parts_;  ///< [blocks of channels, K]
@@ -319,7 +327,8 @@ std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request) {
   if (!Planes::serve(g)) return request.decline("zeros between inputs");
   if (g.group_inputs() == 0) return request.decline("no channels");
   const bool is_usual = Planes::serve_by_one(g) && !packs_columns(g);
-  if (!is_usual && Planes(g, 1).elements() * g.group_inputs() > kMostElements)
+  const Planes planes(g, 1);
+  if (!is_usual && planes.elements() * g.group_inputs() > kMostElements)
     return request.decline("lines that are long");
   const DType in = request.input(0).dtype, out = request.output().dtype;
   const VectorUnit unit = this_processor().vector_unit;

@@ -1,5 +1,7 @@
 #pragma once
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "fullbore/device/cpu/convolution/planes.h"
@@ -20,16 +22,48 @@ struct PlaneFill {
   DType dtype;  ///< of x
 };
 
+/// A few elements, so many at a time: a call of the library's copy would take longer than they do.
+template <int64_t kStep, class T>
+void copy_in_steps(const T* from, int64_t count, T* to) {
+  int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) std::copy_n(from + i, kStep, to + i);
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+/// Four elements of every second one from `from` on, widened; one more is read.
+template <class P, class T>
+void copy_four_apart(const T* from, P* to) {
+  if constexpr (std::is_same_v<P, float> && std::is_same_v<T, float>) {
+    using Four __attribute__((vector_size(16))) = float;
+    Four low, high;
+    std::memcpy(&low, from, sizeof low);
+    std::memcpy(&high, from + 4, sizeof high);
+    low = __builtin_shufflevector(low, high, 0, 2, 4, 6);
+    std::memcpy(to, &low, sizeof low);
+  } else if constexpr (std::is_same_v<P, float> && std::is_same_v<T, Bf16>) {
+    using Four __attribute__((vector_size(16))) = uint32_t;
+    Four pairs;  // the earlier of each two elements is the lower half
+    std::memcpy(&pairs, from, sizeof pairs);
+    pairs <<= 16;
+    std::memcpy(to, &pairs, sizeof pairs);
+  } else {
+    for (int64_t i = 0; i < 4; ++i) to[i] = load(from[2 * i]);
+  }
+}
+
 /// Elements that lie `apart` in a channel's row, side by side; of VNNI pairs those of the next channel too, which lies
-/// `channel` on. kApart: `apart`, where the compiler knows it, or 0.
-template <int64_t kApart, class P, class T>
+/// `channel` on.
+template <class P, class T>
 void copy_apart(const T* from, int64_t apart, int64_t channel, int64_t count, P* to) {
-  const int64_t step = kApart > 0 ? kApart : apart;
-  for (int64_t i = 0; i < count; ++i)
+  int64_t i = 0;
+  if constexpr (!std::is_same_v<P, VnniPair>)
+    if (apart == 2)
+      for (; i + 4 < count; i += 4) copy_four_apart(from + 2 * i, to + i);
+  for (; i < count; ++i)
     if constexpr (std::is_same_v<P, VnniPair>)
-      to[i] = {from[i * step].bits, from[channel + i * step].bits};
+      to[i] = {from[i * apart].bits, from[channel + i * apart].bits};
     else
-      to[i] = load(from[i * step]);
+      to[i] = load(from[i * apart]);
 }
 
 /// A row of every channel's planes: `count` inputs from `from` on.
@@ -41,10 +75,7 @@ void fill_plane_row(const PlaneFill<P>& fill, const T* from, int64_t count, P* t
     return fill.loops.copy({from, fill.dtype, channel, g.group_inputs(), count}, to,
                            fill.planes.elements());
   for (int64_t c = 0; c < g.group_inputs(); c += kDepthOf<P>) {
-    if (stride == 2)
-      copy_apart<2>(from, 2, channel, count, to);
-    else
-      copy_apart<0>(from, stride, channel, count, to);
+    copy_apart(from, stride, channel, count, to);
     from += kDepthOf<P> * channel;
     to += fill.planes.elements();
   }

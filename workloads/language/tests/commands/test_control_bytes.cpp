@@ -70,6 +70,40 @@ TEST_F(ControlBytesTest, OfRecordsOfARun) {
   expect_escaped({"record", "run", "--baseline", "record.json"}, false);
 }
 
+// A name may hold a line's end, too: it would begin a row of its own.
+TEST_F(ControlBytesTest, OfTablesOfRunsAndData) {
+  put_run("other");
+  put_run("run");
+  const std::string name = "gift" + kPlanted + "\nforged  completed";
+  const std::string gift = "gifts/" + name;
+  fs::create_directory(folder_ / "gifts");
+  fs::rename(folder_ / "run", folder_ / gift);
+  folder_.put(gift + "/metrics.jsonl", read(gift + "/metrics.jsonl") +
+                                           "{\"kind\": \"train\", \"step\": 1, \"" + kPlantedJson +
+                                           "\\nforged\": 1.5}\n");
+  folder_.put("text" + name, read("text.txt"));
+  ASSERT_EQ(
+      command({"data", "tokenize", "text.txt", "--tokenizer", "byte", "--out", name}).exit_code, 0);
+  for (const Arguments& arguments : std::vector<Arguments>{
+           {"runs", "list", "gifts"},
+           {"runs", "list", "none" + name},
+           {"runs", "show", gift},
+           {"runs", "plot", gift, "other"},
+           {"runs", "plot", gift, "--metric", kPlanted + "\nforged"},
+           {"runs", "compare", gift, "other"},
+           {"runs", "compare", "other", gift},
+           {"metrics", gift},
+           {"metrics", gift, "--csv"},
+           {"data", "stats", "text" + name, "--tokenizer", "byte"},
+           {"data", "inspect", name},
+       }) {
+    SCOPED_TRACE(fmt::format("{} {}", arguments[0], arguments[1]));
+    expect_escaped(arguments);
+    if (arguments.back() == "--csv") continue;  // where quotes hold a line's end
+    EXPECT_THAT(command(arguments).out, Not(HasSubstr("\nforged")));
+  }
+}
+
 TEST_F(ControlBytesTest, OfConfigurations) {
   const auto with = [&](const std::string& line) {
     folder_.put("gift.yaml", read("job.yaml") + line);
