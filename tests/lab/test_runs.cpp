@@ -238,6 +238,9 @@ TEST(RunPage, StandsAloneAndEscapesWhatItShows) {
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, Not(HasSubstr("src=")));
+  const PagePart parts[] = {{"A & B", "<p>as it is</p>\n"}};
+  EXPECT_THAT(run_page(look_at_run(run.path()), curves, parts),
+              HasSubstr("<h2>A &amp; B</h2>\n<p>as it is</p>\n<h2>Curves</h2>"));
 }
 
 }  // namespace

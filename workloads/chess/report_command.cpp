@@ -5,12 +5,11 @@
 #include "fullbore/app/measured_job.h"
 #include "fullbore/app/output.h"
 #include "fullbore/lab/runs/run_folder.h"
-#include "fullbore/text/text_keys.h"
 #include "workloads/chess/chess_commands.h"
 #include "workloads/chess/chess_keys.h"
 #include "workloads/chess/chess_model.h"
 #include "workloads/chess/policy_step.h"
-#include "workloads/chess/report_page.h"
+#include "workloads/chess/report_parts.h"
 
 namespace fullbore::chess {
 namespace {
@@ -31,43 +30,26 @@ std::vector<ChessRecord> asked_records(const ChessModel& model, int64_t most) {
   return records;
 }
 
-void ask(const ReportArguments& arguments, ChessReport& report) {
+PagePart asked(const ReportArguments& arguments) {
   ChessModel model(arguments.run);
   const RewardOptions options = reward_options(model.config());
   const int64_t samples =
       arguments.samples > 0 ? arguments.samples : chess_keys(model.config()).rollout.samples;
-  report.records = asked_records(model, arguments.records);
+  const std::vector<ChessRecord> records = asked_records(model, arguments.records);
+  std::vector<ReportedAnswer> answers;
   std::vector<double> rewards;
   for (ModelAnswer& answer :
-       model.answer(report.records, {.temperature = arguments.temperature,
-                                    .samples = samples,
-                                    .seed = static_cast<uint64_t>(arguments.seed)})) {
-    const RecordTruth truth =
-        RecordTruth::create(report.records[answer.prompt], options).take_or_throw();
-    report.answers.push_back({answer.prompt, truth.score(answer.text), std::move(answer.text)});
-    rewards.push_back(report.answers.back().score.reward());
+       model.answer(records, {.temperature = arguments.temperature,
+                             .samples = samples,
+                             .seed = static_cast<uint64_t>(arguments.seed)})) {
+    const RecordTruth truth = RecordTruth::create(records[answer.prompt], options).take_or_throw();
+    answers.push_back({answer.prompt, truth.score(answer.text), std::move(answer.text)});
+    rewards.push_back(answers.back().score.reward());
   }
   const std::vector<float> advantages = group_advantages(rewards, static_cast<size_t>(samples),
                                                          policy_options(model.config()).advantage);
-  for (size_t i = 0; i < advantages.size(); ++i) report.answers[i].advantage = advantages[i];
-}
-
-std::vector<std::pair<std::string, std::string>> facts_of(const RunFolder& run) {
-  std::vector<std::pair<std::string, std::string>> facts = {
-      {"status", fmt::format("{}, {} steps", run.status, run.steps())}};
-  if (!run.config || !is_text_model(*run.config)) return facts;
-  const ChessKeys& keys = chess_keys(*run.config);
-  facts.emplace_back("records", about_chess_data(*run.config));
-  if (text_keys(*run.config).data.batching != kGrpoBatching) return facts;
-  facts.emplace_back(
-      "a step", fmt::format("{} prompts, {} completions of each at temperature {:g}",
-                            keys.rollout.prompts, keys.rollout.samples, keys.rollout.temperature));
-  facts.emplace_back("rewards", fmt::format("{}, by {}; control: {}", keys.reward.scheme,
-                                            keys.reward.truth, keys.reward.control));
-  facts.emplace_back(
-      "update", fmt::format("{}, kl {:g}, clipped at {:g}, learning rate {:g}", keys.grpo.algorithm,
-                            keys.grpo.kl, keys.grpo.clip_low, run.config->optim.learning_rate));
-  return facts;
+  for (size_t i = 0; i < advantages.size(); ++i) answers[i].advantage = advantages[i];
+  return answers_part(records, answers, static_cast<size_t>(arguments.boards));
 }
 
 ExitCode run_report(const ReportArguments& arguments) {
@@ -75,19 +57,13 @@ ExitCode run_report(const ReportArguments& arguments) {
   const std::string out = arguments.out.empty() ? run.path + "/report.html" : arguments.out;
   check_output_file(out);
   refuse_existing(out, arguments.force);
-  ChessReport report;
-  report.title = run.name;
-  report.facts = facts_of(run);
-  report.smooth = arguments.smooth;
-  report.shown = static_cast<size_t>(arguments.boards);
-  report.curves = read_run_curves(run.path).take_or_throw();
-  for (const std::vector<std::string>& problems : {run.problems, report.curves.problems})
+  const RunCurves curves = read_run_curves(run.path).take_or_throw();
+  for (const std::vector<std::string>& problems : {run.problems, curves.problems})
     for (const std::string& problem : problems) print_message("chess: {}\n", problem);
-  if (arguments.records > 0) ask(arguments, report);
-  write_output_file(out, report_page(report));
-  if (out != "-")
-    print_output("{}: {} metrics, {} answers\n", out, report.curves.curves.size(),
-                 report.answers.size());
+  std::vector<PagePart> parts = {learning_part(curves, arguments.smooth)};
+  if (arguments.records > 0) parts.push_back(asked(arguments));
+  write_output_file(out, run_page(run, curves, parts));
+  if (out != "-") print_output("written: {}\n", out);
   return ExitCode::kOk;
 }
 
@@ -125,9 +101,8 @@ void add_chess_report_command(Command chess) {
       .between(0.0, 1e6)
       .shows_default();
   command.footer(R"(
-One page of HTML without script, which shows what the run has measured: rewards by task, legality, best moves, the way from
-the reference, entropy, clipping, lengths and times, by step. Histograms and boards are of answers that its last checkpoint is
-asked for.
+One page of HTML without script: rewards by task, legality, best moves, the way from the reference, entropy and lengths, and
+behind them what `runs show --html` has. Histograms and boards are of answers that the last checkpoint is asked for.
 
 Example:
   fullbore chess report runs/chess-grpo-xs-1

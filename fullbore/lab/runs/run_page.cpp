@@ -124,7 +124,8 @@ std::vector<CurveGroup> curve_groups(const RunCurves& curves) {
   return all;
 }
 
-std::string run_page(const RunFolder& run, const RunCurves& curves) {
+std::string run_page(const RunFolder& run, const RunCurves& curves,
+                     std::span<const PagePart> parts) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n{1}</head>\n"
@@ -133,6 +134,8 @@ std::string run_page(const RunFolder& run, const RunCurves& curves) {
   html += rows_html(run_facts_text(run));
   for (const std::string& problem : run.problems)
     html += fmt::format("<p>{}</p>\n", svg_text(problem));
+  for (const PagePart& part : parts)
+    html += fmt::format("<h2>{}</h2>\n{}", svg_text(part.title), part.html);
   html += "<h2>Curves</h2>\n";
   const std::vector<CurveGroup> groups = curve_groups(curves);
   if (groups.empty()) html += "<p>Nothing was recorded more than once.</p>\n";

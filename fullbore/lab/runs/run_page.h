@@ -1,5 +1,8 @@
 #pragma once
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fullbore/lab/runs/run_curves.h"
 #include "fullbore/lab/runs/run_folder.h"
@@ -20,7 +23,15 @@ struct CurveGroup {
 /// All metrics of the run but those that never change, in groups: what is judged first.
 std::vector<CurveGroup> curve_groups(const RunCurves& curves);
 
-/// A page of HTML that stands alone, without script: facts, settings, every curve as a picture.
-std::string run_page(const RunFolder& run, const RunCurves& curves);
+/// What a workload adds to the pages of its runs. `html` stands as it is: texts of others are escaped in it (svg_text()).
+/// Elements of class "curves" stand side by side.
+struct PagePart {
+  std::string title;
+  std::string html;
+};
+
+/// A page of HTML that stands alone, without script: facts, the parts, every curve as a picture, settings.
+std::string run_page(const RunFolder& run, const RunCurves& curves,
+                     std::span<const PagePart> parts = {});
 
 }  // namespace fullbore
