@@ -262,10 +262,14 @@ class PlaneConvolution final : public CpuKernel {
     const int64_t channels = g_.group_inputs() / kDepth, depth = kernel_ * channels;
     for (int64_t from = 0; from < depth; from += depth_) {
       const int64_t to = std::min(depth, from + depth_);
-      for (int64_t d = from; d < to; ++d)
-        copy_in_steps<8>(
-            planes + planes_.offsets()[static_cast<size_t>(d / channels)] + d % channels * plane(),
-            columns_, packed + (d - from) * columns_);
+      int64_t k = from / channels, channel = from % channels;
+      for (P* line = packed; line < packed + (to - from) * columns_; line += columns_) {
+        copy_in_steps<8>(planes + planes_.offsets()[static_cast<size_t>(k)] + channel * plane(),
+                         columns_, line);
+        if (++channel < channels) continue;
+        channel = 0;
+        ++k;
+      }
       loops_.multiply({.rows = g_.group_outputs(),
                        .columns = width,
                        .depth = to - from,
