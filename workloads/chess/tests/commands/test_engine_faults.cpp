@@ -21,6 +21,7 @@ using ::testing::Each;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::Lt;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -82,10 +83,10 @@ class EngineFaults : public ChessTraining {
   }
   CommandResult run(const std::string& name, const std::string& engine,
                     const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words = {
-        "run.dir=" + name,        "rollout.policy_tokens=80",
-        "train.steps=4",          "reward.truth=stockfish:4",
-        "chess.engine=" + engine, "data.cache_dir=" + name + "_cache"};
+    std::vector<std::string> words = {"run.dir=" + name,        "rollout.policy_tokens=80",
+                                      "train.steps=4",          "reward.truth=stockfish:4",
+                                      "chess.engine=" + engine, "data.cache_dir=" + name + "_cache",
+                                      "rollout.samples=4"};
     words.insert(words.end(), kLearned.begin(), kLearned.end());
     words.insert(words.end(), more.begin(), more.end());
     return reward(words);
@@ -125,6 +126,7 @@ TEST_F(EngineFaults, ThatEndBeforeTheLastAttemptChangeNoReward) {
   constexpr int kPositions = 4;
   EXPECT_THAT(told("faulty", "reward"), SizeIs(4));
   EXPECT_THAT(told("faulty", "policy/reward"), Contains(Gt(kByRules)));
+  EXPECT_THAT(told("faulty", "equal_groups"), Contains(Lt(1))) << "something is learned";
   EXPECT_EQ(told("faulty", "reward"), told("sound", "reward"));
   EXPECT_EQ(weights("faulty"), weights("sound"));
   EXPECT_NE(weights("faulty"), weights("warm"));
