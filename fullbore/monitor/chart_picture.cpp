@@ -90,12 +90,15 @@ std::string curves_svg(const ChartText& text, std::span<const ChartCurve> curves
     bool broken = true;
     for (const auto& [at, value] : curves[i].points) {
       if (std::isfinite(at) && std::isfinite(value))
-        path += fmt::format("{}{:.1f} {:.1f}", broken ? 'M' : 'L', chart.x(at), chart.y(value));
+        path += fmt::format("{}{:.1f} {:.1f}{}", broken ? 'M' : 'L', chart.x(at), chart.y(value),
+                            broken ? "h0" : "");  // a point alone is a dot, by the round cap
       broken = !(std::isfinite(at) && std::isfinite(value));
     }
     if (!path.empty())
-      chart.add(fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>", path,
-                            colour));
+      chart.add(
+          fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" "
+                      "stroke-linecap=\"round\"/>",
+                      path, colour));
     chart.words(kWidth - kRight + 10, kTop + 12 + 17 * static_cast<double>(i), "start",
                 curves[i].name, colour);
   }

@@ -35,6 +35,13 @@ TEST(ChartPicture, CurvesAreBrokenWhereNothingIsKnown) {
   EXPECT_THAT(curves_svg({}, {}), HasSubstr("</svg>"));
 }
 
+TEST(ChartPicture, APointAloneIsADot) {
+  const ChartCurve curves[] = {{"one", {{5, 0.1}}}};
+  const std::string svg = curves_svg({}, curves);
+  const std::string path = svg.substr(svg.find("stroke-linecap=\"round\"") - 100, 120);
+  EXPECT_THAT(path, HasSubstr("h0\" fill=\"none\""));
+}
+
 TEST(ChartPicture, HistogramsCountEveryValueOnce) {
   const std::vector<double> values = {-0.3, 0, 0.1, 0.999, 1, 1, std::nan("")};
   const std::string svg = histogram_svg({"rewards", "reward", "answers"}, values, 13);

@@ -77,7 +77,8 @@ std::string answer_rows(std::span<const ChessRecord> records,
   for (const size_t index : chosen) {
     const ReportedAnswer& answer = answers[index];
     rows += fmt::format(
-        "<tr><td>{:.3f}</td><td>{:+.2f}</td><td>{}</td><td><code>{}</code></td>"
+        "<tr><td class=\"whole\">{:.3f}</td><td class=\"whole\">{:+.2f}</td><td "
+        "class=\"whole\">{}</td><td><code>{}</code></td>"
         "<td><code>{}</code></td></tr>\n",
         answer.score.reward(), answer.advantage, svg_text(answered_move(answer)),
         svg_text(records[answer.record].prompt), svg_text(answer.text));
@@ -146,7 +147,7 @@ PagePart answers_part(std::span<const ChessRecord> records, std::span<const Repo
       "that is illegal</b>.</p>\n{}",
       kRight, kLegal, kIllegal, boards_svg(boards, static_cast<int>(best.size())));
   html += fmt::format(
-      "<table>\n<tr><td>reward</td><td>advantage</td><td>move</td><td>prompt</td><td>answer</td>"
+      "<table>\n<tr><th>reward</th><th>advantage</th><th>move</th><th>prompt</th><th>answer</th>"
       "</tr>\n{}{}</table>\n",
       answer_rows(records, answers, best), answer_rows(records, answers, worst));
   return {"Answers of the last checkpoint", std::move(html)};

@@ -45,7 +45,8 @@ constexpr const char* kStyle = R"(<style>
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; }
 th { text-align: left; font-weight: normal; color: #777; padding: 0.1rem 1.5rem 0.1rem 0; vertical-align: top; }
-td { overflow-wrap: anywhere; }
+td { overflow-wrap: anywhere; padding-right: 1rem; vertical-align: top; }
+td.whole { white-space: nowrap; }
 .curves { display: grid; grid-template-columns: repeat(auto-fill, minmax(25rem, 1fr)); gap: 0.5rem; }
 svg { max-width: 100%; height: auto; border-radius: 4px; margin: 0.5rem 0; display: block; }
 </style>
