@@ -243,5 +243,17 @@ TEST(RunPage, StandsAloneAndEscapesWhatItShows) {
               HasSubstr("<h2>A &amp; B</h2>\n<p>as it is</p>\n<h2>Curves</h2>"));
 }
 
+TEST(RunPage, CallsNothingTokensThatIsNot) {
+  const ScratchFolder folder;
+  const MadeRun run(folder, "images");
+  run.summarize("completed");
+  RunFolder looked = look_at_run(run.path());
+  looked.summary["tokens_per_second"] = 12.5;
+  looked.summary["samples_per_second"] = 12.5;
+  EXPECT_THAT(run_page(looked, {}), Not(HasSubstr("tokens a second")));
+  looked.summary["tokens_per_second"] = 100.0;
+  EXPECT_THAT(run_page(looked, {}), HasSubstr("tokens a second"));
+}
+
 }  // namespace
 }  // namespace fullbore

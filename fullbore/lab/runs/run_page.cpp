@@ -80,7 +80,9 @@ Rows run_facts_text(const RunFolder& run) {
   figure("best validation loss", "best_validation_loss", [&](double value) {
     return fmt::format("{:.4f} at step {:.0f}", value, run.figure("best_step"));
   });
-  figure("tokens a second", "tokens_per_second", [](double value) { return count_text(value); });
+  // What is counted in samples has no tokens: their rate is the samples' then.
+  if (run.figure("tokens_per_second") != run.figure("samples_per_second"))
+    figure("tokens a second", "tokens_per_second", [](double value) { return count_text(value); });
   figure("samples a second", "samples_per_second", [](double value) { return count_text(value); });
   figure("of the machine's peak", "utilisation",
          [](double value) { return fmt::format("{:.1f} %", 100 * value); });
