@@ -9,38 +9,25 @@
 #include <vector>
 
 #include "fullbore/base/error.h"
-#include "fullbore/base/philox.h"
 #include "fullbore/nn/image_layers.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/updated_state.h"
 #include "tests/support/device.h"
+#include "tests/train/batch_of_rows.h"
 
 namespace fullbore {
 namespace {
 
+using testing_support::Batch;
+using testing_support::batch_of;
 using testing_support::cpu_device;
+using testing_support::kFields;
+using testing_support::kRows;
+using testing_support::kWidth;
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr int64_t kRows = 12;
-constexpr int64_t kWidth = 4;
-const std::vector<BatchField> kFields = {{"x", {DType::f32, {kRows, kWidth}}},
-                                         {"y", {DType::f32, {kRows}}}};
-
-struct alignas(64) Batch {
-  float x[kRows * kWidth];
-  alignas(64) float y[kRows];
-};
-
-Batch batch_of(uint64_t position) {
-  Batch batch = {};
-  PhiloxStream draws(5, position);
-  for (float& value : batch.x) value = static_cast<float>(draws.normal());
-  for (float& value : batch.y) value = static_cast<float>(draws.normal());
-  return batch;
-}
 
 std::string refusal(const LossFunction& loss, const Microbatches& microbatches) {
   try {

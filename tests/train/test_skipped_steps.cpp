@@ -10,36 +10,24 @@
 #include <string>
 #include <vector>
 
-#include "fullbore/base/philox.h"
 #include "fullbore/nn/image_layers.h"
 #include "fullbore/runtime/program.h"
 #include "fullbore/train/step_function.h"
 #include "tests/support/device.h"
+#include "tests/train/batch_of_rows.h"
 
 namespace fullbore {
 namespace {
 
+using testing_support::Batch;
+using testing_support::batch_of;
 using testing_support::cpu_device;
+using testing_support::kFields;
+using testing_support::kRows;
+using testing_support::kWidth;
 
-constexpr int64_t kRows = 12;
-constexpr int64_t kWidth = 4;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-const std::vector<BatchField> kFields = {{"x", {DType::f32, {kRows, kWidth}}},
-                                         {"y", {DType::f32, {kRows}}}};
-
-struct alignas(64) Batch {
-  float x[kRows * kWidth];
-  alignas(64) float y[kRows];
-};
-
-Batch batch_of(uint64_t position) {
-  Batch batch = {};
-  PhiloxStream draws(5, position);
-  for (float& value : batch.x) value = static_cast<float>(draws.normal());
-  for (float& value : batch.y) value = static_cast<float>(draws.normal());
-  return batch;
-}
 
 // Each makes loss or gradients not finite: in the forward pass, in the statistics of a batch, after them.
 std::vector<Batch> bad_batches() {
