@@ -108,7 +108,7 @@ TEST(PtxPrograms, MovementsBecomeIndices) {
 }
 
 TEST(PtxPrograms, RandomGraphs) {
-  constexpr int kGraphs = 12;
+  constexpr int kGraphs = 20;
   GeneratedCounts counts;
   const std::shared_ptr<Device> device = generated_device(&counts);
   for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
