@@ -89,11 +89,12 @@ TEST(LatticeOnCard, HasTheGradientsOfTheProcessorByFewCalls) {
   EXPECT_EQ(found.loss, blocking.loss);
   EXPECT_EQ(found.of, blocking.of);
   EXPECT_NEAR(found.loss, expected.loss, 1e-5);
+  // Each is within 2e-4 of sums in double precision, by the processor's instructions or the card's.
   for (size_t i = 0; i < expected.of.size(); ++i) {
     double largest = 1;
     for (const double element : expected.of[i]) largest = std::max(largest, std::abs(element));
     for (size_t k = 0; k < expected.of[i].size(); ++k)
-      EXPECT_NEAR(found.of[i][k], expected.of[i][k], 1e-4 * largest)
+      EXPECT_NEAR(found.of[i][k], expected.of[i][k], 4e-4 * largest)
           << "input " << i << ", element " << k;
   }
   // Alone, each kernel is waited for: a call more than without graphs, which are 3.3 times as many as with them.
