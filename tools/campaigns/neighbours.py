@@ -4,7 +4,7 @@
 that does nothing else. A configuration fails where, beside neighbours, two workers take more than `limit` times the
 time of one worker in the same rounds.
 
-settings: configs=default (NAME,NAME of configs/), rounds=15, limit=1.3, before=BINARY (of a build that is shown beside, and not judged)
+settings: configs=gpt-launch-bound,gpt-shakespeare-cpu (of configs/, such as need no data), rounds=15, limit=1.3, before=BINARY (of a build that is shown beside, and not judged)
 """
 
 import json
@@ -40,7 +40,7 @@ def figures_of(measured):
 
 
 def run(context):
-    configs = context.setting("configs", "default").split(",")
+    configs = context.setting("configs", "gpt-launch-bound,gpt-shakespeare-cpu").split(",")
     rounds = context.setting("rounds", 15)
     limit = context.setting("limit", 1.3)
     before = context.setting("before", "")
