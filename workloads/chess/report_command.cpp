@@ -24,6 +24,8 @@ struct ReportArguments {
 /// The first of what the run held out, or where that is nothing, of what it learned from.
 std::vector<ChessRecord> asked_records(const ChessModel& model, int64_t most) {
   const std::shared_ptr<const ChessData> data = open_chess_data(model.config(), model.tokenizer());
+  if (data->held_out.size() == 0)
+    print_message("chess: nothing is held out: the positions are those of training\n");
   std::vector<ChessRecord> records =
       data->held_out.size() > 0 ? data->held_out.records : data->training.records;
   if (std::ssize(records) > most) records.resize(static_cast<size_t>(most));
