@@ -4,7 +4,7 @@
 that does nothing else. A configuration fails where, beside neighbours, two workers take more than `limit` times the
 time of one worker in the same rounds.
 
-settings: configs=gpt-launch-bound,gpt-shakespeare-cpu (of configs/, such as need no data), rounds=15, limit=1.3, before=BINARY (of a build that is shown beside, and not judged)
+settings: configs=FILE,FILE (such as need no data), rounds=15, limit=1.3, before=BINARY (of a build that is shown beside, and not judged)
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 BUSY = "while True: pass"
+CONFIGS = "configs/gpt-launch-bound.yaml,configs/gpt-shakespeare-cpu.yaml"
 
 
 def measure(context, binary, config, neighbours, rounds):
@@ -22,7 +23,7 @@ def measure(context, binary, config, neighbours, rounds):
     try:
         with tempfile.TemporaryDirectory() as folder:
             figures = pathlib.Path(folder) / "figures.json"
-            subprocess.run([str(binary), "bench", f"configs/{config}.yaml", "engine.threads=2", "--vs", "engine.threads=1",
+            subprocess.run([str(binary), "bench", config, "engine.threads=2", "--vs", "engine.threads=1",
                             "--no-start", "--rounds", str(rounds), "--json", str(figures)],
                            cwd=context.root, check=True, capture_output=True, text=True)
             return figures_of(json.loads(figures.read_text()))
@@ -40,7 +41,7 @@ def figures_of(measured):
 
 
 def run(context):
-    configs = context.setting("configs", "gpt-launch-bound,gpt-shakespeare-cpu").split(",")
+    configs = context.setting("configs", CONFIGS).split(",")
     rounds = context.setting("rounds", 15)
     limit = context.setting("limit", 1.3)
     before = context.setting("before", "")
