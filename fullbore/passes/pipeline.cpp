@@ -21,6 +21,7 @@
 #include "fullbore/passes/gemm/gemm_bias.h"
 #include "fullbore/passes/gemm/low_precision_weight_copies.h"
 #include "fullbore/passes/gemm/prepack_operands.h"
+#include "fullbore/passes/gemm/winograd_convolutions.h"
 #include "fullbore/passes/loops/loop_invariant_code_motion.h"
 #include "fullbore/passes/memory/order_nodes.h"
 #include "fullbore/passes/memory/rematerialize.h"
@@ -122,6 +123,11 @@ const std::vector<Pass>& pipeline() {
        "a "
        "kernel of the addition",
        true, gemm_bias},
+      {"winograd_convolutions",
+       "convolutions of 3 x 3 are made in tiles of 2 x 2, by 16 multiplications for 36",
+       "after elimination, which leaves one convolution of equal ones; its place among passes that "
+       "look for matmuls is free",
+       true, winograd_convolutions},
       {"fuse", "chains of elementwise nodes and row reductions become one kernel each",
        "after all passes that look at single nodes", true, fuse},
       {"rematerialize_cheap_values",

@@ -16,6 +16,7 @@
 #include "fullbore/ir/op_def.h"
 #include "fullbore/ops/op_handles.h"
 #include "fullbore/ops/paged_attention.h"
+#include "fullbore/ops/winograd_convolution.h"
 
 namespace fullbore::cpu {
 namespace {
@@ -87,6 +88,9 @@ Target cpu_target(int threads) {
   target.narrow_from = 1024;  // 4 KiB: what is smaller lies in the first cache until it is read
   target.packing = packing_target();
   native(op::prepack) = {DType::f64, DType::f32, DType::bf16, DType::f16};
+  // The dot products of AVX512_BF16 make the sum as it is written as fast, and AMX faster.
+  native(op::winograd_convolution) = {DType::f32, DType::f16};
+  if (!this_processor().avx512_bf16) native(op::winograd_convolution).insert(DType::bf16);
   native(op::dropout_mask) = {DType::i64};
   native(op::paged_attention) = {DType::f32};
   native(op::prepacked_matmul) = gemm_dtypes;

@@ -22,6 +22,7 @@
 #include "fullbore/ops/paged_attention.h"
 #include "fullbore/ops/selection.h"
 #include "fullbore/ops/update_rows.h"
+#include "fullbore/ops/winograd_convolution.h"
 
 namespace fullbore {
 
@@ -87,6 +88,7 @@ const std::vector<ListedKernel>& own_kernels() {
       {op::sort, "radix", make_sort},
       {op::take_along_axis, "copy", make_take_along_axis},
       {op::update_rows, "in place", make_update_rows},
+      {op::winograd_convolution, "tiles", make_winograd_convolution},
   };
   return list;
 }

@@ -20,6 +20,11 @@ std::unique_ptr<Kernel> make_convolution(KernelRequest& request);
 /// item is one block of one image and group, at one place along the first of three axes.
 std::unique_ptr<Kernel> make_plane_convolution(KernelRequest& request);
 
+/// The op `winograd_convolution`: an item is a block of tiles of one group, of several images where these are small. What is
+/// made of its inputs is multiplied by what is made of the weights, once for a worker's items of a group, in 16 matmuls by
+/// the loops of a GemmUnit; each element is one chain of multiply-adds over channels. bf16 and f16 are widened.
+std::unique_ptr<Kernel> make_winograd_convolution(KernelRequest& request);
+
 /// The op `convolution_weight_gradient`: for each line of outputs, the lines of inputs that meet it are multiplied by its
 /// gradients, transposed: sums [K, C, O] stay in the worker's scratch over all images of a part.
 ///
