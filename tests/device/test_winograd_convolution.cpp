@@ -10,6 +10,7 @@
 #include "fullbore/device/interpret.h"
 #include "fullbore/ops/convolution.h"
 #include "fullbore/ops/winograd_convolution.h"
+#include "op_check.h"
 #include "tests/support/device.h"
 #include "tests/support/program_check.h"
 
@@ -83,6 +84,28 @@ TEST(WinogradConvolution, IsMadeForwardAndForGradientsInInputs) {
   compiler->finish();
   EXPECT_EQ(made, 2);
   EXPECT_EQ(left, 0);
+}
+
+// A worker keeps the transformed weights of some outputs alone.
+TEST(WinogradConvolution, OfManyChannelsTakesItsOutputsInPanels) {
+  const std::shared_ptr<Device> device = cpu_device(3);
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    const Shape x{3, 520, 4, 4}, weight{72, 3, 3, 520};
+    GraphBuilder builder("layer");
+    const Tensor y = convolution(builder.input("x", Role::batch, {dtype, x}),
+                                 builder.input("weight", Role::batch, {dtype, {72, 520, 3, 3}}), {},
+                                 {.padding = 1});
+    builder.output("y", y);
+    const Sample sample{
+        .why = "panels",
+        .inputs = {SampleInput::normal({DType::f32, x}), SampleInput::normal({DType::f32, weight})},
+        .attributes = builder.take().nodes().back().attributes};
+    const auto compiler = device->compiler();
+    const testing_support::OpCheck check(device->target(), *compiler,
+                                         get_op("winograd_convolution"), sample, dtype, 1);
+    compiler->finish();
+    EXPECT_EQ(check.run(), "");
+  }
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ namespace {
 // in the first. Twice and half as much of either is slower.
 constexpr int64_t kInputBytes = 256 << 10;
 constexpr int64_t kSumBytes = 48 << 10;
+// Of the transformed weights that a worker has: a panel of outputs, whose items all read them, and inputs again for the next.
+constexpr int64_t kWeightBytes = 2 << 20;
 // Elements that keep matrices of one item out of each other's sets of the first cache; more than a vector.
 constexpr int64_t kApart = 16;
 constexpr int64_t kCopied = 4;  // channels whose pixels are copied at a time
@@ -49,14 +51,13 @@ class WinogradConvolution final : public CpuKernel {
       images_ = std::clamp<int64_t>(tiles / (down_.tiles * across_.tiles), 1,
                                     std::max<int64_t>(1, g_.batch));
     most_tiles_ = round_up(images_ * down_.block * across_.block, unit.lanes);
-    outputs_ = std::clamp<int64_t>(kSumBytes / channel / most_tiles_,
-                                   std::min<int64_t>(8, g_.group_outputs()), g_.group_outputs());
-    const int64_t blocks = (g_.group_outputs() + outputs_ - 1) / outputs_;
-    outputs_ = (g_.group_outputs() + blocks - 1) / blocks;
+    panel_ = even_part(g_.group_outputs(),
+                       kWeightBytes / channel / std::max<int64_t>(1, g_.group_inputs()));
+    outputs_ = even_part(panel_, kSumBytes / channel / most_tiles_);
   }
 
   int64_t items() const override {
-    return g_.groups * image_blocks() * down_.blocks() * across_.blocks();
+    return g_.groups * panels() * image_blocks() * down_.blocks() * across_.blocks();
   }
   double nanoseconds() const override {
     return winograd_flops(g_) / (0.7 * loops_.flops_per_nanosecond) +
@@ -71,9 +72,12 @@ class WinogradConvolution final : public CpuKernel {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t column = item % across_.blocks(), rest = item / across_.blocks();
       const int64_t row = rest % down_.blocks(), images = rest / down_.blocks();
-      const int64_t group = images / image_blocks();  // weights stay for all images
-      if (group != transformed) transform_weights(buffers[1], group, own);
-      transformed = group;
+      const int64_t panel = images / image_blocks();  // weights stay for all images
+      const int64_t group = panel / panels(), first = panel % panels() * panel_;
+      const int64_t count = std::min(panel_, g_.group_outputs() - first);
+      if (panel != transformed)
+        transform_weights(buffers[1], group * g_.group_outputs() + first, count, own);
+      transformed = panel;
       const int64_t image = images % image_blocks() * images_;
       const Block block{.group = group,
                         .image = image,
@@ -81,11 +85,11 @@ class WinogradConvolution final : public CpuKernel {
                         .down = down_.range(row),
                         .across = across_.range(column)};
       transform_inputs(static_cast<const T*>(buffers[0]), block, own);
-      for (int64_t o = 0; o < g_.group_outputs(); o += outputs_) {
-        const int64_t outputs = std::min(outputs_, g_.group_outputs() - o);
+      for (int64_t o = 0; o < count; o += outputs_) {
+        const int64_t outputs = std::min(outputs_, count - o);
         multiply(block, o, outputs, own);
         for (int64_t i = 0; i < outputs; ++i)
-          transform_output(block, o + i, own.sums + i * pitch(), own, buffers[2]);
+          transform_output(block, first + o + i, own.sums + i * pitch(), own, buffers[2]);
       }
     }
   }
@@ -120,10 +124,10 @@ class WinogradConvolution final : public CpuKernel {
   struct Parts {
     float* pixels;   ///< of some channels: padded rows, or lines [2, 4, 2 tiles]
     float* inputs;   ///< [16, C/G, tiles]
-    float* weight;   ///< [16, O/G, C/G]
+    float* weight;   ///< [16, a panel of outputs, C/G]
     float* sums;     ///< [16, a block of outputs, tiles]
     float* results;  ///< [2, 2 tiles] of one output
-    float* widened;  ///< [O/G, 9, C/G]
+    float* widened;  ///< [a panel of outputs, 9, C/G]
   };
 
   Parts parts_of(char* base, int64_t* bytes = nullptr) const {
@@ -133,7 +137,7 @@ class WinogradConvolution final : public CpuKernel {
                 scratch.take<float>(kWinogradElements * weight_product()),
                 scratch.take<float>(kWinogradElements * sum_product()),
                 scratch.take<float>(4 * most_tiles_),
-                scratch.take<float>(kWidens ? g_.group_outputs() * 9 * g_.group_inputs() : 0)};
+                scratch.take<float>(kWidens ? panel_ * 9 * g_.group_inputs() : 0)};
     if (bytes) *bytes = scratch.bytes();
     return parts;
   }
@@ -144,10 +148,17 @@ class WinogradConvolution final : public CpuKernel {
   }
   static constexpr bool kWidens = !std::is_same_v<T, float>;
 
+  // The largest of as many equal parts as parts of at most `most`, or of a few, are.
+  static int64_t even_part(int64_t all, int64_t most) {
+    constexpr int64_t kLeast = 8;
+    const int64_t parts = (all + std::max(kLeast, most) - 1) / std::max(kLeast, most);
+    return parts > 0 ? (all + parts - 1) / parts : 0;
+  }
+  int64_t panels() const { return panel_ > 0 ? (g_.group_outputs() + panel_ - 1) / panel_ : 0; }
   int64_t image_blocks() const { return (g_.batch + images_ - 1) / images_; }
   int64_t pitch() const { return most_tiles_; }
   int64_t input_product() const { return g_.group_inputs() * pitch() + kApart; }
-  int64_t weight_product() const { return g_.group_outputs() * g_.group_inputs() + kApart; }
+  int64_t weight_product() const { return panel_ * g_.group_inputs() + kApart; }
   int64_t sum_product() const { return outputs_ * pitch() + kApart; }
   // Of one channel: lines, or padded rows.
   int64_t pixel_elements() const {
@@ -161,16 +172,17 @@ class WinogradConvolution final : public CpuKernel {
            (block.images == 1 || block.down.count * block.across.count % unit_.lanes == 0);
   }
 
-  void transform_weights(const void* weight, int64_t group, const Parts& own) const {
-    const int64_t outputs = g_.group_outputs(), row = 9 * g_.group_inputs();
-    const T* from = static_cast<const T*>(weight) + group * outputs * row;
+  // Of outputs [first, first + count) of all groups.
+  void transform_weights(const void* weight, int64_t first, int64_t count, const Parts& own) const {
+    const int64_t row = 9 * g_.group_inputs();
+    const T* from = static_cast<const T*>(weight) + first * row;
     const float* kernels = own.widened;
     if constexpr (kWidens)
-      loops_.copy_rows({from, in_, row, outputs, row}, own.widened, row);
+      loops_.copy_rows({from, in_, row, count, row}, own.widened, row);
     else
       kernels = from;
     unit_.weights({.from = kernels,
-                   .outputs = outputs,
+                   .outputs = count,
                    .inputs = g_.group_inputs(),
                    .to = own.weight,
                    .product = weight_product()});
@@ -261,7 +273,7 @@ class WinogradConvolution final : public CpuKernel {
         to + down.begin * to_row + across.begin, to_row);
   }
 
-  // Sums over channels, of outputs [first, first + outputs). Vectors have their tiles in an order of their own: whole ones.
+  // Sums over channels, of outputs [first, first + outputs) of the panel. Vectors have their tiles in an order of their own: whole ones.
   void multiply(const Block& block, int64_t first, int64_t outputs, const Parts& own) const {
     const int64_t tiles = round_up(block.tiles(), unit_.lanes);
     for (int64_t e = 0; e < kWinogradElements; ++e)
@@ -328,7 +340,8 @@ class WinogradConvolution final : public CpuKernel {
   TiledAxis down_, across_;
   int64_t images_ = 1;      ///< of an item
   int64_t most_tiles_ = 0;  ///< of an item, whole vectors
-  int64_t outputs_ = 0;     ///< whose sums are kept at a time
+  int64_t panel_ = 0;       ///< outputs whose weights are kept at a time
+  int64_t outputs_ = 0;     ///< of these, whose sums are
   std::string text_;
 };
 

@@ -1,4 +1,4 @@
-"""Of tools/campaigns/planted.py: a model of fifty layers, and a small one that learns."""
+"""Of tools/campaigns/planted_time.py: a model of fifty layers. Of planted_loss.py: a small one that learns."""
 
 DEEP = """data: {{path: {text}, validation_fraction: 0.1}}
 model: {{name: gpt, layers: 50, heads: 2, width: 32, context: 32, dropout: 0}}
