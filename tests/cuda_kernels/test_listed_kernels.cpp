@@ -166,6 +166,40 @@ TEST(ListedKernels, RecurrencesOfWideHeadsAgreeWithTheOracle) {
       }
 }
 
+// Wider than a block's columns; more places than its warps have parts of; a window that begins within a part; a pool that ends
+// within a page; pages in 8 bits; nothing seen.
+TEST(ListedKernels, PagedAttentionOfSeveralBlocksAgreesWithTheOracle) {
+  struct Call {
+    int64_t heads, groups, width, pages, page_tokens, window, missing;
+    DType of_pages;
+  };
+  constexpr int64_t kRows = 3;
+  for (const Call& call :
+       {Call{2, 1, 300, 3, 16, 0, 0, DType::i32}, Call{4, 2, 64, 7, 16, 0, 0, DType::i64},
+        Call{2, 2, 33, 9, 7, 18, 3, DType::i8}, Call{1, 1, 65, 40, 1, 39, 0, DType::u8}})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      const Shape pool{kRows * call.pages * call.page_tokens - call.missing,
+                       call.groups * call.width};
+      const auto places = static_cast<double>(call.pages * call.page_tokens);
+      std::vector<double> numbers;  // the last page of the pool is the last of the first row
+      for (int64_t row = 0; row < kRows; ++row)
+        for (int64_t page = 1; page <= call.pages; ++page)
+          numbers.push_back(static_cast<double>((kRows - 1 - row) * call.pages + page - 1));
+      const Sample sample{
+          .why = fmt::format("{} heads of {}", call.heads, call.width),
+          .inputs = {SampleInput::normal({dtype, {kRows, call.heads, call.width}}),
+                     SampleInput::normal({dtype, pool}), SampleInput::normal({dtype, pool}),
+                     SampleInput::given({call.of_pages, {kRows, call.pages}}, numbers),
+                     SampleInput::given({DType::i64, {kRows}}, {places, 0, places - 5})},
+          .attributes = {{"groups", call.groups},
+                         {"page_tokens", call.page_tokens},
+                         {"scale", 0.125},
+                         {"window", call.window}}};
+      EXPECT_EQ(check(get_op("paged_attention"), sample, dtype), "")
+          << sample.why << ", " << dtype_name(dtype);
+    }
+}
+
 /// Attention by several blocks of several warps, each over several tiles.
 struct AttentionCall {
   std::string why;

@@ -142,6 +142,21 @@ Sample recurrence_of(int64_t tokens, bool inclusive, bool is_gradient) {
   return sample;
 }
 
+TEST(PlantedFaults, OfPagedAttentionAreMet) {
+  const Sample sample{.why = "parts for each warp",
+                      .inputs = {SampleInput::normal({DType::f32, {2, 2, 40}}),
+                                 SampleInput::normal({DType::f32, {64, 80}}),
+                                 SampleInput::normal({DType::f32, {64, 80}}),
+                                 SampleInput::integers({DType::i32, {2, 2}}, 0, 4),
+                                 SampleInput::given({DType::i64, {2}}, {32, 29})},
+                      .attributes = {{"groups", int64_t{2}},
+                                     {"page_tokens", int64_t{16}},
+                                     {"scale", 0.25},
+                                     {"window", int64_t{0}}}};
+  for (const DType dtype : {DType::f32, DType::bf16})
+    expect_all_missed("paged_attention", sample, dtype);
+}
+
 TEST(PlantedFaults, OfRecurrencesAreMet) {
   const TensorType k{DType::f32, {1, 80, 1, 8}};
   const Sample states{

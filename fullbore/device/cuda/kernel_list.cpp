@@ -9,6 +9,7 @@
 #include "fullbore/ops/convolution.h"
 #include "fullbore/ops/matmul_bias.h"
 #include "fullbore/ops/op_handles.h"
+#include "fullbore/ops/paged_attention.h"
 #include "fullbore/ops/selection.h"
 #include "fullbore/ops/update_rows.h"
 
@@ -45,6 +46,7 @@ const std::vector<ListedKernel>& kernel_list() {
       {op::matmul_bias, "tensor cores", make_tensor_core_matmul},
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},
+      {op::paged_attention, "parts", make_paged_attention},
       {op::recurrence_gradient, "walks", make_recurrence_gradient},
       {op::recurrence_outputs, "walk", make_recurrence_outputs},
       {op::recurrence_states, "walk", make_recurrence_states},
@@ -95,9 +97,10 @@ std::map<const OpDef*, std::set<DType>> listed_composites() {
   composites[&op::matmul_add.get()] = {DType::f64, DType::f32, DType::bf16, DType::f16};
   composites[&op::matmul_bias.get()] = {DType::bf16, DType::f16};
   composites[&op::dropout_mask.get()] = {DType::i64};
-  for (const OpHandle* const each : {&op::attention, &op::attention_gradient, &op::packed_attention,
-                                     &op::packed_attention_gradient, &op::recurrence_gradient,
-                                     &op::recurrence_outputs, &op::recurrence_states})
+  for (const OpHandle* const each :
+       {&op::attention, &op::attention_gradient, &op::packed_attention,
+        &op::packed_attention_gradient, &op::paged_attention, &op::recurrence_gradient,
+        &op::recurrence_outputs, &op::recurrence_states})
     composites[&each->get()] = {DType::f32, DType::bf16, DType::f16};
   return composites;
 }

@@ -32,6 +32,9 @@ std::unique_ptr<CudaKernel> make_tensor_core_matmul(const Request& request, std:
 std::unique_ptr<CudaKernel> make_attention(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_attention_gradient(const Request& request, std::string* why_not);
 
+// paged_attention.cpp
+std::unique_ptr<CudaKernel> make_paged_attention(const Request& request, std::string* why_not);
+
 // convolution.cpp
 std::unique_ptr<CudaKernel> make_convolution(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_convolution_weight_gradient(const Request& request,
