@@ -200,6 +200,20 @@ TEST(ListedKernels, PagedAttentionOfSeveralBlocksAgreesWithTheOracle) {
     }
 }
 
+// Whole tiles, and one row and column more.
+TEST(ListedKernels, ProductsOf8BitsAgreeWithTheOracle) {
+  for (const auto& [rows, columns] : {std::pair{128, 128}, {65, 129}, {16, 8}, {17, 64}})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const Sample sample{.why = fmt::format("{} rows, {} columns", rows, columns),
+                          .inputs = {SampleInput::normal({dtype, {rows, 96}}),
+                                     SampleInput::integers({DType::i8, {columns, 96}}, -127, 128),
+                                     SampleInput::uniform({DType::f32, {columns}}, 1e-3, 1e-2)},
+                          .attributes = {}};
+      EXPECT_EQ(check(get_op("quantized_linear"), sample, dtype), "")
+          << sample.why << ", " << dtype_name(dtype);
+    }
+}
+
 /// Attention by several blocks of several warps, each over several tiles.
 struct AttentionCall {
   std::string why;

@@ -157,6 +157,15 @@ TEST(PlantedFaults, OfPagedAttentionAreMet) {
     expect_all_missed("paged_attention", sample, dtype);
 }
 
+TEST(PlantedFaults, OfQuantizedLinearAreMet) {
+  const Sample sample{.why = "a part for each warp",
+                      .inputs = {SampleInput::normal({DType::f32, {3, 200}}),
+                                 SampleInput::integers({DType::i8, {9, 200}}, -127, 128),
+                                 SampleInput::uniform({DType::f32, {9}}, 1e-3, 1e-2)},
+                      .attributes = {}};
+  expect_all_missed("quantized_linear", sample, DType::f32);
+}
+
 TEST(PlantedFaults, OfRecurrencesAreMet) {
   const TensorType k{DType::f32, {1, 80, 1, 8}};
   const Sample states{

@@ -47,6 +47,7 @@ const std::vector<ListedKernel>& kernel_list() {
       {op::packed_attention, "tiled", make_attention},
       {op::packed_attention_gradient, "tiled", make_attention_gradient},
       {op::paged_attention, "parts", make_paged_attention},
+      {op::quantized_linear, "tensor cores", make_quantized_linear},
       {op::recurrence_gradient, "walks", make_recurrence_gradient},
       {op::recurrence_outputs, "walk", make_recurrence_outputs},
       {op::recurrence_states, "walk", make_recurrence_states},
@@ -99,8 +100,8 @@ std::map<const OpDef*, std::set<DType>> listed_composites() {
   composites[&op::dropout_mask.get()] = {DType::i64};
   for (const OpHandle* const each :
        {&op::attention, &op::attention_gradient, &op::packed_attention,
-        &op::packed_attention_gradient, &op::paged_attention, &op::recurrence_gradient,
-        &op::recurrence_outputs, &op::recurrence_states})
+        &op::packed_attention_gradient, &op::paged_attention, &op::quantized_linear,
+        &op::recurrence_gradient, &op::recurrence_outputs, &op::recurrence_states})
     composites[&each->get()] = {DType::f32, DType::bf16, DType::f16};
   return composites;
 }

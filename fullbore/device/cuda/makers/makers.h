@@ -35,6 +35,9 @@ std::unique_ptr<CudaKernel> make_attention_gradient(const Request& request, std:
 // paged_attention.cpp
 std::unique_ptr<CudaKernel> make_paged_attention(const Request& request, std::string* why_not);
 
+// quantized_linear.cpp
+std::unique_ptr<CudaKernel> make_quantized_linear(const Request& request, std::string* why_not);
+
 // convolution.cpp
 std::unique_ptr<CudaKernel> make_convolution(const Request& request, std::string* why_not);
 std::unique_ptr<CudaKernel> make_convolution_weight_gradient(const Request& request,
