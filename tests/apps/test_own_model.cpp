@@ -204,6 +204,22 @@ TEST_F(OwnProgram, HasItsKeysAndItsBatchSizeInEveryCommand) {
   EXPECT_THAT(run({"train", "no.yaml"}).err, HasSubstr("no.yaml"));
 }
 
+// Each trial is a process of this program; where a configuration is left out its own job is meant.
+TEST_F(OwnProgram, IsSearchedAndGated) {
+  folder_.put("space.yaml",
+              "sweep: {settings: [train.steps=6, train.eval_interval=3], method: grid}\n"
+              "model: {channels: [4, 8]}\n");
+  const CommandResult swept = run({"lab", "sweep", "space.yaml", "--out", "sweep"});
+  ASSERT_EQ(swept.exit_code, 0) << swept.err;
+  EXPECT_THAT(swept.out, HasSubstr("2 trials of 1 setting"));
+  EXPECT_THAT(swept.out, HasSubstr("channels"));
+  const CommandResult gated = run({"lab", "gate", "--with", "optim.clip_norm=2", "train.steps=4",
+                                   "--seeds", "2", "--margin", "loss=0.5", "--out", "gate"});
+  EXPECT_EQ(gated.exit_code, 0) << gated.err;
+  EXPECT_THAT(gated.out, HasSubstr("optim.clip_norm: 1 -> 2"));
+  EXPECT_THAT(gated.out, HasSubstr("passed: B is no worse than A"));
+}
+
 TEST_F(OwnProgram, OpsTellHowALoopIsDifferentiated) {
   const auto list = nlohmann::json::parse(output({"ops", "--json"}));
   const auto loop = std::ranges::find(list, "loop", [](const auto& op) { return op["name"]; });
