@@ -50,6 +50,7 @@ Subject build(const BenchArguments& arguments, const std::vector<std::string>& v
   contender.config = subject.job.config;
   contender.batches = subject.job.batches;
   contender.batch = subject.job.batch;
+  contender.sample_unit = subject.job.job.sample_unit;
   contender.decisions = subject.job.decisions;
   contender.machine = known_machine(subject.runner->device());
   for (size_t shape = 0; shape < runner.shapes(); ++shape)

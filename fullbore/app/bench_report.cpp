@@ -65,7 +65,10 @@ double samples_per_second(const BenchContender& c) {
 double seconds_of(const ShapeTimes& times) {
   return std::accumulate(times.step_seconds.begin(), times.step_seconds.end(), 0.0);
 }
-double tokens_per_second(const ShapeTimes& times) { return times.tokens / seconds_of(times); }
+/// Tokens or samples, by what the job counts.
+double rate(const BenchContender& c, const ShapeTimes& times) {
+  return (c.sample_unit.empty() ? times.tokens : times.samples) / seconds_of(times);
+}
 
 /// Means of whole numbers are whole where there is one shape.
 Json number(double value) {
@@ -81,7 +84,8 @@ Json shapes_json(const BenchContender& c) {
     shapes.push_back({{"batch", c.shapes[i].batch},
                       {"steps", times.step_seconds.size()},
                       {"median_seconds", met ? Json(median(times.step_seconds)) : Json()},
-                      {"tokens_per_second", met ? Json(tokens_per_second(times)) : Json()},
+                      {c.sample_unit.empty() ? "tokens_per_second" : "samples_per_second",
+                       met ? Json(rate(c, times)) : Json()},
                       {"flops_per_step", plan.flops},
                       {"bytes_per_step", plan.bytes_moved},
                       {"roofline_seconds", plan.roofline_seconds},
@@ -107,47 +111,50 @@ Json start_json(const BenchContender& c) {
 
 Json contender_json(const BenchContender& c) {
   const Spread spread = spread_of(c.times.step_seconds);
-  return {{"name", c.name},
-          {"settings", c.settings},
-          {"batches", c.batches},
-          {"decisions", c.decisions},
-          {"precision", c.config.engine.precision},
-          {"threads", c.machine.workers},
-          {"parameters", c.parameters},
-          {"tokens_per_step", c.times.tokens_per_step()},
-          {"samples_per_step", number(c.times.samples_per_step())},
-          {"steps", c.times.step_seconds.size()},
-          {"mixture", c.times.mixture},
-          {"steps_per_round", c.times.steps_per_round},
-          {"seconds_per_step",
-           {{"median", spread.median},
-            {"lower_quartile", spread.lower_quartile},
-            {"upper_quartile", spread.upper_quartile},
-            {"least", spread.least},
-            {"most", spread.most},
-            {"mean", c.times.seconds() / static_cast<double>(c.times.step_seconds.size())}}},
-          {"round_seconds", c.times.round_seconds},
-          {"tokens_per_second", tokens_per_second(c)},
-          {"samples_per_second", samples_per_second(c)},
-          {"flops_per_step", flops(c)},
-          {"bytes_per_step", bytes_moved(c)},
-          {"loops_at_most", counts_at_most(c)},
-          {"share_of_peak_flops", flops_share(c)},
-          {"share_of_bandwidth", bandwidth_share(c)},
-          {"roofline_seconds", roofline_seconds(c)},
-          {"share_of_roofline", roofline_share(c)},
-          {"data_wait_share", wait_share(c)},
-          {"launches", number(launches(c))},
-          {"planned_peak_bytes", c.planned_peak_bytes},
-          {"trace_seconds", c.trace_seconds},
-          {"compile_seconds", c.compile_seconds},
-          {"seconds_to_first_step", c.seconds_to_first_step},
-          {"start", start_json(c)},
-          {"first_loss", c.times.first_loss},
-          {"last_loss", c.times.last_loss},
-          {"peak_flops", peak_flops(c.config, c.machine.peaks)},
-          {"peak_bytes_per_second", c.machine.peaks.bytes_per_second},
-          {"shapes", shapes_json(c)}};
+  Json json = {{"name", c.name},
+               {"settings", c.settings},
+               {"batches", c.batches},
+               {"decisions", c.decisions},
+               {"precision", c.config.engine.precision},
+               {"threads", c.machine.workers},
+               {"parameters", c.parameters},
+               {"tokens_per_step", c.times.tokens_per_step()},
+               {"samples_per_step", number(c.times.samples_per_step())},
+               {"steps", c.times.step_seconds.size()},
+               {"mixture", c.times.mixture},
+               {"steps_per_round", c.times.steps_per_round},
+               {"seconds_per_step",
+                {{"median", spread.median},
+                 {"lower_quartile", spread.lower_quartile},
+                 {"upper_quartile", spread.upper_quartile},
+                 {"least", spread.least},
+                 {"most", spread.most},
+                 {"mean", c.times.seconds() / static_cast<double>(c.times.step_seconds.size())}}},
+               {"round_seconds", c.times.round_seconds},
+               {"tokens_per_second", tokens_per_second(c)},
+               {"samples_per_second", samples_per_second(c)},
+               {"flops_per_step", flops(c)},
+               {"bytes_per_step", bytes_moved(c)},
+               {"loops_at_most", counts_at_most(c)},
+               {"share_of_peak_flops", flops_share(c)},
+               {"share_of_bandwidth", bandwidth_share(c)},
+               {"roofline_seconds", roofline_seconds(c)},
+               {"share_of_roofline", roofline_share(c)},
+               {"data_wait_share", wait_share(c)},
+               {"launches", number(launches(c))},
+               {"planned_peak_bytes", c.planned_peak_bytes},
+               {"trace_seconds", c.trace_seconds},
+               {"compile_seconds", c.compile_seconds},
+               {"seconds_to_first_step", c.seconds_to_first_step},
+               {"start", start_json(c)},
+               {"first_loss", c.times.first_loss},
+               {"last_loss", c.times.last_loss},
+               {"peak_flops", peak_flops(c.config, c.machine.peaks)},
+               {"peak_bytes_per_second", c.machine.peaks.bytes_per_second},
+               {"shapes", shapes_json(c)}};
+  if (!c.sample_unit.empty())
+    for (const char* const counted : {"tokens_per_step", "tokens_per_second"}) json.erase(counted);
+  return json;
 }
 
 using Cell = std::function<std::string(const BenchContender&)>;
@@ -192,8 +199,9 @@ std::string time_rows(const BenchReport& report) {
     return milliseconds(spread.least) + " to " + milliseconds(spread.most) + " ms";
   });
   text += row(report, "throughput", [](const BenchContender& c) {
-    const std::string samples = count_text(samples_per_second(c)) + " samples/s";
-    if (c.times.tokens == 0) return samples;
+    const std::string samples = fmt::format("{} {}/s", count_text(samples_per_second(c)),
+                                            c.sample_unit.empty() ? "samples" : c.sample_unit);
+    if (c.times.tokens == 0 || !c.sample_unit.empty()) return samples;
     return count_text(tokens_per_second(c)) + " tok/s, " + samples;
   });
   text += row(report, "data wait", [](const BenchContender& c) {
@@ -254,16 +262,15 @@ std::string start_table(const BenchContender& c) {
 
 std::string shape_table(const BenchContender& c) {
   std::string text = fmt::format("shapes, {}:\n", short_name(c));
-  text += fmt::format("  {:<14}{:>8}{:>14}{:>14}{:>14}\n", "batch", "steps", "median ms", "tok/s",
-                      "roofline ms");
+  text += fmt::format("  {:<14}{:>8}{:>14}{:>14}{:>14}\n", "batch", "steps", "median ms",
+                      (c.sample_unit.empty() ? "tok" : c.sample_unit) + "/s", "roofline ms");
   for (size_t i = 0; i < c.shapes.size(); ++i) {
     const ShapeTimes& times = c.times.shapes[i];
     const bool met = !times.step_seconds.empty();
-    text +=
-        fmt::format("  {:<14}{:>8}{:>14}{:>14}{:>14}\n", c.shapes[i].batch,
-                    times.step_seconds.size(), met ? milliseconds(median(times.step_seconds)) : "-",
-                    met ? count_text(tokens_per_second(times)) : "-",
-                    milliseconds(c.shapes[i].plan.roofline_seconds));
+    text += fmt::format(
+        "  {:<14}{:>8}{:>14}{:>14}{:>14}\n", c.shapes[i].batch, times.step_seconds.size(),
+        met ? milliseconds(median(times.step_seconds)) : "-",
+        met ? count_text(rate(c, times)) : "-", milliseconds(c.shapes[i].plan.roofline_seconds));
   }
   return text;
 }

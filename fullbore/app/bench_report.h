@@ -26,6 +26,7 @@ struct BenchContender {
   Config config;
   std::string batches;                 ///< what they are made of, for people
   std::string batch;                   ///< "12 x 64 tokens"
+  std::string sample_unit;             ///< what a row of a batch is; empty: rates are of tokens
   std::vector<std::string> decisions;  ///< what memory changed of the settings
   Machine machine;                     ///< peaks of as many threads as it has
   std::vector<BenchShape> shapes;      ///< as times.shapes has them

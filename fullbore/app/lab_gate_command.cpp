@@ -13,6 +13,7 @@
 #include "fullbore/app/output.h"
 #include "fullbore/lab/quality/gate_training.h"
 #include "fullbore/monitor/console.h"
+#include "fullbore/train/default_job.h"
 #include "fullbore/train/interrupt.h"
 
 namespace fullbore {
@@ -51,6 +52,9 @@ Sides sides_of(const GateArguments& arguments) {
         "lab gate: A and B were expected, and {} names came: put a pattern of several runs in "
         "quotes, as in 'runs/mine-*'",
         sides.names.size()));
+  // A program of its own has a job without a file.
+  if (sides.names.empty() && !arguments.with.empty() && default_job() != nullptr)
+    sides.names.emplace_back(kDefaultJob);
   if (sides.names.empty())
     throw UsageError("lab gate: two configurations, or runs of two, were expected");
   if (sides.names.size() == 1 && arguments.with.empty())

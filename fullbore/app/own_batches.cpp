@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "fullbore/base/error.h"
@@ -29,41 +31,56 @@ size_t place_of(const std::vector<BatchField>& fields, std::string_view name, So
   return static_cast<size_t>(found - fields.begin());
 }
 
-/// The fields as a run has them: of so many rows along the batch axis.
-void settle(std::vector<BatchField>& fields, int batch_axis, int64_t rows) {
+/// Which axis is the batch, in each field that says nothing else.
+void name_axis(std::vector<BatchField>& fields, int batch_axis) {
   const auto has_axis = [&](const BatchField& field) {
     return field.type.shape.rank() > batch_axis;
   };
   // A label for each sequence of a batch [time, batch, channels] is [batch]. An axis that no field has is a mistake,
   // which cut_axis() refuses.
   const bool mistaken = std::ranges::none_of(fields, has_axis);
-  for (BatchField& field : fields) {
+  for (BatchField& field : fields)
     if (field.batch_axis == 0 && (has_axis(field) || mistaken)) field.batch_axis = batch_axis;
-    const int axis = cut_axis(field);
-    if (axis >= 0) field.type.shape = field.type.shape.with(axis, rows);
-  }
 }
 
-void require_distinct(const std::vector<BatchField>& fields) {
-  if (fields.empty()) throw UsageError("a batch has no fields: batches({{NAME, DTYPE, SHAPE}})");
+/// The fields as a run has them: of so many rows along the batch axis.
+void settle(std::vector<BatchField>& fields, int batch_axis, int64_t rows) {
+  name_axis(fields, batch_axis);
+  for (BatchField& field : fields)
+    if (const int axis = cut_axis(field); axis >= 0)
+      field.type.shape = field.type.shape.with(axis, rows);
+}
+
+void check_fields(const std::vector<BatchField>& fields, SourceLoc loc) {
+  if (fields.empty())
+    throw UsageError("a batch has no fields: batches({{NAME, DTYPE, SHAPE}}, fill)", loc);
   for (size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name.empty())
-      throw UsageError(fmt::format("field {} of the batch has no name", i));
+      throw UsageError(fmt::format("field {} of the batch has no name", i), loc);
+    for (const int64_t extent : fields[i].type.shape.dims())
+      if (extent < 0)
+        throw UsageError(fmt::format("field '{}' of the batch is {}: an extent is negative",
+                                     fields[i].name, fields[i].type.text()),
+                         loc);
     for (size_t other = 0; other < i; ++other)
       if (fields[other].name == fields[i].name)
-        throw UsageError(fmt::format("two fields of the batch are called '{}'", fields[i].name));
+        throw UsageError(fmt::format("two fields of the batch are called '{}'", fields[i].name),
+                         loc);
   }
 }
 
-void require_alike(const std::vector<BatchField>& shape, const std::vector<BatchField>& first) {
-  const bool alike = std::ranges::equal(shape, first, [](const BatchField& a, const BatchField& b) {
-    return a.name == b.name && a.type.dtype == b.type.dtype;
+bool are_alike(const std::vector<BatchField>& a, const std::vector<BatchField>& b) {
+  return std::ranges::equal(a, b, [](const BatchField& of_a, const BatchField& of_b) {
+    return of_a.name == of_b.name && of_a.type.dtype == of_b.type.dtype;
   });
-  if (!alike)
-    throw UsageError(fmt::format(
-        "the shapes of a batch have other fields: {} in one and {} in another; names and dtypes "
-        "must be the same",
-        fmt::join(names_of(first), ", "), fmt::join(names_of(shape), ", ")));
+}
+
+/// "images f32, labels i32"
+std::string names_and_dtypes(const std::vector<BatchField>& fields) {
+  std::vector<std::string> texts;
+  for (const BatchField& field : fields)
+    texts.push_back(fmt::format("{} {}", field.name, dtype_name(field.type.dtype)));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 class OwnSource : public BatchSource {
@@ -73,16 +90,11 @@ class OwnSource : public BatchSource {
         config_(config),
         // Streams far apart, so that no seed of another run meets them.
         seed_(static_cast<uint64_t>(config.run.seed) ^ (stream * 0x9E3779B97F4A7C15U)) {
-    require_distinct(batches.fields);
-    if (!batches.fill) throw UsageError("nothing fills the batches: batches(fields, fill)");
+    check_described(batches);
     shapes_ = {batches.fields};
     shapes_.insert(shapes_.end(), batches.other_shapes.begin(), batches.other_shapes.end());
-    if (shapes_.size() > 1 && !batches.shape_at)
-      throw UsageError("batches of several shapes need shape_at, which of them a batch has");
-    for (std::vector<BatchField>& shape : shapes_) {
-      require_alike(shape, batches.fields);
+    for (std::vector<BatchField>& shape : shapes_)
       settle(shape, batch_axis, config.train.batch_size);
-    }
     // The trainer takes the first shape for the largest one.
     const auto bytes = [](const std::vector<BatchField>& shape) {
       int64_t sum = 0;
@@ -98,12 +110,27 @@ class OwnSource : public BatchSource {
     const size_t shape = batches_.shape_at ? batches_.shape_at(position) : 0;
     if (shape >= shapes_.size())
       throw UsageError(
-          fmt::format("batch {} has shape {}, and there are {}", position, shape, shapes_.size()));
+          fmt::format("batch {} has shape {}, and there are {}", position, shape, shapes_.size()),
+          batches_.loc);
     return shape;
   }
   void fill(uint64_t position, std::span<void* const> buffers) const override {
-    batches_.fill(position,
-                  BatchView(shapes_[shape_at(position)], buffers, config_, seed_, position));
+    const auto failed = [&](const char* reason) {
+      return DataError(
+          fmt::format("batch {} of the model's data could not be filled: {}", position, reason));
+    };
+    try {
+      batches_.fill(position,
+                    BatchView(shapes_[shape_at(position)], buffers, config_, seed_, position));
+    } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw failed(error.what());
+    } catch (...) {
+      throw failed("what was thrown is no std::exception");
+    }
   }
 
  private:
@@ -162,8 +189,57 @@ std::span<bool> BatchView::boolean(std::string_view name, SourceLoc loc) const {
 
 int64_t BatchView::rows() const { return batch_rows(*fields_); }
 
-OwnBatches batches(std::vector<BatchField> fields, FillBatch fill) {
-  return {.fields = std::move(fields), .fill = std::move(fill)};
+OwnBatches batches(std::vector<BatchField> fields, FillBatch fill, SourceLoc loc) {
+  return {.fields = std::move(fields), .fill = std::move(fill), .loc = loc};
+}
+
+void check_described(const OwnBatches& batches) {
+  check_fields(batches.fields, batches.loc);
+  if (!batches.fill)
+    throw UsageError("nothing fills the batches: batches(fields, fill)", batches.loc);
+  if (!batches.other_shapes.empty() && !batches.shape_at)
+    throw UsageError("batches of several shapes need shape_at, which of them a batch has",
+                     batches.loc);
+  for (const std::vector<BatchField>& shape : batches.other_shapes) {
+    check_fields(shape, batches.loc);
+    if (!are_alike(shape, batches.fields))
+      throw UsageError(
+          fmt::format("the shapes of a batch have other fields: {} in one and {} in another; names "
+                      "and dtypes must be the same",
+                      names_and_dtypes(batches.fields), names_and_dtypes(shape)),
+          batches.loc);
+  }
+}
+
+void check_rows(const OwnBatches& batches, int batch_axis) {
+  std::vector<std::vector<BatchField>> shapes = batches.other_shapes;
+  shapes.insert(shapes.begin(), batches.fields);
+  for (std::vector<BatchField>& fields : shapes) {
+    name_axis(fields, batch_axis);
+    const BatchField* first = nullptr;
+    for (const BatchField& field : fields) {
+      const int axis = cut_axis(field);
+      if (axis < 0) continue;
+      if (first == nullptr) first = &field;
+      if (field.type.shape[axis] != first->type.shape[cut_axis(*first)])
+        throw UsageError(
+            fmt::format(
+                "the fields of a batch have different rows: {} along axis {} of '{}', and "
+                "{} along axis {} of '{}'. Where fields have no rows in common, .batch_axis "
+                "is -1",
+                first->type.shape[cut_axis(*first)], cut_axis(*first), first->name,
+                field.type.shape[axis], axis, field.name),
+            batches.loc);
+    }
+  }
+}
+
+void check_alike(const OwnBatches& batches, const OwnBatches& held_out) {
+  if (are_alike(batches.fields, held_out.fields)) return;
+  throw UsageError(fmt::format("what is held out has other fields than what is learned from: {} "
+                               "and {}; names, dtypes and their order must be the same",
+                               names_and_dtypes(held_out.fields), names_and_dtypes(batches.fields)),
+                   held_out.loc);
 }
 
 Tensor BatchTensors::operator[](const FieldName& field) const {

@@ -67,10 +67,20 @@ struct OwnBatches {
   /// Other shapes of batches, each with the same names and dtypes; which of them (fields: 0) a batch has.
   std::vector<std::vector<BatchField>> other_shapes = {};
   std::function<size_t(uint64_t position)> shape_at = {};
+  SourceLoc loc = {};  ///< where they are described, for errors
 };
 
 /// batches({{"images", f32, {64, 32, 32, 3}}, {"labels", i32, {64}}}, fill)
-OwnBatches batches(std::vector<BatchField> fields, FillBatch fill);
+OwnBatches batches(std::vector<BatchField> fields, FillBatch fill,
+                   SourceLoc loc = SourceLoc::here());
+
+/// UsageError that names the line of batches(): no fields, fields without a name or of one name, negative extents, other
+/// shapes with other fields.
+void check_described(const OwnBatches& batches);
+/// UsageError: as written, the fields differ in the extent of the axis that is the batch.
+void check_rows(const OwnBatches& batches, int batch_axis);
+/// UsageError: names, dtypes or their order are others in what is held out, which the same loss reads.
+void check_alike(const OwnBatches& batches, const OwnBatches& held_out);
 
 /// Which tensor of a batch is meant: by its name, or by its place among the fields.
 struct FieldName {
@@ -109,8 +119,8 @@ class BatchTensors {
 };
 
 /// The batches as a run reads them: of train.batch_size rows along `batch_axis` of each field that says nothing else;
-/// -1: as they are described. `stream` tells batches apart that are trained on and held out. UsageError: fields without
-/// a name or of one name, shapes of other fields, rows that are not as many.
+/// -1: as they are described. `stream` tells batches apart that are trained on and held out. UsageError: what
+/// check_described() refuses. What `fill` throws becomes a DataError that names the batch, but for errors of our own.
 std::shared_ptr<const BatchSource> own_source(const OwnBatches& batches, int batch_axis,
                                               const Config& config, uint64_t stream);
 

@@ -1,16 +1,20 @@
 #include "fullbore/app/own_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "fullbore/app/output.h"
 #include "fullbore/app/own_commands.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
+#include "fullbore/base/text.h"
 #include "fullbore/trace/distinct_layers.h"
 #include "fullbore/train/batch_rows.h"
 #include "fullbore/train/default_job.h"
@@ -24,12 +28,39 @@ std::shared_ptr<const BatchSource> source(const OwnModel& model, const Config& c
                     held_out ? 1 : 0);
 }
 
+/// A metric that is shown and that there is not would be missed by nobody.
+void check_shown(const std::vector<ShownMetric>& shown, const Loss& made) {
+  std::vector<std::string> names;
+  for (const Metric& metric : made.metrics) names.push_back(metric.name);
+  for (const ShownMetric& each : shown)
+    if (std::ranges::find(names, each.name) == names.end())
+      throw UsageError(
+          fmt::format("the model shows the metric '{}', which its loss has not.{} It has {}",
+                      each.name, did_you_mean(each.name, names),
+                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
 LossFunction loss_of(const OwnModel& model, const Config& config) {
   // Names and their order are the same in every shape.
   const auto kept = std::make_shared<const Config>(config);
-  return [loss = model.loss, fields = model.data.fields, kept](Trace& trace,
-                                                               std::span<const Tensor> batch) {
-    return loss(trace, BatchTensors(fields, batch, *kept));
+  return [loss = model.loss, fields = model.data.fields, shown = model.metrics, kept,
+          name = model.name](Trace& trace, std::span<const Tensor> batch) {
+    const auto failed = [&](const char* reason) {
+      return UsageError(fmt::format("the loss of '{}' threw: {}", name, reason));
+    };
+    try {
+      Loss made = loss(trace, BatchTensors(fields, batch, *kept));
+      check_shown(shown, made);
+      return made;
+    } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw failed(error.what());
+    } catch (...) {
+      throw failed("what is no std::exception");
+    }
   };
 }
 
@@ -69,6 +100,11 @@ void require_whole(const OwnModel& model) {
   if (model.name.empty()) refuse("has no name");
   if (!model.loss) refuse("has no loss: .loss = a function of a Trace and a batch");
   if (!model.data.fill) refuse("has no data: .data = batches(fields, fill)");
+  check_described(model.data);
+  if (evaluates(model)) {
+    check_described(model.evaluation);
+    check_alike(model.data, model.evaluation);
+  }
   if (model.unit.empty()) refuse("has no unit: .unit = \"images\"");
   if (evaluates(model) && model.evaluation_batches < 1)
     refuse(fmt::format("has {} batches to evaluate", model.evaluation_batches));
@@ -120,6 +156,8 @@ int app(int argc, const char* const* argv, OwnModel model) {
     workload->add_commands = add_own_export_command;
     std::vector<std::string> settings;
     if (model.batch_axis >= 0) {
+      check_rows(model.data, model.batch_axis);
+      if (evaluates(model)) check_rows(model.evaluation, model.batch_axis);
       for (BatchField& field : model.data.fields)
         if (field.batch_axis == 0) field.batch_axis = model.batch_axis;
       settings.push_back(fmt::format("train.batch_size={}", batch_rows(model.data.fields)));

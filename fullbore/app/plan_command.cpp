@@ -217,18 +217,19 @@ ExitCode run_plan(const PlanArguments& arguments) {
       report_plan(plans.evaluations[plans.largest()], machine.peaks);
   const ParameterCounts parameters = parameter_counts(step.graph);
   if (arguments.json) {
-    const nlohmann::ordered_json json = {
+    nlohmann::ordered_json json = {
         {"model", config.model.name},
         {"parameters", parameters.all},
         {"frozen_parameters", parameters.frozen},
         {"decisions", fitted.decisions},
-        {"tokens_per_step", plans.shapes[plans.largest()][0].type.elements()},
         {"planned_peak_bytes", plans.bytes(config.train.background_saves)},
         {"process_bytes", fitted.run.process.bytes()},
         {"fingerprint", fingerprint(plans.all(), options)},
         {"unit", workload.sample.empty() ? "tokens" : workload.sample},
         {"train", to_json(step_report)},
         {"evaluate", to_json(evaluation_report)}};
+    if (workload.sample.empty())
+      json["tokens_per_step"] = plans.shapes[plans.largest()][0].type.elements();
     write_output(json_text(json));
   } else {
     for (const std::string& decision : fitted.decisions) print_output("{}\n", decision);

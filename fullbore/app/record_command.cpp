@@ -118,7 +118,7 @@ void take_maker(const nlohmann::json& summary, const Config& config, ExperimentR
 }
 
 ExperimentRecord record_of_run(const std::string& path) {
-  const CompletedRun run = read_completed_run(path);
+  const CompletedRun run = read_completed_run(path, ForeignModels::read);
   const Config& config = run.config;
   const std::string summary_path = path + "/summary.json";
   const nlohmann::json summary = read_summary(summary_path).take_or_throw().json;
@@ -127,7 +127,9 @@ ExperimentRecord record_of_run(const std::string& path) {
   record.date = date_of(summary_path);
   record.batch_size = config.train.batch_size;
   record.num_workers = config.data.workers;
-  record.seq_len = whole_setting(config, "model.context");
+  // Steps that count no tokens have no sequences, whatever a key that nobody reads is set to.
+  const bool has_tokens = figure(summary, "tokens_per_second") > 0;
+  record.seq_len = has_tokens ? whole_setting(config, "model.context") : 0;
   record.full_rows = has_full_rows(config);
   record.precision = config.engine.precision;
   record.fused = std::ranges::find(config.engine.disabled_passes, "fuse") ==
@@ -145,6 +147,7 @@ ExperimentRecord record_of_run(const std::string& path) {
   record.model = config.model.name;
   record.data = run.data();
   record.settings = settings_of(config);
+  record.settings.insert(run.foreign.begin(), run.foreign.end());
   take_maker(summary, config, record);
   return record;
 }

@@ -30,7 +30,8 @@ double seconds_since_1970() {
 /// train.steps of the run's configuration; 0 where that cannot be read.
 int64_t total_steps(const std::string& run) {
   try {
-    return load_stored_config(run + '/' + RunDirectory::kConfig).config.train.steps;
+    return load_stored_config(run + '/' + RunDirectory::kConfig, {}, ForeignModels::read)
+        .config.train.steps;
   } catch (const Error&) {
     return 0;  // of another version, say: the view goes without a bar
   }

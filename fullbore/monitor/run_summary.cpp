@@ -66,8 +66,13 @@ nlohmann::ordered_json to_json(const RunSummary& summary) {
     json["log_bytes"] = summary.log_bytes;
     json["log_checksum"] = summary.log_checksum;
   }
-  if (!std::isnan(summary.samples_per_second))
+  if (!std::isnan(summary.samples_per_second)) {
     json["samples_per_second"] = summary.samples_per_second;
+    if (std::isnan(summary.tokens_per_second)) {
+      json.erase("tokens_per_second");
+      json.erase("measured_tokens");
+    }
+  }
   if (!summary.error.empty()) json["error"] = summary.error;
   return json;
 }

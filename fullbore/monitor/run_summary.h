@@ -39,7 +39,8 @@ struct RunSummary {
   double final_validation_loss = kUnknown;
   double best_validation_loss = kUnknown;
   int64_t best_step = -1;
-  double tokens_per_second = kUnknown;   ///< since the last start or resume, evaluation left out
+  double tokens_per_second =
+      kUnknown;  ///< of what is counted in tokens: since the last start or resume, evaluation left out
   double samples_per_second = kUnknown;  ///< likewise, where samples have a unit
   int64_t measured_steps = 0;            ///< that those rates are of
   double measured_seconds = kUnknown;    ///< of those steps, waiting included

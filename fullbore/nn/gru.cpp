@@ -14,6 +14,10 @@ Tensor as(Tensor parameter, DType dtype, SourceLoc loc) {
   return parameter.dtype() == dtype ? parameter : cast(parameter, dtype, loc);
 }
 
+Tensor times(Tensor operand, Tensor weight, SourceLoc loc) {
+  return matmul(operand, as(weight, operand.dtype(), loc), {.transpose_b = true}, loc);
+}
+
 }  // namespace
 
 Tensor gru_step(Tensor x, Tensor h, const GruWeights& weights, SourceLoc loc) {
@@ -24,17 +28,18 @@ Tensor gru_step(Tensor x, Tensor h, const GruWeights& weights, SourceLoc loc) {
         fmt::format("gru: x {} and h {} do not go with weights {} and {}", x.type().text(),
                     h.type().text(), weights.input.type().text(), weights.hidden.type().text()),
         loc);
-  const auto of = [&](Tensor operand, Tensor weight) {
-    return matmul(operand, as(weight, operand.dtype(), loc), {.transpose_b = true}, loc);
-  };
-  const Tensor from_input = of(x, weights.input);
-  const Tensor from_hidden = of(h, weights.hidden);
+  return gru_gates(times(x, weights.input, loc), h, weights, loc);
+}
+
+Tensor gru_gates(Tensor from_input, Tensor h, const GruWeights& weights, SourceLoc loc) {
+  const int64_t units = h.dim(-1);
+  const Tensor from_hidden = times(h, weights.hidden, loc);
   const auto gate = [&](Tensor gates, int64_t which) {
     return slice(gates, -1, which * units, (which + 1) * units, 1, loc);
   };
   // Gate by gate, where they are read: added to all gates at once they would be a sweep of their own.
   const auto bias = [&](Tensor biases, int64_t which) {
-    return gate(as(biases, x.dtype(), loc), which);
+    return gate(as(biases, from_input.dtype(), loc), which);
   };
   const auto both = [&](int64_t which) {
     return bias(weights.input_bias, which) + bias(weights.hidden_bias, which);

@@ -23,6 +23,9 @@ struct GruWeights {
 ///
 /// Source: Cho et al. 2014, arXiv:1406.1078, with the reset gate behind the product as cuDNN and PyTorch have it.
 Tensor gru_step(Tensor x, Tensor h, const GruWeights& weights, SourceLoc loc = SourceLoc::here());
+/// The same where W_i x [..., 3 H], without its bias, is known already: weights.input is not read.
+Tensor gru_gates(Tensor from_input, Tensor h, const GruWeights& weights,
+                 SourceLoc loc = SourceLoc::here());
 
 /// Parameters `<name>.weight_ih`, `.weight_hh`, `.bias_ih`, `.bias_hh`, f32: input rows uniform (Glorot, Bengio 2010),
 /// hidden columns orthogonal (Saxe et al. 2014), biases zero.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "fullbore/base/error.h"
+#include "fullbore/nn/initializers.h"
 #include "fullbore/ops/packed_attention.h"
 
 namespace fullbore::nn {
@@ -20,6 +21,11 @@ void require_rank(const char* module, Tensor x, bool fits, const char* axes, Sou
 
 }  // namespace
 
+LinearOptions linear_of_pytorch(int64_t inputs, bool bias) {
+  const Initializer first = kaiming_uniform(inputs);
+  return {.bias = bias, .weight_initializer = first, .bias_initializer = first};
+}
+
 Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
               const LinearOptions& options, SourceLoc loc) {
   require_rank("linear", x, x.rank() >= 1, "[..., I]", loc);
@@ -28,7 +34,7 @@ Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,
       trace.parameter("weight", {outputs, x.dim(-1)}, options.weight_initializer, loc);
   const Tensor bias =
       options.bias
-          ? as(trace.parameter("bias", {outputs}, Initializer::zeros(), loc), x.dtype(), loc)
+          ? as(trace.parameter("bias", {outputs}, options.bias_initializer, loc), x.dtype(), loc)
           : Tensor();
   const Tensor y = fullbore::linear(x, as(weight, x.dtype(), loc), bias, loc);
   const Tensor added = options.beside ? options.beside(name, x, outputs) : Tensor();

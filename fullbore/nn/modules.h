@@ -19,7 +19,11 @@ struct LinearOptions {
   bool bias = true;
   Initializer weight_initializer = Initializer::normal(0.02);
   LinearAddition beside = {};
+  Initializer bias_initializer = Initializer::zeros();
 };
+/// Begins as PyTorch's nn.Linear of so many inputs does: weight and bias uniform in +-1 / sqrt(inputs).
+///     nn::linear(trace, "first", x, 64, nn::linear_of_pytorch(x.dim(-1)))
+LinearOptions linear_of_pytorch(int64_t inputs, bool bias = true);
 /// x [..., I] -> [..., O]; parameters `<name>.weight` [O, I] and `<name>.bias` [O], both f32, cast to
 /// x's dtype where they are used.
 Tensor linear(Trace& trace, const std::string& name, Tensor x, int64_t outputs,

@@ -66,14 +66,24 @@ const OpRegistrar registrar(OpDef{.name = "reshape",
 
 Tensor reshape(Tensor x, Shape shape, SourceLoc loc) {
   require_tensor("reshape", "x", x, loc);
-  // One -1 takes what the others leave; when that is no whole number, or there are two, the shape
-  // stays as written and `infer` refuses it.
+  // One -1 takes what the others leave.
   std::vector<int64_t> dims = shape.dims();
-  if (std::count(dims.begin(), dims.end(), -1) == 1) {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(
+        fmt::format("reshape: {} of {} elements to {}: {}", operand_text("x", x.type()),
+                    x.shape().elements(), shape.text(), why),
+        loc);
+  };
+  const auto open_extents = std::count(dims.begin(), dims.end(), -1);
+  if (open_extents > 1) refuse("one extent may be -1, and takes what the others leave");
+  if (open_extents == 1) {
     const auto open = std::find(dims.begin(), dims.end(), -1);
     int64_t others = 1;
     for (int64_t extent : dims) others *= extent == -1 ? 1 : extent;
-    if (others > 0 && x.shape().elements() % others == 0) *open = x.shape().elements() / others;
+    if (others == 0) refuse("what -1 stands for does not follow where another extent is 0");
+    if (others > 0 && x.shape().elements() % others != 0)
+      refuse(fmt::format("the others are {}, which does not divide that", others));
+    if (others > 0) *open = x.shape().elements() / others;
   }
   if (Shape(dims) == x.shape()) return x;
   return apply("reshape", {x}, {{"shape", std::move(dims)}}, loc);

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "fullbore/base/check.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/runtime/quantized_state.h"
@@ -113,17 +112,17 @@ struct Program::Implementation {
   }
 
   /// UsageError: not one pointer for each batch input, or memory that kernels cannot read.
-  void require_batch(std::span<const void* const> batch) const {
+  void require_batch(std::span<const void* const> batch, SourceLoc loc) const {
     constexpr uintptr_t kAlignment = 64;
     const bool fits =
         batch.size() == batch_inputs && std::ranges::none_of(batch, [](const void* data) {
           return data == nullptr || reinterpret_cast<uintptr_t>(data) % kAlignment != 0;
         });
     if (!fits) [[unlikely]]
-      refuse_batch(batch);
+      refuse_batch(batch, loc);
   }
 
-  void refuse_batch(std::span<const void* const> batch) const {
+  void refuse_batch(std::span<const void* const> batch, SourceLoc loc) const {
     std::vector<std::string> fields;
     std::string wrong;
     for (const Graph::Input& input : plan.graph.inputs()) {
@@ -145,13 +144,23 @@ struct Program::Implementation {
     if (wrong.empty()) return;  // what has no elements needs no memory
     throw UsageError(
         fmt::format("the program '{}': {}. Its batch is {}", plan.graph.name(), wrong,
-                    fields.empty() ? "empty" : fmt::format("{}", fmt::join(fields, ", "))));
+                    fields.empty() ? "empty" : fmt::format("{}", fmt::join(fields, ", "))),
+        loc);
   }
 
-  const Buffer& result_buffer(int output) const {
-    const int buffer = plan.result_buffers[static_cast<size_t>(output)];
-    FB_CHECK(buffer >= 0, "output {} is State", output);
-    return plan.buffers[static_cast<size_t>(buffer)];
+  const Buffer& result_buffer(int output, SourceLoc loc) const {
+    const std::vector<Graph::Output>& outputs = plan.graph.outputs();
+    if (output < 0 || static_cast<size_t>(output) >= outputs.size())
+      throw UsageError(fmt::format("the program '{}' has no result {}: it has {} outputs",
+                                   plan.graph.name(), output, outputs.size()),
+                       loc);
+    const auto place = static_cast<size_t>(output);
+    if (plan.result_buffers[place] < 0)
+      throw UsageError(
+          fmt::format("output '{}' of the program '{}' is State: State::read() reads it",
+                      outputs[place].name, plan.graph.name()),
+          loc);
+    return plan.buffers[static_cast<size_t>(plan.result_buffers[place])];
   }
 
   Plan plan;
@@ -190,23 +199,24 @@ Program Program::bind(PreparedProgram prepared, State& state, std::shared_ptr<Ar
   return Program(std::make_unique<Implementation>(std::move(prepared), state, std::move(arena)));
 }
 
-void Program::run(std::span<const void* const> batch) {
+void Program::run(std::span<const void* const> batch, SourceLoc loc) {
   Implementation& self = *implementation_;
-  self.require_batch(batch);
+  self.require_batch(batch, loc);
   self.run(batch);
 }
 
 const Plan& Program::plan() const { return implementation_->plan; }
 
-int Program::output(std::string_view name) const {
+int Program::output(std::string_view name, SourceLoc loc) const {
   const int index = plan().graph.find_output(name);
   if (index < 0) {
     std::vector<std::string> names;
     for (const Graph::Output& each : plan().graph.outputs())
       if (each.updates < 0) names.push_back(each.name);
-    throw UsageError(fmt::format("the program '{}' has no result '{}'.{} Its results are {}",
-                                 plan().graph.name(), name, did_you_mean(name, names),
-                                 fmt::join(names, ", ")));
+    throw UsageError(
+        fmt::format("the program '{}' has no result '{}'.{} Its results are {}",
+                    plan().graph.name(), name, did_you_mean(name, names), fmt::join(names, ", ")),
+        loc);
   }
   return index;
 }
@@ -215,21 +225,43 @@ const TensorType& Program::result_type(int output) const {
   return plan().graph.type(plan().graph.outputs()[static_cast<size_t>(output)].value);
 }
 
-void Program::read_result(int output, std::span<std::byte> to, int64_t offset) const {
-  const Buffer& buffer = implementation_->result_buffer(output);
-  FB_CHECK(offset >= 0 && offset + static_cast<int64_t>(to.size()) <= buffer.bytes,
-           "{} bytes at {} of a result of {}", to.size(), offset, buffer.bytes);
+int64_t Program::require_result(int output, bool (*suits)(DType), size_t width,
+                                SourceLoc loc) const {
+  implementation_->result_buffer(output, loc);
+  const TensorType& type = result_type(output);
+  if (!suits(type.dtype))
+    throw UsageError(
+        fmt::format(
+            "result '{}' is {}, of elements of {} bytes, and was asked for as another type, "
+            "of {} bytes",
+            plan().graph.outputs()[static_cast<size_t>(output)].name, type.text(),
+            dtype_bytes(type.dtype), width),
+        loc);
+  return type.bytes();
+}
+
+void Program::read_result(int output, std::span<std::byte> to, int64_t offset,
+                          SourceLoc loc) const {
+  const Buffer& buffer = implementation_->result_buffer(output, loc);
+  if (offset < 0 || offset + static_cast<int64_t>(to.size()) > buffer.bytes)
+    throw UsageError(
+        fmt::format("{} bytes at {} of result '{}' were asked for, which has {}", to.size(), offset,
+                    plan().graph.outputs()[static_cast<size_t>(output)].name, buffer.bytes),
+        loc);
   implementation_->device.read(implementation_->results->address() + buffer.offset + offset, to);
 }
 
-double Program::scalar(std::string_view name) const {
-  const int index = output(name);
+double Program::scalar(std::string_view name, SourceLoc loc) const {
+  const int index = output(name, loc);
   const TensorType& type = result_type(index);
   if (type.elements() != 1)
-    throw UsageError(fmt::format(
-        "result '{}' is {}, which is no single number: read_result() reads it", name, type.text()));
+    throw UsageError(
+        fmt::format("result '{}' is {}, which is no single number: read_result() reads "
+                    "it",
+                    name, type.text()),
+        loc);
   std::byte bytes[8] = {};
-  read_result(index, std::span(bytes).first(static_cast<size_t>(type.bytes())));
+  read_result(index, std::span(bytes).first(static_cast<size_t>(type.bytes())), 0, loc);
   return load_element(bytes, type.dtype, 0);
 }
 

@@ -5,10 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "fullbore/base/source_loc.h"
 #include "fullbore/device/device.h"
 #include "fullbore/plan/plan.h"
 #include "fullbore/plan/plan_work.h"
 #include "fullbore/runtime/arena.h"
+#include "fullbore/runtime/host_element.h"
 #include "fullbore/runtime/prepare.h"
 #include "fullbore/runtime/state.h"
 
@@ -32,24 +34,32 @@ class Program {
   ~Program();
 
   /// Runs the step once. `batch`: one pointer per batch input, in the graph's order, 64-byte
-  /// aligned memory of the input's type. Returns when results and State are complete.
-  void run(std::span<const void* const> batch);
+  /// aligned memory of the input's type. Returns when results and State are complete. UsageError with the caller's line:
+  /// not as many pointers, or memory that is not aligned.
+  void run(std::span<const void* const> batch, SourceLoc loc = SourceLoc::here());
 
   const Plan& plan() const;
-  /// Index of an output by name; aborts when there is none.
-  int output(std::string_view name) const;
+  /// Index of a result by name. UsageError with the caller's line: there is none; the nearest name is told.
+  int output(std::string_view name, SourceLoc loc = SourceLoc::here()) const;
   const TensorType& result_type(int output) const;
-  /// Bytes of a result, those of the last run, from `offset` on; aborts when it has fewer or is State.
-  void read_result(int output, std::span<std::byte> to, int64_t offset = 0) const;
-  /// All of it, T being the type of its elements.
+  /// Bytes of a result, those of the last run, from `offset` on. UsageError with the caller's line: it is no result, it is
+  /// State, or it has fewer bytes.
+  void read_result(int output, std::span<std::byte> to, int64_t offset = 0,
+                   SourceLoc loc = SourceLoc::here()) const;
+  /// All of it, T being the type of its elements (host_element.h). UsageError likewise, and where they are others.
   template <class T>
-  std::vector<T> read_result(int output) const {
-    std::vector<T> values(static_cast<size_t>(result_type(output).bytes()) / sizeof(T));
-    read_result(output, std::as_writable_bytes(std::span(values)));
+  std::vector<T> read_result(int output, SourceLoc loc = SourceLoc::here()) const {
+    const int64_t bytes = require_result(output, is_host_element<T>, sizeof(T), loc);
+    std::vector<T> values(static_cast<size_t>(bytes) / sizeof(T));
+    read_result(output, std::as_writable_bytes(std::span(values)), 0, loc);
     return values;
   }
-  /// Rank-0 or one-element floating output as double.
-  double scalar(std::string_view name) const;
+  template <class T>
+  std::vector<T> read_result(std::string_view name, SourceLoc loc = SourceLoc::here()) const {
+    return read_result<T>(output(name, loc), loc);
+  }
+  /// Rank-0 or one-element floating output as double. UsageError with the caller's line.
+  double scalar(std::string_view name, SourceLoc loc = SourceLoc::here()) const;
 
   /// Iterations that loops made in the last run; empty where that depends on data and the device does not say.
   LoopIterations iterations_made() const;
@@ -63,6 +73,9 @@ class Program {
   std::vector<LaneEvents> events() const;
 
  private:
+  /// Its bytes.
+  int64_t require_result(int output, bool (*suits)(DType), size_t width, SourceLoc loc) const;
+
   struct Implementation;
   explicit Program(std::unique_ptr<Implementation> implementation);
   std::unique_ptr<Implementation> implementation_;

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "fullbore/base/shape.h"
@@ -14,6 +13,7 @@
 #include "fullbore/device/device.h"
 #include "fullbore/ir/derived_weight.h"
 #include "fullbore/ir/graph.h"
+#include "fullbore/runtime/host_element.h"
 
 namespace fullbore {
 
@@ -82,19 +82,18 @@ class State {
   /// What is written there soon will not wait for the system to find memory. Contents stay.
   void make_resident();
 
-  /// All of an entry, T being the type of its elements: float of f32, uint16_t of bf16 and f16, bool or uint8_t of boolean;
-  /// char and std::byte are the bytes of any. UsageError with the caller's line: there is none of that name (the nearest is
+  /// All of an entry, T being the type of its elements (host_element.h). UsageError with the caller's line: there is none of that name (the nearest is
   /// told), its elements are others, or, to write, there are not as many.
   template <class T>
   std::vector<T> read(std::string_view name, SourceLoc loc = SourceLoc::here()) const {
-    const int entry = require(name, is_element<T>, sizeof(T), -1, loc);
+    const int entry = require(name, is_host_element<T>, sizeof(T), -1, loc);
     std::vector<T> values(static_cast<size_t>(type(entry).bytes()) / sizeof(T));
     read(entry, std::as_writable_bytes(std::span(values)));
     return values;
   }
   template <class T>
   void write(std::string_view name, std::span<const T> values, SourceLoc loc = SourceLoc::here()) {
-    write(require(name, is_element<T>, sizeof(T), static_cast<int64_t>(values.size()), loc),
+    write(require(name, is_host_element<T>, sizeof(T), static_cast<int64_t>(values.size()), loc),
           std::as_bytes(values));
   }
   template <class T>
@@ -128,20 +127,6 @@ class State {
     std::unique_ptr<DeviceMemory> memory;
   };
 
-  /// Is T what elements of the dtype are on the host?
-  template <class T>
-  static bool is_element(DType dtype) {
-    if constexpr (std::is_same_v<T, std::byte> || std::is_same_v<T, char>) return true;
-    if constexpr (std::is_same_v<T, double>) return dtype == DType::f64;
-    if constexpr (std::is_same_v<T, float>) return dtype == DType::f32;
-    if constexpr (std::is_same_v<T, uint16_t>) return is_low_precision(dtype);
-    if constexpr (std::is_same_v<T, int64_t>) return dtype == DType::i64;
-    if constexpr (std::is_same_v<T, int32_t>) return dtype == DType::i32;
-    if constexpr (std::is_same_v<T, int8_t>) return dtype == DType::i8;
-    if constexpr (std::is_same_v<T, uint8_t>) return dtype == DType::u8 || dtype == DType::boolean;
-    if constexpr (std::is_same_v<T, bool>) return dtype == DType::boolean;
-    return false;
-  }
   /// `count`: elements that are written; -1: any.
   int require(std::string_view name, bool (*suits)(DType), size_t width, int64_t count,
               SourceLoc loc) const;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -17,6 +19,7 @@
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
 #include "fullbore/train/default_job.h"
+#include "fullbore/train/foreign_model.h"
 #include "fullbore/train/memory_fit.h"
 #include "fullbore/train/retired_names.h"
 #include "fullbore/train/run_config.h"
@@ -30,10 +33,17 @@ class ConfigBuilder {
  public:
   /// With `ignored`, what is read was found (stored_config.h): what it may not set is described there.
   explicit ConfigBuilder(std::vector<std::string>* ignored = nullptr) : ignored_(ignored) {}
+  /// The same, and a run of another program's model is read as far as it is known here; the rest goes to `foreign`.
+  ConfigBuilder(std::vector<std::string>* ignored, std::map<std::string, std::string>* foreign)
+      : ignored_(ignored), foreign_(foreign) {}
 
   void read(std::string_view yaml, const std::string& source) {
     const ConfigDocument document = read_config_yaml(yaml, source);
-    if (ignored_ != nullptr) check_own_program(document, source);
+    if (ignored_ != nullptr) {
+      const ConfigEntry* const foreign = foreign_model(document);
+      if (foreign != nullptr && foreign_ == nullptr) refuse_foreign_model(*foreign, yaml, source);
+      if (foreign != nullptr) return read_foreign(document, *foreign, source);
+    }
     std::map<std::string, int> section_lines;
     for (const ConfigSection& section : document.sections) {
       const std::string where = fmt::format("{}:{}", source, section.line);
@@ -56,28 +66,6 @@ class ConfigBuilder {
     }
   }
 
-  /// A run of a program that brings its own model, opened by one that has not this model: nothing of it is known here.
-  static void check_own_program(const ConfigDocument& document, const std::string& source) {
-    const auto is_model = [](const ConfigEntry& entry) {
-      return entry.section == "model" && entry.name == "name";
-    };
-    const auto entry = std::ranges::find_if(document.entries, is_model);
-    if (entry == document.entries.end() || entry->value.is_list) return;
-    const std::string name = printable_name(entry->value.text);
-    const std::vector<std::string>& known = find_config_field("model.name")->choices;
-    if (known.empty() || !renamed_value("model.name", name).empty() ||
-        std::ranges::find(known, name) != known.end())
-      return;
-    throw UsageError(fmt::format(
-        "config: {}:{}: model.name is {}, which this program has not; {} was expected.{} It may be "
-        "the model of "
-        "a program of its own: go on with that, most often called '{}' too. `runs`, `metrics`, "
-        "`watch` and `record` read "
-        "the folder without it, and its weights are in checkpoints/last/weights.safetensors",
-        source, entry->line, "'" + name + "'", find_config_field("model.name")->expectation(),
-        did_you_mean(name, known), name));
-  }
-
   void override_with(const std::string& text, const std::string& where = "command line") {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -96,10 +84,12 @@ class ConfigBuilder {
   }
 
   Config finish() {
-    check_model();
-    check_keys_of_model();
-    for (const ConfigKeys& keys : registered_config_keys())
-      if (keys.settle) keys.settle(config_);
+    if (!is_foreign_) {
+      check_model();
+      check_keys_of_model();
+      for (const ConfigKeys& keys : registered_config_keys())
+        if (keys.settle) keys.settle(config_);
+    }
     check_name();
     check_together(config_.optim.schedule == "constant" ||
                        config_.optim.minimum_learning_rate <= config_.optim.learning_rate,
@@ -125,12 +115,35 @@ class ConfigBuilder {
                    "does not go with", "engine.parallel_microbatches");
     check_memory_budget();
     check_groups();
-    for (const ConfigKeys& keys : registered_config_keys())
-      if (keys.check) keys.check(ConfigCheck(config_, origins_));
+    if (!is_foreign_)
+      for (const ConfigKeys& keys : registered_config_keys())
+        if (keys.check) keys.check(ConfigCheck(config_, origins_));
     return std::move(config_);
   }
 
  private:
+  /// What all models have; a setting that is known of others alone, or that cannot be read here, is kept as it stands.
+  void read_foreign(const ConfigDocument& document, const ConfigEntry& model,
+                    const std::string& source) {
+    is_foreign_ = true;
+    config_.model.name = model.value.text;
+    for (const ConfigEntry& entry : document.entries) {
+      std::string key = entry.section + "." + entry.name;
+      if (key == "model.name") continue;
+      ConfigText value = entry.value;
+      const std::string where = fmt::format("{}:{}", source, entry.line);
+      translate(key, value);
+      const ConfigField* const field = find_config_field(key);
+      Config changed = config_;
+      if (field != nullptr && field->is_for(config_) && assign(*field, changed, value)) {
+        if (!is_ignored(key, value, where)) set(key, value, where);
+      } else {
+        foreign_->emplace(
+            key, value.is_list ? fmt::format("[{}]", fmt::join(value.items, ", ")) : value.text);
+      }
+    }
+  }
+
   static void check_section(const std::string& name, const std::string& where) {
     const std::vector<std::string> sections = config_sections();
     if (std::find(sections.begin(), sections.end(), name) != sections.end()) return;
@@ -290,6 +303,8 @@ class ConfigBuilder {
   Config config_;
   std::map<std::string, std::string> origins_;
   std::vector<std::string>* ignored_;
+  std::map<std::string, std::string>* foreign_ = nullptr;
+  bool is_foreign_ = false;
 };
 
 std::string read_config_file(const std::string& path) {
@@ -326,17 +341,19 @@ Config load_config(const std::string& path, std::span<const std::string> overrid
 }
 
 StoredConfig parse_stored_config(std::string_view yaml, const std::string& source,
-                                 std::span<const std::string> overrides) {
+                                 std::span<const std::string> overrides, ForeignModels foreign) {
   StoredConfig stored;
-  ConfigBuilder builder(&stored.notices);
+  ConfigBuilder builder(&stored.notices,
+                        foreign == ForeignModels::read ? &stored.foreign : nullptr);
   builder.read(yaml, source);
   for (const std::string& text : overrides) builder.override_with(text);
   stored.config = builder.finish();
   return stored;
 }
 
-StoredConfig load_stored_config(const std::string& path, std::span<const std::string> overrides) {
-  return parse_stored_config(read_config_file(path), path, overrides);
+StoredConfig load_stored_config(const std::string& path, std::span<const std::string> overrides,
+                                ForeignModels foreign) {
+  return parse_stored_config(read_config_file(path), path, overrides, foreign);
 }
 
 std::string config_yaml(const Config& config) {

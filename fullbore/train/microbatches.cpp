@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "fullbore/autodiff/backward.h"
@@ -18,6 +20,24 @@
 
 namespace fullbore {
 namespace {
+
+// What each step tells, and what a line of metrics.jsonl has beside it: a metric of that name would replace it.
+constexpr std::array<std::string_view, 16> kTakenNames = {"loss",
+                                                          "predictions",
+                                                          "gradient_norm",
+                                                          "learning_rate",
+                                                          "skipped",
+                                                          "kind",
+                                                          "step",
+                                                          "seconds",
+                                                          "utilisation",
+                                                          "tokens_per_second",
+                                                          "samples_per_second",
+                                                          "data_wait_share",
+                                                          "step_seconds",
+                                                          "wait_seconds",
+                                                          "resident_bytes",
+                                                          "planned_bytes"};
 
 std::vector<BatchField> microbatch_fields(const std::vector<BatchField>& fields,
                                           const Microbatches& counts) {
@@ -233,6 +253,10 @@ Loss checked_loss(Loss loss) {
     if (metric.name.empty())
       throw UsageError("a metric of the loss has no name" + made_at(metric.mean));
     require_scalar(fmt::format("metric '{}'", metric.name), metric.mean, true);
+    if (std::ranges::find(kTakenNames, metric.name) != kTakenNames.end())
+      throw UsageError(
+          fmt::format("a metric of the loss is called '{}', which a step tells itself{}",
+                      metric.name, made_at(metric.mean)));
     if (metric.weight.valid())
       require_scalar(fmt::format("the weight of metric '{}'", metric.name), metric.weight, false);
     for (size_t other = 0; other < i; ++other)

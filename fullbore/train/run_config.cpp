@@ -80,15 +80,18 @@ std::vector<std::string> differing_settings(const Config& found, const Config& e
 }
 
 Config load_run_config(const std::string& run, std::span<const std::string> overrides,
-                       std::vector<std::string>& notes) {
+                       std::vector<std::string>& notes,
+                       std::map<std::string, std::string>* foreign) {
   const std::string path = run + '/' + RunDirectory::kConfig;
   const Result<std::string> yaml = read_file(path);
   const Seal seal = yaml.ok() ? seal_of(yaml.value()) : Seal::kWhole;
   const auto taken = [&](StoredConfig stored) {
     notes.insert(notes.end(), stored.notices.begin(), stored.notices.end());
+    if (foreign != nullptr) *foreign = std::move(stored.foreign);
     return std::move(stored.config);
   };
-  if (seal == Seal::kWhole) return taken(load_stored_config(path, overrides));
+  const ForeignModels models = foreign == nullptr ? ForeignModels::refused : ForeignModels::read;
+  if (seal == Seal::kWhole) return taken(load_stored_config(path, overrides, models));
   const std::optional<Config> saved = checkpoint_config(run);
   if (!saved) {
     check_run_config(yaml.value(), path);

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,8 +24,10 @@ std::vector<std::string> differing_settings(const Config& found, const Config& e
 
 /// The settings that a run goes on with: its own, and what overrides them. Where they have lost their checksum, they
 /// must be those of the last checkpoint. DataError: they are not, and which differ, or there is no checkpoint to tell.
-/// `notes` receives what was found, for people.
+/// `notes` receives what was found, for people. With `foreign`, a run of another program's model is read too, whose own
+/// settings go there (StoredConfig::foreign); without, it is a UsageError.
 Config load_run_config(const std::string& run, std::span<const std::string> overrides,
-                       std::vector<std::string>& notes);
+                       std::vector<std::string>& notes,
+                       std::map<std::string, std::string>* foreign = nullptr);
 
 }  // namespace fullbore

@@ -16,6 +16,7 @@
 #include "fullbore/base/error.h"
 #include "fullbore/base/files.h"
 #include "fullbore/base/seal.h"
+#include "fullbore/train/foreign_model.h"
 
 namespace fullbore {
 namespace {
@@ -106,9 +107,9 @@ std::string RunDirectory::latest_numbered(const std::string& parent, const std::
 
 // The settings that count come first: with them alone a run can be resumed.
 void RunDirectory::keep_config(const std::string& resolved, const std::string& given) const {
-  write_file_atomically(config(), seal_yaml(resolved)).take_or_throw();
+  write_file_atomically(config(), seal_yaml(with_maker(resolved))).take_or_throw();
   if (!given.empty())
-    write_file_atomically(given_config(), seal_yaml(given)).take_or_throw();
+    write_file_atomically(given_config(), seal_yaml(with_maker(given))).take_or_throw();
   else if (std::remove(given_config().c_str()) != 0 && errno != ENOENT)
     throw DataError(fmt::format("cannot remove {}: {}", given_config(), system_reason()));
 }

@@ -220,8 +220,11 @@ void RunReporter::log_step(const StepResults& results, const StepDetails& detail
     for (const ShownMetric& shown : scale_.shown)
       if (shown.name == name) progress_.shares.emplace_back(shown.label, value);
   }
-  record["tokens_per_second"] = progress_.tokens_per_second;
-  if (!scale_.sample_unit.empty()) record["samples_per_second"] = progress_.samples_per_second;
+  // What is counted in samples has no tokens.
+  if (scale_.sample_unit.empty())
+    record["tokens_per_second"] = progress_.tokens_per_second;
+  else
+    record["samples_per_second"] = progress_.samples_per_second;
   record["utilisation"] = progress_.utilisation;
   record["data_wait_share"] = progress_.data_wait_share;
   record["seconds"] = seconds_since_start();
@@ -441,10 +444,12 @@ RunSummary RunReporter::summary(const std::string& status, const std::string& er
   if (meter_.steps() > 0) {
     result.measured_steps = meter_.steps();
     result.measured_seconds = meter_.whole().seconds;
-    result.measured_tokens = meter_.whole().tokens;
-    result.tokens_per_second = meter_.whole().tokens_per_second();
-    if (!scale_.sample_unit.empty())
+    if (scale_.sample_unit.empty()) {
+      result.measured_tokens = meter_.whole().tokens;
+      result.tokens_per_second = meter_.whole().tokens_per_second();
+    } else {
       result.samples_per_second = meter_.whole().samples_per_second();
+    }
     result.utilisation = meter_.whole().flops_per_second() / scale_.peak_flops;
     result.data_wait_share = meter_.whole().wait_share();
   }

@@ -73,11 +73,13 @@ void measure_round(StepRunner& contender, BenchmarkTimes& times) {
     times.step_seconds.push_back(step.seconds());
     times.wait_seconds += step.wait_seconds;
     times.tokens += step.tokens;
-    times.samples += static_cast<double>(contender.samples_per_step(step.shape));
+    const auto step_samples = static_cast<double>(contender.samples_per_step(step.shape));
+    times.samples += step_samples;
     times.last_loss = step.loss;
     ShapeTimes& shape = times.shapes[step.shape];
     shape.step_seconds.push_back(step.seconds());
     shape.tokens += step.tokens;
+    shape.samples += step_samples;
     const LoopIterations made = contender.program(step.shape).iterations_made();
     shape.knows_iterations &= !made.empty();
     shape.iterations.resize(std::max(shape.iterations.size(), made.size()), 0);

@@ -19,6 +19,7 @@ struct BenchmarkOptions {
 struct ShapeTimes {
   std::vector<double> step_seconds;  ///< as BenchmarkTimes has them
   double tokens = 0;                 ///< of all these steps
+  double samples = 0;                ///< likewise
   LoopIterations iterations = {};    ///< of all these steps together
   bool knows_iterations = true;      ///< did the device tell?
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,16 +24,26 @@ StoredKey stored_key(const ConfigField& field);
 /// By its name: a file that a run or a checkpoint keeps, whoever names it.
 bool is_stored_config(std::string_view path);
 
+/// A run of a program that brings its own model (app/own_model.h), read by one that has not this model.
+enum class ForeignModels {
+  refused,  ///< UsageError that names the program
+  read  ///< its name and the settings that all models have are taken, the others kept as they are written
+};
+
 struct StoredConfig {
   Config config;
   std::vector<std::string> notices;  ///< a sentence for each setting that was ignored
+  /// Settings that only a foreign model has, as YAML, by their keys.
+  std::map<std::string, std::string> foreign = {};
 };
 /// As parse_config() and load_config(), of a stored configuration; `overrides` are the user's own. Ignored
 /// as well: a memory budget above what there is, threads beyond 64 and the processors.
 StoredConfig parse_stored_config(std::string_view yaml, const std::string& source,
-                                 std::span<const std::string> overrides = {});
+                                 std::span<const std::string> overrides = {},
+                                 ForeignModels foreign = ForeignModels::refused);
 StoredConfig load_stored_config(const std::string& path,
-                                std::span<const std::string> overrides = {});
+                                std::span<const std::string> overrides = {},
+                                ForeignModels foreign = ForeignModels::refused);
 /// A file that the user names: a stored configuration if its name is one's, else the user's own.
 StoredConfig load_named_config(const std::string& path,
                                std::span<const std::string> overrides = {});

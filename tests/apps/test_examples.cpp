@@ -118,6 +118,47 @@ TEST_F(BatchNormalizedExample, TakesItsRunningStatisticsAlong) {
   }
 }
 
+class TableExample : public ::testing::Test {
+ protected:
+  TableExample() { testing::use_command("example_table"); }
+  ~TableExample() override { testing::use_command("fullbore"); }
+  CommandResult run(const std::vector<std::string>& words) const {
+    return run_command(folder_.path(), words);
+  }
+
+  testing::ScratchFolder folder_;
+};
+
+// The class is the largest of the first three numbers: what is held out is told by what was learned from the others.
+TEST_F(TableExample, LearnsFromAFile) {
+  std::string rows;
+  for (int i = 0; i < 600; ++i) {
+    const int kind = i % 3;
+    for (int column = 0; column < 4; ++column)
+      rows +=
+          std::to_string((column == kind ? 2 : 0) + 0.01 * ((i * 37 + column * 11) % 100)) + ",";
+    rows += std::to_string(kind) + "\n";
+  }
+  folder_.put("rows.csv", rows);
+  const CommandResult trained =
+      run({"train", "data.file=rows.csv", "run.dir=run", "train.steps=100"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const CommandResult evaluated = run({"eval", "run", "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_GT(Json::parse(evaluated.out).at("accuracy").get<double>(), 0.95);
+}
+
+TEST_F(TableExample, TellsWhatIsWrongWithTheFile) {
+  folder_.put("rows.csv", "1,2,3,4,0\n1,2,3,4,7\n");
+  const CommandResult wrong = run({"train", "data.file=rows.csv", "run.dir=wrong"});
+  EXPECT_EQ(wrong.exit_code, 3);
+  EXPECT_THAT(wrong.err, ::testing::HasSubstr("of the model's data could not be filled: "
+                                              "rows.csv:2: four numbers and a class"));
+  const CommandResult none = run({"train", "run.dir=none"});
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_THAT(none.err, ::testing::HasSubstr("measurements.csv cannot be read"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Examples,
                          ::testing::Values("cnn", "graph_network", "adaptive_gru", "autoencoder"),
                          [](const auto& each) { return each.param; });

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fullbore/app/own_commands.h"
@@ -62,14 +65,63 @@ TEST_F(OwnProgram, TrainsResumesEvaluatesAndExports) {
   ASSERT_NE(weights.find("first.weight"), nullptr);
   EXPECT_EQ(weights.find("first.weight")->type.shape, Shape({8, 2}));
 
-  // The command itself knows the folder, but not the model.
+  // Springs are no tokens, and their records are whole.
+  const CommandResult record = run({"record", "run"});
+  ASSERT_EQ(record.exit_code, 0) << record.err;
+  EXPECT_EQ(record.err, "");
+  const auto own = nlohmann::json::parse(record.out);
+  EXPECT_EQ(own["settings"]["model.channels"], "8");
+  EXPECT_THAT(output({"runs", "show", "run"}), Not(HasSubstr("tokens a second")));
+}
+
+// The command itself knows the folder, but not the model: it does what it can, and names the program for the rest.
+TEST_F(OwnProgram, LeavesRunsThatTheCommandReads) {
+  for (const char* const channels : {"8", "4"})
+    ASSERT_EQ(run({"train", std::string("run.dir=") + channels, "train.steps=20",
+                   std::string("model.channels=") + channels})
+                  .exit_code,
+              0);
+  const auto own = nlohmann::json::parse(output({"record", "8"}));
   testing::use_command("fullbore");
-  EXPECT_THAT(output({"runs", "show", "run"}), HasSubstr("40"));
-  EXPECT_THAT(output({"metrics", "run"}), HasSubstr("loss"));
-  const CommandResult refused = run({"train", "run", "--resume"});
-  EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("model.name is 'springs', which this program has not"));
-  EXPECT_THAT(refused.err, HasSubstr("most often called 'springs' too"));
+  const CommandResult shown = run({"runs", "show", "8"});
+  EXPECT_EQ(shown.exit_code, 0);
+  EXPECT_EQ(shown.err, "");
+  EXPECT_THAT(shown.out, HasSubstr("springs"));
+  EXPECT_THAT(shown.out, HasSubstr("20 of 20"));
+  EXPECT_THAT(output({"metrics", "8"}), HasSubstr("loss"));
+  const CommandResult compared = run({"runs", "compare", "8", "4"});
+  EXPECT_EQ(compared.err, "");
+  EXPECT_THAT(compared.out, HasSubstr("model.channels"));
+  const CommandResult record = run({"record", "8"});
+  ASSERT_EQ(record.exit_code, 0) << record.err;
+  EXPECT_EQ(record.err, "");
+  const auto theirs = nlohmann::json::parse(record.out);
+  for (const char* const part : {"metrics", "model", "steps", "rng_key", "hardware"})
+    EXPECT_EQ(theirs[part], own[part]) << part;
+  EXPECT_EQ(theirs["settings"]["model.channels"], "8");
+  EXPECT_EQ(theirs["settings"]["optim.learning_rate"], "0.02");
+  const CommandResult other = run({"record", "8", "4"});
+  EXPECT_EQ(other.exit_code, 2) << "settings of the model's own tell them apart";
+  EXPECT_THAT(other.err, HasSubstr("model.channels"));
+
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"train", "8", "--resume"},
+                                             {"eval", "8"},
+                                             {"eval", "8/checkpoints/last"},
+                                             {"export", "8", "-o", "w.safetensors"},
+                                             {"diagnose", "8"},
+                                             {"plan", "8/config.resolved.yaml"}}) {
+    const CommandResult refused = run(words);
+    EXPECT_EQ(refused.exit_code, 2) << words.front();
+    EXPECT_THAT(refused.err, HasSubstr("model.name is 'springs', which this program has not"));
+    EXPECT_THAT(refused.err, HasSubstr("It is the model of the program 'fullbore_own'"))
+        << words.front();
+  }
+  // A copy without the folder around it says no more than the name.
+  const std::string copy = folder_ / "copy";
+  std::filesystem::copy(folder_ / "8/checkpoints/last/", copy,
+                        std::filesystem::copy_options::recursive);
+  EXPECT_THAT(run({"eval", "copy"}).err, HasSubstr("most often called 'springs' too"));
 }
 
 // By a mapping, from a file of other names and layouts, and what it lacks is named.
@@ -150,6 +202,22 @@ TEST_F(OwnProgram, HasItsKeysAndItsBatchSizeInEveryCommand) {
   EXPECT_THAT(wrong.err, HasSubstr("fullbore_own: config: command line: unknown key"));
   EXPECT_THAT(wrong.err, HasSubstr("Did you mean 'model.channels'?"));
   EXPECT_THAT(run({"train", "no.yaml"}).err, HasSubstr("no.yaml"));
+}
+
+// Each trial is a process of this program; where a configuration is left out its own job is meant.
+TEST_F(OwnProgram, IsSearchedAndGated) {
+  folder_.put("space.yaml",
+              "sweep: {settings: [train.steps=6, train.eval_interval=3], method: grid}\n"
+              "model: {channels: [4, 8]}\n");
+  const CommandResult swept = run({"lab", "sweep", "space.yaml", "--out", "sweep"});
+  ASSERT_EQ(swept.exit_code, 0) << swept.err;
+  EXPECT_THAT(swept.out, HasSubstr("2 trials of 1 setting"));
+  EXPECT_THAT(swept.out, HasSubstr("channels"));
+  const CommandResult gated = run({"lab", "gate", "--with", "optim.clip_norm=2", "train.steps=4",
+                                   "--seeds", "2", "--margin", "loss=0.5", "--out", "gate"});
+  EXPECT_EQ(gated.exit_code, 0) << gated.err;
+  EXPECT_THAT(gated.out, HasSubstr("optim.clip_norm: 1 -> 2"));
+  EXPECT_THAT(gated.out, HasSubstr("passed: B is no worse than A"));
 }
 
 TEST_F(OwnProgram, OpsTellHowALoopIsDifferentiated) {
@@ -285,6 +353,104 @@ TEST(OwnModel, WhatIsMissingIsSaid) {
                 m.data.shape_at = [](uint64_t) { return 0; };
               }),
               HasSubstr("have other fields"));
+}
+
+// What a program describes wrongly is refused before it runs, by the line that describes it.
+TEST(OwnModel, BatchesThatDoNotFitNameTheirLine) {
+  const auto loss = [](Trace&, const BatchTensors& batch) { return Loss(batch[0]); };
+  const auto fill = [](uint64_t, BatchView) {};
+  const SourceLoc loc{"models/mine.cpp", 12};
+  const std::vector<BatchField> fields = {{"x", f32, {8, 2}}, {"y", i32, {8}}};
+  const OwnModel model{.loss = loss, .data = batches(fields, fill, loc), .name = "mine"};
+  const auto fails = [&](const OwnBatches& data, const OwnBatches& held_out,
+                         const std::string& words) {
+    OwnModel changed = model;
+    changed.data = data;
+    changed.evaluation = held_out;
+    EXPECT_EQ(usage_error([&] { own_workload(changed); }), words + " (models/mine.cpp:12)");
+  };
+  const OwnBatches none;
+  const auto other = [&](std::vector<BatchField> described) {
+    return batches(std::move(described), fill, loc);
+  };
+  fails(other({}), none, "a batch has no fields: batches({{NAME, DTYPE, SHAPE}}, fill)");
+  fails(other({{"x", f32, {8, 2}}, {"", i32, {8}}}), none, "field 1 of the batch has no name");
+  fails(other({{"x", f32, {8, -2}}}), none,
+        "field 'x' of the batch is f32[8,-2]: an extent is negative");
+  const std::string held_out = "what is held out has other fields than what is learned from: ";
+  const std::string end = " and x f32, y i32; names, dtypes and their order must be the same";
+  fails(model.data, other({fields[0]}), held_out + "x f32" + end);
+  fails(model.data, other({fields[0], {"y", f32, {8}}}), held_out + "x f32, y f32" + end);
+  fails(model.data, other({fields[1], fields[0]}), held_out + "y i32, x f32" + end);
+  OwnModel alike = model;
+  alike.evaluation = other({{"x", f32, {4, 2}}, {"y", i32, {4}}});
+  EXPECT_EQ(usage_error([&] { own_workload(alike); }), "");
+
+  EXPECT_EQ(usage_error([&] { check_rows(model.data, 0); }), "");
+  EXPECT_EQ(usage_error([&] { check_rows(model.data, -1); }), "");
+  EXPECT_EQ(usage_error([&] {
+              check_rows(other({fields[0], {"y", i32, {4}}}), 0);
+            }),
+            "the fields of a batch have different rows: 8 along axis 0 of 'x', and 4 along axis 0 "
+            "of 'y'. Where fields have no rows in common, .batch_axis is -1 (models/mine.cpp:12)");
+  EXPECT_EQ(usage_error([&] { check_rows(other({{"x", f32, {5, 8}}, {"y", i32, {8}}}), 1); }), "");
+}
+
+// What functions of the user throw is told as theirs, whatever it is.
+TEST(OwnModel, WhatItsFunctionsThrowIsTold) {
+  Config config;
+  config.train.batch_size = 8;
+  const auto told = [&](const std::function<void()>& fails) {
+    const OwnModel model{.loss = [=](Trace&, const BatchTensors& batch) -> Loss {
+                           fails();
+                           return batch[0];
+                         },
+                         .data = batches({{"x", f32, {8}}}, [=](uint64_t, BatchView) { fails(); }),
+                         .name = "mine"};
+    alignas(64) float x[8];
+    void* const buffers[] = {x};
+    std::string filling, tracing;
+    try {
+      own_source(model.data, 0, config, 0)->fill(7, buffers);
+    } catch (const DataError& error) {
+      filling = error.what();
+    }
+    Console console;
+    const OpenedWorkload opened = own_workload(model).open(config, console, {});
+    Trace trace("t", true);
+    const Tensor tensors[] = {trace.batch("x", {DType::f32, {8}})};
+    return std::pair(filling, usage_error([&] { opened.loss(config)(trace, tensors); }));
+  };
+  const auto [filling, tracing] = told([] { throw std::runtime_error("no such file"); });
+  EXPECT_EQ(filling, "batch 7 of the model's data could not be filled: no such file");
+  EXPECT_EQ(tracing, "the loss of 'mine' threw: no such file");
+  const auto [number, also] = told([] { throw 3; });
+  EXPECT_THAT(number, HasSubstr("what was thrown is no std::exception"));
+  EXPECT_THAT(also, HasSubstr("what is no std::exception"));
+}
+
+TEST(OwnModel, ShowsMetricsThatThereAre) {
+  const auto loss = [](Trace&, const BatchTensors& batch) {
+    Loss made = reduce_mean(batch[0], {0});
+    made.metrics = {{"close", made.mean}};
+    return made;
+  };
+  OwnModel model{
+      .loss = loss, .data = batches({{"x", f32, {8}}}, [](uint64_t, BatchView) {}), .name = "mine"};
+  const auto traced = [&](const std::string& shown) {
+    model.metrics = {{shown, "share"}};
+    Config config;
+    Console console;
+    const OpenedWorkload opened = own_workload(model).open(config, console, {});
+    Trace trace("t", true);
+    const Tensor tensors[] = {trace.batch("x", {DType::f32, {8}})};
+    return usage_error([&] { opened.loss(config)(trace, tensors); });
+  };
+  EXPECT_EQ(traced("close"), "");
+  EXPECT_EQ(
+      traced("clse"),
+      "the model shows the metric 'clse', which its loss has not. Did you mean 'close'? It has "
+      "close");
 }
 
 }  // namespace

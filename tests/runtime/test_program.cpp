@@ -283,10 +283,12 @@ TEST(Program, RefusesWhatItHasNot) {
     }
     return "";
   };
+  const SourceLoc loc{"models/mine.cpp", 12};
+  const std::string where = " (models/mine.cpp:12)";
   const auto run = [&](std::vector<const void*> batch) {
-    return refusal([&] { program.run(batch); });
+    return refusal([&] { program.run(batch, loc); });
   };
-  const std::string its_batch = ". Its batch is x f32[4], y f32[4]";
+  const std::string its_batch = ". Its batch is x f32[4], y f32[4]" + where;
   EXPECT_EQ(run({values, values + 16}), "");
   EXPECT_EQ(run({values}),
             "the program 'step': 1 pointers are given for a batch of 2 fields" + its_batch);
@@ -295,12 +297,31 @@ TEST(Program, RefusesWhatItHasNot) {
                 its_batch);
   EXPECT_EQ(run({nullptr, values}),
             "the program 'step': no memory is given for field 'x', f32[4]" + its_batch);
-  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("lss")); }),
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("lss", loc)); }),
             "the program 'step' has no result 'lss'. Did you mean 'loss'? Its results are loss, "
-            "pairs");
-  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("pairs")); }),
-            "result 'pairs' is f32[4], which is no single number: read_result() reads it");
-  const SourceLoc loc{"models/mine.cpp", 12};
+            "pairs" +
+                where);
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.scalar("pairs", loc)); }),
+            "result 'pairs' is f32[4], which is no single number: read_result() reads it" + where);
+  EXPECT_EQ(program.read_result<float>("pairs").size(), 4U);
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.read_result<int32_t>("pairs", loc)); }),
+            "result 'pairs' is f32[4], of elements of 4 bytes, and was asked for as another type, "
+            "of 4 bytes" +
+                where);
+  EXPECT_EQ(refusal([&] { static_cast<void>(program.read_result<float>("pears", loc)); }),
+            "the program 'step' has no result 'pears'. Did you mean 'pairs'? Its results are loss, "
+            "pairs" +
+                where);
+  for (const int none : {-1, 2})
+    EXPECT_EQ(refusal([&] { static_cast<void>(program.read_result<float>(none, loc)); }),
+              fmt::format("the program 'step' has no result {}: it has 2 outputs{}", none, where));
+  EXPECT_EQ(
+      refusal([&] { program.read_result(1, std::as_writable_bytes(std::span(values)), 0, loc); }),
+      "128 bytes at 0 of result 'pairs' were asked for, which has 16" + where);
+  // By default it is the caller's line.
+  const int line = __LINE__ + 1;
+  const std::string here = refusal([&] { static_cast<void>(program.scalar("lss")); });
+  EXPECT_TRUE(here.ends_with(fmt::format("test_program.cpp:{})", line))) << here;
   EXPECT_EQ(refusal([&] { static_cast<void>(state.read<float>("weigth", loc)); }),
             "there is no State 'weigth'. Did you mean 'weight'? (models/mine.cpp:12)");
   const std::string weight = "State 'weight' is " + state.entries()[0].type.text();

@@ -62,7 +62,7 @@ def own_workload(prefix, folder):
 def own_models(prefix, folder):
     """The programs of one model are made of installed headers alone; own_model_guide.py does more with examples/points, and
     test_examples with the others."""
-    for example in ["points", "cnn", "graph_network", "adaptive_gru", "autoencoder"]:
+    for example in ["points", "cnn", "graph_network", "adaptive_gru", "autoencoder", "table"]:
         program = built(prefix, folder, example)
         there = {"cwd": program.parent, "env": {**os.environ, "FULLBORE_CACHE": str(folder / "cache")}}
         check("parameters" in run(program, "plan", **there), f"{example} plan")

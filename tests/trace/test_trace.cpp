@@ -262,8 +262,19 @@ TEST(Trace, ShapesThatDoNotFitNameTheLine) {
     EXPECT_THAT(error, testing::HasSubstr(words));
     EXPECT_THAT(error, testing::EndsWith("(models/mine.cpp:12)"));
   };
-  fails([&] { reshape(x, {4}, loc); }, "reshape");
-  fails([&] { reshape(x, {4, -1}, loc); }, "reshape");
+  fails([&] { reshape(x, {4}, loc); }, "reshape: x f32[6] of 6 elements to [4] of 4");
+  fails(
+      [&] {
+        reshape(x, {4, -1}, loc);
+      },
+      "reshape: x f32[6] of 6 elements to [4,-1]: the others are 4, which does not divide that");
+  fails(
+      [&] {
+        reshape(x, {-1, 2, -1}, loc);
+      },
+      "reshape: x f32[6] of 6 elements to [-1,2,-1]: one extent may be -1, and takes what the "
+      "others leave");
+  fails([&] { reshape(x, {0, -1}, loc); }, "does not follow where another extent is 0");
   fails([&] { reduce_mean(x, {}, false, loc); }, "needs at least one axis");
 }
 

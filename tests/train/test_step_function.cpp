@@ -185,6 +185,12 @@ TEST(StepFunction, LossesAndMetricsAreFloatingScalars) {
         l.metrics = {{"a", l.mean}, {"a", l.mean}};
       },
       "two metrics of the loss are called 'a'" + here);
+  for (const std::string name : {"loss", "step", "learning_rate", "tokens_per_second"})
+    expect(
+        [&](Trace&, Loss& loss, Tensor) {
+          loss.metrics = {{name, loss.mean}};
+        },
+        "a metric of the loss is called '" + name + "', which a step tells itself" + here);
   expect([](Trace&, Loss& loss, Tensor x) { loss.mean = x * 2.0; },
          "a step's loss must be a floating scalar, this is " + shape + here);
   expect([](Trace&, Loss& loss, Tensor) { loss.mean = Tensor(); }, "loss is an empty Tensor");

@@ -80,13 +80,14 @@ std::string CompletedRun::data() const {
   return found == identity.end() ? "" : found->second;
 }
 
-CompletedRun read_completed_run(const std::string& folder) {
+CompletedRun read_completed_run(const std::string& folder, ForeignModels foreign) {
   if (!is_run(folder))
     throw DataError(fmt::format("{}: is no run: it has no {}", folder, RunDirectory::kConfig));
   CompletedRun run;
   run.folder = folder;
   std::vector<std::string> notes;
-  run.config = load_run_config(folder, {}, notes);
+  run.config =
+      load_run_config(folder, {}, notes, foreign == ForeignModels::read ? &run.foreign : nullptr);
   const nlohmann::json summary = read_summary(folder + "/summary.json").take_or_throw().json;
   if (summary.value("status", "") != "completed")
     throw DataError(fmt::format("{}/summary.json: the run is not completed: {}", folder,

@@ -6,6 +6,7 @@
 #include "fullbore/ckpt/run_record.h"
 #include "fullbore/lab/quality/quality_metric.h"
 #include "fullbore/train/config.h"
+#include "fullbore/train/stored_config.h"
 
 namespace fullbore {
 
@@ -14,6 +15,8 @@ struct CompletedRun {
   std::string folder;
   Config config;      ///< that it was made with
   int64_t steps = 0;  ///< made since step 0
+  /// Settings of a model that this program has not, as YAML, by their keys.
+  std::map<std::string, std::string> foreign = {};
   RunIdentity
       identity;  ///< of its last checkpoint: "data" tells which, with a hash; empty where it kept none
 
@@ -22,8 +25,10 @@ struct CompletedRun {
   std::string data() const;
 };
 
-/// DataError: no run is there, it is not complete, or what it left is damaged.
-CompletedRun read_completed_run(const std::string& folder);
+/// DataError: no run is there, it is not complete, or what it left is damaged. UsageError: it is of another program's
+/// model (train/foreign_model.h), and `foreign` does not say that it is read all the same.
+CompletedRun read_completed_run(const std::string& folder,
+                                ForeignModels foreign = ForeignModels::refused);
 
 /// A metric's figure of a run, or why there is none.
 struct RunFigure {

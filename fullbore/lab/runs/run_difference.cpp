@@ -138,6 +138,16 @@ std::vector<Difference> setting_differences(const RunFolder& a, const RunFolder&
     };
     add(all, field.key, text(*a.config), text(*b.config));
   }
+  std::set<std::string> foreign;
+  for (const RunFolder* run : {&a, &b})
+    for (const auto& [key, value] : run->foreign) foreign.insert(key);
+  for (const std::string& key : foreign) {
+    const auto text = [&](const RunFolder& run) {
+      const auto found = run.foreign.find(key);
+      return found == run.foreign.end() ? std::string("-") : found->second;
+    };
+    add(all, key, text(a), text(b));
+  }
   return all;
 }
 

@@ -48,8 +48,10 @@ int64_t bytes_within(const std::string& path) {
 
 void read_config(RunFolder& run) {
   try {
-    StoredConfig stored = load_stored_config(run.path + '/' + RunDirectory::kConfig);
+    StoredConfig stored =
+        load_stored_config(run.path + '/' + RunDirectory::kConfig, {}, ForeignModels::read);
     run.config = std::move(stored.config);
+    run.foreign = std::move(stored.foreign);
     std::ranges::move(stored.notices, std::back_inserter(run.problems));
   } catch (const Error& error) {
     run.problems.emplace_back(error.what());

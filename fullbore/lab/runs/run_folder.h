@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ struct RunFolder {
   /// "interrupted", "failed"; "unknown": that cannot be read.
   std::string status;
   std::optional<Config> config;  ///< none: it cannot be read
+  /// Settings of a model that this program has not, as YAML, by their keys.
+  std::map<std::string, std::string> foreign = {};
   nlohmann::json summary = nlohmann::json::object();
   int64_t bytes = 0;                             ///< of all files in it
   std::filesystem::file_time_type changed = {};  ///< when it last said something

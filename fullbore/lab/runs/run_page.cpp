@@ -80,8 +80,9 @@ Rows run_facts_text(const RunFolder& run) {
   figure("best validation loss", "best_validation_loss", [&](double value) {
     return fmt::format("{:.4f} at step {:.0f}", value, run.figure("best_step"));
   });
-  // What is counted in samples has no tokens: their rate is the samples' then.
-  if (run.figure("tokens_per_second") != run.figure("samples_per_second"))
+  // What is counted in samples has no tokens: their rate is none, or the samples'.
+  const double tokens = run.figure("tokens_per_second");
+  if (tokens > 0 && tokens != run.figure("samples_per_second"))
     figure("tokens a second", "tokens_per_second", [](double value) { return count_text(value); });
   figure("samples a second", "samples_per_second", [](double value) { return count_text(value); });
   figure("of the machine's peak", "utilisation",
@@ -109,6 +110,10 @@ Rows chosen_settings(const RunFolder& run) {
     if (!field.is_for(*run.config)) continue;
     const std::string value = value_yaml(field, *run.config);
     if (value != value_yaml(field, defaults)) rows.emplace_back(field.key, value);
+  }
+  for (const auto& [key, value] : run.foreign) {
+    const ConfigField* const field = find_config_field(key);
+    if (field == nullptr || value != value_yaml(*field, defaults)) rows.emplace_back(key, value);
   }
   return rows;
 }

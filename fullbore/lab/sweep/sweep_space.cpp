@@ -13,6 +13,7 @@
 #include "fullbore/base/text.h"
 #include "fullbore/train/config_schema.h"
 #include "fullbore/train/config_yaml.h"
+#include "fullbore/train/default_job.h"
 
 namespace fullbore {
 namespace {
@@ -167,6 +168,7 @@ class SpaceReader {
 
   void check() {
     line_ = 0;
+    if (space_.config.empty() && default_job() != nullptr) space_.config = kDefaultJob;
     if (space_.config.empty()) refuse("sweep.config is missing: the job whose settings vary");
     if (space_.dimensions.empty())
       refuse("nothing varies: keys of the configuration with lists or ranges were expected");
