@@ -4,7 +4,7 @@ A try is an ablation over `seeds` seeds of a small model with a switch that lear
 must be found at 0.01, by the paired t-test and in the right direction. 19 of 20 are the target; a try that misses is a failure
 where more than a twentieth have missed.
 
-settings: tries=20, seeds=14, steps=300, rate=0.002 (the planted learning rate; 0.003 is the base's)
+settings: tries=20, seeds=16, steps=300, rate=0.00193 (the planted learning rate; 0.003 is the base's)
 """
 
 import pathlib
@@ -17,8 +17,8 @@ from planted_jobs import ALPHA, Jobs, seed_of
 
 def run(context):
     jobs = Jobs(context)
-    tries, seeds = context.setting("tries", 20), context.setting("seeds", 14)
-    steps, rate = context.setting("steps", 300), context.setting("rate", "0.002")
+    tries, seeds = context.setting("tries", 20), context.setting("seeds", 16)
+    steps, rate = context.setting("steps", 300), context.setting("rate", "0.00193")
     found, differences, missed = 0, [], []
     for attempt in range(tries):
         _, arm = jobs.ablate(jobs.of.SMALL, f"optim.learning_rate={rate}", steps, seed_of(attempt), seeds)
