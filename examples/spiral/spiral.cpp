@@ -111,6 +111,7 @@ void train(int64_t steps) {
 int main(int argc, char** argv) {
   try {
     train(argc > 1 ? std::atoll(argv[1]) : 600);
+    return 0;
   } catch (const Error& error) {
     std::fprintf(stderr, "spiral: %s\n", error.what());
     return static_cast<int>(error.code());

@@ -223,12 +223,12 @@ void check_rows(const OwnBatches& batches, int batch_axis) {
       if (first == nullptr) first = &field;
       if (field.type.shape[axis] != first->type.shape[cut_axis(*first)])
         throw UsageError(
-            fmt::format(
-                "the fields of a batch have different rows: {} along axis {} of '{}', and "
-                "{} along axis {} of '{}'. Where fields have no rows in common, .batch_axis "
-                "is -1",
-                first->type.shape[cut_axis(*first)], cut_axis(*first), first->name,
-                field.type.shape[axis], axis, field.name),
+            fmt::format("the fields of a batch have different rows: {} along axis {} of '{}', and "
+                        "{} along axis {} of '{}'. A field without rows says so, {{NAME, DTYPE, "
+                        "SHAPE, -1}}; "
+                        "where none has any, the model's .batch_axis is -1",
+                        first->type.shape[cut_axis(*first)], cut_axis(*first), first->name,
+                        field.type.shape[axis], axis, field.name),
             batches.loc);
     }
   }

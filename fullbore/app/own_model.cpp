@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 
@@ -28,29 +29,45 @@ std::shared_ptr<const BatchSource> source(const OwnModel& model, const Config& c
                     held_out ? 1 : 0);
 }
 
-/// A metric that is shown and that there is not would be missed by nobody.
-void check_shown(const std::vector<ShownMetric>& shown, const Loss& made) {
-  std::vector<std::string> names;
-  for (const Metric& metric : made.metrics) names.push_back(metric.name);
-  for (const ShownMetric& each : shown)
-    if (std::ranges::find(names, each.name) == names.end())
-      throw UsageError(
-          fmt::format("the model shows the metric '{}', which its loss has not.{} It has {}",
-                      each.name, did_you_mean(each.name, names),
-                      names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
-}
+/// A metric that is shown and that there is not would be missed by nobody. One may be of training or of evaluation alone.
+class ShownMetrics {
+ public:
+  ShownMetrics(const std::vector<ShownMetric>& shown, bool evaluates)
+      : shown_(shown), is_traced_{!evaluates, false} {}
+
+  /// Of a loss that was traced. UsageError: both kinds were, and neither has it.
+  void check(const Loss& made, bool training) {
+    const std::lock_guard lock(mutex_);
+    for (const Metric& metric : made.metrics) found_.push_back(metric.name);
+    is_traced_[training ? 1 : 0] = true;
+    if (!is_traced_[0] || !is_traced_[1]) return;
+    for (const ShownMetric& each : shown_)
+      if (std::ranges::find(found_, each.name) == found_.end())
+        throw UsageError(fmt::format("the model shows the metric '{}', which its loss has not.{}",
+                                     each.name, did_you_mean(each.name, found_)));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<ShownMetric> shown_;
+  std::vector<std::string> found_;
+  bool is_traced_[2];  ///< for evaluation, for training
+};
+
+bool evaluates(const OwnModel& model) { return static_cast<bool>(model.evaluation.fill); }
 
 LossFunction loss_of(const OwnModel& model, const Config& config) {
   // Names and their order are the same in every shape.
   const auto kept = std::make_shared<const Config>(config);
-  return [loss = model.loss, fields = model.data.fields, shown = model.metrics, kept,
-          name = model.name](Trace& trace, std::span<const Tensor> batch) {
+  const auto shown = std::make_shared<ShownMetrics>(model.metrics, evaluates(model));
+  return [loss = model.loss, fields = model.data.fields, shown, kept, name = model.name](
+             Trace& trace, std::span<const Tensor> batch) {
     const auto failed = [&](const char* reason) {
       return UsageError(fmt::format("the loss of '{}' threw: {}", name, reason));
     };
     try {
       Loss made = loss(trace, BatchTensors(fields, batch, *kept));
-      check_shown(shown, made);
+      shown->check(made, trace.training());
       return made;
     } catch (const Error&) {
       throw;
@@ -63,8 +80,6 @@ LossFunction loss_of(const OwnModel& model, const Config& config) {
     }
   };
 }
-
-bool evaluates(const OwnModel& model) { return static_cast<bool>(model.evaluation.fill); }
 
 uint64_t evaluation_batches(const OwnModel& model, const Config& config) {
   const int64_t asked = config.train.eval_batches;

@@ -388,11 +388,14 @@ TEST(OwnModel, BatchesThatDoNotFitNameTheirLine) {
 
   EXPECT_EQ(usage_error([&] { check_rows(model.data, 0); }), "");
   EXPECT_EQ(usage_error([&] { check_rows(model.data, -1); }), "");
-  EXPECT_EQ(usage_error([&] {
-              check_rows(other({fields[0], {"y", i32, {4}}}), 0);
-            }),
-            "the fields of a batch have different rows: 8 along axis 0 of 'x', and 4 along axis 0 "
-            "of 'y'. Where fields have no rows in common, .batch_axis is -1 (models/mine.cpp:12)");
+  EXPECT_EQ(
+      usage_error([&] {
+        check_rows(other({fields[0], {"y", i32, {4}}}), 0);
+      }),
+      "the fields of a batch have different rows: 8 along axis 0 of 'x', and 4 along axis 0 "
+      "of 'y'. A field without rows says so, {NAME, DTYPE, SHAPE, -1}; where none has any, the "
+      "model's .batch_axis is -1 (models/mine.cpp:12)");
+  EXPECT_EQ(usage_error([&] { check_rows(other({fields[0], {"y", i32, {4}, -1}}), 0); }), "");
   EXPECT_EQ(usage_error([&] { check_rows(other({{"x", f32, {5, 8}}, {"y", i32, {8}}}), 1); }), "");
 }
 
@@ -429,28 +432,38 @@ TEST(OwnModel, WhatItsFunctionsThrowIsTold) {
   EXPECT_THAT(also, HasSubstr("what is no std::exception"));
 }
 
+// A shown metric may be of training or of evaluation alone, but not of neither.
 TEST(OwnModel, ShowsMetricsThatThereAre) {
-  const auto loss = [](Trace&, const BatchTensors& batch) {
+  const auto loss = [](Trace& trace, const BatchTensors& batch) {
     Loss made = reduce_mean(batch[0], {0});
     made.metrics = {{"close", made.mean}};
+    if (!trace.training()) made.metrics.push_back({"held_out", made.mean});
     return made;
   };
-  OwnModel model{
-      .loss = loss, .data = batches({{"x", f32, {8}}}, [](uint64_t, BatchView) {}), .name = "mine"};
-  const auto traced = [&](const std::string& shown) {
+  const OwnBatches data = batches({{"x", f32, {8}}}, [](uint64_t, BatchView) {});
+  const auto traced = [&](const std::string& shown, bool evaluates) {
+    OwnModel model{.loss = loss, .data = data, .name = "mine"};
+    if (evaluates) model.evaluation = data;
     model.metrics = {{shown, "share"}};
     Config config;
+    config.train.batch_size = 8;
     Console console;
-    const OpenedWorkload opened = own_workload(model).open(config, console, {});
-    Trace trace("t", true);
-    const Tensor tensors[] = {trace.batch("x", {DType::f32, {8}})};
-    return usage_error([&] { opened.loss(config)(trace, tensors); });
+    const LossFunction traces = own_workload(model).open(config, console, {}).job(config).loss;
+    std::string errors;
+    for (const bool training : {true, false}) {
+      if (!training && !evaluates) continue;
+      Trace trace("t", training);
+      const Tensor tensors[] = {trace.batch("x", {DType::f32, {8}})};
+      errors += usage_error([&] { traces(trace, tensors); });
+    }
+    return errors;
   };
-  EXPECT_EQ(traced("close"), "");
-  EXPECT_EQ(
-      traced("clse"),
-      "the model shows the metric 'clse', which its loss has not. Did you mean 'close'? It has "
-      "close");
+  EXPECT_EQ(traced("close", false), "");
+  EXPECT_EQ(traced("close", true), "");
+  EXPECT_EQ(traced("held_out", true), "");
+  for (const bool evaluates : {false, true})
+    EXPECT_EQ(traced("clse", evaluates),
+              "the model shows the metric 'clse', which its loss has not. Did you mean 'close'?");
 }
 
 }  // namespace
