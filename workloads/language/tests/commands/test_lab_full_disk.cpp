@@ -55,31 +55,6 @@ TEST_F(LabFullDisk, OfAGateIsNoVerdict) {
   EXPECT_EQ(json("gate/gate.json")["seeds"].size(), 2U);
 }
 
-TEST_F(LabFullDisk, OfASweepIsNoTrialThatFailed) {
-  folder_.put(
-      "space.yaml",
-      "sweep:\n  config: job.yaml\n  method: grid\noptim:\n  learning_rate: [1e-3, 2e-3]\n");
-  std::vector<std::string> words = {"lab", "sweep", "space.yaml", "--out", "swept"};
-  const CommandResult full = on_small_disk(words);
-  EXPECT_EQ(full.exit_code, 3) << full.out;
-  EXPECT_THAT(full.err, HasSubstr("for want of disk space"));
-  words.emplace_back("--resume");
-  const CommandResult done = run_command(folder_.path(), words);
-  EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_TRUE(fs::exists(folder_ / "swept/best.yaml"));
-  EXPECT_THAT(done.out, ::testing::Not(HasSubstr("failed")));
-}
-
-TEST_F(LabFullDisk, OfAnAblationLeavesWhatWasMeasured) {
-  std::vector<std::string> words = {"lab", "ablate",  "job.yaml", "--switch", "fuse", "--steps",
-                                    "2",   "--seeds", "2",        "--out",    "out"};
-  const CommandResult full = on_small_disk(words);
-  EXPECT_EQ(full.exit_code, 3) << full.out;
-  EXPECT_THAT(full.err, HasSubstr("for want of disk space"));
-  words.emplace_back("--resume");
-  EXPECT_EQ(run_command(folder_.path(), words).exit_code, 0);
-}
-
 // What no run of A can be made of says so at once, and not of each seed.
 TEST_F(LabFullDisk, ABaselineThatCannotBeRunEndsAGate) {
   const CommandResult result =
