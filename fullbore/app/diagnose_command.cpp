@@ -16,13 +16,14 @@
 #include "fullbore/lab/diagnosis/finished_run.h"
 #include "fullbore/lab/diagnosis/recorded_run.h"
 #include "fullbore/monitor/process.h"
+#include "fullbore/train/run_directory.h"
 
 namespace fullbore {
 namespace {
 
 struct DiagnoseArguments {
   MeasuredArguments job;
-  int64_t steps = RecordedRunOptions().steps;
+  int64_t steps = 0;  ///< 0: not given
   int64_t evaluation_batches = static_cast<int64_t>(RecordedRunOptions().evaluation_batches);
   std::string json;
 };
@@ -35,7 +36,7 @@ std::optional<Diagnosis> diagnose_config(const DiagnoseArguments& arguments, Con
   const TemporaryFolder folder("diagnose");
   std::optional<RecordedRun> run =
       record_run(job.job, job.config,
-                 {.steps = arguments.steps,
+                 {.steps = arguments.steps > 0 ? arguments.steps : RecordedRunOptions().steps,
                   .evaluation_batches = static_cast<uint64_t>(arguments.evaluation_batches)},
                  folder.file("run"), console, start);
   if (!run) return std::nullopt;
@@ -59,7 +60,23 @@ std::optional<Diagnosis> diagnose_config(const DiagnoseArguments& arguments, Con
   return diagnosis;
 }
 
-Diagnosis diagnose_run(const DiagnoseArguments& arguments, Console& console) {
+/// The kernels of a run's steps, by some steps of its configuration that are made now. False: a signal stopped it.
+bool add_kernels(const DiagnoseArguments& arguments, Console& console, Diagnosis& run) {
+  DiagnoseArguments anew = arguments;
+  anew.job.config += std::string("/") + RunDirectory::kConfig;
+  const std::optional<Diagnosis> measured = diagnose_config(anew, console);
+  if (!measured) return false;
+  for (Attribution* const each : {&run.facts.measured, &run.facts.whole})
+    *each = with_steps_of(*each, measured->facts.measured);
+  run.facts.inactive = measured->facts.inactive;
+  run.notes.push_back(
+      fmt::format("kernels are those of {} steps of {}, made now on this machine; the seconds of "
+                  "all steps are the run's",
+                  arguments.steps, anew.job.config));
+  return true;
+}
+
+std::optional<Diagnosis> diagnose_run(const DiagnoseArguments& arguments, Console& console) {
   if (!arguments.job.overrides.empty())
     throw UsageError(
         fmt::format("diagnose: {} is a run, which is over: '{}' would change nothing. With its "
@@ -75,6 +92,7 @@ Diagnosis diagnose_run(const DiagnoseArguments& arguments, Console& console) {
   diagnosis.utilisation = run.utilisation;
   diagnosis.notes = std::move(run.notes);
   diagnosis.facts = std::move(run.facts);
+  if (arguments.steps > 0 && !add_kernels(arguments, console, diagnosis)) return std::nullopt;
   for (const DiagnosisAdder& adder : diagnosis_adders()) {
     if (!adder.is_for(diagnosis.facts.config)) continue;
     console.live(adder.name);
@@ -120,9 +138,12 @@ void add_diagnose_command(Command root) {
       .add_option("--vocabulary", arguments->job.vocabulary,
                   "Random tokens of so many kinds, no data.path")
       .between(int64_t{1}, int64_t{1} << 31);
-  command.add_option("--steps", arguments->steps, "Steps to measure")
-      .between(int64_t{2}, int64_t{1} << 30)
-      .shows_default();
+  command
+      .add_option("--steps", arguments->steps,
+                  fmt::format("Steps to measure, {} of a CONFIG unless given; of a RUN none: its "
+                              "kernels are told where they are given",
+                              RecordedRunOptions().steps))
+      .between(int64_t{2}, int64_t{1} << 30);
   command
       .add_option("--eval-batches", arguments->evaluation_batches,
                   "Held-out batches to measure at most")
@@ -138,12 +159,14 @@ void add_diagnose_command(Command root) {
       "\nOf a CONFIG a few steps, an evaluation and a save are made as `train` would, in a\n"
       "folder for temporary files, and the whole run is projected from them; without\n"
       "data.path the tokens are random. Of a RUN, what it left behind is read; a run with\n"
-      "log.detail=debug-performance has told its steps' parts. Its curves tell of spikes,\n"
-      "plateaus, divergence and overfitting.\n"
+      "log.detail=debug-performance has told its steps' parts. With --steps so many steps of\n"
+      "its configuration are made now, and tell its kernels with their rooflines. Its curves\n"
+      "tell of spikes, plateaus, divergence and overfitting.\n"
       "\nExample:\n"
       "  fullbore diagnose configs/gpt-shakespeare-cpu.yaml\n"
       "  fullbore diagnose configs/default.yaml --vocabulary 65 data.workers=0 --steps 100\n"
       "  fullbore diagnose runs/default-1 --json -\n"
+      "  fullbore diagnose runs/default-1 --steps 30\n"
       "\nExit codes: 0 done, 2 configuration, 3 data or a damaged run, 4 loss not finite,\n"
       "5 does not fit in memory, 75 interrupted: nothing was kept.");
   command.runs([arguments] { return run_diagnose(*arguments); });

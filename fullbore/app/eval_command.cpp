@@ -41,6 +41,22 @@ const EvalKind& kind_of(const EvalArguments& arguments) {
   throw UsageError(fmt::format("eval: nothing measures a {} model", model));
 }
 
+/// Runs of several seeds hold out other items of made-up data. Then the baseline is measured on those of the subject: if
+/// it has learned from some of them it looks better than it is, and nothing passes that should not. False: not even
+/// that makes them the same.
+bool measure_on_items_of(const MeasuredItems& first, const Config& subject, const Config& baseline,
+                         const EvalRequest& request, MeasuredItems& second) {
+  if (subject.run.seed == baseline.run.seed || !request.data.empty() ||
+      !request.frozen_from.empty())
+    return false;
+  EvalRequest one = request;
+  one.subject = request.against;
+  MeasuredItems moved = measure_held_out(one, subject.run.seed);
+  if (moved.keys != first.keys) return false;
+  second = std::move(moved);
+  return true;
+}
+
 /// The subject against another, item by item.
 ExitCode compare(const EvalArguments& arguments, const EvalKind& kind) {
   const EvalRequest& request = arguments.request;
@@ -58,8 +74,15 @@ ExitCode compare(const EvalArguments& arguments, const EvalKind& kind) {
     return kind.items ? kind.items(one) : measure_held_out(one);
   };
   const MeasuredItems first = measure(request.subject);
-  const ItemComparison comparison =
-      compare_items(first, measure(request.against), metrics, arguments.judge.options);
+  MeasuredItems second = measure(request.against);
+  const bool moved =
+      first.keys != second.keys && measure_on_items_of(first, subject, baseline, request, second);
+  ItemComparison comparison = compare_items(first, second, metrics, arguments.judge.options);
+  if (moved)
+    comparison.notes.push_back(
+        fmt::format("both are measured on what {} held out, by run.seed {}: {}, of run.seed {}, "
+                    "may have learned from some of it",
+                    first.subject, subject.run.seed, second.subject, baseline.run.seed));
   if (request.json)
     write_output(json_text(comparison_json(comparison)));
   else

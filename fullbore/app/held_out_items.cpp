@@ -42,7 +42,7 @@ MeasuredItems measure_batches(Evaluator& evaluator, const std::string& subject,
   return items;
 }
 
-MeasuredItems measure_held_out(const EvalRequest& request) {
+MeasuredItems measure_held_out(const EvalRequest& request, std::optional<int64_t> seed) {
   if (!request.data.empty() || !request.frozen_from.empty())
     throw UsageError(fmt::format(
         "eval: --against measures such models on what their runs held out; leave {} out",
@@ -57,7 +57,17 @@ MeasuredItems measure_held_out(const EvalRequest& request) {
   const TrainingJob job = workload.job(config);
   if (!job.validation)
     throw UsageError(fmt::format("eval: {} held nothing out", checkpoint.folder.path()));
-  ValidationSet set = *job.validation;
+  // The weights, and what is lent to them, stay those of the run's own seed.
+  std::optional<OpenedWorkload> other;
+  std::optional<TrainingJob> drawn;
+  if (seed && *seed != config.run.seed) {
+    Config seeded = config;
+    seeded.run.seed = *seed;
+    other = open_workload(seeded, console);
+    drawn = other->job(seeded);
+    console.clear();
+  }
+  ValidationSet set = drawn ? drawn->validation.value() : *job.validation;
   if (request.batches > 0)
     set.batches = std::min(set.batches, static_cast<uint64_t>(request.batches));
   // State does not depend on the shape.

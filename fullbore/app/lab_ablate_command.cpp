@@ -80,7 +80,9 @@ ExitCode run_ablate(AblateArguments arguments) {
   console.clear();
   AblationReport report = report_ablation(ablation, request, declared_quality(request.settings));
   report.machine = machine_text(request.settings);
-  report.energy = EnergyMeter().missing();
+  const EnergyMeter meter(is_on_card(request.settings.engine.device));
+  report.energy = meter.missing();
+  report.energy_of = meter.counted();
   write(folder + "/report.json", json_text(to_json(report)));
   write(folder + "/report.md", ablation_markdown(report));
   write(folder + "/report.html", ablation_page(report));

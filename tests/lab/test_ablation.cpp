@@ -344,6 +344,10 @@ TEST(AblationReport, TellsUpToWhichStepAnArmThatStartsSoonerIsAhead) {
   EXPECT_EQ(to_json(report)["arms"][1]["ahead_until_step"], 120);
   report.arms[1].ahead_until_step = ArmReport::kUnknown;
   EXPECT_THAT(ablation_markdown(report), ::testing::Not(HasSubstr("until 120")));
+  report.arms[1].run_kwh = 0.75;
+  report.arms[1].saved_kwh = 0.25;
+  EXPECT_THAT(ablation_markdown(report), HasSubstr("| 0.75 | 0.25 |"));
+  EXPECT_EQ(to_json(report)["arms"][1]["saved_kwh"], 0.25);
 }
 
 }  // namespace

@@ -74,6 +74,29 @@ TEST(Attribution, IsProjectedPhaseByPhase) {
   EXPECT_DOUBLE_EQ(whole.wall_seconds, whole.seconds());
 }
 
+// The run has the seconds, the steps that were measured afterwards the kernels.
+TEST(Attribution, ARunHasTheKernelsOfStepsThatAreMade) {
+  const Attribution run = attribute(18, phases(), kStart, {}, 0.3);
+  PhaseSeconds few = phases();
+  few[RunPhase::step] = 2;
+  const Attribution measured = attribute(
+      10, few, kStart,
+      {.step_seconds = 2,
+       .kernels = {{.name = "matmul", .seconds = 1.5, .launches = 8, .roofline_seconds = 0.5}},
+       .idle_seconds = 0.5},
+      0);
+  const Attribution both = with_steps_of(run, measured);
+  EXPECT_DOUBLE_EQ(both.seconds(RunPhase::step, "matmul"), 7.5);
+  EXPECT_DOUBLE_EQ(both.seconds(RunPhase::step, kIdle), 2.5);
+  EXPECT_DOUBLE_EQ(both.seconds(RunPhase::step, kStep), 0);
+  EXPECT_DOUBLE_EQ(both.seconds(), 18);
+  for (const AttributionRow& row : both.rows)
+    if (row.what == "matmul") {
+      EXPECT_DOUBLE_EQ(row.roofline_seconds, 2.5);
+    }
+  EXPECT_DOUBLE_EQ(with_steps_of(run, {}).seconds(RunPhase::step, kStep), 10);
+}
+
 TEST(Attribution, GradientsAreOfTheirOpsClass) {
   EXPECT_EQ(kernel_class_of("attention_gradient"), "attention");
   EXPECT_EQ(kernel_class_of("matmul"), "matmul");

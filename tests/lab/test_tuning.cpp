@@ -355,6 +355,13 @@ TEST(TuningConfirmation, DeclinesWhatIsNotFasterAgainAndKeepsWhatIs) {
   EXPECT_EQ(all.taken, before.taken);
   ASSERT_NE(all.winner(), nullptr);
   EXPECT_THAT(tuning_text(all), HasSubstr("Tuned: engine.precision=bf16, without fuse."));
+  // Somewhat less than 100 s, and of each step of 10 ms half is saved.
+  all.seconds = 99.999;
+  all.base.measured_seconds = 0.01;
+  all.trials[0].difference = std::log(0.5);
+  EXPECT_EQ(tuning_payback_step(all), 20000);
+  EXPECT_THAT(tuning_text(all), HasSubstr("has paid for itself after step 20000."));
+  EXPECT_EQ(tuning_report_json(all)["payback_step"], 20000);
 
   Tuning some = before;
   conclude_tuning(
@@ -368,6 +375,8 @@ TEST(TuningConfirmation, DeclinesWhatIsNotFasterAgainAndKeepsWhatIs) {
   EXPECT_THAT(none.taken, IsEmpty());
   EXPECT_EQ(verdicts(none)["without fuse"], TuningVerdict::not_confirmed);
   EXPECT_EQ(none.winner(), nullptr);
+  EXPECT_TRUE(std::isnan(tuning_payback_step(none)));
+  EXPECT_THAT(tuning_text(none), Not(HasSubstr("paid for itself")));
   EXPECT_THAT(tuning_text(none), HasSubstr("Nothing is shown to be faster: as configured stays."));
 }
 

@@ -143,8 +143,10 @@ CommandResult run_command_with(const CommandStreams& streams, const std::string&
   const Wire err(streams.err);
   const pid_t child = fork();
   if (child == 0) {
-    const rlimit none{};
-    if (streams.full_disk && setrlimit(RLIMIT_FSIZE, &none) != 0) _exit(127);
+    const auto most = static_cast<rlim_t>(streams.full_disk ? 0 : streams.most_file_bytes);
+    const rlimit limit{most, most};
+    if ((streams.full_disk || streams.most_file_bytes >= 0) && setrlimit(RLIMIT_FSIZE, &limit) != 0)
+      _exit(127);
     out.attach(STDOUT_FILENO);
     err.attach(STDERR_FILENO);
     become_command(folder, arguments);

@@ -41,7 +41,8 @@ enum class Stream {
 struct CommandStreams {
   Stream out = Stream::kept;
   Stream err = Stream::kept;
-  bool full_disk = false;  ///< no file can be written: RLIMIT_FSIZE is 0
+  bool full_disk = false;        ///< no file can be written: RLIMIT_FSIZE is 0
+  int64_t most_file_bytes = -1;  ///< larger files cannot be written: RLIMIT_FSIZE; less than 0: any
 };
 /// The same with other streams. What is kept may have a megabyte.
 CommandResult run_command_with(const CommandStreams& streams, const std::string& folder,

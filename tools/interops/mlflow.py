@@ -17,6 +17,9 @@ import urllib.request
 import mlflow
 from mlflow.tracking import MlflowClient
 
+STEPS = 4000
+SECONDS_AWAY = 100  # of the run whose server is away as it begins
+
 
 def free_port():
     with socket.socket() as taken:
@@ -44,12 +47,13 @@ def stop(server):
 
 
 def train(root, build, folder, name, port, steps):
+    """A run that records about forty of its steps."""
     text = folder / "text.txt"
     text.write_text("the quick brown fox jumps over the lazy dog. " * 2000)
     return subprocess.Popen(
         [build / "bin/fullbore", "train", root / "configs/default.yaml", f"data.path={text}", "model.layers=1",
          "model.width=32", "model.heads=2", "model.context=32", "train.batch_size=4", f"train.steps={steps}",
-         "train.eval_interval=1000", "log.interval=100", "train.eval_batches=1", "train.sample_characters=0", "train.checkpoint_interval=0",
+         f"train.eval_interval={steps // 4}", f"log.interval={steps // 40}", "train.eval_batches=1", "train.sample_characters=0", "train.checkpoint_interval=0",
          f"run.dir={folder / name}", f"log.mlflow=http://127.0.0.1:{port}", f"log.mlflow_experiment={name}"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
@@ -99,13 +103,15 @@ def run(root, build, keep):
         server = start_server(folder, port)
         client = MlflowClient(f"http://127.0.0.1:{port}")
         try:
-            training = train(root, build, folder, "there", port, 4000)
+            begin = time.monotonic()
+            training = train(root, build, folder, "there", port, STEPS)
             training.communicate(timeout=300)
+            rate = STEPS / (time.monotonic() - begin)
             count, found = compare(client, "there", folder / "there")
             compared, differences = compared + count, differences + found
-            # Down when the run begins, back while it goes on.
+            # Down when the run begins, back while it goes on, however long a server takes to begin.
             stop(server)
-            training = train(root, build, folder, "away", port, 25000)
+            training = train(root, build, folder, "away", port, int(rate * SECONDS_AWAY))
             time.sleep(5)
             server = start_server(folder, port)
             words = training.communicate(timeout=500)[1]

@@ -27,7 +27,17 @@ void check_vocabulary(const Config& config, const ChessTokens& tokens) {
                     rows, tokens.vocabulary()));
 }
 
+/// Records are made or read one by one: there is no text whose characters a vocabulary could be of.
+void check_tokenizer(const std::string& name) {
+  if (name == "character" || name == "compact" || name == "recorded")
+    throw UsageError(fmt::format(
+        "data.tokenizer is '{}', whose vocabulary is learned from a text; chess records "
+        "take byte, bpe:<folder> or ranks:<family>:<file>",
+        name));
+}
+
 TextData chess_text(const Config& config) {
+  check_tokenizer(text_keys(config).data.tokenizer);
   TextData text;
   text.path = config.data.path;
   text.tokenizer = make_tokenizer(text_keys(config).data.tokenizer, {});

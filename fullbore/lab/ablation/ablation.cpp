@@ -42,6 +42,7 @@ class Ablater {
       : request_(request), stop_(stop), progress_(progress) {}
 
   Ablation run(const std::function<void(const AblationPlan&)>& told) {
+    if (request_.arms.empty()) read_switches();  // refused before a folder is made
     open_folder();
     if (result_.plan.arms.empty()) find();
     if (stopped()) return interrupted();
@@ -70,6 +71,15 @@ class Ablater {
     return hash_hex(hash_text(fmt::format("{}\n{}\n{} {}\n{}", config_yaml(request_.settings),
                                           fmt::join(request_.switches, "\n"), request_.seeds,
                                           request_.steps, build_id())));
+  }
+
+  /// What --switch names, or all that there are.
+  void read_switches() {
+    for (const std::string& text : request_.switches)
+      for (Switch& each : parse_switch(text, request_.settings))
+        if (std::ranges::find(candidates_, each) == candidates_.end())
+          candidates_.push_back(std::move(each));
+    if (request_.switches.empty()) candidates_ = known_switches(request_.settings);
   }
 
   void open_folder() {
@@ -102,12 +112,6 @@ class Ablater {
     AblationPlan& plan = result_.plan;
     plan.identity = identity();
     plan.seeds = request_.seeds;
-    std::vector<Switch> candidates;
-    for (const std::string& text : request_.switches)
-      for (Switch& each : parse_switch(text, request_.settings))
-        if (std::ranges::find(candidates, each) == candidates.end())
-          candidates.push_back(std::move(each));
-    if (request_.switches.empty()) candidates = known_switches(request_.settings);
     int64_t planned = 0;
     const ArmPlanner planner = [&](const Arm& arm, const std::vector<Switch>& switches) {
       if (stopped()) return ArmPlan{.refused = "stopped"};
@@ -115,11 +119,14 @@ class Ablater {
       std::vector<std::string> settings = request_.overrides;
       std::ranges::copy(arm_settings(arm, switches, request_.settings),
                         std::back_inserter(settings));
-      return plan_arm(request_.config, settings, request_.folder + "/work/plan.json", stop_);
+      ArmPlan found =
+          plan_arm(request_.config, settings, request_.folder + "/work/plan.json", stop_);
+      refuse_full_disk(found.refused);
+      return found;
     };
     try {
       if (request_.arms.empty())
-        find_arms(plan, std::move(candidates), planner);
+        find_arms(plan, candidates_, planner);
       else
         take_arms(plan, request_.given_switches, request_.arms, planner);
     } catch (const UsageError&) {
@@ -302,7 +309,8 @@ class Ablater {
   const StopRequest& stop_;
   const TellDoing& progress_;
   Clock::time_point begin_ = Clock::now();
-  EnergyMeter meter_;
+  EnergyMeter meter_{is_on_card(request_.settings.engine.device)};
+  std::vector<Switch> candidates_;
   Ablation result_;
 };
 

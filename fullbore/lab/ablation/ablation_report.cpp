@@ -349,6 +349,7 @@ AblationReport report_ablation(const Ablation& ablation, const AblationRequest& 
     if (i == 0) arm.saved_hours = 0;
     arm.run_kwh = arm.joules_per_sample * runs.of(0)[0]->samples_per_step *
                   static_cast<double>(report.configured_steps) / kJoulesPerKilowattHour;
+    arm.saved_kwh = report.arms[0].run_kwh - arm.run_kwh;
   }
   for (size_t i = 0; i < plan.arms.size(); ++i) {
     if (plan.arms[i].same_as < 0) continue;

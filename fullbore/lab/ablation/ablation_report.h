@@ -49,7 +49,8 @@ struct ArmReport {
       kUnknown;  ///< of all steps of the configuration (as many samples), with its start
   double saved_hours = kUnknown;  ///< against the base
   double joules_per_sample = kUnknown;
-  double run_kwh = kUnknown;  ///< of all samples of the configuration
+  double run_kwh = kUnknown;    ///< of all samples of the configuration
+  double saved_kwh = kUnknown;  ///< against the base
   double payback_step =
       kUnknown;  ///< from which on what its start takes longer is made up for; infinite: never
   double ahead_until_step =
@@ -65,9 +66,10 @@ struct ArmReport {
 
 struct AblationReport {
   std::string config;
-  std::string unit;     ///< of throughput: "tokens"
-  std::string machine;  ///< processor and threads
-  std::string energy;   ///< why energy is not told
+  std::string unit;                                 ///< of throughput: "tokens"
+  std::string machine;                              ///< processor and threads
+  std::string energy;                               ///< why energy is not told
+  std::string energy_of = "processors and memory";  ///< what energy is told of
   int64_t seeds = 0;
   int64_t steps = 0;
   int64_t configured_steps = 0;

@@ -90,10 +90,11 @@ ReportTable memory_table(const AblationReport& report) {
 }
 
 ReportTable run_table(const AblationReport& report) {
-  ReportTable table{.title = fmt::format("The whole run of {} steps, with its cold start",
-                                         report.configured_steps),
-                    .header = {"arm", "time", "saved", "J/sample", "kWh", "pays from step"},
-                    .rows = {}};
+  ReportTable table{
+      .title =
+          fmt::format("The whole run of {} steps, with its cold start", report.configured_steps),
+      .header = {"arm", "time", "saved", "J/sample", "kWh", "kWh saved", "pays from step"},
+      .rows = {}};
   const auto time = [](double hours) {
     return std::isfinite(hours) ? duration_text(std::abs(hours) * 3600) : kNothing;
   };
@@ -107,7 +108,7 @@ ReportTable run_table(const AblationReport& report) {
                                  : number(arm.payback_step, "{:.0f}");
     table.rows.push_back({arm.name, time(arm.run_hours), is_base ? "" : saved,
                           number(arm.joules_per_sample, "{:.3g}"), number(arm.run_kwh, "{:.3g}"),
-                          is_base ? "" : pays});
+                          is_base ? "" : number(arm.saved_kwh, "{:.3g}"), is_base ? "" : pays});
   }
   return table;
 }
@@ -183,7 +184,7 @@ std::vector<std::string> ablation_notes(const AblationReport& report) {
       break;
     }
   notes.push_back("Energy: " +
-                  (report.energy.empty() ? "of processors and memory while steps are made"
+                  (report.energy.empty() ? "of " + report.energy_of + " while steps are made"
                                          : "no sensor: " + report.energy) +
                   ".");
   for (const ArmReport& arm : report.arms)

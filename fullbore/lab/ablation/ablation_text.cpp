@@ -67,7 +67,8 @@ nlohmann::ordered_json to_json(const ArmReport& arm) {
                              {"payback_step", never ? ArmReport::kUnknown : arm.payback_step},
                              {"ahead_until_step", arm.ahead_until_step},
                              {"joules_per_sample", arm.joules_per_sample},
-                             {"run_kwh", arm.run_kwh}});
+                             {"run_kwh", arm.run_kwh},
+                             {"saved_kwh", arm.saved_kwh}});
   return json;
 }
 
@@ -80,6 +81,7 @@ nlohmann::ordered_json to_json(const AblationReport& report) {
           {"machine", report.machine},
           {"unit", report.unit},
           {"energy", report.energy},
+          {"energy_of", report.energy.empty() ? report.energy_of : ""},
           {"seeds", report.seeds},
           {"steps", report.steps},
           {"configured_steps", report.configured_steps},

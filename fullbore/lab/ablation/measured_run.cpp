@@ -60,19 +60,8 @@ MeasuredRun measured_run(const TurnRun& run) {
   measured.step_seconds = run.step_seconds;
   measured.turns = run.turns;
   measured.evaluations = outcome.evaluations;
-  const double seconds = measured.seconds_until(std::ssize(run.step_seconds));
-  if (!run.step_seconds.empty())
-    measured.tokens_per_step =
-        outcome.tokens_per_second * seconds / static_cast<double>(run.step_seconds.size());
+  measured.tokens_per_step = outcome.tokens_per_step;
   return measured;
-}
-
-void refuse_full_disk(const std::string& reason) {
-  if (reason.find("No space left on device") != std::string::npos)
-    throw DataError(
-        fmt::format("lab: a run ended for want of disk space; all that was finished is kept, and "
-                    "--resume goes on: {}",
-                    reason));
 }
 
 std::vector<std::string> measured_run_settings() {

@@ -32,9 +32,6 @@ struct MeasuredRun {
 };
 
 MeasuredRun measured_run(const TurnRun& run);
-/// The disk is not the arm's: what it has cost nothing is concluded from. DataError: a process ended for this reason,
-/// and it is want of disk space.
-void refuse_full_disk(const std::string& reason);
 /// "key=value" of every run that is measured: nothing is saved, published or stopped early.
 std::vector<std::string> measured_run_settings();
 

@@ -53,6 +53,12 @@ void add_steps(double seconds, const RecordedSteps& recorded, std::vector<Attrib
       {.phase = RunPhase::step, .what = kIdle, .seconds = scale * recorded.idle_seconds});
 }
 
+void sort_rows(std::vector<AttributionRow>& rows) {
+  std::ranges::stable_sort(rows, [](const AttributionRow& a, const AttributionRow& b) {
+    return a.phase != b.phase ? a.phase < b.phase : a.seconds > b.seconds;
+  });
+}
+
 }  // namespace
 
 double Attribution::seconds() const {
@@ -98,9 +104,25 @@ Attribution attribute(double wall_seconds, const PhaseSeconds& phases,
   rows.push_back({.phase = RunPhase::checkpoint, .what = kLastSave, .seconds = saving - stall});
   add(RunPhase::host, "lines, metrics, checks");
   std::erase_if(rows, [](const AttributionRow& row) { return row.seconds <= 0; });
-  std::ranges::stable_sort(rows, [](const AttributionRow& a, const AttributionRow& b) {
-    return a.phase != b.phase ? a.phase < b.phase : a.seconds > b.seconds;
-  });
+  sort_rows(rows);
+  return result;
+}
+
+Attribution with_steps_of(const Attribution& run, const Attribution& measured) {
+  const double seconds = measured.seconds(RunPhase::step);
+  if (!(seconds > 0)) return run;
+  Attribution result = run;
+  const double times = run.seconds(RunPhase::step) / seconds;
+  std::erase_if(result.rows, [](const AttributionRow& row) { return row.phase == RunPhase::step; });
+  for (AttributionRow row : measured.rows) {
+    if (row.phase != RunPhase::step) continue;
+    row.seconds *= times;
+    row.roofline_seconds *= times;
+    row.memory_seconds *= times;
+    row.launches *= times;
+    result.rows.push_back(std::move(row));
+  }
+  sort_rows(result.rows);
   return result;
 }
 

@@ -54,6 +54,10 @@ Attribution attribute(double wall_seconds, const PhaseSeconds& phases,
                       const std::vector<StartPart>& start, const RecordedSteps& recorded,
                       double save_stall_seconds);
 
+/// A run whose steps go like those of another attribution, which has their kernels: the same seconds of its steps, in the
+/// other's rows and with their shares of the roofline. Where the other has no steps the run stays as it is.
+Attribution with_steps_of(const Attribution& run, const Attribution& measured);
+
 /// What happens how often in a run.
 struct RunCounts {
   double steps = 0;              ///< beyond the first, which belongs to the start

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -61,7 +63,7 @@ Result<RunOutcome> read_run_outcome(const std::string& folder) {
   outcome.seconds_to_first_step = number(summary, "seconds_to_first_step");
   outcome.wall_seconds = number(summary, "wall_seconds");
   outcome.final_train_loss = number(summary, "final_train_loss");
-  outcome.tokens_per_second = number(summary, "tokens_per_second");
+  outcome.tokens_per_step = number(summary, "measured_tokens") / number(summary, "measured_steps");
   outcome.samples_per_second = number(summary, "samples_per_second");
   if (const auto parts = summary.find("start_seconds");
       parts != summary.end() && parts->is_object())
@@ -106,6 +108,15 @@ TrainingResult training_result(const TrainingRequest& request, const ChildEnd& e
   else if (result.ok())
     result.reason = outcome.error();
   return result;
+}
+
+void refuse_full_disk(const std::string& reason) {
+  for (const int error : {ENOSPC, EDQUOT, EFBIG})
+    if (reason.find(std::strerror(error)) != std::string::npos)
+      throw DataError(
+          fmt::format("lab: a run ended for want of disk space; all that was finished is kept, and "
+                      "--resume goes on: {}",
+                      reason));
 }
 
 TrainingResult run_training(const TrainingRequest& request, const StopRequest& stop) {

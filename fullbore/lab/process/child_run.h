@@ -29,7 +29,7 @@ struct RunOutcome {
   double seconds_to_first_step = RunEvaluation::kUnknown;
   double wall_seconds = RunEvaluation::kUnknown;
   double final_train_loss = RunEvaluation::kUnknown;
-  double tokens_per_second = RunEvaluation::kUnknown;
+  double tokens_per_step = RunEvaluation::kUnknown;  ///< counted, mean of the steps since its start
   double samples_per_second = RunEvaluation::kUnknown;  ///< where samples have a unit
   int64_t parameters = 0;
   int64_t planned_peak_bytes = 0;
@@ -59,6 +59,10 @@ struct TrainingResult {
 /// `train CONFIG run.dir=FOLDER settings...`: runs, waits and reads. A run that fails, is refused or is killed is a result
 /// with its reason. DataError only where no process can be started, or the folder's parent cannot be written.
 TrainingResult run_training(const TrainingRequest& request, const StopRequest& stop = {});
+
+/// The disk is none of a run's settings: nothing is concluded from what it has cost. DataError: a process ended for this
+/// reason, and it is a full disk, a quota of it or a limit of a file's size.
+void refuse_full_disk(const std::string& reason);
 
 // The two halves of that, for who waits himself.
 /// What of an earlier attempt is there is removed. Standard output and error go to FOLDER.out and FOLDER.err.

@@ -89,6 +89,7 @@ class Side {
     request.settings.push_back(fmt::format("run.seed={}", seed));
     const TrainingResult result = run_training(request, stop);
     if (result.end.stopped) return false;
+    refuse_full_disk(result.reason);
     if (!result.ok())
       made_.failed.emplace_back(seed, result.reason);
     else
@@ -173,8 +174,16 @@ class Training {
         if (!(is_a ? a_ : b_).run(seed, stop_)) return false;
       }
       slowest_ = std::max(slowest_, seconds_since(begin));
+      refuse_baseline_that_fails();
     }
     return true;
+  }
+
+  /// Whatever becomes of B, more pairs would decide nothing.
+  void refuse_baseline_that_fails() const {
+    const GateSide& a = a_.made();
+    if (a.runs.empty())
+      throw DataError(fmt::format("lab gate: {} cannot be run: {}", a.name, a.failed[0].second));
   }
 
   static double seconds_since(Clock::time_point begin) {

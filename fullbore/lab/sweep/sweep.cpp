@@ -119,6 +119,7 @@ class Round {
     run.round = number_;
     const ArmPlan plan = plan_arm(request_.space.config, settings, folder + ".plan", stop_);
     if (stop_ && stop_()) return std::nullopt;
+    refuse_full_disk(plan.refused);
     if (!plan.refused.empty()) {
       run.reason = plan.refused;
     } else {
@@ -128,6 +129,7 @@ class Round {
           {.config = request_.space.config, .settings = settings, .folder = folder}, stop_);
       give_memory(bytes);
       if (result.end.stopped) return std::nullopt;
+      refuse_full_disk(result.reason);
       judge(result, run);
     }
     write_sweep_run(path, run).take_or_throw();

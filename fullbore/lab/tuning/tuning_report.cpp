@@ -124,6 +124,9 @@ std::vector<std::string> notes(const Tuning& tuning) {
     if (!trial.reason.empty())
       all.push_back(fmt::format("Declined: {}: {}.", names(trial.point), trial.reason));
   }
+  if (const double step = tuning_payback_step(tuning); std::isfinite(step))
+    all.push_back(fmt::format("Tuning took {} and has paid for itself after step {:.0f}.",
+                              duration_text(tuning.seconds), step));
   all.push_back(tuning.winner()
                     ? fmt::format("Tuned: {}.", names(tuning.taken))
                     : fmt::format("Nothing is shown to be faster: {} stays.", base_name(tuning)));
@@ -131,6 +134,13 @@ std::vector<std::string> notes(const Tuning& tuning) {
 }
 
 }  // namespace
+
+double tuning_payback_step(const Tuning& tuning) {
+  const TuningTrial* const winner = tuning.winner();
+  if (winner == nullptr) return TuningRow::kUnknown;
+  const double gain = tuning.base.measured_seconds * (1 - std::exp(winner->difference));
+  return std::ceil(tuning.seconds / gain);
+}
 
 PredictionError step_prediction_error(const Tuning& tuning) {
   return error_of(tuning, [](const TuningRow& row) {
@@ -172,6 +182,7 @@ nlohmann::ordered_json tuning_report_json(const Tuning& tuning) {
                  {"worst_name", error.worst_name},
                  {"rank_correlation", error.rank_correlation}};
   };
+  json["payback_step"] = tuning_payback_step(tuning);
   add("step_prediction_error", step_prediction_error(tuning));
   add("memory_prediction_error", memory_prediction_error(tuning));
   return json;

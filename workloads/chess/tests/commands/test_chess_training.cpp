@@ -36,6 +36,17 @@ TEST_F(ChessTraining, StoppedAndResumedHasTheSameBits) {
   EXPECT_EQ(weights("whole").find(".cache."), std::string::npos);
 }
 
+TEST_F(ChessTraining, ATokenizerThatIsLearnedFromATextIsRefused) {
+  folder_.put("tiny.yaml", kTiny);
+  for (const char* const batching : {"chess", "chess_grpo"}) {
+    const CommandResult result =
+        command({"train", "tiny.yaml", std::string("data.batching=") + batching,
+                 "data.tokenizer=character", "run.dir=refused"});
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("data.tokenizer is 'character'"));
+  }
+}
+
 // Rollouts stand where other jobs wait for data.
 TEST_F(ChessTraining, IsDiagnosed) {
   folder_.put("tiny.yaml", kTiny);

@@ -104,6 +104,9 @@ TEST(AblateCommand, StoppedGoesOnWithWhatItHasAndReportsARefusedArmToo) {
   EXPECT_EQ(report["arms"][1]["on"], nlohmann::json({"fuse"}));
   EXPECT_GT(report["arms"][1]["step_seconds"], 0.0);
   EXPECT_GT(report["arms"][1]["resident_bytes"], 1 << 20);
+  // Tokens of a step are counted: two rows of 16.
+  for (const nlohmann::json& arm : {report["arms"][0], report["arms"][1]})
+    EXPECT_NEAR(arm["throughput"].get<double>() * arm["step_seconds"].get<double>(), 32, 1e-6);
   EXPECT_GT(report["arms"][0]["metrics"][0]["at_equal_steps"], 0.0);
   EXPECT_TRUE(report["control_log_time"]["p"].is_number());
   const std::set<std::string> files = files_in(folder / "out");
@@ -123,7 +126,7 @@ TEST(AblateCommand, RefusesWhatCannotBeMeasured) {
   const auto refusal = [&](const std::vector<std::string>& more) {
     const CommandResult result = run_command(folder.path(), ablation(more));
     EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_FALSE(fs::exists(folder / "out/plan.json"));
+    EXPECT_FALSE(fs::exists(folder / "out")) << "what is refused leaves nothing";
     return result.err;
   };
   EXPECT_THAT(refusal({"--seeds", "1"}), HasSubstr("2 at least"));

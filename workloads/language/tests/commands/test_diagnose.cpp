@@ -60,6 +60,15 @@ TEST_F(Diagnose, ARunIsReadWithItsSamples) {
   EXPECT_GT(json["additions"]["samples"]["text_distinct_four_grams"], 0);
   EXPECT_EQ(json["additions"]["samples"]["invalid_characters"], 0);
   EXPECT_EQ(json["notes"].size(), 0U) << json["notes"];
+  // Some steps made now tell the kernels; the seconds stay those of the run.
+  ASSERT_EQ(
+      command({"diagnose", "runs/tiny-1", "--steps", "3", "--json", "kernels.json"}).exit_code, 0);
+  const nlohmann::json kernels = nlohmann::json::parse(read("kernels.json"));
+  EXPECT_NEAR(kernels["measured"]["attributed_share"].get<double>(), 1, 0.01);
+  EXPECT_THAT(rows_of(kernels["measured"], "step"), ::testing::Contains("matmul"));
+  EXPECT_THAT(rows_of(kernels["measured"], "step"),
+              ::testing::Not(::testing::Contains("layers.attention")));
+  EXPECT_THAT(kernels["notes"][0].get<std::string>(), HasSubstr("made now on this machine"));
   const CommandResult text = command({"diagnose", "runs/tiny-1"});
   EXPECT_THAT(text.out, HasSubstr("Bottleneck: "));
   EXPECT_THAT(text.out, HasSubstr("distinct 4-grams"));

@@ -260,6 +260,35 @@ TEST_F(LongContext, TrainingOnRecallIsDiagnosed) {
   testing::expect_detail_is_not_computed(folder_, job);
 }
 
+// What is held out is drawn by run.seed: two runs of several seeds are measured on what one of them held out.
+TEST_F(LongContext, RunsOfOtherSeedsAreComparedOnTheSameHeldOutItems) {
+  const std::vector<std::string> settings = {
+      "data.batching=mqar",      "data.mqar_sizes=[12:2, 8:2]",
+      "data.mqar_vocabulary=16", "model.context=12",
+      "train.steps=2",           "train.eval_batches=24"};
+  for (const char* const seed : {"1", "2"}) {
+    std::vector<std::string> words = {"train", "job.yaml", std::string("run.seed=") + seed,
+                                      std::string("run.dir=seed-") + seed};
+    words.insert(words.end(), settings.begin(), settings.end());
+    ASSERT_EQ(command(words).exit_code, 0);
+  }
+  const CommandResult other = command({"eval", "seed-2", "--against", "seed-1", "--json"});
+  ASSERT_NE(other.exit_code, 2) << other.err;
+  const nlohmann::json of_two = nlohmann::json::parse(other.out);
+  EXPECT_THAT(
+      of_two["notes"][0].get<std::string>(),
+      HasSubstr("both are measured on what seed-2/checkpoints/best held out, by run.seed 2"));
+  // The subject's own figures are those of its run; the baseline's are of other items than its run's.
+  const CommandResult self = command({"eval", "seed-2", "--against", "seed-2", "--json"});
+  ASSERT_EQ(self.exit_code, 0) << self.err;
+  const nlohmann::json of_one = nlohmann::json::parse(self.out);
+  EXPECT_EQ(of_one["metrics"][0]["b"], of_two["metrics"][0]["b"]);
+  EXPECT_NE(of_one["metrics"][0]["a"], of_two["metrics"][0]["a"]);
+  EXPECT_EQ(of_one["notes"].size(), 0U);
+  const CommandResult own = command({"eval", "seed-1", "--against", "seed-1", "--json"});
+  EXPECT_NE(nlohmann::json::parse(own.out)["metrics"][0]["a"], of_two["metrics"][0]["a"]);
+}
+
 TEST_F(LongContext, RecallIsLearnedAndMeasured) {
   const std::vector<std::string> settings = {"train",
                                              "job.yaml",
