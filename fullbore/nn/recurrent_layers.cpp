@@ -34,7 +34,7 @@ Tensor as(Tensor parameter, DType dtype, SourceLoc loc) {
 
 /// x [..., I] times W [R,I]: [..., R].
 Tensor times(Tensor x, Tensor weight, SourceLoc loc) {
-  return matmul(x, as(weight, x.dtype(), loc), {.transpose_b = true}, loc);
+  return linear(x, as(weight, x.dtype(), loc), {}, loc);
 }
 
 GruWeights declare(Trace& trace, const std::string& suffix, int64_t gates, int64_t inputs,
