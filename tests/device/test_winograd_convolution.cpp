@@ -87,7 +87,7 @@ TEST(WinogradConvolution, IsMadeForwardAndForGradientsInInputs) {
 }
 
 // A worker keeps the transformed weights of some outputs alone.
-TEST(WinogradConvolution, OfManyChannelsTakesItsOutputsInPanels) {
+TEST(WinogradConvolution, OfManyChannelsTakesItsOutputsInBlocks) {
   const std::shared_ptr<Device> device = cpu_device(3);
   for (const DType dtype : {DType::f32, DType::f16}) {
     const Shape x{3, 520, 4, 4}, weight{72, 3, 3, 520};
@@ -97,7 +97,7 @@ TEST(WinogradConvolution, OfManyChannelsTakesItsOutputsInPanels) {
                                  {.padding = 1});
     builder.output("y", y);
     const Sample sample{
-        .why = "panels",
+        .why = "blocks of outputs",
         .inputs = {SampleInput::normal({DType::f32, x}), SampleInput::normal({DType::f32, weight})},
         .attributes = builder.take().nodes().back().attributes};
     const auto compiler = device->compiler();

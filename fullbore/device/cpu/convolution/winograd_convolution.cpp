@@ -21,7 +21,7 @@ namespace {
 // in the first. Twice and half as much of either is slower.
 constexpr int64_t kInputBytes = 256 << 10;
 constexpr int64_t kSumBytes = 48 << 10;
-// Of the transformed weights that a worker has: a panel of outputs, whose items all read them, and inputs again for the next.
+// Of the transformed weights that a worker has: a block of outputs, whose items all read them, and inputs again for the next.
 constexpr int64_t kWeightBytes = 2 << 20;
 // Elements that keep matrices of one item out of each other's sets of the first cache; more than a vector.
 constexpr int64_t kApart = 16;
@@ -51,13 +51,13 @@ class WinogradConvolution final : public CpuKernel {
       images_ = std::clamp<int64_t>(tiles / (down_.tiles * across_.tiles), 1,
                                     std::max<int64_t>(1, g_.batch));
     most_tiles_ = round_up(images_ * down_.block * across_.block, unit.lanes);
-    panel_ = even_part(g_.group_outputs(),
-                       kWeightBytes / channel / std::max<int64_t>(1, g_.group_inputs()));
-    outputs_ = even_part(panel_, kSumBytes / channel / most_tiles_);
+    block_outputs_ = even_part(g_.group_outputs(),
+                               kWeightBytes / channel / std::max<int64_t>(1, g_.group_inputs()));
+    outputs_ = even_part(block_outputs_, kSumBytes / channel / most_tiles_);
   }
 
   int64_t items() const override {
-    return g_.groups * panels() * image_blocks() * down_.blocks() * across_.blocks();
+    return g_.groups * output_blocks() * image_blocks() * down_.blocks() * across_.blocks();
   }
   double nanoseconds() const override {
     return winograd_flops(g_) / (0.7 * loops_.flops_per_nanosecond) +
@@ -72,12 +72,13 @@ class WinogradConvolution final : public CpuKernel {
     for (int64_t item = begin; item < end; ++item) {
       const int64_t column = item % across_.blocks(), rest = item / across_.blocks();
       const int64_t row = rest % down_.blocks(), images = rest / down_.blocks();
-      const int64_t panel = images / image_blocks();  // weights stay for all images
-      const int64_t group = panel / panels(), first = panel % panels() * panel_;
-      const int64_t count = std::min(panel_, g_.group_outputs() - first);
-      if (panel != transformed)
+      const int64_t output_block = images / image_blocks();  // weights stay for all images
+      const int64_t group = output_block / output_blocks(),
+                    first = output_block % output_blocks() * block_outputs_;
+      const int64_t count = std::min(block_outputs_, g_.group_outputs() - first);
+      if (output_block != transformed)
         transform_weights(buffers[1], group * g_.group_outputs() + first, count, own);
-      transformed = panel;
+      transformed = output_block;
       const int64_t image = images % image_blocks() * images_;
       const Block block{.group = group,
                         .image = image,
@@ -124,10 +125,10 @@ class WinogradConvolution final : public CpuKernel {
   struct Parts {
     float* pixels;   ///< of some channels: padded rows, or lines [2, 4, 2 tiles]
     float* inputs;   ///< [16, C/G, tiles]
-    float* weight;   ///< [16, a panel of outputs, C/G]
-    float* sums;     ///< [16, a block of outputs, tiles]
+    float* weight;   ///< [16, a block of outputs, C/G]
+    float* sums;     ///< [16, some of these, tiles]
     float* results;  ///< [2, 2 tiles] of one output
-    float* widened;  ///< [a panel of outputs, 9, C/G]
+    float* widened;  ///< [a block of outputs, 9, C/G]
   };
 
   Parts parts_of(char* base, int64_t* bytes = nullptr) const {
@@ -137,7 +138,7 @@ class WinogradConvolution final : public CpuKernel {
                 scratch.take<float>(kWinogradElements * weight_product()),
                 scratch.take<float>(kWinogradElements * sum_product()),
                 scratch.take<float>(4 * most_tiles_),
-                scratch.take<float>(kWidens ? panel_ * 9 * g_.group_inputs() : 0)};
+                scratch.take<float>(kWidens ? block_outputs_ * 9 * g_.group_inputs() : 0)};
     if (bytes) *bytes = scratch.bytes();
     return parts;
   }
@@ -154,11 +155,13 @@ class WinogradConvolution final : public CpuKernel {
     const int64_t parts = (all + std::max(kLeast, most) - 1) / std::max(kLeast, most);
     return parts > 0 ? (all + parts - 1) / parts : 0;
   }
-  int64_t panels() const { return panel_ > 0 ? (g_.group_outputs() + panel_ - 1) / panel_ : 0; }
+  int64_t output_blocks() const {
+    return block_outputs_ > 0 ? (g_.group_outputs() + block_outputs_ - 1) / block_outputs_ : 0;
+  }
   int64_t image_blocks() const { return (g_.batch + images_ - 1) / images_; }
   int64_t pitch() const { return most_tiles_; }
   int64_t input_product() const { return g_.group_inputs() * pitch() + kApart; }
-  int64_t weight_product() const { return panel_ * g_.group_inputs() + kApart; }
+  int64_t weight_product() const { return block_outputs_ * g_.group_inputs() + kApart; }
   int64_t sum_product() const { return outputs_ * pitch() + kApart; }
   // Of one channel: lines, or padded rows.
   int64_t pixel_elements() const {
@@ -273,7 +276,7 @@ class WinogradConvolution final : public CpuKernel {
         to + down.begin * to_row + across.begin, to_row);
   }
 
-  // Sums over channels, of outputs [first, first + outputs) of the panel. Vectors have their tiles in an order of their own: whole ones.
+  // Sums over channels, of outputs [first, first + outputs) of the block. Vectors have their tiles in an order of their own: whole ones.
   void multiply(const Block& block, int64_t first, int64_t outputs, const Parts& own) const {
     const int64_t tiles = round_up(block.tiles(), unit_.lanes);
     for (int64_t e = 0; e < kWinogradElements; ++e)
@@ -338,10 +341,10 @@ class WinogradConvolution final : public CpuKernel {
   const GemmUnit<float>& loops_;
   const WinogradUnit& unit_;
   TiledAxis down_, across_;
-  int64_t images_ = 1;      ///< of an item
-  int64_t most_tiles_ = 0;  ///< of an item, whole vectors
-  int64_t panel_ = 0;       ///< outputs whose weights are kept at a time
-  int64_t outputs_ = 0;     ///< of these, whose sums are
+  int64_t images_ = 1;         ///< of an item
+  int64_t most_tiles_ = 0;     ///< of an item, whole vectors
+  int64_t block_outputs_ = 0;  ///< outputs whose weights are kept at a time
+  int64_t outputs_ = 0;        ///< of these, whose sums are
   std::string text_;
 };
 
