@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
 
+#include "fullbore/app/user_code.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
 #include "fullbore/train/batch_rows.h"
@@ -119,18 +118,12 @@ class OwnSource : public BatchSource {
       return DataError(
           fmt::format("batch {} of the model's data could not be filled: {}", position, reason));
     };
-    try {
-      batches_.fill(position,
-                    BatchView(shapes_[shape_at(position)], buffers, config_, seed_, position));
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw failed(error.what());
-    } catch (...) {
-      throw failed("what was thrown is no std::exception");
-    }
+    run_user_code(
+        [&] {
+          batches_.fill(position,
+                        BatchView(shapes_[shape_at(position)], buffers, config_, seed_, position));
+        },
+        failed);
   }
 
  private:

@@ -4,15 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 
 #include "fullbore/app/output.h"
 #include "fullbore/app/own_commands.h"
+#include "fullbore/app/user_code.h"
 #include "fullbore/app/workload.h"
 #include "fullbore/base/error.h"
 #include "fullbore/base/text.h"
@@ -65,19 +64,13 @@ LossFunction loss_of(const OwnModel& model, const Config& config) {
     const auto failed = [&](const char* reason) {
       return UsageError(fmt::format("the loss of '{}' threw: {}", name, reason));
     };
-    try {
-      Loss made = loss(trace, BatchTensors(fields, batch, *kept));
-      shown->check(made, trace.training());
-      return made;
-    } catch (const Error&) {
-      throw;
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw failed(error.what());
-    } catch (...) {
-      throw failed("what is no std::exception");
-    }
+    return run_user_code(
+        [&] {
+          Loss made = loss(trace, BatchTensors(fields, batch, *kept));
+          shown->check(made, trace.training());
+          return made;
+        },
+        failed);
   };
 }
 

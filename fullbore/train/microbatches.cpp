@@ -22,22 +22,25 @@ namespace fullbore {
 namespace {
 
 // What each step tells, and what a line of metrics.jsonl has beside it: a metric of that name would replace it.
-constexpr std::array<std::string_view, 16> kTakenNames = {"loss",
+constexpr std::array<std::string_view, 19> kTakenNames = {"loss",
                                                           "predictions",
                                                           "gradient_norm",
                                                           "learning_rate",
+                                                          "loss_scale",
                                                           "skipped",
                                                           "kind",
                                                           "step",
                                                           "seconds",
                                                           "utilisation",
+                                                          "xxhash64",
                                                           "tokens_per_second",
                                                           "samples_per_second",
                                                           "data_wait_share",
                                                           "step_seconds",
                                                           "wait_seconds",
                                                           "resident_bytes",
-                                                          "planned_bytes"};
+                                                          "planned_bytes",
+                                                          "arena_bytes"};
 
 std::vector<BatchField> microbatch_fields(const std::vector<BatchField>& fields,
                                           const Microbatches& counts) {

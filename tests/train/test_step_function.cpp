@@ -185,7 +185,8 @@ TEST(StepFunction, LossesAndMetricsAreFloatingScalars) {
         l.metrics = {{"a", l.mean}, {"a", l.mean}};
       },
       "two metrics of the loss are called 'a'" + here);
-  for (const std::string name : {"loss", "step", "learning_rate", "tokens_per_second"})
+  for (const std::string name : {"loss", "step", "learning_rate", "tokens_per_second", "loss_scale",
+                                 "arena_bytes", "xxhash64"})
     expect(
         [&](Trace&, Loss& loss, Tensor) {
           loss.metrics = {{name, loss.mean}};
