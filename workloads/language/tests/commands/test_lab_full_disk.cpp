@@ -55,6 +55,20 @@ TEST_F(LabFullDisk, OfAGateIsNoVerdict) {
   EXPECT_EQ(json("gate/gate.json")["seeds"].size(), 2U);
 }
 
+TEST_F(LabFullDisk, OfASweepIsNoFailedTrial) {
+  folder_.put("space.yaml",
+              "sweep: {config: job.yaml, method: grid}\n"
+              "optim: {learning_rate: [0.001, 0.002]}\n");
+  std::vector<std::string> words = {"lab", "sweep", "space.yaml", "--out", "sweep"};
+  const CommandResult full = on_small_disk(words);
+  EXPECT_EQ(full.exit_code, 3) << full.out;
+  EXPECT_THAT(full.err, HasSubstr("for want of disk space"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "sweep/trials")) << "a trial is kept as failed";
+  words.emplace_back("--resume");
+  const CommandResult whole = run_command(folder_.path(), words);
+  EXPECT_EQ(whole.exit_code, 0) << whole.err;
+}
+
 // What no run of A can be made of says so at once, and not of each seed.
 TEST_F(LabFullDisk, ABaselineThatCannotBeRunEndsAGate) {
   const CommandResult result =
