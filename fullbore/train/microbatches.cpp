@@ -72,7 +72,7 @@ struct CutBatch {
 
 // [..., B, ...] -> [parts, ..., B / parts, ...]
 Tensor parts_first(Tensor whole, int axis, int64_t parts) {
-  const Shape shape = whole.shape();
+  const Shape& shape = whole.shape();
   const Tensor cut = reshape(whole, shape.with(axis, shape[axis] / parts).inserted(axis, parts));
   if (axis == 0) return cut;
   std::vector<int64_t> order = {axis};
